@@ -1,2 +1,66 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The public API of elements.
+//!
+//! A class is one struct in one file: `#[derive(Class)]` declares it, `#[derive(Args)]` its arguments, and it implements
+//! [`Action`] when it takes one packet and passes it on, perhaps by a side output, or [`Element`] when it does anything
+//! else: classify, store, schedule, copy to many. What both have in common (handlers, initialisation, cleaning up) is
+//! [`Lifecycle`]; the derive writes an empty one unless the class says `lifecycle`.
+//!
+//! ```
+//! use castanet_element::prelude::*;
+//!
+//! /// Counts packets and passes them on.
+//! #[derive(Class)]
+//! #[class(name = "Tally", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+//! pub struct Tally {
+//!     /// Packets seen.
+//!     #[handler]
+//!     count: Count,
+//! }
+//!
+//! impl Action for Tally {
+//!     fn action(&mut self, _: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+//!         self.count.add(1);
+//!         Verdict::Next
+//!     }
+//! }
+//! ```
+#![forbid(unsafe_code)]
+
+extern crate self as castanet_element;
+
+pub mod build;
+pub mod class;
+pub mod clock;
+pub mod count;
+pub mod cx;
+pub mod kit;
+pub mod notify;
+pub mod random;
+
+pub use build::{BuildCx, ConfigError, InitCx};
+pub use castanet_derive::{Args, Class};
+pub use castanet_spec as spec;
+pub use class::{
+    Action, Build, Class, ClassDef, Drive, Element, Fields, Information, Instance, Lifecycle, Turn, Verdict, action,
+    element, information,
+};
+pub use clock::Clock;
+pub use count::Count;
+pub use cx::{CallError, Core, Cx, Edge, Info, Messages, Router};
+pub use notify::{Note, Signal};
+pub use random::Random;
+
+/// What an element file needs.
+pub mod prelude {
+    pub use crate::spec::arg::{ArgCx, ArgError, Args as _};
+    pub use crate::spec::value::{Bandwidth, Data, Nanos, Word};
+    pub use crate::spec::{
+        Anno1, Anno4, ArgValue, Capability, Effects, ElementRef, Filename, HandlerRef, IpList, Names, Prefix, Reason, Show,
+    };
+    pub use crate::{
+        Action, Args, Build, BuildCx, CallError, Class, ConfigError, Count, Cx, Drive, Element, Information, InitCx, Lifecycle, Note,
+        Random, Signal, Turn, Verdict,
+    };
+    pub use castanet_packet::{Batch, Packet, PacketType};
+}

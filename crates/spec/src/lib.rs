@@ -1,2 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an element class declares.
+//! What an element class declares, once, for everybody: the runtime, the checker, the tools, the manual.
+//!
+//! [`class`] holds the declaration, [`codes`] the port, processing and flow codes, [`reason`] why packets are dropped,
+//! [`arg`] how arguments are bound, [`value`] the argument types, [`anno`] the packet annotations, [`names`] the names
+//! that AddressInfo and PortInfo define.
+#![forbid(unsafe_code)]
+
+pub mod anno;
+pub mod arg;
+pub mod class;
+pub mod codes;
+pub mod names;
+pub mod reason;
+pub mod value;
+
+pub use anno::{Anno1, Anno2, Anno4};
+pub use arg::{ArgCx, ArgError, ArgKind, ArgSpec, Args, NoArgs, Parser};
+pub use class::{Capability, ClassSpec, Effects, HandlerSpec, Merge, Offload, Workers};
+pub use names::Names;
+pub use reason::Reason;
+pub use value::{ArgValue, ElementRef, Filename, HandlerRef, IpList, Prefix, Show};

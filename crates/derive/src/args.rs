@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `#[derive(Args)]`.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::{Data, DeriveInput, Error, Expr, Field, Fields, Ident, LitStr, Type};
+
+#[derive(Default)]
+struct Attr {
+    keyword: bool,
+    rest: bool,
+    default: Option<Expr>,
+    show: Option<String>,
+    name: Option<String>,
+    aliases: Vec<String>,
+    handler: Option<String>,
+    handler_name: Option<String>,
+}
+
+fn attribute(field: &Field) -> syn::Result<Attr> {
+    let mut out = Attr::default();
+    for a in field.attrs.iter().filter(|a| a.path().is_ident("arg")) {
+        if matches!(a.meta, syn::Meta::Path(_)) {
+            continue;
+        }
+        a.parse_nested_meta(|m| {
+            let text = |m: &syn::meta::ParseNestedMeta<'_>| m.value()?.parse::<LitStr>().map(|s| s.value());
+            if m.path.is_ident("keyword") {
+                out.keyword = true;
+            } else if m.path.is_ident("rest") {
+                out.rest = true;
+            } else if m.path.is_ident("default") {
+                out.default = Some(m.value()?.parse()?);
+            } else if m.path.is_ident("show") {
+                out.show = Some(text(&m)?);
+            } else if m.path.is_ident("name") {
+                out.name = Some(text(&m)?);
+            } else if m.path.is_ident("alias") {
+                out.aliases.push(text(&m)?);
+            } else if m.path.is_ident("handler") {
+                out.handler = Some(text(&m)?);
+            } else if m.path.is_ident("handler_name") {
+                out.handler_name = Some(text(&m)?);
+            } else {
+                return Err(m.error("expected keyword, rest, default, show, name, alias, handler or handler_name"));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(out)
+}
+
+/// The `T` of `Option<T>` or `Vec<T>`.
+fn inner<'a>(ty: &'a Type, wrapper: &str) -> Option<&'a Type> {
+    let Type::Path(p) = ty else { return None };
+    let last = p.path.segments.last()?;
+    if last.ident != wrapper {
+        return None;
+    }
+    let syn::PathArguments::AngleBracketed(a) = &last.arguments else { return None };
+    match a.args.first()? {
+        syn::GenericArgument::Type(t) => Some(t),
+        _ => None,
+    }
+}
+
+pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
+    let ident = &input.ident;
+    let Data::Struct(data) = &input.data else {
+        return Err(Error::new_spanned(ident, "Args is for structs"));
+    };
+    let Fields::Named(fields) = &data.fields else {
+        return Err(Error::new_spanned(ident, "Args is for structs with named fields"));
+    };
+    let mut parsed = Vec::new();
+    for f in &fields.named {
+        parsed.push((f, attribute(f)?));
+    }
+    // Positional arguments are declared in order, so the order of fields is theirs; a rest comes last among them.
+    let (mut specs, mut takes, mut names) = (Vec::new(), Vec::new(), Vec::<&Ident>::new());
+    let (mut handlers, mut reads, mut writes) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, (field, attr)) in parsed.iter().enumerate() {
+        let Some(name) = field.ident.as_ref() else { continue };
+        let keyword = attr.name.clone().unwrap_or_else(|| name.to_string().to_uppercase());
+        let doc = crate::doc_line(&field.attrs);
+        if doc.is_empty() {
+            return Err(Error::new_spanned(field, "an argument needs a documentation comment"));
+        }
+        let ty = &field.ty;
+        let (value, mandatory, take) = if attr.rest {
+            let t = inner(ty, "Vec").ok_or_else(|| Error::new_spanned(ty, "the type of a rest is Vec<T>"))?;
+            (t, false, quote!(parser.rest::<#t>(#index)))
+        } else if let Some(default) = &attr.default {
+            (ty, false, quote!(parser.optional::<#ty>(#index).map(|v| v.unwrap_or_else(|| #default))))
+        } else if let Some(t) = inner(ty, "Option") {
+            (t, false, quote!(parser.optional::<#t>(#index)))
+        } else {
+            (ty, true, quote!(parser.required::<#ty>(#index)))
+        };
+        let kind = match (attr.rest, attr.keyword) {
+            (true, _) => quote!(Rest),
+            (_, true) => quote!(Keyword),
+            _ => quote!(Positional),
+        };
+        let shown = match (&attr.show, &attr.default) {
+            (Some(s), _) => s.clone(),
+            (None, Some(e)) => e.to_token_stream().to_string().replace(' ', ""),
+            _ => String::new(),
+        };
+        let aliases = &attr.aliases;
+        specs.push(quote!(::castanet_element::spec::ArgSpec {
+            name: #keyword, aliases: &[#(#aliases),*], kind: ::castanet_element::spec::ArgKind::#kind, mandatory: #mandatory,
+            default: #shown, type_name: <#value as ::castanet_element::spec::ArgValue>::TYPE, doc: #doc,
+        }));
+        takes.push(quote!(let #name = #take;));
+        names.push(name);
+        if let Some(flags) = &attr.handler {
+            let h = attr.handler_name.clone().unwrap_or_else(|| name.to_string());
+            handlers.push(quote!(::castanet_element::spec::HandlerSpec { name: #h, flags: #flags, doc: #doc }));
+            if flags.contains('r') {
+                reads.push(quote!(#h => Some(::castanet_element::spec::Show::show(&self.#name)),));
+            }
+            if flags.contains('w') {
+                writes.push(quote!(#h => Some(
+                    <#ty as ::castanet_element::spec::ArgValue>::parse(text.trim(), cx).map(|v| self.#name = v)
+                ),));
+            }
+        }
+    }
+    Ok(quote! {
+        impl ::castanet_element::spec::Args for #ident {
+            const SPECS: &'static [::castanet_element::spec::ArgSpec] = &[#(#specs),*];
+            const HANDLERS: &'static [::castanet_element::spec::HandlerSpec] = &[#(#handlers),*];
+            fn take(parser: &mut ::castanet_element::spec::Parser<'_>) -> Option<Self> {
+                #(#takes)*
+                Some(Self { #(#names: #names?),* })
+            }
+            #[allow(clippy::match_single_binding)]
+            fn read(&self, handler: &str) -> Option<String> {
+                match handler { #(#reads)* _ => None }
+            }
+            #[allow(clippy::match_single_binding, unused_variables)]
+            fn write(&mut self, handler: &str, text: &str, cx: &::castanet_element::spec::ArgCx<'_>)
+                -> Option<Result<(), String>>
+            {
+                match handler { #(#writes)* _ => None }
+            }
+        }
+    })
+}

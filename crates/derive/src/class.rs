@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `#[derive(Class)]`.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::parse::Parse;
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Data, DeriveInput, Error, Expr, Fields, Ident, LitStr, Token};
+
+#[derive(Default)]
+struct Attr {
+    name: Option<LitStr>,
+    text: std::collections::HashMap<String, LitStr>,
+    aliases: Vec<LitStr>,
+    workers: Option<Expr>,
+    offload: Option<Ident>,
+    effects: Vec<Ident>,
+    drops: Vec<Ident>,
+    capabilities: Vec<Ident>,
+    flags: Vec<String>,
+}
+
+fn list<T: Parse>(m: &syn::meta::ParseNestedMeta<'_>) -> syn::Result<Vec<T>> {
+    let content;
+    syn::parenthesized!(content in m.input);
+    Ok(Punctuated::<T, Token![,]>::parse_terminated_with(&content, T::parse)?.into_iter().collect())
+}
+
+fn attribute(attributes: &[Attribute]) -> syn::Result<Attr> {
+    let mut out = Attr::default();
+    for a in attributes.iter().filter(|a| a.path().is_ident("class")) {
+        a.parse_nested_meta(|m| {
+            let key = m.path.get_ident().map(ToString::to_string).unwrap_or_default();
+            match key.as_str() {
+                "name" => out.name = Some(m.value()?.parse()?),
+                "ports" | "processing" | "flow" | "packets" | "alignment" | "takes_state" => {
+                    out.text.insert(key, m.value()?.parse()?);
+                }
+                "aliases" => out.aliases = list(&m)?,
+                "workers" => out.workers = Some(m.value()?.parse()?),
+                "offload" => out.offload = Some(m.value()?.parse()?),
+                "effects" => out.effects = list(&m)?,
+                "drops" => out.drops = list(&m)?,
+                "capabilities" => out.capabilities = list(&m)?,
+                "task" | "copies" | "information" | "build" | "lifecycle" => out.flags.push(key),
+                _ => return Err(m.error("unknown declaration of a class")),
+            }
+            Ok(())
+        })?;
+    }
+    Ok(out)
+}
+
+struct Handler {
+    name: String,
+    flags: String,
+    doc: String,
+}
+
+fn handler(a: &Attribute, default_name: Option<String>, doc: String) -> syn::Result<Handler> {
+    let mut h = Handler { name: default_name.unwrap_or_default(), flags: "r".into(), doc };
+    if !matches!(a.meta, syn::Meta::Path(_)) {
+        a.parse_nested_meta(|m| {
+            let v: LitStr = m.value()?.parse()?;
+            match m.path.get_ident().map(ToString::to_string).as_deref() {
+                Some("name") => h.name = v.value(),
+                Some("flags") => h.flags = v.value(),
+                Some("doc") => h.doc = v.value(),
+                _ => return Err(m.error("expected name, flags or doc")),
+            }
+            Ok(())
+        })?;
+    }
+    if h.name.is_empty() || h.doc.is_empty() {
+        return Err(Error::new_spanned(a, "a handler needs a name and a documentation"));
+    }
+    Ok(h)
+}
+
+fn spec_of(h: &Handler) -> TokenStream {
+    let Handler { name, flags, doc } = h;
+    quote!(::castanet_element::spec::HandlerSpec { name: #name, flags: #flags, doc: #doc })
+}
+
+pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
+    let ident = &input.ident;
+    let attr = attribute(&input.attrs)?;
+    let Some(name) = &attr.name else {
+        return Err(Error::new_spanned(ident, "a class needs #[class(name = \"...\")]"));
+    };
+    let text = |key: &str| attr.text.get(key).map(LitStr::value);
+    let need = |key: &str| text(key).ok_or_else(|| Error::new_spanned(ident, format!("a class needs {key} = \"...\"")));
+    let ports = need("ports")?;
+    let processing = need("processing")?;
+    let flow = text("flow").unwrap_or_else(|| "x/x".into());
+    let packets = need("packets")?;
+    let alignment = text("alignment").unwrap_or_default();
+    let takes_state = text("takes_state").unwrap_or_default();
+    let doc = crate::doc(&input.attrs);
+    if doc.is_empty() {
+        return Err(Error::new_spanned(ident, "a class needs a documentation comment"));
+    }
+    let aliases = &attr.aliases;
+    let workers = match &attr.workers {
+        Some(Expr::Path(p)) if p.path.is_ident("share") => quote!(Share),
+        Some(Expr::Path(p)) if p.path.is_ident("exclusive") => quote!(Exclusive),
+        Some(Expr::Call(c)) => match c.args.first() {
+            Some(Expr::Path(p)) if p.path.is_ident("sum") => quote!(Replicate(::castanet_element::spec::Merge::Sum)),
+            Some(Expr::Path(p)) if p.path.is_ident("first") => quote!(Replicate(::castanet_element::spec::Merge::First)),
+            _ => return Err(Error::new_spanned(c, "expected replicate(sum) or replicate(first)")),
+        },
+        _ => return Err(Error::new_spanned(ident, "a class needs workers = replicate(sum), replicate(first), share or exclusive")),
+    };
+    let offload = match attr.offload.as_ref().map(ToString::to_string).as_deref() {
+        None | Some("transparent") => quote!(Transparent),
+        Some("aware") => quote!(Aware),
+        Some("none") => quote!(None),
+        _ => return Err(Error::new_spanned(&attr.offload, "expected transparent, aware or none")),
+    };
+    let effects = attr.effects.iter().map(|e| {
+        let upper = Ident::new(&e.to_string().to_uppercase(), e.span());
+        quote!(.and(::castanet_element::spec::Effects::#upper))
+    });
+    let drops = &attr.drops;
+    let capabilities = &attr.capabilities;
+    let flag = |f: &str| attr.flags.iter().any(|x| x == f);
+    let (task, copies, information) = (flag("task"), flag("copies"), flag("information"));
+
+    let mut handlers = Vec::new();
+    let mut reads = Vec::new();
+    for a in input.attrs.iter().filter(|a| a.path().is_ident("handler")) {
+        handlers.push(spec_of(&handler(a, None, String::new())?));
+    }
+    let Data::Struct(data) = &input.data else {
+        return Err(Error::new_spanned(ident, "a class is a struct"));
+    };
+    let mut args_ty = quote!(::castanet_element::spec::NoArgs);
+    let mut has_args = false;
+    let mut rest = Vec::new();
+    let named = match &data.fields {
+        Fields::Named(f) => f.named.iter().collect::<Vec<_>>(),
+        Fields::Unit => Vec::new(),
+        Fields::Unnamed(_) => return Err(Error::new_spanned(ident, "a class has named fields")),
+    };
+    for f in &named {
+        let Some(id) = &f.ident else { continue };
+        if id == "args" {
+            let ty = &f.ty;
+            args_ty = quote!(#ty);
+            has_args = true;
+        } else {
+            rest.push(id);
+        }
+        for a in f.attrs.iter().filter(|a| a.path().is_ident("handler")) {
+            let doc = crate::doc_line(&f.attrs);
+            let h = handler(a, Some(id.to_string()), doc)?;
+            handlers.push(spec_of(&h));
+            let n = &h.name;
+            if h.flags.contains('r') {
+                reads.push(quote!(#n => Some(::castanet_element::spec::Show::show(&self.#id)),));
+            }
+        }
+    }
+    let (args_field, read_args, write_args) = if has_args {
+        (
+            quote!(args,),
+            quote!(::castanet_element::spec::Args::read(&self.args, handler)),
+            quote!(::castanet_element::spec::Args::write(&mut self.args, handler, text, cx)),
+        )
+    } else {
+        (quote!(), quote!(None), quote!(None))
+    };
+    let build = if flag("build") {
+        quote!()
+    } else {
+        let unused = if has_args { quote!() } else { quote!(let _ = args;) };
+        quote! {
+            impl ::castanet_element::Build for #ident {
+                fn build(args: #args_ty, _: &mut ::castanet_element::BuildCx<'_>)
+                    -> Result<Self, ::castanet_element::ConfigError>
+                {
+                    #unused
+                    Ok(Self { #args_field #(#rest: Default::default()),* })
+                }
+            }
+        }
+    };
+    let lifecycle = if flag("lifecycle") {
+        quote!()
+    } else {
+        quote!(impl ::castanet_element::Lifecycle for #ident {})
+    };
+    Ok(quote! {
+        impl ::castanet_element::Class for #ident {
+            type Args = #args_ty;
+            const SPEC: &'static ::castanet_element::spec::ClassSpec = &::castanet_element::spec::ClassSpec {
+                name: #name,
+                aliases: &[#(#aliases),*],
+                module: module_path!(),
+                doc: #doc,
+                ports: #ports,
+                processing: #processing,
+                flow: #flow,
+                packets: #packets,
+                alignment: #alignment,
+                args: <#args_ty as ::castanet_element::spec::Args>::SPECS,
+                handlers: &[#(#handlers),*],
+                arg_handlers: <#args_ty as ::castanet_element::spec::Args>::HANDLERS,
+                workers: ::castanet_element::spec::Workers::#workers,
+                offload: ::castanet_element::spec::Offload::#offload,
+                effects: ::castanet_element::spec::Effects::NONE #(#effects)*,
+                takes_state: #takes_state,
+                drops: &[#(::castanet_element::spec::Reason::#drops),*],
+                capabilities: &[#(::castanet_element::spec::Capability::#capabilities),*],
+                task: #task,
+                copies: #copies,
+                information: #information,
+            };
+        }
+        impl ::castanet_element::Fields for #ident {
+            #[allow(clippy::match_single_binding)]
+            fn read_field(&self, handler: &str) -> Option<String> {
+                match handler { #(#reads)* _ => #read_args }
+            }
+            fn write_field(&mut self, handler: &str, text: &str, cx: &::castanet_element::spec::ArgCx<'_>)
+                -> Option<Result<(), String>>
+            {
+                let _ = (handler, text, cx);
+                #write_args
+            }
+        }
+        #build
+        #lifecycle
+    })
+}

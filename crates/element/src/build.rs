@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What elements are built and initialised with.
+
+use crate::cx::Core;
+use crate::notify::{Note, Signal};
+use crate::random::Random;
+use castanet_spec::{ArgCx, ArgError, Capability, ClassSpec, Names};
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Why an element could not be configured: one error for each thing wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConfigError(pub Vec<ArgError>);
+
+impl From<ArgError> for ConfigError {
+    fn from(e: ArgError) -> Self {
+        ConfigError(vec![e])
+    }
+}
+
+/// An error that concerns the configuration string as a whole.
+impl From<String> for ConfigError {
+    fn from(message: String) -> Self {
+        ConfigError(vec![ArgError::new(message, 0..usize::MAX)])
+    }
+}
+impl From<&str> for ConfigError {
+    fn from(message: &str) -> Self {
+        message.to_string().into()
+    }
+}
+
+/// State that replicas of one element share.
+pub type Shared = HashMap<(u32, TypeId), Arc<dyn Any + Send + Sync>>;
+
+/// What an element is built with.
+pub struct BuildCx<'a> {
+    /// Its number in the router.
+    pub me: u32,
+    /// Its full name.
+    pub name: &'a str,
+    /// The scope prefix of its name.
+    pub scope: &'a str,
+    /// The class it is declared with; aliases resolve to their class.
+    pub spec: &'static ClassSpec,
+    /// The name of the class as the configuration writes it, which may be an alias.
+    pub written_class: &'a str,
+    /// Its configuration string.
+    pub config: &'a str,
+    /// Names that the configuration defines.
+    pub names: &'a Names,
+    /// Number of inputs in use.
+    pub inputs: usize,
+    /// Number of outputs in use.
+    pub outputs: usize,
+    /// For each input whether it is push.
+    pub input_push: &'a [bool],
+    /// For each output whether it is push.
+    pub output_push: &'a [bool],
+    /// Seed of the run's random numbers.
+    pub seed: u64,
+    /// The most packets in a batch.
+    pub batch: usize,
+    /// Which replica of the element this is, and of how many.
+    pub replica: (usize, usize),
+    /// Warnings about the configuration.
+    pub warnings: Vec<ArgError>,
+    /// What replicas share.
+    pub shared: &'a mut Shared,
+    /// The element that drives the stop of the router, if one has claimed it.
+    pub driver: &'a mut Option<u32>,
+}
+
+impl<'a> BuildCx<'a> {
+    /// What arguments are read against.
+    pub fn arg_cx(&self) -> ArgCx<'a> {
+        ArgCx { scope: self.scope, names: self.names }
+    }
+    /// The element's own random numbers.
+    pub fn random(&self) -> Random {
+        Random::new(self.seed, self.name)
+    }
+    /// The state that all replicas of this element share: made by the first, handed to the others.
+    pub fn share<T: Send + Sync + 'static>(&mut self, make: impl FnOnce() -> T) -> Arc<T> {
+        self.share_as(self.me, make)
+    }
+    /// The state that is kept under another element's number: what an element with `TABLE other` works on.
+    pub fn share_as<T: Send + Sync + 'static>(&mut self, owner: u32, make: impl FnOnce() -> T) -> Arc<T> {
+        let any = self.shared.entry((owner, TypeId::of::<T>())).or_insert_with(|| Arc::new(make())).clone();
+        match any.downcast::<T>() {
+            Ok(t) => t,
+            // The key holds the type, so this cannot be reached; the argument for it stands in the type of the map.
+            Err(_) => unreachable!("shared state is kept by type"),
+        }
+    }
+    /// Says that this element drives the stop of the router; false if another one does.
+    pub fn claim_driver(&mut self) -> bool {
+        match *self.driver {
+            Some(d) if d != self.me => false,
+            _ => {
+                *self.driver = Some(self.me);
+                true
+            }
+        }
+    }
+    /// Whether an input is push.
+    pub fn is_push_input(&self, port: usize) -> bool {
+        self.input_push.get(port).copied().unwrap_or(false)
+    }
+    /// Whether an output is push.
+    pub fn is_push_output(&self, port: usize) -> bool {
+        self.output_push.get(port).copied().unwrap_or(false)
+    }
+    /// Warns about a range of the configuration string.
+    pub fn warn(&mut self, warning: ArgError) {
+        self.warnings.push(ArgError { warning: true, ..warning });
+    }
+}
+
+/// Flow-based router context, asked for at initialisation by capability.
+pub trait Wiring {
+    /// The notifier of an element's own.
+    fn note(&self, element: u32, capability: Capability) -> Option<Note>;
+    /// The notifiers of that capability nearest upstream of an input, and whether some path has none.
+    fn upstream(&self, element: u32, input: usize, capability: Capability) -> (Vec<u32>, bool);
+    /// The notifiers of that capability nearest downstream of an output, and whether some path has none.
+    fn downstream(&self, element: u32, output: usize, capability: Capability) -> (Vec<u32>, bool);
+}
+
+/// What an element is initialised with.
+pub struct InitCx<'a> {
+    /// What the worker's elements share.
+    pub core: &'a mut Core,
+    /// The element's number.
+    pub me: u32,
+    /// Flow-based router context.
+    pub wiring: &'a dyn Wiring,
+    /// Whether the element's task is scheduled from the start.
+    pub scheduled: bool,
+    /// Notifiers that this element's task is to be woken by.
+    pub listens: Vec<u32>,
+}
+
+impl InitCx<'_> {
+    /// The time in nanoseconds since 1970.
+    pub fn now(&mut self) -> i64 {
+        self.core.clock.now()
+    }
+    /// This element's notifier, if its class declares the capability.
+    pub fn note(&self, capability: Capability) -> Option<Note> {
+        self.wiring.note(self.me, capability)
+    }
+    /// What a task that pulls from an input sleeps on.
+    pub fn upstream(&mut self, input: usize) -> Signal {
+        let (notes, open) = self.wiring.upstream(self.me, input, Capability::EmptyNotifier);
+        let always = open || notes.is_empty();
+        self.listens.extend(&notes);
+        Signal::new(notes, always)
+    }
+    /// What a source that pushes to an output sleeps on: it is off while everything downstream is full.
+    pub fn downstream(&mut self, output: usize) -> Signal {
+        let (notes, _) = self.wiring.downstream(self.me, output, Capability::FullNotifier);
+        let always = notes.is_empty();
+        self.listens.extend(&notes);
+        Signal::new(notes, always)
+    }
+    /// Sets timer `id` of this element.
+    pub fn set_timer(&mut self, id: u16, at: i64) {
+        self.core.timers.schedule((self.me, id), at);
+    }
+    /// Turns a notifier of this element on.
+    pub fn set_note(&mut self, note: Note) {
+        self.core.set_note(note);
+    }
+    /// The element's full name.
+    pub fn name(&self) -> &str {
+        self.core.name(self.me)
+    }
+}

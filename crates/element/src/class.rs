@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a class implements.
+
+use crate::build::{BuildCx, ConfigError, InitCx};
+use crate::cx::Cx;
+use castanet_packet::{Batch, Packet};
+use castanet_spec::{ArgCx, Args, ClassSpec, Effects, Names, Reason};
+use std::any::Any;
+
+/// What becomes of a packet after an [`Action`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on by output 0.
+    Next,
+    /// It leaves by a side output, 1 or above; it is dropped there if nothing is connected.
+    Out(u16),
+    /// It is dropped.
+    Drop(Reason),
+}
+
+/// What a task wants after its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Another turn, when the others had theirs.
+    Again,
+    /// No turn until a notifier, a timer or a handler wakes it.
+    Sleep,
+}
+
+/// What a driver script wants after a request to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drive {
+    /// The router runs on.
+    Continue,
+    /// The router stops.
+    Stop,
+}
+
+/// A class: its declaration. `#[derive(Class)]` writes this.
+///
+/// `#[class(...)]` takes: `name`, `aliases("A", "B")`, `ports`, `processing`, `flow` (default `x/x`), `packets`,
+/// `alignment`, `workers = replicate(sum) | replicate(first) | share | exclusive`, `offload = transparent | aware | none`,
+/// `effects(prints, files, calls, stops)`, `takes_state = "what moves"`, `drops(Reason, ...)`,
+/// `capabilities(Storage, ...)`, and the flags `task`, `copies`, `information`, `build` (the class implements [`Build`]
+/// itself), `lifecycle` (it implements [`Lifecycle`] itself). `#[handler(name = "..", flags = "r", doc = "..")]` on the
+/// struct declares a handler that [`Lifecycle::read`] and [`Lifecycle::write`] answer; on a field, one that shows the field.
+pub trait Class: Fields + Sized {
+    /// Its arguments.
+    type Args: Args;
+    /// Its declaration.
+    const SPEC: &'static ClassSpec;
+}
+
+/// Handlers that show fields and change arguments. `#[derive(Class)]` writes this.
+pub trait Fields: Any + Send {
+    /// The text of a handler that shows a field or argument; none if it is not one of these.
+    fn read_field(&self, handler: &str) -> Option<String>;
+    /// Changes an argument through its handler; none if it is not one of these.
+    fn write_field(&mut self, handler: &str, text: &str, cx: &ArgCx<'_>) -> Option<Result<(), String>>;
+}
+
+/// Makes an element from its arguments. `#[derive(Class)]` writes one that fills all other fields with their defaults,
+/// unless the class says `build`.
+pub trait Build: Class {
+    /// Makes the element, or says what is wrong with its configuration. No outside effect may happen here.
+    fn build(args: Self::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError>;
+}
+
+/// What happens to an element besides packets. `#[derive(Class)]` writes an empty one unless the class says `lifecycle`.
+#[allow(unused_variables)]
+pub trait Lifecycle: Fields {
+    /// Called once when every element of the router is built: asks for notifiers, opens files, schedules.
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        Ok(())
+    }
+    /// Called once when the router has stopped: what must reach the outside goes there now.
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        Ok(())
+    }
+    /// Answers a read handler that the struct declares.
+    fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+        Err("read handler not implemented".into())
+    }
+    /// Answers a write handler that the struct declares.
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        Err("write handler not implemented".into())
+    }
+    /// Called after an argument was changed through its handler.
+    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        Ok(())
+    }
+    /// Handlers of this very element beside those of its class: name and flags. `read` and `write` answer them; the name
+    /// `*` stands for any name.
+    fn own_handlers(&self) -> Vec<(String, &'static str)> {
+        Vec::new()
+    }
+    /// The outside effects that this element has, of those its class declares.
+    fn effects(&self, declared: Effects) -> Effects {
+        declared
+    }
+    /// Takes over what an element of the same class and name in the old router holds (hot swap).
+    fn take_state(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// One packet in, the same packet out: the ordinary element. Runs of actions are linked into chains.
+pub trait Action: Lifecycle {
+    /// Does what there is to do with a packet, in place.
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict;
+
+    /// The same for all packets of a batch; those that are not to go on are taken out, in order. Worth writing out only
+    /// where a whole batch is cheaper than its packets one by one.
+    fn action_batch(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+        cx.apply(batch, |p, cx| self.action(p, cx));
+    }
+}
+
+/// Everything else: classifiers, tables, queues, tees, sources, sinks, schedulers.
+#[allow(unused_variables)]
+pub trait Element: Lifecycle {
+    /// Takes packets that arrive on a push input. Whatever is left in the batch is dropped as [`Reason::Discarded`].
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {}
+    /// Puts at most `max` packets for a pull output into `into`; as many as as many single pulls would give.
+    fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {}
+    /// Has a turn, if the class declares a task.
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        Turn::Sleep
+    }
+    /// Is told that a timer it set has expired.
+    fn timer(&mut self, id: u16, cx: &mut Cx<'_>) {}
+    /// Is asked what to do about a request to stop the driver, if it is the driver script.
+    fn drive(&mut self, cx: &mut Cx<'_>) -> Drive {
+        Drive::Stop
+    }
+}
+
+/// An element that was built.
+pub enum Instance {
+    /// One that can be linked into a chain.
+    Action(Box<dyn Action>),
+    /// Any other.
+    Element(Box<dyn Element>),
+}
+
+impl Instance {
+    /// What both kinds have.
+    pub fn common(&mut self) -> &mut dyn Lifecycle {
+        match self {
+            Instance::Action(a) => a.as_mut(),
+            Instance::Element(e) => e.as_mut(),
+        }
+    }
+    /// What both kinds have.
+    pub fn common_ref(&self) -> &dyn Lifecycle {
+        match self {
+            Instance::Action(a) => a.as_ref(),
+            Instance::Element(e) => e.as_ref(),
+        }
+    }
+}
+
+/// A class as the runtime sees it.
+#[derive(Clone, Copy)]
+pub struct ClassDef {
+    /// The declaration.
+    pub spec: &'static ClassSpec,
+    /// Makes an element from its configuration string.
+    pub build: fn(&str, &mut BuildCx<'_>) -> Result<Instance, ConfigError>,
+    /// What an information class tells before any element is built.
+    pub inform: Option<fn(&str, &str, &mut Names) -> Result<(), ConfigError>>,
+}
+
+/// A class whose elements carry no packets: they only say something that others are configured with.
+pub trait Information: Build + Element {
+    /// Puts what the configuration string of an element in `scope` says into `names`. Called for all such elements, in
+    /// order, before any element is built; element names are known already.
+    fn inform(config: &str, scope: &str, names: &mut Names) -> Result<(), ConfigError>;
+}
+
+fn make<T: Build>(config: &str, cx: &mut BuildCx<'_>) -> Result<T, ConfigError> {
+    let (args, errors) = T::Args::parse(config, cx.arg_cx());
+    let failed = errors.iter().any(|e| !e.warning);
+    match args {
+        Some(args) if !failed => {
+            cx.warnings.extend(errors);
+            T::build(args, cx)
+        }
+        _ => Err(ConfigError(errors)),
+    }
+}
+
+/// Lists a class that implements [`Action`].
+pub const fn action<T: Build + Action>() -> ClassDef {
+    ClassDef { spec: T::SPEC, build: |config, cx| Ok(Instance::Action(Box::new(make::<T>(config, cx)?))), inform: None }
+}
+
+/// Lists a class that implements [`Element`].
+pub const fn element<T: Build + Element>() -> ClassDef {
+    ClassDef { spec: T::SPEC, build: |config, cx| Ok(Instance::Element(Box::new(make::<T>(config, cx)?))), inform: None }
+}
+
+/// Lists a class that implements [`Information`].
+pub const fn information<T: Information>() -> ClassDef {
+    ClassDef { inform: Some(T::inform), ..element::<T>() }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Time: the machine's, a simulated one, or one that runs faster or slower.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// A source of time in nanoseconds since 1970.
+#[derive(Clone, Debug)]
+pub enum Clock {
+    /// The machine's time; it never runs backwards within a router.
+    Real {
+        /// When the clock was made.
+        start: Instant,
+        /// What time it was then.
+        epoch: i64,
+    },
+    /// Time that advances by 1 ns a reading and jumps to the next timer when nothing is left to do.
+    Simulated(i64),
+    /// The machine's time, slower or faster by a factor from a moment on.
+    Warped {
+        /// When the warp began.
+        start: Instant,
+        /// What time it was then.
+        epoch: i64,
+        /// Router seconds in a second.
+        factor: f64,
+    },
+}
+
+fn epoch() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX))
+}
+
+fn since(start: Instant) -> i64 {
+    i64::try_from(start.elapsed().as_nanos()).unwrap_or(i64::MAX)
+}
+
+impl Clock {
+    /// The machine's time.
+    pub fn real() -> Clock {
+        Clock::Real { start: Instant::now(), epoch: epoch() }
+    }
+    /// Simulated time that starts at so many nanoseconds since 1970.
+    pub fn simulated(start: i64) -> Clock {
+        Clock::Simulated(start)
+    }
+    /// From now on `factor` router seconds in a second.
+    pub fn warp(&mut self, factor: f64) {
+        let epoch = self.now();
+        *self = Clock::Warped { start: Instant::now(), epoch, factor };
+    }
+    /// The time.
+    #[inline]
+    pub fn now(&mut self) -> i64 {
+        match self {
+            Clock::Real { start, epoch } => epoch.saturating_add(since(*start)),
+            Clock::Simulated(t) => {
+                *t = t.saturating_add(1);
+                *t
+            }
+            Clock::Warped { start, epoch, factor } => epoch.saturating_add((since(*start) as f64 * *factor) as i64),
+        }
+    }
+    /// Whether it is simulated.
+    pub fn is_simulated(&self) -> bool {
+        matches!(self, Clock::Simulated(_))
+    }
+    /// Lets simulated time jump to `t` if that lies ahead.
+    pub fn jump(&mut self, t: i64) {
+        if let Clock::Simulated(now) = self {
+            *now = t.max(*now);
+        }
+    }
+    /// How long the machine has to wait until router time `t`.
+    pub fn until(&mut self, t: i64) -> std::time::Duration {
+        let ns = t.saturating_sub(self.now()).max(0);
+        match self {
+            Clock::Warped { factor, .. } if *factor > 0.0 => {
+                std::time::Duration::from_secs_f64((ns as f64 / 1e9 / *factor).min(3600.0))
+            }
+            _ => std::time::Duration::from_nanos(ns.unsigned_abs()),
+        }
+    }
+    /// What the `timewarp` handler shows.
+    pub fn describe(&self) -> String {
+        match self {
+            Clock::Real { .. } => "1".into(),
+            Clock::Simulated(_) => "simulation".into(),
+            Clock::Warped { factor, .. } => factor.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn simulated_time_counts_readings_and_jumps_ahead_only() {
+        let mut c = Clock::simulated(1_000);
+        assert_eq!((c.now(), c.now()), (1_001, 1_002));
+        c.jump(5_000);
+        c.jump(2_000);
+        assert_eq!(c.now(), 5_001);
+        assert_eq!(c.until(5_010).as_nanos(), 8);
+        assert_eq!(c.describe(), "simulation");
+    }
+
+    #[test]
+    fn real_and_warped_time_go_forward() {
+        let mut c = Clock::real();
+        let a = c.now();
+        assert!(a > 1_600_000_000_000_000_000 && c.now() >= a);
+        c.warp(1000.0);
+        let a = c.now();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert!(c.now() - a >= 2_000_000_000);
+        assert!(c.until(i64::MAX).as_secs() <= 3600);
+    }
+}

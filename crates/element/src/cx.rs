@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What elements work with: outputs to emit to, time, notifiers, timers, handlers of others, counters of drops.
+
+use crate::class::Verdict;
+use crate::clock::Clock;
+use crate::notify::{Note, Notes, Signal};
+use castanet_packet::{Batch, Packet};
+use castanet_spec::{ArgCx, HandlerRef, Names, Reason};
+use castanet_tables::timer_queue::TimerQueue;
+use std::sync::Arc;
+
+/// What messages and tools say of an element.
+#[derive(Clone, Debug, Default)]
+pub struct Info {
+    /// Full name.
+    pub name: String,
+    /// The proper name of its class.
+    pub class: &'static str,
+    /// Its configuration string.
+    pub config: String,
+    /// `FILE:LINE` of its declaration; empty if unknown.
+    pub place: String,
+    /// The scope prefix of its name.
+    pub scope: String,
+}
+
+/// The world outside one worker: other workers, the driver, whoever reads messages.
+pub trait Messages: Send + Sync {
+    /// Shows one message; it may have several lines and ends without a line end.
+    fn message(&self, text: &str);
+    /// Asks the driver to stop, so many times.
+    fn stop(&self, times: u32);
+    /// Wakes the task of an element on another worker.
+    fn wake(&self, worker: u32, element: u32);
+}
+
+/// Why a handler could not be called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// `no 'x' read handler`, `no element named 'x'`: nothing to call.
+    Missing(String),
+    /// The element is running just now, further up.
+    Busy(String),
+    /// The handler said no.
+    Failed(String),
+}
+
+impl std::fmt::Display for CallError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            CallError::Missing(t) | CallError::Busy(t) | CallError::Failed(t) => f.write_str(t),
+        }
+    }
+}
+
+/// The other elements, as far as an element may reach them.
+pub trait Router {
+    /// Pulls at most `max` packets through an input of `me`.
+    fn pull(&mut self, core: &mut Core, me: u32, input: usize, max: usize, into: &mut Batch);
+    /// Reads a handler; no element: a global one.
+    fn read(&mut self, core: &mut Core, element: Option<u32>, handler: &str, parameters: &str)
+    -> Result<String, CallError>;
+    /// Writes a handler; no element: a global one.
+    fn write(&mut self, core: &mut Core, element: Option<u32>, handler: &str, value: &str) -> Result<(), CallError>;
+    /// Whether such a handler can be read and written.
+    fn has(&self, core: &Core, element: Option<u32>, handler: &str) -> (bool, bool);
+}
+
+/// A connection, with the packets that wait to cross it.
+#[derive(Debug, Default)]
+pub struct Edge {
+    /// Packets that wait.
+    pub batch: Batch,
+    /// Whether the run loop knows that they wait.
+    pub pending: bool,
+    /// Where it leads: the number of a node of the run loop; `u32::MAX` for nowhere.
+    pub node: u32,
+    /// The input that it leads to.
+    pub port: u32,
+    /// Whether it closes a cycle, so that packets crossing it count a hop.
+    pub back: bool,
+    /// The element it comes from.
+    pub from: u32,
+}
+
+/// What all elements of one worker share.
+pub struct Core {
+    /// Time.
+    pub clock: Clock,
+    /// All notifiers of the router.
+    pub notes: Notes,
+    /// All elements of the router.
+    pub info: Arc<[Info]>,
+    /// Names that the configuration defines.
+    pub names: Arc<Names>,
+    /// The world outside.
+    pub outside: Arc<dyn Messages>,
+    /// The number of this worker.
+    pub worker: u32,
+    /// Elements whose tasks are to be scheduled.
+    pub wakes: Vec<u32>,
+    /// Timers by element and number.
+    pub timers: TimerQueue<(u32, u16)>,
+    /// The most packets that the running task may emit or pull in one turn.
+    pub limit: usize,
+    /// Calls from the data path that wait until the calling element has returned.
+    pub deferred: Vec<(u32, HandlerRef)>,
+    /// Packets dropped, by element and reason.
+    drops: Vec<u64>,
+    scratch: Batch,
+}
+
+impl Core {
+    /// For a router with these elements.
+    pub fn new(info: Arc<[Info]>, names: Arc<Names>, notes: Notes, outside: Arc<dyn Messages>, clock: Clock) -> Core {
+        Core {
+            clock,
+            notes,
+            drops: vec![0; info.len().saturating_mul(Reason::COUNT)],
+            info,
+            names,
+            outside,
+            worker: 0,
+            wakes: Vec::new(),
+            timers: TimerQueue::new(),
+            limit: 1,
+            deferred: Vec::new(),
+            scratch: Batch::new(),
+        }
+    }
+    /// Counts `n` packets that an element dropped.
+    #[inline]
+    pub fn count_drops(&mut self, element: u32, reason: Reason, n: u64) {
+        let i = (element as usize).wrapping_mul(Reason::COUNT).wrapping_add(reason as usize);
+        if let Some(d) = self.drops.get_mut(i) {
+            *d = d.wrapping_add(n);
+        }
+    }
+    /// Packets that an element dropped for a reason.
+    pub fn drops(&self, element: u32, reason: Reason) -> u64 {
+        let i = (element as usize).saturating_mul(Reason::COUNT).saturating_add(reason as usize);
+        self.drops.get(i).copied().unwrap_or(0)
+    }
+    /// Packets dropped, by element and reason, where there were any.
+    pub fn all_drops(&self) -> impl Iterator<Item = (u32, Reason, u64)> + '_ {
+        self.drops.iter().enumerate().filter(|d| *d.1 > 0).filter_map(|(i, &n)| {
+            let reason = Reason::ALL.get(i % Reason::COUNT)?;
+            Some((u32::try_from(i / Reason::COUNT).ok()?, *reason, n))
+        })
+    }
+    /// Turns a notifier on, and wakes who listens.
+    #[inline]
+    pub fn set_note(&mut self, note: Note) {
+        let Core { notes, wakes, outside, worker, .. } = self;
+        notes.set(note, |w, e| if w == *worker { wakes.push(e) } else { outside.wake(w, e) });
+    }
+    /// The name of an element.
+    pub fn name(&self, element: u32) -> &str {
+        self.info.get(element as usize).map_or("", |i| &i.name)
+    }
+}
+
+/// What an element has at hand while it runs.
+pub struct Cx<'a> {
+    edges: &'a mut [Edge],
+    core: &'a mut Core,
+    router: Option<&'a mut dyn Router>,
+    me: u32,
+    first: u32,
+}
+
+impl<'a> Cx<'a> {
+    /// For element `me`, whose output `first` is the first of `edges`.
+    #[inline(always)]
+    pub fn new(
+        edges: &'a mut [Edge],
+        core: &'a mut Core,
+        router: Option<&'a mut dyn Router>,
+        me: u32,
+        first: u32,
+    ) -> Cx<'a> {
+        Cx { edges, core, router, me, first }
+    }
+
+    /// The number of this element.
+    pub fn me(&self) -> u32 {
+        self.me
+    }
+    /// Its full name.
+    pub fn name(&self) -> &str {
+        self.core.name(self.me)
+    }
+    /// How messages name it: `name :: Class`.
+    pub fn declaration(&self) -> String {
+        self.core.info.get(self.me as usize).map_or(String::new(), |i| format!("{} :: {}", i.name, i.class))
+    }
+    /// The time in nanoseconds since 1970.
+    #[inline]
+    pub fn now(&mut self) -> i64 {
+        self.core.clock.now()
+    }
+    /// The most packets that a task may emit or pull in this turn.
+    #[inline]
+    pub fn limit(&self) -> usize {
+        self.core.limit
+    }
+    /// What the worker's elements share.
+    pub fn core(&mut self) -> &mut Core {
+        self.core
+    }
+    /// What handler values are read against.
+    pub fn with_args<R>(&self, f: impl FnOnce(&ArgCx<'_>) -> R) -> R {
+        let scope = self.core.info.get(self.me as usize).map_or("", |i| &i.scope);
+        f(&ArgCx { scope, names: &self.core.names })
+    }
+
+    /// Whether an output exists.
+    #[inline(always)]
+    pub fn has_output(&self, port: usize) -> bool {
+        port.wrapping_sub(self.first as usize) < self.edges.len()
+    }
+    /// The verdict that sends a packet to a side output if it exists, and drops it otherwise.
+    #[inline]
+    pub fn out_or(&self, port: u16, reason: Reason) -> Verdict {
+        if self.has_output(port as usize) { Verdict::Out(port) } else { Verdict::Drop(reason) }
+    }
+    /// Sends a packet to an output; dropped as `no-port` if that does not exist.
+    #[inline(always)]
+    pub fn emit(&mut self, port: usize, p: Packet) {
+        match self.edges.get_mut(port.wrapping_sub(self.first as usize)) {
+            Some(e) => e.batch.push(p),
+            None => self.drop(p, Reason::NoPort),
+        }
+    }
+    /// Sends a packet to an output if that exists, and drops it for a reason otherwise.
+    #[inline]
+    pub fn emit_or(&mut self, port: usize, p: Packet, reason: Reason) {
+        match self.edges.get_mut(port.wrapping_sub(self.first as usize)) {
+            Some(e) => e.batch.push(p),
+            None => self.drop(p, reason),
+        }
+    }
+    /// Sends all packets of a batch to an output, by exchange when nothing waits there.
+    #[inline(always)]
+    pub fn forward(&mut self, port: usize, batch: &mut Batch) {
+        match self.edges.get_mut(port.wrapping_sub(self.first as usize)) {
+            Some(e) => e.batch.append(batch),
+            None => self.drop_all(batch, Reason::NoPort),
+        }
+    }
+    /// Drops a packet, counted.
+    #[inline]
+    pub fn drop(&mut self, p: Packet, reason: Reason) {
+        self.core.count_drops(self.me, reason, 1);
+        drop(p);
+    }
+    /// Drops all packets of a batch, counted.
+    pub fn drop_all(&mut self, batch: &mut Batch, reason: Reason) {
+        self.core.count_drops(self.me, reason, batch.len() as u64);
+        batch.clear();
+    }
+
+    /// Runs an action over a batch: packets that go on stay, in order; the others leave, in order.
+    #[inline(always)]
+    pub fn apply(&mut self, batch: &mut Batch, mut f: impl FnMut(&mut Packet, &mut Cx<'_>) -> Verdict) {
+        let mut left = None;
+        for (i, p) in batch.iter_mut().enumerate() {
+            let v = f(p, self);
+            if v != Verdict::Next {
+                left = Some((i, v));
+                break;
+            }
+        }
+        if let Some((i, v)) = left {
+            self.apply_rest(batch, i, v, f);
+        }
+    }
+    /// From the first packet that leaves on: the rest is moved aside and comes back packet by packet.
+    #[inline(never)]
+    fn apply_rest(
+        &mut self,
+        batch: &mut Batch,
+        from: usize,
+        first: Verdict,
+        mut f: impl FnMut(&mut Packet, &mut Cx<'_>) -> Verdict,
+    ) {
+        let mut rest = std::mem::replace(&mut self.core.scratch, Batch::empty());
+        rest.extend(batch.as_mut_vec().drain(from..));
+        let mut known = Some(first);
+        for mut p in rest.drain() {
+            let v = known.take().unwrap_or_else(|| f(&mut p, self));
+            match v {
+                Verdict::Next => batch.push(p),
+                Verdict::Out(port) => self.emit(port as usize, p),
+                Verdict::Drop(reason) => self.drop(p, reason),
+            }
+        }
+        self.core.scratch = rest;
+    }
+
+    /// Pulls at most `max` packets through an input.
+    pub fn pull(&mut self, input: usize, max: usize, into: &mut Batch) {
+        if let Some(r) = &mut self.router {
+            r.pull(self.core, self.me, input, max, into);
+        }
+    }
+
+    /// Turns a notifier of this element on.
+    #[inline]
+    pub fn set_note(&mut self, note: Note) {
+        self.core.set_note(note);
+    }
+    /// Turns a notifier of this element off; look again afterwards.
+    #[inline]
+    pub fn clear_note(&mut self, note: Note) {
+        self.core.notes.clear(note);
+    }
+    /// Whether a signal is on.
+    #[inline]
+    pub fn is_on(&self, signal: &Signal) -> bool {
+        signal.is_on(&self.core.notes)
+    }
+    /// Schedules this element's task.
+    pub fn schedule(&mut self) {
+        self.core.wakes.push(self.me);
+    }
+    /// Sets timer `id` of this element to a time; it replaces an earlier setting.
+    pub fn set_timer(&mut self, id: u16, at: i64) {
+        self.core.timers.schedule((self.me, id), at);
+    }
+    /// Takes timer `id` of this element back.
+    pub fn clear_timer(&mut self, id: u16) {
+        self.core.timers.cancel((self.me, id));
+    }
+    /// Asks the driver to stop.
+    pub fn stop(&mut self, times: u32) {
+        self.core.outside.stop(times);
+    }
+    /// Shows a message.
+    pub fn message(&self, text: &str) {
+        self.core.outside.message(text);
+    }
+
+    /// Reads a handler of another element, or a global one.
+    pub fn read_handler(
+        &mut self,
+        element: Option<u32>,
+        handler: &str,
+        parameters: &str,
+    ) -> Result<String, CallError> {
+        match &mut self.router {
+            Some(r) => r.read(self.core, element, handler, parameters),
+            None => Err(CallError::Busy(format!("handler '{handler}' cannot be read from here"))),
+        }
+    }
+    /// Writes a handler of another element, or a global one.
+    pub fn write_handler(&mut self, element: Option<u32>, handler: &str, value: &str) -> Result<(), CallError> {
+        match &mut self.router {
+            Some(r) => r.write(self.core, element, handler, value),
+            None => Err(CallError::Busy(format!("handler '{handler}' cannot be written from here"))),
+        }
+    }
+    /// Whether such a handler can be read and written.
+    pub fn has_handler(&self, element: Option<u32>, handler: &str) -> (bool, bool) {
+        self.router.as_ref().map_or((false, false), |r| r.has(self.core, element, handler))
+    }
+    /// Carries out a write call of the configuration. From the data path it is carried out when this element has
+    /// returned and before its packets go on; what fails is shown as a message.
+    pub fn call(&mut self, call: &HandlerRef) {
+        self.core.deferred.push((self.me, call.clone()));
+    }
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The test kit: one element on its own, with hands on all its sides.
+
+use crate::build::{BuildCx, InitCx, Shared, Wiring};
+use crate::class::{Action, Build, Element, Lifecycle, Turn, Verdict};
+use crate::clock::Clock;
+use crate::cx::{CallError, Core, Cx, Edge, Info, Messages, Router};
+use crate::notify::{Note, Notes};
+use castanet_packet::{Batch, Packet};
+use castanet_spec::codes::{Ports, Processing, ProcessingCode};
+use castanet_spec::{Args, Capability, Names, Reason};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The notifier that the kit gives to every capability: 0 for the empty one, 1 for the full one.
+struct OneElement;
+
+impl Wiring for OneElement {
+    fn note(&self, _: u32, capability: Capability) -> Option<Note> {
+        Some(Note(u32::from(capability == Capability::FullNotifier)))
+    }
+    fn upstream(&self, _: u32, input: usize, _: Capability) -> (Vec<u32>, bool) {
+        (vec![2 + u32::try_from(input).unwrap_or(0)], false)
+    }
+    fn downstream(&self, _: u32, _: usize, _: Capability) -> (Vec<u32>, bool) {
+        (Vec::new(), true)
+    }
+}
+
+/// What an element told the outside.
+#[derive(Default)]
+struct Outside {
+    messages: Mutex<Vec<String>>,
+    stops: Mutex<u32>,
+}
+
+impl Messages for Outside {
+    fn message(&self, text: &str) {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_string());
+    }
+    fn stop(&self, times: u32) {
+        *self.stops.lock().unwrap_or_else(PoisonError::into_inner) += times;
+    }
+    fn wake(&self, _: u32, _: u32) {}
+}
+
+/// What stands around the element: packets to pull, by input, and handlers called.
+#[derive(Default)]
+struct Around {
+    supply: Vec<VecDeque<Packet>>,
+    calls: Vec<(Option<u32>, String, String)>,
+    values: Vec<(String, String)>,
+}
+
+impl Router for Around {
+    fn pull(&mut self, _: &mut Core, _: u32, input: usize, max: usize, into: &mut Batch) {
+        if let Some(s) = self.supply.get_mut(input) {
+            let n = max.min(s.len());
+            into.extend(s.drain(..n));
+        }
+    }
+    fn read(&mut self, _: &mut Core, element: Option<u32>, handler: &str, text: &str) -> Result<String, CallError> {
+        self.calls.push((element, handler.into(), text.into()));
+        let found = self.values.iter().find(|v| v.0 == handler);
+        found.map(|v| v.1.clone()).ok_or_else(|| CallError::Missing(format!("no '{handler}' read handler")))
+    }
+    fn write(&mut self, _: &mut Core, element: Option<u32>, handler: &str, text: &str) -> Result<(), CallError> {
+        self.calls.push((element, handler.into(), text.into()));
+        Ok(())
+    }
+    fn has(&self, _: &Core, _: Option<u32>, handler: &str) -> (bool, bool) {
+        (self.values.iter().any(|v| v.0 == handler), true)
+    }
+}
+
+/// One element of class `T`, named `e`, under simulated time that starts at 1000 s.
+pub struct Kit<T> {
+    /// The element.
+    pub element: T,
+    core: Core,
+    edges: Vec<Edge>,
+    around: Around,
+    outside: Arc<Outside>,
+    warnings: Vec<String>,
+    first: u32,
+}
+
+impl<T: Build + Lifecycle> Kit<T> {
+    /// Builds and initialises an element with the fewest ports that its class allows, agnostic ports push.
+    /// The error lists what is wrong with the configuration.
+    pub fn new(config: &str) -> Result<Kit<T>, Vec<String>> {
+        let ports = Ports::parse(T::SPEC.ports).unwrap_or(Ports::ANY);
+        Kit::with_ports(config, ports.inputs.min, ports.outputs_for(ports.inputs.min).min)
+    }
+
+    /// The same with so many ports.
+    pub fn with_ports(config: &str, inputs: usize, outputs: usize) -> Result<Kit<T>, Vec<String>> {
+        Kit::with_names(config, inputs, outputs, Names::new())
+    }
+
+    /// The same with names that the configuration defines. Element `e` has number 0.
+    pub fn with_names(config: &str, inputs: usize, outputs: usize, names: Names) -> Result<Kit<T>, Vec<String>> {
+        let code = ProcessingCode::parse(T::SPEC.processing);
+        let push = |f: &dyn Fn(&ProcessingCode, usize) -> Processing, n: usize| -> Vec<bool> {
+            (0..n).map(|i| code.as_ref().is_none_or(|c| f(c, i) != Processing::Pull)).collect()
+        };
+        let (input_push, output_push) =
+            (push(&|c, i| c.input(i), inputs), push(&|c, i| c.output(i), outputs));
+        let (mut shared, mut driver) = (Shared::new(), None);
+        let mut cx = BuildCx {
+            me: 0,
+            name: "e",
+            scope: "",
+            spec: T::SPEC,
+            written_class: T::SPEC.name,
+            config,
+            names: &names,
+            inputs,
+            outputs,
+            input_push: &input_push,
+            output_push: &output_push,
+            seed: 1,
+            batch: 32,
+            replica: (0, 1),
+            warnings: Vec::new(),
+            shared: &mut shared,
+            driver: &mut driver,
+        };
+        let (args, errors) = T::Args::parse(config, cx.arg_cx());
+        let mut texts: Vec<String> = errors.iter().map(|e| e.message.clone()).collect();
+        let mut element = match args {
+            Some(args) => T::build(args, &mut cx)
+                .map_err(|e| e.0.into_iter().map(|e| e.message).collect::<Vec<_>>())?,
+            None => return Err(texts),
+        };
+        texts.extend(cx.warnings.iter().map(|w| w.message.clone()));
+        let outside = Arc::new(Outside::default());
+        let info = Info { name: "e".into(), class: T::SPEC.name, config: config.into(), ..Info::default() };
+        let clock = Clock::simulated(1_000_000_000_000);
+        let mut core = Core::new([info].into(), Arc::new(names), Notes::new(2 + inputs), outside.clone(), clock);
+        core.limit = 32;
+        let mut init = InitCx { core: &mut core, me: 0, wiring: &OneElement, scheduled: true, listens: Vec::new() };
+        element.initialise(&mut init).map_err(|e| vec![e])?;
+        let edges = (0..outputs).map(|_| Edge::default()).collect();
+        let around = Around { supply: (0..inputs).map(|_| VecDeque::new()).collect(), ..Around::default() };
+        Ok(Kit { element, core, edges, around, outside, warnings: texts, first: 0 })
+    }
+
+    fn with<R>(&mut self, f: impl FnOnce(&mut T, &mut Cx<'_>) -> R) -> R {
+        let skip = self.first as usize;
+        let edges = self.edges.get_mut(skip..).unwrap_or_default();
+        f(&mut self.element, &mut Cx::new(edges, &mut self.core, Some(&mut self.around), 0, self.first))
+    }
+    /// Carries out the calls that the element left, in order.
+    fn deferred(&mut self) {
+        for (_, call) in std::mem::take(&mut self.core.deferred) {
+            self.around.calls.push((
+                call.element.and_then(|e| u32::try_from(e).ok()),
+                call.handler,
+                call.value,
+            ));
+        }
+    }
+    fn outputs(&mut self) -> Vec<(usize, Packet)> {
+        self.deferred();
+        let each = self.edges.iter_mut().enumerate();
+        each.flat_map(|(i, e)| e.batch.drain().map(move |p| (i, p)).collect::<Vec<_>>()).collect()
+    }
+    /// Sets the most packets of a turn.
+    pub fn limit(mut self, n: usize) -> Self {
+        self.core.limit = n;
+        self
+    }
+    /// Lets simulated time jump to so many nanoseconds after its start.
+    pub fn at(&mut self, ns: i64) {
+        self.core.clock.jump(1_000_000_000_000 + ns);
+    }
+    /// Puts a packet where pulls of an input find it, and turns the input's notifier on.
+    pub fn supply(&mut self, input: usize, p: Packet) {
+        if let Some(s) = self.around.supply.get_mut(input) {
+            s.push_back(p);
+        }
+        self.core.set_note(Note(2 + u32::try_from(input).unwrap_or(0)));
+    }
+    /// What a read handler answers.
+    pub fn read(&mut self, handler: &str) -> Result<String, String> {
+        self.read_with(handler, "")
+    }
+    /// What a read handler answers to parameters.
+    pub fn read_with(&mut self, handler: &str, parameters: &str) -> Result<String, String> {
+        match self.element.read_field(handler) {
+            Some(t) => Ok(t),
+            None => self.with(|e, cx| e.read(handler, parameters, cx)),
+        }
+    }
+    /// Writes a handler.
+    pub fn write(&mut self, handler: &str, value: &str) -> Result<(), String> {
+        let written = self.with(|e, cx| {
+            let core = cx.core();
+            let names = core.names.clone();
+            e.write_field(handler, value, &castanet_spec::ArgCx { scope: "", names: &names })
+        });
+        match written {
+            Some(r) => r.and_then(|()| self.with(|e, cx| e.changed(handler, cx))),
+            None => self.with(|e, cx| e.write(handler, value, cx)),
+        }
+    }
+    /// What handlers of other elements answer.
+    pub fn answer(&mut self, handler: &str, value: &str) {
+        self.around.values.push((handler.into(), value.into()));
+    }
+    /// Calls that the element made, in order: element, handler, value.
+    pub fn calls(&mut self) -> Vec<(Option<u32>, String, String)> {
+        self.deferred();
+        std::mem::take(&mut self.around.calls)
+    }
+    /// Packets dropped for a reason.
+    pub fn dropped(&self, reason: Reason) -> u64 {
+        self.core.drops(0, reason)
+    }
+    /// Packets dropped for any reason.
+    pub fn all_dropped(&self) -> u64 {
+        self.core.all_drops().map(|d| d.2).sum()
+    }
+    /// Messages shown, and forgotten.
+    pub fn messages(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.outside.messages.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+    /// Warnings about the configuration.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+    /// How often the driver was asked to stop.
+    pub fn stops(&self) -> u32 {
+        *self.outside.stops.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Whether the element asked for a turn since the last look.
+    pub fn woken(&mut self) -> bool {
+        !std::mem::take(&mut self.core.wakes).is_empty()
+    }
+    /// When the element's timer `id` expires, in nanoseconds after the start; none if it is not set.
+    pub fn next_timer(&self) -> Option<i64> {
+        self.core.timers.next().map(|(t, _)| t - 1_000_000_000_000)
+    }
+    /// Whether the element's notifier of that capability is on.
+    pub fn note(&self, capability: Capability) -> bool {
+        self.core.notes.is_on(usize::from(capability == Capability::FullNotifier))
+    }
+    /// Cleans the element up.
+    pub fn cleanup(&mut self) -> Result<(), String> {
+        self.with(|e, cx| e.cleanup(cx))
+    }
+}
+
+impl<T: Build + Action> Kit<T> {
+    /// What comes of packets: output and packet. Output 0 first.
+    pub fn act(&mut self, packets: impl IntoIterator<Item = Packet>) -> Vec<(usize, Packet)> {
+        let mut batch: Batch = packets.into_iter().collect();
+        self.first = 1;
+        self.with(|e, cx| e.action_batch(&mut batch, cx));
+        self.first = 0;
+        if let Some(e) = self.edges.first_mut() {
+            e.batch.append(&mut batch);
+        }
+        self.outputs()
+    }
+    /// What comes of one packet.
+    pub fn act1(&mut self, mut p: Packet) -> (Verdict, Packet) {
+        self.first = 1;
+        let v = self.with(|e, cx| e.action(&mut p, cx));
+        self.first = 0;
+        (v, p)
+    }
+}
+
+impl<T: Build + Element> Kit<T> {
+    /// What comes of packets that are pushed to an input: output and packet, by output.
+    pub fn push(&mut self, port: usize, packets: impl IntoIterator<Item = Packet>) -> Vec<(usize, Packet)> {
+        let mut batch: Batch = packets.into_iter().collect();
+        self.with(|e, cx| e.push(port, &mut batch, cx));
+        self.outputs()
+    }
+    /// What a pull of at most `max` packets gives.
+    pub fn pull(&mut self, port: usize, max: usize) -> Vec<Packet> {
+        let mut batch = Batch::new();
+        self.with(|e, cx| e.pull(port, max, &mut batch, cx));
+        self.deferred();
+        batch.drain().collect()
+    }
+    /// One turn of the task, and what it emits.
+    pub fn task(&mut self) -> (Turn, Vec<(usize, Packet)>) {
+        let turn = self.with(|e, cx| e.task(cx));
+        (turn, self.outputs())
+    }
+    /// Lets time jump to the next timer and expire it; what comes of it. None when no timer is set.
+    pub fn expire(&mut self) -> Option<Vec<(usize, Packet)>> {
+        let (t, _) = self.core.timers.next()?;
+        self.core.clock.jump(t);
+        let (_, (_, id)) = self.core.timers.pop_due(t)?;
+        self.with(|e, cx| e.timer(id, cx));
+        Some(self.outputs())
+    }
+}
+
+/// A packet with these bytes, for tests.
+///
+/// # Panics
+/// When the pool is exhausted.
+pub fn packet(data: &[u8]) -> Packet {
+    match Packet::copy_of(data) {
+        Some(p) => p,
+        None => panic!("no buffer for {} bytes", data.len()),
+    }
+}

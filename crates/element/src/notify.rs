@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Notifiers: handles by which an element says that it has something, or room for something, and by which others sleep.
+//!
+//! The one who sleeps clears nothing: the owner of a note clears it when there is nothing left, and must look again after
+//! clearing (`clear`, then recheck), because another worker may have put something there in between.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// A notifier of an element, by its number in the router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Note(pub(crate) u32);
+
+/// One notifier: whether it is on, and which tasks to wake when it goes on.
+#[derive(Debug, Default)]
+struct State {
+    on: AtomicBool,
+    /// (worker, element) of each listening task.
+    listeners: OnceLock<Vec<(u32, u32)>>,
+}
+
+/// All notifiers of a router, shared by its workers.
+#[derive(Clone, Debug, Default)]
+pub struct Notes(Arc<[State]>);
+
+impl Notes {
+    /// `n` notifiers, all off.
+    pub fn new(n: usize) -> Notes {
+        Notes((0..n).map(|_| State::default()).collect())
+    }
+    /// Says once which tasks listen to a notifier.
+    pub fn listen(&self, note: usize, listeners: Vec<(u32, u32)>) {
+        if let Some(s) = self.0.get(note) {
+            // A second list is a mistake of the caller; the first one stays.
+            let _ = s.listeners.set(listeners);
+        }
+    }
+    /// Whether a notifier is on.
+    #[inline]
+    pub fn is_on(&self, note: usize) -> bool {
+        self.0.get(note).is_some_and(|s| s.on.load(Ordering::SeqCst))
+    }
+    /// Turns a notifier on; `wake` is called for each listener when it was off.
+    #[inline]
+    pub fn set(&self, note: Note, mut wake: impl FnMut(u32, u32)) {
+        let Some(s) = self.0.get(note.0 as usize) else { return };
+        // Relaxed is enough to skip: `clear` is followed by a recheck in the one who clears.
+        if s.on.load(Ordering::Relaxed) || s.on.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        for &(w, e) in s.listeners.get().into_iter().flatten() {
+            wake(w, e);
+        }
+    }
+    /// Turns a notifier off. The caller must look again afterwards and [`Notes::set`] it if there is something after all.
+    #[inline]
+    pub fn clear(&self, note: Note) {
+        if let Some(s) = self.0.get(note.0 as usize) {
+            s.on.store(false, Ordering::SeqCst);
+        }
+    }
+}
+
+/// The OR of notifiers: what a puller sleeps on. It is always on when some path leads to an element without notifier.
+#[derive(Clone, Debug, Default)]
+pub struct Signal {
+    notes: Vec<u32>,
+    always: bool,
+}
+
+impl Signal {
+    /// A signal that is never off.
+    pub fn always() -> Signal {
+        Signal { notes: Vec::new(), always: true }
+    }
+    /// The OR of notifiers, by number; with `always`, never off.
+    pub fn new(notes: Vec<u32>, always: bool) -> Signal {
+        Signal { notes, always }
+    }
+    /// Whether one of them is on.
+    #[inline]
+    pub fn is_on(&self, notes: &Notes) -> bool {
+        self.always || self.notes.iter().any(|&n| notes.is_on(n as usize))
+    }
+}

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The handle: data, headroom, tailroom, headers, sharing.
+
+use crate::DEFAULT_HEADROOM;
+use crate::chunk::{CLASSES, COLD, Meta, SHARED, UNSET};
+use crate::pool;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+
+/// The most bytes that data and headroom of one packet can have together.
+pub const MAX_LENGTH: usize = CLASSES[1].cap as usize;
+
+/// A packet: owns its chunk, shares its buffer only with clones.
+#[repr(transparent)]
+pub struct Packet(NonNull<Meta>);
+
+// SAFETY: a packet owns its chunk alone, and the buffer alone or together with clones that only read it (`data_mut` copies
+// before it writes to a shared one); reference counts are atomic, and chunks go home to their pool through an atomic list.
+unsafe impl Send for Packet {}
+// SAFETY: through a shared reference a packet can only be read.
+unsafe impl Sync for Packet {}
+
+const _: () = assert!(size_of::<Option<Packet>>() == 8);
+
+impl Packet {
+    #[inline(always)]
+    pub(crate) fn meta(&self) -> &Meta {
+        // SAFETY: the handle owns its chunk, which lives in a slab of a pool that waits for it.
+        unsafe { self.0.as_ref() }
+    }
+    #[inline(always)]
+    pub(crate) fn meta_mut(&mut self) -> &mut Meta {
+        // SAFETY: as above, and the handle is the only one on this chunk's metadata. A clone's handle touches only the
+        // atomic `refs` of an owner, and a zombie owner (see Drop) has no handle.
+        unsafe { self.0.as_mut() }
+    }
+
+    /// A packet of `len` bytes behind the default headroom; what the bytes are is left open. None when it would be
+    /// longer than [`MAX_LENGTH`] allows or the pool has reached its limit.
+    #[inline(always)]
+    pub fn new(len: usize) -> Option<Packet> {
+        Packet::with_headroom(DEFAULT_HEADROOM, len)
+    }
+
+    /// A packet of `len` bytes behind `headroom` bytes.
+    #[inline(always)]
+    pub fn with_headroom(headroom: usize, len: usize) -> Option<Packet> {
+        Packet::take(headroom, len, true)
+    }
+
+    #[inline(always)]
+    fn take(headroom: usize, len: usize, strict: bool) -> Option<Packet> {
+        let room = headroom.checked_add(len)?;
+        let class = usize::from(room > CLASSES[0].cap as usize);
+        if room > MAX_LENGTH {
+            return None;
+        }
+        let mut p = Packet(pool::take(class, strict)?);
+        let m = p.meta_mut();
+        // Fits: room <= MAX_LENGTH.
+        m.data = headroom as u32;
+        m.floor = headroom as u32;
+        m.len = len as u32;
+        m.mac = UNSET;
+        m.network = UNSET;
+        m.transport = UNSET;
+        m.kind = 0;
+        m.flags = 0;
+        m.hops = 0;
+        m.anno[..24].fill(0);
+        Some(p)
+    }
+
+    /// A packet with a copy of `data` behind the default headroom.
+    #[inline]
+    pub fn copy_of(data: &[u8]) -> Option<Packet> {
+        Packet::copy_with_headroom(DEFAULT_HEADROOM, data)
+    }
+
+    /// A packet with a copy of `data` behind `headroom` bytes.
+    #[inline]
+    pub fn copy_with_headroom(headroom: usize, data: &[u8]) -> Option<Packet> {
+        let mut p = Packet::with_headroom(headroom, data.len())?;
+        p.data_mut().copy_from_slice(data);
+        Some(p)
+    }
+
+    /// Bytes of data.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.meta().len as usize
+    }
+    /// Whether there is no data.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Bytes before the data.
+    pub fn headroom(&self) -> usize {
+        self.meta().data as usize
+    }
+    /// Bytes behind the data.
+    pub fn tailroom(&self) -> usize {
+        let m = self.meta();
+        (m.cap - m.data - m.len) as usize
+    }
+
+    /// The data.
+    #[inline(always)]
+    pub fn data(&self) -> &[u8] {
+        let m = self.meta();
+        // SAFETY: INVARIANT data + len <= cap, kept by every function that changes them; slabs are zeroed when made, so
+        // every byte is initialised; nobody writes to the buffer while this handle is borrowed: clones copy first.
+        unsafe { std::slice::from_raw_parts(m.buf.add(m.data as usize), m.len as usize) }
+    }
+
+    /// The data, to be changed; a buffer that clones share is copied first.
+    #[inline(always)]
+    pub fn data_mut(&mut self) -> &mut [u8] {
+        self.unshare();
+        let m = self.meta_mut();
+        // SAFETY: as in `data`, and the buffer is this handle's alone after `unshare`.
+        unsafe { std::slice::from_raw_parts_mut(m.buf.add(m.data as usize), m.len as usize) }
+    }
+
+    /// From byte `at` of the buffer to the end of the data.
+    #[inline(always)]
+    fn from_offset(&self, at: u32) -> Option<&[u8]> {
+        let m = self.meta();
+        let n = (m.data + m.len).checked_sub(at)?;
+        // SAFETY: at + n = data + len <= cap; otherwise as in `data`.
+        (at != UNSET).then(|| unsafe { std::slice::from_raw_parts(m.buf.add(at as usize), n as usize) })
+    }
+    #[inline(always)]
+    fn from_offset_mut(&mut self, at: impl FnOnce(&Meta) -> u32) -> Option<&mut [u8]> {
+        self.unshare();
+        let m = self.meta_mut();
+        let at = at(m);
+        let n = (m.data + m.len).checked_sub(at)?;
+        // SAFETY: as in `from_offset`, and the buffer is this handle's alone after `unshare`.
+        (at != UNSET).then(|| unsafe { std::slice::from_raw_parts_mut(m.buf.add(at as usize), n as usize) })
+    }
+    /// From the network header to the end of the data; none when no header is marked.
+    #[inline(always)]
+    pub fn network(&self) -> Option<&[u8]> {
+        self.from_offset(self.meta().network)
+    }
+    /// From the network header to the end of the data, to be changed.
+    #[inline(always)]
+    pub fn network_mut(&mut self) -> Option<&mut [u8]> {
+        self.from_offset_mut(|m| m.network)
+    }
+    /// From the transport header to the end of the data.
+    #[inline]
+    pub fn transport(&self) -> Option<&[u8]> {
+        self.from_offset(self.meta().transport)
+    }
+    /// From the transport header to the end of the data, to be changed.
+    #[inline]
+    pub fn transport_mut(&mut self) -> Option<&mut [u8]> {
+        self.from_offset_mut(|m| m.transport)
+    }
+    /// From the MAC header to the end of the data.
+    #[inline]
+    pub fn mac(&self) -> Option<&[u8]> {
+        self.from_offset(self.meta().mac)
+    }
+    /// The first 20 bytes at the network header.
+    #[inline(always)]
+    pub fn ip_header(&self) -> Option<&[u8; 20]> {
+        self.network()?.first_chunk()
+    }
+    /// The first 20 bytes at the network header, to be changed.
+    #[inline(always)]
+    pub fn ip_header_mut(&mut self) -> Option<&mut [u8; 20]> {
+        self.network_mut()?.first_chunk_mut()
+    }
+
+    /// Takes `n` bytes off the front; false, and nothing done, when there are fewer.
+    #[inline(always)]
+    pub fn strip(&mut self, n: usize) -> bool {
+        let m = self.meta_mut();
+        if n > m.len as usize {
+            return false;
+        }
+        m.data += n as u32;
+        m.len -= n as u32;
+        true
+    }
+
+    /// Puts the `n` bytes before the data back on its front: what was stripped, zeros where nothing was. Moves the data
+    /// when the headroom is too small; false when it cannot grow so long.
+    #[inline]
+    pub fn unstrip(&mut self, n: usize) -> bool {
+        if n > self.headroom() && !self.regrow(n) {
+            return false;
+        }
+        if self.meta().data as usize - n < self.meta().floor as usize {
+            self.unshare();
+        }
+        let m = self.meta_mut();
+        m.data -= n as u32;
+        m.len += n as u32;
+        if m.data < m.floor {
+            // SAFETY: data <= floor <= cap, and the buffer is this handle's alone.
+            unsafe { std::ptr::write_bytes(m.buf.add(m.data as usize), 0, (m.floor - m.data) as usize) }
+            m.floor = m.data;
+        }
+        true
+    }
+
+    /// Adds a header of `N` bytes before the data for the caller to fill in whole. None when the packet cannot grow so
+    /// long.
+    #[inline(always)]
+    pub fn push_header<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
+        if N > self.meta().data as usize && !self.regrow(N) {
+            return None;
+        }
+        self.unshare();
+        let m = self.meta_mut();
+        m.data -= N as u32;
+        m.len += N as u32;
+        m.floor = m.floor.min(m.data);
+        self.data_mut().first_chunk_mut()
+    }
+
+    /// Shortens the data by `n` bytes at its end; false, and nothing done, when there are fewer.
+    #[inline]
+    pub fn take_end(&mut self, n: usize) -> bool {
+        let m = self.meta_mut();
+        if n > m.len as usize {
+            return false;
+        }
+        m.len -= n as u32;
+        true
+    }
+
+    /// Shortens the data to `n` bytes if it is longer.
+    #[inline(always)]
+    pub fn truncate(&mut self, n: usize) {
+        let m = self.meta_mut();
+        if n < m.len as usize {
+            m.len = n as u32;
+        }
+    }
+
+    /// Adds `n` zero bytes at the end; false when the packet cannot grow so long.
+    pub fn put(&mut self, n: usize) -> bool {
+        if n > self.tailroom() && !self.rebuffer(self.headroom(), n) {
+            return false;
+        }
+        self.unshare();
+        let old = self.len();
+        self.meta_mut().len += n as u32;
+        if let Some(tail) = self.data_mut().get_mut(old..) {
+            tail.fill(0);
+        }
+        true
+    }
+
+    /// Moves the data so that there are `n` bytes before it.
+    #[cold]
+    fn regrow(&mut self, n: usize) -> bool {
+        self.rebuffer(n.saturating_add(DEFAULT_HEADROOM), 0)
+    }
+
+    /// Copies into a fresh chunk with `headroom` bytes before the data and at least `tailroom` behind it.
+    #[cold]
+    #[inline(never)]
+    fn rebuffer(&mut self, headroom: usize, tailroom: usize) -> bool {
+        let room = self.len().saturating_add(tailroom);
+        let Some(mut new) = Packet::take(headroom, room, false) else { return false };
+        new.meta_mut().len = self.meta().len;
+        // What was stripped stays in reach of `unstrip` as far as there is room for it.
+        let m = self.meta();
+        let keep = (m.data - m.floor.min(m.data)).min(headroom as u32);
+        let shift = headroom as i64 - i64::from(m.data);
+        let moved = |at: u32| {
+            if at == UNSET {
+                return UNSET;
+            }
+            u32::try_from(i64::from(at) + shift).unwrap_or(UNSET)
+        };
+        let (mac, network, transport, hops) = (moved(m.mac), moved(m.network), moved(m.transport), m.hops);
+        let src = m.data - keep;
+        let n = (keep + m.len) as usize;
+        let n_meta = new.meta_mut();
+        n_meta.floor = headroom as u32 - keep;
+        // SAFETY: the source lies inside the old buffer (src + n = data + len <= cap), the destination inside the new one
+        // (floor + n = headroom + len <= cap); the two buffers are different chunks.
+        unsafe {
+            std::ptr::copy_nonoverlapping(m.buf.add(src as usize), n_meta.buf.add(n_meta.floor as usize), n);
+        }
+        (n_meta.mac, n_meta.network, n_meta.transport, n_meta.hops) = (mac, network, transport, hops);
+        new.copy_annotations(self);
+        *self = new;
+        true
+    }
+
+    /// Makes the buffer this handle's alone.
+    #[inline(always)]
+    fn unshare(&mut self) {
+        if self.meta().flags & SHARED != 0 {
+            self.unshare_slowly();
+        }
+    }
+    #[cold]
+    #[inline(never)]
+    fn unshare_slowly(&mut self) {
+        if !self.is_shared() {
+            return;
+        }
+        let tail = self.tailroom();
+        // Growing beyond the limit is allowed here: the number of clones is bounded by the limit already.
+        if !self.rebuffer(self.headroom(), tail) {
+            // Unreachable: the new chunk has the size of the old one. An empty packet is the harmless answer.
+            self.meta_mut().len = 0;
+        }
+    }
+    /// Whether another handle is on the same buffer.
+    pub fn is_shared(&self) -> bool {
+        let m = self.meta();
+        // SAFETY: while SHARED is set, owner is a chunk that lives until its count is zero, and this handle is counted.
+        m.flags & SHARED != 0 && unsafe { &*m.owner }.refs.load(Ordering::Acquire) > 1
+    }
+
+    /// A second handle on the same buffer, with the same annotations. None when the pool has reached its limit.
+    pub fn share(&mut self) -> Option<Packet> {
+        let mut other = Packet(pool::take(0, true)?);
+        if self.meta().flags & SHARED == 0 {
+            let me = self.0.as_ptr();
+            let m = self.meta_mut();
+            m.owner = me;
+            m.refs.store(1, Ordering::Relaxed);
+            m.flags |= SHARED;
+        }
+        let m = self.meta();
+        // SAFETY: owner lives, since this handle is counted.
+        unsafe { &*m.owner }.refs.fetch_add(1, Ordering::Relaxed);
+        let o = other.meta_mut();
+        (o.data, o.len, o.floor, o.owner) = (m.data, m.len, m.floor, m.owner);
+        (o.mac, o.network, o.transport) = (m.mac, m.network, m.transport);
+        (o.kind, o.flags, o.hops) = (m.kind, m.flags, m.hops);
+        o.anno = m.anno;
+        o.timestamp = m.timestamp;
+        (o.buf, o.cap) = (m.buf, m.cap);
+        Some(other)
+    }
+}
+
+impl Drop for Packet {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.meta().flags & SHARED != 0 {
+            drop_shared(self.0);
+        } else {
+            // SAFETY: the handle is going away and nobody else has the buffer.
+            unsafe { pool::give(self.0) }
+        }
+    }
+}
+
+/// A clone's chunk is free at once, with its own buffer set again; the owner's when the last handle on its buffer goes:
+/// until then an owner without a handle is a zombie that nobody but the count knows.
+#[cold]
+#[inline(never)]
+fn drop_shared(mut meta: NonNull<Meta>) {
+    // SAFETY: the handle that is being dropped owned this chunk's metadata.
+    let m = unsafe { meta.as_mut() };
+    let owner = m.owner;
+    m.flags = 0;
+    let is_owner = std::ptr::eq(owner, meta.as_ptr());
+    if !is_owner {
+        // The clone's chunk is of class 0 (see `share`); its own buffer stands behind its metadata as `grow` left it.
+        let class = &CLASSES[0];
+        m.cap = class.cap;
+        // SAFETY: the buffer of a chunk starts `pad` bytes behind its metadata, inside the chunk.
+        m.buf = unsafe { meta.as_ptr().add(1).cast::<u8>().add(class.pad) };
+        // SAFETY: nobody else has a handle on this chunk.
+        unsafe { pool::give(meta) }
+    }
+    // SAFETY: the owner lives until its count reaches zero, and the dropped handle was counted.
+    if unsafe { &*owner }.refs.fetch_sub(1, Ordering::AcqRel) == 1
+        && let Some(owner) = NonNull::new(owner)
+    {
+        // SAFETY: that was the last handle on the owner's buffer, and the owner's own handle is among those gone.
+        unsafe { pool::give(owner) }
+    }
+}
+
+impl fmt::Debug for Packet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Packet({} bytes", self.len())?;
+        if self.meta().flags & COLD != 0 && self.timestamp() != 0 {
+            write!(f, " at {} ns", self.timestamp())?;
+        }
+        f.write_str(")")
+    }
+}

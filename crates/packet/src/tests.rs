@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#![allow(clippy::unwrap_used)]
+use super::*;
+use proptest::prelude::*;
+
+#[test]
+fn fresh_packets_are_blank() {
+    for round in 0..3 {
+        let mut p = Packet::copy_of(&[1, 2, 3]).unwrap();
+        assert_eq!((p.headroom(), p.len(), p.tailroom()), (28, 3, 2048 - 31), "round {round}");
+        assert_eq!(p.annotations(), [0; 48]);
+        assert_eq!((p.timestamp(), p.packet_type()), (0, PacketType::Host));
+        assert!(p.network().is_none() && p.mac().is_none() && p.transport().is_none());
+        p.set_anno(30, [9; 8]);
+        p.set_anno(0, [8; 24]);
+        p.set_timestamp(77);
+        p.set_packet_type(PacketType::Broadcast);
+        p.set_network_header(0, 3);
+        p.set_mac_header(-5);
+    }
+}
+
+#[test]
+fn annotations_beyond_the_end_are_ignored() {
+    let mut p = Packet::new(1).unwrap();
+    p.set_anno(45, [1u8; 4]);
+    p.set_anno_u8(usize::MAX, 1);
+    assert_eq!(p.annotations(), [0; 48]);
+    assert_eq!(p.anno::<4>(45), [0; 4]);
+    p.set_anno(22, [1, 2, 3, 4]);
+    assert_eq!(p.anno::<4>(22), [1, 2, 3, 4]);
+    assert_eq!(p.anno::<4>(24), [3, 4, 0, 0]);
+}
+
+#[test]
+fn headroom_holds_what_was_stripped_or_zeros() {
+    drop(Packet::with_headroom(0, 2048).map(|mut p| p.data_mut().fill(0xff)));
+    let mut p = Packet::copy_of(b"abcdef").unwrap();
+    assert!(p.strip(4));
+    assert!(p.unstrip(6));
+    assert_eq!(p.data(), b"\0\0abcdef");
+    assert!(!p.strip(9) && p.len() == 8);
+    assert!(p.unstrip(500));
+    assert_eq!(p.len(), 508);
+    assert!(p.data()[..500].iter().all(|&b| b == 0) && p.data()[500..] == *b"\0\0abcdef");
+    assert!(!p.unstrip(70_000));
+    assert!(p.put(3) && p.data().ends_with(b"abcdef\0\0\0"));
+    assert!(!p.put(70_000));
+    assert!(p.put(10_000) && p.len() == 10_511);
+}
+
+#[test]
+fn headers_move_with_the_data() {
+    let mut p = Packet::copy_of(&(0..60).collect::<Vec<u8>>()).unwrap();
+    p.set_mac_header(0);
+    p.set_network_header(14, 20);
+    assert!(p.strip(14));
+    assert_eq!((p.network().unwrap()[0], p.transport().unwrap()[0], p.mac().unwrap()[0]), (14, 34, 0));
+    assert_eq!((p.mac_offset(), p.network_offset(), p.transport_offset()), (Some(-14), Some(0), Some(20)));
+    assert!(p.unstrip(100));
+    assert_eq!((p.network().unwrap()[0], p.transport().unwrap()[0], p.mac().unwrap()[0]), (14, 34, 0));
+    p.truncate(90);
+    assert!(p.network().is_none(), "the header was cut off with the data");
+    p.set_network_header(91, 20);
+    assert!(p.network().is_none());
+}
+
+#[test]
+fn clones_share_until_one_writes() {
+    let mut a = Packet::copy_of(b"hello").unwrap();
+    a.set_paint(3);
+    let mut b = a.share().unwrap();
+    let mut c = b.share().unwrap();
+    assert!(a.is_shared() && b.is_shared());
+    assert_eq!(a.data().as_ptr(), c.data().as_ptr());
+    b.data_mut()[0] = b'j';
+    assert_eq!((a.data(), b.data(), c.data()), (&b"hello"[..], &b"jello"[..], &b"hello"[..]));
+    assert_eq!((b.paint(), b.is_shared()), (3, false));
+    drop(a);
+    assert!(!c.is_shared());
+    c.data_mut()[0] = b'c';
+    assert_eq!(c.data(), b"cello");
+    let (_, used) = pool::usage();
+    drop((b, c));
+    assert_eq!(pool::usage().1, used - 3, "b's, c's and the first buffer");
+}
+
+#[test]
+fn jumbo_clones_keep_their_size() {
+    let mut a = Packet::new(60_000).unwrap();
+    a.data_mut()[59_999] = 7;
+    let mut b = a.share().unwrap();
+    b.data_mut()[0] = 1;
+    drop(a);
+    assert_eq!((b.len(), b.data()[59_999]), (60_000, 7));
+    assert!(Packet::new(MAX_LENGTH).is_none());
+    assert!(Packet::with_headroom(usize::MAX, 1).is_none());
+}
+
+#[test]
+fn the_limit_refuses_and_recovers() {
+    std::thread::spawn(|| {
+        pool::set_limit(2 << 20);
+        let all: Vec<_> = std::iter::from_fn(|| Packet::new(10)).collect();
+        assert!(all.len() > 800 && all.len() < 1000, "{}", all.len());
+        let mut all = all;
+        assert!(all[0].share().is_none());
+        drop(all);
+        assert_eq!(pool::usage().1, 0);
+        assert!(Packet::new(10).is_some());
+    })
+    .join()
+    .unwrap();
+}
+
+#[test]
+fn packets_go_home_from_other_threads_and_outlive_their_own() {
+    let (tx, rx) = std::sync::mpsc::channel::<Packet>();
+    let maker = std::thread::spawn(move || {
+        for i in 0..5000u32 {
+            let mut p = Packet::copy_of(&i.to_be_bytes()).unwrap();
+            if i % 3 == 0 {
+                tx.send(p.share().unwrap()).unwrap();
+            }
+            tx.send(p).unwrap();
+        }
+    });
+    let mut kept = Vec::new();
+    let mut sum = 0u64;
+    for p in rx {
+        sum += u64::from(u32::from_be_bytes(*p.data().first_chunk().unwrap()));
+        if sum % 7 == 0 {
+            kept.push(p);
+        }
+    }
+    maker.join().unwrap();
+    let all: u64 = (0..5000).sum::<u64>() + (0..5000).filter(|i| i % 3 == 0).sum::<u64>();
+    assert_eq!(sum, all);
+    assert!(!kept.is_empty() && kept.iter().all(|p| p.len() == 4));
+}
+
+proptest! {
+    /// A packet behaves as a vector of bytes.
+    #[test]
+    fn behaves_as_a_vector(ops in proptest::collection::vec((0u8..7, 0usize..90), 0..60)) {
+        let mut p = Packet::copy_of(&[7; 40]).unwrap();
+        let mut model: Vec<u8> = vec![7; 40];
+        let mut others = Vec::new();
+        for (op, n) in ops {
+            match op {
+                0 => { let ok = p.strip(n); prop_assert_eq!(ok, n <= model.len()); if ok { model.drain(..n); } }
+                1 => { prop_assert!(p.push_header::<8>().map(|h| *h = [n as u8; 8]).is_some());
+                       model.splice(0..0, [n as u8; 8]); }
+                2 => { let ok = p.take_end(n); prop_assert_eq!(ok, n <= model.len()); if ok { model.truncate(model.len() - n); } }
+                3 => { prop_assert!(p.put(n)); model.resize(model.len() + n, 0); }
+                4 => { if let Some(b) = p.data_mut().get_mut(n) { *b ^= 1; model[n] ^= 1; } }
+                5 => others.push((p.share().unwrap(), model.clone())),
+                _ => { others.truncate(n % 4); }
+            }
+            prop_assert_eq!(p.data(), &model[..]);
+            for (q, m) in &others { prop_assert_eq!(q.data(), &m[..]); }
+        }
+    }
+}

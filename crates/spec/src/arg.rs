@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Binding of arguments: a configuration string against the arguments that a class declares (language reference 1.9).
+
+use crate::class::HandlerSpec;
+use crate::names::Names;
+use crate::value::ArgValue;
+use castanet_lang::args as text;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// How an argument is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgKind {
+    /// By position, or by its keyword.
+    Positional,
+    /// By its keyword only.
+    Keyword,
+    /// Every argument that is left.
+    Rest,
+}
+
+/// One argument of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArgSpec {
+    /// The keyword.
+    pub name: &'static str,
+    /// Other keywords of old configurations.
+    pub aliases: &'static [&'static str],
+    /// How it is given.
+    pub kind: ArgKind,
+    /// Whether it must be given.
+    pub mandatory: bool,
+    /// The default as the manual shows it; empty for none.
+    pub default: &'static str,
+    /// The type as the manual names it.
+    pub type_name: &'static str,
+    /// One line for the manual.
+    pub doc: &'static str,
+}
+
+/// What is wrong with an argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgError {
+    /// `LENGTH: invalid number`.
+    pub message: String,
+    /// The offending bytes of the configuration string.
+    pub range: Range<usize>,
+    /// How to mend it, or empty.
+    pub help: String,
+    /// Whether the configuration may run all the same.
+    pub warning: bool,
+}
+
+impl ArgError {
+    /// An error about a range of the configuration string.
+    pub fn new(message: impl Into<String>, range: Range<usize>) -> ArgError {
+        ArgError { message: message.into(), range, help: String::new(), warning: false }
+    }
+    /// A warning about a range of the configuration string.
+    pub fn warning(message: impl Into<String>, range: Range<usize>) -> ArgError {
+        ArgError { warning: true, ..ArgError::new(message, range) }
+    }
+    /// Adds how to mend it.
+    pub fn help(mut self, text: impl Into<String>) -> ArgError {
+        self.help = text.into();
+        self
+    }
+}
+
+/// What arguments are read against: the names that the configuration defines, seen from one element.
+#[derive(Clone, Copy)]
+pub struct ArgCx<'a> {
+    /// The scope prefix of the element, such as `two/`.
+    pub scope: &'a str,
+    /// Names of addresses, ports and elements.
+    pub names: &'a Names,
+}
+
+/// The arguments of a class; `#[derive(Args)]` writes this.
+pub trait Args: Sized {
+    /// Their declarations, positional ones first in order.
+    const SPECS: &'static [ArgSpec];
+    /// Handlers that read and write single arguments.
+    const HANDLERS: &'static [HandlerSpec];
+    /// Takes the values from a parser to which [`Args::SPECS`] was bound; errors are left with the parser.
+    fn take(parser: &mut Parser<'_>) -> Option<Self>;
+    /// The value that a handler shows, if it is one of these.
+    fn read(&self, handler: &str) -> Option<String>;
+    /// Changes the value behind a handler, if it is one of these.
+    fn write(&mut self, handler: &str, text: &str, cx: &ArgCx<'_>) -> Option<Result<(), String>>;
+
+    /// Reads a configuration string; all errors and warnings at once.
+    fn parse(config: &str, cx: ArgCx<'_>) -> (Option<Self>, Vec<ArgError>) {
+        let mut parser = Parser::new(config, Self::SPECS, cx);
+        let args = Self::take(&mut parser);
+        let failed = parser.errors.iter().any(|e| !e.warning);
+        (args.filter(|_| !failed), parser.errors)
+    }
+}
+
+/// No arguments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NoArgs;
+
+impl Args for NoArgs {
+    const SPECS: &'static [ArgSpec] = &[];
+    const HANDLERS: &'static [HandlerSpec] = &[];
+    fn take(_: &mut Parser<'_>) -> Option<Self> {
+        Some(NoArgs)
+    }
+    fn read(&self, _: &str) -> Option<String> {
+        None
+    }
+    fn write(&mut self, _: &str, _: &str, _: &ArgCx<'_>) -> Option<Result<(), String>> {
+        None
+    }
+}
+
+/// Arguments of one configuration string, assigned to their declarations.
+pub struct Parser<'a> {
+    config: &'a str,
+    specs: &'static [ArgSpec],
+    /// For each declaration the values given: the last for a positional or keyword, all for a rest.
+    given: Vec<Vec<Range<usize>>>,
+    cx: ArgCx<'a>,
+    errors: Vec<ArgError>,
+}
+
+impl<'a> Parser<'a> {
+    /// Splits a configuration string and assigns each argument to a declaration.
+    pub fn new(config: &'a str, specs: &'static [ArgSpec], cx: ArgCx<'a>) -> Parser<'a> {
+        let mut p = Parser { config, specs, given: vec![Vec::new(); specs.len()], cx, errors: Vec::new() };
+        let mut positional = Vec::new();
+        let mut maybe_keyword: Vec<(Range<usize>, String)> = Vec::new();
+        let rest = specs.iter().position(|s| s.kind == ArgKind::Rest);
+        for range in text::split(config) {
+            let argument = config.get(range.clone()).unwrap_or("");
+            match text::keyword(argument) {
+                Some((word, value)) => {
+                    let found = specs
+                        .iter()
+                        .position(|s| s.kind != ArgKind::Rest && (s.name == word || s.aliases.contains(&word)));
+                    match found {
+                        Some(i) => {
+                            let value = range.start + value.start..range.start + value.end;
+                            if let Some(g) = p.given.get_mut(i) {
+                                *g = vec![value];
+                            }
+                        }
+                        None => {
+                            maybe_keyword.push((range.clone(), word.to_string()));
+                            positional.push((range, true));
+                        }
+                    }
+                }
+                None => positional.push((range, false)),
+            }
+        }
+        p.assign_positional(positional, &maybe_keyword, rest);
+        p
+    }
+
+    /// Positional arguments go to declarations in order. What looks like a keyword but is none counts as positional
+    /// where a position is free for it, and is an error otherwise.
+    fn assign_positional(
+        &mut self,
+        positional: Vec<(Range<usize>, bool)>,
+        unknown: &[(Range<usize>, String)],
+        rest: Option<usize>,
+    ) {
+        let slots: Vec<usize> = (0..self.specs.len())
+            .filter(|&i| {
+                self.specs.get(i).is_some_and(|s| s.kind == ArgKind::Positional)
+                    && self.given.get(i).is_some_and(Vec::is_empty)
+            })
+            .collect();
+        let plain = positional.iter().filter(|p| !p.1).count();
+        // A mandatory position that plain arguments cannot fill takes an argument that looked like a keyword.
+        let mandatory = slots.iter().filter(|&&i| self.specs.get(i).is_some_and(|s| s.mandatory)).count();
+        let mut wanted_keywords = if rest.is_some() { usize::MAX } else { mandatory.saturating_sub(plain) };
+        let mut next = slots.into_iter();
+        let mut surplus: Option<Range<usize>> = None;
+        for (range, looks) in positional {
+            if looks {
+                if wanted_keywords == 0 {
+                    self.unknown_keyword(&range, unknown);
+                    continue;
+                }
+                wanted_keywords -= 1;
+            }
+            match next.next().or(rest) {
+                Some(i) => {
+                    if let Some(g) = self.given.get_mut(i) {
+                        g.push(range);
+                    }
+                }
+                None => surplus = Some(surplus.map_or(range.clone(), |s| s.start..range.end)),
+            }
+        }
+        if let Some(range) = surplus {
+            let n = self.specs.iter().filter(|s| s.kind == ArgKind::Positional).count();
+            let help = match n {
+                0 => "this class takes no positional arguments".to_string(),
+                1 => "this class takes at most 1 positional argument".to_string(),
+                n => format!("this class takes at most {n} positional arguments"),
+            };
+            self.errors.push(ArgError::new("too many arguments", range).help(help));
+        }
+    }
+
+    fn unknown_keyword(&mut self, range: &Range<usize>, unknown: &[(Range<usize>, String)]) {
+        let word = unknown.iter().find(|u| u.0 == *range).map_or("", |u| u.1.as_str());
+        let names = self.specs.iter().filter(|s| s.kind != ArgKind::Rest).map(|s| s.name);
+        let mut error = ArgError::new(
+            format!("{word}: unknown argument"),
+            range.start..range.start.saturating_add(word.len()),
+        );
+        if let Some(near) = castanet_lang::nearest(word, names.clone()) {
+            error = error.help(format!("did you mean '{near}'?"));
+        } else {
+            let all: Vec<_> = names.collect();
+            if !all.is_empty() {
+                error = error.help(format!("the arguments are {}", all.join(", ")));
+            }
+        }
+        self.errors.push(error);
+    }
+
+    /// Adds an error.
+    pub fn error(&mut self, error: ArgError) {
+        self.errors.push(error);
+    }
+
+    /// What names are looked up in.
+    pub fn cx(&self) -> &ArgCx<'a> {
+        &self.cx
+    }
+
+    fn read<T: ArgValue>(&mut self, index: usize, range: Range<usize>) -> Option<T> {
+        let name = self.specs.get(index).map_or("", |s| s.name);
+        let cleaned: Cow<'_, str> = text::cleaned(self.config, range.clone());
+        match T::parse(cleaned.trim(), &self.cx) {
+            Ok(v) => Some(v),
+            Err(message) => {
+                let rest = self.specs.get(index).is_some_and(|s| s.kind == ArgKind::Rest);
+                let message = if rest || message.contains('\u{0}') {
+                    message.replace('\u{0}', "")
+                } else {
+                    format!("{name}: {message}")
+                };
+                let help = format!("'{}' is not a valid {}", cleaned.trim(), T::TYPE);
+                self.errors.push(ArgError::new(message, range).help(help));
+                None
+            }
+        }
+    }
+
+    /// A mandatory argument.
+    pub fn required<T: ArgValue>(&mut self, index: usize) -> Option<T> {
+        match self.given.get(index).and_then(|g| g.last()).cloned() {
+            Some(range) => self.read(index, range),
+            None => {
+                let spec = self.specs.get(index);
+                let name = spec.map_or("", |s| s.name);
+                let doc = spec.map_or("", |s| s.doc);
+                let end = self.config.len();
+                let help = format!("{name} is {}: {doc}", spec.map_or("", |s| s.type_name));
+                self.errors.push(ArgError::new(format!("{name}: required argument missing"), end..end).help(help));
+                None
+            }
+        }
+    }
+
+    /// An argument that may be left out: the outer none is an error, the inner one its absence.
+    pub fn optional<T: ArgValue>(&mut self, index: usize) -> Option<Option<T>> {
+        match self.given.get(index).and_then(|g| g.last()).cloned() {
+            Some(range) => self.read(index, range).map(Some),
+            None => Some(None),
+        }
+    }
+
+    /// All arguments that are left.
+    pub fn rest<T: ArgValue>(&mut self, index: usize) -> Option<Vec<T>> {
+        let given = self.given.get(index).cloned().unwrap_or_default();
+        let n = given.len();
+        let values: Vec<T> = given.into_iter().filter_map(|r| self.read(index, r)).collect();
+        (values.len() == n).then_some(values)
+    }
+
+    /// The bytes of the configuration string where argument `index` stands, if it was given.
+    pub fn place(&self, index: usize) -> Option<Range<usize>> {
+        self.given.get(index).and_then(|g| g.last()).cloned()
+    }
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The declaration of an element class.
+
+use crate::arg::ArgSpec;
+use crate::reason::Reason;
+
+/// How the values of one handler are combined over the replicas of an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merge {
+    /// Numbers are added.
+    Sum,
+    /// All replicas agree; the first one answers.
+    First,
+}
+
+/// What happens when several workers reach an element of the class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workers {
+    /// Each worker has its own; read handlers are merged, write handlers go to all.
+    Replicate(Merge),
+    /// Each worker has a handle on one concurrent state.
+    Share,
+    /// One worker only; more is an error that names the element and the paths.
+    Exclusive,
+}
+
+/// What the class makes of partial checksums and super-packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offload {
+    /// Passes them on.
+    Transparent,
+    /// Knows and handles them.
+    Aware,
+    /// Must see only complete packets.
+    None,
+}
+
+/// Effects outside the packets, as a set of flags.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effects(pub u8);
+
+impl Effects {
+    /// No outside effect.
+    pub const NONE: Effects = Effects(0);
+    /// Prints messages.
+    pub const PRINTS: Effects = Effects(1);
+    /// Writes files.
+    pub const FILES: Effects = Effects(2);
+    /// Calls handlers of elements from the data path.
+    pub const CALLS: Effects = Effects(4);
+    /// May stop the driver.
+    pub const STOPS: Effects = Effects(8);
+
+    /// Both sets together.
+    pub const fn and(self, other: Effects) -> Effects {
+        Effects(self.0 | other.0)
+    }
+    /// Whether every flag of `other` is set.
+    pub const fn contains(self, other: Effects) -> bool {
+        self.0 & other.0 == other.0
+    }
+    /// Whether no flag is set.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// What elements find each other by through flow-based router context (TOCS 2000 §2.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Capability {
+    /// Stores packets; has a length and a capacity.
+    Storage,
+    /// Says when it becomes non-empty, so that pullers can sleep.
+    EmptyNotifier,
+    /// Says when it is full, so that sources can sleep.
+    FullNotifier,
+}
+
+/// One handler of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandlerSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// Flags as the `handlers` listing prints them: `r`, `w`, `rw`, `+` read with parameters, `b` button, `U` uncommon...
+    pub flags: &'static str,
+    /// One line for the manual.
+    pub doc: &'static str,
+}
+
+impl HandlerSpec {
+    /// Whether it can be read.
+    pub fn readable(&self) -> bool {
+        self.flags.contains('r')
+    }
+    /// Whether it can be written.
+    pub fn writable(&self) -> bool {
+        self.flags.contains('w')
+    }
+    /// Whether reading takes parameters.
+    pub fn takes_parameters(&self) -> bool {
+        self.flags.contains('+')
+    }
+}
+
+/// Everything a class declares.
+#[derive(Clone, Copy, Debug)]
+pub struct ClassSpec {
+    /// The name in configurations: `DecIPTTL`.
+    pub name: &'static str,
+    /// Other names of the same class.
+    pub aliases: &'static [&'static str],
+    /// The Rust module that it is declared in.
+    pub module: &'static str,
+    /// The documentation comment: a summary line, then Markdown.
+    pub doc: &'static str,
+    /// Port count code: `1/1-2`.
+    pub ports: &'static str,
+    /// Processing code: `a/ah`.
+    pub processing: &'static str,
+    /// Flow code: `x/x`.
+    pub flow: &'static str,
+    /// Packet types per port, `/` between inputs and outputs, the last repeated: `ip/ip`, `ether/ether`, `any/same`.
+    pub packets: &'static str,
+    /// Alignment wanted on input and given on output, `MODULUS OFFSET / MODULUS OFFSET`; empty: no wish, unchanged.
+    pub alignment: &'static str,
+    /// Arguments in order.
+    pub args: &'static [ArgSpec],
+    /// Handlers of the element's own.
+    pub handlers: &'static [HandlerSpec],
+    /// Handlers of arguments.
+    pub arg_handlers: &'static [HandlerSpec],
+    /// What several workers make of it.
+    pub workers: Workers,
+    /// What it makes of offloads.
+    pub offload: Offload,
+    /// Outside effects that an element of the class may have.
+    pub effects: Effects,
+    /// What hot swap moves, in words; empty: nothing.
+    pub takes_state: &'static str,
+    /// Why it may drop packets.
+    pub drops: &'static [Reason],
+    /// What it exports to others.
+    pub capabilities: &'static [Capability],
+    /// Whether it runs a task.
+    pub task: bool,
+    /// Whether it may emit a copy of a packet beside the packet itself.
+    pub copies: bool,
+    /// Whether it is configured before all others, so that they can use what it says (AddressInfo...).
+    pub information: bool,
+}
+
+impl ClassSpec {
+    /// The family, as the folder is called: `ip`.
+    pub fn family(&self) -> &'static str {
+        self.module.rsplit("::").nth(1).unwrap_or("")
+    }
+    /// The first sentence of the documentation.
+    pub fn summary(&self) -> &'static str {
+        self.doc.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or("")
+    }
+    /// Every handler, the element's own and those of arguments, in order of declaration.
+    pub fn all_handlers(&self) -> impl Iterator<Item = &'static HandlerSpec> {
+        self.handlers.iter().chain(self.arg_handlers)
+    }
+    /// Whether it exports a capability.
+    pub fn has(&self, capability: Capability) -> bool {
+        self.capabilities.contains(&capability)
+    }
+}

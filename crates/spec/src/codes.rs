@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Port count, processing and flow codes (facts: language reference, section 2).
+
+/// How many ports of one side an element may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// At least.
+    pub min: usize,
+    /// At most; none: no limit.
+    pub max: Option<usize>,
+}
+
+impl Count {
+    /// Whether `n` ports are allowed.
+    pub fn allows(self, n: usize) -> bool {
+        n >= self.min && self.max.is_none_or(|m| n <= m)
+    }
+    fn parse(text: &str) -> Option<Count> {
+        match text.split_once('-') {
+            None => text.parse().ok().map(|n| Count { min: n, max: Some(n) }),
+            Some((a, b)) => {
+                let min = if a.is_empty() { 0 } else { a.parse().ok()? };
+                let max = if b.is_empty() { None } else { Some(b.parse().ok()?) };
+                Some(Count { min, max }).filter(|c| c.max.is_none_or(|m| m >= c.min))
+            }
+        }
+    }
+}
+
+/// The outputs of a port count code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outputs {
+    /// A number or range of its own.
+    Count(Count),
+    /// As many as there are inputs, plus so many.
+    Same(usize),
+}
+
+/// A port count code, `IN/OUT` or one for both sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ports {
+    /// Inputs.
+    pub inputs: Count,
+    /// Outputs.
+    pub outputs: Outputs,
+}
+
+impl Ports {
+    /// Any number on both sides, as for a class that is not known.
+    pub const ANY: Ports =
+        Ports { inputs: Count { min: 0, max: None }, outputs: Outputs::Count(Count { min: 0, max: None }) };
+
+    /// Reads a code such as `1/1-2`, `-/1`, `2/=+`; none if malformed.
+    pub fn parse(code: &str) -> Option<Ports> {
+        let (i, o) = code.split_once('/').unwrap_or((code, code));
+        let inputs = Count::parse(i)?;
+        let outputs = match o.strip_prefix('=') {
+            Some(plus) if plus.bytes().all(|b| b == b'+') => Outputs::Same(plus.len()),
+            Some(_) => return None,
+            None => Outputs::Count(Count::parse(o)?),
+        };
+        Some(Ports { inputs, outputs })
+    }
+    /// The outputs allowed for an element with so many inputs.
+    pub fn outputs_for(self, inputs: usize) -> Count {
+        match self.outputs {
+            Outputs::Count(c) => c,
+            Outputs::Same(plus) => {
+                let n = inputs.saturating_add(plus);
+                Count { min: n, max: Some(n) }
+            }
+        }
+    }
+}
+
+/// How packets move through one port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Processing {
+    /// The upstream element hands packets over.
+    Push,
+    /// The downstream element asks for packets.
+    Pull,
+    /// Either, as its neighbours want.
+    Agnostic,
+}
+
+/// A processing code: one letter a port, the last repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessingCode {
+    inputs: Vec<Processing>,
+    outputs: Vec<Processing>,
+}
+
+impl ProcessingCode {
+    /// Reads a code such as `a/ah`; none if malformed.
+    pub fn parse(code: &str) -> Option<ProcessingCode> {
+        let (i, o) = code.split_once('/').unwrap_or((code, code));
+        let side = |s: &str| {
+            let v = s.chars().map(|c| match c {
+                'h' => Some(Processing::Push),
+                'l' => Some(Processing::Pull),
+                'a' => Some(Processing::Agnostic),
+                _ => None,
+            });
+            v.collect::<Option<Vec<_>>>().filter(|v| !v.is_empty())
+        };
+        Some(ProcessingCode { inputs: side(i)?, outputs: side(o)? })
+    }
+    /// Of an input.
+    pub fn input(&self, port: usize) -> Processing {
+        Self::of(&self.inputs, port)
+    }
+    /// Of an output.
+    pub fn output(&self, port: usize) -> Processing {
+        Self::of(&self.outputs, port)
+    }
+    fn of(side: &[Processing], port: usize) -> Processing {
+        side.get(port).or(side.last()).copied().unwrap_or(Processing::Agnostic)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum FlowPort {
+    /// Reaches ports with one of these letters.
+    Set(Vec<char>),
+    /// Reaches ports with none of these letters.
+    Not(Vec<char>),
+    /// Reaches the port of the same number.
+    SameIndex,
+}
+
+/// A flow code: which inputs can lead to which outputs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    inputs: Vec<FlowPort>,
+    outputs: Vec<FlowPort>,
+}
+
+impl Flow {
+    /// Reads a code such as `x/x`, `xy/x`, `#/#`, `x/[^x]y`; none if malformed.
+    pub fn parse(code: &str) -> Option<Flow> {
+        let (i, o) = code.split_once('/').unwrap_or((code, code));
+        Some(Flow { inputs: Self::side(i)?, outputs: Self::side(o)? })
+    }
+    fn side(text: &str) -> Option<Vec<FlowPort>> {
+        let mut out = Vec::new();
+        let mut chars = text.chars();
+        while let Some(c) = chars.next() {
+            out.push(match c {
+                '#' => FlowPort::SameIndex,
+                '[' => {
+                    let mut set: Vec<char> = Vec::new();
+                    loop {
+                        match chars.next()? {
+                            ']' => break,
+                            c => set.push(c),
+                        }
+                    }
+                    match set.split_first() {
+                        Some(('^', rest)) => FlowPort::Not(rest.to_vec()),
+                        _ => FlowPort::Set(set),
+                    }
+                }
+                c if c.is_ascii_alphabetic() => FlowPort::Set(vec![c]),
+                _ => return None,
+            });
+        }
+        Some(out).filter(|v| !v.is_empty())
+    }
+    /// Whether a packet that enters by `input` may leave by `output`.
+    pub fn connects(&self, input: usize, output: usize) -> bool {
+        let i = self.inputs.get(input).or(self.inputs.last());
+        let o = self.outputs.get(output).or(self.outputs.last());
+        match (i, o) {
+            (Some(FlowPort::SameIndex), _) | (_, Some(FlowPort::SameIndex)) => input == output,
+            (Some(FlowPort::Set(a)), Some(FlowPort::Set(b))) => a.iter().any(|c| b.contains(c)),
+            (Some(FlowPort::Set(a)), Some(FlowPort::Not(b))) => a.iter().any(|c| !b.contains(c)),
+            (Some(FlowPort::Not(a)), Some(FlowPort::Set(b))) => b.iter().any(|c| !a.contains(c)),
+            (Some(FlowPort::Not(_)), Some(FlowPort::Not(_))) => true,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn port_counts() {
+        let p = Ports::parse("1/1-2").unwrap();
+        assert!(p.inputs.allows(1) && !p.inputs.allows(0));
+        assert!(p.outputs_for(1).allows(2) && !p.outputs_for(1).allows(3));
+        assert!(Ports::parse("-/1").unwrap().inputs.allows(99));
+        assert!(Ports::parse("1-").unwrap().outputs_for(3).allows(7));
+        assert_eq!(Ports::parse("1-/=+").unwrap().outputs_for(3), Count { min: 4, max: Some(4) });
+        for bad in ["", "x", "1/", "/1", "2-1", "1/=x", "1/2/3"] {
+            assert_eq!(Ports::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn processing_repeats_the_last_letter() {
+        let p = ProcessingCode::parse("a/ah").unwrap();
+        assert_eq!(p.input(0), Processing::Agnostic);
+        assert_eq!([p.output(0), p.output(1), p.output(9)], [Processing::Agnostic, Processing::Push, Processing::Push]);
+        assert_eq!(ProcessingCode::parse("l").unwrap().output(3), Processing::Pull);
+        assert_eq!(ProcessingCode::parse("h/"), None);
+        assert_eq!(ProcessingCode::parse("q"), None);
+    }
+
+    #[test]
+    fn flow_codes() {
+        let c = |code: &str, i, o| Flow::parse(code).unwrap().connects(i, o);
+        assert!(c("x/x", 0, 0) && c("x/x", 3, 7));
+        assert!(!c("x/y", 0, 0));
+        assert!(c("xy/x", 0, 0) && !c("xy/x", 1, 0));
+        assert!(c("#/#", 2, 2) && !c("#/#", 2, 1));
+        assert!(c("x/[xy]", 0, 0) && c("xy/[^x]", 1, 0) && !c("xy/[^x]", 0, 0));
+        for bad in ["", "x/", "x/[x", "?"] {
+            assert_eq!(Flow::parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Names that a configuration defines: elements, addresses (AddressInfo) and ports (PortInfo), by scope.
+
+use std::collections::HashMap;
+
+/// The addresses behind one name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Addresses {
+    /// IPv4 address.
+    pub ip: Option<[u8; 4]>,
+    /// IPv4 prefix: address and mask.
+    pub net: Option<([u8; 4], [u8; 4])>,
+    /// Ethernet address.
+    pub ether: Option<[u8; 6]>,
+    /// IPv6 address.
+    pub ip6: Option<[u8; 16]>,
+    /// IPv6 prefix: address and length.
+    pub net6: Option<([u8; 16], u8)>,
+}
+
+/// Names by full name, looked up from a scope outward.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    addresses: HashMap<String, Addresses>,
+    ports: HashMap<(String, u8), u16>,
+    elements: HashMap<String, (usize, &'static str)>,
+    tickets: HashMap<usize, u32>,
+}
+
+fn outward<T>(scope: &str, name: &str, mut get: impl FnMut(&str) -> Option<T>) -> Option<T> {
+    let mut scope = scope.trim_end_matches('/');
+    loop {
+        let found = if scope.is_empty() { get(name) } else { get(&format!("{scope}/{name}")) };
+        if found.is_some() || scope.is_empty() {
+            return found;
+        }
+        scope = scope.rfind('/').and_then(|i| scope.get(..i)).unwrap_or("");
+    }
+}
+
+impl Names {
+    /// No names.
+    pub fn new() -> Names {
+        Names::default()
+    }
+    /// Defines or extends the addresses behind `scope` + `name`.
+    pub fn define_addresses(&mut self, scope: &str, name: &str) -> &mut Addresses {
+        self.addresses.entry(format!("{scope}{name}")).or_default()
+    }
+    /// Defines a port name for an IP protocol.
+    pub fn define_port(&mut self, scope: &str, name: &str, protocol: u8, port: u16) {
+        self.ports.insert((format!("{scope}{name}"), protocol), port);
+    }
+    /// Names an element by its full name, with its index and the proper name of its class.
+    pub fn define_element(&mut self, name: &str, index: usize, class: &'static str) {
+        self.elements.insert(name.to_string(), (index, class));
+    }
+    /// Gives the task of an element a share of the processor (ScheduleInfo).
+    pub fn define_tickets(&mut self, element: usize, tickets: u32) {
+        self.tickets.insert(element, tickets);
+    }
+    /// The tickets of an element's task, if they were given.
+    pub fn tickets(&self, element: usize) -> Option<u32> {
+        self.tickets.get(&element).copied()
+    }
+    /// The addresses behind a name.
+    pub fn addresses(&self, scope: &str, name: &str) -> Option<Addresses> {
+        outward(scope, name, |n| self.addresses.get(n).copied())
+    }
+    /// The port behind a name.
+    pub fn port(&self, scope: &str, name: &str, protocol: u8) -> Option<u16> {
+        outward(scope, name, |n| self.ports.get(&(n.to_string(), protocol)).copied())
+    }
+    /// The index of an element.
+    pub fn element(&self, scope: &str, name: &str) -> Option<usize> {
+        outward(scope, name, |n| self.elements.get(n).map(|e| e.0))
+    }
+    /// The index and class of an element.
+    pub fn element_class(&self, scope: &str, name: &str) -> Option<(usize, &'static str)> {
+        outward(scope, name, |n| self.elements.get(n).copied())
+    }
+    /// Full names of all elements, in no order.
+    pub fn element_names(&self) -> impl Iterator<Item = &str> {
+        self.elements.keys().map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inner_scopes_hide_outer_ones() {
+        let mut n = Names::new();
+        n.define_element("q", 1, "Queue");
+        n.define_element("a/q", 2, "Queue");
+        assert_eq!(n.element("", "q"), Some(1));
+        assert_eq!(n.element("a/", "q"), Some(2));
+        assert_eq!(n.element("a/b/", "q"), Some(2));
+        assert_eq!(n.element("b/", "q"), Some(1));
+        assert_eq!(n.element("a/", "r"), None);
+        n.define_addresses("a/", "host").ip = Some([1, 2, 3, 4]);
+        assert_eq!(n.addresses("a/b/", "host").and_then(|a| a.ip), Some([1, 2, 3, 4]));
+        assert_eq!(n.addresses("", "host"), None);
+    }
+}

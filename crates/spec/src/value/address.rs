@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! IP and Ethernet addresses, prefixes, lists of them.
+
+use super::{ArgValue, Show};
+use crate::arg::ArgCx;
+use castanet_lang::args as text;
+use castanet_wire::ether::EtherAddr;
+use std::net::Ipv4Addr;
+
+/// A name and the kind of address that a suffix picks: `eth0:bcast`.
+fn kind(t: &str) -> (&str, Option<String>) {
+    match t.rsplit_once(':') {
+        Some((name, kind)) if !kind.is_empty() && kind.bytes().all(|b| b.is_ascii_alphanumeric()) => {
+            (name, Some(kind.to_ascii_lowercase()))
+        }
+        _ => (t, None),
+    }
+}
+
+/// Four decimal numbers; none if it is anything else.
+pub(super) fn dotted(t: &str) -> Option<[u8; 4]> {
+    let mut out = [0; 4];
+    let mut parts = t.split('.');
+    for o in &mut out {
+        let p = parts.next()?;
+        if p.is_empty() || p.len() > 3 || !p.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        *o = p.parse().ok()?;
+    }
+    parts.next().is_none().then_some(out)
+}
+
+impl ArgValue for Ipv4Addr {
+    const TYPE: &'static str = "ip";
+    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<Ipv4Addr, String> {
+        if let Some(a) = dotted(t) {
+            return Ok(a.into());
+        }
+        let (name, kind) = kind(t);
+        let found = cx.names.addresses(cx.scope, name);
+        let value = found.and_then(|a| match kind.as_deref() {
+            None | Some("ip" | "ip4") => a.ip,
+            Some("bcast") => a.net.map(|(a, m)| std::array::from_fn(|i| {
+                a.get(i).copied().unwrap_or(0) | !m.get(i).copied().unwrap_or(0)
+            })),
+            _ => None,
+        });
+        value.map(Into::into).ok_or_else(|| "parse error".into())
+    }
+}
+
+/// An IPv4 prefix with the address that it was written with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    /// The address as written, host bits included.
+    pub addr: Ipv4Addr,
+    /// Bits of the network part.
+    pub len: u8,
+}
+
+impl Prefix {
+    /// The mask.
+    pub fn mask(self) -> Ipv4Addr {
+        Ipv4Addr::from_bits(u32::MAX.checked_shl(32 - u32::from(self.len.min(32))).unwrap_or(0))
+    }
+    /// The address without host bits.
+    pub fn network(self) -> Ipv4Addr {
+        Ipv4Addr::from_bits(self.addr.to_bits() & self.mask().to_bits())
+    }
+    /// The directed broadcast address.
+    pub fn broadcast(self) -> Ipv4Addr {
+        Ipv4Addr::from_bits(self.addr.to_bits() | !self.mask().to_bits())
+    }
+    /// Whether it holds an address.
+    pub fn contains(self, a: Ipv4Addr) -> bool {
+        a.to_bits() & self.mask().to_bits() == self.network().to_bits()
+    }
+    /// Reads `A.B.C.D/LEN`, `A.B.C.D/MASK`, a short dotted prefix, a name; a bare address is a prefix of 32 bits if allowed.
+    pub fn read(t: &str, cx: &ArgCx<'_>, bare: bool) -> Result<Prefix, String> {
+        let bad = || "parse error".to_string();
+        match t.split_once('/') {
+            Some((a, l)) => {
+                let len = match l.parse::<u8>() {
+                    Ok(n) if n <= 32 && l.bytes().all(|b| b.is_ascii_digit()) => n,
+                    Ok(_) => return Err(format!("prefix length {l} is more than 32")),
+                    Err(_) => {
+                        let m = u32::from_be_bytes(dotted(l).ok_or_else(bad)?);
+                        if m.leading_ones() + m.trailing_zeros() != 32 && m != 0 {
+                            return Err(format!("mask {l} is not a prefix"));
+                        }
+                        u8::try_from(m.leading_ones()).unwrap_or(32)
+                    }
+                };
+                let parts = a.split('.').count();
+                let full = if parts < 4 { format!("{a}{}", ".0".repeat(4 - parts)) } else { a.to_string() };
+                let addr = match dotted(&full) {
+                    Some(_) if parts < 4 && usize::from(len) > parts * 8 => return Err(bad()),
+                    Some(d) => d.into(),
+                    None => Ipv4Addr::parse(a, cx)?,
+                };
+                Ok(Prefix { addr, len })
+            }
+            None => {
+                let (name, kind) = kind(t);
+                let named = cx.names.addresses(cx.scope, name).and_then(|a| a.net);
+                match (named, kind.as_deref()) {
+                    (Some((a, m)), Some("net" | "ipnet" | "ip4net")) | (Some((a, m)), None) if !bare || kind.is_some() => {
+                        let len = u32::from_be_bytes(m).leading_ones();
+                        Ok(Prefix { addr: a.into(), len: u8::try_from(len).unwrap_or(32) })
+                    }
+                    _ if bare => Ipv4Addr::parse(t, cx).map(|addr| Prefix { addr, len: 32 }),
+                    _ => Err(bad()),
+                }
+            }
+        }
+    }
+}
+
+impl ArgValue for Prefix {
+    const TYPE: &'static str = "ip-prefix";
+    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<Prefix, String> {
+        Prefix::read(t, cx, true)
+    }
+}
+
+impl Show for Prefix {
+    fn show(&self) -> String {
+        format!("{}/{}", self.network(), self.len)
+    }
+}
+
+/// IPv4 addresses separated by spaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IpList(pub Vec<Ipv4Addr>);
+
+impl ArgValue for IpList {
+    const TYPE: &'static str = "list of ip";
+    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<IpList, String> {
+        let words = text::words(t);
+        words.into_iter().map(|r| Ipv4Addr::parse(t.get(r).unwrap_or(""), cx)).collect::<Result<_, _>>().map(IpList)
+    }
+}
+
+impl Show for IpList {
+    fn show(&self) -> String {
+        self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl ArgValue for EtherAddr {
+    const TYPE: &'static str = "ether";
+    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<EtherAddr, String> {
+        if let Ok(a) = t.parse::<EtherAddr>() {
+            return Ok(a);
+        }
+        let (name, kind) = kind(t);
+        let named = cx.names.addresses(cx.scope, name).and_then(|a| a.ether);
+        match (named, kind.as_deref()) {
+            (Some(a), None | Some("eth" | "ether")) => Ok(EtherAddr(a)),
+            _ => Err("parse error".into()),
+        }
+    }
+}
+
+impl Show for EtherAddr {
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}

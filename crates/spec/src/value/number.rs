@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Booleans, numbers, times, bandwidths, text.
+
+use super::{ArgValue, Show};
+use crate::anno::{self, Anno1, Anno2, Anno4};
+use crate::arg::ArgCx;
+use castanet_lang::args as text;
+
+impl ArgValue for bool {
+    const TYPE: &'static str = "bool";
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<bool, String> {
+        match text {
+            "true" | "yes" | "y" | "t" | "1" => Ok(true),
+            "false" | "no" | "n" | "f" | "0" => Ok(false),
+            _ => Err("syntax error, expected 'true' or 'false'".into()),
+        }
+    }
+}
+
+/// Reads an integer: optional sign; decimal, `0x` hexadecimal, `0` octal; `_` between digits.
+fn integer(text: &str) -> Result<i128, String> {
+    let invalid = || "invalid number".to_string();
+    let (negative, digits) = match text.as_bytes() {
+        [b'-', ..] => (true, text.get(1..).unwrap_or("")),
+        [b'+', ..] => (false, text.get(1..).unwrap_or("")),
+        _ => (false, text),
+    };
+    let (base, digits) = match digits.get(..2) {
+        Some("0x" | "0X") => (16, digits.get(2..).unwrap_or("")),
+        _ if digits.len() > 1 && digits.starts_with('0') => (8, digits.get(1..).unwrap_or("")),
+        _ => (10, digits),
+    };
+    if digits.is_empty() || digits.starts_with('_') || digits.ends_with('_') || digits.contains("__") {
+        return Err(invalid());
+    }
+    let mut value: i128 = 0;
+    for c in digits.chars().filter(|&c| c != '_') {
+        let d = c.to_digit(base).ok_or_else(invalid)?;
+        // Saturates far outside every type, so that the range error names the right limit.
+        value = value.saturating_mul(i128::from(base)).saturating_add(i128::from(d));
+    }
+    Ok(if negative { -value } else { value })
+}
+
+macro_rules! integers {
+    ($($t:ty, $name:literal;)+) => { $(
+        impl ArgValue for $t {
+            const TYPE: &'static str = $name;
+            fn parse(text: &str, _: &ArgCx<'_>) -> Result<$t, String> {
+                let n = integer(text)?;
+                <$t>::try_from(n).map_err(|_| {
+                    if n < 0 && <$t>::MIN == 0 {
+                        "must be positive".to_string()
+                    } else {
+                        format!("out of range, the limits are {} and {}", <$t>::MIN, <$t>::MAX)
+                    }
+                })
+            }
+        }
+    )+ };
+}
+integers! {
+    u8, "uint8"; u16, "uint16"; u32, "uint"; u64, "uint64"; usize, "uint64"; i32, "int"; i64, "int64";
+}
+
+impl ArgValue for f64 {
+    const TYPE: &'static str = "real";
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<f64, String> {
+        real(text).ok_or_else(|| "invalid number".into())
+    }
+}
+
+/// A finite decimal with optional exponent; no names such as `inf`.
+fn real(text: &str) -> Option<f64> {
+    let ok = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | 'e' | 'E');
+    (text.chars().all(ok) && text.chars().any(|c| c.is_ascii_digit()))
+        .then(|| text.parse::<f64>().ok().filter(|v| v.is_finite()))
+        .flatten()
+}
+
+/// A decimal number and the unit behind it.
+fn with_unit(text: &str) -> Option<(f64, &str)> {
+    // An `e` belongs to the number only when digits follow it.
+    let b = text.as_bytes();
+    let mut i = 0;
+    while let Some(&c) = b.get(i) {
+        let exponent = matches!(c, b'e' | b'E')
+            && i > 0
+            && match b.get(i + 1) {
+                Some(b'+' | b'-') => b.get(i + 2).is_some_and(u8::is_ascii_digit),
+                Some(d) => d.is_ascii_digit(),
+                None => false,
+            };
+        if exponent {
+            i += 2;
+        } else if c.is_ascii_digit() || c == b'.' || (i == 0 && matches!(c, b'-' | b'+')) {
+            i += 1;
+        } else {
+            break;
+        }
+    }
+    let number = real(text.get(..i)?)?;
+    Some((number, text.get(i..)?.trim()))
+}
+
+/// A time or a span of time in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Nanos(pub i64);
+
+impl ArgValue for Nanos {
+    const TYPE: &'static str = "seconds";
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Nanos, String> {
+        let bad = || "expected time in seconds".to_string();
+        let (digits, unit) = with_unit(text).ok_or_else(bad)?;
+        let scale: i64 = match unit {
+            "" | "s" | "sec" => 1_000_000_000,
+            "ms" | "msec" => 1_000_000,
+            "us" | "usec" => 1_000,
+            "ns" | "nsec" => 1,
+            "m" | "min" => 60_000_000_000,
+            "h" | "hr" => 3_600_000_000_000,
+            "d" | "day" => 86_400_000_000_000,
+            _ => return Err(bad()),
+        };
+        exact_decimal(text.trim_end_matches(unit).trim(), scale)
+            .or_else(|| {
+                let v = digits * scale as f64;
+                (v.abs() < 9.2e18).then_some(v.round() as i64)
+            })
+            .map(Nanos)
+            .ok_or_else(|| "out of range".into())
+    }
+}
+
+/// `text * scale` without the rounding of floating point, for plain decimals.
+fn exact_decimal(text: &str, scale: i64) -> Option<i64> {
+    let (negative, text) = match text.strip_prefix('-') {
+        Some(t) => (true, t),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    if !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit()) || (whole.is_empty() && fraction.is_empty()) {
+        return None;
+    }
+    let whole: i128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let mut value = whole.checked_mul(i128::from(scale))?;
+    let mut unit = i128::from(scale);
+    for d in fraction.bytes() {
+        if unit % 10 != 0 {
+            break;
+        }
+        unit /= 10;
+        value += i128::from(d - b'0') * unit;
+    }
+    i64::try_from(if negative { -value } else { value }).ok()
+}
+
+impl Nanos {
+    /// Seconds as a real number.
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+}
+
+impl Show for Nanos {
+    fn show(&self) -> String {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        let n = self.0.unsigned_abs();
+        let (s, ns) = (n / 1_000_000_000, n % 1_000_000_000);
+        if ns == 0 {
+            format!("{sign}{s}")
+        } else {
+            let digits = format!("{ns:09}");
+            format!("{sign}{s}.{}", digits.trim_end_matches('0'))
+        }
+    }
+}
+
+/// Bytes a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Bandwidth(pub u64);
+
+impl ArgValue for Bandwidth {
+    const TYPE: &'static str = "bandwidth";
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Bandwidth, String> {
+        let bad = || "expected bandwidth".to_string();
+        let (number, unit) = with_unit(text).ok_or_else(bad)?;
+        let (prefix, rest) = match unit.as_bytes().first() {
+            Some(b'k' | b'K') => (1e3, unit.get(1..).unwrap_or("")),
+            Some(b'M') => (1e6, unit.get(1..).unwrap_or("")),
+            Some(b'G') => (1e9, unit.get(1..).unwrap_or("")),
+            _ => (1.0, unit),
+        };
+        let per_byte = match rest {
+            "" | "Bps" | "B/s" => 1.0,
+            "bps" | "b/s" | "baud" => 8.0,
+            _ => return Err(bad()),
+        };
+        let v = number * prefix / per_byte;
+        if !(0.0..=1.8e19).contains(&v) {
+            return Err("out of range".into());
+        }
+        Ok(Bandwidth(v.round() as u64))
+    }
+}
+
+impl Show for Bandwidth {
+    fn show(&self) -> String {
+        format!("{}Bps", self.0)
+    }
+}
+
+impl ArgValue for String {
+    const TYPE: &'static str = "string";
+    fn parse(t: &str, _: &ArgCx<'_>) -> Result<String, String> {
+        Ok(text::unquote(t))
+    }
+}
+
+/// Bytes: a string in which escapes may give any byte.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Data(pub Vec<u8>);
+
+impl ArgValue for Data {
+    const TYPE: &'static str = "data";
+    fn parse(t: &str, _: &ArgCx<'_>) -> Result<Data, String> {
+        text::data(t).map(Data).ok_or_else(|| "a quote or '\\<' is not closed".into())
+    }
+}
+
+impl Show for Data {
+    fn show(&self) -> String {
+        String::from_utf8_lossy(&self.0).into_owned()
+    }
+}
+
+/// One word: printable ASCII but quotes, backslash and comma.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Word(pub String);
+
+impl ArgValue for Word {
+    const TYPE: &'static str = "word";
+    fn parse(t: &str, _: &ArgCx<'_>) -> Result<Word, String> {
+        let ok = !t.is_empty() && t.bytes().all(|b| (33..=126).contains(&b) && !b"\"'\\,".contains(&b));
+        if ok { Ok(Word(t.to_string())) } else { Err("expected word".into()) }
+    }
+}
+
+impl Show for Word {
+    fn show(&self) -> String {
+        self.0.clone()
+    }
+}
+
+macro_rules! annotations {
+    ($($t:ident, $size:literal, $name:literal;)+) => { $(
+        impl ArgValue for $t {
+            const TYPE: &'static str = $name;
+            fn parse(t: &str, _: &ArgCx<'_>) -> Result<$t, String> {
+                anno::find(t, $size).map($t)
+            }
+        }
+    )+ };
+}
+annotations! { Anno1, 1, "anno1"; Anno2, 2, "anno2"; Anno4, 4, "anno4"; }

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! References to elements, handlers and files.
+
+use super::{ArgValue, Show};
+use crate::arg::ArgCx;
+use castanet_lang::args as text;
+
+/// An element of the configuration, by its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ElementRef(pub usize);
+
+impl ArgValue for ElementRef {
+    const TYPE: &'static str = "element";
+    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<ElementRef, String> {
+        let name = text::unquote(t);
+        cx.names.element(cx.scope, &name).map(ElementRef).ok_or_else(|| {
+            let near = castanet_lang::nearest(&name, cx.names.element_names());
+            let hint = near.map(|n| format!(", did you mean '{n}'?")).unwrap_or_default();
+            format!("'{name}' does not name an element{hint}")
+        })
+    }
+}
+
+/// A call of a handler: `[element.]handler [value]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandlerRef {
+    /// The element's index; none for a global handler.
+    pub element: Option<usize>,
+    /// The element's name as written; empty for a global handler.
+    pub element_name: String,
+    /// The handler's name.
+    pub handler: String,
+    /// The value, as it stands.
+    pub value: String,
+}
+
+impl ArgValue for HandlerRef {
+    const TYPE: &'static str = "handler";
+    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<HandlerRef, String> {
+        let t = t.trim();
+        let end = t.find(char::is_whitespace).unwrap_or(t.len());
+        let (call, value) = (t.get(..end).unwrap_or(""), t.get(end..).unwrap_or("").trim());
+        if call.is_empty() {
+            return Err("expected a handler name".into());
+        }
+        let (element_name, handler) = call.rsplit_once('.').unwrap_or(("", call));
+        let element = if element_name.is_empty() {
+            None
+        } else {
+            let i = cx.names.element(cx.scope, element_name);
+            Some(i.ok_or_else(|| format!("no element named '{element_name}'"))?)
+        };
+        Ok(HandlerRef {
+            element,
+            element_name: element_name.to_string(),
+            handler: handler.to_string(),
+            value: value.to_string(),
+        })
+    }
+}
+
+impl Show for HandlerRef {
+    fn show(&self) -> String {
+        let dot = if self.element_name.is_empty() { "" } else { "." };
+        let space = if self.value.is_empty() { "" } else { " " };
+        format!("{}{dot}{}{space}{}", self.element_name, self.handler, self.value)
+    }
+}
+
+/// A file name: `~` expanded, `//` made one; `-` stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filename(pub String);
+
+impl ArgValue for Filename {
+    const TYPE: &'static str = "filename";
+    fn parse(t: &str, _: &ArgCx<'_>) -> Result<Filename, String> {
+        let mut name = text::unquote(t);
+        if name.is_empty() {
+            return Err("file name is empty".into());
+        }
+        if name == "~" || name.starts_with("~/") {
+            if let Ok(home) = std::env::var("HOME") {
+                name.replace_range(..1, &home);
+            }
+        }
+        while name.contains("//") {
+            name = name.replace("//", "/");
+        }
+        Ok(Filename(name))
+    }
+}
+
+impl Show for Filename {
+    fn show(&self) -> String {
+        self.0.clone()
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The Internet checksum: RFC 1071 sums with wide loads, RFC 1624 incremental update.
+//!
+//! A *sum* is a folded one's-complement sum, not inverted; a *checksum* is its complement, as stored in a header. Both
+//! are numbers in host order: what `Be16::get` gives.
+
+use crate::Be16;
+
+/// Folds a 64-bit one's-complement sum to 16 bits, end-around carries included.
+#[inline]
+const fn fold64(sum: u64) -> u16 {
+    // Adding a word to itself rotated by half leaves `high + low + carry` in its upper half (RFC 1071 §2).
+    let sum = (sum.wrapping_add(sum.rotate_left(32)) >> 32) as u32;
+    (sum.wrapping_add(sum.rotate_left(16)) >> 16) as u16
+}
+
+/// Adds with end-around carry.
+#[inline]
+const fn add64(a: u64, b: u64) -> u64 {
+    let (sum, carry) = a.overflowing_add(b);
+    // Cannot overflow: a carry leaves at most u64::MAX - 1.
+    sum.wrapping_add(carry as u64)
+}
+
+/// One's-complement sum of 16-bit numbers `a` and `b`.
+#[inline]
+pub const fn add(a: u16, b: u16) -> u16 {
+    let (sum, carry) = a.overflowing_add(b);
+    sum.wrapping_add(carry as u16)
+}
+
+#[inline]
+fn sum_ne20(b: &[u8; 20]) -> u64 {
+    // Two 64-bit loads and one of 32 bits; the byte order does not matter until the end (RFC 1071 §2(B)).
+    let first = u64::from_ne_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]);
+    let second = u64::from_ne_bytes([b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]]);
+    let third = u32::from_ne_bytes([b[16], b[17], b[18], b[19]]);
+    add64(add64(first, second), u64::from(third))
+}
+
+fn sum_ne(bytes: &[u8]) -> u64 {
+    // 32-bit words in 64-bit lanes: no carry can be lost below 2^32 words, and the loop becomes vector code.
+    let (words, tail) = bytes.as_chunks::<4>();
+    let mut sum: u64 = words.iter().map(|&word| u64::from(u32::from_ne_bytes(word))).sum();
+    sum += match *tail {
+        [a] => u64::from(u16::from_ne_bytes([a, 0])),
+        [a, b] => u64::from(u16::from_ne_bytes([a, b])),
+        [a, b, c] => u64::from(u32::from_ne_bytes([a, b, c, 0])),
+        _ => 0,
+    };
+    sum
+}
+
+/// One's-complement sum of `bytes`, of any length and alignment; an odd last byte counts as the upper half of a word.
+#[inline]
+pub fn sum(bytes: &[u8]) -> u16 {
+    u16::from_be(fold64(sum_ne(bytes)))
+}
+
+/// The checksum of `bytes`: the complement of [`sum`].
+#[inline]
+pub fn checksum(bytes: &[u8]) -> u16 {
+    !sum(bytes)
+}
+
+/// The sum of two pieces, the second of which starts `offset` bytes after an even place: when that is odd its bytes
+/// have changed lanes (RFC 1071 §2(B)).
+#[inline]
+pub const fn combine(first: u16, second: u16, offset: usize) -> u16 {
+    add(first, if offset & 1 == 1 { second.swap_bytes() } else { second })
+}
+
+/// Whether a 20-byte IPv4 header has a right checksum (RFC 791 §3.1).
+#[inline]
+pub fn ipv4_header20_ok(header: &[u8; 20]) -> bool {
+    fold64(sum_ne20(header)) == 0xffff
+}
+
+/// Whether an IPv4 header, given with its options and nothing more, has a right checksum.
+#[inline]
+pub fn ipv4_header_ok(header: &[u8]) -> bool {
+    match <&[u8; 20]>::try_from(header) {
+        Ok(plain) => ipv4_header20_ok(plain),
+        Err(_) => sum(header) == 0xffff,
+    }
+}
+
+/// The checksum that belongs into a 20-byte IPv4 header; its checksum field counts as zero.
+#[inline]
+pub fn ipv4_header20_checksum(header: &[u8; 20]) -> u16 {
+    let mut header = *header;
+    header[10] = 0;
+    header[11] = 0;
+    !u16::from_be(fold64(sum_ne20(&header)))
+}
+
+/// The checksum that belongs into an IPv4 header with options; its checksum field counts as zero.
+#[inline]
+pub fn ipv4_header_checksum(header: &[u8]) -> u16 {
+    match header.split_first_chunk::<20>() {
+        Some((plain, [])) => ipv4_header20_checksum(plain),
+        Some((plain, options)) => !add(!ipv4_header20_checksum(plain), sum(options)),
+        None => checksum(header),
+    }
+}
+
+/// The checksum after a 16-bit word at an even place went from `old` to `new` (RFC 1624, equation 3).
+#[inline]
+pub const fn update16(checksum: u16, old: u16, new: u16) -> u16 {
+    let sum = !checksum as u32 + !old as u32 + new as u32;
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+/// The checksum after a 32-bit word at an even place went from `old` to `new` (RFC 1624, equation 3, twice).
+#[inline]
+pub const fn update32(checksum: u16, old: u32, new: u32) -> u16 {
+    !fold64(!checksum as u64 + !old as u64 + new as u64)
+}
+
+/// The checksum after the word that starts with the time-to-live lost 1 in that byte: [`update16`] with `old - 0x0100`
+/// for `new`, where `old` cancels out.
+#[inline]
+pub const fn update_ttl_decrement(checksum: u16) -> u16 {
+    // ~(~c + 0xfeff) is c + 0x0100 with end-around carry, but for c = 0xfeff, which gives 0 and not 0xffff.
+    checksum.wrapping_add(0x0100).wrapping_add((checksum >= 0xfeff) as u16)
+}
+
+/// [`update_ttl_decrement`] on a field in place.
+#[inline]
+pub fn update_ttl_decrement_field(field: &mut Be16) {
+    // The same sum in the order of memory (RFC 1071 §2(B)) saves two byte swaps.
+    const ONE: u16 = u16::from_be(0x0100);
+    let word = u16::from_ne_bytes(field.to_bytes());
+    let word = word.wrapping_add(ONE).wrapping_add(u16::from(word >= !ONE));
+    *field = Be16::from_bytes(word.to_ne_bytes());
+}
+
+/// The sum of the pseudo-header of TCP and UDP over IPv4 (RFC 793 §3.1, RFC 768): addresses, protocol and the length
+/// of transport header and data.
+#[inline]
+pub const fn pseudo_header_sum(src: u32, dst: u32, protocol: u8, len: u16) -> u16 {
+    fold64(src as u64 + dst as u64 + protocol as u64 + len as u64)
+}
+
+/// Whether a TCP segment, or a UDP datagram with a checksum, is right over IPv4. `segment` is transport header and data.
+#[inline]
+pub fn transport_ok(src: u32, dst: u32, protocol: u8, segment: &[u8]) -> bool {
+    transport_sum(src, dst, protocol, segment) == Some(0xffff)
+}
+
+/// The checksum of a TCP segment or UDP datagram whose checksum field is zero; UDP sends 0 as 0xffff (RFC 768).
+/// `None` when `segment` is longer than IPv4 can carry.
+#[inline]
+pub fn transport_checksum(src: u32, dst: u32, protocol: u8, segment: &[u8]) -> Option<u16> {
+    let checksum = !transport_sum(src, dst, protocol, segment)?;
+    Some(if checksum == 0 && protocol == crate::ipv4::protocol::UDP { 0xffff } else { checksum })
+}
+
+#[inline]
+fn transport_sum(src: u32, dst: u32, protocol: u8, segment: &[u8]) -> Option<u16> {
+    let len = u16::try_from(segment.len()).ok()?;
+    Some(add(pseudo_header_sum(src, dst, protocol, len), sum(segment)))
+}
+
+/// Updates a checksum field for a 16-bit word that changed.
+#[inline]
+pub fn update_field16(field: &mut Be16, old: u16, new: u16) {
+    field.set(update16(field.get(), old, new));
+}
+
+/// Updates a checksum field for a 32-bit word that changed.
+#[inline]
+pub fn update_field32(field: &mut Be16, old: u32, new: u32) {
+    field.set(update32(field.get(), old, new));
+}
+
+#[cfg(test)]
+mod tests;
