@@ -70,6 +70,8 @@ pub struct BuildCx<'a> {
     pub shared: &'a mut Shared,
     /// The element that drives the stop of the router, if one has claimed it.
     pub driver: &'a mut Option<u32>,
+    /// Signals of the operating system that elements watch: element and signal.
+    pub signals: &'a mut Vec<(u32, i32)>,
 }
 
 impl<'a> BuildCx<'a> {

@@ -129,6 +129,8 @@ pub trait Element: Lifecycle {
     }
     /// Is told that a timer it set has expired.
     fn timer(&mut self, id: u16, cx: &mut Cx<'_>) {}
+    /// Is told that a signal which it watches has arrived.
+    fn signal(&mut self, signal: i32, cx: &mut Cx<'_>) {}
     /// Is asked what to do about a request to stop the driver, if it is the driver script.
     fn drive(&mut self, cx: &mut Cx<'_>) -> Drive {
         Drive::Stop
@@ -169,6 +171,14 @@ pub struct ClassDef {
     pub build: fn(&str, &mut BuildCx<'_>) -> Result<Instance, ConfigError>,
     /// What an information class tells before any element is built.
     pub inform: Option<fn(&str, &str, &mut Names) -> Result<(), ConfigError>>,
+}
+
+/// The classes that a router is built from.
+pub trait Classes: Send + Sync {
+    /// The class of that name or alias.
+    fn get(&self, name: &str) -> Option<ClassDef>;
+    /// Every name, aliases included, sorted.
+    fn names(&self) -> Vec<&'static str>;
 }
 
 /// A class whose elements carry no packets: they only say something that others are configured with.

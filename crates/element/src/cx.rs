@@ -14,8 +14,8 @@ use std::sync::Arc;
 pub struct Info {
     /// Full name.
     pub name: String,
-    /// The proper name of its class.
-    pub class: &'static str,
+    /// The name of its class as the configuration writes it.
+    pub class: String,
     /// Its configuration string.
     pub config: String,
     /// `FILE:LINE` of its declaration; empty if unknown.

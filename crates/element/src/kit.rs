@@ -106,7 +106,7 @@ impl<T: Build + Lifecycle> Kit<T> {
         };
         let (input_push, output_push) =
             (push(&|c, i| c.input(i), inputs), push(&|c, i| c.output(i), outputs));
-        let (mut shared, mut driver) = (Shared::new(), None);
+        let (mut shared, mut driver, mut signals) = (Shared::new(), None, Vec::new());
         let mut cx = BuildCx {
             me: 0,
             name: "e",
@@ -125,6 +125,7 @@ impl<T: Build + Lifecycle> Kit<T> {
             warnings: Vec::new(),
             shared: &mut shared,
             driver: &mut driver,
+            signals: &mut signals,
         };
         let (args, errors) = T::Args::parse(config, cx.arg_cx());
         let mut texts: Vec<String> = errors.iter().map(|e| e.message.clone()).collect();
@@ -135,7 +136,7 @@ impl<T: Build + Lifecycle> Kit<T> {
         };
         texts.extend(cx.warnings.iter().map(|w| w.message.clone()));
         let outside = Arc::new(Outside::default());
-        let info = Info { name: "e".into(), class: T::SPEC.name, config: config.into(), ..Info::default() };
+        let info = Info { name: "e".into(), class: T::SPEC.name.into(), config: config.into(), ..Info::default() };
         let clock = Clock::simulated(1_000_000_000_000);
         let mut core = Core::new([info].into(), Arc::new(names), Notes::new(2 + inputs), outside.clone(), clock);
         core.limit = 32;

@@ -42,7 +42,7 @@ pub use build::{BuildCx, ConfigError, InitCx};
 pub use castanet_derive::{Args, Class};
 pub use castanet_spec as spec;
 pub use class::{
-    Action, Build, Class, ClassDef, Drive, Element, Fields, Information, Instance, Lifecycle, Turn, Verdict, action,
+    Action, Build, Class, ClassDef, Classes, Drive, Element, Fields, Information, Instance, Lifecycle, Turn, Verdict, action,
     element, information,
 };
 pub use clock::Clock;

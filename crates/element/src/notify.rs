@@ -11,6 +11,13 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note(pub(crate) u32);
 
+impl Note {
+    /// The notifier of that number.
+    pub fn new(number: u32) -> Note {
+        Note(number)
+    }
+}
+
 /// One notifier: whether it is on, and which tasks to wake when it goes on.
 #[derive(Debug, Default)]
 struct State {

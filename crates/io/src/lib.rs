@@ -1,2 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Capture files and devices as plain Rust.
+//!
+//! - [`CaptureReader`] reads pcap and pcapng, plain or compressed, from files, standard input or memory.
+//! - [`CaptureWriter`] writes them.
+//!
+//! Both treat what they read as hostile: no file makes them panic, loop for ever, or allocate more than
+//! [`MAX_CAPTURED`] bytes for a packet.
+#![forbid(unsafe_code)]
+
+mod error;
+mod link;
+mod pcap;
+mod pcapng;
+mod reader;
+mod source;
+mod writer;
+
+pub use error::CaptureError;
+pub use link::LinkType;
+pub use reader::{CaptureReader, Frame};
+pub use writer::{CaptureFormat, CaptureWriter, WriterOptions};
+
+/// Most bytes that one captured packet may have: the largest snapshot length that capture programs use.
+pub const MAX_CAPTURED: u32 = 262_144;

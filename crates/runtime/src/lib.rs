@@ -1,2 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Run loop, tasks, timers, workers, handlers.
+//! The runtime: elements built and linked, packets moved, tasks and timers run, handlers answered.
+//!
+//! [`build`](mod@build) turns a checked graph into a [`Router`]; [`nodes`] owns the elements of one worker and moves packets among
+//! them; [`worker`] is the run loop of tasks, timers and mail; [`handlers`] answers reads and writes; [`shared`] is what
+//! workers have in common. [`naive`] is the obvious interpreter that the fast one is compared with.
+#![forbid(unsafe_code)]
+
+pub mod build;
+pub mod handlers;
+pub mod link;
+pub mod naive;
+pub mod nodes;
+pub mod router;
+pub mod shared;
+pub mod worker;
+
+pub use build::{Classes, Options, build};
+pub use router::Router;
+pub use shared::Shared;
+
+#[cfg(test)]
+mod tests;

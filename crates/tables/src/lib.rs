@@ -1,2 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Route tables, rings, timer queues.
+//! Route tables, rings, timer queues: the data structures of the engine, which know nothing of packets.
+//!
+//! - [`lpm`]: longest-prefix match for IPv4
+//! - [`ring`]: bounded queue between workers; [`fifo`]: bounded queue of one owner
+//! - [`timer_queue`], [`stride`]: what is due next, by time and by tickets
+//! - [`ewma`], [`token_bucket`]: rates measured and rates kept
+//!
+//! Only [`ring`] and [`fifo`] contain unsafe code.
+#![deny(unsafe_code)]
+
+pub mod ewma;
+pub mod fifo;
+mod heap;
+pub mod lpm;
+pub mod ring;
+pub mod stride;
+pub mod timer_queue;
+pub mod token_bucket;
+
+pub use ewma::Ewma;
+pub use fifo::Fifo;
+pub use lpm::{DirectTable, NotFound, Prefix, RadixTable, Route, StaticTable, TableError};
+pub use ring::Ring;
+pub use stride::{Stride, StrideList, Ties};
+pub use timer_queue::TimerQueue;
+pub use token_bucket::TokenBucket;

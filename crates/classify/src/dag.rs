@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Decision trees with shared branches, and expressions compiled to them.
+
+use std::collections::HashMap;
+
+use crate::expr::{Atom, Expr, NETWORK, TRANSPORT};
+use crate::program::Kind;
+
+/// Marks a reference as an output instead of a node.
+pub(crate) const LEAF: u32 = 1 << 31;
+/// The output number that means "drop".
+pub(crate) const DROP: u32 = LEAF - 1;
+/// No program may hold more tests; a larger one is refused.
+pub(crate) const MAX_NODES: usize = 1 << 17;
+
+/// Which header a coded offset lies in: 0 Ethernet header or plain packet data, 1 IP, 2 transport.
+pub(crate) fn base(kind: Kind, offset: u32) -> usize {
+    match kind {
+        Kind::Data => 0,
+        Kind::Ip if offset >= TRANSPORT => 2,
+        Kind::Ip if offset >= NETWORK => 1,
+        Kind::Ip => 0,
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Node {
+    pub(crate) atom: Atom,
+    pub(crate) yes: u32,
+    pub(crate) no: u32,
+}
+
+/// The expressions need more than [`MAX_NODES`] tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooLarge;
+
+/// Nodes by index. INVARIANT: a node's targets are leaves or nodes with a smaller index.
+#[derive(Clone, Debug)]
+pub(crate) struct Dag {
+    pub(crate) kind: Kind,
+    pub(crate) nodes: Vec<Node>,
+    known: HashMap<Node, u32>,
+}
+
+impl Dag {
+    pub(crate) fn new(kind: Kind) -> Dag {
+        Dag { kind, nodes: Vec::new(), known: HashMap::new() }
+    }
+
+    /// The node with this test and these targets; an equal one is shared.
+    pub(crate) fn node(&mut self, node: Node) -> Result<u32, TooLarge> {
+        if node.yes == node.no {
+            return Ok(node.yes);
+        }
+        if let Some(&at) = self.known.get(&node) {
+            return Ok(at);
+        }
+        if self.nodes.len() >= MAX_NODES {
+            return Err(TooLarge);
+        }
+        let at = self.nodes.len() as u32;
+        self.nodes.push(node);
+        self.known.insert(node, at);
+        Ok(at)
+    }
+
+    /// Like [`Dag::node`], and two tests of one word that share their failure become one test.
+    pub(crate) fn merged_node(&mut self, mut node: Node) -> Result<u32, TooLarge> {
+        while let Some(&next) = self.get(node.yes)
+            && next.no == node.no
+        {
+            let (a, b) = (node.atom, next.atom);
+            if a.mask == 0 && base(self.kind, a.offset) == base(self.kind, b.offset) && a.need <= b.need {
+                return Ok(node.yes);
+            }
+            if a.offset != b.offset {
+                break;
+            }
+            if (a.value ^ b.value) & a.mask & b.mask != 0 {
+                return Ok(node.no);
+            }
+            let (mask, value, need) = (a.mask | b.mask, a.value | b.value, a.need.max(b.need));
+            node = Node { atom: Atom { offset: a.offset, mask, value, need }, ..next };
+        }
+        self.node(node)
+    }
+
+    pub(crate) fn get(&self, target: u32) -> Option<&Node> {
+        // A leaf is no index: LEAF is above MAX_NODES.
+        self.nodes.get(target as usize)
+    }
+
+    /// Compiles `e` so that it continues at `yes` or `no`. The tree grows by at most one node per test.
+    /// The parsers bound how deep `e` is.
+    pub(crate) fn compile(&mut self, e: &Expr, yes: u32, no: u32) -> Result<u32, TooLarge> {
+        match e {
+            Expr::Const(b) => Ok(if *b { yes } else { no }),
+            Expr::Atom(atom) => self.node(Node { atom: *atom, yes, no }),
+            Expr::Not(e) => self.compile(e, no, yes),
+            Expr::And(v) => v.iter().rev().try_fold(yes, |next, e| self.compile(e, next, no)),
+            Expr::Or(v) => v.iter().rev().try_fold(no, |next, e| self.compile(e, yes, next)),
+            Expr::If(v) => {
+                let [condition, then, otherwise] = &**v;
+                let then = self.compile(then, yes, no)?;
+                let otherwise = self.compile(otherwise, yes, no)?;
+                self.compile(condition, then, otherwise)
+            }
+        }
+    }
+
+    /// The nodes reachable from `root`, each before its targets.
+    pub(crate) fn order(&self, root: u32) -> Vec<u32> {
+        let mut seen = vec![false; self.nodes.len()];
+        let mut order = Vec::new();
+        let mut stack = vec![(root, false)];
+        while let Some((at, done)) = stack.pop() {
+            if done {
+                order.push(at);
+                continue;
+            }
+            let (Some(node), Some(mark)) = (self.get(at), seen.get_mut(at as usize)) else { continue };
+            if std::mem::replace(mark, true) {
+                continue;
+            }
+            stack.extend([(at, true), (node.yes, false), (node.no, false)]);
+        }
+        order.reverse();
+        order
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What one path through the tree has already learnt about the packet.
+
+use crate::dag::base;
+use crate::expr::Atom;
+use crate::program::Kind;
+
+/// "This word is not `value` under `mask`, or the packet ends before `need`."
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Unequal {
+    mask: u32,
+    value: u32,
+    need: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Word {
+    offset: u32,
+    /// Bits that are known, and what they are.
+    mask: u32,
+    value: u32,
+    unequal: Vec<Unequal>,
+}
+
+/// Knowledge along a path. Forgetting any of it is sound, it only costs tests.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Facts {
+    kind: Kind,
+    /// Per header: bytes that are there for certain, and the most that may be there (coded ends).
+    min: [u32; 3],
+    max: [u32; 3],
+    /// Sorted by offset.
+    words: Vec<Word>,
+}
+
+impl Facts {
+    /// Nothing known, except that every byte is there when `all_present`.
+    pub(crate) fn new(kind: Kind, all_present: bool) -> Facts {
+        let min = if all_present { u32::MAX } else { 0 };
+        Facts { kind, min: [min; 3], max: [u32::MAX; 3], words: Vec::new() }
+    }
+
+    /// How much is known, as a count of facts.
+    pub(crate) fn size(&self) -> usize {
+        self.words.iter().map(|w| 1 + w.unequal.len()).sum()
+    }
+
+    fn word(&self, offset: u32) -> Option<&Word> {
+        let at = self.words.binary_search_by_key(&offset, |w| w.offset).ok()?;
+        self.words.get(at)
+    }
+
+    /// The outcome of `atom`, when it is already decided.
+    pub(crate) fn decide(&self, atom: &Atom) -> Option<bool> {
+        let header = base(self.kind, atom.offset);
+        let (min, max) = (self.min[header], self.max[header]);
+        if atom.need > max {
+            return Some(false);
+        }
+        let there = atom.need <= min;
+        let Some(word) = self.word(atom.offset) else {
+            return (atom.mask == 0 && there).then_some(true);
+        };
+        if (word.value ^ atom.value) & word.mask & atom.mask != 0 {
+            return Some(false);
+        }
+        if atom.mask & !word.mask == 0 && there {
+            return Some(true);
+        }
+        // If the atom held, that unequal value would be equal.
+        let holds = atom.need.max(min);
+        let refuted = |u: &Unequal| {
+            u.mask & !(atom.mask | word.mask) == 0
+                && (u.value ^ atom.value) & u.mask & atom.mask == 0
+                && u.need <= holds
+        };
+        word.unequal.iter().any(refuted).then_some(false)
+    }
+
+    /// What is known after `atom`, which was not decided, came out as `outcome`. At most `keep` unequal
+    /// values are remembered per word.
+    pub(crate) fn learn(&self, atom: &Atom, outcome: bool, keep: usize) -> Facts {
+        let mut facts = self.clone();
+        let header = base(self.kind, atom.offset);
+        let at = match facts.words.binary_search_by_key(&atom.offset, |w| w.offset) {
+            Ok(at) => at,
+            Err(at) => {
+                let word = Word { offset: atom.offset, mask: 0, value: 0, unequal: Vec::new() };
+                facts.words.insert(at, word);
+                at
+            }
+        };
+        if let Some(word) = facts.words.get_mut(at) {
+            if outcome {
+                word.mask |= atom.mask;
+                word.value |= atom.value;
+                facts.min[header] = facts.min[header].max(atom.need);
+            } else {
+                word.unequal.push(Unequal { mask: atom.mask, value: atom.value, need: atom.need });
+            }
+        }
+        for word in &mut facts.words {
+            let header = base(self.kind, word.offset);
+            word.settle(facts.min[header], &mut facts.max[header], keep);
+        }
+        facts.words.retain(|w| w.mask != 0 || !w.unequal.is_empty());
+        facts
+    }
+
+    /// Forgets what no later test asks: per word offset only the bits of `asked` matter, per header only
+    /// bytes up to `ends`.
+    pub(crate) fn restrict(&mut self, asked: impl Fn(u32) -> u32, ends: [u32; 3]) {
+        for word in &mut self.words {
+            let mask = asked(word.offset);
+            word.mask &= mask;
+            word.value &= mask;
+            word.unequal.retain(|u| u.mask & !mask == 0);
+        }
+        self.words.retain(|w| w.mask != 0 || !w.unequal.is_empty());
+        for ((min, max), end) in self.min.iter_mut().zip(&mut self.max).zip(ends) {
+            if *min != u32::MAX {
+                *min = (*min).min(end);
+            }
+            if *max >= end {
+                *max = u32::MAX;
+            }
+        }
+    }
+}
+
+impl Word {
+    /// Draws the conclusions between the facts about one word.
+    fn settle(&mut self, min: u32, max: &mut u32, keep: usize) {
+        loop {
+            let mut learnt = false;
+            let (mut mask, mut value) = (self.mask, self.value);
+            self.unequal.retain_mut(|u| {
+                if u.need > *max || (u.value ^ value) & u.mask & mask != 0 {
+                    return false;
+                }
+                u.mask &= !mask;
+                u.value &= u.mask;
+                if u.mask == 0 {
+                    // The bits are equal, so bytes are missing.
+                    *max = (*max).min(u.need.saturating_sub(1).max(min));
+                    return false;
+                }
+                if u.need <= min && u.mask.is_power_of_two() {
+                    mask |= u.mask;
+                    value |= !u.value & u.mask;
+                    learnt = true;
+                    return false;
+                }
+                true
+            });
+            (self.mask, self.value) = (mask, value);
+            if !learnt {
+                break;
+            }
+        }
+        self.unequal.sort_unstable();
+        self.unequal.dedup();
+        if self.unequal.len() > keep {
+            self.unequal.truncate(keep);
+        }
+    }
+}

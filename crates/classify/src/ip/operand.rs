@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Values of header tests: what a word means for a type, which type it has when none is given, masks.
+
+use std::ops::Range;
+
+use super::Parser;
+use super::compile::{ICMP, Operand, Proto, TCP, Type};
+use super::lex::Token;
+use super::term::{Header, Qualifiers, full_mask, proto_value, wants};
+use super::value::{Value, literal};
+use crate::error::Fault;
+use crate::expr::Relation;
+use crate::names;
+
+/// A value, and the mask that it brings along.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Given {
+    pub(super) operand: Operand,
+    /// Of a prefix.
+    pub(super) own_mask: Option<u64>,
+    /// Of the test before, when this one repeats it.
+    pub(super) inherited_mask: Option<u64>,
+}
+
+impl Parser<'_> {
+    /// The value `word`. When no type is given it is taken from the test before, or else from the value.
+    /// `bare`: there is nothing before the value.
+    pub(super) fn operand(
+        &self,
+        word: &str,
+        range: Range<usize>,
+        q: &mut Qualifiers,
+        bare: bool,
+    ) -> Result<Given, Fault> {
+        let shape = literal(word).map_err(|m| Fault::new(range.clone(), m))?;
+        let mut inherited_mask = None;
+        if q.ty.is_none() {
+            if let Some(ty) = self.repeated(word, shape, q) {
+                q.ty = Some((ty, range.clone()));
+                if let Some(previous) = &self.previous {
+                    q.direction = q.direction.take().or(previous.direction.map(|d| (d, range.clone())));
+                    q.proto = q.proto.or(previous.proto);
+                    inherited_mask = previous.mask.filter(|_| bare);
+                }
+            } else {
+                let ty = self.implied(word, shape, q, range.clone())?;
+                q.ty = Some((ty, range.clone()));
+            }
+            self.contradictions(q)?;
+        }
+        let ty = q.ty.as_ref().map_or(Type::Host, |t| t.0);
+        let Some(operand) = self.read(ty, word, shape, q.proto) else {
+            let message = match (shape, ty) {
+                (Some(Value::Prefix(..)), Type::Host) => "a prefix is no single host".to_owned(),
+                (Some(_), _) => format!("'{word}' does not fit here"),
+                (None, _) => format!("unknown name '{word}'"),
+            };
+            return Err(Fault::new(range, message).expected(wants(ty)));
+        };
+        let own_mask = match operand {
+            Operand::Literal(Value::Prefix(_, mask)) => Some(u64::from(mask)),
+            _ => None,
+        };
+        Ok(Given { operand, own_mask, inherited_mask })
+    }
+
+    /// The type of the test before, when `word` can be another value of it.
+    fn repeated(&self, word: &str, shape: Option<Value>, q: &Qualifiers) -> Option<Type> {
+        let previous = self.previous.as_ref()?;
+        let reads = |ty: Type| self.read(ty, word, shape, q.proto.or(previous.proto)).is_some();
+        // A host may stand beside a network.
+        let also = match previous.ty {
+            Type::Host => Some(Type::Net),
+            Type::Net => Some(Type::Host),
+            _ => None,
+        };
+        let ty = [Some(previous.ty), also].into_iter().flatten().find(|ty| reads(*ty))?;
+        let header_fits = match q.header {
+            None => true,
+            Some(Header::Ether) => ty == Type::EtherHost,
+            Some(Header::Ip) => ty != Type::EtherHost,
+        };
+        let proto_fits = match (q.proto, ty) {
+            (None, _) => true,
+            (Some(p), Type::Port) => p.has_ports(),
+            (Some(p), Type::TcpOpt | Type::TcpWin) => p == TCP,
+            (Some(p), Type::Icmp) => p == ICMP,
+            (Some(_), Type::Host | Type::Net | Type::EtherHost) => true,
+            (Some(_), Type::Proto | Type::Field(_) | Type::Transport(_)) => false,
+        };
+        let fits = header_fits && proto_fits && (q.direction.is_none() || ty.has_direction());
+        fits.then_some(ty)
+    }
+
+    /// The type that a value without any has.
+    fn implied(
+        &self,
+        word: &str,
+        shape: Option<Value>,
+        q: &Qualifiers,
+        range: Range<usize>,
+    ) -> Result<Type, Fault> {
+        match shape {
+            Some(Value::Ip(_)) => return Ok(Type::Host),
+            Some(Value::Prefix(..)) => return Ok(Type::Net),
+            Some(Value::Ether(_)) if q.header != Some(Header::Ip) => return Ok(Type::EtherHost),
+            Some(Value::Ether(_)) => {
+                return Err(Fault::new(range, "an Ethernet address is not in the IP header"));
+            }
+            Some(Value::Number(_)) => {
+                return Err(Fault::new(range, format!("nothing says what {word} is"))
+                    .expected("a word such as 'port' before the number"));
+            }
+            None => {}
+        }
+        let undirected = q.direction.is_none();
+        let proto = |wanted: Proto| q.proto.is_none_or(|p| p == wanted);
+        let no_header = q.header.is_none();
+        let ip = q.header != Some(Header::Ether);
+        let candidates = [
+            ("host", Type::Host, ip),
+            ("net", Type::Net, ip),
+            ("ether host", Type::EtherHost, q.header != Some(Header::Ip)),
+            ("port", Type::Port, no_header && q.proto.is_none_or(Proto::has_ports)),
+            ("tcp opt", Type::TcpOpt, no_header && undirected && proto(TCP)),
+            ("icmp type", Type::Icmp, no_header && undirected && proto(ICMP)),
+            ("ip proto", Type::Proto, ip && undirected && q.proto.is_none()),
+        ];
+        let mut fitting: Vec<(&str, Type)> = Vec::new();
+        for (name, ty, possible) in candidates {
+            // A name of a host often names its network and its Ethernet address too: the host is meant.
+            let shadowed = matches!(ty, Type::Net | Type::EtherHost) && !fitting.is_empty();
+            if possible && !shadowed && self.read(ty, word, None, q.proto).is_some() {
+                fitting.push((name, ty));
+            }
+        }
+        match fitting[..] {
+            [(_, ty)] => Ok(ty),
+            [] => {
+                let fault = Fault::new(range, format!("unknown name '{word}'"));
+                Err(match close_to(word) {
+                    Some(near) => fault.expected(format!("'{near}', perhaps")),
+                    None => fault.expected("a test such as 'tcp', 'src port 80' or '10.0.0.0/8'"),
+                })
+            }
+            _ => {
+                let all: Vec<_> = fitting.iter().map(|f| format!("'{} {word}'", f.0)).collect();
+                Err(Fault::new(range, format!("'{word}' is ambiguous")).expected(all.join(" or ")))
+            }
+        }
+    }
+
+    /// `word` as a value of `ty`.
+    fn read(&self, ty: Type, word: &str, shape: Option<Value>, proto: Option<Proto>) -> Option<Operand> {
+        let n = self.names;
+        let be = u32::from_be_bytes;
+        let number = |found: Option<u32>| found.map(Value::Number);
+        let value = match (ty, shape) {
+            (Type::Host, Some(Value::Ip(_))) => shape,
+            (Type::Host, None) => n.ip(word).map(|a| Value::Ip(be(a))),
+            (Type::Net, Some(Value::Ip(a))) => Some(Value::Prefix(a, u32::MAX)),
+            (Type::Net, Some(Value::Prefix(..))) => shape,
+            (Type::Net, None) => n.net(word).map(|(a, m)| Value::Prefix(be(a), be(m))),
+            (Type::EtherHost, Some(Value::Ether(_))) => shape,
+            (Type::EtherHost, None) => {
+                n.ether(word).map(|a| Value::Ether(a.iter().fold(0, |all, b| all << 8 | u64::from(*b))))
+            }
+            (Type::Host | Type::Net | Type::EtherHost, Some(_)) => None,
+            (Type::Proto, None) => return proto_value(word),
+            (Type::Field(f) | Type::Transport(f), Some(Value::Ip(a))) if f.bits == 32 => {
+                Some(Value::Number(a))
+            }
+            (_, Some(Value::Number(_))) => shape,
+            (_, Some(_)) => None,
+            (Type::Port, None) => {
+                let found = n.port(word, proto.and_then(Proto::number));
+                number(found.or_else(|| names::port_number(word)).map(u32::from))
+            }
+            (Type::TcpOpt, None) => number(names::tcp_flag(word).map(u32::from)),
+            (Type::Icmp, None) => number(names::icmp_type_number(word).map(u32::from)),
+            (Type::TcpWin | Type::Field(_) | Type::Transport(_), None) => None,
+        };
+        value.map(Operand::Literal)
+    }
+
+    /// The mask after `&`.
+    pub(super) fn mask(
+        &mut self,
+        ty: Option<Type>,
+        sign: Range<usize>,
+    ) -> Result<(u64, Range<usize>), Fault> {
+        let ty = ty.unwrap_or(Type::Host);
+        if ty == Type::TcpOpt {
+            return Err(Fault::new(sign, "TCP flags take no mask").expected(wants(ty)));
+        }
+        let (token, range) = self.lexer.next();
+        let Token::Word(word) = token else {
+            return Err(Fault::new(range, "mask missing after '&'").expected("a number or an address"));
+        };
+        let mask = self.mask_value(ty, word, range.clone())?;
+        if mask == 0 {
+            return Err(Fault::new(range, "a zero mask leaves nothing to compare"));
+        }
+        Ok((mask, range))
+    }
+
+    /// The mask after the word `mask`, which is `at`.
+    pub(super) fn address_mask(&mut self, ty: Type, at: Range<usize>) -> Result<u64, Fault> {
+        if !matches!(ty, Type::Host | Type::Net | Type::EtherHost) {
+            return Err(Fault::new(at, "'mask' follows addresses only").expected("'& MASK' before '='"));
+        }
+        let (token, range) = self.lexer.next();
+        match token {
+            Token::Word(word) => self.mask_value(ty, word, range),
+            _ => Err(Fault::new(range, "mask missing after 'mask'").expected("a mask such as 255.255.0.0")),
+        }
+    }
+
+    fn mask_value(&self, ty: Type, word: &str, range: Range<usize>) -> Result<u64, Fault> {
+        let value = literal(word).map_err(|m| Fault::new(range.clone(), m))?;
+        let wide = matches!(ty, Type::Host | Type::Net) || ty.field().is_some_and(|f| f.bits == 32);
+        let mask = match value {
+            Some(Value::Number(n)) if ty != Type::EtherHost => u64::from(n),
+            Some(Value::Ip(a)) if wide => u64::from(a),
+            Some(Value::Ether(e)) if ty == Type::EtherHost => e,
+            _ => {
+                let kind =
+                    if ty == Type::EtherHost { "an Ethernet address" } else { "a number or an address" };
+                return Err(Fault::new(range, format!("bad mask '{word}'")).expected(kind));
+            }
+        };
+        if mask > full_mask(ty) {
+            let most = format!("at most {:#x}", full_mask(ty));
+            return Err(Fault::new(range, "mask out of range").expected(most));
+        }
+        Ok(mask)
+    }
+
+    /// Checks the value against its field; `within_mask`: and against the mask.
+    pub(super) fn fit(
+        &self,
+        ty: Type,
+        operand: Operand,
+        mask: u64,
+        within_mask: bool,
+        range: Range<usize>,
+    ) -> Result<Operand, Fault> {
+        let Operand::Literal(literal) = operand else {
+            if mask != full_mask(ty) {
+                return Err(Fault::new(range, "a mask needs one protocol").expected("a protocol number"));
+            }
+            return Ok(operand);
+        };
+        let bits = match literal {
+            Value::Number(n) | Value::Ip(n) | Value::Prefix(n, _) => u64::from(n),
+            Value::Ether(e) => e,
+        };
+        if bits > full_mask(ty) {
+            return Err(Fault::new(range, format!("{bits} is out of range")).expected(wants(ty)));
+        }
+        if ty == Type::TcpOpt && bits == 0 {
+            return Err(Fault::new(range, "no flag to look for").expected(wants(ty)));
+        }
+        if within_mask && bits & !mask != 0 {
+            return Err(Fault::new(range, "the value has bits outside the mask, they are never equal")
+                .expected(format!("only bits of {mask:#x}")));
+        }
+        Ok(Operand::Literal(match literal {
+            Value::Number(_) => literal,
+            Value::Ip(a) | Value::Prefix(a, _) => Value::Ip(a & mask as u32),
+            Value::Ether(e) => Value::Ether(e & mask),
+        }))
+    }
+
+    /// Notes an order relation that says nothing.
+    pub(super) fn note_redundant(
+        &mut self,
+        ty: Type,
+        relation: Relation,
+        mask: u64,
+        operand: Operand,
+        range: Range<usize>,
+    ) {
+        let Operand::Literal(Value::Number(value)) = operand else { return };
+        if !ty.has_order() {
+            return;
+        }
+        let value = u64::from(value);
+        let (sign, outcome) = match relation {
+            Relation::Less if value == 0 => ("<", false),
+            Relation::GreaterEqual if value == 0 => (">=", true),
+            Relation::Greater if value >= mask => (">", false),
+            Relation::LessEqual if value >= mask => ("<=", true),
+            Relation::Less if value > mask => ("<", true),
+            Relation::GreaterEqual if value > mask => (">=", false),
+            _ => return,
+        };
+        self.notes.push(Fault::new(range, format!("relation '{sign} {value}' is always {outcome}")));
+    }
+}
+
+/// A word of the language that `word` may be a slip of.
+fn close_to(word: &str) -> Option<&'static str> {
+    const WORDS: [&str; 27] = [
+        "src", "dst", "ip", "ether", "host", "net", "port", "proto", "opt", "type", "tos", "dscp", "ttl",
+        "vers", "frag", "unfrag", "tcp", "udp", "icmp", "igmp", "tcpudp", "transp", "true", "false", "and",
+        "or", "not",
+    ];
+    let near = WORDS.iter().chain(names::PORTS.iter().map(|p| &p.0)).map(|w| (distance(word, w), *w));
+    near.filter(|&(d, w)| d == 1 && w.len() > 2).min().map(|(_, w)| w)
+}
+
+/// Edits between two short words; 2 stands for "many".
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len().abs_diff(b.len()) > 1 {
+        return 2;
+    }
+    let head = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    let tail = |a: &[u8], b: &[u8]| a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count();
+    let (rest_a, rest_b) = (&a[head..], &b[head..]);
+    let same = tail(rest_a, rest_b);
+    let (left_a, left_b) = (rest_a.len() - same, rest_b.len() - same);
+    match (left_a, left_b) {
+        (2, 2) if rest_a[0] == rest_b[1] && rest_a[1] == rest_b[0] => 1,
+        _ => left_a.max(left_b).min(2),
+    }
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The optimiser: no path asks what it already knows, and equal branches are shared.
+
+use std::collections::HashMap;
+
+use crate::dag::{Dag, LEAF, Node, TooLarge, base};
+use crate::facts::Facts;
+
+/// How many unequal values per word a path remembers, most ambitious first.
+const LEVELS: [usize; 4] = [16, 4, 1, 0];
+/// Most facts that one search may hold: bounds its memory and time whatever the patterns are.
+const MAX_FACTS: usize = 400_000;
+/// Tables of asked bits larger than this are replaced by one row for all nodes.
+const MAX_TABLE: usize = 1 << 21;
+
+/// An equivalent tree with fewer tests on each path. With `all_present` it is only valid for packets that
+/// hold every byte the tree asks for.
+///
+/// Pruning by facts can copy branches, so each level has a budget; the last resort keeps no facts and is
+/// never larger than the tree it starts from.
+pub(crate) fn optimise(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, u32), TooLarge> {
+    let asked = Asked::new(dag);
+    let budget = (dag.nodes.len() * 16 + 20_000).min(MAX_FACTS);
+    for keep in LEVELS {
+        let mut out = Dag::new(dag.kind);
+        let search = Search { dag, asked: &asked, keep, budget };
+        if let Some(root) = search.run(root, Facts::new(dag.kind, all_present), &mut out)? {
+            return Ok((out, root));
+        }
+    }
+    without_facts(dag, root, all_present)
+}
+
+/// The last resort: only neighbours are merged.
+fn without_facts(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, u32), TooLarge> {
+    let mut out = Dag::new(dag.kind);
+    let mut placed: Vec<u32> = Vec::with_capacity(dag.nodes.len());
+    let find = |placed: &[u32], at: u32| placed.get(at as usize).copied().unwrap_or(at);
+    for node in &dag.nodes {
+        let (yes, no) = (find(&placed, node.yes), find(&placed, node.no));
+        let at = if all_present && node.atom.mask == 0 {
+            yes
+        } else {
+            out.merged_node(Node { atom: node.atom, yes, no })?
+        };
+        placed.push(at);
+    }
+    let root = find(&placed, root);
+    Ok((out, root))
+}
+
+/// Which bits of which words, and which packet ends, are asked at or below each node.
+struct Asked {
+    columns: HashMap<u32, usize>,
+    masks: Vec<u32>,
+    /// One row for all nodes instead of one per node.
+    shared: bool,
+    ends: Vec<[u32; 3]>,
+}
+
+impl Asked {
+    fn new(dag: &Dag) -> Asked {
+        let mut columns = HashMap::new();
+        for node in &dag.nodes {
+            let next = columns.len();
+            columns.entry(node.atom.offset).or_insert(next);
+        }
+        let width = columns.len();
+        let shared = dag.nodes.len().saturating_mul(width) > MAX_TABLE;
+        let mut masks = vec![0u32; if shared { width } else { dag.nodes.len() * width }];
+        let mut ends: Vec<[u32; 3]> = Vec::with_capacity(dag.nodes.len());
+        for (at, node) in dag.nodes.iter().enumerate() {
+            let column = columns.get(&node.atom.offset).copied().unwrap_or(0);
+            let mut end = [0; 3];
+            for below in [node.yes, node.no] {
+                if let Some(theirs) = ends.get(below as usize) {
+                    end.iter_mut().zip(theirs).for_each(|(e, t)| *e = (*e).max(*t));
+                }
+                // INVARIANT: targets have smaller indexes, so their rows are complete.
+                if !shared && below < LEAF {
+                    let (done, rest) = masks.split_at_mut(at * width);
+                    let from = below as usize * width;
+                    let theirs = done.get(from..from + width).unwrap_or_default();
+                    rest.iter_mut().zip(theirs).for_each(|(m, t)| *m |= *t);
+                }
+            }
+            let header = &mut end[base(dag.kind, node.atom.offset)];
+            *header = (*header).max(node.atom.need);
+            ends.push(end);
+            let row = if shared { 0 } else { at * width };
+            if let Some(m) = masks.get_mut(row + column) {
+                *m |= node.atom.mask;
+            }
+        }
+        Asked { columns, masks, shared, ends }
+    }
+
+    fn restrict(&self, node: u32, facts: &mut Facts) {
+        let row = if self.shared { 0 } else { node as usize * self.columns.len() };
+        let mask = |offset: u32| {
+            let column = self.columns.get(&offset)?;
+            self.masks.get(row + column).copied()
+        };
+        let ends = self.ends.get(node as usize).copied().unwrap_or([u32::MAX; 3]);
+        facts.restrict(|offset| mask(offset).unwrap_or(0), ends);
+    }
+}
+
+struct Search<'a> {
+    dag: &'a Dag,
+    asked: &'a Asked,
+    keep: usize,
+    /// In facts, summed over all questions.
+    budget: usize,
+}
+
+/// A node whose branches are being built under what its path knows.
+struct Frame {
+    at: u32,
+    node: Node,
+    facts: Facts,
+    yes: Option<u32>,
+}
+
+impl Search<'_> {
+    /// Builds into `out` what `root` means under `facts`; `None` when the budget is used up. The stack is
+    /// explicit because a chain of patterns is as deep as it is long.
+    fn run(&self, root: u32, facts: Facts, out: &mut Dag) -> Result<Option<u32>, TooLarge> {
+        let mut memo: HashMap<(u32, Facts), u32> = HashMap::new();
+        let mut stack: Vec<Frame> = Vec::new();
+        let mut call = (root, facts);
+        let mut spent = 0;
+        loop {
+            let (at, facts) = self.skip_decided(call.0, call.1);
+            let mut built = at;
+            if let Some(&node) = self.dag.get(at) {
+                let key = (at, facts);
+                if let Some(&known) = memo.get(&key) {
+                    built = known;
+                } else {
+                    let facts = key.1;
+                    spent += 1 + facts.size();
+                    if spent > self.budget {
+                        return Ok(None);
+                    }
+                    call = (node.yes, facts.learn(&node.atom, true, self.keep));
+                    stack.push(Frame { at, node, facts, yes: None });
+                    continue;
+                }
+            }
+            // `built` is the answer of the innermost open question.
+            loop {
+                let Some(mut frame) = stack.pop() else { return Ok(Some(built)) };
+                match frame.yes {
+                    None => {
+                        frame.yes = Some(built);
+                        call = (frame.node.no, frame.facts.learn(&frame.node.atom, false, self.keep));
+                        stack.push(frame);
+                        break;
+                    }
+                    Some(yes) => {
+                        let node = Node { atom: frame.node.atom, yes, no: built };
+                        built = match self.superfluous(&node, &frame.facts, out) {
+                            Some(instead) => instead,
+                            None => out.merged_node(node)?,
+                        };
+                        memo.insert((frame.at, frame.facts), built);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What can stand for `node` when its test adds nothing: one branch begins with a test that leads to the
+    /// other branch for just the packets that would have gone there.
+    fn superfluous(&self, node: &Node, facts: &Facts, out: &Dag) -> Option<u32> {
+        let leads = |from: u32, outcome: bool, to: u32| {
+            let next = out.get(from).filter(|n| n.yes == to || n.no == to)?;
+            let decided = facts.learn(&node.atom, outcome, self.keep).decide(&next.atom)?;
+            (if decided { next.yes == to } else { next.no == to }).then_some(from)
+        };
+        leads(node.no, true, node.yes).or_else(|| leads(node.yes, false, node.no))
+    }
+
+    /// Follows the tests that are decided, then forgets what does not matter further down.
+    fn skip_decided(&self, mut at: u32, mut facts: Facts) -> (u32, Facts) {
+        while let Some(node) = self.dag.get(at) {
+            match facts.decide(&node.atom) {
+                Some(outcome) => at = if outcome { node.yes } else { node.no },
+                None => {
+                    self.asked.restrict(at, &mut facts);
+                    break;
+                }
+            }
+        }
+        (at, facts)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::expr::Atom;
+    use crate::program::Kind;
+
+    /// The output for two words of which the first `len` bytes are there.
+    fn walk(dag: &Dag, root: u32, words: [u32; 2], len: u32) -> u32 {
+        let mut at = root;
+        while let Some(n) = dag.get(at) {
+            let a = n.atom;
+            let holds = a.need <= len && words[a.offset as usize / 4] & a.mask == a.value;
+            at = if holds { n.yes } else { n.no };
+        }
+        at
+    }
+
+    /// Random trees over three bits of two words, each level of ambition, all packets, all lengths.
+    #[test]
+    fn every_level_keeps_the_meaning() {
+        let mut state = 0x5eed_0004u64;
+        let mut below = |n: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % n
+        };
+        for _ in 0..300 {
+            let mut dag = Dag::new(Kind::Data);
+            let mut targets: Vec<u32> = (0..3).map(|i| LEAF | i).collect();
+            for _ in 0..10 {
+                let (offset, mask) = (below(2) as u32 * 4, below(8) as u32);
+                let atom =
+                    Atom { offset, mask, value: below(8) as u32 & mask, need: offset + 1 + below(4) as u32 };
+                // Mostly long chains, which have the most to prune.
+                let last = targets.len() - 1;
+                let (yes, no) = (targets[below(targets.len())], targets[last - below(2)]);
+                targets.push(dag.node(Node { atom, yes, no }).unwrap());
+            }
+            let root = *targets.last().unwrap();
+            let asked = Asked::new(&dag);
+            for all_present in [false, true] {
+                let mut levels = vec![optimise(&dag, root, all_present).unwrap()];
+                for (keep, budget) in [(16, usize::MAX), (1, usize::MAX), (0, usize::MAX)] {
+                    let mut out = Dag::new(Kind::Data);
+                    let search = Search { dag: &dag, asked: &asked, keep, budget };
+                    let found = search.run(root, Facts::new(Kind::Data, all_present), &mut out).unwrap();
+                    levels.push((out, found.unwrap()));
+                }
+                levels.push(without_facts(&dag, root, all_present).unwrap());
+                for len in if all_present { 8 } else { 0 }..=8 {
+                    for bits in 0..64 {
+                        let words = [bits & 7, bits >> 3];
+                        let want = walk(&dag, root, words, len);
+                        for (level, (out, root)) in levels.iter().enumerate() {
+                            assert_eq!(walk(out, *root, words, len), want, "level {level} {dag:?} {out:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_search_stops_at_its_budget() {
+        let mut dag = Dag::new(Kind::Data);
+        let mut root = LEAF;
+        for i in 0..40 {
+            let atom = Atom { offset: i * 4, mask: 1, value: 1, need: i * 4 + 4 };
+            root = dag.node(Node { atom, yes: LEAF | (i + 1), no: root }).unwrap();
+        }
+        let asked = Asked::new(&dag);
+        let run = |budget| {
+            let search = Search { dag: &dag, asked: &asked, keep: 16, budget };
+            search.run(root, Facts::new(Kind::Data, false), &mut Dag::new(Kind::Data)).unwrap()
+        };
+        assert_eq!((run(39), run(10_000)), (None, Some(39)));
+    }
+}

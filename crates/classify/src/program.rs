@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A compiled classifier: how it is made from patterns, what it shows of itself.
+
+use std::fmt;
+
+use crate::dag::{DROP, Dag, LEAF, MAX_NODES, TooLarge, base};
+use crate::error::{Fault, PatternError, Warning, WarningKind};
+use crate::expr::{BASES, Expr, NETWORK, TRANSPORT};
+use crate::ip;
+use crate::names::Names;
+use crate::optimise::optimise;
+use crate::pattern;
+use crate::run::Runner;
+
+/// What the offsets of a program count from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// From the start of packet data.
+    Data,
+    /// Below 256 from the Ethernet header, from 256 from the IP header, from 512 from the transport header.
+    Ip,
+}
+
+/// Where a packet goes: an output port, or nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Output(pub(crate) u32);
+
+impl Output {
+    /// The packet matches nothing, or a rule drops it.
+    pub const DROP: Output = Output(DROP);
+
+    /// The output port, unless the packet is dropped.
+    #[inline]
+    pub fn port(self) -> Option<usize> {
+        (self != Output::DROP).then_some(self.0 as usize)
+    }
+
+    /// The port as a number; 2147483647 for a drop.
+    #[inline]
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// Where one outcome of a step leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// To the step with this index, always a later one.
+    Step(u32),
+    /// Out of the program.
+    Output(Output),
+}
+
+impl Target {
+    fn new(raw: u32) -> Target {
+        if raw & LEAF != 0 { Target::Output(Output(raw & !LEAF)) } else { Target::Step(raw) }
+    }
+
+    pub(crate) fn raw(self) -> u32 {
+        match self {
+            Target::Step(at) => at,
+            Target::Output(out) => out.0 | LEAF,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Step(at) => write!(f, "step {at}"),
+            Target::Output(Output::DROP) => f.write_str("[X]"),
+            Target::Output(out) => write!(f, "[{}]", out.0),
+        }
+    }
+}
+
+/// One test: is the aligned 4-byte word at `offset`, in network order and under `mask`, equal to `value`?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Offset of the word, coded as the program's [`Kind`] says.
+    pub offset: u32,
+    /// The bits that are looked at.
+    pub mask: u32,
+    /// What they must be; a subset of `mask`.
+    pub value: u32,
+    /// End of the last byte that must be there, coded like `offset`; when it is not there the answer is no.
+    pub need: u32,
+    /// Next when the test holds.
+    pub yes: Target,
+    /// Next when it does not.
+    pub no: Target,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Step { offset, mask, value, yes, no, .. } = self;
+        write!(f, "{offset:3}/{value:08x}%{mask:08x}  yes->{yes}  no->{no}")
+    }
+}
+
+/// The form of a program that decides which interpreter loop runs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Every packet goes to one output.
+    Always(Output),
+    /// A single test.
+    OneStep,
+    /// One word under one mask is looked up in a list of values.
+    Values,
+    /// Anything else.
+    General,
+}
+
+/// A tree in execution order: targets lie behind the steps that name them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tree {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) root: Target,
+}
+
+impl Tree {
+    fn new(dag: &Dag, root: u32) -> Tree {
+        let order = dag.order(root);
+        let mut place = vec![0u32; dag.nodes.len()];
+        for (to, &from) in order.iter().enumerate() {
+            if let Some(p) = place.get_mut(from as usize) {
+                *p = to as u32;
+            }
+        }
+        let target = |raw: u32| Target::new(place.get(raw as usize).copied().unwrap_or(raw));
+        let steps = order.iter().filter_map(|&at| dag.get(at)).map(|n| Step {
+            offset: n.atom.offset,
+            mask: n.atom.mask,
+            value: n.atom.value,
+            need: n.atom.need,
+            yes: target(n.yes),
+            no: target(n.no),
+        });
+        Tree { steps: steps.collect(), root: target(root) }
+    }
+
+    /// The outputs that some path ends in.
+    fn outputs(&self) -> impl Iterator<Item = Output> {
+        let ends = self.steps.iter().flat_map(|s| [s.yes, s.no]).chain([self.root]);
+        ends.filter_map(|t| if let Target::Output(out) = t { Some(out) } else { None })
+    }
+}
+
+/// A classifier: patterns compiled to one decision tree.
+///
+/// There are two trees. The *fast* one assumes that every byte it may ask for is there and runs on packets
+/// that are long enough; the *checked* one asks before it looks and runs on the others. Both say the same as
+/// trying the patterns in order, where a test on missing bytes is false.
+#[derive(Clone, Debug)]
+pub struct Program {
+    kind: Kind,
+    outputs: usize,
+    fast: Tree,
+    checked: Tree,
+    safe_length: u32,
+    pub(crate) runner: Runner,
+}
+
+impl Program {
+    /// Compiles the patterns of `Classifier`, one per output. A pattern is `-` (every packet) or clauses
+    /// `[!]OFFSET/VALUE[%MASK]` that must all hold.
+    ///
+    /// # Errors
+    /// Every faulty clause of every pattern.
+    pub fn from_classifier(patterns: &[&str]) -> Result<(Program, Vec<Warning>), Vec<PatternError>> {
+        let mut exprs = Vec::new();
+        let mut errors = Vec::new();
+        for (i, text) in patterns.iter().enumerate() {
+            match pattern::parse(text) {
+                Ok(e) => exprs.push(e),
+                Err(faults) => errors.extend(faults.into_iter().map(|f| f.in_pattern(i))),
+            }
+        }
+        finish(Kind::Data, patterns, exprs, errors, Vec::new(), None, patterns.len())
+    }
+
+    /// Compiles the expressions of `IPClassifier`, one per output.
+    ///
+    /// # Errors
+    /// The first fault of every faulty pattern.
+    pub fn from_ip_classifier(
+        patterns: &[&str],
+        names: &dyn Names,
+    ) -> Result<(Program, Vec<Warning>), Vec<PatternError>> {
+        let mut exprs = Vec::new();
+        let mut errors = Vec::new();
+        let mut warnings = Vec::new();
+        for (i, text) in patterns.iter().enumerate() {
+            match ip::parse_pattern(text, names) {
+                Ok((e, notes)) => {
+                    exprs.push(e);
+                    warnings.extend(notes.into_iter().map(|n| redundant(i, n)));
+                }
+                Err(fault) => errors.push(fault.in_pattern(i)),
+            }
+        }
+        finish(Kind::Ip, patterns, exprs, errors, warnings, None, patterns.len())
+    }
+
+    /// Compiles the rules of `IPFilter`: `ACTION EXPRESSION` with ACTION `allow` (output 0), `deny` or `drop`,
+    /// or an output number. The first rule that matches decides.
+    ///
+    /// # Errors
+    /// The first fault of every faulty rule.
+    pub fn from_ip_filter(
+        rules: &[&str],
+        names: &dyn Names,
+        outputs: usize,
+    ) -> Result<(Program, Vec<Warning>), Vec<PatternError>> {
+        let mut exprs = Vec::new();
+        let mut actions = Vec::new();
+        let mut errors = Vec::new();
+        let mut warnings = Vec::new();
+        for (i, text) in rules.iter().enumerate() {
+            match ip::parse_rule(text, names) {
+                Ok(rule) => {
+                    exprs.push(rule.expr);
+                    warnings.extend(rule.notes.into_iter().map(|n| redundant(i, n)));
+                    let action = match rule.port {
+                        Some(port) if (port as usize) < outputs => port,
+                        Some(port) => {
+                            let message = format!("output {port} does not exist, its packets are dropped");
+                            let kind = WarningKind::NoSuchOutput;
+                            warnings.push(Warning { kind, pattern: i, range: rule.action.clone(), message });
+                            DROP
+                        }
+                        None => DROP,
+                    };
+                    actions.push(action);
+                }
+                Err(fault) => errors.push(fault.in_pattern(i)),
+            }
+        }
+        finish(Kind::Ip, rules, exprs, errors, warnings, Some(&actions), outputs)
+    }
+
+    /// What the offsets count from.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// How many outputs it was made for.
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// The form that decides which loop runs it.
+    pub fn shape(&self) -> Shape {
+        self.runner.shape()
+    }
+
+    /// The steps for packets of at least [`Program::safe_length`]; targets lie behind the steps that name them.
+    pub fn steps(&self) -> &[Step] {
+        &self.fast.steps
+    }
+
+    /// Where [`Program::steps`] begin; an output when there is nothing to ask.
+    pub fn root(&self) -> Target {
+        self.fast.root
+    }
+
+    /// The steps for shorter packets, where a test whose `need` lies behind the end says no.
+    pub fn checked_steps(&self) -> &[Step] {
+        &self.checked.steps
+    }
+
+    /// Where [`Program::checked_steps`] begin.
+    pub fn checked_root(&self) -> Target {
+        self.checked.root
+    }
+
+    /// Coded offset behind the last byte that is looked at; packets that long need no length checks.
+    pub fn safe_length(&self) -> u32 {
+        self.safe_length
+    }
+
+    /// Per header (Ethernet header or packet data, IP, transport) how many bytes must be there for
+    /// [`Program::steps`] to be valid.
+    pub fn safe_lengths(&self) -> [u32; 3] {
+        needs(self.kind, [&self.fast, &self.checked])
+    }
+
+    /// Like [`Program::safe_lengths`], up to the end of every word that [`Program::steps`] load.
+    pub fn load_lengths(&self) -> [u32; 3] {
+        loads(self.kind, &self.fast, &self.checked)
+    }
+
+    /// The program as text: a line per step, the safe length and the alignment offset.
+    pub fn program_text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Target::Output(_) = self.fast.root {
+            writeln!(f, "all->{}", self.fast.root)?;
+        }
+        for (i, s) in self.fast.steps.iter().enumerate() {
+            writeln!(f, "{i:2} {s}")?;
+        }
+        write!(f, "safe length {}\nalignment offset 0\n", self.safe_length)
+    }
+}
+
+/// Per header, the bytes that the trees look at.
+fn needs(kind: Kind, trees: [&Tree; 2]) -> [u32; 3] {
+    let mut needs = [0u32; 3];
+    for step in trees.iter().flat_map(|t| &t.steps) {
+        let header = base(kind, step.offset);
+        let need = step.need - BASES[header];
+        needs[header] = needs[header].max(need);
+    }
+    needs
+}
+
+/// Per header, the bytes that the fast tree loads, and those that its validity depends on.
+fn loads(kind: Kind, fast: &Tree, checked: &Tree) -> [u32; 3] {
+    let mut loads = needs(kind, [fast, checked]);
+    for step in &fast.steps {
+        let header = base(kind, step.offset);
+        loads[header] = loads[header].max(step.offset - BASES[header] + 4);
+    }
+    loads
+}
+
+fn redundant(pattern: usize, note: Fault) -> Warning {
+    Warning { kind: WarningKind::RedundantRelation, pattern, range: note.range, message: note.message }
+}
+
+/// Compiles parsed patterns; `actions` maps them to outputs when that is not one to one.
+fn finish(
+    kind: Kind,
+    texts: &[&str],
+    exprs: Vec<Expr>,
+    errors: Vec<PatternError>,
+    mut warnings: Vec<Warning>,
+    actions: Option<&[u32]>,
+    outputs: usize,
+) -> Result<(Program, Vec<Warning>), Vec<PatternError>> {
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let mut total = 0;
+    for (i, e) in exprs.iter().enumerate() {
+        total += e.size();
+        if total > MAX_NODES {
+            return Err(vec![too_large(i, texts)]);
+        }
+    }
+    let last = texts.len().saturating_sub(1);
+    let compiled = |actions: Option<&[u32]>, all_present: bool| compile(kind, &exprs, actions, all_present);
+    let refuse = |_: TooLarge| vec![too_large(last, texts)];
+    let by_pattern = compiled(None, false).map_err(refuse)?;
+    let mut reached = vec![false; texts.len()];
+    for out in by_pattern.outputs() {
+        if let Some(r) = reached.get_mut(out.0 as usize) {
+            *r = true;
+        }
+    }
+    for (i, text) in texts.iter().enumerate() {
+        if reached.get(i) == Some(&false) {
+            let (kind, what) = match actions {
+                None => (WarningKind::OutputMatchesNothing, "output"),
+                Some(_) => (WarningKind::RuleMatchesNothing, "pattern"),
+            };
+            let message = format!("{what} {i} matches no packets");
+            warnings.push(Warning { kind, pattern: i, range: 0..text.len(), message });
+        }
+    }
+    let fast = compiled(actions, true).map_err(refuse)?;
+    let checked = match actions {
+        None => by_pattern,
+        Some(_) => compiled(actions, false).map_err(refuse)?,
+    };
+    let needs = needs(kind, [&fast, &checked]);
+    let safe_length = match needs {
+        [_, _, t] if t > 0 => TRANSPORT + t,
+        [_, n, _] if n > 0 => NETWORK + n,
+        [d, ..] => d,
+    };
+    let runner = Runner::new(kind, &fast, loads(kind, &fast, &checked));
+    Ok((Program { kind, outputs, fast, checked, safe_length, runner }, warnings))
+}
+
+fn compile(kind: Kind, exprs: &[Expr], actions: Option<&[u32]>, all_present: bool) -> Result<Tree, TooLarge> {
+    let mut dag = Dag::new(kind);
+    let mut root = LEAF | DROP;
+    for (i, e) in exprs.iter().enumerate().rev() {
+        let output = actions.map_or(i as u32, |a| a.get(i).copied().unwrap_or(DROP));
+        root = dag.compile(e, LEAF | output, root)?;
+    }
+    let (dag, root) = optimise(&dag, root, all_present)?;
+    Ok(Tree::new(&dag, root))
+}
+
+fn too_large(pattern: usize, texts: &[&str]) -> PatternError {
+    let end = texts.get(pattern).map_or(0, |t| t.len());
+    Fault::new(0..end, format!("the patterns up to here need more than {MAX_NODES} tests"))
+        .expected("fewer or simpler patterns")
+        .in_pattern(pattern)
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The interpreter: programs in host order, and the loops that run them.
+
+use crate::dag::{LEAF, base};
+use crate::expr::BASES;
+use crate::program::{Kind, Output, Program, Shape, Step, Target, Tree};
+
+/// Up to this many values a lookup goes through the list, beyond it searches.
+const LINEAR: usize = 8;
+
+/// A step as the fast loop wants it: mask and value as the word lies in memory.
+#[derive(Clone, Copy, Debug)]
+struct FastStep {
+    offset: u32,
+    /// All ones when the transport header's place is to be added to `offset`.
+    transport: u32,
+    mask: u32,
+    value: u32,
+    yes: u32,
+    no: u32,
+}
+
+impl FastStep {
+    fn new(kind: Kind, s: &Step) -> FastStep {
+        let header = base(kind, s.offset);
+        FastStep {
+            offset: s.offset - BASES[header],
+            transport: if header == 2 { u32::MAX } else { 0 },
+            mask: u32::from_ne_bytes(s.mask.to_be_bytes()),
+            value: u32::from_ne_bytes(s.value.to_be_bytes()),
+            yes: s.yes.raw(),
+            no: s.no.raw(),
+        }
+    }
+}
+
+/// The fast tree by its form.
+#[derive(Clone, Debug)]
+enum Fast {
+    Always(Output),
+    OneStep(FastStep),
+    /// The word of the step under its mask is looked up; sorted by value when searched.
+    Values {
+        step: FastStep,
+        values: Vec<(u32, Output)>,
+        otherwise: Output,
+    },
+    General {
+        steps: Vec<FastStep>,
+        root: u32,
+    },
+    /// The fast tree looks at the Ethernet header too: a rare case, which the checked loop handles.
+    Unsuited,
+}
+
+/// Everything that classifying a packet touches.
+#[derive(Clone, Debug)]
+pub(crate) struct Runner {
+    kind: Kind,
+    fast: Fast,
+    /// Bytes from the start of packet data or the IP header, and from the transport header, that the fast
+    /// loop loads; they reach to the end of each word.
+    front: usize,
+    transport: usize,
+}
+
+impl Runner {
+    pub(crate) fn new(kind: Kind, fast: &Tree, loads: [u32; 3]) -> Runner {
+        let [ether, network, transport] = loads.map(|n| n as usize);
+        let front = if kind == Kind::Data { ether } else { network };
+        let steps: Vec<_> = fast.steps.iter().map(|s| FastStep::new(kind, s)).collect();
+        let form = match (fast.root, &steps[..]) {
+            _ if kind == Kind::Ip && ether > 0 => Fast::Unsuited,
+            (Target::Output(out), _) => Fast::Always(out),
+            (_, [one]) => Fast::OneStep(*one),
+            (Target::Step(root), _) => values(&fast.steps, &steps).unwrap_or(Fast::General { steps, root }),
+        };
+        Runner { kind, fast: form, front, transport }
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        match self.fast {
+            Fast::Always(out) if self.front == 0 && self.transport == 0 => Shape::Always(out),
+            Fast::OneStep(_) => Shape::OneStep,
+            Fast::Values { .. } => Shape::Values,
+            Fast::Always(_) | Fast::General { .. } | Fast::Unsuited => Shape::General,
+        }
+    }
+
+    /// INVARIANT: `data` holds every word of the fast tree when the transport header is at `transport`; a
+    /// missing one would mean a drop, not a panic.
+    #[inline]
+    fn fast(&self, data: &[u8], transport: usize) -> Output {
+        match &self.fast {
+            Fast::Always(out) => *out,
+            Fast::OneStep(s) => {
+                let Some(word) = load(data, s, transport) else { return Output::DROP };
+                Output((if word == s.value { s.yes } else { s.no }) & !LEAF)
+            }
+            Fast::Values { step, values, otherwise } => {
+                let Some(word) = load(data, step, transport) else { return Output::DROP };
+                if values.len() <= LINEAR {
+                    return values.iter().find(|v| v.0 == word).map_or(*otherwise, |v| v.1);
+                }
+                let found = values.binary_search_by_key(&word, |v| v.0).ok();
+                found.and_then(|i| values.get(i)).map_or(*otherwise, |v| v.1)
+            }
+            Fast::General { steps, root } => {
+                let Some(mut s) = steps.get(*root as usize) else { return Output::DROP };
+                // Each outcome goes on by itself, so that it becomes a branch the processor can predict: a
+                // select would make every step wait for the word of the one before. A leaf is no index;
+                // targets lie behind their step, so this ends.
+                loop {
+                    let Some(word) = load(data, s, transport) else { return Output::DROP };
+                    if word == s.value {
+                        let Some(next) = steps.get(s.yes as usize) else { return Output(s.yes & !LEAF) };
+                        s = next;
+                    } else {
+                        let Some(next) = steps.get(s.no as usize) else { return Output(s.no & !LEAF) };
+                        s = next;
+                    }
+                }
+            }
+            Fast::Unsuited => Output::DROP,
+        }
+    }
+}
+
+/// The word of `s` under its mask.
+#[inline(always)]
+fn load(data: &[u8], s: &FastStep, transport: usize) -> Option<u32> {
+    let at = s.offset as usize + (transport & s.transport as usize);
+    let bytes = data.get(at..)?.first_chunk::<4>()?;
+    Some(u32::from_ne_bytes(*bytes) & s.mask)
+}
+
+/// The first four bytes in network order, zeros for those that are missing.
+fn partial_word(data: &[u8]) -> u32 {
+    let mut bytes = [0; 4];
+    bytes.iter_mut().zip(data).for_each(|(b, d)| *b = *d);
+    u32::from_be_bytes(bytes)
+}
+
+/// The steps as a lookup of one word, when they are one.
+fn values(steps: &[Step], fast: &[FastStep]) -> Option<Fast> {
+    let (first, step) = (steps.first()?, *fast.first()?);
+    let mut list = Vec::new();
+    let mut otherwise = None;
+    for (i, (s, f)) in steps.iter().zip(fast).enumerate() {
+        let (Target::Output(out), true) = (s.yes, (s.offset, s.mask) == (first.offset, first.mask)) else {
+            return None;
+        };
+        list.push((f.value, out));
+        match s.no {
+            Target::Step(next) if next as usize == i + 1 => {}
+            Target::Output(out) if i + 1 == steps.len() => otherwise = Some(out),
+            _ => return None,
+        }
+    }
+    if list.len() > LINEAR {
+        // Stable, so that of equal values the first wins, as in the chain.
+        list.sort_by_key(|v| v.0);
+        list.dedup_by_key(|v| v.0);
+    }
+    Some(Fast::Values { step, values: list, otherwise: otherwise? })
+}
+
+impl Program {
+    /// Walks the checked tree; `headers` are the Ethernet header or packet data, the packet from the IP header
+    /// on, and from the transport header on.
+    #[cold]
+    fn classify_checked(&self, headers: [&[u8]; 3]) -> Output {
+        let mut at = self.checked_root();
+        loop {
+            let step = match at {
+                Target::Output(out) => return out,
+                Target::Step(i) => self.checked_steps().get(i as usize),
+            };
+            let Some(step) = step else { return Output::DROP };
+            let header = base(self.kind(), step.offset);
+            let start = BASES[header];
+            let data = headers[header];
+            let offset = (step.offset - start) as usize;
+            let there = data.len() >= (step.need - start) as usize;
+            let yes = there && partial_word(data.get(offset..).unwrap_or_default()) & step.mask == step.value;
+            at = if yes { step.yes } else { step.no };
+        }
+    }
+
+    /// Where a packet with this data goes. A program of an IP kind takes `data` to begin at the IP header.
+    #[inline]
+    pub fn classify(&self, data: &[u8]) -> Output {
+        let r = &self.runner;
+        if r.kind == Kind::Ip {
+            return self.classify_ip(data);
+        }
+        if data.len() >= r.front { r.fast(data, 0) } else { self.classify_checked([data, &[], &[]]) }
+    }
+
+    /// Where a packet goes whose IP header begins at `network`, which reaches to the packet's end. The
+    /// transport header lies where the IP header's length field says (RFC 791 §3.1). Tests on Ethernet
+    /// addresses are false.
+    #[inline]
+    pub fn classify_ip(&self, network: &[u8]) -> Output {
+        self.classify_frame(&[], network)
+    }
+
+    /// Like [`Program::classify_ip`] for a packet whose Ethernet header is `ether`; empty when it has none.
+    #[inline]
+    pub fn classify_frame(&self, ether: &[u8], network: &[u8]) -> Output {
+        let r = &self.runner;
+        if r.kind == Kind::Data {
+            return self.classify(network);
+        }
+        let header = network.first().map_or(0, |b| usize::from(b & 0x0f) * 4);
+        let long_enough = network.len() >= r.front && network.len() >= header + r.transport;
+        if long_enough && !matches!(r.fast, Fast::Unsuited) {
+            return r.fast(network, header);
+        }
+        self.classify_checked([ether, network, network.get(header..).unwrap_or_default()])
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! DecIPTTL: the time to live.
+
+use castanet_element::prelude::*;
+use castanet_wire::checksum;
+
+/// Decrements the IPv4 time to live.
+///
+/// A packet whose time to live is 1 or 0 has expired (RFC 1812 section 5.3.1): it leaves unchanged on output 1, or is
+/// dropped when that is not connected. Others leave on output 0, their header checksum updated incrementally (RFC 1624).
+/// The network header must be marked.
+///
+/// # Ports
+/// Input 0: IP packets. Output 0: those that live on. Output 1 (optional): those that expired.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkIPHeader -> ttl :: DecIPTTL -> Discard;
+/// ttl [1] -> ICMPError(10.0.0.1, timeexceeded) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "DecIPTTL", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate(sum))]
+#[class(drops(TtlExpired, NoIpHeader))]
+pub struct DecIpTtl {
+    args: Args,
+    /// Packets that expired.
+    #[handler(name = "drops")]
+    expired: Count,
+}
+
+/// Arguments of DecIPTTL.
+#[derive(Args)]
+pub struct Args {
+    /// When false, every packet passes unchanged.
+    #[arg(keyword, default = true, handler = "rw")]
+    active: bool,
+    /// When false, packets to multicast addresses pass unchanged.
+    #[arg(keyword, default = true)]
+    multicast: bool,
+}
+
+impl Action for DecIpTtl {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        if !self.args.active {
+            return Verdict::Next;
+        }
+        let Some(h) = p.ip_header_mut() else { return Verdict::Drop(Reason::NoIpHeader) };
+        if !self.args.multicast && h[16] >> 4 == 0xe {
+            return Verdict::Next;
+        }
+        if h[8] <= 1 {
+            self.expired.add(1);
+            return cx.out_or(1, Reason::TtlExpired);
+        }
+        h[8] -= 1;
+        let sum = checksum::update_ttl_decrement(u16::from_be_bytes([h[10], h[11]]));
+        [h[10], h[11]] = sum.to_be_bytes();
+        Verdict::Next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    fn ip(ttl: u8, dst: [u8; 4]) -> Packet {
+        let mut b = etherparse::PacketBuilder::ipv4([1, 0, 0, 1], dst, ttl).udp(1, 2);
+        let mut data = Vec::new();
+        b.write(&mut data, &[1, 2, 3]).unwrap();
+        let mut p = packet(&data);
+        p.set_network_header(0, 20);
+        p
+    }
+
+    #[test]
+    fn every_ttl() {
+        let mut kit = Kit::<DecIpTtl>::with_ports("", 1, 2).unwrap();
+        for ttl in 0..=255u8 {
+            let before = ip(ttl, [2, 0, 0, 2]);
+            let data = before.data().to_vec();
+            let out = kit.act([before]);
+            let (port, p) = &out[0];
+            if ttl <= 1 {
+                assert_eq!((*port, p.data()), (1, &data[..]), "expired packets leave unchanged");
+            } else {
+                let (h, _) = etherparse::Ipv4Header::from_slice(p.data()).unwrap();
+                assert_eq!((*port, h.time_to_live), (0, ttl - 1));
+                assert_eq!(h.calc_header_checksum(), h.header_checksum, "ttl {ttl}");
+            }
+        }
+        assert_eq!(kit.read("drops").unwrap(), "2");
+    }
+
+    #[test]
+    fn without_output_or_header_it_counts_drops() {
+        let mut kit = Kit::<DecIpTtl>::new("").unwrap();
+        assert!(kit.act([ip(1, [2, 0, 0, 2]), packet(&[1; 40])]).is_empty());
+        assert_eq!((kit.dropped(Reason::TtlExpired), kit.dropped(Reason::NoIpHeader)), (1, 1));
+    }
+
+    #[test]
+    fn arguments_and_handlers() {
+        let mut kit = Kit::<DecIpTtl>::new("MULTICAST false").unwrap();
+        assert_eq!(kit.act([ip(9, [224, 0, 0, 1])])[0].1.data()[8], 9);
+        kit.write("active", "false").unwrap();
+        assert_eq!(kit.act([ip(1, [2, 0, 0, 1])])[0].1.data()[8], 1);
+        assert_eq!(kit.read("active").unwrap(), "false");
+        assert!(kit.write("active", "perhaps").is_err());
+        assert_eq!(Kit::<DecIpTtl>::new("NOPE 1").err().unwrap(), ["NOPE: unknown argument"]);
+    }
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which tasks must move one packet at a time, because batches would change the order of outside effects.
+
+use crate::calls::Calls;
+use crate::graph::Graph;
+use castanet_spec::Effects;
+use std::collections::HashSet;
+
+/// Why a task must move one packet at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It reaches two elements with outside effects, whose effects alternate packet by packet.
+    Two(usize, usize),
+    /// It reaches an element with outside effects by two paths.
+    Paths(usize),
+    /// It reaches an element with outside effects inside a cycle or behind one.
+    Cycle(usize),
+}
+
+impl Why {
+    /// One line for people.
+    pub fn describe(&self, graph: &Graph) -> String {
+        match *self {
+            Why::Two(a, b) => {
+                format!("'{}' and '{}' both have outside effects", graph.declaration(a), graph.declaration(b))
+            }
+            Why::Paths(e) => {
+                format!("two paths lead to '{}', which has outside effects", graph.declaration(e))
+            }
+            Why::Cycle(e) => {
+                format!("a cycle leads to '{}', which has outside effects", graph.declaration(e))
+            }
+        }
+    }
+}
+
+/// For each of the tasks why it must move one packet at a time, none if it may move batches.
+///
+/// Batches of a task may run each element over all packets before the next one. That shows outside where two elements with
+/// effects take turns, or where packets come to one such element by two paths, or again.
+pub fn batch_limits(
+    graph: &Graph,
+    effects: &dyn Fn(usize) -> Effects,
+    tasks: &[usize],
+) -> Vec<(usize, Option<Why>)> {
+    let calls = Calls::new(graph);
+    let order = Order::new(&calls);
+    let acts: Vec<bool> = (0..graph.len()).map(|e| !effects(e).is_empty()).collect();
+    let mut paths =
+        Paths { calls: &calls, order: &order, count: vec![0; calls.len()], cyclic: vec![false; calls.len()] };
+    tasks.iter().map(|&t| (t, paths.why(graph, &acts, t))).collect()
+}
+
+/// Strongly connected components of the calls, numbered from the last called on.
+struct Order {
+    component: Vec<usize>,
+    /// Whether a state lies on a cycle.
+    cyclic: Vec<bool>,
+}
+
+impl Order {
+    /// Tarjan's algorithm with an explicit stack.
+    fn new(calls: &Calls) -> Order {
+        const NEW: usize = usize::MAX;
+        let n = calls.len();
+        let mut order = Order { component: vec![NEW; n], cyclic: vec![false; n] };
+        let (mut index, mut low) = (vec![NEW; n], vec![0; n]);
+        let (mut next_index, mut components) = (0, 0);
+        let (mut open, mut stack) = (Vec::new(), Vec::new());
+        for root in 0..n {
+            if index[root] != NEW {
+                continue;
+            }
+            stack.push((root, 0));
+            while let Some((s, at)) = stack.last_mut() {
+                let s = *s;
+                if *at == 0 && index[s] == NEW {
+                    (index[s], low[s]) = (next_index, next_index);
+                    next_index += 1;
+                    open.push(s);
+                }
+                if let Some(&q) = calls.next(s).get(*at) {
+                    *at += 1;
+                    if index[q] == NEW {
+                        stack.push((q, 0));
+                    } else if order.component[q] == NEW {
+                        low[s] = low[s].min(index[q]);
+                    }
+                    continue;
+                }
+                stack.pop();
+                if let Some(&(caller, _)) = stack.last() {
+                    low[caller] = low[caller].min(low[s]);
+                }
+                if low[s] == index[s] {
+                    let first = open.iter().rposition(|&q| q == s).unwrap_or(0);
+                    let cyclic = open.len() - first > 1;
+                    for q in open.drain(first..) {
+                        order.component[q] = components;
+                        order.cyclic[q] = cyclic;
+                    }
+                    components += 1;
+                }
+            }
+        }
+        order
+    }
+}
+
+/// As many paths as are told apart: one may be taken off, and two are left.
+const MANY: u8 = 3;
+const REACHED: u8 = u8::MAX;
+
+struct Paths<'a> {
+    calls: &'a Calls,
+    order: &'a Order,
+    /// How many paths lead to a state, up to `MANY`.
+    count: Vec<u8>,
+    /// Whether a cycle lies on one of them.
+    cyclic: Vec<bool>,
+}
+
+impl Paths<'_> {
+    fn why(&mut self, graph: &Graph, acts: &[bool], task: usize) -> Option<Why> {
+        let starts: HashSet<usize> = self.calls.starts(graph, task).collect();
+        let mut reached = Vec::new();
+        let mut stack: Vec<usize> = starts.iter().copied().collect();
+        // States are marked as reached until their counts are known.
+        for &s in &starts {
+            self.count[s] = REACHED;
+        }
+        while let Some(s) = stack.pop() {
+            reached.push(s);
+            for &q in self.calls.next(s) {
+                if self.count[q] == 0 {
+                    self.count[q] = REACHED;
+                    stack.push(q);
+                }
+            }
+        }
+        // Callers have higher components than those they call.
+        reached.sort_unstable_by_key(|&s| std::cmp::Reverse(self.order.component[s]));
+        for &s in &reached {
+            self.count[s] = 0;
+        }
+        for &s in &starts {
+            self.count[s] = 1;
+        }
+        for &s in &reached {
+            if self.order.cyclic[s] {
+                self.count[s] = MANY;
+                self.cyclic[s] = true;
+            }
+            // What the task pulls itself leaves by its push outputs, and these are starts of their own.
+            let own = starts.contains(&s) && !self.calls.enters(graph, s);
+            for &q in self.calls.next(s) {
+                let aside = own && self.calls.owner(q) == task && !self.calls.enters(graph, q);
+                let more = self.count[s].saturating_sub(u8::from(aside));
+                self.count[q] = self.count[q].saturating_add(more).min(MANY);
+                self.cyclic[q] |= self.cyclic[s] && more > 0;
+            }
+        }
+        let why = self.judge(graph, acts, task, &mut reached);
+        for s in reached {
+            self.count[s] = 0;
+            self.cyclic[s] = false;
+        }
+        why
+    }
+
+    fn judge(&self, graph: &Graph, acts: &[bool], task: usize, reached: &mut [usize]) -> Option<Why> {
+        reached.sort_unstable_by_key(|&s| (self.calls.owner(s), s));
+        let mut first: Option<(usize, u8, bool)> =
+            acts.get(task).copied().unwrap_or(false).then_some((task, 1, false));
+        let mut other = None;
+        for &s in reached.iter() {
+            let e = self.calls.owner(s);
+            if !acts.get(e).copied().unwrap_or(false) || !self.calls.enters(graph, s) {
+                continue;
+            }
+            match &mut first {
+                None => first = Some((e, self.count[s], self.cyclic[s])),
+                Some((f, count, cyclic)) if *f == e => {
+                    *count = count.saturating_add(self.count[s]);
+                    *cyclic |= self.cyclic[s];
+                }
+                Some(_) => other = other.or(Some(e)),
+            }
+        }
+        match (first?, other) {
+            ((a, ..), Some(b)) => Some(Why::Two(a.min(b), a.max(b))),
+            ((e, _, true), None) => Some(Why::Cycle(e)),
+            ((e, 2.., false), None) => Some(Why::Paths(e)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "batch_tests.rs"]
+mod tests;

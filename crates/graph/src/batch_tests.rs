@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests of batch limits, against a model that counts walks.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::testing::{Entry, Random, calls_from, calls_of_task, graph, random_graph};
+use std::collections::BTreeMap;
+
+/// Whether the walks of a task enter elements with effects more than once in all. Walks are counted by length; any cycle
+/// shows within as many steps as there are entries, twice over.
+fn many_effects(g: &Graph, acts: &dyn Fn(usize) -> bool, task: usize) -> bool {
+    let mut total = usize::from(acts(task));
+    let mut walks: BTreeMap<Entry, usize> = BTreeMap::new();
+    for c in calls_of_task(g, task) {
+        *walks.entry(c).or_default() += 1;
+    }
+    let ports: usize = (0..g.len()).map(|e| g.inputs(e) + g.outputs(e)).sum();
+    for _ in 0..2 * ports + 2 {
+        let mut next: BTreeMap<Entry, usize> = BTreeMap::new();
+        for (&entry, &n) in &walks {
+            if acts(entry.element()) {
+                total += n;
+            }
+            for c in calls_from(g, entry) {
+                let m = next.entry(c).or_default();
+                *m = (*m + n).min(2);
+            }
+        }
+        walks = next;
+    }
+    total > 1
+}
+
+#[test]
+fn random_graphs_agree_with_the_model() {
+    let mut random = Random(4);
+    let classes = [
+        "Source",
+        "Tee",
+        "Strip",
+        "Joined",
+        "Classifier",
+        "Check",
+        "Queue",
+        "Unqueue",
+        "Sched",
+        "Querier",
+        "PullTee",
+        "Odd",
+    ];
+    let (mut limited, mut free) = (0, 0);
+    for _ in 0..1200 {
+        let g = random_graph(&mut random, &classes);
+        let mask = random.below(64) & random.below(64);
+        let acts = |e: usize| mask >> e & 1 == 1;
+        let effects = |e: usize| if acts(e) { Effects::PRINTS } else { Effects::NONE };
+        let tasks: Vec<_> = (0..g.len()).collect();
+        for (t, why) in batch_limits(&g, &effects, &tasks) {
+            assert_eq!(why.is_some(), many_effects(&g, &acts, t), "{t} {why:?} {mask} {:?}", g.flat);
+            match why {
+                Some(Why::Two(a, b)) => assert!(a != b && acts(a) && acts(b)),
+                Some(Why::Paths(e) | Why::Cycle(e)) => assert!(acts(e)),
+                None => free += usize::from(mask != 0),
+            }
+            limited += usize::from(why.is_some());
+        }
+    }
+    assert!(limited > 300 && free > 300, "{limited} {free}");
+}
+
+#[test]
+fn reasons() {
+    let cases = [
+        ("x :: Source -> Print -> Discard;", None),
+        (
+            "x :: Source -> a :: Print -> b :: Print -> Discard;",
+            Some("'a :: Print' and 'b :: Print' both have outside effects"),
+        ),
+        (
+            "x :: Source -> c :: Classifier; c [0] -> p :: Print -> Discard; c [1] -> Strip -> p;",
+            Some("two paths lead to 'p :: Print', which has outside effects"),
+        ),
+        (
+            "x :: Source -> j :: Strip -> p :: Print -> c :: Classifier; c [0] -> Discard; c [1] -> j;",
+            Some("a cycle leads to 'p :: Print', which has outside effects"),
+        ),
+        ("Source -> a :: Print -> Queue -> b :: Print -> x :: Sink;", None),
+        (
+            "Source -> Queue -> a :: Check -> x :: Unqueue -> b :: Print -> Discard; a [1] -> c :: Print -> Discard;",
+            Some("'b :: Print' and 'c :: Print' both have outside effects"),
+        ),
+        ("Source -> q :: Queue -> x :: Unqueue -> Print -> Discard; q [1] -> Print -> Discard;", None),
+        (
+            "Source -> Queue -> p :: Print -> x :: ToDump;",
+            Some("'p :: Print' and 'x :: ToDump' both have outside effects"),
+        ),
+        ("Source -> Queue -> x :: ToDump;", None),
+    ];
+    for (text, expected) in cases {
+        let g = graph(text);
+        let effects = |e: usize| g.spec(e).map_or(Effects::NONE, |s| s.effects);
+        let limits = batch_limits(&g, &effects, &[g.find("x").unwrap()]);
+        let why = limits[0].1.map(|w| w.describe(&g));
+        assert_eq!(why.as_deref(), expected, "{text}");
+    }
+}

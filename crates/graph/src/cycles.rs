@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where push paths close: the connections at which a run loop must let go and come back later.
+
+use crate::flow::Side;
+use crate::graph::{Graph, Kind};
+
+/// An output and how far its connections are followed, or an input or hub and how far its links are.
+struct Frame {
+    point: usize,
+    next: usize,
+}
+
+struct Search<'a> {
+    graph: &'a Graph,
+    seen: Vec<bool>,
+    /// For inputs and hubs: how many push outputs that they lead to are being followed.
+    open: Vec<u32>,
+    back: Vec<bool>,
+    stack: Vec<Frame>,
+}
+
+impl Graph {
+    /// For each connection of `flat.connections` whether it is a back edge: without them the push connections, with the
+    /// flow codes of elements between them, have no cycle.
+    ///
+    /// They are those that a depth-first search from the sources (elements that push and take no pushes, then other
+    /// tasks), in element order, finds to lead back into what it is following; so a path forward is not among them.
+    pub fn back_edges(&self) -> Vec<bool> {
+        let points = &self.points;
+        let mut search = Search {
+            graph: self,
+            seen: vec![false; points.len()],
+            open: vec![0; points.len()],
+            back: vec![false; self.flat.connections.len()],
+            stack: Vec::new(),
+        };
+        let takes_pushes: Vec<bool> =
+            (0..self.len()).map(|e| points.inputs(e).any(|p| self.kind(p) == Kind::Push)).collect();
+        let is_task = |e: usize| self.spec(e).is_some_and(|s| s.task);
+        let rank = |e: usize| if !takes_pushes[e] { 0 } else { 2 - usize::from(is_task(e)) };
+        for wanted in 0..3 {
+            for e in (0..self.len()).filter(|&e| rank(e) == wanted) {
+                // A cycle that no source leads into is entered where packets enter the element.
+                for p in points.inputs(e).chain(points.outputs(e)).filter(|&p| self.kind(p) == Kind::Push) {
+                    search.from(p);
+                }
+            }
+        }
+        search.back
+    }
+}
+
+impl Search<'_> {
+    fn from(&mut self, point: usize) {
+        self.enter(point);
+        while let Some(Frame { point, next }) = self.stack.last_mut() {
+            let (point, index) = (*point, *next);
+            *next += 1;
+            let output = self.graph.points.side(point) == Side::Output;
+            let step = if output {
+                self.graph.peer(point, index).map(|(q, c)| (q, Some(c)))
+            } else {
+                self.graph.points.forward.row(point).get(index).map(|&q| (q, None))
+            };
+            match step {
+                Some((q, connection)) => self.follow(q, connection),
+                None => {
+                    self.stack.pop();
+                    if output {
+                        self.count(point, false);
+                    }
+                }
+            }
+        }
+    }
+
+    fn follow(&mut self, point: usize, connection: Option<usize>) {
+        let side = self.graph.points.side(point);
+        if side != Side::Hub && self.graph.kind(point) == Kind::Pull {
+            return;
+        }
+        if let Some(c) = connection {
+            // An output behind this input is being followed: the connection closes a cycle. This is the whole truth also
+            // for an input that was seen before, so that each connection is judged when it is met.
+            let hubs = self.graph.points.forward.row(point).iter();
+            let closes = self.open[point] > 0
+                || hubs.filter(|&&h| self.graph.points.side(h) == Side::Hub).any(|&h| self.open[h] > 0);
+            if let (true, Some(back)) = (closes, self.back.get_mut(c)) {
+                *back = true;
+            }
+        }
+        self.enter(point);
+    }
+
+    fn enter(&mut self, point: usize) {
+        if !self.seen[point] {
+            self.seen[point] = true;
+            if self.graph.points.side(point) == Side::Output {
+                self.count(point, true);
+            }
+            self.stack.push(Frame { point, next: 0 });
+        }
+    }
+
+    /// Keeps `open` of the inputs linked to an output, or of the hubs before it: there are few of these.
+    fn count(&mut self, output: usize, up: bool) {
+        let points = &self.graph.points;
+        let mut change = |p: usize| {
+            let n = &mut self.open[p];
+            *n = if up { n.saturating_add(1) } else { n.saturating_sub(1) };
+        };
+        for &p in points.backward.row(output) {
+            change(p);
+            if points.side(p) == Side::Hub {
+                for &q in points.backward.row(p).iter().filter(|&&q| points.side(q) == Side::Hub) {
+                    change(q);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "cycles_tests.rs"]
+mod tests;

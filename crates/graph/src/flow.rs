@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What happens inside elements: the ports of the graph as points, and links between points by flow code.
+
+use crate::csr::Csr;
+use castanet_spec::ClassSpec;
+use castanet_spec::codes::{Flow, Ports, Processing, ProcessingCode};
+
+/// The codes of a class, read once.
+#[derive(Clone, Debug)]
+pub(crate) struct Codes {
+    pub(crate) ports: Ports,
+    /// None: not known, every port agnostic and independent of the others.
+    processing: Option<ProcessingCode>,
+    flow: Option<Flow>,
+    /// From this port on, all ports of one side are alike but for `#`.
+    distinct: usize,
+}
+
+impl Codes {
+    pub(crate) fn new(spec: Option<&ClassSpec>) -> Codes {
+        Codes {
+            ports: spec.and_then(|s| Ports::parse(s.ports)).unwrap_or(Ports::ANY),
+            processing: spec.and_then(|s| ProcessingCode::parse(s.processing)),
+            flow: spec.and_then(|s| Flow::parse(s.flow)),
+            distinct: spec.map_or(1, |s| s.flow.len()),
+        }
+    }
+    pub(crate) fn input(&self, port: usize) -> Processing {
+        self.processing.as_ref().map_or(Processing::Agnostic, |p| p.input(port))
+    }
+    pub(crate) fn output(&self, port: usize) -> Processing {
+        self.processing.as_ref().map_or(Processing::Agnostic, |p| p.output(port))
+    }
+    pub(crate) fn opaque(&self) -> bool {
+        self.processing.is_none()
+    }
+    /// Whether a packet that enters by `input` may leave by `output`; a class that is not known may do anything.
+    pub(crate) fn connects(&self, input: usize, output: usize) -> bool {
+        self.flow.as_ref().is_none_or(|f| f.connects(input, output))
+    }
+}
+
+/// What a point is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Input,
+    Output,
+    /// A meeting place of many inputs and many outputs, so that links stay linear in the number of ports.
+    Hub,
+}
+
+/// Every port and hub as a point: inputs in element order, then outputs, then hubs.
+#[derive(Clone, Debug)]
+pub(crate) struct Points {
+    input_start: Vec<usize>,
+    output_start: Vec<usize>,
+    owner: Vec<usize>,
+    hub_start: usize,
+    /// From inputs over hubs to outputs.
+    pub(crate) forward: Csr<usize>,
+    /// The same the other way.
+    pub(crate) backward: Csr<usize>,
+}
+
+/// Above this product of inputs and outputs an element gets hubs.
+const DIRECT: usize = 16;
+
+impl Points {
+    pub(crate) fn new<'a>(counts: &[(usize, usize)], codes: impl Fn(usize) -> &'a Codes) -> Points {
+        let n = counts.len();
+        let (mut input_start, mut output_start) = (Vec::with_capacity(n + 1), Vec::with_capacity(n + 1));
+        let mut owner = Vec::new();
+        let mut total = 0;
+        for (e, c) in counts.iter().enumerate() {
+            input_start.push(total);
+            total += c.0;
+            owner.resize(total, e);
+        }
+        input_start.push(total);
+        for (e, c) in counts.iter().enumerate() {
+            output_start.push(total);
+            total += c.1;
+            owner.resize(total, e);
+        }
+        output_start.push(total);
+        let hub_start = total;
+        let mut links: Vec<(usize, usize)> = Vec::new();
+        for (e, &(inputs, outputs)) in counts.iter().enumerate() {
+            let (i0, o0, codes) = (input_start[e], output_start[e], codes(e));
+            if inputs.saturating_mul(outputs) <= DIRECT {
+                for i in 0..inputs {
+                    links.extend((0..outputs).filter(|&o| codes.connects(i, o)).map(|o| (i0 + i, o0 + o)));
+                }
+            } else {
+                link_by_hubs(codes, (i0, inputs), (o0, outputs), owner.len(), &mut links);
+                owner.resize(owner.len() + hubs_of(codes, inputs) + hubs_of(codes, outputs), e);
+            }
+        }
+        let back: Vec<_> = links.iter().map(|&(a, b)| (b, a)).collect();
+        let forward = Csr::new(owner.len(), &links);
+        let backward = Csr::new(owner.len(), &back);
+        Points { input_start, output_start, owner, hub_start, forward, backward }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.owner.len()
+    }
+    /// How many elements there are.
+    pub(crate) fn elements(&self) -> usize {
+        self.input_start.len() - 1
+    }
+    pub(crate) fn inputs(&self, e: usize) -> std::ops::Range<usize> {
+        match (self.input_start.get(e), self.input_start.get(e.saturating_add(1))) {
+            (Some(&a), Some(&b)) => a..b,
+            _ => 0..0,
+        }
+    }
+    pub(crate) fn outputs(&self, e: usize) -> std::ops::Range<usize> {
+        match (self.output_start.get(e), self.output_start.get(e.saturating_add(1))) {
+            (Some(&a), Some(&b)) => a..b,
+            _ => 0..0,
+        }
+    }
+    pub(crate) fn input(&self, e: usize, port: usize) -> Option<usize> {
+        self.inputs(e).nth(port)
+    }
+    pub(crate) fn output(&self, e: usize, port: usize) -> Option<usize> {
+        self.outputs(e).nth(port)
+    }
+    pub(crate) fn owner(&self, point: usize) -> usize {
+        self.owner[point]
+    }
+    pub(crate) fn side(&self, point: usize) -> Side {
+        if point >= self.hub_start {
+            Side::Hub
+        } else if point < self.output_start[0] {
+            Side::Input
+        } else {
+            Side::Output
+        }
+    }
+    /// The port number of an input or output.
+    pub(crate) fn port(&self, point: usize) -> usize {
+        let e = self.owner[point];
+        match self.side(point) {
+            Side::Input => point - self.input_start[e],
+            Side::Output => point - self.output_start[e],
+            Side::Hub => 0,
+        }
+    }
+    /// Where hubs begin; they are the last points.
+    pub(crate) fn hub_start(&self) -> usize {
+        self.hub_start
+    }
+}
+
+/// Hubs of one side: one for each port with a code of its own, one for all others.
+fn hubs_of(codes: &Codes, ports: usize) -> usize {
+    ports.min(codes.distinct + 1)
+}
+
+/// Links inputs to outputs over hubs. Ports from `distinct` on repeat the last letter of the code, so one hub serves them
+/// all; where that letter is `#`, which no hub can express, equal numbers are linked directly.
+fn link_by_hubs(
+    codes: &Codes,
+    (i0, inputs): (usize, usize),
+    (o0, outputs): (usize, usize),
+    hub0: usize,
+    links: &mut Vec<(usize, usize)>,
+) {
+    let d = codes.distinct;
+    let (input_hubs, output_hubs) = (hubs_of(codes, inputs), hubs_of(codes, outputs));
+    let same_index = codes.connects(d, d) && !codes.connects(d, d + 1);
+    links.extend((0..inputs).map(|i| (i0 + i, hub0 + i.min(d))));
+    links.extend((0..outputs).map(|o| (hub0 + input_hubs + o.min(d), o0 + o)));
+    for i in 0..input_hubs {
+        for o in 0..output_hubs {
+            let tail = i == d && o == d && same_index;
+            if !tail && codes.connects(i, o) {
+                links.push((hub0 + i, hub0 + input_hubs + o));
+            }
+        }
+    }
+    if same_index {
+        links.extend((d..inputs.min(outputs)).map(|p| (i0 + p, o0 + p)));
+    }
+}

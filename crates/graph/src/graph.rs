@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The configuration graph: elements with their classes, ports in use, who is connected to whom, push and pull.
+
+use crate::csr::Csr;
+use crate::flow::{Codes, Points, Side};
+use crate::{check, resolve};
+use castanet_lang::{Diagnostic, Element, Flat, PortRef};
+use castanet_spec::ClassSpec;
+use std::collections::HashMap;
+use std::fmt;
+
+/// The element classes that a graph is checked against.
+pub trait Classes {
+    /// The declaration of a class, by its name or one of its aliases.
+    fn spec(&self, name: &str) -> Option<&'static ClassSpec>;
+    /// Every name, aliases included.
+    fn names(&self) -> Vec<&'static str>;
+}
+
+/// How packets move through a port of a router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The upstream element hands packets over.
+    Push,
+    /// The downstream element asks for packets.
+    Pull,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Push => "push",
+            Kind::Pull => "pull",
+        })
+    }
+}
+
+/// A flat configuration with all that its connections say.
+///
+/// Elements are named by their index in `flat.elements`. Functions that take an index or a port answer for one that does
+/// not exist as for an element without ports.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    /// The configuration.
+    pub flat: Flat,
+    /// The class of each element; none for a class that is not known.
+    pub specs: Vec<Option<&'static ClassSpec>>,
+    codes: Vec<Codes>,
+    class_of: Vec<usize>,
+    pub(crate) points: Points,
+    kinds: Vec<Kind>,
+    /// By output or input point.
+    peers: Csr<PortRef>,
+    pub(crate) peer_connections: Csr<usize>,
+    names: HashMap<String, usize>,
+}
+
+/// An element may leave so many ports unused for each connection that it has; more is not meant seriously.
+const GAP: usize = 16;
+const FREE_PORTS: usize = 64;
+
+impl Graph {
+    /// Builds the graph and checks ports and push and pull (TOCS 2000, Figure 4).
+    ///
+    /// Errors come in the order of the checks: port numbers out of range, push and pull, ports used twice, unused ports.
+    /// The graph is complete in any case; connections to ports that do not exist are left out of it.
+    pub fn new(flat: Flat, classes: &dyn Classes) -> (Graph, Vec<Diagnostic>) {
+        let n = flat.elements.len();
+        let mut known: HashMap<&str, usize> = HashMap::new();
+        let mut codes = Vec::new();
+        let mut class_specs = Vec::new();
+        let mut class_of = Vec::with_capacity(n);
+        for e in &flat.elements {
+            let class = *known.entry(e.class.as_str()).or_insert_with(|| {
+                let spec = classes.spec(&e.class);
+                codes.push(Codes::new(spec));
+                class_specs.push(spec);
+                codes.len() - 1
+            });
+            class_of.push(class);
+        }
+        let specs = class_of.iter().map(|&c| class_specs[c]).collect();
+        let counts = port_counts(&flat, |e| &codes[class_of[e]]);
+        let points = Points::new(&counts, |e| &codes[class_of[e]]);
+        let (mut ends, mut connections) = (Vec::new(), Vec::new());
+        for (i, c) in flat.connections.iter().enumerate() {
+            if let (Some(a), Some(b)) =
+                (points.output(c.from.element, c.from.port), points.input(c.to.element, c.to.port))
+            {
+                ends.extend([(a, c.to), (b, c.from)]);
+                connections.extend([(a, i), (b, i)]);
+            }
+        }
+        let peers = Csr::new(points.hub_start(), &ends);
+        let peer_connections = Csr::new(points.hub_start(), &connections);
+        let names = flat.elements.iter().enumerate().rev().map(|(i, e)| (e.name.clone(), i)).collect();
+        let mut graph =
+            Graph { flat, specs, codes, class_of, points, kinds: Vec::new(), peers, peer_connections, names };
+        let resolved = resolve::resolve(&graph);
+        graph.kinds = resolved.kinds();
+        let diagnostics = check::all(&graph, &resolved);
+        (graph, diagnostics)
+    }
+
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        self.flat.elements.len()
+    }
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.flat.elements.is_empty()
+    }
+    /// An element.
+    pub fn element(&self, e: usize) -> Option<&Element> {
+        self.flat.elements.get(e)
+    }
+    /// The class of an element, if it is known.
+    pub fn spec(&self, e: usize) -> Option<&'static ClassSpec> {
+        self.specs.get(e).copied().flatten()
+    }
+    /// How messages name an element: `name :: Class`.
+    pub fn declaration(&self, e: usize) -> String {
+        self.element(e).map(Element::declaration).unwrap_or_default()
+    }
+    /// The name of an element.
+    pub fn name(&self, e: usize) -> &str {
+        self.element(e).map_or("", |e| &e.name)
+    }
+    /// How many inputs an element has: one more than the highest that is connected, at least what its class demands.
+    pub fn inputs(&self, e: usize) -> usize {
+        self.points.inputs(e).len()
+    }
+    /// How many outputs an element has.
+    pub fn outputs(&self, e: usize) -> usize {
+        self.points.outputs(e).len()
+    }
+    /// How packets enter by an input; one that nothing constrains is push.
+    pub fn input_kind(&self, e: usize, port: usize) -> Kind {
+        self.points.input(e, port).map_or(Kind::Push, |p| self.kind(p))
+    }
+    /// How packets leave by an output; one that nothing constrains is push.
+    pub fn output_kind(&self, e: usize, port: usize) -> Kind {
+        self.points.output(e, port).map_or(Kind::Push, |p| self.kind(p))
+    }
+    /// Whether the class leaves open how packets enter by an input.
+    pub fn input_is_agnostic(&self, e: usize, port: usize) -> bool {
+        self.points.input(e, port).is_some_and(|p| self.agnostic(p))
+    }
+    /// Whether the class leaves open how packets leave by an output.
+    pub fn output_is_agnostic(&self, e: usize, port: usize) -> bool {
+        self.points.output(e, port).is_some_and(|p| self.agnostic(p))
+    }
+    /// The inputs that an output is connected to.
+    pub fn downstream(&self, output: PortRef) -> &[PortRef] {
+        self.points.output(output.element, output.port).map_or(&[], |p| self.peers.row(p))
+    }
+    /// The outputs that an input is connected to.
+    pub fn upstream(&self, input: PortRef) -> &[PortRef] {
+        self.points.input(input.element, input.port).map_or(&[], |p| self.peers.row(p))
+    }
+    /// Whether a packet that enters an element by `input` may leave it by `output`.
+    pub fn flows(&self, e: usize, input: usize, output: usize) -> bool {
+        input < self.inputs(e) && output < self.outputs(e) && self.codes(e).connects(input, output)
+    }
+    /// The element of that full name.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.names.get(name).copied()
+    }
+    /// Looks a name up from a scope prefix outward: `a/b/` tries `a/b/NAME`, `a/NAME`, `NAME`.
+    pub fn find_from(&self, scope: &str, name: &str) -> Option<usize> {
+        let mut scope = scope.trim_end_matches('/');
+        while !scope.is_empty() {
+            if let Some(i) = self.find(&format!("{scope}/{name}")) {
+                return Some(i);
+            }
+            scope = scope.rfind('/').and_then(|i| scope.get(..i)).unwrap_or("");
+        }
+        self.find(name)
+    }
+
+    pub(crate) fn codes(&self, e: usize) -> &Codes {
+        &self.codes[self.class_of[e]]
+    }
+    /// Of a port; hubs have none.
+    pub(crate) fn kind(&self, point: usize) -> Kind {
+        self.kinds.get(point).copied().unwrap_or(Kind::Push)
+    }
+    pub(crate) fn agnostic(&self, point: usize) -> bool {
+        use castanet_spec::codes::Processing::Agnostic;
+        let (e, port) = (self.points.owner(point), self.points.port(point));
+        match self.points.side(point) {
+            Side::Input => self.codes(e).input(port) == Agnostic,
+            Side::Output => self.codes(e).output(port) == Agnostic,
+            Side::Hub => false,
+        }
+    }
+    /// The points that a port is connected to, with the connections.
+    pub(crate) fn peers(&self, point: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+        (0..self.peers.row(point).len()).filter_map(move |i| self.peer(point, i))
+    }
+    /// The peer of that number; all connections in the rows are between ports that exist.
+    pub(crate) fn peer(&self, point: usize, index: usize) -> Option<(usize, usize)> {
+        let p = self.peers.row(point).get(index)?;
+        let connection = self.peer_connections.row(point).get(index)?;
+        let peer = match self.points.side(point) {
+            Side::Input => self.points.output(p.element, p.port),
+            _ => self.points.input(p.element, p.port),
+        };
+        Some((peer?, *connection))
+    }
+}
+
+/// Numbers of inputs and outputs in use. Ports that the class does not have do not count.
+fn port_counts<'a>(flat: &Flat, codes: impl Fn(usize) -> &'a Codes) -> Vec<(usize, usize)> {
+    let n = flat.elements.len();
+    let mut connected = vec![(0usize, 0usize); n];
+    for c in &flat.connections {
+        if let Some(count) = connected.get_mut(c.from.element) {
+            count.1 += 1;
+        }
+        if let Some(count) = connected.get_mut(c.to.element) {
+            count.0 += 1;
+        }
+    }
+    let limit = |connections: usize, max: Option<usize>| {
+        max.unwrap_or(usize::MAX).min(FREE_PORTS.saturating_add(connections.saturating_mul(GAP)))
+    };
+    let mut counts: Vec<_> = (0..n).map(|e| (codes(e).ports.inputs.min, 0)).collect();
+    for c in &flat.connections {
+        if let Some(count) = counts.get_mut(c.to.element) {
+            let e = c.to.element;
+            if c.to.port < limit(connected[e].0, codes(e).ports.inputs.max) {
+                count.0 = count.0.max(c.to.port + 1);
+            }
+        }
+    }
+    for (e, count) in counts.iter_mut().enumerate() {
+        count.1 = codes(e).ports.outputs_for(count.0).min;
+    }
+    for c in &flat.connections {
+        if let Some(count) = counts.get_mut(c.from.element) {
+            let e = c.from.element;
+            if c.from.port < limit(connected[e].1, codes(e).ports.outputs_for(count.0).max) {
+                count.1 = count.1.max(c.from.port + 1);
+            }
+        }
+    }
+    counts
+}

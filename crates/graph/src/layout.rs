@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Places for the elements of a drawing: layers by longest path, few crossings, straight edges. Deterministic.
+
+use std::collections::HashSet;
+
+/// An edge to be drawn, with where its ends lie on their boxes, from the middle.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Edge {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) from_offset: f64,
+    pub(crate) to_offset: f64,
+}
+
+/// Where things are: boxes by layer and middle, edges by the columns in which they cross layers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layout {
+    /// For each box its layer.
+    pub(crate) layer: Vec<usize>,
+    /// For each box its middle.
+    pub(crate) x: Vec<f64>,
+    /// For each edge the layers it crosses on its way and where; upward for an edge that goes back.
+    pub(crate) ways: Vec<Vec<(usize, f64)>>,
+    /// For each edge whether it goes back.
+    pub(crate) back: Vec<bool>,
+    /// How many layers there are.
+    pub(crate) layers: usize,
+}
+
+/// What stands in a layer: boxes first, then points where edges pass or turn.
+pub(crate) struct Cells {
+    pub(crate) layer: Vec<usize>,
+    pub(crate) width: Vec<f64>,
+    pub(crate) x: Vec<f64>,
+    /// Neighbours above and below: cell, offset at this cell, offset at that cell.
+    pub(crate) above: Vec<Vec<(usize, f64, f64)>>,
+    pub(crate) below: Vec<Vec<(usize, f64, f64)>>,
+    pub(crate) boxes: usize,
+}
+
+/// Points where edges pass are given up beyond this number: a drawing of that size is not looked at edge by edge.
+const MAX_POINTS: usize = 200_000;
+
+/// Lays out boxes of the given widths.
+pub(crate) fn layout(widths: &[f64], edges: &[Edge]) -> Layout {
+    let back = back_edges(widths.len(), edges);
+    let mut layer = layers(widths.len(), edges, &back);
+    // A turn above the top layer needs room.
+    if edges.iter().zip(&back).any(|(e, &b)| b && layer[e.to] == 0) {
+        layer.iter_mut().for_each(|l| *l += 1);
+    }
+    let mut cells = Cells {
+        width: widths.to_vec(),
+        x: vec![0.0; widths.len()],
+        above: vec![Vec::new(); widths.len()],
+        below: vec![Vec::new(); widths.len()],
+        boxes: widths.len(),
+        layer,
+    };
+    let chains: Vec<Vec<usize>> = edges.iter().zip(&back).map(|(e, &b)| cells.chain(e, b)).collect();
+    let layers = cells.layer.iter().max().map_or(0, |l| l + 1);
+    let mut rows = cells.first_order(layers);
+    cells.reduce_crossings(&mut rows);
+    cells.place(&rows);
+    cells.straighten(&rows, &chains);
+    let ways = chains.iter().zip(edges).zip(&back).map(|((chain, e), &b)| {
+        // The turns at both ends of an edge that goes back only make room.
+        let inner = if b { chain.get(1..chain.len().saturating_sub(1)).unwrap_or(&[]) } else { chain };
+        let own =
+            if b && inner.is_empty() { vec![(cells.layer[e.from], cells.x[e.from])] } else { Vec::new() };
+        inner.iter().map(|&c| (cells.layer[c], cells.x[c])).chain(own).collect()
+    });
+    let ways = ways.collect();
+    cells.layer.truncate(widths.len());
+    cells.x.truncate(widths.len());
+    Layout { layer: cells.layer, x: cells.x, ways, back, layers }
+}
+
+/// Edges that close cycles in a depth-first search from boxes without edges into them, in order.
+fn back_edges(n: usize, edges: &[Edge]) -> Vec<bool> {
+    let mut out = vec![Vec::new(); n];
+    let mut entered = vec![false; n];
+    for (i, e) in edges.iter().enumerate() {
+        out[e.from].push(i);
+        entered[e.to] |= e.from != e.to;
+    }
+    let mut back = vec![false; edges.len()];
+    let mut state = vec![0u8; n];
+    for root in (0..n).filter(|&b| !entered[b]).chain((0..n).filter(|&b| entered[b])) {
+        if state[root] != 0 {
+            continue;
+        }
+        state[root] = 1;
+        let mut stack = vec![(root, 0)];
+        while let Some((b, next)) = stack.last_mut() {
+            let (b, i) = (*b, *next);
+            *next += 1;
+            match out[b].get(i) {
+                Some(&e) => match state[edges[e].to] {
+                    0 => {
+                        state[edges[e].to] = 1;
+                        stack.push((edges[e].to, 0));
+                    }
+                    1 => back[e] = true,
+                    _ => {}
+                },
+                None => {
+                    state[b] = 2;
+                    stack.pop();
+                }
+            }
+        }
+    }
+    back
+}
+
+/// The longest path from above; then what nothing enters moves down to what it enters.
+fn layers(n: usize, edges: &[Edge], back: &[bool]) -> Vec<usize> {
+    let mut out = vec![Vec::new(); n];
+    let mut missing = vec![0usize; n];
+    for (e, _) in edges.iter().zip(back).filter(|(_, b)| !**b) {
+        out[e.from].push(e.to);
+        missing[e.to] += 1;
+    }
+    let sources: Vec<usize> = (0..n).filter(|&b| missing[b] == 0).collect();
+    let mut layer = vec![0usize; n];
+    let mut ready = sources.clone();
+    while let Some(b) = ready.pop() {
+        for &t in &out[b] {
+            layer[t] = layer[t].max(layer[b] + 1);
+            missing[t] -= 1;
+            if missing[t] == 0 {
+                ready.push(t);
+            }
+        }
+    }
+    for b in sources {
+        if let Some(nearest) = out[b].iter().map(|&t| layer[t]).min() {
+            layer[b] = nearest.saturating_sub(1);
+        }
+    }
+    layer
+}
+
+impl Cells {
+    fn point(&mut self, layer: usize) -> usize {
+        self.layer.push(layer);
+        self.width.push(0.0);
+        self.x.push(0.0);
+        self.above.push(Vec::new());
+        self.below.push(Vec::new());
+        self.layer.len() - 1
+    }
+
+    fn tie(&mut self, a: (usize, f64), b: (usize, f64)) {
+        let ((upper, upper_offset), (lower, lower_offset)) =
+            if self.layer[a.0] < self.layer[b.0] { (a, b) } else { (b, a) };
+        self.below[upper].push((lower, upper_offset, lower_offset));
+        self.above[lower].push((upper, lower_offset, upper_offset));
+    }
+
+    /// The points at which an edge crosses layers. One that goes back turns below its start, passes upward beside all boxes
+    /// from the layer of its start to that of its end, and turns above its end.
+    fn chain(&mut self, e: &Edge, back: bool) -> Vec<usize> {
+        let (from, to) = (self.layer[e.from], self.layer[e.to]);
+        let crossed: Vec<usize> =
+            if back { (to.saturating_sub(1)..=from + 1).rev().collect() } else { (from + 1..to).collect() };
+        if self.layer.len() + crossed.len() > MAX_POINTS {
+            return Vec::new();
+        }
+        let chain: Vec<usize> = crossed.into_iter().map(|l| self.point(l)).collect();
+        let mut last = (e.from, e.from_offset);
+        for &c in &chain {
+            self.tie(last, (c, 0.0));
+            last = (c, 0.0);
+        }
+        self.tie(last, (e.to, e.to_offset));
+        chain
+    }
+
+    /// Cells by layer, in the order of a search through connected ones, so that what belongs together stays together.
+    fn first_order(&self, layers: usize) -> Vec<Vec<usize>> {
+        let mut rows = vec![Vec::new(); layers];
+        let mut seen = vec![false; self.layer.len()];
+        for root in 0..self.layer.len() {
+            let mut stack = vec![root];
+            while let Some(c) = stack.pop() {
+                if std::mem::replace(&mut seen[c], true) {
+                    continue;
+                }
+                rows[self.layer[c]].push(c);
+                stack.extend(
+                    self.above[c].iter().chain(&self.below[c]).rev().map(|n| n.0).filter(|&n| !seen[n]),
+                );
+            }
+        }
+        rows
+    }
+
+    /// Sweeps down and up, each layer ordered by the mean place of neighbours; the best order found is kept.
+    fn reduce_crossings(&self, rows: &mut Vec<Vec<usize>>) {
+        let rounds = if self.layer.len() > 5000 { 4 } else { 24 };
+        let mut place = vec![0.0; self.layer.len()];
+        for row in rows.iter() {
+            for (i, &c) in row.iter().enumerate() {
+                place[c] = i as f64;
+            }
+        }
+        let (mut best, mut fewest) = (rows.clone(), self.crossings(rows, &place));
+        for round in 0..rounds {
+            let down = round % 2 == 0;
+            for step in 0..rows.len() {
+                let l = if down { step } else { rows.len() - 1 - step };
+                let wanted = |c: usize| {
+                    let near = if down { &self.above[c] } else { &self.below[c] };
+                    // The port's side of the box decides between edges of one box.
+                    let sum: f64 = near.iter().map(|&(n, _, o)| place[n] + o / (self.width[n] + 1.0)).sum();
+                    if near.is_empty() { place[c] } else { sum / near.len() as f64 }
+                };
+                let mut keys: Vec<(f64, usize)> = rows[l].iter().map(|&c| (wanted(c), c)).collect();
+                keys.sort_by(|a, b| a.0.total_cmp(&b.0));
+                for (i, &(_, c)) in keys.iter().enumerate() {
+                    place[c] = i as f64;
+                }
+                rows[l] = keys.into_iter().map(|k| k.1).collect();
+            }
+            let crossings = self.crossings(rows, &place);
+            if crossings < fewest {
+                (best, fewest) = (rows.clone(), crossings);
+            }
+        }
+        *rows = best;
+    }
+
+    /// Crossings between neighbouring layers, by counting inversions in a Fenwick tree.
+    fn crossings(&self, rows: &[Vec<usize>], place: &[f64]) -> usize {
+        let mut total = 0;
+        for row in rows {
+            let mut ends: Vec<(f64, f64)> = Vec::new();
+            for &c in row {
+                let near = self.below[c].iter();
+                ends.extend(near.map(|&(n, o, p)| {
+                    (place[c] + o / (self.width[c] + 1.0), place[n] + p / (self.width[n] + 1.0))
+                }));
+            }
+            ends.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+            let mut targets: Vec<f64> = ends.iter().map(|e| e.1).collect();
+            targets.sort_by(f64::total_cmp);
+            targets.dedup();
+            let mut tree = vec![0usize; targets.len() + 1];
+            for (seen, e) in ends.iter().enumerate() {
+                let rank = targets.partition_point(|t| *t <= e.1);
+                let mut i = rank;
+                let mut not_right = 0;
+                while i > 0 {
+                    not_right += tree[i];
+                    i &= i - 1;
+                }
+                total += seen - not_right;
+                let mut i = rank;
+                while i < tree.len() {
+                    tree[i] += 1;
+                    i += i & i.wrapping_neg();
+                }
+            }
+        }
+        total
+    }
+}
+
+/// Boxes that overlap: none in a right layout.
+#[cfg(test)]
+pub(crate) fn overlaps(layout: &Layout, widths: &[f64]) -> usize {
+    let mut n = 0;
+    for a in 0..widths.len() {
+        for b in 0..a {
+            let near = (layout.x[a] - layout.x[b]).abs() < (widths[a] + widths[b]) / 2.0 + 1.0;
+            n += usize::from(layout.layer[a] == layout.layer[b] && near);
+        }
+    }
+    n
+}
+
+/// The distinct layers of boxes.
+pub(crate) fn layers_with_boxes(layout: &Layout) -> HashSet<usize> {
+    layout.layer.iter().copied().collect()
+}

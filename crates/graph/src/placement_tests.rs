@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests of the placement on workers, against a model that follows calls naively.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::testing::{Random, calls_from, calls_of_task, checked, graph, random_graph, rendered};
+use std::collections::BTreeSet;
+
+fn tasks(g: &Graph) -> Vec<usize> {
+    (0..g.len()).filter(|&e| g.spec(e).is_some_and(|s| s.task)).collect()
+}
+
+fn place(g: &Graph, workers: usize) -> (Placement, Vec<Diagnostic>) {
+    Placement::new(g, workers, &|_| None, &tasks(g))
+}
+
+#[test]
+fn random_graphs_agree_with_the_model() {
+    let mut random = Random(5);
+    let classes = [
+        "Source", "Source", "Sink", "Strip", "Tee", "Queue", "Unqueue", "Unqueue", "Sched", "Meter", "Meter",
+        "Joined", "PullTee", "Querier",
+    ];
+    let mut conflicts = 0;
+    for _ in 0..2000 {
+        let g = random_graph(&mut random, &classes);
+        let wanted: Vec<_> = (0..g.len()).map(|_| Some(random.below(6)).filter(|w| *w < 3)).collect();
+        let (p, diagnostics) = Placement::new(&g, 3, &|e| wanted[e], &tasks(&g));
+        let mut expected = vec![BTreeSet::new(); g.len()];
+        for t in tasks(&g) {
+            let w = p.task_worker(t).unwrap();
+            assert!(wanted[t].is_none_or(|x| x == w));
+            expected[t].insert(w);
+            let mut stack = calls_of_task(&g, t);
+            let mut seen = BTreeSet::new();
+            while let Some(c) = stack.pop() {
+                if seen.insert(c) {
+                    expected[c.element()].insert(w);
+                    stack.extend(calls_from(&g, c));
+                }
+            }
+        }
+        for (e, mut by) in expected.into_iter().enumerate() {
+            if by.is_empty() {
+                by.insert(0);
+            }
+            let by: Vec<_> = by.into_iter().collect();
+            assert_eq!(p.workers_of(e), by, "{:?}", g.flat);
+            let declared = g.spec(e).unwrap().workers;
+            match p.mode(e) {
+                Mode::Owned(w) => assert!(by[0] == w && (by.len() == 1 || declared == Workers::Exclusive)),
+                Mode::Replicated => assert!(by.len() > 1 && matches!(declared, Workers::Replicate(_))),
+                Mode::Shared => assert!(by.len() > 1 && declared == Workers::Share),
+            }
+            let d = format!("'{}'", g.declaration(e));
+            let conflict = by.len() > 1 && declared == Workers::Exclusive;
+            assert_eq!(diagnostics.iter().any(|x| x.message.starts_with(&d)), conflict);
+            conflicts += usize::from(conflict);
+        }
+        assert!(!p.explain(&g).is_empty());
+    }
+    assert!(conflicts > 5, "{conflicts}");
+}
+
+const TWO: &str = "a :: Source -> ca :: Counter -> j :: Strip -> q :: Queue; b :: Source -> cb :: Counter -> j; \
+     q -> u :: Unqueue -> Counter -> Strip -> Strip -> d :: Discard;";
+
+#[test]
+fn sources_take_turns_and_queues_are_shared() {
+    let g = graph(TWO);
+    let (p, diagnostics) = place(&g, 2);
+    assert_eq!(diagnostics, []);
+    let worker = |n: &str| p.task_worker(g.find(n).unwrap());
+    assert_eq!([worker("a"), worker("b"), worker("u"), worker("q")], [Some(0), Some(1), Some(0), None]);
+    let mode = |n: &str| p.mode(g.find(n).unwrap());
+    assert_eq!([mode("ca"), mode("cb"), mode("j")], [Mode::Owned(0), Mode::Owned(1), Mode::Replicated]);
+    assert_eq!([mode("q"), mode("d")], [Mode::Shared, Mode::Owned(0)]);
+    insta::assert_snapshot!(p.explain(&g));
+}
+
+#[test]
+fn pullers_through_common_elements_stay_together() {
+    let text = "Source -> q :: Queue -> c :: Counter; c -> x :: Sink; c -> y :: Sink; Source -> r :: Queue -> z :: Sink; \
+                r -> w :: Sink;";
+    let g = graph(text);
+    let (p, _) = Placement::new(&g, 2, &|_| None, &tasks(&g));
+    let worker = |p: &Placement, n: &str| p.task_worker(g.find(n).unwrap()).unwrap();
+    assert_eq!(worker(&p, "x"), worker(&p, "y"));
+    // Two sources, one each; the first group of two makes the other worker the one with fewer tasks.
+    assert_eq!([worker(&p, "x"), worker(&p, "z"), worker(&p, "w")], [0, 1, 1]);
+    let (p, _) = Placement::new(&g, 2, &|e| (g.name(e) == "y").then_some(1), &tasks(&g));
+    assert_eq!([worker(&p, "x"), worker(&p, "y")], [1, 1]);
+    let (p, _) = Placement::new(&g, 0, &|_| None, &[0, 0, usize::MAX]);
+    assert_eq!((p.workers(), p.tasks_of(0)), (1, vec![0]));
+}
+
+#[test]
+fn conflicts_and_homes_that_do_not_exist() {
+    let text = "a :: Source -> Strip -> m :: Meter -> Discard; b :: Source -> m;";
+    let (g, _, sources) = checked(text);
+    let (p, diagnostics) = place(&g, 2);
+    let (_, homes) = Placement::new(&g, 2, &|e| (g.name(e) == "b").then_some(5), &tasks(&g));
+    let text = format!("{}\n{}", rendered(&diagnostics, &sources), rendered(&homes, &sources));
+    insta::assert_snapshot!(format!("{text}\n{}", p.explain(&g)));
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Push or pull for every port: fixed ports spread their kind over connections and through agnostic elements.
+
+use crate::flow::Side;
+use crate::graph::{Graph, Kind};
+use castanet_spec::codes::Processing;
+use std::collections::VecDeque;
+
+const NONE: usize = usize::MAX;
+
+/// The kind of each point and where it came from.
+pub(crate) struct Resolved {
+    kind: Vec<Option<Kind>>,
+    parent: Vec<usize>,
+    /// The fixed port that the kind came from.
+    root: Vec<usize>,
+    /// How many elements the kind passed through.
+    depth: Vec<usize>,
+}
+
+impl Resolved {
+    /// What was found, and push for all that nothing constrains.
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
+        self.kind.iter().map(|k| k.unwrap_or(Kind::Push)).collect()
+    }
+    /// The kind of a point, none if nothing constrains it.
+    pub(crate) fn kind(&self, point: usize) -> Option<Kind> {
+        self.kind[point]
+    }
+    /// The fixed port that a point's kind came from.
+    pub(crate) fn root(&self, point: usize) -> usize {
+        self.root[point]
+    }
+    /// How many elements the kind passed through on its way.
+    pub(crate) fn depth(&self, point: usize) -> usize {
+        self.depth[point]
+    }
+    /// From a point back towards the fixed port that its kind came from; hubs are left out.
+    pub(crate) fn path<'a>(&'a self, graph: &'a Graph, point: usize) -> impl Iterator<Item = usize> + 'a {
+        let walk = std::iter::successors(Some(point), |&p| Some(self.parent[p]).filter(|&p| p != NONE));
+        walk.filter(|&p| graph.points.side(p) != Side::Hub)
+    }
+    fn pass_on(&mut self, from: usize, to: usize, through_element: bool) {
+        self.kind[to] = self.kind[from];
+        self.parent[to] = from;
+        self.root[to] = self.root[from];
+        self.depth[to] = self.depth[from] + usize::from(through_element);
+    }
+}
+
+/// Resolves the kinds of all ports, breadth first, so that every path of explanation is a shortest one.
+///
+/// Where push and pull meet on a chain of agnostic elements, they meet inside an element: a connection takes its kind as a whole.
+pub(crate) fn resolve(graph: &Graph) -> Resolved {
+    let points = &graph.points;
+    let n = points.len();
+    let mut r =
+        Resolved { kind: vec![None; n], parent: vec![NONE; n], root: (0..n).collect(), depth: vec![0; n] };
+    let mut queue = VecDeque::new();
+    for e in 0..points.elements() {
+        let codes = graph.codes(e);
+        let inputs = points.inputs(e).enumerate().map(|(i, p)| (p, codes.input(i)));
+        let outputs = points.outputs(e).enumerate().map(|(o, p)| (p, codes.output(o)));
+        for (point, processing) in inputs.chain(outputs) {
+            r.kind[point] = match processing {
+                Processing::Push => Some(Kind::Push),
+                Processing::Pull => Some(Kind::Pull),
+                Processing::Agnostic => continue,
+            };
+            queue.push_back(point);
+        }
+    }
+    for point in queue.clone() {
+        spread_over_connections(graph, &mut r, point, &mut queue);
+    }
+    while let Some(point) = queue.pop_front() {
+        for next in inside(graph, point) {
+            if r.kind[next].is_none() {
+                // From a hub to a hub or a port is still the same element.
+                r.pass_on(point, next, points.side(point) != Side::Hub);
+                queue.push_back(next);
+                spread_over_connections(graph, &mut r, next, &mut queue);
+            }
+        }
+    }
+    r
+}
+
+fn spread_over_connections(graph: &Graph, r: &mut Resolved, from: usize, queue: &mut VecDeque<usize>) {
+    if graph.points.side(from) == Side::Hub {
+        return;
+    }
+    let mut stack = vec![from];
+    while let Some(point) = stack.pop() {
+        for (peer, _) in graph.peers(point) {
+            if r.kind[peer].is_none() {
+                r.pass_on(point, peer, false);
+                queue.push_back(peer);
+                stack.push(peer);
+            }
+        }
+    }
+}
+
+/// The agnostic ports and the hubs that a point shares its kind with inside its element.
+pub(crate) fn inside(graph: &Graph, point: usize) -> impl Iterator<Item = usize> + '_ {
+    let points = &graph.points;
+    let side = points.side(point);
+    let linked = !graph.codes(points.owner(point)).opaque() && (side == Side::Hub || graph.agnostic(point));
+    let rows = [points.forward.row(point), points.backward.row(point)];
+    let rows = if linked { rows } else { [&[][..], &[][..]] };
+    rows.into_iter().flatten().copied().filter(move |&p| match points.side(p) {
+        Side::Hub => serves_agnostic(graph, p),
+        _ => graph.agnostic(p),
+    })
+}
+
+/// Whether an agnostic port meets others at a hub; one of fixed ports only ties nothing together.
+fn serves_agnostic(graph: &Graph, hub: usize) -> bool {
+    let points = &graph.points;
+    let ports = points.forward.row(hub).iter().chain(points.backward.row(hub));
+    ports.copied().any(|p| points.side(p) != Side::Hub && graph.agnostic(p))
+}

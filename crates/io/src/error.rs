@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can go wrong with a capture file, in words for its user.
+use std::io;
+
+use thiserror::Error;
+
+/// An error of a capture file. Its text begins with the name of the file.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CaptureError {
+    /// The file has no bytes. (Scripts know this text, three spaces included.)
+    #[error("{file}:   empty file")]
+    Empty {
+        /// Name of the file.
+        file: String,
+    },
+    /// The file ends inside its first header. (Scripts know this text, three spaces included.)
+    #[error("{file}:   not a tcpdump file (too short)")]
+    TooShort {
+        /// Name of the file.
+        file: String,
+    },
+    /// The file begins like no known format.
+    #[error("{file}: not a pcap or pcapng file: it begins with {}", hex(magic))]
+    BadMagic {
+        /// Name of the file.
+        file: String,
+        /// Its first four bytes.
+        magic: [u8; 4],
+    },
+    /// A header or record contradicts itself or the format; nothing after it can be trusted.
+    #[error("{file}: bad capture file at byte {offset}: {what}")]
+    Corrupt {
+        /// Name of the file.
+        file: String,
+        /// Where the record starts, counted in uncompressed bytes.
+        offset: u64,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The program that decompresses this file is not there.
+    #[error("{file}: is compressed, and '{program}', which could decompress it, is not installed")]
+    NoDecompressor {
+        /// Name of the file.
+        file: String,
+        /// The missing program.
+        program: &'static str,
+    },
+    /// The program that decompresses this file failed; the packets before were read.
+    #[error("{file}: '{program} -dc' could not decompress it ({status})")]
+    Decompressor {
+        /// Name of the file.
+        file: String,
+        /// The program.
+        program: &'static str,
+        /// How it ended.
+        status: String,
+    },
+    /// A position was asked for in something that cannot be repositioned: a pipe, a compressed file, pcapng.
+    #[error("{file}: cannot move to byte {offset}: {why}")]
+    Unseekable {
+        /// Name of the file.
+        file: String,
+        /// The wanted position.
+        offset: u64,
+        /// Why it cannot be reached.
+        why: &'static str,
+    },
+    /// The operating system refused to open, read or write.
+    #[error("{file}: {}", system_text(source))]
+    Io {
+        /// Name of the file.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl CaptureError {
+    pub(crate) fn io(file: &str, source: io::Error) -> CaptureError {
+        CaptureError::Io { file: file.to_owned(), source }
+    }
+
+    pub(crate) fn corrupt(file: &str, offset: u64, what: impl Into<String>) -> CaptureError {
+        CaptureError::Corrupt { file: file.to_owned(), offset, what: what.into() }
+    }
+}
+
+/// The system's words without Rust's ` (os error N)`: `FILE: No such file or directory`.
+fn system_text(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error ") {
+        Some(end) => text.get(..end).unwrap_or(&text).to_owned(),
+        None => text,
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Link types of capture files, by number, and the words configurations use for some of them.
+use std::fmt;
+
+use pcap_file::DataLink;
+
+/// What the packets of a capture begin with: a LINKTYPE_ number (<https://www.tcpdump.org/linktypes.html>).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LinkType(pub u32);
+
+/// The `ENCAP` words, each with its number.
+const WORDS: [(&str, u32); 12] = [
+    ("ETHER", 1),
+    ("IP", 101),
+    ("NULL", 0),
+    ("PPP", 9),
+    ("FDDI", 10),
+    ("PPP_HDLC", 50),
+    ("ATM", 100),
+    ("HDLC", 104),
+    ("802_11", 105),
+    ("LINUX_SLL", 113),
+    ("SUNATM", 123),
+    ("RADIOTAP", 127),
+];
+
+impl LinkType {
+    /// Ethernet.
+    pub const ETHERNET: LinkType = LinkType(1);
+    /// IPv4 or IPv6 without link header.
+    pub const RAW_IP: LinkType = LinkType(101);
+
+    /// Whether packets begin with an Ethernet header.
+    pub fn is_ethernet(self) -> bool {
+        self == LinkType::ETHERNET
+    }
+
+    /// Whether packets begin with an IP header. Besides 101 these are the numbers that systems gave raw IP in
+    /// files before 101 was assigned (12 and 14), and 228 and 229, IPv4 and IPv6 alone.
+    pub fn is_raw_ip(self) -> bool {
+        matches!(self.0, 12 | 14 | 101 | 228 | 229)
+    }
+
+    /// The word that `ENCAP` arguments and `encap` handlers use, if there is one for this type.
+    pub fn word(self) -> Option<&'static str> {
+        let number = if self.is_raw_ip() { LinkType::RAW_IP.0 } else { self.0 };
+        WORDS.iter().find(|(_, n)| *n == number).map(|(word, _)| *word)
+    }
+
+    /// The link type of an `ENCAP` word (in any case) or of a decimal number.
+    pub fn parse(text: &str) -> Option<LinkType> {
+        match WORDS.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)) {
+            Some((_, number)) => Some(LinkType(*number)),
+            None => text.parse().ok().map(LinkType),
+        }
+    }
+
+    /// The `ENCAP` words, for error messages and completion.
+    pub fn words() -> impl Iterator<Item = &'static str> {
+        WORDS.iter().map(|(word, _)| *word)
+    }
+}
+
+impl fmt::Display for LinkType {
+    /// The word if there is one, else the registry's name, else the bare number: `ETHER`,
+    /// `link type 220 (USB_LINUX_MMAPPED)`, `link type 9999`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.word(), DataLink::from(self.0)) {
+            (Some(word), _) => f.write_str(word),
+            (None, DataLink::Unknown(number)) => write!(f, "link type {number}"),
+            (None, known) => write!(f, "link type {} ({known:?})", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_numbers_and_names() {
+        for (word, number) in WORDS {
+            assert_eq!(LinkType::parse(word), Some(LinkType(number)));
+            assert_eq!(LinkType(number).word(), Some(word));
+        }
+        assert_eq!(LinkType::parse("ether"), Some(LinkType::ETHERNET));
+        assert_eq!(LinkType::parse("220"), Some(LinkType(220)));
+        assert_eq!(LinkType::parse("ETHERNETTE"), None);
+        assert_eq!(LinkType(12).word(), Some("IP"));
+        assert_eq!(LinkType(220).to_string(), "link type 220 (USB_LINUX_MMAPPED)");
+        assert_eq!(LinkType(9999).to_string(), "link type 9999");
+        assert_eq!(LinkType(1).to_string(), "ETHER");
+    }
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the bytes of a capture come from: a file, standard input, memory, or a decompressing program.
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+
+use crate::CaptureError;
+
+/// Bytes looked at to tell a compression; xz has the longest magic.
+const HEAD: usize = 6;
+
+enum Raw {
+    File(File),
+    Bytes(Cursor<Vec<u8>>),
+    Stream(Box<dyn Read + Send>),
+    Child(ChildStdout),
+}
+
+impl Read for Raw {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Raw::File(file) => file.read(buf),
+            Raw::Bytes(bytes) => bytes.read(buf),
+            Raw::Stream(stream) => stream.read(buf),
+            Raw::Child(stdout) => stdout.read(buf),
+        }
+    }
+}
+
+/// A decompressing child; it is ended with its reader.
+struct Decompressor {
+    program: &'static str,
+    child: Child,
+    reaped: bool,
+}
+
+impl Drop for Decompressor {
+    fn drop(&mut self) {
+        if !self.reaped {
+            // A reader that stops early leaves the child blocked on its pipe: end it and collect it.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// A buffered byte source that knows its offset.
+pub(crate) struct Source {
+    name: String,
+    reader: BufReader<Raw>,
+    /// Bytes that were looked at before anybody read them.
+    head: Vec<u8>,
+    head_pos: usize,
+    offset: u64,
+    size: Option<u64>,
+    decompressor: Option<Decompressor>,
+}
+
+impl Source {
+    /// Opens a file, or standard input for `-`, and undoes one layer of compression.
+    pub(crate) fn open(path: &Path) -> Result<Source, CaptureError> {
+        if path.as_os_str() == "-" {
+            return Source::new("<stdin>".to_owned(), Raw::Stream(Box::new(io::stdin())), None);
+        }
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|e| CaptureError::io(&name, e))?;
+        let size = file.metadata().ok().filter(|meta| meta.is_file()).map(|meta| meta.len());
+        match size {
+            Some(_) => Source::new(name, Raw::File(file), size),
+            None => Source::new(name, Raw::Stream(Box::new(file)), None),
+        }
+    }
+
+    /// Takes bytes in memory.
+    pub(crate) fn bytes(name: &str, bytes: Vec<u8>) -> Result<Source, CaptureError> {
+        let size = u64::try_from(bytes.len()).ok();
+        Source::new(name.to_owned(), Raw::Bytes(Cursor::new(bytes)), size)
+    }
+
+    fn new(name: String, raw: Raw, size: Option<u64>) -> Result<Source, CaptureError> {
+        let plain = Source {
+            name,
+            reader: BufReader::with_capacity(1 << 16, raw),
+            head: Vec::new(),
+            head_pos: 0,
+            offset: 0,
+            size,
+            decompressor: None,
+        };
+        let mut source = plain.looked_at()?;
+        if let Some(program) = compressed_by(&source.head) {
+            source = source.through(program)?.looked_at()?;
+            if let Some(inner) = compressed_by(&source.head) {
+                return Err(CaptureError::corrupt(
+                    &source.name,
+                    0,
+                    format!("compressed twice ({inner} inside)"),
+                ));
+            }
+        }
+        Ok(source)
+    }
+
+    /// Reads ahead what tells the format.
+    fn looked_at(mut self) -> Result<Source, CaptureError> {
+        let mut head = [0; HEAD];
+        let n = self.read_full(&mut head)?;
+        self.head = head.get(..n).unwrap_or_default().to_vec();
+        self.head_pos = 0;
+        self.offset = 0;
+        Ok(self)
+    }
+
+    /// The same bytes through `program -dc`.
+    fn through(self, program: &'static str) -> Result<Source, CaptureError> {
+        let Source { name, reader, head, .. } = self;
+        let buffered = reader.buffer().to_vec();
+        let mut command = Command::new(program);
+        command.arg("-dc").stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut feed = None;
+        match reader.into_inner() {
+            Raw::File(mut file) => {
+                file.rewind().map_err(|e| CaptureError::io(&name, e))?;
+                command.stdin(Stdio::from(file));
+            }
+            raw => {
+                command.stdin(Stdio::piped());
+                feed = Some(raw);
+            }
+        }
+        let mut child = command.spawn().map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => CaptureError::NoDecompressor { file: name.clone(), program },
+            _ => CaptureError::io(&name, e),
+        })?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let decompressor = Decompressor { program, child, reaped: false };
+        let Some(stdout) = stdout else {
+            return Err(CaptureError::io(&name, io::ErrorKind::BrokenPipe.into()));
+        };
+        if let (Some(mut raw), Some(mut stdin)) = (feed, stdin) {
+            // What cannot be handed over as a file descriptor is pumped. The pump ends with its input or when the
+            // child has gone; the child's exit status tells of errors.
+            thread::spawn(move || {
+                let _ = stdin
+                    .write_all(&head)
+                    .and_then(|()| stdin.write_all(&buffered))
+                    .and_then(|()| io::copy(&mut raw, &mut stdin));
+            });
+        }
+        Ok(Source {
+            name,
+            reader: BufReader::with_capacity(1 << 16, Raw::Child(stdout)),
+            head: Vec::new(),
+            head_pos: 0,
+            offset: 0,
+            size: None,
+            decompressor: Some(decompressor),
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes read so far: where the next record starts.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Length of a plain file or of memory; unknown for pipes and compressed files.
+    pub(crate) fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    /// The first bytes, up to six.
+    pub(crate) fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Fills `buf` unless the input ends before; returns how much there was.
+    pub(crate) fn read_full(&mut self, buf: &mut [u8]) -> Result<usize, CaptureError> {
+        let mut filled = 0;
+        if self.head_pos < self.head.len() {
+            let mut waiting = self.head.get(self.head_pos..).unwrap_or_default();
+            filled = waiting.read(buf).unwrap_or(0);
+            self.head_pos = self.head_pos.saturating_add(filled);
+        }
+        while let Some(rest) = buf.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match self.reader.read(rest) {
+                Ok(0) => {
+                    self.ended()?;
+                    break;
+                }
+                Ok(n) => filled = filled.saturating_add(n),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(CaptureError::io(&self.name, e)),
+            }
+        }
+        self.offset = self.offset.saturating_add(u64::try_from(filled).unwrap_or(u64::MAX));
+        Ok(filled)
+    }
+
+    /// Reads and forgets `count` bytes; false if the input ended before.
+    pub(crate) fn skip(&mut self, count: u64) -> Result<bool, CaptureError> {
+        let mut left = count;
+        let mut scratch = [0; 4096];
+        while left > 0 {
+            let want = usize::try_from(left).unwrap_or(usize::MAX).min(scratch.len());
+            let n = self.read_full(scratch.get_mut(..want).unwrap_or_default())?;
+            if n < want {
+                return Ok(false);
+            }
+            left = left.saturating_sub(u64::try_from(n).unwrap_or(u64::MAX));
+        }
+        Ok(true)
+    }
+
+    /// Moves to a position of a plain file or of memory.
+    pub(crate) fn seek(&mut self, offset: u64) -> Result<(), CaptureError> {
+        let unseekable = |why| CaptureError::Unseekable { file: self.name.clone(), offset, why };
+        let moved = match self.reader.get_mut() {
+            Raw::File(file) => file.seek(SeekFrom::Start(offset)),
+            Raw::Bytes(bytes) => bytes.seek(SeekFrom::Start(offset)),
+            Raw::Stream(_) => return Err(unseekable("it is not a regular file")),
+            Raw::Child(_) => return Err(unseekable("it is compressed")),
+        };
+        moved.map_err(|e| CaptureError::io(&self.name, e))?;
+        self.reader.consume_all();
+        self.head_pos = self.head.len();
+        self.offset = offset;
+        Ok(())
+    }
+
+    /// At the end of a decompressor's output: its exit status tells whether this was the end of the file.
+    fn ended(&mut self) -> Result<(), CaptureError> {
+        let Some(Decompressor { program, child, reaped }) = &mut self.decompressor else { return Ok(()) };
+        if *reaped {
+            return Ok(());
+        }
+        let status = child.wait().map_err(|e| CaptureError::io(&self.name, e))?;
+        *reaped = true;
+        if status.success() {
+            return Ok(());
+        }
+        Err(CaptureError::Decompressor { file: self.name.clone(), program, status: status.to_string() })
+    }
+}
+
+/// Forgets what a reader has buffered, after its source was moved under it.
+trait ConsumeAll {
+    fn consume_all(&mut self);
+}
+
+impl ConsumeAll for BufReader<Raw> {
+    fn consume_all(&mut self) {
+        let buffered = self.buffer().len();
+        io::BufRead::consume(self, buffered);
+    }
+}
+
+/// The program that undoes the compression that `head` shows.
+fn compressed_by(head: &[u8]) -> Option<&'static str> {
+    match head {
+        [0x1f, 0x8b, ..] => Some("gzip"),
+        [b'B', b'Z', b'h', b'1'..=b'9', ..] => Some("bzip2"),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some("xz"),
+        _ => None,
+    }
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writing captures.
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::{CaptureError, LinkType, MAX_CAPTURED};
+
+/// Bytes gathered before they are written.
+const BUFFER: usize = 1 << 16;
+
+/// Which of the two formats to write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CaptureFormat {
+    /// Classic pcap.
+    #[default]
+    Pcap,
+    /// pcapng: one section with one interface.
+    PcapNg,
+}
+
+/// How a capture is written. The default is what ToDump writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriterOptions {
+    /// What packets begin with.
+    pub link: LinkType,
+    /// Longest part of a packet that is written; 0 for no limit but [`MAX_CAPTURED`].
+    pub snaplen: u32,
+    /// Time stamps in nanoseconds, else microseconds.
+    pub nano: bool,
+    /// The format.
+    pub format: CaptureFormat,
+    /// Write each packet at once.
+    pub unbuffered: bool,
+}
+
+impl Default for WriterOptions {
+    fn default() -> WriterOptions {
+        WriterOptions {
+            link: LinkType::ETHERNET,
+            snaplen: 2000,
+            nano: true,
+            format: CaptureFormat::Pcap,
+            unbuffered: false,
+        }
+    }
+}
+
+enum Sink {
+    File(File),
+    Stream(Box<dyn Write + Send>),
+}
+
+/// Writes packets to a capture file, buffered, in the machine's byte order.
+///
+/// # Errors
+/// A full disk or a pipe that closed is reported once, by the call that meets it; from then on nothing is written and
+/// [`write`](CaptureWriter::write) returns `false`. A regular file is then cut back to its last whole record (to
+/// nothing, if the file header did not fit), so that what is left can be read but ends early: the error is what tells
+/// that it is not complete. What went into a pipe cannot be taken back; its reader sees a cut record.
+///
+/// [`close`](CaptureWriter::close) reports errors of the last bytes. A writer that is dropped writes them too, but has
+/// nobody to tell.
+pub struct CaptureWriter {
+    name: String,
+    options: WriterOptions,
+    /// `None` after an error.
+    sink: Option<Sink>,
+    buffer: Vec<u8>,
+    /// Ends of the records within the buffer.
+    ends: Vec<usize>,
+    /// Bytes in the file before the buffer.
+    written: u64,
+    count: u64,
+}
+
+impl CaptureWriter {
+    /// Creates or empties a file, or takes standard output for the name `-`, and writes the file header at once.
+    pub fn create(path: impl AsRef<Path>, options: WriterOptions) -> Result<CaptureWriter, CaptureError> {
+        let path = path.as_ref();
+        if path.as_os_str() == "-" {
+            return CaptureWriter::new("<stdout>".to_owned(), Sink::Stream(Box::new(io::stdout())), options);
+        }
+        let name = path.display().to_string();
+        let file = File::create(path).map_err(|e| CaptureError::io(&name, e))?;
+        let regular = file.metadata().is_ok_and(|meta| meta.is_file());
+        let sink = if regular { Sink::File(file) } else { Sink::Stream(Box::new(file)) };
+        CaptureWriter::new(name, sink, options)
+    }
+
+    /// Writes to anything; `name` stands for the file's in messages.
+    pub fn from_writer(
+        name: &str,
+        writer: impl Write + Send + 'static,
+        options: WriterOptions,
+    ) -> Result<CaptureWriter, CaptureError> {
+        CaptureWriter::new(name.to_owned(), Sink::Stream(Box::new(writer)), options)
+    }
+
+    fn new(name: String, sink: Sink, options: WriterOptions) -> Result<CaptureWriter, CaptureError> {
+        let mut writer = CaptureWriter {
+            name,
+            options,
+            sink: Some(sink),
+            buffer: Vec::with_capacity(BUFFER),
+            ends: Vec::new(),
+            written: 0,
+            count: 0,
+        };
+        match options.format {
+            CaptureFormat::Pcap => writer.pcap_header(),
+            CaptureFormat::PcapNg => writer.pcapng_header(),
+        }
+        writer.ends.push(writer.buffer.len());
+        writer.flush()?;
+        Ok(writer)
+    }
+
+    /// Writes a packet, of which at most the snapshot length is kept. Time is in nanoseconds since 1970; what the
+    /// format cannot hold (before 1970, and in pcap after 2106) is clamped. `original_len` is raised to the
+    /// packet's length if it is less. Returns false, and writes nothing, after an error.
+    pub fn write(&mut self, time_ns: i64, data: &[u8], original_len: u32) -> Result<bool, CaptureError> {
+        if self.sink.is_none() {
+            return Ok(false);
+        }
+        let original = original_len.max(u32::try_from(data.len()).unwrap_or(u32::MAX));
+        let kept = usize::try_from(self.snaplen()).unwrap_or(usize::MAX);
+        let data = data.get(..kept).unwrap_or(data);
+        let captured = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        match self.options.format {
+            CaptureFormat::Pcap => self.pcap_record(time_ns, data, captured, original),
+            CaptureFormat::PcapNg => self.pcapng_record(time_ns, data, captured, original),
+        }
+        self.ends.push(self.buffer.len());
+        self.count = self.count.saturating_add(1);
+        if self.options.unbuffered || self.buffer.len() >= BUFFER {
+            self.flush()?;
+        }
+        Ok(true)
+    }
+
+    /// Hands everything to the operating system.
+    pub fn flush(&mut self) -> Result<(), CaptureError> {
+        let Some(sink) = &mut self.sink else { return Ok(()) };
+        let out: &mut dyn Write = match sink {
+            Sink::File(file) => file,
+            Sink::Stream(stream) => stream.as_mut(),
+        };
+        let mut done = 0;
+        let mut result = Ok(());
+        while let Some(rest) = self.buffer.get(done..).filter(|rest| !rest.is_empty()) {
+            match out.write(rest) {
+                Ok(0) => result = Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => done = done.saturating_add(n),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => result = Err(e),
+            }
+            if result.is_err() {
+                break;
+            }
+        }
+        match result.and_then(|()| out.flush()) {
+            Ok(()) => {
+                self.written = self.written.saturating_add(u64::try_from(done).unwrap_or(u64::MAX));
+                self.buffer.clear();
+                self.ends.clear();
+                Ok(())
+            }
+            Err(error) => Err(self.failed(done, error)),
+        }
+    }
+
+    /// Gives up after an error with `done` bytes of the buffer out: a regular file is cut to its last whole record.
+    fn failed(&mut self, done: usize, error: io::Error) -> CaptureError {
+        let whole = self.ends.iter().rev().find(|end| **end <= done).copied().unwrap_or(0);
+        let lost = self.ends.iter().filter(|end| **end > done).count();
+        self.count = self.count.saturating_sub(u64::try_from(lost).unwrap_or(u64::MAX));
+        if let Some(Sink::File(file)) = self.sink.take() {
+            // If even this fails the last record stays cut, which readers notice.
+            let _ = file.set_len(self.written.saturating_add(u64::try_from(whole).unwrap_or(0)));
+        }
+        self.buffer = Vec::new();
+        self.ends = Vec::new();
+        CaptureError::io(&self.name, error)
+    }
+
+    /// Writes what is buffered and closes the file.
+    pub fn close(mut self) -> Result<(), CaptureError> {
+        self.flush()
+    }
+
+    /// Packets written or buffered; after an error, those that are in the file.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Name of the file as messages show it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How this capture is written.
+    pub fn options(&self) -> &WriterOptions {
+        &self.options
+    }
+
+    fn snaplen(&self) -> u32 {
+        if self.options.snaplen == 0 { MAX_CAPTURED } else { self.options.snaplen.min(MAX_CAPTURED) }
+    }
+
+    fn put_u32(&mut self, number: u32) {
+        self.buffer.extend_from_slice(&number.to_ne_bytes());
+    }
+
+    fn put_u16(&mut self, number: u16) {
+        self.buffer.extend_from_slice(&number.to_ne_bytes());
+    }
+
+    fn pcap_header(&mut self) {
+        self.put_u32(if self.options.nano { 0xa1b2_3c4d } else { 0xa1b2_c3d4 });
+        self.put_u16(2);
+        self.put_u16(4);
+        self.put_u32(0);
+        self.put_u32(0);
+        self.put_u32(self.snaplen());
+        self.put_u32(self.options.link.0);
+    }
+
+    fn pcap_record(&mut self, time_ns: i64, data: &[u8], captured: u32, original: u32) {
+        let last = i64::from(u32::MAX) * 1_000_000_000 + 999_999_999;
+        let time = time_ns.clamp(0, last);
+        let fraction = if self.options.nano { time % 1_000_000_000 } else { time % 1_000_000_000 / 1000 };
+        self.put_u32(u32::try_from(time / 1_000_000_000).unwrap_or(u32::MAX));
+        self.put_u32(u32::try_from(fraction).unwrap_or(0));
+        self.put_u32(captured);
+        self.put_u32(original);
+        self.buffer.extend_from_slice(data);
+    }
+
+    fn pcapng_header(&mut self) {
+        // Section header: type, length, byte order, version 1.0, unknown section length, length.
+        self.put_u32(0x0a0d_0d0a);
+        self.put_u32(28);
+        self.put_u32(0x1a2b_3c4d);
+        self.put_u16(1);
+        self.put_u16(0);
+        self.put_u32(u32::MAX);
+        self.put_u32(u32::MAX);
+        self.put_u32(28);
+        // Interface: link type, snapshot length, if_tsresol, end of options.
+        self.put_u32(1);
+        self.put_u32(32);
+        self.put_u16(u16::try_from(self.options.link.0).unwrap_or(u16::MAX));
+        self.put_u16(0);
+        self.put_u32(self.snaplen());
+        self.put_u16(9);
+        self.put_u16(1);
+        self.buffer.extend_from_slice(&[if self.options.nano { 9 } else { 6 }, 0, 0, 0]);
+        self.put_u32(0);
+        self.put_u32(32);
+    }
+
+    fn pcapng_record(&mut self, time_ns: i64, data: &[u8], captured: u32, original: u32) {
+        let stamp = u64::try_from(time_ns).unwrap_or(0) / if self.options.nano { 1 } else { 1000 };
+        // At most MAX_CAPTURED and 35: no overflow.
+        let length = 32 + captured.next_multiple_of(4);
+        self.put_u32(6);
+        self.put_u32(length);
+        self.put_u32(0);
+        self.put_u32(u32::try_from(stamp >> 32).unwrap_or(u32::MAX));
+        self.put_u32(u32::try_from(stamp & 0xffff_ffff).unwrap_or(u32::MAX));
+        self.put_u32(captured);
+        self.put_u32(original);
+        self.buffer.extend_from_slice(data);
+        self.buffer.resize(self.buffer.len().next_multiple_of(4), 0);
+        self.put_u32(length);
+    }
+}
+
+impl Drop for CaptureWriter {
+    fn drop(&mut self) {
+        let _ = self.flush();
+    }
+}

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Declarations and chains: which element each name means, which ports each link joins.
+
+use super::body::{Class, Link, Node};
+use super::names::nearest;
+use super::ports::PortList;
+use super::scope::{Name, Scope, Scopes};
+use super::{MAX_CONNECTIONS, Unknown};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+use crate::syntax::ast::{self, Connection, Core, Elem, PortItem, Statement};
+
+/// Which way packets go through it, seen from where it stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Element,
+    Input,
+    Output,
+}
+
+/// An element in a list, resolved.
+struct Place<'a> {
+    /// None: it was reported.
+    node: Option<usize>,
+    role: Role,
+    inputs: PortList<'a>,
+    outputs: PortList<'a>,
+    span: Span,
+}
+
+impl<'a> Scopes<'a, '_> {
+    /// A declaration or a chain. `unfinished` is the chain before, if it did not end in `output`.
+    pub fn connection(&mut self, scope: &mut Scope<'a>, c: &'a Connection, unfinished: &mut Option<Span>) {
+        if let ([list], []) = (c.lists.as_slice(), c.links.as_slice())
+            && self.declaration_of_many(scope, list)
+        {
+            return;
+        }
+        let chained = !c.links.is_empty();
+        let first = c.lists.first().and_then(|l| l.first());
+        if let (Some(Elem { core: Core::Implicit, span, .. }), Some(before)) = (first, *unfinished) {
+            let text = "implicit 'input' after a chain that does not end in 'output'; suggest 'input ->'";
+            let span = c.links.first().map_or(*span, |l| span.to(l.1));
+            let d = Diagnostic::warning(text, span)
+                .at("starts at 'input'")
+                .label("this chain ends before", before);
+            self.report.push(d.help("write 'input ->', or remove the ';' if the chain should go on"));
+        }
+        for (i, list) in c.lists.iter().enumerate() {
+            for elem in list {
+                self.stray_ports(elem, chained && i > 0, chained && i + 1 < c.lists.len());
+            }
+        }
+        let mut left: Option<Vec<Place<'a>>> = None;
+        for (i, list) in c.lists.iter().enumerate() {
+            let right: Vec<Place<'a>> = list.iter().map(|e| self.place(scope, e, i == 0)).collect();
+            if let (Some(left), Some((fat, arrow))) = (&left, i.checked_sub(1).and_then(|i| c.links.get(i))) {
+                self.link(scope, left, &right, *fat, *arrow);
+            }
+            left = Some(right);
+        }
+        if chained {
+            let ends = left.as_deref().is_some_and(|l| l.iter().all(|p| p.role == Role::Output));
+            let span =
+                c.lists.first().and_then(|l| l.first()).zip(c.links.last()).map(|(e, l)| e.span.to(l.1));
+            *unfinished = span.filter(|_| !ends);
+        }
+    }
+    /// `a, b, c :: Class(config)`: all of that class.
+    fn declaration_of_many(&mut self, scope: &mut Scope<'a>, list: &'a [Elem]) -> bool {
+        let Some((last, bare)) = list.split_last() else { return false };
+        let Core::Name { name: last_name, class: Some(written) } = &last.core else { return false };
+        let is_bare = |e: &Elem| {
+            matches!(e.core, Core::Name { class: None, .. })
+                && e.config.is_none()
+                && e.inputs.is_none()
+                && e.outputs.is_none()
+        };
+        if bare.is_empty() || !bare.iter().all(is_bare) || last.inputs.is_some() || last.outputs.is_some() {
+            return false;
+        }
+        let class = self.class(written, "");
+        for elem in bare {
+            if let Core::Name { name, .. } = elem.core {
+                self.declare(scope, name, class, name, last.config);
+            }
+        }
+        self.declare(scope, *last_name, class, last.span, last.config);
+        true
+    }
+    fn stray_ports(&mut self, elem: &Elem, has_before: bool, has_after: bool) {
+        if matches!(elem.core, Core::Implicit | Core::Missing) {
+            return;
+        }
+        if let (Some(ports), false) = (&elem.inputs, has_before) {
+            let d = Diagnostic::error("input ports ignored at start of chain", ports.span)
+                .at("nothing is connected to them");
+            self.report.push(d.help("input ports stand before an element, output ports after it"));
+        }
+        if let (Some(ports), false) = (&elem.outputs, has_after) {
+            let d = Diagnostic::error("output ports ignored at end of chain", ports.span)
+                .at("nothing is connected to them");
+            self.report.push(d.help("input ports stand before an element, output ports after it"));
+        }
+    }
+
+    fn place(&mut self, scope: &mut Scope<'a>, elem: &'a Elem, first: bool) -> Place<'a> {
+        let mut implied = (0, 0);
+        let mut role = Role::Element;
+        let node = match &elem.core {
+            Core::Missing => None,
+            Core::Implicit => {
+                role = if first { Role::Input } else { Role::Output };
+                scope.ports.last().map(|p| if first { p.0 } else { p.1 })
+            }
+            Core::Name { name, class: None } => {
+                let pseudo = self.pseudo(scope, *name);
+                if let Some((node, found)) = pseudo {
+                    role = found;
+                    self.no_config(elem, "configuration string ignored on element reference");
+                    Some(node)
+                } else {
+                    self.bare_name(scope, *name, elem)
+                }
+            }
+            Core::Name { name, class: Some(written) } => {
+                let class = self.class(written, "");
+                let end = match written {
+                    ast::Class::Name(span) => *span,
+                    _ => *name,
+                };
+                self.declare(scope, *name, class, name.to(end), elem.config)
+            }
+            Core::Compound(c) => {
+                let class = self.compound(c, "", c.span);
+                let brace = Span { end: c.span.start + 1, ..c.span };
+                Some(scope.element(None, "", class, brace, elem.config))
+            }
+            Core::Group(g) => {
+                self.no_config(elem, "configuration string ignored on group");
+                let ports = (scope.node(Node::Group), scope.node(Node::Group));
+                let since = scope.body.links.len();
+                scope.ports.push(ports);
+                self.statements(scope, &g.statements, false);
+                scope.ports.pop();
+                implied = self.port_counts(&scope.body, ports, since, "(anonymous group)", g.span);
+                self.check_group_ports(implied, elem);
+                // A group is two nodes; which one is meant depends on the side of the link.
+                Some(ports.0)
+            }
+        };
+        Place {
+            node,
+            role,
+            inputs: PortList::new(elem.inputs.as_deref(), implied.0),
+            outputs: PortList::new(elem.outputs.as_deref(), implied.1),
+            span: elem.span,
+        }
+    }
+    fn no_config(&mut self, elem: &Elem, message: &str) {
+        if let Some(config) = elem.config {
+            let d = Diagnostic::error(message, config).at("belongs to no new element");
+            self.report.push(d.help("give the configuration where the element is declared"));
+        }
+    }
+    fn pseudo(&self, scope: &Scope<'a>, name: Span) -> Option<(usize, Role)> {
+        let ports = scope.ports.last()?;
+        match self.text(name) {
+            "input" => Some((ports.0, Role::Input)),
+            "output" => Some((ports.1, Role::Output)),
+            _ => None,
+        }
+    }
+    /// A name without class: an element, else a class, else an error.
+    fn bare_name(&mut self, scope: &mut Scope<'a>, span: Span, elem: &Elem) -> Option<usize> {
+        let name = self.text(span);
+        if let Some(known) = scope.names.get(name) {
+            let node = known.node;
+            if node.is_some() {
+                self.no_config(elem, "configuration string ignored on element reference");
+            }
+            return node;
+        }
+        let later = || declared_later(&scope.around, name, self, span);
+        let class = match self.find_class(name) {
+            Some(class) => Some(class),
+            None if self.options.unknown == Unknown::Opaque && later().is_none() => Some(Class::Plain(name)),
+            None => None,
+        };
+        if let Some(class) = class {
+            return Some(scope.element(None, name, class, span, elem.config));
+        }
+        if self.report.has_room() {
+            let mut d = Diagnostic::error(format!("undeclared element '{name}'"), span)
+                .at("neither an element nor a class");
+            if let Some(later) = later() {
+                d = d.label("declared here", later).help("declare an element before its first use");
+            } else {
+                let mut names = self.class_names();
+                names.extend(scope.names.iter().filter(|n| n.1.node.is_some()).map(|n| *n.0));
+                names.extend(scope.ports.last().into_iter().flat_map(|_| ["input", "output"]));
+                if let Some(near) = nearest(name, names) {
+                    d = d.help(format!("did you mean '{near}'?"));
+                } else if matches!(name, "input" | "output") {
+                    d = d.help(format!("'{name}' has its special meaning inside '{{…}}' and '(…)' only"));
+                }
+            }
+            self.report.push(d);
+        } else {
+            self.report.error(format!("undeclared element '{name}'"), span, "");
+        }
+        scope.names.insert(name, Name { node: None, span });
+        None
+    }
+    fn declare(
+        &mut self,
+        scope: &mut Scope<'a>,
+        span: Span,
+        class: Option<Class<'a>>,
+        at: Span,
+        config: Option<Span>,
+    ) -> Option<usize> {
+        let name = self.text(span);
+        if self.pseudo(scope, span).is_some() {
+            let d = Diagnostic::error(format!("redeclaration of element '{name}'"), span);
+            self.report.push(d.at("declared in every compound and group").help("choose another name"));
+            return None;
+        }
+        if let Some(Name { node: Some(node), span: first }) = scope.names.get(name).copied() {
+            let d =
+                Diagnostic::error(format!("redeclaration of element '{name}'"), span).at("declared again");
+            self.report.push(d.note(format!("element '{name}' previously declared here"), first));
+            return Some(node);
+        }
+        let node = class.map(|class| scope.element(Some(name), name, class, at, config));
+        scope.names.insert(name, Name { node, span });
+        node
+    }
+
+    /// Joins the outputs of one list to the inputs of the next.
+    fn link(
+        &mut self,
+        scope: &mut Scope<'a>,
+        left: &[Place<'a>],
+        right: &[Place<'a>],
+        fat: bool,
+        arrow: Span,
+    ) {
+        for p in left.iter().filter(|p| p.role == Role::Output) {
+            self.report.error("'output' may only be used as a sink", p.span, "used as a source");
+        }
+        for p in right.iter().filter(|p| p.role == Role::Input) {
+            self.report.error("'input' may only be used as a source", p.span, "used as a sink");
+        }
+        if let ([l], [r]) = (left, right)
+            && let (Some(p), Some(q)) = (l.outputs.single(), r.inputs.single())
+        {
+            self.push_links(scope, &[end(scope, l, p, 1)], &[end(scope, r, q, 0)], arrow);
+            return;
+        }
+        let fixed = |side: &mut dyn Iterator<Item = PortList<'a>>| {
+            side.map(PortList::fixed).fold(0, usize::saturating_add)
+        };
+        let (mut n, mut m) =
+            (fixed(&mut left.iter().map(|p| p.outputs)), fixed(&mut right.iter().map(|p| p.inputs)));
+        let is_open = |l: &PortList<'a>| l.open().is_some();
+        let open = left.iter().filter(|p| is_open(&p.outputs)).count()
+            + right.iter().filter(|p| is_open(&p.inputs)).count();
+        if open > 1 {
+            let d = Diagnostic::error("at most one expandable port list per connection", arrow);
+            let d = d.at("each of the lists takes as many ports as the other side has");
+            self.report.push(d.help("write the last port of one list, such as '[0-3]'"));
+            return;
+        }
+        // Alone on its side and without a list: as many as the other side has.
+        let follows = |side: &[Place<'a>], list: fn(&Place<'a>) -> PortList<'a>, other: usize| match side {
+            [p] => fat && open == 0 && other > 1 && !list(p).given(),
+            _ => false,
+        };
+        let left_follows = follows(left, |p| p.outputs, m);
+        let right_follows = !left_follows && follows(right, |p| p.inputs, n);
+        let (mut more_left, mut more_right) = (0, 0);
+        if left_follows {
+            (more_left, n) = (m, m);
+        } else if right_follows {
+            (more_right, m) = (n, n);
+        } else if left.iter().any(|p| is_open(&p.outputs)) {
+            more_left = m.saturating_sub(n);
+            n += more_left;
+        } else if right.iter().any(|p| is_open(&p.inputs)) {
+            more_right = n.saturating_sub(m);
+            m += more_right;
+        }
+        if n > 1 && m > 1 && !fat {
+            let d = Diagnostic::error("many-to-many connections require '=>'", arrow);
+            self.report.push(
+                d.at(format!("{n} outputs to {m} inputs")).help("write '=>' to connect them one to one"),
+            );
+            return;
+        }
+        if n == 0 || m == 0 || (n != m && n > 1 && m > 1) {
+            let d =
+                Diagnostic::error(format!("connection mismatch: {n} outputs connected to {m} inputs"), arrow);
+            self.report.push(d.at("'=>' connects one to one"));
+            return;
+        }
+        // Asked before the lists are written out, which may be long.
+        if n.max(m) > self.connections_left {
+            self.too_many(arrow);
+            return;
+        }
+        let mut outs = Vec::with_capacity(n);
+        for p in left {
+            let ports = p.outputs.ports(more_left, left_follows.then_some(0));
+            outs.extend(ports.into_iter().map(|port| end(scope, p, port, 1)));
+        }
+        let mut ins = Vec::with_capacity(m);
+        for p in right {
+            let ports = p.inputs.ports(more_right, right_follows.then_some(0));
+            ins.extend(ports.into_iter().map(|port| end(scope, p, port, 0)));
+        }
+        self.push_links(scope, &outs, &ins, arrow);
+    }
+    fn too_many(&mut self, at: Span) {
+        let d = Diagnostic::error(
+            format!("configuration is too large: more than {MAX_CONNECTIONS} connections"),
+            at,
+        );
+        self.report.push(d.at("the limit is passed here"));
+    }
+    /// Joins ends one to one, or the only one on a side to all of the other.
+    fn push_links(&mut self, scope: &mut Scope<'a>, outs: &[End], ins: &[End], arrow: Span) {
+        let count = outs.len().max(ins.len());
+        let Some(left) = self.connections_left.checked_sub(count) else { return self.too_many(arrow) };
+        self.connections_left = left;
+        for i in 0..count {
+            let from = outs.get(if outs.len() == 1 { 0 } else { i });
+            let to = ins.get(if ins.len() == 1 { 0 } else { i });
+            if let (Some(&(Some(a), p, from_span)), Some(&(Some(b), q, to_span))) = (from, to) {
+                scope.body.links.push(Link { from: (a, p), to: (b, q), span: from_span.to(to_span) });
+            }
+        }
+    }
+    /// Reports ports of a group that it does not have.
+    fn check_group_ports(&mut self, has: (usize, usize), elem: &Elem) {
+        for (list, count, side) in [(&elem.inputs, has.0, "input"), (&elem.outputs, has.1, "output")] {
+            let Some(list) = list else { continue };
+            let last = list.items.iter().map(|i| match *i {
+                PortItem::Range(_, b) => b,
+                PortItem::From(a) => a,
+            });
+            if let Some(port) = last.max().filter(|&p| p >= count) {
+                let d = Diagnostic::error(format!("'(anonymous group)' {side} {port} missing"), list.span);
+                self.report.push(d.at(format!("the group uses {count} {side}s")));
+            }
+        }
+    }
+}
+
+/// One end of a connection: node (none: it was reported), port, place.
+type End = (Option<usize>, usize, Span);
+
+/// A port of a place; `group` is 1 for outputs, as the second node of a group is its `output`.
+fn end(scope: &Scope<'_>, p: &Place<'_>, port: usize, group: usize) -> End {
+    let node = p.node.map(|n| match scope.body.nodes.get(n) {
+        Some(Node::Group) if p.role == Role::Element => n + group,
+        _ => n,
+    });
+    (node, port, p.span)
+}
+
+/// Where `name` is declared in the statements around `here`, after it.
+fn declared_later(around: &[&[Statement]], name: &str, scopes: &Scopes<'_, '_>, here: Span) -> Option<Span> {
+    let mut open: Vec<&[Statement]> = around.first().copied().into_iter().collect();
+    while let Some(statements) = open.pop() {
+        for statement in statements {
+            let Statement::Connection(c) = statement else { continue };
+            for elem in c.lists.iter().flatten() {
+                match &elem.core {
+                    Core::Name { name: n, class: Some(_) } if *n > here && scopes.text(*n) == name => {
+                        return Some(*n);
+                    }
+                    Core::Group(g) => open.push(&g.statements),
+                    _ => {}
+                }
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Unfolds compounds: elements in flat order, configuration strings with their variables substituted, connections.
+
+use super::body::{Body, Class, Decl, Definition, Node};
+use super::overload::{Choice, Use, body_signature, choose, use_signature};
+use super::report::Report;
+use super::tunnels::{Net, TUNNEL};
+use super::variables::{Budget, Env};
+use super::{Globals, Loaded, MAX_CONNECTIONS, MAX_ELEMENTS, MAX_TEXT, Options};
+use crate::args;
+use crate::diagnostic::Diagnostic;
+use crate::flat::{Element, Flat, Origin};
+use crate::source::{Sources, Span};
+use crate::syntax::MAX_NESTING;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+struct Expander<'a, 'c, 'r> {
+    sources: &'a Sources,
+    classes: &'c [Definition<'a>],
+    report: &'r mut Report,
+    flat: Flat,
+    net: Net,
+    budget: Budget,
+    /// Compounds that may still be expanded.
+    compounds: usize,
+    /// A limit is passed; nothing more is made.
+    stopped: bool,
+    /// Some name has a `/` of its own, so that it may be equal to one in a compound.
+    slashes: bool,
+}
+
+/// What a compound is expanded with.
+struct Instance<'c, 'a> {
+    body: &'c Body<'a>,
+    prefix: String,
+    env: Rc<Env<'a>>,
+    origin: Vec<Origin>,
+    /// The nodes of its inputs and outputs.
+    ports: (usize, usize),
+}
+
+/// Makes the flat configuration of the file scope `top`.
+pub(super) fn flatten<'a>(
+    sources: &'a Sources,
+    options: &Options<'_>,
+    globals: Globals,
+    classes: &[Definition<'a>],
+    top: Body<'a>,
+    report: &mut Report,
+) -> Loaded {
+    let env = match globals {
+        Globals::Substitute => Env::top(&top.defines, options.defines),
+        Globals::Keep => Env::top(&[], &[]),
+    };
+    let mut expander = Expander {
+        sources,
+        classes,
+        report,
+        flat: Flat::default(),
+        net: Net::default(),
+        budget: Budget { left: MAX_TEXT, cycle: false, spent: false },
+        compounds: MAX_ELEMENTS,
+        stopped: false,
+        slashes: false,
+    };
+    let instance =
+        Instance { body: &top, prefix: String::new(), env, origin: Vec::new(), ports: (TUNNEL, TUNNEL) };
+    expander.expand(&instance);
+    let (connections, complete) = expander.net.connections();
+    if !complete {
+        let d = Diagnostic::error("configuration is too large: too many connections through compounds", None);
+        expander.report.push(d.help(format!("at most {MAX_CONNECTIONS} connections are possible")));
+    }
+    expander.flat.connections = connections;
+    expander.check_names();
+    let defines = top.defines.iter().map(|&(n, v)| (n.to_string(), v.to_string())).collect();
+    Loaded { flat: expander.flat, defines, diagnostics: Vec::new() }
+}
+
+impl<'a, 'c> Expander<'a, 'c, '_> {
+    fn stop(&mut self, what: &str, span: Span, origin: &[Origin]) {
+        if !self.stopped {
+            self.stopped = true;
+            let mut d = Diagnostic::error(format!("configuration is too large: {what}"), span);
+            d = d
+                .at("the limit is passed here")
+                .help("compounds or variables that double at each step grow very fast");
+            if let Some(o) = origin.first() {
+                d = d.label("in the expansion of this", o.span);
+            }
+            self.report.push(d);
+        }
+    }
+    fn expand<'b: 'c>(&mut self, at: &Instance<'b, 'a>)
+    where
+        'c: 'b,
+    {
+        let body = at.body;
+        let mut ports_used: HashMap<usize, (usize, usize)> = HashMap::new();
+        for link in &body.links {
+            let outputs = ports_used.entry(link.from.0).or_default();
+            outputs.1 = outputs.1.max(link.from.1 + 1);
+            let inputs = ports_used.entry(link.to.0).or_default();
+            inputs.0 = inputs.0.max(link.to.1 + 1);
+        }
+        // For each node of the body: the node that takes its inputs, the node that gives its outputs.
+        let mut ends = Vec::with_capacity(body.nodes.len());
+        let mut inner = Vec::new();
+        for (i, node) in body.nodes.iter().enumerate() {
+            if self.stopped {
+                return;
+            }
+            ends.push(match *node {
+                Node::Input => (at.ports.0, at.ports.0),
+                Node::Output => (at.ports.1, at.ports.1),
+                Node::Group => {
+                    let node = self.net.node(TUNNEL);
+                    (node, node)
+                }
+                Node::Element(decl) => match body.decls.get(decl) {
+                    Some(decl) => {
+                        let used = ports_used.get(&i).copied().unwrap_or_default();
+                        self.declaration(at, decl, used, &mut inner)
+                    }
+                    None => (TUNNEL, TUNNEL),
+                },
+            });
+        }
+        for link in &body.links {
+            if self.net.links.len() >= MAX_CONNECTIONS {
+                return self.stop(&format!("more than {MAX_CONNECTIONS} connections"), link.span, &at.origin);
+            }
+            if let (Some(from), Some(to)) = (ends.get(link.from.0), ends.get(link.to.0)) {
+                self.net.links.push(((from.1, link.from.1), (to.0, link.to.1), link.span));
+            }
+        }
+        for instance in &inner {
+            if !self.stopped {
+                self.expand(instance);
+            }
+        }
+    }
+    /// Makes an element, or the instance of a compound, which is put on `inner`. Returns its nodes.
+    fn declaration<'b>(
+        &mut self,
+        at: &Instance<'b, 'a>,
+        decl: &Decl<'a>,
+        used: (usize, usize),
+        inner: &mut Vec<Instance<'c, 'a>>,
+    ) -> (usize, usize) {
+        let name = format!("{}{}", at.prefix, decl.name);
+        self.slashes |= decl.name.contains('/');
+        self.budget.cycle = false;
+        let config_span = decl.config.unwrap_or(Span { start: decl.span.end, ..decl.span });
+        let raw = self.sources.snippet(config_span);
+        let (config, config_map) = match at.env.substitute(raw, &mut self.budget) {
+            None if raw.is_empty() => (String::new(), Vec::new()),
+            None => (raw.to_string(), vec![(0..raw.len(), config_span)]),
+            Some(pieces) => {
+                let mut config = String::with_capacity(pieces.iter().map(|p| p.text.len()).sum());
+                let mut map = Vec::with_capacity(pieces.len());
+                for piece in pieces {
+                    let start = config.len();
+                    config.push_str(&piece.text);
+                    let from = config_span.start as usize;
+                    let from: Range<usize> = from + piece.from.start..from + piece.from.end;
+                    map.push((start..config.len(), Span::new(config_span.file, from)));
+                }
+                (config, map)
+            }
+        };
+        if self.budget.cycle {
+            let d = Diagnostic::warning(
+                format!("variables of '{name}' refer to each other too deeply"),
+                config_span,
+            );
+            self.report.push(
+                d.at("left as written")
+                    .help("values may refer to other variables 10 levels deep, without cycles"),
+            );
+        }
+        let origin_size: usize = at.origin.iter().map(|o| o.instance.len() + o.class.len() + 64).sum();
+        self.budget.take(name.len() + config.len() + origin_size);
+        if self.budget.spent {
+            self.stop(&format!("more than {} MB of text", MAX_TEXT >> 20), decl.span, &at.origin);
+        }
+        let plain = match decl.class {
+            Class::Plain(class) => Some(class),
+            Class::Defined(class) => {
+                let of: Vec<String> = args::split(&config)
+                    .into_iter()
+                    .map(|r| args::cleaned(&config, r).into_owned())
+                    .collect();
+                let of = Use { args: &of, inputs: used.0, outputs: used.1 };
+                match self.instance(at, decl, class, &of, &name) {
+                    Ok(instance) => {
+                        let ports = instance.ports;
+                        inner.push(instance);
+                        return ports;
+                    }
+                    Err(plain) => plain,
+                }
+            }
+        };
+        // What has no meaning is reported; its connections lead nowhere.
+        let Some(class) = plain else {
+            let node = self.net.node(TUNNEL);
+            return (node, node);
+        };
+        if self.flat.elements.len() >= MAX_ELEMENTS {
+            self.stop(&format!("more than {MAX_ELEMENTS} elements"), decl.span, &at.origin);
+        }
+        let node = self.net.node(self.flat.elements.len());
+        self.flat.elements.push(Element {
+            name,
+            class: class.to_string(),
+            config,
+            span: decl.span,
+            config_span,
+            config_map,
+            origin: at.origin.clone(),
+        });
+        (node, node)
+    }
+    /// The instance that a use of a compound class means; else the plain class that it means, if any.
+    fn instance<'b>(
+        &mut self,
+        at: &Instance<'b, 'a>,
+        decl: &Decl<'a>,
+        class: usize,
+        of: &Use<'_>,
+        name: &str,
+    ) -> Result<Instance<'c, 'a>, Option<&'a str>> {
+        let used_as = self.classes.get(class).map_or("", |d| d.name);
+        let (class, body, args) = match choose(self.classes, class, of) {
+            Choice::Plain(class) => return Err(Some(class)),
+            Choice::Body { class, body, args } => (class, body, args),
+            Choice::Ports { class, body, args } => {
+                self.report_ports(&format!("{name} :: {}", class.name), decl.span, class, body, of);
+                (class, body, args)
+            }
+            Choice::None(candidates) => {
+                self.report_no_match(used_as, decl.span, &candidates, of);
+                return Err(None);
+            }
+        };
+        if at.origin.len() >= MAX_NESTING {
+            let d = Diagnostic::error("maximum compound element nesting depth exceeded", decl.span);
+            let d = d.at(format!("compounds expand at most {MAX_NESTING} deep"));
+            self.report.push(match at.origin.first() {
+                Some(o) => d.label("in the expansion of this", o.span),
+                None => d,
+            });
+            return Err(None);
+        }
+        if self.compounds == 0 {
+            self.stop(&format!("more than {MAX_ELEMENTS} compounds expanded"), decl.span, &at.origin);
+            return Err(None);
+        }
+        self.compounds -= 1;
+        let mut origin = at.origin.clone();
+        origin.push(Origin {
+            instance: decl.name.to_string(),
+            class: class.name.to_string(),
+            span: decl.span,
+        });
+        Ok(Instance {
+            body,
+            prefix: format!("{name}/"),
+            env: Env::inner(&at.env, class.depth, args, &body.defines),
+            origin,
+            ports: (self.net.node(TUNNEL), self.net.node(TUNNEL)),
+        })
+    }
+    fn report_ports(
+        &mut self,
+        what: &str,
+        span: Span,
+        class: &Definition<'_>,
+        body: &Body<'_>,
+        of: &Use<'_>,
+    ) {
+        for (has, used, side) in [(body.inputs, of.inputs, "input"), (body.outputs, of.outputs, "output")] {
+            let message = match used {
+                _ if used > has => format!("'{what}' has no {side} {has}"),
+                _ if used < has => format!("'{what}' {side} {used} unused"),
+                _ => continue,
+            };
+            let d = Diagnostic::error(message, span).at(format!("{used} {side}s used, the class has {has}"));
+            self.report.push(d.label("class defined here", class.span));
+        }
+    }
+    fn report_no_match(
+        &mut self,
+        name: &str,
+        span: Span,
+        candidates: &[(&Definition<'_>, &Body<'_>)],
+        of: &Use<'_>,
+    ) {
+        let mut d = Diagnostic::error(format!("no match for '{}'", use_signature(name, of)), span);
+        d = d.at("no alternative takes these arguments and ports");
+        d = d.note("candidates are:", candidates.first().map(|c| c.0.span));
+        for (class, body) in candidates {
+            d = d.note(format!("  {}", body_signature(class.name, body)), class.span);
+        }
+        self.report.push(d);
+    }
+    /// Reports elements whose full names are equal, such as `a/b` and the `b` inside `a`.
+    fn check_names(&mut self) {
+        if !self.slashes {
+            return;
+        }
+        let mut names: HashMap<&str, Span> = HashMap::with_capacity(self.flat.elements.len());
+        for e in &self.flat.elements {
+            if let Some(first) = names.insert(&e.name, e.span) {
+                let d = Diagnostic::error(format!("redeclaration of element '{}'", e.name), e.span)
+                    .at("declared again");
+                self.report.push(d.note(format!("element '{}' previously declared here", e.name), first));
+            }
+        }
+    }
+}

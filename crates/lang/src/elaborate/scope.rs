@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Resolves the names of each scope, once, where it is defined.
+
+use super::body::{Body, Class, Decl, Definition, Formal, Node};
+use super::files::{Files, requirements};
+use super::names::nearest;
+use super::report::Report;
+use super::{MAX_CONNECTIONS, Options, Unknown};
+use crate::args;
+use crate::diagnostic::Diagnostic;
+use crate::source::{Sources, Span};
+use crate::syntax::ast::{self, Args, Compound, Param, Statement};
+use crate::syntax::lexer::is_variable;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+/// What a name stands for in a scope.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Name {
+    /// None: it was reported as undeclared.
+    pub node: Option<usize>,
+    pub span: Span,
+}
+
+/// A scope while its statements are read.
+#[derive(Default)]
+pub(super) struct Scope<'a> {
+    pub body: Body<'a>,
+    pub names: HashMap<&'a str, Name>,
+    /// Elements without a name yet: their class and the number they would like.
+    pub anonymous: Vec<(usize, &'a str, usize)>,
+    /// `input` and `output` of the compound and the groups around, innermost last.
+    pub ports: Vec<(usize, usize)>,
+    /// The statements around, outermost first.
+    pub around: Vec<&'a [Statement]>,
+}
+
+impl<'a> Scope<'a> {
+    pub fn node(&mut self, node: Node) -> usize {
+        self.body.nodes.push(node);
+        self.body.nodes.len() - 1
+    }
+    /// Adds an element; none as name: an anonymous one.
+    pub fn element(
+        &mut self,
+        name: Option<&'a str>,
+        label: &'a str,
+        class: Class<'a>,
+        at: Span,
+        config: Option<Span>,
+    ) -> usize {
+        let index = self.body.decls.len();
+        if name.is_none() {
+            self.anonymous.push((index, label, index + 1));
+        }
+        self.body.decls.push(Decl { name: Cow::Borrowed(name.unwrap_or("")), class, span: at, config });
+        self.node(Node::Element(index))
+    }
+    /// Names the anonymous elements: `Class@N`, N counted up while taken.
+    fn name_anonymous(&mut self) {
+        let mut taken: HashSet<String> = HashSet::new();
+        let mut free: HashMap<&str, usize> = HashMap::new();
+        for &(index, label, number) in &self.anonymous {
+            let known = free.get(label).copied().unwrap_or(0);
+            let mut number = number.max(known);
+            let name = loop {
+                let name = format!("{label}@{number}");
+                if !self.names.contains_key(name.as_str()) && !taken.contains(&name) {
+                    break name;
+                }
+                number += 1;
+                free.insert(label, number + 1);
+            };
+            taken.insert(name.clone());
+            if let Some(decl) = self.body.decls.get_mut(index) {
+                decl.name = Cow::Owned(name);
+            }
+        }
+    }
+}
+
+/// Everything that is known while scopes are resolved.
+pub(super) struct Scopes<'a, 'r> {
+    pub sources: &'a Sources,
+    pub options: &'a Options<'a>,
+    pub report: &'r mut Report,
+    pub classes: Vec<Definition<'a>>,
+    /// Classes visible by their place in the text, innermost last.
+    lexical: Vec<HashMap<&'a str, Class<'a>>>,
+    /// Requirements met inside compounds.
+    pub requirements: Vec<(String, String)>,
+    /// Connections that may still be written.
+    pub connections_left: usize,
+}
+
+impl<'a, 'r> Scopes<'a, 'r> {
+    pub fn new(sources: &'a Sources, options: &'a Options<'a>, report: &'r mut Report) -> Scopes<'a, 'r> {
+        let (classes, lexical, requirements) = (Vec::new(), vec![HashMap::new()], Vec::new());
+        Scopes { sources, options, report, classes, lexical, requirements, connections_left: MAX_CONNECTIONS }
+    }
+    pub fn text(&self, span: Span) -> &'a str {
+        self.sources.snippet(span)
+    }
+    /// Resolves the file scope.
+    pub fn top(&mut self, files: &'a Files) -> Body<'a> {
+        let mut scope = Scope::default();
+        self.statements(&mut scope, &files.statements, true);
+        scope.name_anonymous();
+        scope.body
+    }
+    pub fn statements(&mut self, scope: &mut Scope<'a>, statements: &'a [Statement], file_scope: bool) {
+        scope.around.push(statements);
+        // The last chain, if it did not end in `output`.
+        let mut unfinished = None;
+        for statement in statements {
+            match statement {
+                Statement::Connection(c) => self.connection(scope, c, &mut unfinished),
+                Statement::ElementClass(c) => self.element_class(c),
+                Statement::Define(d) => self.define(&mut scope.body, d),
+                Statement::Require(r) if !file_scope => {
+                    for (kind, name, span) in requirements(self.sources, r, self.report) {
+                        if kind == "library" {
+                            self.report.error(
+                                "'require(library)' is allowed at file scope only",
+                                span,
+                                "move it out",
+                            );
+                        } else if !self.requirements.contains(&(kind.clone(), name.clone())) {
+                            self.requirements.push((kind, name));
+                        }
+                    }
+                }
+                Statement::Require(_) => {}
+            }
+        }
+        scope.around.pop();
+    }
+
+    /// The class of that name, as seen from here.
+    pub fn find_class(&self, name: &'a str) -> Option<Class<'a>> {
+        let defined = self.lexical.iter().rev().find_map(|names| names.get(name).copied());
+        defined.or_else(|| self.options.classes.knows(name).then_some(Class::Plain(name)))
+    }
+    /// Names of all classes visible here.
+    pub fn class_names(&self) -> Vec<&'a str> {
+        let mut all: Vec<&'a str> = self.options.classes.names();
+        all.extend(self.lexical.iter().flat_map(|names| names.keys().copied()));
+        all
+    }
+    /// A written class; unknown ones are reported and taken as plain ones.
+    pub fn class(&mut self, class: &'a ast::Class, depth_of: &'a str) -> Option<Class<'a>> {
+        match class {
+            ast::Class::Missing => None,
+            ast::Class::Compound(c) => Some(self.compound(c, depth_of, c.span)),
+            ast::Class::Name(span) => {
+                let name = self.text(*span);
+                let found = self.find_class(name);
+                if found.is_none() && self.options.unknown == Unknown::Error {
+                    let mut d = Diagnostic::error(format!("unknown element class '{name}'"), *span)
+                        .at("no such class");
+                    if self.report.has_room()
+                        && let Some(near) = nearest(name, self.class_names())
+                    {
+                        d = d.help(format!("did you mean '{near}'?"));
+                    }
+                    self.report.push(d);
+                }
+                Some(found.unwrap_or(Class::Plain(name)))
+            }
+        }
+    }
+    fn element_class(&mut self, c: &'a ast::ElementClass) {
+        let name = self.text(c.name);
+        let class = match &c.class {
+            ast::Class::Compound(body) => Some(self.compound(body, name, c.name)),
+            other => self.class(other, name),
+        };
+        if let (Some(class), Some(names)) = (class, self.lexical.last_mut()) {
+            names.insert(name, class);
+        }
+    }
+    /// Resolves a compound; `name` is empty for an anonymous one.
+    pub fn compound(&mut self, c: &'a Compound, name: &'a str, span: Span) -> Class<'a> {
+        let mut extends = None;
+        if let Some(dots) = c.extends {
+            extends = if name.is_empty() { None } else { self.find_class(name) };
+            if extends.is_none() {
+                let what = if name.is_empty() {
+                    "an anonymous class".into()
+                } else {
+                    format!("unknown class '{name}'")
+                };
+                let d = Diagnostic::error(format!("'...' cannot extend {what}"), dots);
+                self.report.push(d.at("no class of this name is visible before").help("remove the '...'"));
+            }
+        }
+        let depth = self.lexical.len();
+        let alternatives = c.alternatives.iter().map(|a| self.alternative(a, name)).collect();
+        let name = if name.is_empty() { "{...}" } else { name };
+        self.classes.push(Definition { name, span, depth, alternatives, extends });
+        Class::Defined(self.classes.len() - 1)
+    }
+    fn alternative(&mut self, a: &'a ast::Alternative, name: &str) -> Body<'a> {
+        self.lexical.push(HashMap::new());
+        let mut scope = Scope::default();
+        scope.body.span = a.span;
+        let ports = (scope.node(Node::Input), scope.node(Node::Output));
+        scope.ports.push(ports);
+        self.params(&mut scope.body, &a.params);
+        self.statements(&mut scope, &a.statements, false);
+        scope.name_anonymous();
+        let what = if name.is_empty() { "(anonymous compound)" } else { name };
+        (scope.body.inputs, scope.body.outputs) = self.port_counts(&scope.body, ports, 0, what, a.span);
+        self.lexical.pop();
+        scope.body
+    }
+    /// How many ports of an `input` and an `output` are used by the links from `since` on; reports gaps.
+    pub fn port_counts(
+        &mut self,
+        body: &Body<'a>,
+        ports: (usize, usize),
+        since: usize,
+        what: &str,
+        at: Span,
+    ) -> (usize, usize) {
+        let links = body.links.get(since..).unwrap_or(&[]);
+        let inputs = links.iter().filter(|l| l.from.0 == ports.0).map(|l| (l.from.1, l.span)).collect();
+        let outputs = links.iter().filter(|l| l.to.0 == ports.1).map(|l| (l.to.1, l.span)).collect();
+        let mut count = |mut used: Vec<(usize, Span)>, side: &str| {
+            used.sort_unstable();
+            used.dedup_by_key(|u| u.0);
+            let gap = used.iter().enumerate().find(|(i, u)| *i != u.0);
+            if let Some((missing, (next, span))) = gap {
+                let d = Diagnostic::error(format!("'{what}' {side} {missing} missing"), at);
+                self.report.push(
+                    d.at("ports must be used from 0 on, without gaps")
+                        .label(format!("{side} {next} used here"), *span),
+                );
+            }
+            used.last().map_or(0, |u| u.0 + 1)
+        };
+        (count(inputs, "input"), count(outputs, "output"))
+    }
+
+    fn params(&mut self, body: &mut Body<'a>, params: &'a [Param]) {
+        let (mut rank, mut seen) = (0, HashMap::new());
+        for p in params {
+            let keyword = p.keyword.map(|k| self.text(k));
+            let next = match keyword {
+                None => 0,
+                Some("__REST__") => 2,
+                Some(_) => 1,
+            };
+            if next < rank || (next == 2 && rank == 2) {
+                let d = Diagnostic::error(
+                    "compound element parameters out of order",
+                    p.keyword.unwrap_or(p.name),
+                );
+                self.report.push(d.at("the order is '$x', then 'KEYWORD $y', then '__REST__ $z'"));
+            }
+            rank = rank.max(next);
+            let name = self.text(p.name).trim_start_matches('$');
+            self.once(&mut seen, name, p.name);
+            body.formals.push(Formal { name, keyword });
+        }
+    }
+    /// Reports a second definition of a variable.
+    fn once(&mut self, seen: &mut HashMap<&'a str, Span>, name: &'a str, at: Span) {
+        if let Some(first) = seen.insert(name, at) {
+            let d = Diagnostic::error(format!("variable '${name}' multiply defined"), at).at("defined again");
+            self.report.push(d.label("first defined here", first));
+        }
+    }
+    fn define(&mut self, body: &mut Body<'a>, d: &'a Args) {
+        let Some(config) = d.config else { return };
+        let text = self.text(config);
+        for range in args::split(text) {
+            let start = config.range().start + range.start;
+            let arg = text.get(range).unwrap_or("");
+            let span = Span::new(config.file, start..start + arg.len());
+            let word = args::words(arg).into_iter().next().unwrap_or(0..0);
+            let value = arg.get(word.end..).unwrap_or("").trim();
+            let name = arg
+                .get(word)
+                .unwrap_or("")
+                .strip_prefix('$')
+                .filter(|n| !n.is_empty() && n.bytes().all(is_variable));
+            let Some(name) = name else {
+                let d = Diagnostic::error(format!("bad variable definition '{arg}'"), span)
+                    .at("expected '$NAME VALUE'");
+                let word = arg.split_whitespace().next().filter(|w| w.bytes().all(is_variable));
+                self.report.push(match word {
+                    Some(w) => d.help(format!("did you mean '${w}'?")),
+                    None => d,
+                });
+                continue;
+            };
+            let before =
+                body.defines.iter().any(|d| d.0 == name) || body.formals.iter().any(|f| f.name == name);
+            if before {
+                let d = Diagnostic::error(format!("variable '${name}' multiply defined"), span)
+                    .at("defined again");
+                self.report.push(d.help("a scope defines each variable once; give one of them another name"));
+            } else {
+                body.defines.push((name, value));
+            }
+        }
+    }
+}

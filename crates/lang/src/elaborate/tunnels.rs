@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Connections between elements, found through the `input` and `output` of compounds and groups.
+
+use super::MAX_CONNECTIONS;
+use crate::flat::{Connection, PortRef};
+use crate::source::Span;
+use std::collections::{HashMap, HashSet};
+
+/// A node that stands for no element: the inputs or the outputs of a compound or group.
+pub(super) const TUNNEL: usize = usize::MAX;
+
+/// All nodes and links of the expanded configuration.
+#[derive(Default)]
+pub(super) struct Net {
+    /// The element of each node, or [`TUNNEL`].
+    pub nodes: Vec<usize>,
+    pub links: Vec<((usize, usize), (usize, usize), Span)>,
+}
+
+impl Net {
+    pub fn node(&mut self, element: usize) -> usize {
+        self.nodes.push(element);
+        self.nodes.len() - 1
+    }
+    fn element(&self, node: usize) -> usize {
+        self.nodes.get(node).copied().unwrap_or(TUNNEL)
+    }
+    /// The connections between elements, without repetitions: those that pass no compound first, as they stand, then those
+    /// through compounds. False: there are too many.
+    pub fn connections(&self) -> (Vec<Connection>, bool) {
+        let mut all = Vec::with_capacity(self.links.len());
+        let mut seen = HashSet::with_capacity(self.links.len());
+        let mut add = |from: (usize, usize), to: (usize, usize), span: Span| {
+            let from = PortRef { element: self.element(from.0), port: from.1 };
+            let to = PortRef { element: self.element(to.0), port: to.1 };
+            if seen.insert((from, to)) {
+                all.push(Connection { from, to, span });
+            }
+        };
+        let mut leaving: HashMap<(usize, usize), Vec<(usize, usize)>> = HashMap::new();
+        for &(from, to, span) in &self.links {
+            match (self.element(from.0), self.element(to.0)) {
+                (TUNNEL, _) => leaving.entry(from).or_default().push(to),
+                (_, TUNNEL) => {}
+                _ => add(from, to, span),
+            }
+        }
+        // The link that last visited a tunnel's port, so that cycles of tunnels end.
+        let mut visited: HashMap<(usize, usize), usize> = HashMap::new();
+        let (mut open, mut steps) = (Vec::new(), 0usize);
+        for (i, &(from, to, span)) in self.links.iter().enumerate() {
+            if self.element(from.0) == TUNNEL || self.element(to.0) != TUNNEL {
+                continue;
+            }
+            open.push(to);
+            while let Some(at) = open.pop() {
+                steps += 1;
+                if steps > MAX_CONNECTIONS {
+                    return (all, false);
+                }
+                if self.element(at.0) != TUNNEL {
+                    add(from, at, span);
+                } else if visited.insert(at, i) != Some(i) {
+                    // In order: the first is taken from the end.
+                    open.extend(leaving.get(&at).into_iter().flatten().rev());
+                }
+            }
+        }
+        (all, true)
+    }
+}

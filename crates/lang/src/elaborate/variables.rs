@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Variables in configuration strings: `$x`, `${x}`, `${x-default}`, `${x[N]}`.
+
+use crate::syntax::lexer::is_variable;
+use crate::text::{at_comment, byte, comment_end, hex_end};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// How deep values may refer to other variables.
+const MAX_DEPTH: usize = 10;
+
+/// What a use of a variable asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form<'a> {
+    Plain,
+    Default(&'a str),
+    Word(usize),
+}
+
+/// The variable use at `at`, where a `$` stands: name, form, end. None for what is no variable of a configuration;
+/// `$(…)` is skipped as a whole. `last_brace` is where the last `}` of the text stands.
+fn variable(text: &str, at: usize, last_brace: usize) -> (Option<(&str, Form<'_>)>, usize) {
+    let bytes = text.as_bytes();
+    let name_end = |from: usize| {
+        let mut end = from;
+        while is_variable(byte(bytes, end)) {
+            end += 1;
+        }
+        end
+    };
+    match byte(bytes, at + 1) {
+        b'{' => {
+            let end = name_end(at + 2);
+            let name = text.get(at + 2..end).unwrap_or("");
+            if name.is_empty() || last_brace < end || !matches!(byte(bytes, end), b'}' | b'-' | b'[') {
+                return (None, at + 2);
+            }
+            let Some(close) = text.get(end..).and_then(|t| t.find('}')).map(|n| end + n) else {
+                return (None, at + 2);
+            };
+            let rest = text.get(end..close).unwrap_or("");
+            let index = rest.strip_prefix('[').and_then(|r| r.strip_suffix(']')).and_then(|n| n.parse().ok());
+            let form = match (rest, index) {
+                ("", _) => Form::Plain,
+                (_, Some(n)) => Form::Word(n),
+                _ => match rest.strip_prefix('-') {
+                    Some(default) => Form::Default(default),
+                    None => return (None, close + 1),
+                },
+            };
+            (Some((name, form)), close + 1)
+        }
+        b'(' => {
+            let (mut depth, mut end) = (1usize, at + 2);
+            while depth > 0 && end < bytes.len() {
+                match byte(bytes, end) {
+                    b'(' => depth += 1,
+                    b')' => depth -= 1,
+                    _ => {}
+                }
+                end += 1;
+            }
+            (None, end)
+        }
+        b'$' | b'?' | b'#' => (None, at + 2),
+        b if is_variable(b) => {
+            let end = name_end(at + 1);
+            (text.get(at + 1..end).map(|n| (n, Form::Plain)), end)
+        }
+        _ => (None, at + 1),
+    }
+}
+
+/// A value: what it was bound to, expanded when first asked for.
+enum Value<'a> {
+    Ready(Rc<str>),
+    Defined(&'a str),
+    /// Being expanded: a use of it now is a cycle.
+    Busy,
+}
+
+/// The variables of one scope of one instance.
+pub(super) struct Env<'a> {
+    parent: Option<Rc<Env<'a>>>,
+    /// How many compounds the scope's text lies in.
+    depth: usize,
+    values: HashMap<String, RefCell<Value<'a>>>,
+}
+
+/// How much text may still be made, and what went wrong on the way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    /// Bytes that are left.
+    pub left: usize,
+    /// Values refer to each other in a cycle or too deeply.
+    pub cycle: bool,
+    /// The text grew beyond the limit.
+    pub spent: bool,
+}
+
+impl Budget {
+    /// Takes some bytes; whether they were there.
+    pub fn take(&mut self, bytes: usize) -> bool {
+        self.spent |= bytes > self.left;
+        self.left = self.left.saturating_sub(bytes);
+        !self.spent
+    }
+}
+
+impl<'a> Env<'a> {
+    /// The variables at file scope: definitions, then those of the command line, which win.
+    pub fn top(defines: &[(&'a str, &'a str)], given: &[(String, String)]) -> Rc<Env<'a>> {
+        let mut values: HashMap<String, RefCell<Value<'a>>> = HashMap::new();
+        values.extend(defines.iter().map(|&(n, v)| (n.to_string(), RefCell::new(Value::Defined(v)))));
+        values.extend(given.iter().map(|(n, v)| (n.clone(), RefCell::new(Value::Ready(v.as_str().into())))));
+        Rc::new(Env { parent: None, depth: 0, values })
+    }
+    /// The variables of a compound whose text lies `depth` deep, used from `from`.
+    pub fn inner(
+        from: &Rc<Env<'a>>,
+        depth: usize,
+        args: Vec<(&'a str, String)>,
+        defines: &[(&'a str, &'a str)],
+    ) -> Rc<Env<'a>> {
+        // What surrounds the text of the definition, not what surrounds the use.
+        let mut parent = from.clone();
+        while parent.depth >= depth {
+            let Some(up) = parent.parent.clone() else { break };
+            parent = up;
+        }
+        if args.is_empty() && defines.is_empty() {
+            return parent;
+        }
+        let mut values: HashMap<String, RefCell<Value<'a>>> = HashMap::new();
+        values.extend(defines.iter().map(|&(n, v)| (n.to_string(), RefCell::new(Value::Defined(v)))));
+        values.extend(args.into_iter().map(|(n, v)| (n.to_string(), RefCell::new(Value::Ready(v.into())))));
+        Rc::new(Env { parent: Some(parent), depth, values })
+    }
+    fn value(&self, name: &str, level: usize, budget: &mut Budget) -> Option<Rc<str>> {
+        let mut env = self;
+        let cell = loop {
+            match env.values.get(name) {
+                Some(cell) => break cell,
+                None => env = env.parent.as_deref()?,
+            }
+        };
+        let text = match &*cell.borrow() {
+            Value::Ready(text) => return Some(text.clone()),
+            Value::Busy => {
+                budget.cycle = true;
+                return None;
+            }
+            Value::Defined(text) => *text,
+        };
+        if level >= MAX_DEPTH {
+            budget.cycle = true;
+            return None;
+        }
+        cell.replace(Value::Busy);
+        // A definition sees the variables of its own scope.
+        let value: Rc<str> = match env.pieces(text, level + 1, budget) {
+            Some(pieces) => pieces.iter().map(|p| p.text.as_ref()).collect::<String>().into(),
+            None => text.into(),
+        };
+        cell.replace(Value::Ready(value.clone()));
+        Some(value)
+    }
+    /// Substitutes the variables of `text`. None: there are none.
+    pub fn substitute<'t>(&self, text: &'t str, budget: &mut Budget) -> Option<Vec<Piece<'t>>> {
+        self.pieces(text, 0, budget)
+    }
+    fn pieces<'t>(&self, text: &'t str, level: usize, budget: &mut Budget) -> Option<Vec<Piece<'t>>> {
+        if !text.contains('$') {
+            return None;
+        }
+        let bytes = text.as_bytes();
+        let last_brace = text.rfind('}').unwrap_or(0);
+        let (mut all, mut kept, mut at, mut quote) = (Vec::new(), 0, 0, 0u8);
+        if !budget.take(text.len()) {
+            return None;
+        }
+        while let Some(&b) = bytes.get(at) {
+            at = match b {
+                b'\\' if quote == b'"' => at + 2,
+                b'\\' if quote == 0 && byte(bytes, at + 1) == b'<' => hex_end(bytes, at).0,
+                b'/' if quote == 0 && at_comment(bytes, at) => comment_end(bytes, at),
+                b'\'' | b'"' if quote == 0 || quote == b => {
+                    quote ^= b;
+                    at + 1
+                }
+                b'$' if quote != b'\'' => {
+                    let (found, end) = variable(text, at, last_brace);
+                    let new = found.and_then(|(name, form)| {
+                        let value = self.value(name, level, budget);
+                        // Finding a word takes time in proportion to the value.
+                        budget.take(value.as_ref().map_or(0, |v| v.len() + 1));
+                        if budget.spent {
+                            return None;
+                        }
+                        in_form(value, form, quote == b'"')
+                    });
+                    if let Some(new) = new {
+                        push(&mut all, text, kept..at);
+                        all.push(Piece { from: at..end, text: new.into(), replaced: true });
+                        kept = end;
+                    }
+                    end
+                }
+                _ => at + 1,
+            };
+        }
+        if all.is_empty() {
+            return None;
+        }
+        push(&mut all, text, kept..bytes.len());
+        Some(all)
+    }
+}
+
+/// The text that a use becomes; none when it stays as written.
+fn in_form(value: Option<Rc<str>>, form: Form<'_>, quoted: bool) -> Option<String> {
+    let value = match (value, form) {
+        (None, Form::Default(text)) => return Some(text.to_string()),
+        (None, _) => return None,
+        (Some(v), Form::Word(n)) => v.split_ascii_whitespace().nth(n).unwrap_or("").to_string(),
+        (Some(v), _) => v.to_string(),
+    };
+    if !quoted {
+        return Some(value);
+    }
+    let mut out = String::with_capacity(value.len());
+    for c in value.chars() {
+        if matches!(c, '\\' | '"' | '$') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    Some(out)
+}
+
+fn push<'t>(all: &mut Vec<Piece<'t>>, text: &'t str, range: Range<usize>) {
+    if let Some(t) = text.get(range.clone()).filter(|t| !t.is_empty()) {
+        all.push(Piece { from: range, text: t.into(), replaced: false });
+    }
+}
+
+/// A piece of a substituted text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Piece<'t> {
+    /// Where it stands in the text before.
+    pub from: Range<usize>,
+    pub text: std::borrow::Cow<'t, str>,
+    pub replaced: bool,
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Source files and places in them.
+
+use std::ops::Range;
+
+/// A source file, by its index in [`Sources`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId(pub u32);
+
+/// A range of bytes in one source file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Span {
+    /// The file.
+    pub file: FileId,
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// A span from a byte range.
+    pub fn new(file: FileId, range: Range<usize>) -> Span {
+        let clamp = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Span { file, start: clamp(range.start), end: clamp(range.end.max(range.start)) }
+    }
+    /// The bytes it covers.
+    pub fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+    /// The smallest span that covers both; `self` when they lie in different files.
+    pub fn to(self, other: Span) -> Span {
+        if self.file != other.file {
+            return self;
+        }
+        Span { file: self.file, start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+}
+
+/// Where a span stands, as a person counts: lines and columns from 1, line directives honoured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file's name, or the one a line directive gave.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in characters, from 1.
+    pub column: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Source {
+    name: String,
+    text: String,
+    lines: Vec<u32>,
+    /// (byte offset of the line after the directive, its line number, its file name or none for the file's own)
+    directives: Vec<(u32, u32, Option<String>)>,
+}
+
+/// Every text that was read, with what is needed to say where a byte stands.
+#[derive(Clone, Debug, Default)]
+pub struct Sources(Vec<Source>);
+
+impl Sources {
+    /// An empty set.
+    pub fn new() -> Sources {
+        Sources::default()
+    }
+    /// Adds a text under the name that messages give it (`config` for `-e`, `<stdin>`).
+    pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {
+        let text = text.into();
+        let mut lines = vec![0u32];
+        let bytes = text.as_bytes();
+        for (i, &b) in bytes.iter().enumerate() {
+            if b == b'\n' || (b == b'\r' && bytes.get(i + 1) != Some(&b'\n')) {
+                lines.push(u32::try_from(i + 1).unwrap_or(u32::MAX));
+            }
+        }
+        self.0.push(Source { name: name.into(), text, lines, directives: Vec::new() });
+        FileId(u32::try_from(self.0.len() - 1).unwrap_or(u32::MAX))
+    }
+    /// Says that from byte `at` on, lines count from `line` and belong to `file` (none: the file's own name).
+    pub fn add_directive(&mut self, id: FileId, at: usize, line: u32, file: Option<String>) {
+        if let Some(s) = self.0.get_mut(id.0 as usize) {
+            s.directives.push((u32::try_from(at).unwrap_or(u32::MAX), line, file));
+        }
+    }
+    /// The text of a file; empty for an unknown one.
+    pub fn text(&self, id: FileId) -> &str {
+        self.0.get(id.0 as usize).map_or("", |s| &s.text)
+    }
+    /// The name of a file, line directives not considered.
+    pub fn name(&self, id: FileId) -> &str {
+        self.0.get(id.0 as usize).map_or("<unknown>", |s| &s.name)
+    }
+    /// The text that a span covers; empty when it is out of range.
+    pub fn snippet(&self, span: Span) -> &str {
+        self.text(span.file).get(span.range()).unwrap_or("")
+    }
+    /// Where the first byte of a span stands.
+    pub fn place(&self, span: Span) -> Place {
+        let Some(s) = self.0.get(span.file.0 as usize) else {
+            return Place { file: "<unknown>".into(), line: 1, column: 1 };
+        };
+        let i = s.lines.partition_point(|&l| l <= span.start).saturating_sub(1);
+        let start = s.lines.get(i).copied().unwrap_or(0);
+        let before = s.text.get(start as usize..span.start as usize).unwrap_or("");
+        let column = u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX);
+        let d = s.directives.partition_point(|d| d.0 <= span.start);
+        match d.checked_sub(1).and_then(|d| s.directives.get(d)) {
+            Some((at, line, file)) => {
+                let first = s.lines.partition_point(|l| l <= at).saturating_sub(1);
+                let line = line.saturating_add(u32::try_from(i.saturating_sub(first)).unwrap_or(0));
+                Place { file: file.clone().unwrap_or_else(|| s.name.clone()), line, column }
+            }
+            None => Place { file: s.name.clone(), line: u32::try_from(i + 1).unwrap_or(u32::MAX), column },
+        }
+    }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What elaboration needs of a text: the same parse as the tree, without blanks, as plain data.
+
+use crate::source::Span;
+
+/// One statement.
+#[derive(Debug)]
+pub(crate) enum Statement {
+    Connection(Connection),
+    ElementClass(ElementClass),
+    Require(Args),
+    Define(Args),
+}
+
+/// A declaration (one list) or a chain of lists.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub lists: Vec<Vec<Elem>>,
+    /// Between two lists: whether it is `=>`, and where.
+    pub links: Vec<(bool, Span)>,
+}
+
+/// One element in a list.
+#[derive(Debug)]
+pub(crate) struct Elem {
+    pub span: Span,
+    pub inputs: Option<Box<Ports>>,
+    pub core: Core,
+    /// The text between its parentheses.
+    pub config: Option<Span>,
+    pub outputs: Option<Box<Ports>>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Core {
+    /// Nothing written: `input` at the start of a chain, `output` at its end.
+    Implicit,
+    /// Nothing written where something must be; already reported.
+    Missing,
+    Name {
+        name: Span,
+        class: Option<Class>,
+    },
+    Compound(Box<Compound>),
+    Group(Box<Group>),
+}
+
+#[derive(Debug)]
+pub(crate) enum Class {
+    Name(Span),
+    Compound(Box<Compound>),
+    Missing,
+}
+
+#[derive(Debug)]
+pub(crate) struct Compound {
+    pub span: Span,
+    pub alternatives: Vec<Alternative>,
+    /// Where `...` stands.
+    pub extends: Option<Span>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Alternative {
+    pub span: Span,
+    pub params: Vec<Param>,
+    pub statements: Vec<Statement>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Param {
+    pub keyword: Option<Span>,
+    /// With its `$`.
+    pub name: Span,
+}
+
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub span: Span,
+    pub statements: Vec<Statement>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Ports {
+    pub span: Span,
+    pub items: Vec<PortItem>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PortItem {
+    /// First and last.
+    Range(usize, usize),
+    /// As many as the other side has, from this one on.
+    From(usize),
+}
+
+#[derive(Debug)]
+pub(crate) struct ElementClass {
+    pub name: Span,
+    pub class: Class,
+}
+
+/// `require(…)` or `define(…)`.
+#[derive(Debug)]
+pub(crate) struct Args {
+    pub config: Option<Span>,
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The parser: chains, element lists, elements and ports.
+
+use super::ast::{Connection, Core, Elem, PortItem, Ports};
+use super::kind::SyntaxKind::{
+    self, Arrow, ColonColon, Comma, Dash, FatArrow, Ident, LBrace, LBracket, LParen, Other, RBracket,
+    Semicolon, Variable,
+};
+use super::parser::{Parser, Place};
+use crate::diagnostic::Diagnostic;
+
+/// The largest port number; far above any use, low enough that a list of all of them does no harm.
+const MAX_PORT: usize = 65_535;
+
+impl Parser<'_> {
+    /// Whether an element starts here; an implicit one without ports does not.
+    pub(super) fn at_element(&self) -> bool {
+        match self.kind {
+            Ident => !self.at_reserved(),
+            LBrace | LParen | LBracket => true,
+            _ => false,
+        }
+    }
+    fn at_link(&self) -> bool {
+        matches!(self.kind, Arrow | FatArrow)
+    }
+    /// A chain of lists, or one list.
+    pub(super) fn connection(&mut self, place: Place) -> Connection {
+        self.open_node(SyntaxKind::Connection);
+        // Most statements have one list, most lists one element.
+        let (mut lists, mut links) = (Vec::with_capacity(1), Vec::new());
+        let mut ok = true;
+        loop {
+            let list = self.list(place, lists.is_empty(), &mut ok);
+            lists.push(list);
+            if !ok || !self.at_link() {
+                break;
+            }
+            links.push((self.kind == FatArrow, self.bump()));
+        }
+        if !ok {
+            self.recover();
+        }
+        self.eat(Semicolon);
+        self.close_node();
+        Connection { lists, links }
+    }
+    fn list(&mut self, place: Place, first: bool, ok: &mut bool) -> Vec<Elem> {
+        let mut list = Vec::with_capacity(1);
+        loop {
+            let elem = self.element();
+            let alone = list.is_empty() && self.kind != Comma;
+            let implicit = matches!(elem.core, Core::Implicit);
+            list.push(elem);
+            if implicit {
+                // Nothing written: `input` before the first link, `output` after the last one.
+                let fits = alone && place != Place::Top && first == self.at_link();
+                if !fits {
+                    self.unexpected("expected an element");
+                    if let Some(last) = list.last_mut() {
+                        last.core = Core::Missing;
+                    }
+                    *ok = first && alone && self.at_link();
+                    return list;
+                }
+            }
+            if self.kind != Comma {
+                return list;
+            }
+            self.bump();
+        }
+    }
+    /// One element; [`Core::Implicit`] when there is none.
+    fn element(&mut self) -> Elem {
+        self.count_element();
+        self.open_node(SyntaxKind::Element);
+        let start = self.start;
+        let mut inputs = self.ports();
+        let core = match self.kind {
+            Ident if !self.at_reserved() => {
+                let name = self.bump();
+                let class = if self.eat(ColonColon) { Some(self.class()) } else { None };
+                Core::Name { name, class }
+            }
+            LBrace => self.compound().map_or(Core::Missing, |c| Core::Compound(Box::new(c))),
+            LParen => self.group().map_or(Core::Missing, |g| Core::Group(Box::new(g))),
+            _ => Core::Implicit,
+        };
+        let mut outputs = None;
+        let mut config = None;
+        if matches!(core, Core::Implicit) {
+            // Ports of an implicit `input` are outputs.
+            if self.at_link() {
+                outputs = inputs.take();
+            }
+        } else {
+            if self.kind == LParen {
+                config = self.config();
+            }
+            outputs = self.ports();
+        }
+        self.close_node();
+        let span = if self.last_end > start { self.since(start) } else { self.span(start..start) };
+        Elem { span, inputs, core, config, outputs }
+    }
+    /// A port list, if one comes.
+    fn ports(&mut self) -> Option<Box<Ports>> {
+        if self.kind != LBracket {
+            return None;
+        }
+        self.open_node(SyntaxKind::Ports);
+        let start = self.start;
+        self.bump();
+        let mut items = Vec::new();
+        if self.kind == RBracket {
+            items.push(PortItem::From(0));
+        } else {
+            loop {
+                let Some(first) = self.port() else { break };
+                if !self.eat(Dash) {
+                    items.push(PortItem::Range(first, first));
+                } else if matches!(self.kind, RBracket | Comma) {
+                    items.push(PortItem::From(first));
+                } else if let Some(last) = self.port() {
+                    if last < first {
+                        let span = self.since(start + 1);
+                        self.error(
+                            Diagnostic::error(format!("bad port range '{first}-{last}'"), span)
+                                .at("the range is empty"),
+                        );
+                    }
+                    items.push(PortItem::Range(first, last));
+                } else {
+                    break;
+                }
+                if !self.eat(Comma) {
+                    break;
+                }
+            }
+        }
+        if !self.eat(RBracket) {
+            let d = Diagnostic::error("expected ']'", self.here());
+            self.error(
+                d.at("the port list must end here")
+                    .label("this '[' is not closed", self.span(start..start + 1)),
+            );
+            // A port list stays on its line; what is left of it means nothing.
+            while matches!(self.kind, Other | Variable | Comma | Dash) {
+                self.bump();
+            }
+            self.eat(RBracket);
+        }
+        self.close_node();
+        Some(Box::new(Ports { span: self.since(start), items }))
+    }
+    fn port(&mut self) -> Option<usize> {
+        let text = self.token_text();
+        let number = text.parse::<usize>().ok().filter(|_| self.kind == Ident);
+        match number {
+            Some(n) if n <= MAX_PORT => {
+                self.bump();
+                Some(n)
+            }
+            _ if self.kind == Ident && text.bytes().all(|b| b.is_ascii_digit()) => {
+                let d = Diagnostic::error(format!("port number '{text}' too large"), self.here());
+                self.error(d.at(format!("ports go up to {MAX_PORT}")));
+                self.bump();
+                Some(MAX_PORT)
+            }
+            _ if matches!(self.kind, Ident | Variable | Other | Dash) => {
+                let d = Diagnostic::error(format!("bad port '{text}'"), self.here());
+                self.error(d.at("port numbers are integers >= 0"));
+                self.bump();
+                Some(0)
+            }
+            _ => {
+                self.unexpected("expected a port number");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The parser: configuration strings, compounds and groups.
+
+use super::MAX_NESTING;
+use super::ast::{Alternative, Compound, Group, Param};
+use super::kind::SyntaxKind::{
+    self, Bar, BarBar, Comma, Ellipsis, End, Ident, LBrace, LParen, RBrace, RParen, Semicolon, Skipped,
+    Variable,
+};
+use super::lexer::{config_end, line_end, next_line, token};
+use super::parser::{Parser, Place};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+
+impl Parser<'_> {
+    /// A configuration string in its parentheses; the token in hand is the `(`.
+    pub(super) fn config(&mut self) -> Option<Span> {
+        self.open_node(SyntaxKind::Config);
+        let paren = self.here();
+        let mut found = config_end(self.text, self.end);
+        let text_start = self.end;
+        if !found.closed {
+            let end = self.text.len();
+            let d = Diagnostic::error("expected ')'", self.span(end..end))
+                .at("the text ends inside a configuration string");
+            self.error(
+                d.label("this '(' is not closed", paren).help("add the missing ')', or close an open quote"),
+            );
+            // Going on some lines below shows more errors, but each try reads the rest of the text.
+            self.unclosed += 1;
+            if self.unclosed <= 8 {
+                found.end = self.restart_after(text_start);
+                found.directives.retain(|d| d.end <= found.end);
+            }
+        }
+        for d in found.directives {
+            self.directive(d, false);
+        }
+        self.push_config(found.end);
+        if found.closed {
+            self.bump();
+        }
+        self.close_node();
+        Some(self.span(text_start..found.end))
+    }
+    /// The end of the first line after which a declaration or reserved word starts a line; else the end of the text.
+    fn restart_after(&self, from: usize) -> usize {
+        let bytes = self.text.as_bytes();
+        let mut end = line_end(bytes, from);
+        while end < bytes.len() {
+            let start = next_line(bytes, end);
+            let (kind, name_end) = token(self.text, start);
+            if kind == Ident {
+                let name = self.text.get(start..name_end).unwrap_or("");
+                let rest = self.text.get(name_end..).unwrap_or("").trim_start_matches([' ', '\t']);
+                if rest.starts_with("::") || matches!(name, "elementclass" | "require" | "define") {
+                    return end;
+                }
+            }
+            end = line_end(bytes, start);
+        }
+        end
+    }
+
+    /// Enters a compound or group whose opening token is in hand, unless that is too deep: then skips it.
+    fn enter(&mut self, place: Place) -> bool {
+        if self.open.len() < MAX_NESTING {
+            self.open.push(place);
+            return true;
+        }
+        let d = Diagnostic::error("maximum compound element nesting depth exceeded", self.here());
+        self.error(d.at(format!("compounds and groups nest at most {MAX_NESTING} deep")));
+        let (mut at, mut depth) = (self.start, 0usize);
+        loop {
+            let (kind, end) = token(self.text, at);
+            at = end;
+            match kind {
+                LBrace | LParen => depth += 1,
+                RBrace | RParen if depth <= 1 => break,
+                RBrace | RParen => depth -= 1,
+                End => break,
+                _ => {}
+            }
+        }
+        self.push_token(Skipped, at);
+        false
+    }
+    /// `{ … }`; the token in hand is the `{`.
+    pub(super) fn compound(&mut self) -> Option<Compound> {
+        self.open_node(SyntaxKind::Compound);
+        let brace = self.here();
+        if !self.enter(Place::Compound) {
+            self.close_node();
+            return None;
+        }
+        self.bump();
+        let (mut alternatives, mut extends) = (Vec::new(), None);
+        loop {
+            if self.kind == Ellipsis {
+                extends = Some(self.bump());
+                if self.kind == BarBar {
+                    self.unexpected("'...' must be the last alternative");
+                    self.bump();
+                    continue;
+                }
+            } else {
+                alternatives.push(self.alternative());
+            }
+            if !self.eat(BarBar) {
+                break;
+            }
+        }
+        if !self.eat(RBrace) {
+            let d = Diagnostic::error("expected '}'", self.here()).at("the compound must end here");
+            self.error(d.label("this '{' is not closed", brace));
+            if !self.at_close() {
+                self.recover();
+            }
+        }
+        self.open.pop();
+        self.close_node();
+        Some(Compound { span: self.since(brace.range().start), alternatives, extends })
+    }
+    fn alternative(&mut self) -> Alternative {
+        self.count_element();
+        self.open_node(SyntaxKind::Alternative);
+        let start = self.start;
+        let params = self.params();
+        let statements = self.statements(Place::Compound);
+        self.close_node();
+        Alternative { span: self.since(start), params, statements }
+    }
+    /// `[KEYWORD] $var, … |`, if that is what comes.
+    fn params(&mut self) -> Vec<Param> {
+        let mut all = Vec::new();
+        if self.kind == Bar {
+            self.bump();
+            return all;
+        }
+        if self.kind != Variable && !(self.kind == Ident && self.second() == Variable) {
+            return all;
+        }
+        self.open_node(SyntaxKind::Params);
+        loop {
+            let keyword = if self.kind == Ident { Some(self.bump()) } else { None };
+            if self.kind != Variable {
+                self.unexpected("expected a parameter such as '$x'");
+                break;
+            }
+            all.push(Param { keyword, name: self.bump() });
+            if !self.eat(Comma) {
+                break;
+            }
+        }
+        if !self.eat(Bar) {
+            self.unexpected("expected '|' after the parameters");
+            while !matches!(self.kind, Bar | Semicolon) && !self.at_close() {
+                self.bump();
+            }
+            self.eat(Bar);
+        }
+        self.close_node();
+        all
+    }
+    /// The kind of the token after the one in hand.
+    fn second(&self) -> SyntaxKind {
+        let mut at = self.end;
+        loop {
+            let (kind, end) = token(self.text, at);
+            if !kind.is_trivia() {
+                return kind;
+            }
+            at = end;
+        }
+    }
+    /// `( … )` in a chain; the token in hand is the `(`.
+    pub(super) fn group(&mut self) -> Option<Group> {
+        self.open_node(SyntaxKind::Group);
+        let paren = self.here();
+        if !self.enter(Place::Group) {
+            self.close_node();
+            return None;
+        }
+        self.bump();
+        let statements = self.statements(Place::Group);
+        if !self.eat(RParen) {
+            let d = Diagnostic::error("expected ')'", self.here()).at("the group must end here");
+            self.error(d.label("this '(' is not closed", paren));
+        }
+        self.open.pop();
+        self.close_node();
+        Some(Group { span: self.since(paren.range().start), statements })
+    }
+}

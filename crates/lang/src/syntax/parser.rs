@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The parser: statements, compounds and groups, and how it goes on after an error.
+
+use super::ast::{Args, Class, ElementClass, Statement};
+use super::kind::SyntaxKind::{
+    self, Arrow, BarBar, Directive, End, FatArrow, Ident, LBrace, LParen, Other, RBrace, RParen, Semicolon,
+};
+use super::lexer::{line_directive, next_line, token};
+use crate::diagnostic::Diagnostic;
+use crate::source::{FileId, Span};
+use std::ops::Range;
+
+/// So many elements (and alternatives of compounds) may be written; what follows is not read.
+const MAX_WRITTEN: usize = 2_000_000;
+/// After this many, further syntax errors of a file are only counted.
+const MAX_ERRORS: usize = 200;
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Start(SyntaxKind),
+    Token(SyntaxKind, u32),
+    Finish,
+}
+
+/// What parsing a text gives.
+pub(crate) struct Parsed {
+    pub statements: Vec<Statement>,
+    pub diagnostics: Vec<Diagnostic>,
+    /// Line directives: the byte they hold from, line, file (none: the file's own).
+    pub directives: Vec<(usize, u32, Option<String>)>,
+    events: Vec<Event>,
+}
+
+impl Parsed {
+    /// The lossless tree over `text`, the text that was parsed.
+    pub fn green(&self, text: &str) -> rowan::GreenNode {
+        let mut builder = rowan::GreenNodeBuilder::new();
+        let mut at = 0usize;
+        builder.start_node(SyntaxKind::Root.into());
+        for event in &self.events {
+            match *event {
+                Event::Start(kind) => builder.start_node(kind.into()),
+                Event::Finish => builder.finish_node(),
+                Event::Token(kind, end) => {
+                    builder.token(kind.into(), text.get(at..end as usize).unwrap_or(""));
+                    at = end as usize;
+                }
+            }
+        }
+        builder.finish_node();
+        builder.finish()
+    }
+}
+
+/// What statements stand in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Top,
+    Compound,
+    Group,
+}
+
+pub(super) struct Parser<'t> {
+    pub(super) text: &'t str,
+    pub(super) file: FileId,
+    /// The token in hand: kind and range.
+    pub(super) kind: SyntaxKind,
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// End of the last token that was taken.
+    pub(super) last_end: usize,
+    /// Whether a line end lies between the last token and this one.
+    new_line: bool,
+    blanks: Vec<Event>,
+    events: Vec<Event>,
+    diagnostics: Vec<Diagnostic>,
+    errors: usize,
+    directives: Vec<(usize, u32, Option<String>)>,
+    directive_name: Option<String>,
+    /// Open compounds and groups, innermost last.
+    pub(super) open: Vec<Place>,
+    pub(super) unclosed: usize,
+    written: usize,
+}
+
+/// Parses a text.
+pub(crate) fn parse(file: FileId, text: &str) -> Parsed {
+    let too_long = u32::try_from(text.len()).is_err();
+    let mut p = Parser {
+        text: if too_long { "" } else { text },
+        file,
+        kind: End,
+        start: 0,
+        end: 0,
+        last_end: 0,
+        new_line: true,
+        blanks: Vec::new(),
+        events: Vec::new(),
+        diagnostics: Vec::new(),
+        errors: 0,
+        directives: Vec::new(),
+        directive_name: None,
+        open: Vec::new(),
+        unclosed: 0,
+        written: 0,
+    };
+    if too_long {
+        p.error(Diagnostic::error("configuration is longer than 4 GB", None));
+    }
+    p.fetch(0);
+    let statements = p.statements(Place::Top);
+    p.events.append(&mut p.blanks);
+    if p.errors > MAX_ERRORS {
+        let more = p.errors - MAX_ERRORS;
+        p.diagnostics.push(Diagnostic::error(format!("{more} more syntax errors not shown"), None));
+    }
+    Parsed { statements, diagnostics: p.diagnostics, directives: p.directives, events: p.events }
+}
+
+impl<'t> Parser<'t> {
+    pub(super) fn error(&mut self, diagnostic: Diagnostic) {
+        // A second complaint about the same place is a consequence of the first.
+        if let (Some(last), Some(_)) = (self.diagnostics.last(), diagnostic.span)
+            && last.span == diagnostic.span
+        {
+            return;
+        }
+        self.errors += 1;
+        if self.errors <= MAX_ERRORS {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+    pub(super) fn span(&self, range: Range<usize>) -> Span {
+        Span::new(self.file, range)
+    }
+    /// From `start` to the end of the last token.
+    pub(super) fn since(&self, start: usize) -> Span {
+        self.span(start..self.last_end.max(start))
+    }
+    pub(super) fn here(&self) -> Span {
+        self.span(self.start..self.end)
+    }
+    pub(super) fn token_text(&self) -> &'t str {
+        self.text.get(self.start..self.end).unwrap_or("")
+    }
+    /// `syntax error near 'X'` at the token in hand.
+    pub(super) fn unexpected(&mut self, expected: &str) {
+        let text = self.token_text();
+        let short: String = if self.kind == Other { text.chars().take(20).collect() } else { text.into() };
+        let at =
+            if self.kind == End { format!("{expected}, found the end of the text") } else { expected.into() };
+        self.error(Diagnostic::error(format!("syntax error near '{short}'"), self.here()).at(at));
+    }
+
+    /// Takes blanks from byte `at` on, then the next token in hand.
+    fn fetch(&mut self, mut at: usize) {
+        self.new_line = at == 0;
+        loop {
+            let (kind, end) = token(self.text, at);
+            (self.kind, self.start, self.end) = (kind, at, end);
+            if !kind.is_trivia() {
+                return;
+            }
+            match kind {
+                Directive => self.directive(at..end, true),
+                _ => {
+                    let text = self.text.as_bytes().get(at..end).unwrap_or(&[]);
+                    self.new_line |= text.iter().any(|&b| b == b'\n' || b == b'\r');
+                }
+            }
+            self.blanks.push(Event::Token(kind, end as u32));
+            at = end;
+        }
+    }
+    pub(super) fn directive(&mut self, range: Range<usize>, report: bool) {
+        let text = self.text.get(range.clone()).unwrap_or("");
+        match line_directive(text) {
+            Some(d) => {
+                if let Some(file) = d.file {
+                    self.directive_name = Some(file).filter(|f| !f.is_empty());
+                }
+                let from = next_line(self.text.as_bytes(), range.end);
+                self.directives.push((from, d.line, self.directive_name.clone()));
+            }
+            None if report => {
+                let d = Diagnostic::error("unknown preprocessor directive", self.span(range));
+                self.error(
+                    d.at("a line that starts with '#' must be '# LINE \"FILE\"'")
+                        .help("comments start with '//'"),
+                );
+            }
+            None => {}
+        }
+    }
+    fn flush(&mut self) {
+        self.events.append(&mut self.blanks);
+    }
+    pub(super) fn open_node(&mut self, kind: SyntaxKind) {
+        self.flush();
+        self.events.push(Event::Start(kind));
+    }
+    pub(super) fn close_node(&mut self) {
+        self.events.push(Event::Finish);
+    }
+    /// Takes the token in hand and returns its place.
+    pub(super) fn bump(&mut self) -> Span {
+        let span = self.here();
+        if self.kind != End {
+            self.push_token(self.kind, self.end);
+        }
+        span
+    }
+    pub(super) fn push_token(&mut self, kind: SyntaxKind, end: usize) {
+        self.flush();
+        self.events.push(Event::Token(kind, end as u32));
+        self.last_end = end;
+        self.fetch(end);
+    }
+    /// Takes the `(` in hand and the text up to `end` after it.
+    pub(super) fn push_config(&mut self, end: usize) {
+        self.flush();
+        self.events.push(Event::Token(LParen, self.end as u32));
+        if end > self.end {
+            self.events.push(Event::Token(SyntaxKind::ConfigText, end as u32));
+        }
+        self.last_end = end;
+        self.fetch(end);
+    }
+    pub(super) fn eat(&mut self, kind: SyntaxKind) -> bool {
+        let yes = self.kind == kind;
+        if yes {
+            self.bump();
+        }
+        yes
+    }
+    /// Counts an element; at the limit the rest of the text becomes one token.
+    pub(super) fn count_element(&mut self) {
+        self.written += 1;
+        if self.written == MAX_WRITTEN {
+            let d = Diagnostic::error(
+                format!("configuration is too large: more than {MAX_WRITTEN} elements"),
+                self.here(),
+            );
+            self.error(d.at("nothing is read from here on"));
+            self.push_token(SyntaxKind::Skipped, self.text.len());
+        }
+    }
+    /// Whether the token in hand is this word.
+    fn at_word(&self, word: &str) -> bool {
+        self.kind == Ident && self.token_text() == word
+    }
+    pub(super) fn at_reserved(&self) -> bool {
+        self.kind == Ident && matches!(self.token_text(), "elementclass" | "require" | "provide" | "define")
+    }
+    pub(super) fn is_open(&self, place: Place) -> bool {
+        self.open.contains(&place)
+    }
+    /// Whether the token in hand ends the statements of some open compound or group.
+    pub(super) fn at_close(&self) -> bool {
+        match self.kind {
+            End => true,
+            RBrace | BarBar => self.is_open(Place::Compound),
+            RParen => self.is_open(Place::Group),
+            _ => false,
+        }
+    }
+
+    pub(super) fn statements(&mut self, place: Place) -> Vec<Statement> {
+        let mut all = Vec::new();
+        while !self.at_close() {
+            if self.eat(Semicolon) {
+                continue;
+            }
+            let before = self.start;
+            if self.at_word("elementclass") {
+                all.extend(self.element_class().map(Statement::ElementClass));
+                self.eat(Semicolon);
+            } else if self.at_word("require") {
+                all.push(Statement::Require(self.args_statement(SyntaxKind::Require)));
+                self.eat(Semicolon);
+            } else if self.at_word("define") {
+                all.push(Statement::Define(self.args_statement(SyntaxKind::Define)));
+                self.eat(Semicolon);
+            } else if self.at_element() || matches!(self.kind, Arrow | FatArrow) {
+                all.push(Statement::Connection(self.connection(place)));
+            } else {
+                self.unexpected("expected a statement");
+            }
+            if self.start == before && !self.at_close() {
+                self.skip(true);
+            }
+        }
+        all
+    }
+    /// Skips up to where a statement may start again.
+    pub(super) fn recover(&mut self) {
+        self.skip(false);
+    }
+    /// Skips up to where a statement may start again, the token in hand in any case if `first`.
+    fn skip(&mut self, mut first: bool) {
+        if !first && (self.at_close() || self.kind == Semicolon || self.at_reserved()) {
+            return;
+        }
+        self.open_node(SyntaxKind::Error);
+        let mut depth = 0usize;
+        while self.kind != End {
+            match self.kind {
+                LBrace | LParen => depth += 1,
+                RBrace | RParen if depth > 0 => depth -= 1,
+                _ if first => {}
+                _ if depth == 0 && (self.at_close() || self.at_reserved()) => break,
+                Semicolon if depth == 0 => break,
+                Ident if depth == 0 && self.new_line => break,
+                _ => {}
+            }
+            first = false;
+            self.bump();
+        }
+        self.close_node();
+    }
+
+    fn element_class(&mut self) -> Option<ElementClass> {
+        self.open_node(SyntaxKind::ElementClass);
+        self.bump();
+        let parsed = if self.kind == Ident && !self.at_reserved() {
+            let name = self.bump();
+            let class = self.class();
+            Some(ElementClass { name, class })
+        } else {
+            self.unexpected("expected the name of the new class");
+            self.recover();
+            None
+        };
+        self.close_node();
+        parsed
+    }
+    /// `identifier | compound`.
+    pub(super) fn class(&mut self) -> Class {
+        match self.kind {
+            Ident if !self.at_reserved() => Class::Name(self.bump()),
+            LBrace => self.compound().map_or(Class::Missing, |c| Class::Compound(Box::new(c))),
+            _ => {
+                self.unexpected("expected a class name or '{'");
+                self.recover();
+                Class::Missing
+            }
+        }
+    }
+    fn args_statement(&mut self, node: SyntaxKind) -> Args {
+        self.open_node(node);
+        self.bump();
+        let config = if self.kind == LParen {
+            self.config()
+        } else {
+            self.unexpected("expected '('");
+            self.recover();
+            None
+        };
+        self.close_node();
+        Args { config }
+    }
+}

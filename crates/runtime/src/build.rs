@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Building: a checked graph becomes a router, or a list of what keeps it from becoming one.
+
+use crate::link::link;
+use crate::router::Router;
+use crate::shared::{Inbox, Printer, Shared};
+use crate::worker::Worker;
+use castanet_element::build::{Shared as Replicas, Wiring};
+use castanet_element::notify::Notes;
+use castanet_element::{BuildCx, Clock, ConfigError, Core, Info, InitCx, Instance, Note};
+use castanet_graph::batch::batch_limits;
+use castanet_graph::placement::Placement;
+use castanet_graph::{Graph, Kind};
+use castanet_lang::{Diagnostic, Sources};
+use castanet_spec::{Capability, Effects, Names};
+use crossbeam_utils::sync::Parker;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+
+pub use castanet_element::class::Classes;
+
+/// How a router is to be built.
+pub struct Options {
+    /// Number of workers.
+    pub workers: usize,
+    /// The most packets of a batch, 1 to 256.
+    pub batch: usize,
+    /// Seed of random numbers.
+    pub seed: u64,
+    /// Time; with simulated time there is one worker.
+    pub clock: Clock,
+    /// Where messages go.
+    pub printer: Printer,
+    /// The text of the configuration, for the handler of that name.
+    pub config: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            workers: 1,
+            batch: 32,
+            seed: 1,
+            clock: Clock::real(),
+            printer: Box::new(|text| eprintln!("{text}")),
+            config: String::new(),
+        }
+    }
+}
+
+/// Errors of one element as diagnostics, each at its place in the configuration string.
+fn explain(graph: &Graph, e: usize, doing: &str, errors: ConfigError) -> Vec<Diagnostic> {
+    let Some(element) = graph.element(e) else { return Vec::new() };
+    let context = format!("While {doing} '{}':", element.declaration());
+    let each = errors.0.into_iter().map(|error| {
+        let whole = error.range.end > element.config.len();
+        let span = if whole { element.span } else { element.config_place(error.range.clone()) };
+        let mut d = match error.warning {
+            true => Diagnostic::warning(error.message, span),
+            false => Diagnostic::error(error.message, span),
+        };
+        d = d.context(context.clone(), element.span);
+        for o in element.origin.iter().rev() {
+            d = d.label(format!("in '{}', used here", o.instance), o.span);
+        }
+        if error.help.is_empty() { d } else { d.help(error.help) }
+    });
+    each.collect()
+}
+
+/// The elements whose tasks run: those that have one, push what they have and are not pushed to; and sources of any kind.
+fn tasks_of(graph: &Graph) -> Vec<usize> {
+    let pushed = |e: usize| (0..graph.inputs(e)).any(|p| graph.input_kind(e, p) == Kind::Push);
+    let pulled = |e: usize| (0..graph.outputs(e)).any(|p| graph.output_kind(e, p) == Kind::Pull);
+    let source = |e: usize| graph.inputs(e) == 0 && graph.outputs(e) > 0;
+    (0..graph.len())
+        .filter(|&e| !pushed(e) && !pulled(e) && (source(e) || graph.spec(e).is_some_and(|s| s.task)))
+        .collect()
+}
+
+struct Context<'a> {
+    graph: &'a Graph,
+    notes: HashMap<(u32, Capability), u32>,
+}
+
+impl Context<'_> {
+    fn numbers(&self, elements: Vec<usize>, c: Capability) -> Vec<u32> {
+        elements.iter().filter_map(|&e| self.notes.get(&(e as u32, c)).copied()).collect()
+    }
+}
+
+impl Wiring for Context<'_> {
+    fn note(&self, element: u32, capability: Capability) -> Option<Note> {
+        self.notes.get(&(element, capability)).map(|&n| Note::new(n))
+    }
+    fn upstream(&self, element: u32, input: usize, capability: Capability) -> (Vec<u32>, bool) {
+        let (found, complete) = self.graph.nearest_upstream_complete(element as usize, input, capability);
+        (self.numbers(found, capability), !complete)
+    }
+    fn downstream(&self, element: u32, output: usize, capability: Capability) -> (Vec<u32>, bool) {
+        let found = self.graph.nearest_downstream(element as usize, Some(output), capability);
+        (self.numbers(found, capability), false)
+    }
+}
+
+/// Names of all elements, and what information elements say.
+fn names_of(graph: &Graph, classes: &dyn Classes, diagnostics: &mut Vec<Diagnostic>) -> Names {
+    let mut names = Names::new();
+    for (e, element) in graph.flat.elements.iter().enumerate() {
+        let class = graph.spec(e).map_or("", |s| s.name);
+        names.define_element(&element.name, e, class);
+    }
+    for (e, element) in graph.flat.elements.iter().enumerate() {
+        if let Some(inform) = classes.get(&element.class).and_then(|d| d.inform)
+            && let Err(errors) = inform(&element.config, element.scope(), &mut names)
+        {
+            diagnostics.extend(explain(graph, e, "configuring", errors));
+        }
+    }
+    names
+}
+
+struct Built {
+    /// Per worker: element and instance.
+    workers: Vec<Vec<(usize, Instance)>>,
+    effects: Vec<Effects>,
+    driver: Option<u32>,
+    signals: Vec<(u32, i32)>,
+}
+
+fn build_elements(
+    graph: &Graph,
+    classes: &dyn Classes,
+    names: &Names,
+    placement: &Placement,
+    options: &Options,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Built {
+    let mut built = Built {
+        workers: (0..placement.workers()).map(|_| Vec::new()).collect(),
+        effects: vec![Effects::NONE; graph.len()],
+        driver: None,
+        signals: Vec::new(),
+    };
+    let mut replicas = Replicas::new();
+    for (e, element) in graph.flat.elements.iter().enumerate() {
+        let Some(def) = classes.get(&element.class) else { continue };
+        let push = |n: usize, f: &dyn Fn(usize) -> Kind| (0..n).map(|p| f(p) == Kind::Push).collect::<Vec<_>>();
+        let input_push = push(graph.inputs(e), &|p| graph.input_kind(e, p));
+        let output_push = push(graph.outputs(e), &|p| graph.output_kind(e, p));
+        let workers = match placement.workers_of(e) {
+            [] => vec![0],
+            some => some.to_vec(),
+        };
+        for (replica, &w) in workers.iter().enumerate() {
+            let mut cx = BuildCx {
+                me: e as u32,
+                name: &element.name,
+                scope: element.scope(),
+                spec: def.spec,
+                written_class: &element.class,
+                config: &element.config,
+                names,
+                inputs: graph.inputs(e),
+                outputs: graph.outputs(e),
+                input_push: &input_push,
+                output_push: &output_push,
+                seed: options.seed,
+                batch: options.batch,
+                replica: (replica, workers.len()),
+                warnings: Vec::new(),
+                shared: &mut replicas,
+                driver: &mut built.driver,
+                signals: &mut built.signals,
+            };
+            let made = (def.build)(&element.config, &mut cx);
+            let warnings = ConfigError(std::mem::take(&mut cx.warnings));
+            if replica == 0 {
+                diagnostics.extend(explain(graph, e, "configuring", warnings));
+            }
+            match made {
+                Ok(instance) => {
+                    if let Some(x) = built.effects.get_mut(e) {
+                        *x = instance.common_ref().effects(def.spec.effects);
+                    }
+                    if let Some(list) = built.workers.get_mut(w) {
+                        list.push((e, instance));
+                    }
+                }
+                Err(errors) => {
+                    diagnostics.extend(explain(graph, e, "configuring", errors));
+                    break;
+                }
+            }
+        }
+    }
+    built
+}
+
+/// Builds a router from a graph whose checks have passed, and initialises it. The second value are warnings.
+///
+/// # Errors
+/// Everything that keeps the router from running, phase by phase: errors of one phase hide those of the next.
+pub fn build(
+    graph: Graph,
+    classes: Arc<dyn Classes>,
+    sources: &Sources,
+    options: Options,
+) -> Result<(Router, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let mut diagnostics = Vec::new();
+    let names = names_of(&graph, classes.as_ref(), &mut diagnostics);
+    let tasks = tasks_of(&graph);
+    let workers = if options.clock.is_simulated() { 1 } else { options.workers.max(1) };
+    let (placement, errors) = Placement::new(&graph, workers, &|_| None, &tasks);
+    diagnostics.extend(errors);
+    let failed = |d: &[Diagnostic]| d.iter().any(Diagnostic::is_error);
+    if failed(&diagnostics) {
+        return Err(diagnostics);
+    }
+    let built = build_elements(&graph, classes.as_ref(), &names, &placement, &options, &mut diagnostics);
+    if failed(&diagnostics) {
+        return Err(diagnostics);
+    }
+    let Options { batch, clock, printer, config, .. } = options;
+    let batch = batch.clamp(1, castanet_packet::Batch::MAX);
+    let mut limits = vec![batch as u32; graph.len()];
+    for (e, why) in batch_limits(&graph, &|e| built.effects.get(e).copied().unwrap_or_default(), &tasks) {
+        if why.is_some()
+            && let Some(l) = limits.get_mut(e)
+        {
+            *l = 1;
+        }
+    }
+    let info: Arc<[Info]> = graph
+        .flat
+        .elements
+        .iter()
+        .map(|e| {
+            let place = sources.place(e.span);
+            Info {
+                name: e.name.clone(),
+                class: e.class.clone(),
+                config: e.config.clone(),
+                place: format!("{}:{}", place.file, place.line),
+                scope: e.scope().to_string(),
+            }
+        })
+        .collect();
+    let mut wiring_notes = HashMap::new();
+    for e in 0..graph.len() {
+        for c in [Capability::EmptyNotifier, Capability::FullNotifier] {
+            if graph.spec(e).is_some_and(|s| s.has(c)) {
+                let n = wiring_notes.len() as u32;
+                wiring_notes.insert((e as u32, c), n);
+            }
+        }
+    }
+    let notes = Notes::new(wiring_notes.len());
+    let back = graph.back_edges();
+    let parkers: Vec<Parker> = (0..workers).map(|_| Parker::new()).collect();
+    let (mut inboxes, mut mails) = (Vec::new(), Vec::new());
+    for p in &parkers {
+        let (sender, receiver) = channel();
+        inboxes.push(Inbox { sender: Mutex::new(sender), unparker: p.unparker().clone(), full: AtomicBool::new(false) });
+        mails.push(receiver);
+    }
+    let shared = Arc::new(Shared {
+        graph,
+        info: info.clone(),
+        names: Arc::new(names),
+        placement,
+        config,
+        tasks,
+        driver: built.driver,
+        signals: built.signals,
+        classes,
+        inboxes,
+        requests: AtomicU32::new(0),
+        stopped: AtomicBool::new(false),
+        printer,
+    });
+    let limits: Arc<[u32]> = limits.into();
+    let mut router = Router { shared: shared.clone(), workers: Vec::new() };
+    for (w, ((instances, parker), mail)) in built.workers.into_iter().zip(parkers).zip(mails).enumerate() {
+        let nodes = link(&shared, instances, &back, &built.effects);
+        let mut core = Core::new(info.clone(), shared.names.clone(), notes.clone(), shared.clone(), clock.clone());
+        core.worker = w as u32;
+        router.workers.push(Worker::new(nodes, core, parker, mail, limits.clone(), batch));
+    }
+    initialise(&mut router, wiring_notes, &notes, &mut diagnostics);
+    if failed(&diagnostics) {
+        // What was opened is closed again; what that says is of no interest beside the error.
+        router.cleanup();
+        return Err(diagnostics);
+    }
+    Ok((router, diagnostics))
+}
+
+fn initialise(
+    router: &mut Router,
+    notes_of: HashMap<(u32, Capability), u32>,
+    notes: &Notes,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let shared = router.shared.clone();
+    let context = Context { graph: &shared.graph, notes: notes_of };
+    let mut listeners: HashMap<u32, Vec<(u32, u32)>> = HashMap::new();
+    for e in 0..shared.graph.len() as u32 {
+        for worker in &mut router.workers {
+            let w = worker.core.worker;
+            let mut scheduled = false;
+            let done = worker.nodes.with(&mut worker.core, e, |element, cx| {
+                let mut init = InitCx { core: cx.core(), me: e, wiring: &context, scheduled: true, listens: Vec::new() };
+                let done = element.initialise(&mut init);
+                scheduled = init.scheduled;
+                for &n in &init.listens {
+                    listeners.entry(n).or_default().push((w, e));
+                }
+                done
+            });
+            let Some(Ok(done)) = done else { continue };
+            if let Err(text) = done {
+                diagnostics.extend(explain(&shared.graph, e as usize, "initializing", text.into()));
+            }
+            if scheduled && shared.has_task(e) && shared.placement.task_worker(e as usize) == Some(w as usize) {
+                if let Some(t) = shared.names.tickets(e as usize) {
+                    worker.nodes.set_tickets(e, t);
+                }
+                worker.nodes.schedule(e);
+            }
+        }
+    }
+    for (n, mut who) in listeners {
+        who.dedup();
+        notes.listen(n as usize, who);
+    }
+}

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Handlers: those of elements, the standard ones that every element has, the global ones of the router.
+
+use crate::nodes::{Body, Nodes};
+use crate::shared::{Mail, Shared};
+use castanet_element::{CallError, Core, Cx, Lifecycle, Router};
+use castanet_graph::Kind;
+use castanet_lang::PortRef;
+use castanet_packet::Batch;
+use castanet_spec::{ArgCx, HandlerSpec, Merge, Workers};
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+/// Handlers that every element has: name and flags.
+pub const STANDARD: &[(&str, &str)] =
+    &[("handlers", "r."), ("ports", "r."), ("config", "r."), ("class", "r."), ("name", "r.")];
+/// Handlers of elements whose task runs.
+pub const TASK: &[(&str, &str)] = &[("home_thread", "rw"), ("tickets", "rw"), ("scheduled", "r")];
+/// Global handlers: name, flags.
+pub const GLOBAL: &[(&str, &str)] = &[
+    ("version", "r"),
+    ("driver", "r"),
+    ("config", "r"),
+    ("flatconfig", "r"),
+    ("requirements", "r"),
+    ("handlers", "r"),
+    ("list", "r"),
+    ("classes", "r"),
+    ("packages", "r"),
+    ("timewarp", "rw"),
+    ("stop", "w"),
+];
+
+fn no(handler: &str, kind: &str) -> CallError {
+    CallError::Missing(format!("no '{handler}' {kind} handler"))
+}
+
+impl Shared {
+    /// The full name of a handler, as messages give it.
+    pub fn handler_name(&self, element: Option<u32>, handler: &str) -> String {
+        match element {
+            Some(e) => format!("{}.{handler}", self.graph.name(e as usize)),
+            None => handler.to_string(),
+        }
+    }
+    pub(crate) fn has_task(&self, element: u32) -> bool {
+        self.tasks.binary_search(&(element as usize)).is_ok()
+    }
+    fn declared(&self, element: u32, handler: &str) -> Option<&'static HandlerSpec> {
+        self.spec(element)?.all_handlers().find(|h| h.name == handler)
+    }
+    /// A standard handler of an element, which needs nothing of the element itself.
+    fn standard(&self, element: u32, handler: &str) -> Option<String> {
+        let e = element as usize;
+        let info = self.info.get(e)?;
+        Some(match handler {
+            "name" => info.name.clone(),
+            "class" => info.class.to_string(),
+            "config" => info.config.clone(),
+            "ports" => self.ports(e),
+            "home_thread" if self.has_task(element) => self.placement.task_worker(e).unwrap_or(0).to_string(),
+            _ => return None,
+        })
+    }
+    /// The `ports` listing of an element.
+    fn ports(&self, e: usize) -> String {
+        let g = &self.graph;
+        let mut out = String::new();
+        let word = |n: usize, w: &str| format!("{n} {w}{}\n", if n == 1 { "" } else { "s" });
+        let mut side = |n: usize, input: bool| {
+            for port in 0..n {
+                let here = PortRef { element: e, port };
+                let (kind, agnostic, peers) = if input {
+                    (g.input_kind(e, port), g.input_is_agnostic(e, port), g.upstream(here))
+                } else {
+                    (g.output_kind(e, port), g.output_is_agnostic(e, port), g.downstream(here))
+                };
+                let kind = if kind == Kind::Push { "push" } else { "pull" };
+                let peers: Vec<String> = peers
+                    .iter()
+                    .map(|p| {
+                        let name = g.name(p.element);
+                        if input { format!("{name} [{}]", p.port) } else { format!("[{}] {name}", p.port) }
+                    })
+                    .collect();
+                let tilde = if agnostic { "~" } else { "" };
+                let _ = writeln!(out, "{kind}{tilde}\t-\t{}", peers.join(", "));
+            }
+            std::mem::take(&mut out)
+        };
+        let inputs = side(g.inputs(e), true);
+        let outputs = side(g.outputs(e), false);
+        format!("{}{inputs}{}{outputs}", word(g.inputs(e), "input"), word(g.outputs(e), "output"))
+    }
+    /// The value of a global read handler, as far as it needs no worker.
+    pub fn global(&self, handler: &str) -> Option<String> {
+        let lines = |v: Vec<String>| v.iter().fold(String::new(), |s, l| s + l + "\n");
+        Some(match handler {
+            "version" => env!("CARGO_PKG_VERSION").to_string(),
+            "driver" => "userlevel".to_string(),
+            "config" => self.config.clone(),
+            "flatconfig" => castanet_lang::print::driver(&self.graph.flat),
+            "requirements" => lines(self.graph.flat.requirements.iter().map(|r| format!("{} {}", r.0, r.1)).collect()),
+            "packages" => String::new(),
+            "list" => {
+                let names = (0..self.graph.len()).map(|e| self.graph.name(e).to_string());
+                format!("{}\n{}", self.graph.len(), lines(names.collect()))
+            }
+            "classes" => lines(self.classes.names().iter().map(ToString::to_string).collect()),
+            "handlers" => GLOBAL.iter().fold(String::new(), |s, (n, f)| s + n + "\t" + f + "\n"),
+            _ => return None,
+        })
+    }
+}
+
+impl Nodes {
+    /// Runs `f` on an element with everything within reach; none when it is not on this worker, an error when it is
+    /// running just now.
+    pub(crate) fn with<R>(
+        &mut self,
+        core: &mut Core,
+        element: u32,
+        f: impl FnOnce(&mut dyn Lifecycle, &mut Cx<'_>) -> R,
+    ) -> Option<Result<R, CallError>> {
+        let n = self.node_of(element)?;
+        let member = self.places.get(element as usize)?.1 as usize;
+        let node = self.nodes.get_mut(n)?;
+        let mut body = std::mem::replace(&mut node.body, Body::Busy);
+        let mut edges = std::mem::take(&mut node.edges);
+        let out = match &mut body {
+            Body::Element(e) => Ok(f(e.as_mut(), &mut Cx::new(&mut edges, core, Some(self), element, 0))),
+            Body::Chain(members) => match members.get_mut(member) {
+                Some(m) => {
+                    let side = edges.get_mut(m.first as usize..m.end as usize).unwrap_or_default();
+                    Ok(f(m.action.as_mut(), &mut Cx::new(side, core, Some(self), element, 1)))
+                }
+                None => Err(CallError::Missing(format!("no element '{}' here", core.name(element)))),
+            },
+            Body::Busy => {
+                return Some(Err(CallError::Busy(format!("element '{}' is busy", core.name(element)))));
+            }
+        };
+        self.put_back(n, body, edges);
+        self.defer(n);
+        Some(out)
+    }
+
+    fn flags_of(&mut self, core: &mut Core, element: u32, handler: &str) -> Option<&'static str> {
+        if let Some(h) = self.shared.declared(element, handler) {
+            return Some(h.flags);
+        }
+        let own = self.with(core, element, |e, _| e.own_handlers())?.ok()?;
+        own.iter().find(|h| h.0 == handler).or_else(|| own.iter().find(|h| h.0 == "*")).map(|h| h.1)
+    }
+
+    /// The `handlers` listing: newest first, as clients know it.
+    fn listing(&mut self, core: &mut Core, element: u32) -> String {
+        let mut out = String::new();
+        let task = if self.shared.has_task(element) { TASK } else { &[] };
+        for (n, f) in task {
+            let _ = writeln!(out, "{n}\t{f}");
+        }
+        if let Some(Ok(own)) = self.with(core, element, |e, _| e.own_handlers()) {
+            for (n, f) in own.iter().rev() {
+                let _ = writeln!(out, "{n}\t{f}");
+            }
+        }
+        let declared: Vec<_> = self.shared.spec(element).into_iter().flat_map(|s| s.all_handlers()).collect();
+        for h in declared.iter().rev() {
+            let _ = writeln!(out, "{}\t{}", h.name, h.flags);
+        }
+        for (n, f) in STANDARD {
+            let _ = writeln!(out, "{n}\t{f}");
+        }
+        out
+    }
+
+    /// Reads a handler of the replica on this worker.
+    pub(crate) fn read_here(
+        &mut self,
+        core: &mut Core,
+        element: u32,
+        handler: &str,
+        parameters: &str,
+    ) -> Result<String, CallError> {
+        let missing = || no(&self.shared.handler_name(Some(element), handler), "read");
+        let missing = missing();
+        match self.flags_of(core, element, handler) {
+            Some(f) if f.contains('r') => {
+                if !parameters.is_empty() && !f.contains('+') && !f.contains('%') {
+                    let name = self.shared.handler_name(Some(element), handler);
+                    return Err(CallError::Failed(format!("read handler '{name}' does not take parameters")));
+                }
+            }
+            Some(_) => {
+                let name = self.shared.handler_name(Some(element), handler);
+                return Err(CallError::Missing(format!("'{name}' is a write handler")));
+            }
+            None if handler == "handlers" => return Ok(self.listing(core, element)),
+            None if handler == "scheduled" && self.shared.has_task(element) => {
+                return Ok(self.tasks.contains(element).to_string());
+            }
+            None if handler == "tickets" && self.shared.has_task(element) => {
+                return Ok(self.tickets_of(element).to_string());
+            }
+            None => return self.shared.standard(element, handler).ok_or(missing),
+        }
+        let value = self.with(core, element, |e, cx| match e.read_field(handler) {
+            Some(v) => Ok(v),
+            None => e.read(handler, parameters, cx),
+        });
+        value.ok_or(missing)?.and_then(|r| r.map_err(CallError::Failed))
+    }
+
+    /// Writes a handler of the replica on this worker.
+    pub(crate) fn write_here(
+        &mut self,
+        core: &mut Core,
+        element: u32,
+        handler: &str,
+        value: &str,
+    ) -> Result<(), CallError> {
+        let name = self.shared.handler_name(Some(element), handler);
+        match self.flags_of(core, element, handler) {
+            Some(f) if f.contains('w') => {}
+            _ => return Err(no(&name, "write")),
+        }
+        let names = core.names.clone();
+        let scope = core.info.get(element as usize).map_or(String::new(), |i| i.scope.clone());
+        let done = self.with(core, element, |e, cx| {
+            match e.write_field(handler, value, &ArgCx { scope: &scope, names: &names }) {
+                Some(r) => r.and_then(|()| e.changed(handler, cx)),
+                None => e.write(handler, value, cx),
+            }
+        });
+        done.ok_or_else(|| no(&name, "write"))?.and_then(|r| r.map_err(CallError::Failed))
+    }
+
+    /// Answers mail about handlers.
+    pub(crate) fn answer(&mut self, core: &mut Core, mail: Mail) {
+        // Whoever asked may have given up: then nobody reads the answer.
+        match mail {
+            Mail::Read { element, handler, parameters, reply } => {
+                let _ = reply.send(self.read_here(core, element, &handler, &parameters));
+            }
+            Mail::Write { element, handler, value, reply } => {
+                let _ = reply.send(self.write_here(core, element, &handler, &value));
+            }
+            Mail::Wake(e) => core.wakes.push(e),
+            Mail::Signal(e, signal) => {
+                self.run(core, e, |e, cx| e.signal(signal, cx));
+            }
+        }
+    }
+
+    /// Asks another worker, and serves its questions while waiting.
+    fn ask<T>(
+        &mut self,
+        core: &mut Core,
+        worker: usize,
+        mail: impl FnOnce(std::sync::mpsc::SyncSender<Result<T, CallError>>) -> Mail,
+    ) -> Result<T, CallError> {
+        let (tx, rx) = sync_channel(1);
+        if let Some(inbox) = self.shared.inboxes.get(worker) {
+            inbox.send(mail(tx));
+        }
+        loop {
+            match rx.recv_timeout(Duration::from_millis(1)) {
+                Ok(answer) => return answer,
+                Err(RecvTimeoutError::Timeout) if !self.shared.is_stopped() => {
+                    let waiting = self.mail.as_ref().map(|m| m.try_iter().collect::<Vec<_>>()).unwrap_or_default();
+                    for m in waiting {
+                        self.answer(core, m);
+                    }
+                }
+                Err(_) => return Err(CallError::Busy("the worker has stopped".into())),
+            }
+        }
+    }
+}
+
+/// Combines what the replicas of an element answered.
+pub(crate) fn merge(how: Workers, values: Vec<String>) -> String {
+    let first = values.first().cloned().unwrap_or_default();
+    if how == Workers::Replicate(Merge::Sum) && values.len() > 1 {
+        let whole: Option<Vec<u64>> = values.iter().map(|v| v.trim().parse().ok()).collect();
+        if let Some(w) = whole {
+            return w.iter().fold(0u64, |a, b| a.wrapping_add(*b)).to_string();
+        }
+        let real: Option<Vec<f64>> = values.iter().map(|v| v.trim().parse().ok()).collect();
+        if let Some(r) = real {
+            return r.iter().sum::<f64>().to_string();
+        }
+    }
+    first
+}
+
+impl Router for Nodes {
+    fn pull(&mut self, core: &mut Core, me: u32, input: usize, max: usize, into: &mut Batch) {
+        self.pull_input(core, me, input, max, into);
+    }
+
+    fn read(
+        &mut self,
+        core: &mut Core,
+        element: Option<u32>,
+        handler: &str,
+        parameters: &str,
+    ) -> Result<String, CallError> {
+        let shared = self.shared.clone();
+        let Some(e) = element else {
+            if handler == "timewarp" {
+                return Ok(core.clock.describe());
+            }
+            return shared.global(handler).ok_or_else(|| no(handler, "read"));
+        };
+        let declared = shared.declared(e, handler).is_some();
+        let here = core.worker as usize;
+        let workers = shared.placement.workers_of(e as usize);
+        if !declared || workers.len() <= 1 && (workers.is_empty() || workers.contains(&here)) {
+            if self.node_of(e).is_some() || !declared && shared.standard(e, handler).is_some() {
+                return self.read_here(core, e, handler, parameters);
+            }
+        }
+        let how = shared.spec(e).map_or(Workers::Exclusive, |s| s.workers);
+        let mut values = Vec::new();
+        for &w in workers {
+            values.push(if w == here {
+                self.read_here(core, e, handler, parameters)?
+            } else {
+                let (handler, parameters) = (handler.to_string(), parameters.to_string());
+                self.ask(core, w, |reply| Mail::Read { element: e, handler, parameters, reply })?
+            });
+            if how == Workers::Share {
+                break;
+            }
+        }
+        Ok(merge(how, values))
+    }
+
+    fn write(&mut self, core: &mut Core, element: Option<u32>, handler: &str, value: &str) -> Result<(), CallError> {
+        let shared = self.shared.clone();
+        let Some(e) = element else {
+            return match handler {
+                "stop" => {
+                    let n = value.trim();
+                    let n = if n.is_empty() { Ok(1) } else { n.parse() };
+                    let n = n.map_err(|_| CallError::Failed("'stop': invalid number".into()))?;
+                    castanet_element::Messages::stop(shared.as_ref(), n);
+                    Ok(())
+                }
+                "timewarp" => match value.trim().parse::<f64>() {
+                    Ok(f) if f > 0.0 && f.is_finite() && !core.clock.is_simulated() => {
+                        core.clock.warp(f);
+                        Ok(())
+                    }
+                    _ => Err(CallError::Failed("'timewarp': expected a positive number".into())),
+                },
+                _ => Err(no(handler, "write")),
+            };
+        };
+        // Tasks stay where placement put them; the word is accepted for the sake of configurations that move them.
+        if shared.has_task(e) && handler == "home_thread" {
+            return Err(CallError::Failed(format!(
+                "'{}' stays on worker {}: home threads are placed when the router starts",
+                shared.graph.name(e as usize),
+                shared.placement.task_worker(e as usize).unwrap_or(0)
+            )));
+        }
+        if shared.has_task(e) && handler == "tickets" {
+            let n: u32 = value.trim().parse().map_err(|_| CallError::Failed("invalid number".into()))?;
+            self.set_tickets(e, n);
+            return Ok(());
+        }
+        let here = core.worker as usize;
+        let workers = shared.placement.workers_of(e as usize).to_vec();
+        if workers.is_empty() || workers == [here] {
+            return self.write_here(core, e, handler, value);
+        }
+        let how = shared.spec(e).map_or(Workers::Exclusive, |s| s.workers);
+        for w in workers {
+            if w == here {
+                self.write_here(core, e, handler, value)?;
+            } else {
+                let (handler, value) = (handler.to_string(), value.to_string());
+                self.ask(core, w, |reply| Mail::Write { element: e, handler, value, reply })?;
+            }
+            if how == Workers::Share {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn has(&self, core: &Core, element: Option<u32>, handler: &str) -> (bool, bool) {
+        let _ = core;
+        let of = |f: &str| (f.contains('r'), f.contains('w'));
+        let Some(e) = element else {
+            return GLOBAL.iter().find(|g| g.0 == handler).map_or((false, false), |g| of(g.1));
+        };
+        if let Some(h) = self.shared.declared(e, handler) {
+            return of(h.flags);
+        }
+        let standard = STANDARD.iter().chain(TASK.iter().filter(|_| self.shared.has_task(e)));
+        if let Some(h) = standard.into_iter().find(|h| h.0 == handler) {
+            return of(h.1);
+        }
+        // Handlers of the element's own need the element; one that is running is left out.
+        let found = self.node_of(e).and_then(|n| self.nodes.get(n)).and_then(|n| match &n.body {
+            Body::Element(x) => x.own_handlers().into_iter().find(|h| h.0 == handler),
+            _ => None,
+        });
+        found.map_or((false, false), |h| of(h.1))
+    }
+}
+
+impl Shared {
+    /// How often the driver has been asked to stop and has not answered.
+    pub fn requests(&self) -> u32 {
+        self.requests.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What all workers of a router have in common: the graph, the mail between workers, requests to stop.
+
+use crate::build::Classes;
+use castanet_element::{CallError, Info, Messages};
+use castanet_graph::Graph;
+use castanet_graph::placement::Placement;
+use castanet_spec::{ClassSpec, Names};
+use crossbeam_utils::sync::Unparker;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{Sender, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What one worker asks of another.
+pub enum Mail {
+    /// Schedule the task of an element.
+    Wake(u32),
+    /// Read a handler of an element's replica.
+    Read {
+        /// The element.
+        element: u32,
+        /// The handler.
+        handler: String,
+        /// Its parameters.
+        parameters: String,
+        /// Where the answer goes.
+        reply: SyncSender<Result<String, CallError>>,
+    },
+    /// Write a handler of an element's replica.
+    Write {
+        /// The element.
+        element: u32,
+        /// The handler.
+        handler: String,
+        /// The value.
+        value: String,
+        /// Where the answer goes.
+        reply: SyncSender<Result<(), CallError>>,
+    },
+    /// A signal that an element watches has arrived.
+    Signal(u32, i32),
+}
+
+/// The way to one worker.
+pub struct Inbox {
+    pub(crate) sender: Mutex<Sender<Mail>>,
+    pub(crate) unparker: Unparker,
+    /// Whether there is mail; looked at once a turn, so it must be cheap.
+    pub(crate) full: AtomicBool,
+}
+
+impl Inbox {
+    /// Sends mail and wakes the worker.
+    pub fn send(&self, mail: Mail) {
+        // A worker that is gone needs no mail.
+        let _ = self.sender.lock().unwrap_or_else(PoisonError::into_inner).send(mail);
+        self.full.store(true, Ordering::SeqCst);
+        self.unparker.unpark();
+    }
+}
+
+/// Where messages of elements go.
+pub type Printer = Box<dyn Fn(&str) + Send + Sync>;
+
+/// What all workers of a router have in common.
+pub struct Shared {
+    /// The configuration.
+    pub graph: Graph,
+    /// All elements.
+    pub info: Arc<[Info]>,
+    /// Names that the configuration defines.
+    pub names: Arc<Names>,
+    /// Which worker reaches what.
+    pub placement: Placement,
+    /// The text that the configuration was read from.
+    pub config: String,
+    /// The elements whose tasks run.
+    pub tasks: Vec<usize>,
+    /// The element that drives the stop of the router.
+    pub driver: Option<u32>,
+    /// Signals of the operating system that elements watch: element and signal.
+    pub signals: Vec<(u32, i32)>,
+    /// Known classes.
+    pub classes: Arc<dyn Classes>,
+    pub(crate) inboxes: Vec<Inbox>,
+    pub(crate) requests: AtomicU32,
+    pub(crate) stopped: AtomicBool,
+    pub(crate) printer: Printer,
+}
+
+impl Shared {
+    /// The worker that answers requests to stop.
+    pub fn driver_worker(&self) -> usize {
+        let d = self.driver.and_then(|d| self.placement.workers_of(d as usize).first().copied());
+        d.unwrap_or(0)
+    }
+    /// Whether the router has been told to end.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+    /// Ends the router, whatever its driver script says.
+    pub fn end(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        for i in &self.inboxes {
+            i.unparker.unpark();
+        }
+    }
+    /// The class of an element.
+    pub fn spec(&self, element: u32) -> Option<&'static ClassSpec> {
+        self.graph.spec(element as usize)
+    }
+    /// Tells an element of a signal.
+    pub fn signal(&self, element: u32, signal: i32) {
+        let workers = self.placement.workers_of(element as usize);
+        if let Some(inbox) = workers.first().and_then(|&w| self.inboxes.get(w)) {
+            inbox.send(Mail::Signal(element, signal));
+        }
+    }
+}
+
+impl Messages for Shared {
+    fn message(&self, text: &str) {
+        (self.printer)(text);
+    }
+    fn stop(&self, times: u32) {
+        let add = |n: u32| Some(n.saturating_add(times));
+        let _ = self.requests.fetch_update(Ordering::SeqCst, Ordering::SeqCst, add);
+        if let Some(i) = self.inboxes.get(self.driver_worker()) {
+            i.unparker.unpark();
+        }
+    }
+    fn wake(&self, worker: u32, element: u32) {
+        if let Some(i) = self.inboxes.get(worker as usize) {
+            i.send(Mail::Wake(element));
+        }
+    }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The run loop of one worker: requests to stop, mail, tasks, timers, sleep.
+
+use crate::nodes::Nodes;
+use crate::shared::{Mail, Shared};
+use castanet_element::{Core, Drive, Turn};
+use crossbeam_utils::sync::Parker;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+
+/// Turns of tasks before timers and mail are looked at again.
+const TURNS: usize = 128;
+
+/// One worker: its elements and its run loop.
+pub struct Worker {
+    pub(crate) nodes: Nodes,
+    pub(crate) core: Core,
+    pub(crate) parker: Parker,
+    /// By element: the most packets that its task may move at once.
+    pub(crate) limits: Arc<[u32]>,
+    /// The most packets that anything else may move at once.
+    pub(crate) batch: usize,
+}
+
+impl Worker {
+    pub(crate) fn new(
+        mut nodes: Nodes,
+        core: Core,
+        parker: Parker,
+        mail: Receiver<Mail>,
+        limits: Arc<[u32]>,
+        batch: usize,
+    ) -> Worker {
+        nodes.mail = Some(mail);
+        Worker { nodes, core, parker, limits, batch }
+    }
+
+    /// Runs until the router is stopped.
+    pub(crate) fn run(&mut self) {
+        let shared = self.nodes.shared.clone();
+        let me = self.core.worker as usize;
+        let drives = shared.driver_worker() == me;
+        while !shared.stopped.load(Ordering::Relaxed) {
+            if drives && shared.requests.load(Ordering::Relaxed) > 0 {
+                self.drive(&shared);
+                continue;
+            }
+            self.take_mail(&shared, me);
+            let busy = self.run_tasks(&shared);
+            let fired = self.run_timers();
+            if !busy && !fired && self.core.wakes.is_empty() {
+                self.sleep(&shared, me);
+            }
+        }
+    }
+
+    /// Answers one request to stop.
+    fn drive(&mut self, shared: &Shared) {
+        shared.requests.fetch_sub(1, Ordering::SeqCst);
+        self.core.limit = 1;
+        let answer = match shared.driver {
+            Some(d) => self.nodes.run(&mut self.core, d, |e, cx| e.drive(cx)).unwrap_or(Drive::Stop),
+            None => Drive::Stop,
+        };
+        if answer == Drive::Stop {
+            shared.end();
+        }
+    }
+
+    fn take_mail(&mut self, shared: &Shared, me: usize) {
+        let Some(inbox) = shared.inboxes.get(me) else { return };
+        if !inbox.full.load(Ordering::Relaxed) || !inbox.full.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        let mail: Vec<Mail> = self.nodes.mail.as_ref().map(|m| m.try_iter().collect()).unwrap_or_default();
+        self.core.limit = 1;
+        for m in mail {
+            self.nodes.answer(&mut self.core, m);
+            self.nodes.drain(&mut self.core);
+        }
+    }
+
+    fn wake(&mut self) {
+        while let Some(e) = self.core.wakes.pop() {
+            self.nodes.schedule(e);
+        }
+    }
+
+    /// Gives scheduled tasks turns; false when none was scheduled.
+    fn run_tasks(&mut self, shared: &Shared) -> bool {
+        for turn in 0..TURNS {
+            if !self.core.wakes.is_empty() {
+                // In the order in which they were woken.
+                self.core.wakes.reverse();
+                self.wake();
+            }
+            let Some(task) = self.nodes.tasks.turn() else { return turn > 0 };
+            self.core.limit = self.limits.get(task as usize).map_or(1, |&l| l as usize);
+            if self.nodes.run_task(&mut self.core, task) == Turn::Sleep {
+                self.nodes.tasks.remove(task);
+            }
+            if shared.requests.load(Ordering::Relaxed) > 0 || shared.stopped.load(Ordering::Relaxed) {
+                return true;
+            }
+        }
+        true
+    }
+
+    /// Tells elements of timers that have expired; false when none had.
+    fn run_timers(&mut self) -> bool {
+        if self.core.timers.is_empty() {
+            return false;
+        }
+        let now = self.core.clock.now();
+        let mut fired = false;
+        while let Some((_, (e, id))) = self.core.timers.pop_due(now) {
+            self.core.limit = self.batch;
+            self.nodes.run(&mut self.core, e, |e, cx| e.timer(id, cx));
+            fired = true;
+        }
+        fired
+    }
+
+    /// Sleeps until the next timer, or until somebody wakes this worker.
+    fn sleep(&mut self, shared: &Shared, me: usize) {
+        let mail = shared.inboxes.get(me).is_some_and(|i| i.full.load(Ordering::SeqCst));
+        if mail || shared.stopped.load(Ordering::SeqCst) {
+            return;
+        }
+        match self.core.timers.next() {
+            Some((t, _)) if self.core.clock.is_simulated() => self.core.clock.jump(t),
+            Some((t, _)) => {
+                let wait = self.core.clock.until(t);
+                self.parker.park_timeout(wait);
+            }
+            None => self.parker.park(),
+        }
+    }
+}

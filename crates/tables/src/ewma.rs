@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rates as exponentially weighted moving averages in fixed point.
+
+/// Epochs a second.
+const HZ: i64 = 1000;
+const EPOCH: i64 = 1_000_000_000 / HZ;
+/// A new epoch weighs 2^-STABILITY.
+const STABILITY: u32 = 4;
+/// Rounds to nearest. A fading average therefore rests at this value and not at 0: that is the granularity that shows.
+const HALF: i128 = 1 << (STABILITY - 1);
+
+/// The rate of something counted, averaged over epochs of a millisecond.
+///
+/// The average has a few binary places ([`Self::packets`] ten, [`Self::bytes`] four); an isolated packet leaves it at 8
+/// units, which reads 7.8125 packets or 500 bytes a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ewma {
+    average: u64,
+    /// What was counted in the current epoch.
+    count: u64,
+    epoch: i64,
+    places: u32,
+}
+
+impl Ewma {
+    /// For counts of packets.
+    pub const fn packets() -> Self {
+        Self { average: 0, count: 0, epoch: 0, places: 10 }
+    }
+
+    /// For counts of bytes.
+    pub const fn bytes() -> Self {
+        Self { average: 0, count: 0, epoch: 0, places: 4 }
+    }
+
+    /// Adds `count` at the time `now` in nanoseconds. A clock that steps back adds to the current epoch.
+    #[inline]
+    pub fn update(&mut self, count: u64, now: i64) {
+        let epoch = now.div_euclid(EPOCH);
+        if epoch > self.epoch {
+            self.advance(epoch);
+        }
+        self.count = self.count.saturating_add(count);
+    }
+
+    #[inline]
+    fn step(average: u64, value: u64) -> u64 {
+        let (average, value) = (i128::from(average), i128::from(value));
+        // An average of two numbers of 64 bits stays within them.
+        u64::try_from(average + ((value - average + HALF) >> STABILITY)).unwrap_or(u64::MAX)
+    }
+
+    /// Closes the current epoch and the empty ones up to `epoch`.
+    fn advance(&mut self, epoch: i64) {
+        let scaled = u64::try_from(u128::from(self.count) << self.places).unwrap_or(u64::MAX);
+        self.average = Self::step(self.average, scaled);
+        let mut empty = epoch.saturating_sub(self.epoch).saturating_sub(1);
+        // An average rests after at most some hundred steps, however long the silence was.
+        while empty > 0 {
+            let next = Self::step(self.average, 0);
+            if next == self.average {
+                break;
+            }
+            self.average = next;
+            empty -= 1;
+        }
+        self.count = 0;
+        self.epoch = epoch;
+    }
+
+    /// The rate per second at the time `now`; what was counted in the epoch of `now` does not show yet.
+    pub fn rate(&self, now: i64) -> f64 {
+        let mut at = *self;
+        at.update(0, now);
+        at.average as f64 * HZ as f64 / f64::from(1_u32 << at.places)
+    }
+
+    /// Forgets everything.
+    pub const fn reset(&mut self) {
+        self.average = 0;
+        self.count = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    #[test]
+    fn ten_packets_a_second_as_the_reference_shows_them() {
+        for start in [0, 1_700_000_000 * SECOND] {
+            let (mut packets, mut bytes) = (Ewma::packets(), Ewma::bytes());
+            assert_eq!(packets.rate(start), 0.0);
+            for i in 0..40 {
+                packets.update(1, start + i * SECOND / 10);
+                bytes.update(64, start + i * SECOND / 10);
+            }
+            let now = start + 4 * SECOND;
+            assert_eq!(packets.rate(now), 7.8125);
+            assert_eq!(bytes.rate(now), 500.0);
+            assert_eq!(8.0 * bytes.rate(now), 4000.0);
+            assert_eq!(packets.rate(now).to_string(), "7.8125");
+            assert_eq!(bytes.rate(now).to_string(), "500");
+        }
+    }
+
+    #[test]
+    fn equals_one_step_an_epoch() {
+        let mut seed = 5_u64;
+        let (mut ewma, mut average, mut count) = (Ewma::packets(), 0_i64, 0_i64);
+        for epoch in 1..20_000_i64 {
+            average += ((count << 10) - average + 8) >> 4;
+            count = 0;
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            if seed >> 61 == 0 || (epoch / 1000) % 3 == 0 {
+                count = (seed >> 50) as i64 % 100;
+                ewma.update(count as u64, epoch * EPOCH + (seed >> 45) as i64);
+            }
+            if epoch % 7 == 0 {
+                assert_eq!(ewma.rate(epoch * EPOCH), average as f64 * 1000.0 / 1024.0);
+            }
+        }
+    }
+
+    #[test]
+    fn steady_rates_converge() {
+        let mut ewma = Ewma::packets();
+        for ms in 0..1000 {
+            ewma.update(1000, ms * EPOCH);
+        }
+        assert!((ewma.rate(SECOND) / 1e6 - 1.0).abs() < 1e-3);
+        ewma.reset();
+        assert_eq!(ewma.rate(2 * SECOND), 0.0);
+    }
+
+    #[test]
+    fn extremes_do_not_overflow() {
+        let mut ewma = Ewma::packets();
+        ewma.update(u64::MAX, i64::MIN);
+        ewma.update(u64::MAX, i64::MIN + 1);
+        ewma.update(u64::MAX, i64::MAX);
+        ewma.update(u64::MAX, 0);
+        assert!(ewma.rate(i64::MAX).is_finite());
+        for i in 0..2000 {
+            let mut ewma = Ewma { average: u64::MAX, count: u64::MAX, epoch: 0, places: 10 };
+            ewma.update(0, i * EPOCH);
+            assert!(ewma.rate(i64::MAX) < 8.0);
+        }
+    }
+}

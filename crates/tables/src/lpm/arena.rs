@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Short arrays of one type inside one vector, reused by size: what tree nodes keep their children in.
+
+/// Capacities of blocks. A block grows by at most half of itself, so at most a third of it is idle.
+const SIZES: [u8; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
+
+/// The class of the smallest block that holds `len` items, 1 to 64.
+fn class(len: usize) -> usize {
+    SIZES.partition_point(|&size| usize::from(size) < len).min(SIZES.len() - 1)
+}
+
+/// A vector cut into blocks; a block is named by the index of its first item.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Arena<T> {
+    items: Vec<T>,
+    free: [Vec<u32>; SIZES.len()],
+}
+
+impl<T: Copy + Default> Arena<T> {
+    #[inline]
+    pub fn get(&self, at: u32) -> Option<&T> {
+        self.items.get(at as usize)
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, at: u32) -> Option<&mut T> {
+        self.items.get_mut(at as usize)
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.items.capacity() * size_of::<T>() + self.free.iter().map(|f| f.capacity() * 4).sum::<usize>()
+    }
+
+    /// An arena whose first `len` items are no block and never move.
+    pub fn with_fixed(len: usize) -> Self {
+        Self { items: vec![T::default(); len], free: Default::default() }
+    }
+
+    fn allocate(&mut self, class: usize) -> Option<u32> {
+        if let Some(block) = self.free[class].pop() {
+            return Some(block);
+        }
+        let block = u32::try_from(self.items.len()).ok()?;
+        let end = self.items.len() + usize::from(SIZES[class]);
+        u32::try_from(end).ok()?;
+        if end > self.items.capacity() {
+            // A quarter more, not twice as much: most of the memory of a large table is here.
+            self.items.reserve_exact((self.items.len() / 4).max(64));
+        }
+        self.items.resize(end, T::default());
+        Some(block)
+    }
+
+    /// Puts `item` before item `at` of a block with `len` items (0 to 63; no block when 0) and gives the block, which may
+    /// have moved; `None`, with nothing changed, when 2^32 items are in use.
+    pub fn insert(&mut self, block: u32, len: usize, at: usize, item: T) -> Option<u32> {
+        let (old_class, new_class) = (class(len), class(len + 1));
+        let (from, at) = (block as usize, at.min(len));
+        let to = if len > 0 && old_class == new_class {
+            self.items.copy_within(from + at..from + len, from + at + 1);
+            block
+        } else {
+            let to = self.allocate(new_class)?;
+            self.items.copy_within(from..from + at, to as usize);
+            self.items.copy_within(from + at..from + len, to as usize + at + 1);
+            if len > 0 {
+                self.free[old_class].push(block);
+            }
+            to
+        };
+        self.items[to as usize + at] = item;
+        Some(to)
+    }
+
+    /// Removes item `at` of a block with `len` items and gives the block, which may have moved (0 when nothing is left).
+    pub fn remove(&mut self, block: u32, len: usize, at: usize) -> u32 {
+        let from = block as usize;
+        self.items.copy_within(from + at + 1..from + len, from + at);
+        let (old_class, len) = (class(len), len - 1);
+        if len == 0 {
+            self.free[old_class].push(block);
+            return 0;
+        }
+        if class(len) == old_class {
+            return block;
+        }
+        // Without room for a smaller block the items stay, and the block counts as a smaller one from now on.
+        let Some(to) = self.allocate(class(len)) else { return block };
+        self.items.copy_within(from..from + len, to as usize);
+        self.free[old_class].push(block);
+        to
+    }
+}

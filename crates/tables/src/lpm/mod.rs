@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Longest-prefix match for IPv4: three tables with the same methods.
+//!
+//! | table | for | memory | lookup |
+//! |---|---|---|---|
+//! | [`StaticTable`] | a few routes | 16 bytes a route, and the list | compares 8 routes at a time |
+//! | [`RadixTable`] | any number | 20 to 60 bytes a route | at most 4 nodes |
+//! | [`DirectTable`] | any number up to its limits | up to 64 MiB and 1 KiB a second-level block | 2 or 3 loads |
+//!
+//! `insert` refuses a prefix that is there, `replace` sets it in either case, `remove` takes exactly one prefix away.
+//! A refused change leaves the table as it was.
+
+mod arena;
+mod direct;
+mod radix;
+mod static_table;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::net::Ipv4Addr;
+
+pub use direct::{DirectLimits, DirectTable};
+pub use radix::RadixTable;
+pub use static_table::StaticTable;
+
+/// An IPv4 prefix; the bits after its length are zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Prefix {
+    addr: u32,
+    len: u8,
+}
+
+impl Prefix {
+    /// The prefix of everything.
+    pub const ALL: Self = Self { addr: 0, len: 0 };
+
+    /// The first `len` bits of `addr`; a length over 32 counts as 32.
+    #[inline]
+    pub const fn new(addr: u32, len: u8) -> Self {
+        let len = if len > 32 { 32 } else { len };
+        Self { addr: addr & mask(len), len }
+    }
+
+    /// The first address.
+    #[inline]
+    pub const fn addr(self) -> u32 {
+        self.addr
+    }
+
+    /// The length, 0 to 32.
+    #[inline]
+    pub const fn prefix_len(self) -> u8 {
+        self.len
+    }
+
+    /// The network mask.
+    #[inline]
+    pub const fn mask(self) -> u32 {
+        mask(self.len)
+    }
+
+    /// Whether `addr` starts with this prefix.
+    #[inline]
+    pub const fn contains(self, addr: u32) -> bool {
+        addr & mask(self.len) == self.addr
+    }
+}
+
+/// Prints `ADDR/LEN`.
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", Ipv4Addr::from(self.addr), self.len)
+    }
+}
+
+/// The mask of `len` one bits, 0 to 32.
+#[inline]
+const fn mask(len: u8) -> u32 {
+    match u32::MAX.checked_shl(32 - len as u32) {
+        Some(mask) => mask,
+        None => 0,
+    }
+}
+
+/// Where to send a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Route {
+    /// The gateway; 0 when the destination is on the link.
+    pub gw: u32,
+    /// The output port.
+    pub port: u32,
+}
+
+/// Why a table refused a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableError {
+    /// The prefix is there already, with this route.
+    Exists(Route),
+    /// No room is left.
+    Full,
+}
+
+impl fmt::Display for TableError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exists(route) => write!(f, "the prefix has a route to output {} already", route.port),
+            Self::Full => f.write_str("the route table is full"),
+        }
+    }
+}
+
+impl std::error::Error for TableError {}
+
+/// The prefix to remove is not in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotFound;
+
+impl fmt::Display for NotFound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no route for exactly this prefix")
+    }
+}
+
+impl std::error::Error for NotFound {}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A few routes, most specific first, compared eight at a time without branches.
+
+use super::{NotFound, Prefix, Route, TableError};
+
+const LANES: usize = 8;
+
+/// Eight routes side by side. Lanes without a route hold a prefix that their mask cannot produce.
+#[derive(Clone, Debug)]
+#[repr(C, align(32))]
+struct Group {
+    mask: [u32; LANES],
+    addr: [u32; LANES],
+    route: [Route; LANES],
+}
+
+impl Group {
+    const EMPTY: Self =
+        Self { mask: [0; LANES], addr: [u32::MAX; LANES], route: [Route { gw: 0, port: 0 }; LANES] };
+
+    #[inline]
+    fn find(&self, addr: u32) -> Option<Route> {
+        // A fixed loop over all lanes: the compiler turns it into vector compares.
+        let mut hits = 0_u32;
+        for lane in 0..LANES {
+            hits |= u32::from(addr & self.mask[lane] == self.addr[lane]) << lane;
+        }
+        self.route.get(hits.trailing_zeros() as usize).copied()
+    }
+}
+
+/// A table for a few routes. Changing it takes time proportional to the number of routes.
+#[derive(Clone, Debug, Default)]
+pub struct StaticTable {
+    groups: Vec<Group>,
+    /// Every route, in the order of the groups: longest prefix first, then by address.
+    sorted: Vec<(Prefix, Route)>,
+    /// Prefixes in the order in which they were added.
+    configured: Vec<Prefix>,
+}
+
+impl StaticTable {
+    /// A table without routes.
+    pub const fn new() -> Self {
+        Self { groups: Vec::new(), sorted: Vec::new(), configured: Vec::new() }
+    }
+
+    /// Number of routes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.sorted.len()
+    }
+
+    /// Whether there are no routes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.sorted.is_empty()
+    }
+
+    fn position(&self, prefix: Prefix) -> Result<usize, usize> {
+        let key = |p: Prefix| (32 - p.prefix_len(), p.addr());
+        self.sorted.binary_search_by_key(&key(prefix), |&(p, _)| key(p))
+    }
+
+    /// Writes the lanes from route number `from` on again.
+    fn regroup(&mut self, from: usize) {
+        let first = from / LANES;
+        self.groups.resize(self.sorted.len().div_ceil(LANES), Group::EMPTY);
+        let routes = self.sorted.get(first * LANES..).unwrap_or_default();
+        for (group, routes) in self.groups.iter_mut().skip(first).zip(routes.chunks(LANES)) {
+            *group = Group::EMPTY;
+            for (lane, &(prefix, route)) in routes.iter().enumerate() {
+                group.mask[lane] = prefix.mask();
+                group.addr[lane] = prefix.addr();
+                group.route[lane] = route;
+            }
+        }
+    }
+
+    /// Adds a route; [`TableError::Exists`] when the prefix has one.
+    pub fn insert(&mut self, prefix: Prefix, route: Route) -> Result<(), TableError> {
+        match self.position(prefix) {
+            Ok(at) => Err(TableError::Exists(self.sorted[at].1)),
+            Err(at) => {
+                self.sorted.insert(at, (prefix, route));
+                self.configured.push(prefix);
+                self.regroup(at);
+                Ok(())
+            }
+        }
+    }
+
+    /// Sets the route of a prefix and gives the one before; the prefix keeps its place in [`Self::iter`].
+    pub fn replace(&mut self, prefix: Prefix, route: Route) -> Result<Option<Route>, TableError> {
+        match self.position(prefix) {
+            Ok(at) => {
+                let before = std::mem::replace(&mut self.sorted[at].1, route);
+                self.regroup(at);
+                Ok(Some(before))
+            }
+            Err(_) => self.insert(prefix, route).map(|()| None),
+        }
+    }
+
+    /// Removes exactly this prefix.
+    pub fn remove(&mut self, prefix: Prefix) -> Result<Route, NotFound> {
+        let at = self.position(prefix).map_err(|_| NotFound)?;
+        let (_, route) = self.sorted.remove(at);
+        self.configured.retain(|&p| p != prefix);
+        self.regroup(at);
+        Ok(route)
+    }
+
+    /// The route of exactly this prefix.
+    pub fn get(&self, prefix: Prefix) -> Option<Route> {
+        self.position(prefix).ok().map(|at| self.sorted[at].1)
+    }
+
+    /// The route of the longest prefix of `addr`.
+    #[inline]
+    pub fn lookup(&self, addr: u32) -> Option<Route> {
+        match &self.groups[..] {
+            [group] => group.find(addr),
+            groups => groups.iter().find_map(|group| group.find(addr)),
+        }
+    }
+
+    /// [`Self::lookup`] for each address; as many as the shorter slice has.
+    #[inline]
+    pub fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]) {
+        for (&addr, route) in addrs.iter().zip(routes) {
+            *route = self.lookup(addr);
+        }
+    }
+
+    /// All routes in the order in which their prefixes were added.
+    pub fn iter(&self) -> impl Iterator<Item = (Prefix, Route)> {
+        self.configured.iter().filter_map(|&prefix| Some((prefix, self.get(prefix)?)))
+    }
+
+    /// Removes all routes.
+    pub fn clear(&mut self) {
+        *self = Self::new();
+    }
+}

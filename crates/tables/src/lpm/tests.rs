@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The three tables against a map for each prefix length, searched from /32 down to /0.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::HashMap;
+
+use super::*;
+
+trait Table: Default {
+    fn insert(&mut self, prefix: Prefix, route: Route) -> Result<(), TableError>;
+    fn replace(&mut self, prefix: Prefix, route: Route) -> Result<Option<Route>, TableError>;
+    fn remove(&mut self, prefix: Prefix) -> Result<Route, NotFound>;
+    fn get(&self, prefix: Prefix) -> Option<Route>;
+    fn lookup(&self, addr: u32) -> Option<Route>;
+    fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]);
+    fn all(&self) -> Vec<(Prefix, Route)>;
+    fn len(&self) -> usize;
+    fn clear(&mut self);
+    /// Whether routes are listed in the order in which they were added.
+    const AS_CONFIGURED: bool;
+}
+
+macro_rules! table {
+    ($name:ident, $as_configured:literal) => {
+        impl Table for $name {
+            fn insert(&mut self, prefix: Prefix, route: Route) -> Result<(), TableError> {
+                $name::insert(self, prefix, route)
+            }
+            fn replace(&mut self, prefix: Prefix, route: Route) -> Result<Option<Route>, TableError> {
+                $name::replace(self, prefix, route)
+            }
+            fn remove(&mut self, prefix: Prefix) -> Result<Route, NotFound> {
+                $name::remove(self, prefix)
+            }
+            fn get(&self, prefix: Prefix) -> Option<Route> {
+                $name::get(self, prefix)
+            }
+            fn lookup(&self, addr: u32) -> Option<Route> {
+                $name::lookup(self, addr)
+            }
+            fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]) {
+                $name::lookup_many(self, addrs, routes)
+            }
+            fn all(&self) -> Vec<(Prefix, Route)> {
+                self.iter().collect()
+            }
+            fn len(&self) -> usize {
+                assert_eq!($name::is_empty(self), $name::len(self) == 0);
+                $name::len(self)
+            }
+            fn clear(&mut self) {
+                $name::clear(self)
+            }
+            const AS_CONFIGURED: bool = $as_configured;
+        }
+    };
+}
+table!(StaticTable, true);
+table!(RadixTable, true);
+table!(DirectTable, false);
+
+/// xorshift64*
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u32 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
+    }
+
+    fn below(&mut self, n: u32) -> u32 {
+        self.next() % n
+    }
+
+    fn route(&mut self) -> Route {
+        Route { gw: self.below(40), port: self.below(4) }
+    }
+}
+
+struct Model {
+    by_len: [HashMap<u32, Route>; 33],
+}
+
+impl Model {
+    fn new() -> Self {
+        Self { by_len: std::array::from_fn(|_| HashMap::new()) }
+    }
+
+    fn get(&self, prefix: Prefix) -> Option<Route> {
+        self.by_len[usize::from(prefix.len)].get(&prefix.addr).copied()
+    }
+
+    fn set(&mut self, prefix: Prefix, route: Route) -> Option<Route> {
+        self.by_len[usize::from(prefix.len)].insert(prefix.addr, route)
+    }
+
+    fn remove(&mut self, prefix: Prefix) -> Option<Route> {
+        self.by_len[usize::from(prefix.len)].remove(&prefix.addr)
+    }
+
+    fn lookup(&self, addr: u32) -> Option<Route> {
+        (0..=32).rev().find_map(|len| self.get(Prefix::new(addr, len)))
+    }
+}
+
+fn insert<T: Table>(table: &mut T, model: &mut Model, prefix: Prefix, route: Route) -> bool {
+    let want = match model.get(prefix) {
+        Some(existing) => Err(TableError::Exists(existing)),
+        None => {
+            model.set(prefix, route);
+            Ok(())
+        }
+    };
+    assert_eq!(table.insert(prefix, route), want, "{prefix}");
+    want.is_ok()
+}
+
+fn check_lookups<T: Table>(table: &T, model: &Model, addrs: &[u32]) {
+    let mut routes = vec![Some(Route { gw: 9, port: 9 }); addrs.len()];
+    table.lookup_many(addrs, &mut routes);
+    for (&addr, &route) in addrs.iter().zip(&routes) {
+        let want = model.lookup(addr);
+        assert_eq!(table.lookup(addr), want, "{addr:#x}");
+        assert_eq!(route, want, "{addr:#x}, many");
+    }
+}
+
+/// Few addresses and all lengths, so that prefixes nest and every operation hits.
+fn small<T: Table>(seed: u64, steps: usize, shortest: u32) {
+    let mut random = Random(seed);
+    let (mut table, mut model) = (T::default(), Model::new());
+    let mut order: Vec<Prefix> = Vec::new();
+    let bases =
+        [0, 0xffff_ffff, 0x0a00_0000, 0x0a00_00ff, 0x0a01_8000, 0xc0a8_0155, 0x7fff_ffff, 0x8000_0000];
+    for step in 0..steps {
+        let addr = bases[random.below(8) as usize] ^ (1 << random.below(32)) * random.below(2);
+        let prefix = Prefix::new(addr, (shortest + random.below(33 - shortest)) as u8);
+        let route = random.route();
+        match random.below(10) {
+            0..=3 => {
+                if insert(&mut table, &mut model, prefix, route) {
+                    order.push(prefix);
+                }
+            }
+            4 => {
+                let before = model.set(prefix, route);
+                if before.is_none() {
+                    order.push(prefix);
+                }
+                assert_eq!(table.replace(prefix, route), Ok(before));
+            }
+            5..=7 => {
+                assert_eq!(table.remove(prefix), model.remove(prefix).ok_or(NotFound));
+                order.retain(|&p| p != prefix);
+            }
+            _ => assert_eq!(table.get(prefix), model.get(prefix)),
+        }
+        assert_eq!(table.len(), order.len());
+        let mut addrs = vec![random.next(), prefix.addr, prefix.addr | !prefix.mask()];
+        addrs.extend(bases.iter().map(|base| base ^ random.below(4)));
+        addrs.extend([prefix.addr.wrapping_sub(1), (prefix.addr | !prefix.mask()).wrapping_add(1)]);
+        check_lookups(&table, &model, &addrs);
+        if step % 16 == 0 {
+            let mut want: Vec<_> = order.iter().map(|&p| (p, model.get(p).unwrap())).collect();
+            if !T::AS_CONFIGURED {
+                want.sort_by_key(|&(p, _)| p);
+            }
+            assert_eq!(table.all(), want);
+        }
+    }
+    table.clear();
+    assert_eq!((table.len(), table.all().len(), table.lookup(bases[3])), (0, 0, None));
+}
+
+#[test]
+fn static_table_agrees_with_the_model() {
+    small::<StaticTable>(1, 6000, 0);
+}
+
+#[test]
+fn radix_table_agrees_with_the_model() {
+    small::<RadixTable>(2, 6000, 0);
+}
+
+#[test]
+fn direct_table_agrees_with_the_model() {
+    // Short prefixes cost up to 2^23 slots a change, so they are few.
+    small::<DirectTable>(3, 6000, 16);
+    small::<DirectTable>(4, 40, 0);
+}
+
+/// Half a million different prefixes with the lengths of a full table and then some: mostly /24, some of all lengths, the
+/// ones longer than 24 under 8000 different 24 bits.
+fn half_a_million<T: Table>(seed: u64) -> (T, Model, Vec<Prefix>, Random) {
+    let mut random = Random(seed);
+    let (mut table, mut model) = (T::default(), Model::new());
+    let mut prefixes = Vec::new();
+    while prefixes.len() < 500_000 {
+        let prefix = match random.below(1000) {
+            0..=549 => Prefix::new(random.next(), 24),
+            550..=799 => Prefix::new(random.next(), 20 + random.below(4) as u8),
+            800..=899 => Prefix::new(random.next(), 17 + random.below(3) as u8),
+            900..=998 => {
+                Prefix::new(random.below(8000) * 0x0008_3100 | random.below(256), 25 + random.below(8) as u8)
+            }
+            _ => Prefix::new(random.next(), (random.below(6) + 11) as u8),
+        };
+        let route = random.route();
+        if insert(&mut table, &mut model, prefix, route) {
+            prefixes.push(prefix);
+        }
+    }
+    insert(&mut table, &mut model, Prefix::new(0xc000_0000, 3), random.route());
+    insert(&mut table, &mut model, Prefix::new(0x2200_0000, 8), random.route());
+    insert(&mut table, &mut model, Prefix::ALL, random.route());
+    assert_eq!(table.len(), 500_003);
+    (table, model, prefixes, random)
+}
+
+fn sample(prefixes: &[Prefix], random: &mut Random, count: usize) -> Vec<u32> {
+    (0..count)
+        .flat_map(|_| {
+            let prefix = prefixes[random.below(prefixes.len() as u32) as usize];
+            [random.next(), prefix.addr, (prefix.addr | !prefix.mask()).wrapping_add(random.below(2))]
+        })
+        .collect()
+}
+
+/// Adds, replaces, removes; lookups between.
+fn large<T: Table>(seed: u64) -> T {
+    let (mut table, mut model, mut prefixes, mut random) = half_a_million::<T>(seed);
+    check_lookups(&table, &model, &sample(&prefixes, &mut random, 5000));
+    for _ in 0..40_000 {
+        let prefix = prefixes[random.below(500_000) as usize];
+        let route = random.route();
+        assert_eq!(table.replace(prefix, route), Ok(model.set(prefix, route)));
+    }
+    check_lookups(&table, &model, &sample(&prefixes, &mut random, 5000));
+    for _ in 0..80_000 {
+        let at = random.below(prefixes.len() as u32) as usize;
+        let prefix = prefixes.swap_remove(at);
+        assert_eq!(table.remove(prefix), model.remove(prefix).ok_or(NotFound));
+        if at % 2 == 0 {
+            assert_eq!(table.remove(prefix), Err(NotFound));
+        }
+    }
+    assert_eq!(table.remove(Prefix::ALL).ok(), model.remove(Prefix::ALL));
+    assert_eq!(table.len(), 420_002);
+    check_lookups(&table, &model, &sample(&prefixes, &mut random, 5000));
+    let all = table.all();
+    assert_eq!(all.len(), 420_002);
+    assert!(all.iter().step_by(7).all(|&(prefix, route)| model.get(prefix) == Some(route)));
+    table
+}
+
+#[test]
+fn half_a_million_prefixes_in_the_radix_table() {
+    let mut table = large::<RadixTable>(11);
+    let bytes = table.bytes();
+    assert!(bytes < 500_000 * 64, "{bytes}");
+    // What is removed is reused: taking everything out and in again needs no more memory.
+    let all: Vec<_> = table.iter().collect();
+    for &(prefix, _) in &all {
+        table.remove(prefix).unwrap();
+    }
+    assert!(table.is_empty());
+    for &(prefix, route) in &all {
+        table.insert(prefix, route).unwrap();
+    }
+    assert!(table.bytes() <= bytes + bytes / 2, "{} after {bytes}", table.bytes());
+}
+
+#[test]
+fn half_a_million_prefixes_in_the_direct_table() {
+    let table = large::<DirectTable>(12);
+    assert!(table.blocks() <= 8000 && table.blocks() > 1000);
+}
+
+#[test]
+fn sparse_host_routes_stay_lean_in_the_radix_table() {
+    // The worst case: prefixes that share no node.
+    let mut table = RadixTable::new();
+    let mut random = Random(77);
+    for _ in 0..50_000 {
+        let _ = table.insert(Prefix::new(random.next(), 32), Route::default());
+    }
+    let per_route = table.bytes() / table.len();
+    assert!(per_route < 160, "{per_route}");
+}
+
+#[test]
+fn a_direct_table_refuses_what_does_not_fit() {
+    let mut table = DirectTable::with_limits(DirectLimits { next_hops: 3, blocks: 2 });
+    let route = |port| Route { gw: 0, port };
+    let prefix = |n: u32, len| Prefix::new(0x0a00_0000 + (n << 8), len);
+    // The default route takes no next hop.
+    assert_eq!(table.insert(Prefix::ALL, route(100)), Ok(()));
+    assert_eq!(table.insert(prefix(0, 32), route(0)), Ok(()));
+    assert_eq!(table.insert(prefix(1, 25), route(1)), Ok(()));
+    assert_eq!(table.blocks(), 2);
+    // A third block: refused, and nothing is left behind.
+    assert_eq!(table.insert(prefix(2, 25), route(0)), Err(TableError::Full));
+    assert_eq!(table.replace(prefix(2, 25), route(0)), Err(TableError::Full));
+    assert_eq!((table.len(), table.blocks(), table.lookup(prefix(2, 24).addr())), (3, 2, Some(route(100))));
+    // More prefixes in the blocks that are there, and up to 24 bits, are no matter.
+    assert_eq!(table.insert(prefix(1, 31), route(2)), Ok(()));
+    assert_eq!(table.insert(prefix(2, 24), route(2)), Ok(()));
+    // A fourth next hop.
+    assert_eq!(table.insert(prefix(3, 24), route(3)), Err(TableError::Full));
+    assert_eq!(table.replace(prefix(2, 24), route(3)), Err(TableError::Full));
+    assert_eq!(table.get(prefix(2, 24)), Some(route(2)));
+    // The only user of a next hop can change it.
+    assert_eq!(table.replace(prefix(1, 25), route(3)), Ok(Some(route(1))));
+    assert_eq!(table.lookup(prefix(1, 24).addr() + 3), Some(route(3)));
+    assert_eq!(table.replace(Prefix::ALL, route(7)), Ok(Some(route(100))));
+    // Room comes back with a removal; a freed block has nothing of its old content.
+    assert_eq!(table.remove(prefix(0, 32)), Ok(route(0)));
+    assert_eq!(table.insert(prefix(4, 30), route(5)), Ok(()));
+    assert_eq!(table.lookup(prefix(4, 24).addr()), Some(route(5)));
+    assert_eq!(table.lookup(prefix(4, 24).addr() + 4), Some(route(7)));
+    assert_eq!(table.lookup(prefix(0, 24).addr()), Some(route(7)));
+    assert_eq!(table.insert(prefix(0, 25), route(5)), Err(TableError::Full));
+    assert_eq!(table.insert(prefix(4, 30), route(5)), Err(TableError::Exists(route(5))));
+    table.clear();
+    assert_eq!(table.insert(prefix(0, 25), route(9)), Ok(()));
+    let mut none = DirectTable::with_limits(DirectLimits { next_hops: 0, blocks: 0 });
+    assert_eq!(none.insert(prefix(0, 8), route(0)), Err(TableError::Full));
+    assert_eq!(none.insert(Prefix::ALL, route(0)), Ok(()));
+    assert_eq!(none.lookup(1), Some(route(0)));
+}
+
+#[test]
+fn prefixes() {
+    for (addr, len, text) in [
+        (0xffff_ffff, 0, "0.0.0.0/0"),
+        (0xffff_ffff, 1, "128.0.0.0/1"),
+        (0x1212_0409, 16, "18.18.0.0/16"),
+        (0x1212_0409, 32, "18.18.4.9/32"),
+        (0x1212_0409, 200, "18.18.4.9/32"),
+    ] {
+        let prefix = Prefix::new(addr, len);
+        assert_eq!(prefix.to_string(), text);
+        assert!(prefix.contains(addr) && prefix.contains(prefix.addr()));
+        assert_eq!(prefix.mask().leading_ones(), u32::from(prefix.prefix_len()));
+        assert!(len == 0 || !prefix.contains(addr ^ 0x8000_0000));
+    }
+}
+
+#[test]
+fn many_at_once_takes_the_shorter_slice() {
+    let mut table = StaticTable::new();
+    table.insert(Prefix::ALL, Route::default()).unwrap();
+    let mut routes = [None; 3];
+    table.lookup_many(&[1, 2], &mut routes);
+    assert_eq!(routes, [Some(Route::default()), Some(Route::default()), None]);
+    let mut radix = RadixTable::new();
+    radix.insert(Prefix::ALL, Route::default()).unwrap();
+    radix.lookup_many(&[1; 100], &mut routes[..1]);
+    radix.lookup_many(&[], &mut routes);
+}

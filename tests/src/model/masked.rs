@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Packets as they must look, but for what cannot be known; and reading the fields of those that do not.
+use std::net::Ipv4Addr;
+
+use etherparse::Ipv4HeaderSlice;
+
+use crate::trace::checksum;
+
+/// Milliseconds of a day: no timestamp option has more.
+const DAY_MS: u32 = 86_400_000;
+
+/// An IPv4 packet of which everything is known but the header checksum (which must be right, whatever form of it
+/// was chosen) and the values of timestamps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Masked {
+    pub(super) bytes: Vec<u8>,
+    /// Offsets of four-byte timestamps that the router filled in.
+    pub(super) stamps: Vec<usize>,
+}
+
+impl Masked {
+    pub(super) fn new(bytes: Vec<u8>) -> Masked {
+        Masked { bytes, stamps: Vec::new() }
+    }
+
+    /// Says what is wrong with a packet that should be this one.
+    pub(super) fn fault(&self, actual: &[u8]) -> Option<String> {
+        if actual.len() != self.bytes.len() {
+            return Some(format!("{} bytes instead of {}", actual.len(), self.bytes.len()));
+        }
+        let stamp = |at: usize| self.stamps.iter().any(|start| (*start..start + 4).contains(&at));
+        let differs =
+            |at: &usize| !(10..12).contains(at) && !stamp(*at) && actual.get(*at) != self.bytes.get(*at);
+        if let Some(at) = (0..actual.len()).find(differs) {
+            return Some(format!("byte {at} is {:#04x} instead of {:#04x}", actual[at], self.bytes[at]));
+        }
+        for at in &self.stamps {
+            let word = actual.get(*at..).and_then(|tail| tail.first_chunk()).copied().unwrap_or([0xff; 4]);
+            if u32::from_be_bytes(word) >= DAY_MS {
+                return Some(format!("the timestamp at byte {at} is no time of day"));
+            }
+        }
+        header_fault(actual)
+    }
+
+    /// The first `length` bytes.
+    pub(super) fn cut(&self, length: usize) -> Masked {
+        Masked { bytes: self.bytes[..length.min(self.bytes.len())].to_vec(), stamps: self.stamps.clone() }
+    }
+}
+
+/// Says what is wrong with a header in etherparse's judgement.
+pub(super) fn header_fault(packet: &[u8]) -> Option<String> {
+    match Ipv4HeaderSlice::from_slice(packet) {
+        Err(error) => Some(error.to_string()),
+        Ok(slice) if checksum(&[slice.slice()]) != 0 => Some("wrong header checksum".to_owned()),
+        Ok(_) => None,
+    }
+}
+
+/// The fields of an IPv4 packet whose header is whole.
+#[derive(Clone, Copy)]
+pub(super) struct Fields<'a> {
+    pub(super) packet: &'a [u8],
+    pub(super) header_len: usize,
+}
+
+impl<'a> Fields<'a> {
+    /// Takes a packet of at least 20 bytes whose header length lies between 20 and its own.
+    pub(super) fn of(packet: &'a [u8]) -> Option<Fields<'a>> {
+        let header_len = usize::from(packet.first()? & 15) * 4;
+        (header_len >= 20 && header_len <= packet.len()).then_some(Fields { packet, header_len })
+    }
+
+    fn word(&self, at: usize) -> u16 {
+        u16::from_be_bytes([self.packet[at], self.packet[at + 1]])
+    }
+
+    fn address(&self, at: usize) -> Ipv4Addr {
+        Ipv4Addr::new(self.packet[at], self.packet[at + 1], self.packet[at + 2], self.packet[at + 3])
+    }
+
+    pub(super) fn total_len(&self) -> usize {
+        usize::from(self.word(2))
+    }
+
+    pub(super) fn id(&self) -> u16 {
+        self.word(4)
+    }
+
+    pub(super) fn dont_fragment(&self) -> bool {
+        self.word(6) & 0x4000 != 0
+    }
+
+    pub(super) fn more_fragments(&self) -> bool {
+        self.word(6) & 0x2000 != 0
+    }
+
+    /// In bytes.
+    pub(super) fn fragment_offset(&self) -> usize {
+        usize::from(self.word(6) & 0x1fff) * 8
+    }
+
+    pub(super) fn ttl(&self) -> u8 {
+        self.packet[8]
+    }
+
+    pub(super) fn protocol(&self) -> u8 {
+        self.packet[9]
+    }
+
+    pub(super) fn src(&self) -> Ipv4Addr {
+        self.address(12)
+    }
+
+    pub(super) fn dst(&self) -> Ipv4Addr {
+        self.address(16)
+    }
+
+    pub(super) fn options(&self) -> &'a [u8] {
+        &self.packet[20..self.header_len]
+    }
+
+    pub(super) fn payload(&self) -> &'a [u8] {
+        &self.packet[self.header_len..]
+    }
+
+    /// Whether this is an ICMP error message (RFC 1122, 3.2.2), as far as can be seen.
+    pub(super) fn is_icmp_error(&self) -> bool {
+        self.protocol() == 1
+            && self.fragment_offset() == 0
+            && matches!(self.payload().first(), Some(3 | 4 | 5 | 11 | 12))
+    }
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Frames from their fields, bytes and all.
+use std::net::Ipv4Addr;
+
+/// The Internet checksum (RFC 1071) of `parts`, each but the last of even length.
+pub fn checksum(parts: &[&[u8]]) -> u16 {
+    let mut sum: u32 = 0;
+    for part in parts {
+        for pair in part.chunks(2) {
+            sum += u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0));
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+    }
+    !u16::try_from((sum & 0xffff) + (sum >> 16)).unwrap_or(0)
+}
+
+/// An Ethernet frame.
+pub fn ether(dst: [u8; 6], src: [u8; 6], kind: u16, payload: &[u8]) -> Vec<u8> {
+    [&dst[..], &src, &kind.to_be_bytes(), payload].concat()
+}
+
+/// The 28 bytes of an ARP packet (RFC 826) for IPv4 on Ethernet.
+pub fn arp(
+    operation: u16,
+    sender_mac: [u8; 6],
+    sender: Ipv4Addr,
+    target_mac: [u8; 6],
+    target: Ipv4Addr,
+) -> Vec<u8> {
+    [
+        &[0, 1, 8, 0, 6, 4][..],
+        &operation.to_be_bytes(),
+        &sender_mac,
+        &sender.octets(),
+        &target_mac,
+        &target.octets(),
+    ]
+    .concat()
+}
+
+/// An IPv4 packet by its fields (RFC 791).
+#[derive(Clone, Debug)]
+pub struct Ipv4 {
+    /// Type of service.
+    pub tos: u8,
+    /// Identification.
+    pub id: u16,
+    /// Don't fragment.
+    pub df: bool,
+    /// More fragments.
+    pub mf: bool,
+    /// Fragment offset in units of 8 bytes.
+    pub offset: u16,
+    /// Time to live.
+    pub ttl: u8,
+    /// Protocol.
+    pub protocol: u8,
+    /// Source.
+    pub src: Ipv4Addr,
+    /// Destination.
+    pub dst: Ipv4Addr,
+    /// Options; padded to a multiple of 4 with end-of-list.
+    pub options: Vec<u8>,
+    /// What follows the header.
+    pub payload: Vec<u8>,
+}
+
+impl Ipv4 {
+    /// A packet with usual values.
+    pub fn new(src: Ipv4Addr, dst: Ipv4Addr, id: u16, protocol: u8, payload: Vec<u8>) -> Ipv4 {
+        Ipv4 {
+            tos: 0,
+            id,
+            df: false,
+            mf: false,
+            offset: 0,
+            ttl: 64,
+            protocol,
+            src,
+            dst,
+            options: Vec::new(),
+            payload,
+        }
+    }
+
+    /// A UDP datagram with a right checksum (RFC 768).
+    pub fn udp(src: Ipv4Addr, dst: Ipv4Addr, id: u16, ports: (u16, u16), data: &[u8]) -> Ipv4 {
+        let length = u16::try_from(data.len() + 8).unwrap_or(u16::MAX).to_be_bytes();
+        let mut segment =
+            [&ports.0.to_be_bytes()[..], &ports.1.to_be_bytes(), &length, &[0, 0], data].concat();
+        let sum = match checksum(&[&src.octets(), &dst.octets(), &[0, 17], &length, &segment]) {
+            0 => u16::MAX,
+            sum => sum,
+        };
+        segment[6..8].copy_from_slice(&sum.to_be_bytes());
+        Ipv4::new(src, dst, id, 17, segment)
+    }
+
+    /// A TCP segment with a right checksum (RFC 9293).
+    pub fn tcp(
+        src: Ipv4Addr,
+        dst: Ipv4Addr,
+        id: u16,
+        ports: (u16, u16),
+        sequence: u32,
+        flags: u8,
+        data: &[u8],
+    ) -> Ipv4 {
+        let mut segment = [
+            &ports.0.to_be_bytes()[..],
+            &ports.1.to_be_bytes(),
+            &sequence.to_be_bytes(),
+            &0x1234_5678_u32.to_be_bytes(),
+            &[0x50, flags, 0x20, 0, 0, 0, 0, 0],
+            data,
+        ]
+        .concat();
+        let length = u16::try_from(segment.len()).unwrap_or(u16::MAX).to_be_bytes();
+        let sum = checksum(&[&src.octets(), &dst.octets(), &[0, 6], &length, &segment]);
+        segment[16..18].copy_from_slice(&sum.to_be_bytes());
+        Ipv4::new(src, dst, id, 6, segment)
+    }
+
+    /// An ICMP message with a right checksum (RFC 792).
+    pub fn icmp(
+        src: Ipv4Addr,
+        dst: Ipv4Addr,
+        id: u16,
+        (kind, code): (u8, u8),
+        rest: [u8; 4],
+        data: &[u8],
+    ) -> Ipv4 {
+        let mut message = [&[kind, code, 0, 0][..], &rest, data].concat();
+        let sum = checksum(&[&message]);
+        message[2..4].copy_from_slice(&sum.to_be_bytes());
+        Ipv4::new(src, dst, id, 1, message)
+    }
+
+    /// With another time to live.
+    pub fn ttl(mut self, ttl: u8) -> Ipv4 {
+        self.ttl = ttl;
+        self
+    }
+
+    /// With "don't fragment".
+    pub fn df(mut self) -> Ipv4 {
+        self.df = true;
+        self
+    }
+
+    /// With options.
+    pub fn options(mut self, options: &[u8]) -> Ipv4 {
+        self.options = options.to_vec();
+        self
+    }
+
+    /// As a fragment of a longer packet: `offset` in units of 8 bytes.
+    pub fn fragment(mut self, offset: u16, more: bool) -> Ipv4 {
+        (self.offset, self.mf) = (offset, more);
+        self
+    }
+
+    /// The packet's bytes, lengths and header checksum right.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut options = self.options.clone();
+        options.resize(options.len().next_multiple_of(4), 0);
+        let header = 20 + options.len();
+        let length = u16::try_from(header + self.payload.len()).unwrap_or(u16::MAX);
+        let flags = u16::from(self.df) << 14 | u16::from(self.mf) << 13 | (self.offset & 0x1fff);
+        let mut bytes = [
+            &[0x40 | u8::try_from(header / 4).unwrap_or(15), self.tos][..],
+            &length.to_be_bytes(),
+            &self.id.to_be_bytes(),
+            &flags.to_be_bytes(),
+            &[self.ttl, self.protocol, 0, 0],
+            &self.src.octets(),
+            &self.dst.octets(),
+            &options,
+            &self.payload,
+        ]
+        .concat();
+        fix_checksum(&mut bytes);
+        bytes
+    }
+}
+
+/// Makes the IP header checksum right, after a change, for what the header says its length is.
+pub(super) fn fix_checksum(packet: &mut [u8]) {
+    let header = usize::from(packet[0] & 15) * 4;
+    let header = header.clamp(12, packet.len());
+    packet[10..12].copy_from_slice(&[0, 0]);
+    let sum = checksum(&[&packet[..header]]);
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! IP options, right and wrong.
+
+use super::Maker;
+use crate::trace::hosts::{ROUTER, near};
+
+impl Maker<'_> {
+    pub(super) fn record_route(&mut self) {
+        // RFC 791, section 3.1: type 7, length, pointer (from 4), addresses.
+        let empty = |slots: u8| {
+            let length = 3 + 4 * slots;
+            let mut option = vec![7, length, 4];
+            option.resize(usize::from(length), 0);
+            option
+        };
+        let mut options: Vec<Vec<u8>> = vec![empty(1), empty(2), empty(9)];
+        // Behind a no-operation; one slot of three left; full (passes as it is).
+        options.push([vec![1], empty(3)].concat());
+        options.push([vec![7, 15, 12], vec![9; 8], vec![0; 4]].concat());
+        options.push([vec![7, 15, 16], vec![9; 12]].concat());
+        options.push([vec![7, 7, 8], vec![9; 4]].concat());
+        // Wrong: pointers below 4, room for three bytes, lengths that run out of the header or are no length.
+        options.push(vec![7, 7, 3, 0, 0, 0, 0]);
+        options.push(vec![7, 7, 0, 0, 0, 0, 0]);
+        options.push([vec![7, 10, 8], vec![9; 7]].concat());
+        options.push(vec![7, 40, 4, 0]);
+        options.push(vec![7, 1, 4, 0]);
+        options.push(vec![7, 0, 4, 0]);
+        options.push(vec![1, 1, 1, 7]);
+        for option in &options {
+            for size in [0, 64, 700] {
+                let packet = self.udp(size).options(option);
+                self.push(&packet);
+            }
+        }
+        // What is wrong with the options is found before the time to live is looked at.
+        let packet = self.udp(9).options(&[7, 7, 3, 0, 0, 0, 0]).ttl(1);
+        self.push(&packet);
+        let packet = self.udp(9).options(&empty(2)).ttl(1);
+        self.push(&packet);
+    }
+
+    pub(super) fn timestamps(&mut self) {
+        // RFC 791, section 3.1: type 68, length, pointer (from 5), overflow and flag, entries.
+        let option = |length: u8, pointer: u8, overflow_flag: u8, entries: &[u8]| {
+            let mut option = vec![68, length, pointer, overflow_flag];
+            option.extend(entries);
+            option.resize(usize::from(length), 0);
+            option
+        };
+        let here = ROUTER[1 - self.interface].octets();
+        let other_side = ROUTER[self.interface].octets();
+        let options = [
+            // Stamps alone; addresses and stamps; given addresses: ours on either side, and somebody else's.
+            option(8, 5, 0, &[]),
+            option(40, 5, 0, &[]),
+            option(12, 9, 0, &[0, 0, 1, 0]),
+            option(12, 5, 1, &[]),
+            option(20, 13, 1, &[9, 9, 9, 9, 0, 0, 1, 0]),
+            option(12, 5, 3, &here),
+            option(20, 5, 3, &other_side),
+            option(12, 5, 3, &[9, 9, 9, 9]),
+            // Full: the overflow is counted, up to 15, and one more is an error.
+            option(8, 9, 0, &[0, 0, 1, 0]),
+            option(12, 13, 0xd1, &[9, 9, 9, 9, 0, 0, 1, 0]),
+            option(8, 9, 0xf0, &[0, 0, 1, 0]),
+            // Pointers below 5; room for half an entry.
+            option(8, 4, 0, &[]),
+            option(8, 0, 0, &[]),
+            option(10, 9, 0, &[0, 0, 1, 0]),
+            option(16, 13, 1, &[9, 9, 9, 9, 0, 0, 1, 0]),
+            // A length beyond the header.
+            vec![68, 36, 5, 0, 0, 0, 0, 0],
+        ];
+        for option in &options {
+            for size in [1, 90] {
+                let packet = self.udp(size).options(option);
+                self.push(&packet);
+            }
+        }
+    }
+
+    pub(super) fn source_routes(&mut self) {
+        // Loose and strict (131, 137), unfinished and finished. A router that is not their destination forwards them.
+        for kind in [131, 137] {
+            for pointer in [4, 12] {
+                let hop = self.there().octets();
+                let option = [&[kind, 11, pointer][..], &hop, &[7, 7, 7, 7]].concat();
+                let packet = self.udp(33).options(&option);
+                self.push(&packet);
+                // They get no redirect.
+                let (src, dst) = (near(self.interface, 5), near(self.interface, 6));
+                let packet = self.udp_between(src, dst, 12).options(&option);
+                self.push(&packet);
+            }
+        }
+        // Other options are not the router's business: router alert (RFC 2113), and one that nobody knows.
+        for option in [&[148, 4, 0, 0][..], &[222, 3, 1]] {
+            let packet = self.udp(3).options(option);
+            self.push(&packet);
+        }
+    }
+}
