@@ -75,7 +75,7 @@ ip :: Strip(14)
 kind0[2] -> Paint(1) -> ip;
 kind1[2] -> Paint(2) -> ip;
 
-routes[0] -> host :: ToDump("$OUT/ip-router-host.out.pcap", ENCAP IP, SNAPLEN 0);
+routes[0] -> host_queue :: Queue(20000) -> host :: ToDump("$OUT/ip-router-host.out.pcap", ENCAP IP, SNAPLEN 0);
 routes[3] -> martian_destination :: Discard;
 routes[4] -> no_route_error :: ICMPError(1.0.0.1, unreachable, net, $BROADCASTS) -> routes;
 
@@ -90,7 +90,7 @@ group :: Strip(14)
 
 kind0[3] -> group;
 kind1[3] -> group;
-for_host[0] -> host;
+for_host[0] -> host_queue;
 for_host[1] -> link_broadcast :: Discard;
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -123,5 +123,5 @@ DriverManager(
     pause, pause,
     label drain,
     wait 10ms,
-    goto drain $(gt $(add $(eth0_queue.length) $(eth1_queue.length)) 0),
+    goto drain $(gt $(add $(eth0_queue.length) $(eth1_queue.length) $(host_queue.length)) 0),
     stop);

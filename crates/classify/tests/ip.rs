@@ -54,6 +54,10 @@ fn every_test_alone_on_every_kind_of_packet() {
         let (negated, _) = Program::from_ip_classifier(&[&inverse], &NoNames).unwrap();
         for _ in 0..20 {
             let (ether, mut network) = packet(&mut rng);
+            if rng.chance(4) {
+                // Any header length, those below 5 included.
+                network[0] = rng.below(256) as u8;
+            }
             network.truncate(if rng.chance(3) { rng.below(48) } else { 99 });
             let p = Packet { ether: &ether, network: &network };
             let want = test.holds(&p);

@@ -1,3 +1,44 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The castanet command.
-fn main() {}
+//! The `castanet` command.
+#![forbid(unsafe_code)]
+
+mod args;
+mod bench;
+mod check;
+mod classic;
+mod doc;
+mod draw;
+mod explain;
+mod flatten;
+mod links;
+mod live;
+mod load;
+mod provides;
+mod requests;
+mod run;
+mod summary;
+mod times;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // Under a classic name the binary takes the options of that name.
+    let mut words = std::env::args_os();
+    let name = words.next().unwrap_or_default();
+    let name = std::path::Path::new(&name).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    if let Some(classic) = classic::Tool::named(&name) {
+        return classic.main(words.collect());
+    }
+    match args::Castanet::parse().command {
+        args::Command::Run(a) => run::main(&a),
+        args::Command::Check(a) => check::main(&a),
+        args::Command::Flatten(a) => flatten::main(&a),
+        args::Command::Explain(a) => explain::main(&a),
+        args::Command::Graph(a) => draw::main(&a),
+        args::Command::Doc(a) => doc::main(&a),
+        args::Command::List(a) => doc::list(&a),
+        args::Command::Links(a) => links::main(&a),
+        args::Command::Bench(a) => bench::main(&a),
+    }
+}

@@ -23,6 +23,8 @@ pub enum Verdict {
 pub enum Turn {
     /// Another turn, when the others had theirs.
     Again,
+    /// The same turn is to go on, at once: it was cut in pieces only because [`Cx::limit`] is smaller than its burst.
+    More,
     /// No turn until a notifier, a timer or a handler wakes it.
     Sleep,
 }
@@ -121,6 +123,13 @@ pub trait Action: Lifecycle {
 pub trait Element: Lifecycle {
     /// Takes packets that arrive on a push input. Whatever is left in the batch is dropped as [`Reason::Discarded`].
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {}
+    /// Takes one packet that arrives on a push input. Worth writing out only where it is cheaper than a batch of one.
+    fn push_one(&mut self, port: usize, p: Packet, cx: &mut Cx<'_>) {
+        let mut batch = cx.spare_batch();
+        batch.push(p);
+        self.push(port, &mut batch, cx);
+        cx.return_batch(batch);
+    }
     /// Puts at most `max` packets for a pull output into `into`; as many as as many single pulls would give.
     fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {}
     /// Has a turn, if the class declares a task.

@@ -28,6 +28,8 @@ pub struct Info {
 pub trait Messages: Send + Sync {
     /// Shows one message; it may have several lines and ends without a line end.
     fn message(&self, text: &str);
+    /// Shows one message to those who listen to a named channel; by default nobody does.
+    fn message_on(&self, _channel: &str, _text: &str) {}
     /// Asks the driver to stop, so many times.
     fn stop(&self, times: u32);
     /// Wakes the task of an element on another worker.
@@ -108,7 +110,13 @@ pub struct Core {
     /// Packets dropped, by element and reason.
     drops: Vec<u64>,
     scratch: Batch,
+    spare: Vec<Batch>,
+    /// How many handler calls are under way, one within the other.
+    nesting: u32,
 }
+
+/// The most handler calls one within the other: elements that call each other must not use up the stack.
+const NESTING: u32 = 64;
 
 impl Core {
     /// For a router with these elements.
@@ -126,6 +134,8 @@ impl Core {
             limit: 1,
             deferred: Vec::new(),
             scratch: Batch::new(),
+            spare: Vec::new(),
+            nesting: 0,
         }
     }
     /// Counts `n` packets that an element dropped.
@@ -160,13 +170,28 @@ impl Core {
     }
 }
 
+#[cold]
+fn nested(handler: &str) -> CallError {
+    CallError::Busy(format!("handler '{handler}': more than {NESTING} calls one within the other"))
+}
+
 /// What an element has at hand while it runs.
 pub struct Cx<'a> {
     edges: &'a mut [Edge],
     core: &'a mut Core,
     router: Option<&'a mut dyn Router>,
     me: u32,
+    /// The output that this element's first edge belongs to: 1 for actions, whose output 0 is the chain's business.
     first: u32,
+    /// Where this element's edges start, and how many they are.
+    base: u32,
+    count: u32,
+    /// Edges that something was emitted to, as bits; the last bit stands for all above it.
+    touched: u64,
+    /// Whether one packet is on its way: then the first emission stays in `slot`, and no batch is needed.
+    single: bool,
+    slot_edge: u32,
+    slot: Option<Packet>,
 }
 
 impl<'a> Cx<'a> {
@@ -179,7 +204,69 @@ impl<'a> Cx<'a> {
         me: u32,
         first: u32,
     ) -> Cx<'a> {
-        Cx { edges, core, router, me, first }
+        let count = edges.len() as u32;
+        Cx { edges, core, router, me, first, base: 0, count, touched: 0, single: false, slot_edge: 0, slot: None }
+    }
+    /// The same where one packet is on its way, if `single`.
+    #[inline(always)]
+    pub fn one(
+        edges: &'a mut [Edge],
+        core: &'a mut Core,
+        router: Option<&'a mut dyn Router>,
+        me: u32,
+        single: bool,
+    ) -> Cx<'a> {
+        let count = edges.len() as u32;
+        Cx { edges, core, router, me, first: 0, base: 0, count, touched: 0, single, slot_edge: 0, slot: None }
+    }
+    /// Goes on to another element of the same node, whose side outputs are `count` edges from `base` on.
+    #[inline(always)]
+    pub fn enter(&mut self, me: u32, base: u32, count: u32) {
+        self.me = me;
+        self.base = base;
+        self.count = count;
+    }
+    /// Edges that something was emitted to, as bits; bit 63 stands for all from 63 on.
+    #[inline(always)]
+    pub fn touched(&self) -> u64 {
+        self.touched
+    }
+    /// The one packet that was emitted while one was on its way, and its edge; none when there were more or fewer.
+    #[inline(always)]
+    pub fn take_slot(&mut self) -> Option<(usize, Packet)> {
+        self.slot.take().map(|p| (self.slot_edge as usize, p))
+    }
+    /// Whether no call of the configuration waits to be carried out.
+    #[inline(always)]
+    pub fn is_settled(&self) -> bool {
+        self.core.deferred.is_empty()
+    }
+    /// The place of an output among `edges`.
+    #[inline(always)]
+    fn index(&self, port: usize) -> Option<usize> {
+        let i = port.wrapping_sub(self.first as usize);
+        (i < self.count as usize).then_some(self.base as usize + i)
+    }
+    /// The edge of an output, to put something on.
+    #[inline(always)]
+    fn edge(&mut self, port: usize) -> Option<&mut Edge> {
+        let i = self.index(port)?;
+        if self.slot.is_some() {
+            self.unslot();
+        }
+        self.touched |= 1 << i.min(63);
+        self.edges.get_mut(i)
+    }
+    /// A second emission: the first one goes to its edge after all.
+    #[cold]
+    #[inline(never)]
+    fn unslot(&mut self) {
+        if let Some((i, p)) = self.take_slot()
+            && let Some(e) = self.edges.get_mut(i)
+        {
+            self.touched |= 1 << i.min(63);
+            e.batch.push(p);
+        }
     }
 
     /// The number of this element.
@@ -217,7 +304,7 @@ impl<'a> Cx<'a> {
     /// Whether an output exists.
     #[inline(always)]
     pub fn has_output(&self, port: usize) -> bool {
-        port.wrapping_sub(self.first as usize) < self.edges.len()
+        self.index(port).is_some()
     }
     /// The verdict that sends a packet to a side output if it exists, and drops it otherwise.
     #[inline]
@@ -227,15 +314,19 @@ impl<'a> Cx<'a> {
     /// Sends a packet to an output; dropped as `no-port` if that does not exist.
     #[inline(always)]
     pub fn emit(&mut self, port: usize, p: Packet) {
-        match self.edges.get_mut(port.wrapping_sub(self.first as usize)) {
-            Some(e) => e.batch.push(p),
-            None => self.drop(p, Reason::NoPort),
-        }
+        self.emit_or(port, p, Reason::NoPort);
     }
     /// Sends a packet to an output if that exists, and drops it for a reason otherwise.
-    #[inline]
+    #[inline(always)]
     pub fn emit_or(&mut self, port: usize, p: Packet, reason: Reason) {
-        match self.edges.get_mut(port.wrapping_sub(self.first as usize)) {
+        if self.single && self.slot.is_none() && self.touched == 0
+            && let Some(i) = self.index(port)
+        {
+            self.slot_edge = i as u32;
+            self.slot = Some(p);
+            return;
+        }
+        match self.edge(port) {
             Some(e) => e.batch.push(p),
             None => self.drop(p, reason),
         }
@@ -243,7 +334,13 @@ impl<'a> Cx<'a> {
     /// Sends all packets of a batch to an output, by exchange when nothing waits there.
     #[inline(always)]
     pub fn forward(&mut self, port: usize, batch: &mut Batch) {
-        match self.edges.get_mut(port.wrapping_sub(self.first as usize)) {
+        if self.single && batch.len() == 1 {
+            if let Some(p) = batch.pop() {
+                self.emit(port, p);
+            }
+            return;
+        }
+        match self.edge(port) {
             Some(e) => e.batch.append(batch),
             None => self.drop_all(batch, Reason::NoPort),
         }
@@ -258,6 +355,20 @@ impl<'a> Cx<'a> {
     pub fn drop_all(&mut self, batch: &mut Batch, reason: Reason) {
         self.core.count_drops(self.me, reason, batch.len() as u64);
         batch.clear();
+    }
+
+    /// An empty batch that others used before.
+    #[inline]
+    pub fn spare_batch(&mut self) -> Batch {
+        self.core.spare.pop().unwrap_or_default()
+    }
+    /// Gives a batch back; packets that are left in it are dropped as discarded.
+    #[inline]
+    pub fn return_batch(&mut self, mut batch: Batch) {
+        if !batch.is_empty() {
+            self.drop_all(&mut batch, Reason::Discarded);
+        }
+        self.core.spare.push(batch);
     }
 
     /// Runs an action over a batch: packets that go on stay, in order; the others leave, in order.
@@ -340,6 +451,10 @@ impl<'a> Cx<'a> {
     pub fn message(&self, text: &str) {
         self.core.outside.message(text);
     }
+    /// Shows a message on a named channel only.
+    pub fn message_on(&self, channel: &str, text: &str) {
+        self.core.outside.message_on(channel, text);
+    }
 
     /// Reads a handler of another element, or a global one.
     pub fn read_handler(
@@ -349,14 +464,26 @@ impl<'a> Cx<'a> {
         parameters: &str,
     ) -> Result<String, CallError> {
         match &mut self.router {
-            Some(r) => r.read(self.core, element, handler, parameters),
+            Some(_) if self.core.nesting >= NESTING => Err(nested(handler)),
+            Some(r) => {
+                self.core.nesting += 1;
+                let out = r.read(self.core, element, handler, parameters);
+                self.core.nesting -= 1;
+                out
+            }
             None => Err(CallError::Busy(format!("handler '{handler}' cannot be read from here"))),
         }
     }
     /// Writes a handler of another element, or a global one.
     pub fn write_handler(&mut self, element: Option<u32>, handler: &str, value: &str) -> Result<(), CallError> {
         match &mut self.router {
-            Some(r) => r.write(self.core, element, handler, value),
+            Some(_) if self.core.nesting >= NESTING => Err(nested(handler)),
+            Some(r) => {
+                self.core.nesting += 1;
+                let out = r.write(self.core, element, handler, value);
+                self.core.nesting -= 1;
+                out
+            }
             None => Err(CallError::Busy(format!("handler '{handler}' cannot be written from here"))),
         }
     }

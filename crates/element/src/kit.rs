@@ -2,7 +2,7 @@
 //! The test kit: one element on its own, with hands on all its sides.
 
 use crate::build::{BuildCx, InitCx, Shared, Wiring};
-use crate::class::{Action, Build, Element, Lifecycle, Turn, Verdict};
+use crate::class::{Action, Build, Drive, Element, Lifecycle, Turn, Verdict};
 use crate::clock::Clock;
 use crate::cx::{CallError, Core, Cx, Edge, Info, Messages, Router};
 use crate::notify::{Note, Notes};
@@ -147,7 +147,8 @@ impl<T: Build + Lifecycle> Kit<T> {
         Ok(Kit { element, core, edges, around, outside, warnings: texts, first: 0 })
     }
 
-    fn with<R>(&mut self, f: impl FnOnce(&mut T, &mut Cx<'_>) -> R) -> R {
+    /// Lends the element and what it has at hand while it runs.
+    pub fn with<R>(&mut self, f: impl FnOnce(&mut T, &mut Cx<'_>) -> R) -> R {
         let skip = self.first as usize;
         let edges = self.edges.get_mut(skip..).unwrap_or_default();
         f(&mut self.element, &mut Cx::new(edges, &mut self.core, Some(&mut self.around), 0, self.first))
@@ -292,6 +293,14 @@ impl<T: Build + Element> Kit<T> {
     pub fn task(&mut self) -> (Turn, Vec<(usize, Packet)>) {
         let turn = self.with(|e, cx| e.task(cx));
         (turn, self.outputs())
+    }
+    /// What the element does about a request to stop the driver.
+    pub fn drive(&mut self) -> Drive {
+        self.with(|e, cx| e.drive(cx))
+    }
+    /// Tells the element of a signal.
+    pub fn signal(&mut self, signal: i32) {
+        self.with(|e, cx| e.signal(signal, cx));
     }
     /// Lets time jump to the next timer and expire it; what comes of it. None when no timer is set.
     pub fn expire(&mut self) -> Option<Vec<(usize, Packet)>> {

@@ -30,6 +30,10 @@ impl Random {
         self.0 = [a ^ d, b ^ c, c ^ (b << 17), d.rotate_left(45)];
         out
     }
+    /// 32 random bits.
+    pub fn next_u32(&mut self) -> u32 {
+        (self.next_u64() >> 32) as u32
+    }
     /// A number below `n`, without bias; 0 when `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         if n == 0 {

@@ -37,6 +37,8 @@ impl fmt::Display for Kind {
 
 /// A flat configuration with all that its connections say.
 ///
+/// INVARIANT: `flat` and `specs` are for reading; all else was computed from them.
+///
 /// Elements are named by their index in `flat.elements`. Functions that take an index or a port answer for one that does
 /// not exist as for an element without ports.
 #[derive(Clone, Debug)]

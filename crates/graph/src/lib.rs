@@ -3,7 +3,7 @@
 //!
 //! Bottom up: [`graph`] (elements, ports in use, connections, push and pull), the checks behind [`Graph::new`], [`context`]
 //! (flow-based router context), [`Graph::back_edges`] (where push paths close), [`placement`] (which worker reaches what), [`batch`]
-//! (which tasks must move one packet at a time), [`svg`] (a drawing).
+//! (which tasks must move one packet at a time), [`mod@svg`] (a drawing).
 //!
 //! INVARIANT: everything here is computed from the flat configuration and the declarations of classes; no element is run.
 #![forbid(unsafe_code)]

@@ -115,8 +115,11 @@ pub fn write(members: &[(String, Vec<u8>)]) -> Result<Vec<u8>, ArchiveError> {
             return Err(ArchiveError::BadName(out.len()));
         }
         // A leading `#` would be read as something else; the field is counted in bytes.
-        let long =
-            name.len() > 14 || name.contains(' ') || name.starts_with('#') || name.starts_with("__.SYMDEF");
+        let long = name.len() > 14
+            || !name.is_ascii()
+            || name.contains(' ')
+            || name.starts_with('#')
+            || name.starts_with("__.SYMDEF");
         let size = data.len() + if long { name.len() } else { 0 };
         if size > 9_999_999_999 {
             return Err(ArchiveError::TooLarge(name.clone()));

@@ -4,7 +4,7 @@
 //! Layers, bottom up: [`source`] (files and places), [`diagnostic`] (what went wrong, where, how to mend it),
 //! [`args`] (splitting and quoting configuration strings), [`archive`] (the `ar` files a configuration may come in),
 //! [`syntax`] (lexer, parser, lossless tree), [`flat`] (the flat configuration), [`elaborate`] (syntax to flat),
-//! [`print`](mod@print) (flat back to text), [`render`] (diagnostics to text).
+//! [`library`] (required files along a path), [`print`](mod@print) (flat back to text), [`render`] (diagnostics to text).
 #![forbid(unsafe_code)]
 
 pub mod archive;
@@ -12,6 +12,7 @@ pub mod args;
 pub mod diagnostic;
 pub mod elaborate;
 pub mod flat;
+pub mod library;
 pub mod print;
 pub mod render;
 pub mod source;

@@ -40,6 +40,9 @@ struct Window {
     cut: bool,
 }
 
+/// A place with what stands there.
+type Mark<'a> = (Span, &'a str, AnnotationKind);
+
 fn report<'a>(sources: &'a Sources, d: &'a Diagnostic) -> Vec<Group<'a>> {
     let level = match d.severity {
         Severity::Error => Level::ERROR,
@@ -47,11 +50,11 @@ fn report<'a>(sources: &'a Sources, d: &'a Diagnostic) -> Vec<Group<'a>> {
     };
     let title = level.primary_title(printable(&d.message));
     let mut group = Group::with_title(title);
-    let mut marks: Vec<(Span, &str, AnnotationKind)> = Vec::new();
+    let mut marks: Vec<Mark<'_>> = Vec::new();
     marks.extend(d.span.map(|s| (s, d.at.as_str(), AnnotationKind::Primary)));
     marks.extend(d.labels.iter().map(|l| (l.span, l.text.as_str(), AnnotationKind::Context)));
     // Windows by file, merged where they touch, the primary one first.
-    let mut windows: Vec<(Window, Vec<(Span, &str, AnnotationKind)>)> = Vec::new();
+    let mut windows: Vec<(Window, Vec<Mark<'_>>)> = Vec::new();
     for mark in marks {
         let w = window(sources, mark.0);
         let touching = windows.iter_mut().find(|(o, _)| near(sources, o, &w));
@@ -108,8 +111,10 @@ fn window(sources: &Sources, span: Span) -> Window {
     let at = span.range().start.min(bytes.len());
     let is_end = |b: &u8| *b == b'\n' || *b == b'\r';
     let rest = bytes.get(at..).unwrap_or(&[]);
-    let before = bytes.get(..at).unwrap_or(&[]);
-    let start = before.iter().rposition(|b| is_end(b)).map_or(0, |n| n + 1);
+    // Looking further back than a line may be long would take long itself.
+    let far = at.saturating_sub(LONG_LINE + 1);
+    let before = bytes.get(far..at).unwrap_or(&[]);
+    let start = before.iter().rposition(is_end).map_or(far, |n| far + n + 1);
     let mut end = rest
         .iter()
         .take(LONG_LINE * 4)
@@ -156,11 +161,7 @@ fn near(sources: &Sources, a: &Window, b: &Window) -> bool {
     gap.len() < LONG_LINE && gap.lines().count() <= 4 && !gap.lines().any(|l| l.starts_with('#'))
 }
 
-fn snippet<'a>(
-    sources: &'a Sources,
-    w: &Window,
-    marks: &[(Span, &'a str, AnnotationKind)],
-) -> Vec<Element<'a>> {
+fn snippet<'a>(sources: &'a Sources, w: &Window, marks: &[Mark<'a>]) -> Vec<Element<'a>> {
     let source = sources.text(w.span.file).get(w.start..w.end).unwrap_or("");
     let place = sources.place(Span::new(w.span.file, w.start..w.start));
     let clip = |n: usize| floor(source, n.clamp(w.start, w.end) - w.start);

@@ -3,7 +3,7 @@
 
 use crate::link::link;
 use crate::router::Router;
-use crate::shared::{Inbox, Printer, Shared};
+use crate::shared::{Inbox, Mail, Printer, Shared};
 use crate::worker::Worker;
 use castanet_element::build::{Shared as Replicas, Wiring};
 use castanet_element::notify::Notes;
@@ -16,7 +16,7 @@ use castanet_spec::{Capability, Effects, Names};
 use crossbeam_utils::sync::Parker;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
 pub use castanet_element::class::Classes;
@@ -51,7 +51,7 @@ impl Default for Options {
 }
 
 /// Errors of one element as diagnostics, each at its place in the configuration string.
-fn explain(graph: &Graph, e: usize, doing: &str, errors: ConfigError) -> Vec<Diagnostic> {
+pub(crate) fn explain(graph: &Graph, e: usize, doing: &str, errors: ConfigError) -> Vec<Diagnostic> {
     let Some(element) = graph.element(e) else { return Vec::new() };
     let context = format!("While {doing} '{}':", element.declaration());
     let each = errors.0.into_iter().map(|error| {
@@ -80,9 +80,10 @@ fn tasks_of(graph: &Graph) -> Vec<usize> {
         .collect()
 }
 
-struct Context<'a> {
-    graph: &'a Graph,
-    notes: HashMap<(u32, Capability), u32>,
+/// Flow-based router context for the initialisation of elements.
+pub(crate) struct Context<'a> {
+    pub graph: &'a Graph,
+    pub notes: &'a HashMap<(u32, Capability), u32>,
 }
 
 impl Context<'_> {
@@ -122,10 +123,10 @@ fn names_of(graph: &Graph, classes: &dyn Classes, diagnostics: &mut Vec<Diagnost
     names
 }
 
-struct Built {
+pub(crate) struct Built {
     /// Per worker: element and instance.
-    workers: Vec<Vec<(usize, Instance)>>,
-    effects: Vec<Effects>,
+    pub workers: Vec<Vec<(usize, Instance)>>,
+    pub effects: Vec<Effects>,
     driver: Option<u32>,
     signals: Vec<(u32, i32)>,
 }
@@ -199,27 +200,58 @@ fn build_elements(
     built
 }
 
-/// Builds a router from a graph whose checks have passed, and initialises it. The second value are warnings.
-///
-/// # Errors
-/// Everything that keeps the router from running, phase by phase: errors of one phase hide those of the next.
-pub fn build(
+/// Which worker reaches what, with so many workers.
+pub fn place(graph: &Graph, workers: usize) -> (Placement, Vec<Diagnostic>) {
+    Placement::new(graph, workers, &|_| None, &tasks_of(graph))
+}
+
+/// Everything that configuring the elements of a graph finds, without initialising any.
+pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    let names = names_of(&graph, classes.as_ref(), &mut diagnostics);
+    let (placement, errors) = place(&graph, options.workers);
+    diagnostics.extend(errors);
+    build_elements(&graph, classes.as_ref(), &names, &placement, options, &mut diagnostics);
+    diagnostics
+}
+
+/// Elements that were built, and all that a run loop needs around them.
+pub(crate) struct Prepared {
+    pub built: Built,
+    pub shared: Arc<Shared>,
+    pub clock: Clock,
+    pub notes: Notes,
+    /// The number of each notifier, by its element and what it tells.
+    pub notes_of: HashMap<(u32, Capability), u32>,
+    /// By element: the most packets that its task may move at once.
+    pub limits: Arc<[u32]>,
+    pub batch: usize,
+    pub parkers: Vec<Parker>,
+    pub mails: Vec<Receiver<Mail>>,
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+pub(crate) fn failed(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(Diagnostic::is_error)
+}
+
+/// Builds the elements of a graph whose checks have passed, and initialises none.
+pub(crate) fn prepare(
     graph: Graph,
     classes: Arc<dyn Classes>,
     sources: &Sources,
     options: Options,
-) -> Result<(Router, Vec<Diagnostic>), Vec<Diagnostic>> {
+) -> Result<Prepared, Vec<Diagnostic>> {
     let mut diagnostics = Vec::new();
     let names = names_of(&graph, classes.as_ref(), &mut diagnostics);
     let tasks = tasks_of(&graph);
     let workers = if options.clock.is_simulated() { 1 } else { options.workers.max(1) };
-    let (placement, errors) = Placement::new(&graph, workers, &|_| None, &tasks);
+    let (placement, errors) = place(&graph, workers);
     diagnostics.extend(errors);
-    let failed = |d: &[Diagnostic]| d.iter().any(Diagnostic::is_error);
     if failed(&diagnostics) {
         return Err(diagnostics);
     }
-    let built = build_elements(&graph, classes.as_ref(), &names, &placement, &options, &mut diagnostics);
+    let mut built = build_elements(&graph, classes.as_ref(), &names, &placement, &options, &mut diagnostics);
     if failed(&diagnostics) {
         return Err(diagnostics);
     }
@@ -248,17 +280,16 @@ pub fn build(
             }
         })
         .collect();
-    let mut wiring_notes = HashMap::new();
+    let mut notes_of = HashMap::new();
     for e in 0..graph.len() {
         for c in [Capability::EmptyNotifier, Capability::FullNotifier] {
             if graph.spec(e).is_some_and(|s| s.has(c)) {
-                let n = wiring_notes.len() as u32;
-                wiring_notes.insert((e as u32, c), n);
+                let n = notes_of.len() as u32;
+                notes_of.insert((e as u32, c), n);
             }
         }
     }
-    let notes = Notes::new(wiring_notes.len());
-    let back = graph.back_edges();
+    let notes = Notes::new(notes_of.len());
     let parkers: Vec<Parker> = (0..workers).map(|_| Parker::new()).collect();
     let (mut inboxes, mut mails) = (Vec::new(), Vec::new());
     for p in &parkers {
@@ -268,28 +299,45 @@ pub fn build(
     }
     let shared = Arc::new(Shared {
         graph,
-        info: info.clone(),
+        info,
         names: Arc::new(names),
         placement,
         config,
         tasks,
         driver: built.driver,
-        signals: built.signals,
+        signals: std::mem::take(&mut built.signals),
         classes,
         inboxes,
         requests: AtomicU32::new(0),
         stopped: AtomicBool::new(false),
         printer,
     });
-    let limits: Arc<[u32]> = limits.into();
+    let limits = limits.into();
+    Ok(Prepared { built, shared, clock, notes, notes_of, limits, batch, parkers, mails, diagnostics })
+}
+
+/// Builds a router from a graph whose checks have passed, and initialises it. The second value are warnings.
+///
+/// # Errors
+/// Everything that keeps the router from running, phase by phase: errors of one phase hide those of the next.
+pub fn build(
+    graph: Graph,
+    classes: Arc<dyn Classes>,
+    sources: &Sources,
+    options: Options,
+) -> Result<(Router, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let Prepared { built, shared, clock, notes, notes_of, limits, batch, parkers, mails, mut diagnostics } =
+        prepare(graph, classes, sources, options)?;
+    let back = shared.graph.back_edges();
     let mut router = Router { shared: shared.clone(), workers: Vec::new() };
     for (w, ((instances, parker), mail)) in built.workers.into_iter().zip(parkers).zip(mails).enumerate() {
         let nodes = link(&shared, instances, &back, &built.effects);
-        let mut core = Core::new(info.clone(), shared.names.clone(), notes.clone(), shared.clone(), clock.clone());
+        let mut core =
+            Core::new(shared.info.clone(), shared.names.clone(), notes.clone(), shared.clone(), clock.clone());
         core.worker = w as u32;
         router.workers.push(Worker::new(nodes, core, parker, mail, limits.clone(), batch));
     }
-    initialise(&mut router, wiring_notes, &notes, &mut diagnostics);
+    initialise(&mut router, &notes_of, &notes, &mut diagnostics);
     if failed(&diagnostics) {
         // What was opened is closed again; what that says is of no interest beside the error.
         router.cleanup();
@@ -300,7 +348,7 @@ pub fn build(
 
 fn initialise(
     router: &mut Router,
-    notes_of: HashMap<(u32, Capability), u32>,
+    notes_of: &HashMap<(u32, Capability), u32>,
     notes: &Notes,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
@@ -326,9 +374,9 @@ fn initialise(
             }
             if scheduled && shared.has_task(e) && shared.placement.task_worker(e as usize) == Some(w as usize) {
                 if let Some(t) = shared.names.tickets(e as usize) {
-                    worker.nodes.set_tickets(e, t);
+                    worker.nodes.tasks.set_tickets(e, t);
                 }
-                worker.nodes.schedule(e);
+                worker.nodes.tasks.add(e);
             }
         }
     }

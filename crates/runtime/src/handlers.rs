@@ -7,7 +7,7 @@ use castanet_element::{CallError, Core, Cx, Lifecycle, Router};
 use castanet_graph::Kind;
 use castanet_lang::PortRef;
 use castanet_packet::Batch;
-use castanet_spec::{ArgCx, HandlerSpec, Merge, Workers};
+use castanet_spec::{ArgCx, ClassSpec, HandlerSpec, Merge, Workers};
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -152,7 +152,10 @@ impl Nodes {
             return Some(h.flags);
         }
         let own = self.with(core, element, |e, _| e.own_handlers())?.ok()?;
-        own.iter().find(|h| h.0 == handler).or_else(|| own.iter().find(|h| h.0 == "*")).map(|h| h.1)
+        // A name that every element answers is not among those that `*` stands for.
+        let standard = STANDARD.iter().chain(TASK.iter().filter(|_| self.shared.has_task(element)));
+        let any = || own.iter().find(|h| h.0 == "*" && !standard.clone().any(|s| s.0 == handler));
+        own.iter().find(|h| h.0 == handler).or_else(any).map(|h| h.1)
     }
 
     /// The `handlers` listing: newest first, as clients know it.
@@ -203,7 +206,7 @@ impl Nodes {
                 return Ok(self.tasks.contains(element).to_string());
             }
             None if handler == "tickets" && self.shared.has_task(element) => {
-                return Ok(self.tickets_of(element).to_string());
+                return Ok(self.tasks.tickets(element).to_string());
             }
             None => return self.shared.standard(element, handler).ok_or(missing),
         }
@@ -281,10 +284,14 @@ impl Nodes {
     }
 }
 
-/// Combines what the replicas of an element answered.
-pub(crate) fn merge(how: Workers, values: Vec<String>) -> String {
+/// Combines what the replicas of an element answered. What they were configured with is the same for all; what they
+/// counted is added.
+pub(crate) fn merge(spec: Option<&ClassSpec>, handler: &str, values: Vec<String>) -> String {
     let first = values.first().cloned().unwrap_or_default();
-    if how == Workers::Replicate(Merge::Sum) && values.len() > 1 {
+    let counted = spec.is_some_and(|s| {
+        s.workers == Workers::Replicate(Merge::Sum) && !s.arg_handlers.iter().any(|h| h.name == handler)
+    });
+    if counted && values.len() > 1 {
         let whole: Option<Vec<u64>> = values.iter().map(|v| v.trim().parse().ok()).collect();
         if let Some(w) = whole {
             return w.iter().fold(0u64, |a, b| a.wrapping_add(*b)).to_string();
@@ -337,7 +344,7 @@ impl Router for Nodes {
                 break;
             }
         }
-        Ok(merge(how, values))
+        Ok(merge(shared.spec(e), handler, values))
     }
 
     fn write(&mut self, core: &mut Core, element: Option<u32>, handler: &str, value: &str) -> Result<(), CallError> {
@@ -371,7 +378,7 @@ impl Router for Nodes {
         }
         if shared.has_task(e) && handler == "tickets" {
             let n: u32 = value.trim().parse().map_err(|_| CallError::Failed("invalid number".into()))?;
-            self.set_tickets(e, n);
+            self.tasks.set_tickets(e, n);
             return Ok(());
         }
         let here = core.worker as usize;
@@ -409,7 +416,10 @@ impl Router for Nodes {
         }
         // Handlers of the element's own need the element; one that is running is left out.
         let found = self.node_of(e).and_then(|n| self.nodes.get(n)).and_then(|n| match &n.body {
-            Body::Element(x) => x.own_handlers().into_iter().find(|h| h.0 == handler),
+            Body::Element(x) => {
+                let own = x.own_handlers();
+                own.iter().find(|h| h.0 == handler).or_else(|| own.iter().find(|h| h.0 == "*")).cloned()
+            }
             _ => None,
         });
         found.map_or((false, false), |h| of(h.1))

@@ -13,9 +13,10 @@ pub mod naive;
 pub mod nodes;
 pub mod router;
 pub mod shared;
+pub mod tasks;
 pub mod worker;
 
-pub use build::{Classes, Options, build};
+pub use build::{Classes, Options, build, check, place};
 pub use router::Router;
 pub use shared::Shared;
 

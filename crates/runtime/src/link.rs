@@ -74,7 +74,7 @@ pub(crate) fn link(
                 Instance::Element(body) => {
                     set(&mut places, e, nodes.len(), 0);
                     let edges = (0..graph.outputs(e)).map(|p| edge(graph, e, p, &back_outputs)).collect();
-                    nodes.push(Node { body: Body::Element(body), edges, me, sources: Box::default() });
+                    nodes.push(Node { body: Body::Element(body), edges, me, sources: Box::default(), reaches: false });
                 }
                 Instance::Action(action) => {
                     let mut members = Vec::new();
@@ -97,12 +97,12 @@ pub(crate) fn link(
                     {
                         *main = edge(graph, e, 0, &back_outputs);
                     }
-                    nodes.push(Node { body: Body::Chain(members), edges: edges.into(), me, sources: Box::default() });
+                    nodes.push(Node { body: Body::Chain(members), edges: edges.into(), me, sources: Box::default(), reaches: false });
                 }
             }
         }
     }
-    resolve(graph, &mut nodes, &places);
+    resolve(graph, &mut nodes, &places, effects);
     Nodes::new(nodes, places, shared.clone())
 }
 
@@ -125,7 +125,7 @@ fn edge(graph: &Graph, e: usize, p: usize, back: &std::collections::HashSet<Port
 }
 
 /// Turns elements into nodes, and finds out what pull inputs pull from.
-fn resolve(graph: &Graph, nodes: &mut [Node], places: &[(u32, u32)]) {
+fn resolve(graph: &Graph, nodes: &mut [Node], places: &[(u32, u32)], effects: &[Effects]) {
     let node_of = |e: u32| places.get(e as usize).map_or(u32::MAX, |p| p.0);
     for node in nodes {
         for e in &mut node.edges {
@@ -138,5 +138,7 @@ fn resolve(graph: &Graph, nodes: &mut [Node], places: &[(u32, u32)]) {
                 _ => (u32::MAX, 0),
             })
             .collect();
+        let calls = effects.get(me).is_some_and(|x| x.contains(Effects::CALLS));
+        node.reaches = calls || node.sources.iter().any(|s| s.0 != u32::MAX);
     }
 }

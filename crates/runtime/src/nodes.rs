@@ -6,20 +6,17 @@
 //! on a stack, so that, as when pushing packet by packet, all of output 0's downstream runs before output 1's.
 
 use crate::shared::{Mail, Shared};
+use crate::tasks::Tasks;
 use castanet_element::{Action, Core, Cx, Edge, Element, Router as _, Turn, Verdict};
-use castanet_packet::Batch;
+use castanet_packet::{Batch, Packet};
 use castanet_spec::Reason;
-use castanet_tables::stride::{Stride, Ties};
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-/// The tickets of a task that nobody gave others.
-pub const TICKETS: u32 = 1024;
 /// How often one packet may go round cycles.
-const HOPS: u16 = 1000;
+pub(crate) const HOPS: u16 = 1000;
 /// How often packets may go round cycles for each packet of the batch that started it: copies in a cycle multiply.
-const ROUNDS: u64 = 20_000;
+pub(crate) const ROUNDS: u64 = 20_000;
 
 /// One action of a chain.
 pub(crate) struct Member {
@@ -47,6 +44,8 @@ pub(crate) struct Node {
     pub me: u32,
     /// For each pull input the node and output it pulls from.
     pub sources: Box<[(u32, u32)]>,
+    /// Whether it pulls or calls handlers, so that the others must be within its reach while it runs.
+    pub reaches: bool,
 }
 
 /// The elements of one worker.
@@ -63,10 +62,8 @@ pub struct Nodes {
     /// Empty batches for pulls.
     spare: Vec<Batch>,
     rounds: u64,
-    /// Scheduled tasks, by element.
-    pub(crate) tasks: Stride,
-    /// Tickets of tasks that have other than [`TICKETS`].
-    tickets: HashMap<u32, u32>,
+    /// Scheduled tasks.
+    pub(crate) tasks: Tasks,
     /// Mail from other workers.
     pub(crate) mail: Option<Receiver<Mail>>,
     pub(crate) shared: Arc<Shared>,
@@ -74,6 +71,7 @@ pub struct Nodes {
 
 impl Nodes {
     pub(crate) fn new(nodes: Vec<Node>, places: Vec<(u32, u32)>, shared: Arc<Shared>) -> Nodes {
+        let tasks = Tasks::new(places.len());
         Nodes {
             nodes,
             places,
@@ -82,26 +80,9 @@ impl Nodes {
             current: Batch::new(),
             spare: Vec::new(),
             rounds: 0,
-            tasks: Stride::new(Ties::Oldest),
-            tickets: HashMap::new(),
+            tasks,
             mail: None,
             shared,
-        }
-    }
-
-    /// The share of the processor that an element's task has.
-    pub(crate) fn tickets_of(&self, element: u32) -> u32 {
-        self.tickets.get(&element).copied().unwrap_or(TICKETS)
-    }
-    pub(crate) fn set_tickets(&mut self, element: u32, tickets: u32) {
-        let tickets = tickets.max(1);
-        self.tickets.insert(element, tickets);
-        self.tasks.set_tickets(element, tickets);
-    }
-    /// Schedules the task of an element, if it is not scheduled already.
-    pub(crate) fn schedule(&mut self, element: u32) {
-        if !self.tasks.contains(element) {
-            self.tasks.add(element, self.tickets_of(element));
         }
     }
 
@@ -116,6 +97,7 @@ impl Nodes {
     }
 
     /// Calls an element that stands alone, then moves what it emitted to where it ends.
+    #[inline]
     pub(crate) fn run<R>(
         &mut self,
         core: &mut Core,
@@ -124,17 +106,35 @@ impl Nodes {
     ) -> Option<R> {
         let n = self.node_of(element)?;
         let node = self.nodes.get_mut(n)?;
-        let Body::Element(mut e) = std::mem::replace(&mut node.body, Body::Busy) else {
-            return None;
+        let (out, touched) = if node.reaches {
+            let Body::Element(mut e) = std::mem::replace(&mut node.body, Body::Busy) else { return None };
+            let mut edges = std::mem::take(&mut node.edges);
+            let single = core.limit == 1;
+            let mut cx = Cx::one(&mut edges, core, Some(self), element, single);
+            let out = f(e.as_mut(), &mut cx);
+            let emitted = (cx.take_slot(), cx.touched());
+            self.put_back(n, Body::Element(e), edges);
+            (out, emitted)
+        } else {
+            let Body::Element(e) = &mut node.body else { return None };
+            let single = core.limit == 1;
+            let mut cx = Cx::one(&mut node.edges, core, None, element, single);
+            let out = f(e.as_mut(), &mut cx);
+            (out, (cx.take_slot(), cx.touched()))
         };
-        let mut edges = std::mem::take(&mut node.edges);
-        let out = f(e.as_mut(), &mut Cx::new(&mut edges, core, Some(self), element, 0));
-        self.put_back(n, Body::Element(e), edges);
         self.settle(core);
-        if let Some(next) = self.pending(n) {
-            self.follow(core, n, next);
+        match touched {
+            (Some((i, p)), _) => self.follow_one(core, n, i, p),
+            (None, touched) => {
+                if let Some(next) = self.next_of(n, touched) {
+                    self.follow(core, n, next);
+                }
+            }
         }
-        self.drain(core);
+        if !self.stack.is_empty() {
+            self.drain(core);
+        }
+        self.rounds = 0;
         Some(out)
     }
 
@@ -154,6 +154,20 @@ impl Nodes {
                 core.outside.message(&format!("{who}: {e}"));
             }
         }
+    }
+
+    /// The output of a node to follow at once, when `touched` tells what it emitted to.
+    #[inline(always)]
+    fn next_of(&mut self, n: usize, touched: u64) -> Option<usize> {
+        if touched == 0 {
+            return None;
+        }
+        let i = touched.trailing_zeros() as usize;
+        if touched == 1 << i && i < 63 {
+            let edge = self.nodes.get_mut(n)?.edges.get_mut(i)?;
+            return (!edge.pending && !edge.batch.is_empty()).then_some(i);
+        }
+        self.pending(n)
     }
 
     /// Marks the outputs of a node that have packets; the first of them is returned, the others go on the stack.
@@ -202,39 +216,43 @@ impl Nodes {
             let Some(edge) = self.nodes.get_mut(n).and_then(|n| n.edges.get_mut(i)) else { return };
             edge.pending = false;
             std::mem::swap(&mut self.current, &mut edge.batch);
-            let (mut to, mut port, mut from, back) = (edge.node as usize, edge.port as usize, edge.from, edge.back);
-            if back {
-                self.count_hops(core, from);
+            let (mut to, mut port, mut from) = (edge.node as usize, edge.port as usize, edge.from);
+            if edge.back {
+                count_hops(&mut self.current, &mut self.rounds, core, from);
             }
-            // Along chains that lead into one another nothing is looked up twice.
-            loop {
+            // Where one output alone has packets nothing is marked and looked up again.
+            let touched = loop {
                 let Some(node) = self.nodes.get_mut(to) else {
-                    let n = self.current.len() as u64;
-                    core.count_drops(from, Reason::NoPort, n);
+                    core.count_drops(from, Reason::NoPort, self.current.len() as u64);
                     self.current.clear();
                     return;
                 };
-                match &mut node.body {
+                let touched = match &mut node.body {
                     Body::Chain(members) => {
                         let sides = run_chain(members, &mut node.edges, &mut self.current, core);
-                        let Some(main) = node.edges.first_mut() else { return };
-                        if !sides && core.deferred.is_empty() && main.batch.is_empty() && !main.back {
-                            if self.current.is_empty() {
-                                return;
+                        if self.current.is_empty() {
+                            sides
+                        } else {
+                            let Some(main) = node.edges.first_mut() else { return };
+                            if sides == 0 && core.deferred.is_empty() && main.batch.is_empty() && !main.back {
+                                (n, i) = (to, 0);
+                                (to, port, from) = (main.node as usize, main.port as usize, main.from);
+                                continue;
                             }
-                            (n, i) = (to, 0);
-                            (to, port, from) = (main.node as usize, main.port as usize, main.from);
-                            continue;
+                            main.batch.append(&mut self.current);
+                            sides | 1
                         }
-                        main.batch.append(&mut self.current);
                     }
-                    Body::Element(e) => {
-                        e.push(port, &mut self.current, &mut Cx::new(&mut node.edges, core, None, node.me, 0));
+                    Body::Element(e) if !node.reaches => {
+                        let mut cx = Cx::new(&mut node.edges, core, None, node.me, 0);
+                        e.push(port, &mut self.current, &mut cx);
+                        let touched = cx.touched();
                         if !self.current.is_empty() {
-                            core.count_drops(node.me, Reason::Discarded, self.current.len() as u64);
-                            self.current.clear();
+                            leftover(&mut self.current, core, node.me);
                         }
+                        touched
                     }
+                    Body::Element(_) => self.push_reaching(core, to, port),
                     Body::Busy => {
                         // Put the packets back; the edge is taken up again when the element has returned.
                         if let Some(edge) = self.nodes.get_mut(n).and_then(|n| n.edges.get_mut(i)) {
@@ -244,31 +262,128 @@ impl Nodes {
                         }
                         return;
                     }
-                }
-                break;
-            }
+                };
+                break touched;
+            };
             self.settle(core);
-            match self.pending(to) {
+            match self.next_of(to, touched) {
                 Some(next) => (n, i) = (to, next),
                 None => return,
             }
         }
     }
 
-    /// Counts a round of a cycle for each packet on its way, and drops those that went round too often.
-    #[cold]
-    #[inline(never)]
-    fn count_hops(&mut self, core: &mut Core, from: u32) {
-        self.rounds += self.current.len() as u64;
-        let over = self.rounds > ROUNDS * core.limit.max(1) as u64;
-        let before = self.current.len();
-        self.current.as_mut_vec().retain_mut(|p| p.count_hop() <= HOPS && !over);
-        core.count_drops(from, Reason::PushLoop, (before - self.current.len()) as u64);
+    /// Follows an edge with one packet, which needs no batch as long as each element emits one.
+    fn follow_one(&mut self, core: &mut Core, mut n: usize, mut i: usize, mut p: Packet) {
+        loop {
+            let Some(edge) = self.nodes.get_mut(n).and_then(|n| n.edges.get_mut(i)) else { return };
+            if edge.pending || edge.back || !edge.batch.is_empty() {
+                // Others wait here, or a round of a cycle is to be counted: the batch path does that.
+                edge.batch.push(p);
+                if !edge.pending {
+                    self.follow(core, n, i);
+                }
+                return;
+            }
+            let (to, port, from) = (edge.node as usize, edge.port as usize, edge.from);
+            let Some(node) = self.nodes.get_mut(to) else {
+                core.count_drops(from, Reason::NoPort, 1);
+                return;
+            };
+            let touched = match &mut node.body {
+                Body::Chain(members) => {
+                    let mut cx = Cx::new(&mut node.edges, core, None, node.me, 1);
+                    let mut verdict = Verdict::Next;
+                    for m in members {
+                        cx.enter(m.me, m.first, m.end - m.first);
+                        verdict = m.action.action(&mut p, &mut cx);
+                        if verdict != Verdict::Next {
+                            break;
+                        }
+                    }
+                    let touched = cx.touched();
+                    match verdict {
+                        Verdict::Next if touched == 0 && cx.is_settled() => {
+                            (n, i) = (to, 0);
+                            continue;
+                        }
+                        Verdict::Next => {
+                            let Some(main) = node.edges.first_mut() else { return };
+                            main.batch.push(p);
+                            touched | 1
+                        }
+                        Verdict::Out(port) => {
+                            cx.emit(port as usize, p);
+                            cx.touched()
+                        }
+                        Verdict::Drop(reason) => {
+                            cx.drop(p, reason);
+                            touched
+                        }
+                    }
+                }
+                Body::Element(e) if !node.reaches => {
+                    let mut cx = Cx::one(&mut node.edges, core, None, node.me, true);
+                    e.push_one(port, p, &mut cx);
+                    match (cx.take_slot(), cx.touched()) {
+                        (Some((next, packet)), _) if core.deferred.is_empty() => {
+                            (n, i, p) = (to, next, packet);
+                            continue;
+                        }
+                        (Some((next, packet)), touched) => {
+                            if let Some(e) = node.edges.get_mut(next) {
+                                e.batch.push(packet);
+                            }
+                            touched | 1 << next.min(63)
+                        }
+                        (None, touched) => touched,
+                    }
+                }
+                Body::Element(_) | Body::Busy => {
+                    if let Some(edge) = self.nodes.get_mut(n).and_then(|n| n.edges.get_mut(i)) {
+                        edge.batch.push(p);
+                    }
+                    return self.follow(core, n, i);
+                }
+            };
+            self.settle(core);
+            if let Some(next) = self.next_of(to, touched) {
+                self.follow(core, to, next);
+            }
+            return;
+        }
+    }
+
+    /// Pushes to an element that must have the others within its reach.
+    fn push_reaching(&mut self, core: &mut Core, n: usize, port: usize) -> u64 {
+        let Some(node) = self.nodes.get_mut(n) else { return 0 };
+        let me = node.me;
+        let Body::Element(mut e) = std::mem::replace(&mut node.body, Body::Busy) else { return 0 };
+        let mut edges = std::mem::take(&mut node.edges);
+        let mut batch = std::mem::replace(&mut self.current, self.spare.pop().unwrap_or_default());
+        let mut cx = Cx::new(&mut edges, core, Some(self), me, 0);
+        e.push(port, &mut batch, &mut cx);
+        let touched = cx.touched();
+        leftover(&mut batch, core, me);
+        self.spare.push(std::mem::replace(&mut self.current, batch));
+        self.put_back(n, Body::Element(e), edges);
+        touched
     }
 
     /// Pulls through an output of a node.
     fn pull_node(&mut self, core: &mut Core, n: usize, port: usize, max: usize, into: &mut Batch) {
         let Some(node) = self.nodes.get_mut(n) else { return };
+        if !node.reaches
+            && let Body::Element(e) = &mut node.body
+        {
+            let mut cx = Cx::new(&mut node.edges, core, None, node.me, 0);
+            e.pull(port, max, into, &mut cx);
+            if cx.touched() != 0 || !core.deferred.is_empty() {
+                self.settle(core);
+                self.defer(n);
+            }
+            return;
+        }
         match std::mem::replace(&mut node.body, Body::Busy) {
             Body::Element(mut e) => {
                 let me = node.me;
@@ -295,8 +410,9 @@ impl Nodes {
             Body::Busy => return,
         }
         self.settle(core);
-        // Push outputs beside the pull path wait until the task drains.
+        // What left beside the pull path goes to its end before the pulled packets go on.
         self.defer(n);
+        self.drain(core);
     }
 
     /// Puts the outputs of a node that have packets on the stack.
@@ -311,7 +427,9 @@ impl Nodes {
             node.body = body;
             node.edges = edges;
         }
-        self.stack.append(&mut self.parked);
+        if !self.parked.is_empty() {
+            self.stack.append(&mut self.parked);
+        }
     }
 
     /// The pull of [`castanet_element::Router`].
@@ -332,39 +450,35 @@ impl Nodes {
     }
 }
 
-/// Runs a chain over a batch; what is left in the batch goes on. True when something may have left by a side output.
+/// Counts a round of a cycle for each packet on its way, and drops those that went round too often.
+#[cold]
+#[inline(never)]
+fn count_hops(batch: &mut Batch, rounds: &mut u64, core: &mut Core, from: u32) {
+    *rounds += batch.len() as u64;
+    let over = *rounds > ROUNDS * core.limit.max(1) as u64;
+    let before = batch.len();
+    batch.as_mut_vec().retain_mut(|p| p.count_hop() <= HOPS && !over);
+    core.count_drops(from, Reason::PushLoop, (before - batch.len()) as u64);
+}
+
+/// Drops what an element left of a batch that was pushed to it.
+#[cold]
+#[inline(never)]
+fn leftover(batch: &mut Batch, core: &mut Core, me: u32) {
+    core.count_drops(me, Reason::Discarded, batch.len() as u64);
+    batch.clear();
+}
+
+/// Runs a chain over a batch; what is left in the batch goes on. The bits of edges that something left by are returned.
 #[inline]
-fn run_chain(members: &mut [Member], edges: &mut [Edge], batch: &mut Batch, core: &mut Core) -> bool {
-    let mut sides = false;
-    if batch.len() == 1 {
-        // The direct path: most configurations move one packet at a time.
-        let Some(mut p) = batch.pop() else { return false };
-        for m in members {
-            let side = edges.get_mut(m.first as usize..m.end as usize).unwrap_or_default();
-            let mut cx = Cx::new(side, core, None, m.me, 1);
-            match m.action.action(&mut p, &mut cx) {
-                Verdict::Next => {}
-                Verdict::Out(port) => {
-                    cx.emit(port as usize, p);
-                    return true;
-                }
-                Verdict::Drop(reason) => {
-                    cx.drop(p, reason);
-                    return sides;
-                }
-            }
-            sides |= m.end > m.first && side.iter().any(|e| !e.batch.is_empty());
-        }
-        batch.push(p);
-        return sides;
-    }
+fn run_chain(members: &mut [Member], edges: &mut [Edge], batch: &mut Batch, core: &mut Core) -> u64 {
+    let mut cx = Cx::new(edges, core, None, 0, 1);
     for m in members {
+        cx.enter(m.me, m.first, m.end - m.first);
+        m.action.action_batch(batch, &mut cx);
         if batch.is_empty() {
             break;
         }
-        let side = edges.get_mut(m.first as usize..m.end as usize).unwrap_or_default();
-        m.action.action_batch(batch, &mut Cx::new(side, core, None, m.me, 1));
-        sides |= m.end > m.first && side.iter().any(|e| !e.batch.is_empty());
     }
-    sides
+    cx.touched()
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Stack of a worker's thread: pulls recurse, one frame an element.
-const STACK: usize = 256 << 20;
+pub(crate) const STACK: usize = 256 << 20;
 
 /// A router that was built. It is run at most once.
 pub struct Router {
@@ -74,7 +74,6 @@ impl Router {
             let Some(w) = self.workers.first_mut() else { return Ok(String::new()) };
             return w.nodes.read(&mut w.core, None, handler, parameters);
         };
-        let how = self.shared.spec(e).map_or(Workers::Exclusive, |s| s.workers);
         let mut values = Vec::new();
         for w in self.workers.iter_mut().filter(|w| w.nodes.node_of(e).is_some()) {
             values.push(w.nodes.read_here(&mut w.core, e, handler, parameters)?);
@@ -82,7 +81,7 @@ impl Router {
         if values.is_empty() {
             return Err(CallError::Missing(format!("no '{}' read handler", self.shared.handler_name(element, handler))));
         }
-        Ok(merge(how, values))
+        Ok(merge(self.shared.spec(e), handler, values))
     }
 
     /// Writes a handler while the router does not run.

@@ -83,7 +83,7 @@ impl Worker {
 
     fn wake(&mut self) {
         while let Some(e) = self.core.wakes.pop() {
-            self.nodes.schedule(e);
+            self.nodes.tasks.add(e);
         }
     }
 
@@ -97,8 +97,15 @@ impl Worker {
             }
             let Some(task) = self.nodes.tasks.turn() else { return turn > 0 };
             self.core.limit = self.limits.get(task as usize).map_or(1, |&l| l as usize);
-            if self.nodes.run_task(&mut self.core, task) == Turn::Sleep {
-                self.nodes.tasks.remove(task);
+            loop {
+                match self.nodes.run_task(&mut self.core, task) {
+                    Turn::More if !shared.stopped.load(Ordering::Relaxed) => {}
+                    Turn::More | Turn::Again => break,
+                    Turn::Sleep => {
+                        self.nodes.tasks.remove(task);
+                        break;
+                    }
+                }
             }
             if shared.requests.load(Ordering::Relaxed) > 0 || shared.stopped.load(Ordering::Relaxed) {
                 return true;

@@ -88,6 +88,16 @@ reasons! {
     Inactive = "inactive",
     /// The packet would have become too long.
     TooLong = "too-long",
+    /// A source address that no packet may have (RFC 1812 section 5.3.7).
+    BadSource = "bad-source",
+    /// Addressed at link level to another host.
+    OtherHost = "other-host",
+    /// Sent at link level by this host itself.
+    OwnPacket = "own-packet",
+    /// Waited for an ARP answer that did not come in time.
+    ArpTimeout = "arp-timeout",
+    /// Was stored, and a handler or a smaller capacity cleared it out.
+    Cleared = "cleared",
 }
 
 impl Reason {

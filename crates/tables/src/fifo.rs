@@ -244,7 +244,7 @@ mod tests {
                         assert_eq!(items[1..], want);
                     }
                     7 => {
-                        if n % 2 == 0 {
+                        if n.is_multiple_of(2) {
                             assert_eq!(fifo.pop_back(), model.pop_back());
                         } else {
                             assert_eq!(fifo.push_front(Rc::new(step)).is_ok(), model.len() < capacity);

@@ -55,6 +55,20 @@ impl<K: Ord + Copy> Heap<K> {
         self.settle(place);
     }
 
+    /// Gives the slot on top a key that is not less than the one it has.
+    #[inline]
+    pub fn lower_top(&mut self, key: K) {
+        match &mut self.items[..] {
+            [] => {}
+            [top] => top.0 = key,
+            [top, ..] => {
+                top.0 = key;
+                let item = *top;
+                self.sink(0, item);
+            }
+        }
+    }
+
     /// Takes a slot out.
     pub fn remove(&mut self, slot: u32) -> Option<K> {
         let place = *self.places.get(slot as usize)? as usize;
@@ -93,6 +107,12 @@ impl<K: Ord + Copy> Heap<K> {
             self.put(place, self.items[parent]);
             place = parent;
         }
+        self.sink(place, item);
+    }
+
+    /// Puts an item at `place` or below it.
+    #[inline]
+    fn sink(&mut self, mut place: usize, item: (K, u32)) {
         loop {
             let first = 4 * place + 1;
             let children = self.items.get(first..self.items.len().min(first + 4)).unwrap_or_default();

@@ -6,7 +6,7 @@
 //! - [`timer_queue`], [`stride`]: what is due next, by time and by tickets
 //! - [`ewma`], [`token_bucket`]: rates measured and rates kept
 //!
-//! Only [`ring`] and [`fifo`] contain unsafe code.
+//! Unsafe code is in [`ring`], in [`fifo`], and in the vector compare of [`StaticTable`].
 #![deny(unsafe_code)]
 
 pub mod ewma;

@@ -61,14 +61,14 @@ impl Stride {
         self.heap.key(client).is_some()
     }
 
+    /// The key of a client that comes to wait until `pass`.
     #[inline]
-    fn enter(&mut self, client: u32, pass: u64) {
-        let order = match self.ties {
-            Ties::Oldest => self.entered,
-            Ties::Newest => u64::MAX - self.entered,
-        };
+    fn enter(&mut self, pass: u64) -> (u64, u64) {
         self.entered += 1;
-        self.heap.set(client, (pass, order));
+        match self.ties {
+            Ties::Oldest => (pass, self.entered),
+            Ties::Newest => (pass, u64::MAX - self.entered),
+        }
     }
 
     /// Schedules a client, with no tickets counting as one; it waits a whole stride, so it goes behind those that have
@@ -82,7 +82,8 @@ impl Stride {
             self.strides.resize(index + 1, ONE_TICKET);
         }
         self.strides[index] = stride(tickets);
-        self.enter(client, self.now + stride(tickets));
+        let key = self.enter(self.now + stride(tickets));
+        self.heap.set(client, key);
     }
 
     /// Unschedules a client; false when it was not scheduled.
@@ -112,7 +113,8 @@ impl Stride {
     pub fn turn(&mut self) -> Option<u32> {
         let ((pass, _), client) = self.heap.top()?;
         self.now = pass;
-        self.enter(client, pass + self.strides[client as usize]);
+        let key = self.enter(pass + self.strides[client as usize]);
+        self.heap.lower_top(key);
         if pass > LARGE_PASS {
             self.heap.map_keys(|(other, order)| (other - pass, order));
             self.now = 0;

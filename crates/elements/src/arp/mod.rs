@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The family `arp`.
+//! ARP (RFC 826): who has an IP address, and what to send there.
+// Several handlers of a class may have the same flags.
+#![allow(clippy::duplicated_attributes)]
 
-use castanet_element::ClassDef;
+use castanet_element::{ClassDef, action, element};
+
+pub mod arp_querier;
+pub mod arp_responder;
+pub mod arp_table;
 
 /// The classes of this family.
-pub const CLASSES: &[ClassDef] = &[];
+pub const CLASSES: &[ClassDef] = &[
+    element::<arp_querier::ArpQuerier>(),
+    action::<arp_responder::ArpResponder>(),
+    element::<arp_table::ArpTable>(),
+];

@@ -1,7 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The family `basic`.
+//! The simplest classes: passing, dropping, copying, marking, printing, switching, cutting at the front.
 
-use castanet_element::ClassDef;
+use castanet_element::{ClassDef, action, element};
+
+pub mod align;
+pub mod check_paint;
+pub mod discard;
+pub mod idle;
+pub mod null;
+pub mod paint;
+pub mod paint_tee;
+pub mod print;
+pub mod set_timestamp;
+pub mod static_switch;
+pub mod strip;
+pub mod switch;
+pub mod tee;
+pub mod unstrip;
 
 /// The classes of this family.
-pub const CLASSES: &[ClassDef] = &[];
+pub const CLASSES: &[ClassDef] = &[
+    action::<align::Align>(),
+    action::<check_paint::CheckPaint>(),
+    element::<discard::Discard>(),
+    element::<idle::Idle>(),
+    action::<null::Null>(),
+    action::<paint::Paint>(),
+    action::<paint_tee::PaintTee>(),
+    action::<print::Print>(),
+    action::<set_timestamp::SetTimestamp>(),
+    element::<static_switch::StaticSwitch>(),
+    action::<strip::Strip>(),
+    element::<switch::Switch>(),
+    element::<tee::Tee>(),
+    action::<unstrip::Unstrip>(),
+];

@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The family `classify`.
+//! Classifiers: an output for each packet by what is in it.
 
-use castanet_element::ClassDef;
+use castanet_element::{ClassDef, element};
+
+pub mod classifier;
+pub mod ip_classifier;
+pub mod ip_filter;
+mod patterns;
 
 /// The classes of this family.
-pub const CLASSES: &[ClassDef] = &[];
+pub const CLASSES: &[ClassDef] = &[
+    element::<classifier::Classifier>(),
+    element::<ip_classifier::IpClassifier>(),
+    element::<ip_filter::IpFilter>(),
+];

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The family `control`.
+//! Control of the router from within: scripts.
 
-use castanet_element::ClassDef;
+use castanet_element::{ClassDef, element};
+
+pub mod driver_manager;
+pub mod script;
 
 /// The classes of this family.
-pub const CLASSES: &[ClassDef] = &[];
+pub const CLASSES: &[ClassDef] = &[element::<script::Script>(), element::<driver_manager::DriverManager>()];

@@ -1,7 +1,65 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The family `info`.
+//! Classes that carry no packets and only say something that others are configured with.
 
-use castanet_element::ClassDef;
+use castanet_element::prelude::*;
+use castanet_element::{ClassDef, information};
+use castanet_lang::args as text;
+use std::ops::Range;
+
+pub mod address_info;
+pub mod alignment_info;
+pub mod port_info;
+pub mod schedule_info;
 
 /// The classes of this family.
-pub const CLASSES: &[ClassDef] = &[];
+pub const CLASSES: &[ClassDef] = &[
+    information::<address_info::AddressInfo>(),
+    information::<alignment_info::AlignmentInfo>(),
+    information::<port_info::PortInfo>(),
+    information::<schedule_info::ScheduleInfo>(),
+];
+
+/// One argument of an information class: words that `inform` reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Definition;
+
+impl ArgValue for Definition {
+    const TYPE: &'static str = "definition";
+    fn parse(_: &str, _: &ArgCx<'_>) -> Result<Self, String> {
+        Ok(Definition)
+    }
+}
+
+/// Gives the words of each argument that has any to `define`; all errors, each at its argument.
+fn each_argument(
+    config: &str,
+    mut define: impl FnMut(&[String]) -> Result<(), String>,
+) -> Result<(), ConfigError> {
+    let mut errors = Vec::new();
+    for range in text::split(config) {
+        let words = words(config, range.clone());
+        if !words.is_empty()
+            && let Err(message) = define(&words)
+        {
+            errors.push(ArgError::new(message, range));
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(ConfigError(errors)) }
+}
+
+fn words(config: &str, range: Range<usize>) -> Vec<String> {
+    let argument = text::cleaned(config, range);
+    text::words(&argument).into_iter().filter_map(|r| argument.get(r)).map(text::unquote).collect()
+}
+
+/// What a name that is no element is answered with.
+fn no_element(name: &str, names: &Names) -> String {
+    let near = castanet_lang::nearest(name, names.element_names());
+    let hint = near.map(|n| format!(", did you mean '{n}'?")).unwrap_or_default();
+    format!("'{name}' does not name an element{hint}")
+}
+
+#[cfg(test)]
+fn messages(result: Result<(), ConfigError>) -> Vec<String> {
+    result.err().map_or(Vec::new(), |e| e.0.into_iter().map(|e| e.message).collect())
+}

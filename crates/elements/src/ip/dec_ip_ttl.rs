@@ -67,7 +67,7 @@ mod tests {
     use castanet_element::kit::{Kit, packet};
 
     fn ip(ttl: u8, dst: [u8; 4]) -> Packet {
-        let mut b = etherparse::PacketBuilder::ipv4([1, 0, 0, 1], dst, ttl).udp(1, 2);
+        let b = etherparse::PacketBuilder::ipv4([1, 0, 0, 1], dst, ttl).udp(1, 2);
         let mut data = Vec::new();
         b.write(&mut data, &[1, 2, 3]).unwrap();
         let mut p = packet(&data);

@@ -1,7 +1,236 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The family `source`.
+//! Where packets come from that nobody sent: from text, from memory, at rates, at intervals.
 
-use castanet_element::ClassDef;
+use castanet_element::prelude::*;
+use castanet_element::{ClassDef, element};
+use castanet_tables::TokenBucket;
+
+pub mod infinite_source;
+pub mod mem_source;
+pub mod rated_source;
+pub mod timed_source;
 
 /// The classes of this family.
-pub const CLASSES: &[ClassDef] = &[];
+pub const CLASSES: &[ClassDef] = &[
+    element::<infinite_source::InfiniteSource>(),
+    element::<mem_source::MemSource>(),
+    element::<rated_source::RatedSource>(),
+    element::<timed_source::TimedSource>(),
+];
+
+/// What sources send that are not told what to send.
+const TEXT: &[u8; 69] = b"A castanet clicks; these are the sixty-nine bytes it sends by default";
+
+/// Data is copied in lines of so many bytes, each a few wide stores.
+const LINE: usize = 64;
+/// Data of more lines is copied by the general routine, or shared.
+const FEW: usize = 4;
+
+/// A fresh packet with the first `len` bytes of `lines`.
+#[inline(always)]
+fn copy_lines(lines: &[[u8; LINE]], len: usize, headroom: usize) -> Option<Packet> {
+    let room = if lines.len() > FEW { len } else { lines.len() * LINE };
+    let mut p = Packet::with_headroom(headroom, room)?;
+    let data = p.data_mut();
+    if lines.len() > FEW {
+        // Lines hold `len` bytes by construction, and the packet is as long.
+        if let Some(from) = lines.as_flattened().get(..data.len()) {
+            data.copy_from_slice(from);
+        }
+    } else {
+        for (to, from) in data.as_chunks_mut::<LINE>().0.iter_mut().zip(lines) {
+            *to = *from;
+        }
+        p.truncate(len);
+    }
+    Some(p)
+}
+
+/// Appends data to lines, padded with zeros; how many lines it takes.
+fn append_lines(data: &[u8], lines: &mut Vec<[u8; LINE]>) -> usize {
+    let before = lines.len();
+    for piece in data.chunks(LINE) {
+        let mut line = [0; LINE];
+        for (to, from) in line.iter_mut().zip(piece) {
+            *to = *from;
+        }
+        lines.push(line);
+    }
+    lines.len() - before
+}
+
+/// The packet that a source sends again and again.
+struct Prototype {
+    lines: Vec<[u8; LINE]>,
+    len: usize,
+    headroom: usize,
+    /// Of long data the one packet that all others share, made by the worker that sends it.
+    shared: Option<Packet>,
+}
+
+impl Prototype {
+    /// With this data, repeated or cut to `length` bytes unless that is negative.
+    fn new(data: &[u8], length: i32, headroom: usize) -> Prototype {
+        let len = usize::try_from(length).unwrap_or(data.len()).min(castanet_packet::MAX_LENGTH);
+        let data: Vec<u8> = match data {
+            [] => vec![0; len],
+            _ => data.iter().copied().cycle().take(len).collect(),
+        };
+        let mut lines = Vec::new();
+        append_lines(&data, &mut lines);
+        Prototype { lines, len, headroom, shared: None }
+    }
+
+    /// A packet to send; none when no buffer is free.
+    #[inline]
+    fn packet(&mut self) -> Option<Packet> {
+        if self.lines.len() <= FEW {
+            return copy_lines(&self.lines, self.len, self.headroom);
+        }
+        self.share()
+    }
+    #[inline(never)]
+    fn share(&mut self) -> Option<Packet> {
+        if self.shared.is_none() {
+            self.shared = copy_lines(&self.lines, self.len, self.headroom);
+        }
+        self.shared.as_mut()?.share()
+    }
+}
+
+/// How many packets may still be sent under a limit; a negative one is none.
+fn left(limit: i64, count: Count) -> usize {
+    match u64::try_from(limit) {
+        Ok(limit) => usize::try_from(limit.saturating_sub(count.get())).unwrap_or(usize::MAX),
+        Err(_) => usize::MAX,
+    }
+}
+
+/// What follows after `n` packets of a burst, of which `sent` were sent before; `left` were allowed in all.
+fn burst_turn(sent: &mut usize, n: usize, left: usize, burst: usize) -> Turn {
+    *sent += n;
+    // Without a packet the pool has run out: others must have their turn, so that buffers come back.
+    if n == 0 || n >= left || *sent >= burst {
+        *sent = 0;
+        return Turn::Again;
+    }
+    Turn::More
+}
+
+/// Lets packets go at a rate, by timers that expire on full milliseconds.
+pub(crate) struct Pace {
+    bucket: TokenBucket,
+    /// When the packet is due that the timer waits for.
+    due: i64,
+}
+
+const JIFFY: i64 = 1_000_000;
+
+impl Pace {
+    pub(crate) fn new(bucket: TokenBucket) -> Pace {
+        Pace { bucket, due: i64::MIN }
+    }
+    /// The moment at which a packet may go, if that is not later than `now`; else when to set the timer, if it ever may.
+    ///
+    /// The moment is the one at which it was due and not the later one at which the timer expired, so that what arrives
+    /// between the two is not lost to a bucket that is full.
+    pub(crate) fn ready(&mut self, now: i64) -> Result<i64, Option<i64>> {
+        let late = now.saturating_sub(self.due);
+        let at = if (0..2 * JIFFY).contains(&late) { self.due } else { now };
+        match self.bucket.time_until(1, at) {
+            Some(0) => Ok(at),
+            Some(ns) => {
+                self.due = at.saturating_add_unsigned(ns);
+                if self.due <= now {
+                    return Ok(self.due);
+                }
+                Err(Some(self.due.saturating_add((JIFFY - self.due.rem_euclid(JIFFY)) % JIFFY)))
+            }
+            None => Err(None),
+        }
+    }
+    /// Counts a packet that went at the moment that `ready` gave.
+    pub(crate) fn went(&mut self, at: i64) {
+        self.bucket.remove(1, at);
+    }
+    /// Changes to another bucket, no fuller than this one is.
+    pub(crate) fn change(&mut self, bucket: TokenBucket, now: i64) {
+        let before = self.bucket.available(now);
+        *self = Pace::new(bucket);
+        let surplus = self.bucket.available(now).saturating_sub(before);
+        self.bucket.remove(surplus, now);
+    }
+}
+
+/// Sets the time of packets that leave now. Simulated time passes from one to the next, real time is looked at once.
+fn stamp(packets: &mut [Packet], cx: &mut Cx<'_>) {
+    if cx.core().clock.is_simulated() {
+        for p in packets {
+            p.set_timestamp(cx.now());
+        }
+    } else {
+        let now = cx.now();
+        for p in packets {
+            p.set_timestamp(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn prototypes_of_every_length() {
+        for len in (0..600).chain([2000, 2020, 2021, 9000]) {
+            let data: Vec<u8> = (0..len).map(|i| (i * 7) as u8).collect();
+            let mut proto = Prototype::new(&data, -1, 28);
+            for _ in 0..2 {
+                let p = proto.packet().unwrap();
+                assert_eq!((p.data(), p.headroom(), p.timestamp()), (&data[..], 28, 0));
+            }
+            let cut = Prototype::new(&data, 5, 0).packet().unwrap();
+            let want: Vec<u8> = if len == 0 { vec![0; 5] } else { (0..5).map(|i| data[i % len]).collect() };
+            assert_eq!(cut.data(), want);
+        }
+        assert_eq!(Prototype::new(b"abc", 8, 28).packet().unwrap().data(), b"abcabcab");
+    }
+
+    #[test]
+    fn the_text_is_text() {
+        assert!(TEXT.iter().all(|b| b.is_ascii_graphic() || *b == b' '));
+    }
+
+    #[test]
+    fn paces_keep_the_rate_in_the_long_run() {
+        for (rate, capacity) in [(1, 1), (5, 1), (7, 2), (333, 1), (10_000, 200)] {
+            let mut pace = Pace::new(TokenBucket::new(rate, capacity));
+            let (mut now, mut went) = (3, 0);
+            while now < 10_000_000_000 {
+                match pace.ready(now) {
+                    Ok(at) => {
+                        assert!(at <= now);
+                        pace.went(at);
+                        went += 1;
+                    }
+                    Err(at) => now = at.unwrap() + 1,
+                }
+            }
+            // Those of the last millisecond may still wait for the timer.
+            let most = rate * 10 + capacity;
+            assert!((most - rate / 1000 - 2..=most).contains(&went), "{went} at {rate}");
+        }
+        assert_eq!(Pace::new(TokenBucket::new(0, 0)).ready(i64::MAX), Err(None));
+        let mut pace = Pace::new(TokenBucket::new(1, 5));
+        pace.change(TokenBucket::new(100, 9), 7);
+        assert_eq!(pace.bucket.available(7), 5);
+    }
+
+    #[test]
+    fn limits() {
+        let mut count = Count::default();
+        count.add(5);
+        assert_eq!((left(-1, count), left(0, count), left(7, count)), (usize::MAX, 0, 2));
+    }
+}

@@ -38,13 +38,13 @@ impl<'a> Scopes<'a, '_> {
         }
         let chained = !c.links.is_empty();
         let first = c.lists.first().and_then(|l| l.first());
-        if let (Some(Elem { core: Core::Implicit, span, .. }), Some(before)) = (first, *unfinished) {
-            let text = "implicit 'input' after a chain that does not end in 'output'; suggest 'input ->'";
+        if let (Some(Elem { core: Core::Implicit, outputs: None, span, .. }), Some(before)) =
+            (first, *unfinished)
+        {
             let span = c.links.first().map_or(*span, |l| span.to(l.1));
-            let d = Diagnostic::warning(text, span)
-                .at("starts at 'input'")
-                .label("this chain ends before", before);
-            self.report.push(d.help("write 'input ->', or remove the ';' if the chain should go on"));
+            let d = Diagnostic::warning("suggest 'input ->' or '[0] ->' to start connection", span);
+            let d = d.at("starts at 'input'").label("this chain does not end in 'output'", before);
+            self.report.push(d.help("remove the ';' before if the chain should go on"));
         }
         for (i, list) in c.lists.iter().enumerate() {
             for elem in list {
@@ -351,7 +351,7 @@ impl<'a> Scopes<'a, '_> {
             });
             if let Some(port) = last.max().filter(|&p| p >= count) {
                 let d = Diagnostic::error(format!("'(anonymous group)' {side} {port} missing"), list.span);
-                self.report.push(d.at(format!("the group uses {count} {side}s")));
+                self.report.push(d.at(format!("the group uses {}", super::overload::count(count, side))));
             }
         }
     }

@@ -2,7 +2,7 @@
 //! Unfolds compounds: elements in flat order, configuration strings with their variables substituted, connections.
 
 use super::body::{Body, Class, Decl, Definition, Node};
-use super::overload::{Choice, Use, body_signature, choose, use_signature};
+use super::overload::{Choice, Use, body_signature, choose, count, use_signature};
 use super::report::Report;
 use super::tunnels::{Net, TUNNEL};
 use super::variables::{Budget, Env};
@@ -288,7 +288,8 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
                 _ if used < has => format!("'{what}' {side} {used} unused"),
                 _ => continue,
             };
-            let d = Diagnostic::error(message, span).at(format!("{used} {side}s used, the class has {has}"));
+            let d = Diagnostic::error(message, span)
+                .at(format!("{} used, the class has {has}", count(used, side)));
             self.report.push(d.label("class defined here", class.span));
         }
     }
@@ -301,7 +302,11 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
     ) {
         let mut d = Diagnostic::error(format!("no match for '{}'", use_signature(name, of)), span);
         d = d.at("no alternative takes these arguments and ports");
-        d = d.note("candidates are:", candidates.first().map(|c| c.0.span));
+        let first = candidates.first().map(|c| c.0.span);
+        if let Some(first) = first {
+            d = d.label("class defined here", first);
+        }
+        d = d.note("candidates are:", first);
         for (class, body) in candidates {
             d = d.note(format!("  {}", body_signature(class.name, body)), class.span);
         }

@@ -14,6 +14,9 @@ use std::collections::HashSet;
 /// More libraries than this are taken for an endless supply.
 const MAX_LIBRARIES: usize = 10_000;
 
+/// Members of an archive: names and data.
+type Members = Vec<(String, Vec<u8>)>;
+
 /// The statements of file scope, library files put in where they are first required.
 #[derive(Default)]
 pub(super) struct Files {
@@ -22,11 +25,7 @@ pub(super) struct Files {
 }
 
 /// Adds bytes as a source: text, or the `config` member of an archive, whose other members are returned.
-pub(super) fn add(
-    sources: &mut Sources,
-    name: &str,
-    bytes: &[u8],
-) -> (FileId, Vec<(String, Vec<u8>)>, Vec<Diagnostic>) {
+pub(super) fn add(sources: &mut Sources, name: &str, bytes: &[u8]) -> (FileId, Members, Vec<Diagnostic>) {
     let (mut text, mut members, mut diagnostics) = (None, Vec::new(), Vec::new());
     if archive::is_archive(bytes) {
         match archive::read(bytes) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From text to a flat configuration.
 //!
-//! Three steps: [`files`] parses the configuration and the libraries it requires; [`scope`] resolves the names of each scope
-//! once, where it is defined; [`expand`] unfolds compounds into elements and connections. What can grow without bound is
+//! Three steps: `files` parses the configuration and the libraries it requires; `scope` resolves the names of each scope
+//! once, where it is defined; `expand` unfolds compounds into elements and connections. What can grow without bound is
 //! counted, and ends in a diagnostic.
 
 mod body;

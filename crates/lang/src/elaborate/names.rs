@@ -8,7 +8,7 @@ pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
         return None;
     }
     // A third of the letters may differ; a difference in case counts half.
-    let limit = ((wanted.len() * 2 + 2) / 3).clamp(1, 6);
+    let limit = (wanted.len() * 2).div_ceil(3).clamp(1, 6);
     let best = names
         .into_iter()
         .filter(|n| *n != name && n.len().abs_diff(name.len()) <= 6)

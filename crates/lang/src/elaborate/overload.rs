@@ -82,7 +82,8 @@ fn assign<'a>(formals: &[Formal<'a>], given: &[String]) -> Option<Vec<(&'a str, 
     Some(bound)
 }
 
-fn count(n: usize, what: &str) -> String {
+/// `1 input`, `2 inputs`.
+pub(super) fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 

@@ -9,12 +9,16 @@ use std::collections::{HashMap, HashSet};
 /// A node that stands for no element: the inputs or the outputs of a compound or group.
 pub(super) const TUNNEL: usize = usize::MAX;
 
+/// A node and one of its ports.
+pub(super) type End = (usize, usize);
+
 /// All nodes and links of the expanded configuration.
 #[derive(Default)]
 pub(super) struct Net {
     /// The element of each node, or [`TUNNEL`].
     pub nodes: Vec<usize>,
-    pub links: Vec<((usize, usize), (usize, usize), Span)>,
+    /// From, to, and the text that says so.
+    pub links: Vec<(End, End, Span)>,
 }
 
 impl Net {
@@ -30,14 +34,14 @@ impl Net {
     pub fn connections(&self) -> (Vec<Connection>, bool) {
         let mut all = Vec::with_capacity(self.links.len());
         let mut seen = HashSet::with_capacity(self.links.len());
-        let mut add = |from: (usize, usize), to: (usize, usize), span: Span| {
+        let mut add = |from: End, to: End, span: Span| {
             let from = PortRef { element: self.element(from.0), port: from.1 };
             let to = PortRef { element: self.element(to.0), port: to.1 };
             if seen.insert((from, to)) {
                 all.push(Connection { from, to, span });
             }
         };
-        let mut leaving: HashMap<(usize, usize), Vec<(usize, usize)>> = HashMap::new();
+        let mut leaving: HashMap<End, Vec<End>> = HashMap::new();
         for &(from, to, span) in &self.links {
             match (self.element(from.0), self.element(to.0)) {
                 (TUNNEL, _) => leaving.entry(from).or_default().push(to),
@@ -46,7 +50,7 @@ impl Net {
             }
         }
         // The link that last visited a tunnel's port, so that cycles of tunnels end.
-        let mut visited: HashMap<(usize, usize), usize> = HashMap::new();
+        let mut visited: HashMap<End, usize> = HashMap::new();
         let (mut open, mut steps) = (Vec::new(), 0usize);
         for (i, &(from, to, span)) in self.links.iter().enumerate() {
             if self.element(from.0) == TUNNEL || self.element(to.0) != TUNNEL {

@@ -115,8 +115,7 @@ impl Parser<'_> {
         if self.kind == RBracket {
             items.push(PortItem::From(0));
         } else {
-            loop {
-                let Some(first) = self.port() else { break };
+            while let Some(first) = self.port() {
                 if !self.eat(Dash) {
                     items.push(PortItem::Range(first, first));
                 } else if matches!(self.kind, RBracket | Comma) {
@@ -129,7 +128,7 @@ impl Parser<'_> {
                                 .at("the range is empty"),
                         );
                     }
-                    items.push(PortItem::Range(first, last));
+                    items.push(PortItem::Range(first, last.max(first)));
                 } else {
                     break;
                 }
@@ -168,9 +167,16 @@ impl Parser<'_> {
                 Some(MAX_PORT)
             }
             _ if matches!(self.kind, Ident | Variable | Other | Dash) => {
-                let d = Diagnostic::error(format!("bad port '{text}'"), self.here());
-                self.error(d.at("port numbers are integers >= 0"));
+                let start = self.start;
+                let sign = self.kind == Dash;
                 self.bump();
+                if sign && self.kind == Ident {
+                    self.bump();
+                }
+                let span = self.since(start);
+                let text = self.text.get(span.range()).unwrap_or("");
+                let d = Diagnostic::error(format!("bad port '{text}'"), span);
+                self.error(d.at("port numbers are integers >= 0"));
                 Some(0)
             }
             _ => {

@@ -4,7 +4,7 @@
 //! | table | for | memory | lookup |
 //! |---|---|---|---|
 //! | [`StaticTable`] | a few routes | 16 bytes a route, and the list | compares 8 routes at a time |
-//! | [`RadixTable`] | any number | 20 to 60 bytes a route | at most 4 nodes |
+//! | [`RadixTable`] | any number | 16 KiB and about 60 bytes a route | at most 4 nodes |
 //! | [`DirectTable`] | any number up to its limits | up to 64 MiB and 1 KiB a second-level block | 2 or 3 loads |
 //!
 //! `insert` refuses a prefix that is there, `replace` sets it in either case, `remove` takes exactly one prefix away.
@@ -12,6 +12,7 @@
 
 mod arena;
 mod direct;
+mod lanes;
 mod radix;
 mod static_table;
 #[cfg(test)]

@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A few routes, most specific first, compared eight at a time without branches.
 
+use super::lanes::{LANES, Lanes};
 use super::{NotFound, Prefix, Route, TableError};
 
-const LANES: usize = 8;
-
-/// Eight routes side by side. Lanes without a route hold a prefix that their mask cannot produce.
+/// Eight routes side by side.
 #[derive(Clone, Debug)]
-#[repr(C, align(32))]
 struct Group {
-    mask: [u32; LANES],
-    addr: [u32; LANES],
-    route: [Route; LANES],
+    lanes: Lanes,
+    routes: [Route; LANES],
 }
 
 impl Group {
-    const EMPTY: Self =
-        Self { mask: [0; LANES], addr: [u32::MAX; LANES], route: [Route { gw: 0, port: 0 }; LANES] };
+    /// At most eight routes; the other lanes hold a prefix that their mask cannot produce.
+    fn new(routes: &[(Prefix, Route)]) -> Self {
+        let lane = |lane: usize| routes.get(lane).copied();
+        Self {
+            lanes: Lanes::new(
+                std::array::from_fn(|i| lane(i).map_or(0, |(prefix, _)| prefix.mask())),
+                std::array::from_fn(|i| lane(i).map_or(u32::MAX, |(prefix, _)| prefix.addr())),
+            ),
+            routes: std::array::from_fn(|i| lane(i).map_or(Route::default(), |(_, route)| route)),
+        }
+    }
 
     #[inline]
     fn find(&self, addr: u32) -> Option<Route> {
-        // A fixed loop over all lanes: the compiler turns it into vector compares.
-        let mut hits = 0_u32;
-        for lane in 0..LANES {
-            hits |= u32::from(addr & self.mask[lane] == self.addr[lane]) << lane;
-        }
-        self.route.get(hits.trailing_zeros() as usize).copied()
+        // Without a hit this is 32, which no lane is.
+        self.routes.get(self.lanes.hits(addr).trailing_zeros() as usize).copied()
     }
 }
 
@@ -65,16 +67,9 @@ impl StaticTable {
     /// Writes the lanes from route number `from` on again.
     fn regroup(&mut self, from: usize) {
         let first = from / LANES;
-        self.groups.resize(self.sorted.len().div_ceil(LANES), Group::EMPTY);
+        self.groups.truncate(first);
         let routes = self.sorted.get(first * LANES..).unwrap_or_default();
-        for (group, routes) in self.groups.iter_mut().skip(first).zip(routes.chunks(LANES)) {
-            *group = Group::EMPTY;
-            for (lane, &(prefix, route)) in routes.iter().enumerate() {
-                group.mask[lane] = prefix.mask();
-                group.addr[lane] = prefix.addr();
-                group.route[lane] = route;
-            }
-        }
+        self.groups.extend(routes.chunks(LANES).map(Group::new));
     }
 
     /// Adds a route; [`TableError::Exists`] when the prefix has one.

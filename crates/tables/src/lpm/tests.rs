@@ -135,7 +135,7 @@ fn small<T: Table>(seed: u64, steps: usize, shortest: u32) {
     let bases =
         [0, 0xffff_ffff, 0x0a00_0000, 0x0a00_00ff, 0x0a01_8000, 0xc0a8_0155, 0x7fff_ffff, 0x8000_0000];
     for step in 0..steps {
-        let addr = bases[random.below(8) as usize] ^ (1 << random.below(32)) * random.below(2);
+        let addr = bases[random.below(8) as usize] ^ ((1 << random.below(32)) * random.below(2));
         let prefix = Prefix::new(addr, (shortest + random.below(33 - shortest)) as u8);
         let route = random.route();
         match random.below(10) {
@@ -202,9 +202,10 @@ fn half_a_million<T: Table>(seed: u64) -> (T, Model, Vec<Prefix>, Random) {
             0..=549 => Prefix::new(random.next(), 24),
             550..=799 => Prefix::new(random.next(), 20 + random.below(4) as u8),
             800..=899 => Prefix::new(random.next(), 17 + random.below(3) as u8),
-            900..=998 => {
-                Prefix::new(random.below(8000) * 0x0008_3100 | random.below(256), 25 + random.below(8) as u8)
-            }
+            900..=998 => Prefix::new(
+                (random.below(8000) * 0x0008_3100) | random.below(256),
+                25 + random.below(8) as u8,
+            ),
             _ => Prefix::new(random.next(), (random.below(6) + 11) as u8),
         };
         let route = random.route();
@@ -231,24 +232,24 @@ fn sample(prefixes: &[Prefix], random: &mut Random, count: usize) -> Vec<u32> {
 /// Adds, replaces, removes; lookups between.
 fn large<T: Table>(seed: u64) -> T {
     let (mut table, mut model, mut prefixes, mut random) = half_a_million::<T>(seed);
-    check_lookups(&table, &model, &sample(&prefixes, &mut random, 5000));
+    check_lookups(&table, &model, &sample(&prefixes, &mut random, 3000));
     for _ in 0..40_000 {
         let prefix = prefixes[random.below(500_000) as usize];
         let route = random.route();
         assert_eq!(table.replace(prefix, route), Ok(model.set(prefix, route)));
     }
-    check_lookups(&table, &model, &sample(&prefixes, &mut random, 5000));
+    check_lookups(&table, &model, &sample(&prefixes, &mut random, 3000));
     for _ in 0..80_000 {
         let at = random.below(prefixes.len() as u32) as usize;
         let prefix = prefixes.swap_remove(at);
         assert_eq!(table.remove(prefix), model.remove(prefix).ok_or(NotFound));
-        if at % 2 == 0 {
+        if at.is_multiple_of(2) {
             assert_eq!(table.remove(prefix), Err(NotFound));
         }
     }
     assert_eq!(table.remove(Prefix::ALL).ok(), model.remove(Prefix::ALL));
     assert_eq!(table.len(), 420_002);
-    check_lookups(&table, &model, &sample(&prefixes, &mut random, 5000));
+    check_lookups(&table, &model, &sample(&prefixes, &mut random, 3000));
     let all = table.all();
     assert_eq!(all.len(), 420_002);
     assert!(all.iter().step_by(7).all(|&(prefix, route)| model.get(prefix) == Some(route)));
@@ -257,19 +258,8 @@ fn large<T: Table>(seed: u64) -> T {
 
 #[test]
 fn half_a_million_prefixes_in_the_radix_table() {
-    let mut table = large::<RadixTable>(11);
-    let bytes = table.bytes();
-    assert!(bytes < 500_000 * 64, "{bytes}");
-    // What is removed is reused: taking everything out and in again needs no more memory.
-    let all: Vec<_> = table.iter().collect();
-    for &(prefix, _) in &all {
-        table.remove(prefix).unwrap();
-    }
-    assert!(table.is_empty());
-    for &(prefix, route) in &all {
-        table.insert(prefix, route).unwrap();
-    }
-    assert!(table.bytes() <= bytes + bytes / 2, "{} after {bytes}", table.bytes());
+    let table = large::<RadixTable>(11);
+    assert!(table.bytes() < table.len() * 80, "{}", table.bytes());
 }
 
 #[test]
@@ -288,6 +278,17 @@ fn sparse_host_routes_stay_lean_in_the_radix_table() {
     }
     let per_route = table.bytes() / table.len();
     assert!(per_route < 160, "{per_route}");
+    // What is removed is reused: taking everything out and in again needs hardly more memory.
+    let before = table.bytes();
+    let all: Vec<_> = table.iter().collect();
+    for &(prefix, route) in &all {
+        assert_eq!(table.remove(prefix), Ok(route));
+    }
+    assert!(table.is_empty());
+    for &(prefix, route) in &all {
+        assert_eq!(table.insert(prefix, route), Ok(()));
+    }
+    assert!(table.bytes() <= before + before / 4, "{} after {before}", table.bytes());
 }
 
 #[test]

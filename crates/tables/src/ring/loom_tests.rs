@@ -101,14 +101,15 @@ fn two_consumers_share_without_doubles() {
 fn reused_cells_are_handed_over() {
     // The second lap: a producer writes into a cell that a consumer has just emptied.
     model(|| {
-        let ring = Arc::new(Ring::new(1));
+        let ring = Arc::new(Ring::new(2));
         ring.push(Box::new(1)).unwrap();
+        ring.push(Box::new(2)).unwrap();
         let other = ring.clone();
         let popper = thread::spawn(move || other.pop().map(|item| *item));
-        let pushed = ring.push(Box::new(2)).is_ok();
-        let popped = popper.join().unwrap();
+        let pushed = ring.push(Box::new(3)).is_ok();
         // Only one pops, and there was an item from the start: it cannot fail.
-        assert_eq!(popped, Some(1));
-        assert_eq!(ring.pop().map(|item| *item), pushed.then_some(2));
+        assert_eq!(popper.join().unwrap(), Some(1));
+        assert_eq!(ring.pop().map(|item| *item), Some(2));
+        assert_eq!(ring.pop().map(|item| *item), pushed.then_some(3));
     });
 }

@@ -42,7 +42,8 @@ struct Cell<T> {
 /// A bounded first-in first-out queue that any number of threads fill and empty.
 ///
 /// The capacity is any number, 0 included; memory is allocated once for the next power of two. Items that one thread
-/// pushes come out in the order in which it pushed them.
+/// pushes come out in the order in which it pushed them. Nobody waits: while another thread is in the middle of its turn with
+/// a cell, that cell counts as full to pushes and as empty to pops.
 pub struct Ring<T> {
     cells: Box<[Cell<T>]>,
     mask: usize,

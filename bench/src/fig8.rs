@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The Figure 8 path against the monolith, and what a queue costs.
+
+use crate::frames::Traffic;
+use crate::path::{self, GATEWAYS, PATH, QUEUE_PATH};
+use castanet_element::Clock;
+use castanet_runtime::Router;
+
+/// Packets of each source in a round.
+pub const PACKETS: u64 = 4096;
+/// Rounds before the ones that count, which tell how many there is time for.
+const TRIAL: u64 = 5;
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How long all measurements may take together.
+    pub seconds: f64,
+    /// Batch sizes.
+    pub batches: Vec<usize>,
+}
+
+/// A quantity over many rounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spread {
+    /// The middle value.
+    pub median: f64,
+    /// The least value.
+    pub min: f64,
+    /// The greatest value.
+    pub max: f64,
+}
+
+impl Spread {
+    /// Of some values; zeros for none.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Spread {
+        let mut all: Vec<f64> = values.into_iter().collect();
+        all.sort_by(f64::total_cmp);
+        let at = |i: usize| all.get(i).copied().unwrap_or_default();
+        let n = all.len();
+        let median = if n % 2 == 1 { at(n / 2) } else { (at(n / 2) + at((n / 2).wrapping_sub(1))) / 2.0 };
+        Spread { median, min: at(0), max: at(n.wrapping_sub(1)) }
+    }
+}
+
+/// Instructions a packet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Instructions {
+    /// The configuration's.
+    pub castanet: f64,
+    /// The monolith's.
+    pub monolith: f64,
+}
+
+/// The path at one batch size.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Where the packets went.
+    pub traffic: Traffic,
+    /// Packets that moved at once.
+    pub batch: usize,
+    /// Rounds measured.
+    pub rounds: usize,
+    /// Nanoseconds a packet, the configuration's.
+    pub castanet: Spread,
+    /// Nanoseconds a packet, the monolith's.
+    pub monolith: Spread,
+    /// Configuration over monolith, round by round.
+    pub ratio: Spread,
+    /// Instructions a packet, if they were counted.
+    pub instructions: Option<Instructions>,
+}
+
+/// A queue and its Unqueue at one batch size.
+#[derive(Clone, Debug)]
+pub struct QueueRow {
+    /// Packets that moved at once.
+    pub batch: usize,
+    /// Rounds measured.
+    pub rounds: usize,
+    /// Nanoseconds a packet from a source to a sink.
+    pub without: Spread,
+    /// Nanoseconds a packet from a source through a queue to a sink.
+    pub with: Spread,
+    /// The difference, round by round.
+    pub difference: Spread,
+}
+
+/// Everything measured.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    /// The path.
+    pub rows: Vec<Row>,
+    /// The queue.
+    pub queue: Vec<QueueRow>,
+}
+
+/// The path with a driver that measures it.
+pub(crate) fn router(contestants: &str, traffic: Traffic, batch: usize, rounds: u64) -> Result<Router, String> {
+    let name = traffic.name();
+    let text = format!(
+        "{PATH}\nrounds :: Rounds({contestants}, ROUNDS {rounds}, TRAFFIC {name}, PACKETS {PACKETS}, BATCH {batch});\n"
+    );
+    let mut router = path::router(&text, &path::defines(traffic, batch, PACKETS), batch, &[], Clock::real())?;
+    for (i, gateways) in GATEWAYS.into_iter().enumerate() {
+        for g in gateways {
+            path::insert(&mut router, i, g)?;
+        }
+    }
+    Ok(router)
+}
+
+fn queue_router(batch: usize, rounds: u64) -> Result<Router, String> {
+    let text = format!("{QUEUE_PATH}\nrounds :: Rounds(plain queued, ROUNDS {rounds});\n");
+    let defines = [("LIMIT", 2 * PACKETS), ("BURST", batch as u64)].map(|(n, v)| (n.to_string(), v.to_string()));
+    path::router(&text, &defines.into(), batch, &[], Clock::real())
+}
+
+/// Runs a router to its end; nanoseconds a packet of both contestants, round by round.
+fn run(mut router: Router) -> Result<Vec<(f64, f64)>, String> {
+    router.run().map_err(|e| e.to_string())?;
+    let rounds = router.find("rounds");
+    let times = router.read(rounds, "times", "").map_err(|e| e.to_string())?;
+    let row = |line: &str| {
+        let mut words = line.split(' ').map(|w| w.parse::<f64>().map(|ns| ns / (2 * PACKETS) as f64).ok());
+        Some((words.next()??, words.next()??))
+    };
+    times.lines().map(row).collect::<Option<_>>().ok_or_else(|| "a round is missing".to_string())
+}
+
+/// As many rounds as there is time for.
+fn measure(make: impl Fn(u64) -> Result<Router, String>, seconds: f64) -> Result<Vec<(f64, f64)>, String> {
+    let trial = run(make(TRIAL)?)?;
+    let packet = Spread::of(trial.iter().map(|(a, b)| a + b)).median;
+    let round = packet.max(1.0) * (2 * PACKETS) as f64 * 1e-9;
+    let rounds = (seconds / round).clamp(TRIAL as f64, 1e6);
+    run(make(rounds as u64)?)
+}
+
+/// Measures everything; `tell` hears of each row as it is done.
+///
+/// # Errors
+/// What keeps a configuration from running.
+pub fn run_all(settings: &Settings, mut tell: impl FnMut(&Row)) -> Result<Results, String> {
+    let mut results = Results::default();
+    let parts = settings.batches.len().max(1) * (Traffic::ALL.len() + 1);
+    // Entries of ARP tables are polled after a minute, which nobody waits for here.
+    let seconds = (settings.seconds / parts as f64).min(50.0);
+    for traffic in Traffic::ALL {
+        for &batch in &settings.batches {
+            let rounds = measure(|n| router("source0+source1 monolith", traffic, batch, n), seconds)?;
+            let row = Row {
+                traffic,
+                batch,
+                rounds: rounds.len(),
+                castanet: Spread::of(rounds.iter().map(|r| r.0)),
+                monolith: Spread::of(rounds.iter().map(|r| r.1)),
+                ratio: Spread::of(rounds.iter().map(|r| r.0 / r.1)),
+                instructions: None,
+            };
+            tell(&row);
+            results.rows.push(row);
+        }
+    }
+    for &batch in &settings.batches {
+        let rounds = measure(|n| queue_router(batch, n), seconds)?;
+        results.queue.push(QueueRow {
+            batch,
+            rounds: rounds.len(),
+            without: Spread::of(rounds.iter().map(|r| r.0)),
+            with: Spread::of(rounds.iter().map(|r| r.1)),
+            difference: Spread::of(rounds.iter().map(|r| r.1 - r.0)),
+        });
+    }
+    Ok(results)
+}

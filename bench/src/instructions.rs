@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Instructions a packet, counted by callgrind: this program run twice, the second time with more rounds; the difference is
+//! that of the rounds, without starting and ending.
+
+use crate::fig8::{self, Instructions, PACKETS};
+use crate::frames::{Traffic, frames};
+use crate::monolith::Monolith;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What can be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contestant {
+    /// The configuration.
+    Castanet,
+    /// The hand-written forwarder.
+    Monolith,
+}
+
+impl Contestant {
+    fn name(self) -> &'static str {
+        match self {
+            Contestant::Castanet => "castanet",
+            Contestant::Monolith => "monolith",
+        }
+    }
+}
+
+/// One run to be counted.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// Who runs.
+    pub contestant: Contestant,
+    /// Where packets go.
+    pub traffic: Traffic,
+    /// Packets that move at once.
+    pub batch: usize,
+    /// How long.
+    pub rounds: u64,
+}
+
+impl Run {
+    /// As `CONTESTANT,TRAFFIC,BATCH,ROUNDS`, the argument with which the program is run again.
+    pub fn text(&self) -> String {
+        format!("{},{},{},{}", self.contestant.name(), self.traffic.name(), self.batch, self.rounds)
+    }
+    /// From such a text.
+    pub fn parse(text: &str) -> Option<Run> {
+        let mut words = text.split(',');
+        let contestant = match words.next()? {
+            "castanet" => Contestant::Castanet,
+            "monolith" => Contestant::Monolith,
+            _ => return None,
+        };
+        let traffic = Traffic::named(words.next()?)?;
+        let batch = words.next()?.parse().ok().filter(|b| (1..=256).contains(b))?;
+        let rounds = words.next()?.parse().ok()?;
+        words.next().is_none().then_some(Run { contestant, traffic, batch, rounds })
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// What keeps the configuration from running.
+    pub fn run(&self) -> Result<(), String> {
+        match self.contestant {
+            Contestant::Castanet => {
+                let mut router = fig8::router("source0+source1", self.traffic, self.batch, self.rounds)?;
+                router.run().map_err(|e| e.to_string())
+            }
+            Contestant::Monolith => {
+                let (f0, f1) = (frames(self.traffic, 0), frames(self.traffic, 1));
+                let mut m = Monolith::new([&f0, &f1], self.traffic == Traffic::Four, self.traffic.colors());
+                for _ in 0..(self.rounds + 1) * PACKETS.div_ceil(self.batch as u64) {
+                    m.turn(self.batch);
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Whether callgrind can be run.
+pub fn available() -> bool {
+    let mut version = Command::new("valgrind");
+    version.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    version.status().is_ok_and(|s| s.success())
+}
+
+/// Counts for one pattern and batch size. `program` followed by `arguments` and [`Run::text`] must call [`Run::run`].
+///
+/// # Errors
+/// When callgrind or the program fails.
+pub fn count(program: &Path, arguments: &[&str], traffic: Traffic, batch: usize) -> Result<Instructions, String> {
+    const SHORT: u64 = 1;
+    const LONG: u64 = 4;
+    let packet = |contestant| {
+        let total = |rounds| collected(program, arguments, Run { contestant, traffic, batch, rounds });
+        let difference = total(LONG)?.saturating_sub(total(SHORT)?);
+        Ok::<f64, String>(difference as f64 / ((LONG - SHORT) * 2 * PACKETS) as f64)
+    };
+    Ok(Instructions { castanet: packet(Contestant::Castanet)?, monolith: packet(Contestant::Monolith)? })
+}
+
+fn collected(program: &Path, arguments: &[&str], run: Run) -> Result<u64, String> {
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program).args(arguments).arg(run.text());
+    let out = valgrind.stdin(Stdio::null()).output().map_err(|e| format!("valgrind: {e}"))?;
+    let text = String::from_utf8_lossy(&out.stderr);
+    let number = text.lines().find_map(|l| l.split_once("Collected :")?.1.trim().parse().ok());
+    match number {
+        Some(n) if out.status.success() => Ok(n),
+        _ => Err(format!("valgrind did not count instructions: {}", text.lines().last().unwrap_or_default())),
+    }
+}

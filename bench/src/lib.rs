@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Benchmarks of the engine against hand-written code that does the same work.
+//!
+//! [`fig8`] measures the forwarding path of TOCS 2000, Figure 8: the configuration `conf/bench/fig8-path.click` and the
+//! [`Monolith`], which takes the same frames and sends byte for byte the same ones. Both run in turns on one thread, with
+//! one pool of packets, driven from inside the router by [`rounds`], so that neither building nor starting is timed.
+//! What a run takes is thread processor time; what it costs in instructions is counted by callgrind ([`instructions`]).
+#![forbid(unsafe_code)]
+
+pub mod fig8;
+mod fragment;
+pub mod frames;
+pub mod instructions;
+mod monolith;
+mod options;
+mod path;
+pub mod report;
+pub mod rounds;
+mod slow;
+mod svg;
+
+pub use monolith::{Counts, Monolith};
+
+#[cfg(test)]
+mod tests;

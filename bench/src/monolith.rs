@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A forwarder written by hand: what the Figure 8 path does, in one function, for two interfaces.
+
+use crate::path::{self, ADDRESS, BAD_SOURCES, ETHER, GATEWAYS, MTU, QUEUE};
+use castanet_element::Random;
+use castanet_packet::{DEFAULT_HEADROOM, Packet, PacketType};
+use castanet_tables::{Fifo, Prefix, Route, StaticTable};
+use std::collections::HashMap;
+
+/// Bytes that are copied at once.
+const LINE: usize = 64;
+/// Bytes of the Ethernet header.
+pub(crate) const ETHER_LEN: usize = 14;
+
+/// Frames in memory, sent again and again.
+struct Source {
+    frames: Vec<Frame>,
+    order: Order,
+}
+
+struct Frame {
+    line: [u8; LINE],
+    len: usize,
+    /// The whole frame when it is longer than a line.
+    long: Vec<u8>,
+}
+
+/// Which frame is next.
+struct Order {
+    random: Option<Random>,
+    /// Random bits that are left over from the last draw.
+    bits: u64,
+    next: usize,
+}
+
+impl Order {
+    #[inline(always)]
+    fn next(&mut self, frames: usize) -> usize {
+        match &mut self.random {
+            None => {
+                let i = if self.next < frames { self.next } else { 0 };
+                self.next = i + 1;
+                i
+            }
+            // One draw does for several packets. The highest bit marks where the random ones end.
+            Some(random) if frames == 64 => {
+                if self.bits <= 1 {
+                    self.bits = random.next_u64() >> 4 | 1 << 60;
+                }
+                let i = self.bits & 63;
+                self.bits >>= 6;
+                i as usize
+            }
+            Some(random) => random.below(frames as u64) as usize,
+        }
+    }
+}
+
+impl Source {
+    fn new(frames: &[Vec<u8>], random: Option<Random>) -> Source {
+        let frame = |f: &Vec<u8>| {
+            let mut line = [0; LINE];
+            line.iter_mut().zip(f).for_each(|(to, from)| *to = *from);
+            Frame { line, len: f.len(), long: if f.len() > LINE { f.clone() } else { Vec::new() } }
+        };
+        Source { frames: frames.iter().map(frame).collect(), order: Order { random, bits: 0, next: 0 } }
+    }
+
+    /// A fresh packet with a copy of the next frame.
+    #[inline(always)]
+    fn packet(&mut self) -> Option<Packet> {
+        let frame = self.frames.get(self.order.next(self.frames.len()))?;
+        if frame.len > LINE {
+            return Packet::copy_of(&frame.long);
+        }
+        let mut p = Packet::with_headroom(DEFAULT_HEADROOM, LINE)?;
+        *p.data_mut().first_chunk_mut::<LINE>()? = frame.line;
+        p.truncate(frame.len);
+        Some(p)
+    }
+}
+
+/// Where packets go by a route: everything that is known before a packet comes.
+#[derive(Clone, Copy)]
+#[repr(align(16))]
+struct Hop {
+    header: [u8; ETHER_LEN],
+    /// The output of the route table: 1 and 2 are the interfaces, or [`UNKNOWN`].
+    port: u8,
+}
+
+/// The port of hops whose Ethernet address depends on the packet.
+const UNKNOWN: u8 = 0;
+
+/// An interface: its queue, and what the rest of the router needs to know of it.
+pub(crate) struct Interface {
+    pub address: u32,
+    pub ether: [u8; 6],
+    /// The paint of what comes in here.
+    pub color: u8,
+    /// Ethernet addresses of hosts and gateways.
+    pub neighbours: HashMap<u32, [u8; 6]>,
+    /// Packets of this turn that are to be queued.
+    pub ready: Vec<Packet>,
+    queue: Fifo<Packet>,
+}
+
+/// What became of packets that were not simply forwarded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets that were queued for a link, fragments and ARP replies included.
+    pub queued: u64,
+    /// Packets that found a queue full.
+    pub overflowed: u64,
+    /// ARP requests answered.
+    pub answered: u64,
+    /// ARP replies learned from.
+    pub learned: u64,
+    /// Frames that are neither IP nor ARP, or not for this router.
+    pub other: u64,
+    /// IP headers that are not right, and bad sources.
+    pub bad: u64,
+    /// Packets for the router itself.
+    pub host: u64,
+    /// Link-level broadcasts.
+    pub broadcasts: u64,
+    /// Packets that call for an ICMP redirect, and are forwarded.
+    pub redirects: u64,
+    /// Packets that call for an ICMP parameter problem.
+    pub bad_options: u64,
+    /// Packets that call for an ICMP time exceeded.
+    pub expired: u64,
+    /// Packets that call for an ICMP destination unreachable: they must not be fragmented.
+    pub too_big: u64,
+    /// Packets whose next hop has no Ethernet address.
+    pub unresolved: u64,
+}
+
+/// The forwarder.
+///
+/// It does with a frame what the configuration does, and sends the same bytes: only the ICMP errors that some packets call
+/// for are counted and not sent, and packets whose next hop has no Ethernet address are dropped and not kept. Nearly all
+/// packets take a short way; all others take the long one, which is written to be read.
+pub struct Monolith {
+    sources: [Source; 2],
+    colors: [u8; 2],
+    /// As configured: gateway and port.
+    pub(crate) routes: StaticTable,
+    /// The same prefixes; `gw` is the number of a hop.
+    fast: StaticTable,
+    hops: Vec<Hop>,
+    pub(crate) interfaces: [Interface; 2],
+    /// Time for timestamp options, in milliseconds since midnight UT.
+    pub(crate) time: u32,
+    pub(crate) counts: Counts,
+    /// Packets that are being sent.
+    packets: Vec<Packet>,
+}
+
+impl Monolith {
+    /// A forwarder with the addresses and routes of the path, which knows its gateways. Each source has its frames; with
+    /// `random` it sends them in random order. `colors` say where their packets come in.
+    pub fn new(frames: [&[Vec<u8>]; 2], random: bool, colors: [u8; 2]) -> Monolith {
+        let [f0, f1] = frames;
+        let generator = |name| random.then(|| Random::new(1, name));
+        let interface = |i: usize, color| Interface {
+            address: ADDRESS.get(i).copied().unwrap_or(0),
+            ether: ETHER.get(i).copied().unwrap_or_default(),
+            color,
+            neighbours: HashMap::new(),
+            ready: Vec::with_capacity(512),
+            queue: Fifo::new(QUEUE),
+        };
+        let mut this = Monolith {
+            sources: [Source::new(f0, generator("source0")), Source::new(f1, generator("source1"))],
+            colors,
+            routes: path::routes(),
+            fast: StaticTable::new(),
+            hops: Vec::new(),
+            interfaces: [interface(0, 1), interface(1, 2)],
+            time: 0,
+            counts: Counts::default(),
+            packets: Vec::with_capacity(512),
+        };
+        for (i, gateways) in GATEWAYS.into_iter().enumerate() {
+            gateways.into_iter().for_each(|g| this.learn(i, g, path::ether(i, g)));
+        }
+        this
+    }
+
+    /// What became of packets.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Sets the time that timestamp options get.
+    pub fn set_time(&mut self, milliseconds: u32) {
+        self.time = milliseconds;
+    }
+
+    /// Makes the Ethernet address of a next hop known.
+    pub fn learn(&mut self, interface: usize, address: u32, ether: [u8; 6]) {
+        if let Some(i) = self.interfaces.get_mut(interface) {
+            i.neighbours.insert(address, ether);
+        }
+        let prefixes: Vec<(Prefix, Route)> = self.routes.iter().collect();
+        self.fast.clear();
+        self.hops.clear();
+        for (prefix, Route { gw, port }) in prefixes {
+            let out = (port as usize).wrapping_sub(1);
+            let known = self.interfaces.get(out).and_then(|i| Some((i.ether, *i.neighbours.get(&gw)?)));
+            let mut header = [0; ETHER_LEN];
+            if let Some((own, to)) = known {
+                header = ether_header(to, own);
+            }
+            let route = Route { gw: self.hops.len() as u32, port };
+            self.hops.push(Hop { header, port: if known.is_some() { port as u8 } else { UNKNOWN } });
+            // A prefix of `routes`, so it is there once.
+            let _ = self.fast.insert(prefix, route);
+        }
+    }
+
+    /// Receives `batch` packets from each source, one source after the other, and sends as many from each queue.
+    #[inline]
+    pub fn turn(&mut self, batch: usize) {
+        for source in 0..2 {
+            self.receive(source, batch);
+        }
+        for out in 0..2 {
+            self.send(out, batch, |_| {});
+        }
+    }
+
+    /// Receives packets from a source, and queues what is to be forwarded.
+    #[inline]
+    pub fn receive(&mut self, source: usize, batch: usize) {
+        let Some(&color) = self.colors.get(source) else { return };
+        let mut left = batch;
+        while let Some(p) = self.forward_some(source, color, &mut left) {
+            self.examine(p, source, color);
+        }
+        for i in &mut self.interfaces {
+            if i.ready.is_empty() {
+                continue;
+            }
+            self.counts.queued += i.queue.extend_from(&mut i.ready) as u64;
+            if !i.ready.is_empty() {
+                self.counts.overflowed += i.ready.len() as u64;
+                i.ready.clear();
+            }
+        }
+    }
+
+    /// Takes up to `left` packets from a source and forwards them, up to one that is not ordinary.
+    #[inline(never)]
+    fn forward_some(&mut self, source: usize, color: u8, left: &mut usize) -> Option<Packet> {
+        let source = self.sources.get_mut(source)?;
+        let [first, second] = &mut self.interfaces;
+        for i in (0..*left).rev() {
+            let mut p = source.packet()?;
+            match forward(&self.fast, &self.hops, &mut p, color) {
+                Some(2) => second.ready.push(p),
+                Some(_) => first.ready.push(p),
+                None => {
+                    *left = i;
+                    return Some(p);
+                }
+            }
+        }
+        None
+    }
+
+    /// Sends packets of a queue: shows each and drops it.
+    #[inline]
+    pub fn send(&mut self, out: usize, batch: usize, mut show: impl FnMut(&Packet)) {
+        let Some(i) = self.interfaces.get_mut(out) else { return };
+        i.queue.drain_into(batch, &mut self.packets);
+        self.packets.iter().for_each(&mut show);
+        self.packets.clear();
+    }
+}
+
+/// Forwards an ordinary packet in place, and returns the port that it leaves by; none, and the packet untouched, for any
+/// other.
+#[inline(always)]
+fn forward(routes: &StaticTable, hops: &[Hop], p: &mut Packet, color: u8) -> Option<u8> {
+    let (kind, len) = (p.packet_type(), p.len());
+    let frame = p.data_mut().first_chunk_mut::<{ ETHER_LEN + 20 }>()?;
+    let (ether, h) = frame.split_first_chunk_mut::<ETHER_LEN>()?;
+    let h = h.first_chunk_mut::<20>()?;
+    // Wide loads in the order of memory: version to fragment word, time to live to source, destination.
+    let ([start, _], _) = h.as_chunks::<8>() else { return None };
+    let start = u64::from_le_bytes(*start);
+    let middle = u64::from_le_bytes(*h.split_at(8).1.first_chunk()?);
+    let dst = u32::from_le_bytes(*h.split_at(16).1.first_chunk()?);
+    let total = usize::from(((start >> 16) as u16).swap_bytes());
+    let end = total + ETHER_LEN;
+    // The tests of RFC 1812 section 5.2.2, then those of the way out.
+    let good = ether[12..] == [0x08, 0x00]
+        && start as u8 == 0x45
+        && (20..=MTU).contains(&total)
+        && end <= len
+        && sum_is_right(start, middle, dst)
+        && !BAD_SOURCES.contains(&((middle >> 32) as u32).swap_bytes());
+    if !good || middle as u8 <= 1 || kind != PacketType::Host {
+        return None;
+    }
+    let dst = dst.swap_bytes();
+    let hop = hops.get(routes.lookup(dst)?.gw as usize)?;
+    if hop.port == UNKNOWN || hop.port == color {
+        return None;
+    }
+    *ether = hop.header;
+    // Time to live less 1, and the checksum more 1 in the order of memory, with its carry (RFC 1624).
+    let word = middle as u32;
+    let carry = u32::from(word >= 0xfffe_0000) << 16;
+    let word = word.wrapping_add(0xffff).wrapping_add(carry);
+    [h[8], h[9], h[10], h[11]] = word.to_le_bytes();
+    // Padding behind the packet is no part of it.
+    if end < len {
+        p.truncate(end);
+    }
+    Some(hop.port)
+}
+
+/// Whether the checksum of a plain IP header is right: the sum of its words is 0xffff (RFC 1071).
+#[inline(always)]
+fn sum_is_right(start: u64, middle: u64, dst: u32) -> bool {
+    let (sum, carry) = start.overflowing_add(middle);
+    let (sum, again) = sum.overflowing_add(u64::from(dst) + u64::from(carry));
+    let sum = sum + u64::from(again);
+    let half = (sum.wrapping_add(sum.rotate_left(32)) >> 32) as u32;
+    half.wrapping_add(half.rotate_left(16)) >= 0xffff_0000
+}
+
+/// An Ethernet header in front of IP.
+pub(crate) fn ether_header(to: [u8; 6], from: [u8; 6]) -> [u8; ETHER_LEN] {
+    let mut header = [0; ETHER_LEN];
+    header.iter_mut().zip(to.into_iter().chain(from).chain([0x08, 0x00])).for_each(|(h, b)| *h = b);
+    header
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The Figure 8 path: its addresses and routes, its text, and how the text becomes a router.
+
+use crate::frames::{Traffic, frames};
+use crate::rounds::Rounds;
+use castanet_element::{ClassDef, Classes, Clock, element};
+use castanet_elements::Registry;
+use castanet_graph::Graph;
+use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown};
+use castanet_runtime::{Options, Router, build};
+use castanet_spec::ClassSpec;
+use castanet_tables::{Prefix, Route, StaticTable};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// The router's Ethernet addresses.
+pub const ETHER: [[u8; 6]; 2] = [[0x00, 0x00, 0xc0, 0xae, 0x67, 0xef], [0x00, 0x00, 0xc0, 0x4f, 0x71, 0xef]];
+/// The router's IP addresses.
+pub const ADDRESS: [u32; 2] = [ip(1, 0, 0, 1), ip(2, 0, 0, 1)];
+/// The longest IP packet of both links.
+pub const MTU: usize = 1500;
+/// What no packet's source may be: no address, everybody, and the broadcast addresses of the two networks.
+pub const BAD_SOURCES: [u32; 4] = [0, u32::MAX, ip(1, 255, 255, 255), ip(2, 255, 255, 255)];
+/// The gateways, by interface.
+pub const GATEWAYS: [[u32; 2]; 2] = [[ip(1, 0, 0, 88), ip(1, 0, 0, 66)], [ip(2, 0, 0, 77), ip(2, 0, 0, 99)]];
+/// Packets that wait for the link.
+pub const QUEUE: usize = 1000;
+
+/// The configuration.
+pub const PATH: &str = include_str!("../../conf/bench/fig8-path.click");
+/// The two configurations that tell what a queue costs.
+pub const QUEUE_PATH: &str = include_str!("../../conf/bench/fig8-queue.click");
+
+const fn ip(a: u8, b: u8, c: u8, d: u8) -> u32 {
+    u32::from_be_bytes([a, b, c, d])
+}
+
+/// The Ethernet address of a host or gateway: by the last byte of its address, as in the traces.
+pub fn ether(interface: usize, address: u32) -> [u8; 6] {
+    [2, 0, if interface == 0 { 1 } else { 2 }, 0, 0, address as u8]
+}
+
+/// The routes of the configuration: port 0 is the router itself, 1 and 2 are the interfaces.
+pub fn routes() -> StaticTable {
+    let [[a, b], [c, d]] = GATEWAYS;
+    let mut table = StaticTable::new();
+    for (addr, len, gw, port) in [
+        (ADDRESS[0], 32, 0, 0),
+        (ADDRESS[1], 32, 0, 0),
+        (ip(1, 0, 0, 0), 8, 0, 1),
+        (ip(4, 0, 0, 0), 8, a, 1),
+        (ip(6, 0, 0, 0), 8, b, 1),
+        (ip(2, 0, 0, 0), 8, 0, 2),
+        (ip(3, 0, 0, 0), 8, c, 2),
+        (0, 0, d, 2),
+    ] {
+        // Each prefix is there once, and the table takes any number.
+        let _ = table.insert(Prefix::new(addr, len), Route { gw, port });
+    }
+    table
+}
+
+struct Table(Registry);
+
+impl castanet_lang::ClassNames for Table {
+    fn knows(&self, name: &str) -> bool {
+        self.0.get(name).is_some()
+    }
+    fn names(&self) -> Vec<&str> {
+        Classes::names(&self.0)
+    }
+}
+
+impl castanet_graph::Classes for Table {
+    fn spec(&self, name: &str) -> Option<&'static ClassSpec> {
+        self.0.get(name).map(|d| d.spec)
+    }
+    fn names(&self) -> Vec<&'static str> {
+        Classes::names(&self.0)
+    }
+}
+
+/// Variables of a configuration.
+pub type Defines = Vec<(String, String)>;
+
+/// The frames of a source as a configuration writes them.
+fn literal(frames: &[Vec<u8>]) -> String {
+    frames.iter().fold(String::new(), |mut text, frame| {
+        text.push_str("\\<");
+        for b in frame {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{b:02x}");
+        }
+        text.push_str("> ");
+        text
+    })
+}
+
+/// The variables of the path for a pattern.
+pub fn defines(traffic: Traffic, batch: usize, packets: u64) -> Defines {
+    let [color0, color1] = traffic.colors();
+    [
+        ("FRAMES0", literal(&frames(traffic, 0))),
+        ("FRAMES1", literal(&frames(traffic, 1))),
+        ("RANDOM", (traffic == Traffic::Four).to_string()),
+        ("LIMIT", packets.to_string()),
+        ("BURST", batch.to_string()),
+        ("COLOR0", color0.to_string()),
+        ("COLOR1", color1.to_string()),
+    ]
+    .map(|(name, value)| (name.to_string(), value))
+    .into()
+}
+
+/// Builds a router with the classes of the project and some more.
+///
+/// # Errors
+/// What is wrong with the configuration, as shown to people.
+pub fn router(text: &str, defines: &Defines, batch: usize, more: &[ClassDef], clock: Clock) -> Result<Router, String> {
+    let mut registry = Registry::new();
+    registry.add(element::<Rounds>());
+    for &class in more {
+        registry.add(class);
+    }
+    let table = Table(registry.clone());
+    let mut sources = Sources::new();
+    let file = sources.add("fig8-path.click", text);
+    let options = castanet_lang::Options { classes: &table, defines, library: &NoLibrary, unknown: Unknown::Error };
+    let (flat, mut diagnostics) = castanet_lang::load(&mut sources, file, &options);
+    let show = |d: &[Diagnostic]| castanet_lang::render::render_pretty(&sources, d, false);
+    if diagnostics.iter().any(Diagnostic::is_error) {
+        return Err(show(&diagnostics));
+    }
+    let (graph, more) = Graph::new(flat, &table);
+    diagnostics.extend(more);
+    if diagnostics.iter().any(Diagnostic::is_error) {
+        return Err(show(&diagnostics));
+    }
+    let options = Options { batch, clock, ..Options::default() };
+    build(graph, Arc::new(registry), &sources, options).map(|(router, _)| router).map_err(|d| show(&d))
+}
+
+/// Makes the Ethernet address of a next hop known to the configuration.
+///
+/// # Errors
+/// What the handler says.
+pub fn insert(router: &mut Router, interface: usize, address: u32) -> Result<(), String> {
+    let [a, b, c, d, e, f] = ether(interface, address);
+    let value = format!("{} {a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}", std::net::Ipv4Addr::from_bits(address));
+    let querier = router.find(if interface == 0 { "arp0" } else { "arp1" });
+    router.write(querier, "insert", &value).map_err(|e| e.to_string())
+}

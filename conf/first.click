@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// The smallest configuration worth running: packets are made, counted and dropped.
+//
+//     castanet run -q --simtime conf/first.click -h c.count
+//
+// prints
+//
+//     250
+//
+// The source makes 100 packets a second and stops after 250, which takes 2.5 seconds. With --simtime time is simulated, so
+// nobody waits for it; without, the same happens in real time.
+
+RatedSource(RATE 100, LIMIT 250, STOP true)
+    -> c :: Counter
+    -> Discard;

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Sources with a rhythm, and a slow way out: what comes faster than it leaves waits in a queue, and what finds the queue full is
+// dropped.
+//
+//     castanet run -q --simtime conf/rates.click -h q.drops -h q.highwater_length -h sent.count
+//
+// prints
+//
+//     q :: Queue: overflow
+//     q.drops:
+//     61
+//
+//     q.highwater_length:
+//     60
+//
+//     sent.count:
+//     400
+//
+// A steady 50 packets a second, and a heartbeat every half second, meet a way out of 40 a second. Simulated time makes the result
+// the same each time, and at once.
+
+RatedSource(RATE 50) -> q :: Queue(60);
+TimedSource(INTERVAL 0.5s, DATA "heartbeat") -> q;
+
+q -> RatedUnqueue(RATE 40) -> sent :: Counter -> Discard;
+
+DriverManager(wait 10s, stop);

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Copies and colours: every packet goes two ways, one of which paints it; both are counted where they meet.
+//
+//     castanet run -q --simtime conf/tee.click -h all.count -h red.count
+//
+// prints
+//
+//     all.count:
+//     20
+//
+//     red.count:
+//     10
+//
+// PaintTee sends a copy of what has its colour to output 1, and everything on by output 0.
+
+InfiniteSource(DATA "a packet", LIMIT 10, STOP true) -> t :: Tee;
+
+t [0] -> Paint(1) -> both :: PaintTee(1);
+t [1] -> Paint(2) -> both;
+
+both [0] -> all :: Counter -> Idle;
+both [1] -> red :: Counter -> Idle;

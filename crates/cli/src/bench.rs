@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `castanet bench`: how fast packets go.
+
+use crate::load::{complain, write_out};
+use castanet_bench::fig8::{self, Settings};
+use castanet_bench::{instructions, report};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// `castanet bench`.
+#[derive(Args)]
+pub struct Bench {
+    /// What is measured.
+    #[command(subcommand)]
+    pub what: What,
+}
+
+/// What can be measured.
+#[derive(Subcommand)]
+pub enum What {
+    /// The forwarding path of TOCS 2000, Figure 8, against a hand-written forwarder that sends the same bytes.
+    Fig8(Fig8),
+}
+
+/// `castanet bench fig8`.
+#[derive(Args)]
+pub struct Fig8 {
+    /// How long all measurements may take together.
+    #[arg(long, value_name = "N", default_value_t = 12.0, value_parser = seconds)]
+    pub seconds: f64,
+    /// Batch sizes, 1 to 256.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 8, 32, 128], value_parser = batch)]
+    pub batch: Vec<usize>,
+    /// Count instructions a packet, with callgrind (part of valgrind).
+    #[arg(long)]
+    pub instructions: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Write a table of all measurements to this file.
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Draw the measurements to this file.
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// One run to be counted by callgrind: what `--instructions` starts.
+    #[arg(long, hide = true, value_name = "RUN", value_parser = run)]
+    pub count: Option<instructions::Run>,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|s| (0.0..=3600.0).contains(s));
+    seconds.ok_or_else(|| "expected a number of seconds, at most 3600".to_string())
+}
+
+fn batch(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| (1..=256).contains(n)).ok_or_else(|| "expected a number from 1 to 256".to_string())
+}
+
+fn run(text: &str) -> Result<instructions::Run, String> {
+    instructions::Run::parse(text).ok_or_else(|| "expected CONTESTANT,TRAFFIC,BATCH,ROUNDS".to_string())
+}
+
+/// Measures.
+pub fn main(arguments: &Bench) -> ExitCode {
+    let What::Fig8(fig8) = &arguments.what;
+    let done = match &fig8.count {
+        Some(run) => run.run(),
+        None => measure(fig8),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            complain(e.trim_end());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(a: &Fig8) -> Result<(), String> {
+    if cfg!(debug_assertions) {
+        complain("this program was built without optimisation, so the figures mean little: build with --release");
+    }
+    let mut results = fig8::run_all(&Settings { seconds: a.seconds, batches: a.batch.clone() }, |_| {})?;
+    if a.instructions {
+        if instructions::available() {
+            let program = std::env::current_exe().map_err(|e| format!("this program: {e}"))?;
+            for row in &mut results.rows {
+                let arguments = ["bench", "fig8", "--count"];
+                row.instructions = Some(instructions::count(&program, &arguments, row.traffic, row.batch)?);
+            }
+        } else {
+            complain("no instructions counted: valgrind is not installed");
+        }
+    }
+    if let Some(file) = &a.csv {
+        write_out(Some(file), &report::csv(&results))?;
+    }
+    if let Some(file) = &a.svg {
+        write_out(Some(file), &report::svg(&results))?;
+    }
+    let text = if a.json { format!("{:#}\n", report::json(&results)) } else { report::table(&results) };
+    write_out(None, &text)
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `click-buildtool`: what this binary provides.
+
+use super::input::{print, say};
+use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
+use crate::load::Table;
+use crate::provides;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+const ABOUT: About = About {
+    name: "click-buildtool",
+    usage: "provides [OPTION]... [CLASS | FEATURE]...",
+    summary: "Succeeds when this binary provides all classes and features named.",
+    options: &[
+        Opt::new(&["quiet"], "q", Value::None, "do not say what is missing"),
+        Opt::new(&["list"], "l", Value::None, "list what is provided"),
+        Opt::unbuilt(&["requirements"], "r", Value::None),
+        Opt::unbuilt(&["elements"], "e", Value::None),
+        HELP,
+        VERSION,
+    ],
+};
+
+/// What the tool can do besides.
+const OTHERS: &[&str] = &[
+    "shortensyms",
+    "compile-shortensyms",
+    "findelem",
+    "elem2make",
+    "elem2package",
+    "elem2export",
+    "quietlink",
+    "prefix",
+];
+
+/// Runs as `click-buildtool`.
+pub fn main(mut words: Vec<OsString>) -> ExitCode {
+    let first = words.first().map(|w| w.to_string_lossy().into_owned()).unwrap_or_default();
+    if OTHERS.contains(&first.as_str()) {
+        say(&format!("{} {first}: not built yet", ABOUT.name));
+        return ExitCode::FAILURE;
+    }
+    let provides = first == "provides";
+    if provides {
+        words.remove(0);
+    }
+    let done = ABOUT.read(words).and_then(|words| run(words, provides.then_some(()).ok_or(first)));
+    done.unwrap_or_else(|wrong| ABOUT.complain(&wrong))
+}
+
+fn run(words: Vec<Word>, provides: Result<(), String>) -> Result<ExitCode, Wrong> {
+    let (mut quiet, mut list, mut names) = (false, false, Vec::new());
+    for word in words {
+        match word {
+            Word::Plain(name) => names.push(name),
+            Word::Option("quiet", ..) => quiet = true,
+            Word::Option("list", ..) => list = true,
+            Word::Option(name, ..) => {
+                let text = if name == "version" { ABOUT.version() } else { ABOUT.help() };
+                return Ok(ExitCode::from(u8::from(!print(ABOUT.name, &text))));
+            }
+        }
+    }
+    provides.map_err(|word| match word.as_str() {
+        "" => Wrong::Usage("subcommand missing".into()),
+        word => Wrong::Usage(format!("unknown subcommand '{word}'")),
+    })?;
+    let classes = Table::new();
+    if names.is_empty() || list {
+        let all = provides::all(&classes).into_iter().fold(String::new(), |s, n| s + n + "\n");
+        return Ok(ExitCode::from(u8::from(!print(ABOUT.name, &all))));
+    }
+    let missing: Vec<&String> = names.iter().filter(|n| !provides::has(&classes, n)).collect();
+    for name in missing.iter().filter(|_| !quiet) {
+        say(&format!("{}: '{name}' is not provided", ABOUT.name));
+    }
+    Ok(ExitCode::from(u8::from(!missing.is_empty())))
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `click-check`: whether a configuration suits the userlevel driver, by its ports; elements are not configured.
+
+use super::flatten::tool_text;
+use super::input::{Input, print, say, show, write};
+use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
+use crate::load::{Source, elaborate_with};
+use castanet_graph::{Graph, unknown_classes};
+use castanet_lang::elaborate::Globals;
+use castanet_lang::{Diagnostic, Flat, Sources, Span, Unknown};
+use castanet_spec::codes::Ports;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+const ABOUT: About = About {
+    name: "click-check",
+    usage: "[OPTION]... [ROUTERFILE]",
+    summary: "Checks the connections of a configuration.",
+    options: &[
+        Opt::new(&["file"], "f", Value::Required("FILE"), "read the configuration from FILE"),
+        Opt::new(&["expression"], "e", Value::Required("TEXT"), "take TEXT as the configuration"),
+        Opt::new(&["output"], "o", Value::Required("FILE"), "write the configuration to FILE if it is right"),
+        Opt::new(&["filter"], "p", Value::None, "print the configuration if it is right"),
+        Opt::unbuilt(&["bsdmodule"], "b", Value::None).negatable(),
+        Opt::unbuilt(&["linuxmodule", "kernel"], "lk", Value::None).negatable(),
+        Opt::new(&["userlevel"], "u", Value::None, "check for the userlevel driver (the default)")
+            .negatable(),
+        Opt::new(&["clickpath"], "C", Value::Required("PATH"), "look for libraries along PATH"),
+        Opt::new(&["quiet"], "q", Value::None, "do not say that the configuration is right"),
+        HELP,
+        VERSION,
+    ],
+};
+
+#[derive(Default)]
+struct Settings {
+    input: Input,
+    output: Option<String>,
+    quiet: bool,
+    skip: bool,
+}
+
+/// Runs as `click-check`.
+pub fn main(words: Vec<OsString>) -> ExitCode {
+    let well = match settings(words) {
+        Ok(Ok(s)) => run(s),
+        Ok(Err(text)) => print(ABOUT.name, &text),
+        Err(wrong) => return ABOUT.complain(&wrong),
+    };
+    if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What the command line asks for: a check, or a text.
+fn settings(words: Vec<OsString>) -> Result<Result<Settings, String>, Wrong> {
+    let mut s = Settings::default();
+    for word in ABOUT.read(words)? {
+        match word {
+            Word::Plain(w) => s.input.word(w)?,
+            Word::Option("file", v, _) => s.input.file(v)?,
+            Word::Option("expression", v, _) => s.input.text(v)?,
+            Word::Option("output", v, _) => s.output = v,
+            Word::Option("filter", ..) => s.output = s.output.or_else(|| Some("-".into())),
+            Word::Option("clickpath", v, _) => s.input.clickpath = v,
+            Word::Option("quiet", ..) => s.quiet = true,
+            Word::Option("userlevel", _, on) => s.skip = !on,
+            Word::Option("version", ..) => return Ok(Err(ABOUT.version())),
+            Word::Option(..) => return Ok(Err(ABOUT.help())),
+        }
+    }
+    if s.skip { Err(Wrong::Usage("no driver to check for".into())) } else { Ok(Ok(s)) }
+}
+
+fn run(mut s: Settings) -> bool {
+    let source = match s.input.read() {
+        Ok(s) => s,
+        Err(e) => {
+            say(&e);
+            return false;
+        }
+    };
+    match check(&source, &s) {
+        Ok(text) => {
+            if !s.quiet {
+                say(&format!("{}: configuration OK in userlevel driver", source.name));
+            }
+            s.output.is_none() || write(ABOUT.name, s.output.as_deref(), &text)
+        }
+        Err(()) => false,
+    }
+}
+
+/// Shows what is wrong; the configuration's text if nothing is.
+fn check(source: &Source, s: &Settings) -> Result<Vec<u8>, ()> {
+    let (loaded, sources, classes) =
+        elaborate_with(source, s.input.clickpath.as_deref(), Unknown::Opaque, Globals::Keep);
+    show(&sources, &loaded.diagnostics);
+    if loaded.diagnostics.iter().any(Diagnostic::is_error) {
+        return Err(());
+    }
+    let text = tool_text(&loaded, &source.defines, &sources, true)
+        .map_err(|e| say(&format!("{}: {e}", ABOUT.name)))?;
+    let (graph, more) = Graph::new(loaded.flat, &classes);
+    let unknown = unknown_classes(&graph, &classes);
+    if !unknown.is_empty() {
+        show(&sources, &unknown);
+        say(&format!("warning: {}: not suitable for userlevel driver", source.name));
+        return Err(());
+    }
+    let mut found = ports(&graph);
+    let said = found.iter().map(|f| f.0).collect::<Vec<_>>();
+    let mut lines: Vec<Line> = found.drain(..).flat_map(|f| f.1).collect();
+    lines.extend(
+        more.into_iter().filter(|d| d.is_error() && !told(&graph, &said, d)).map(|d| (d.message, d.span)),
+    );
+    if lines.is_empty() {
+        return Ok(text);
+    }
+    show_lines(&sources, &lines);
+    Err(())
+}
+
+type Line = (String, Option<Span>);
+
+/// Whether a diagnostic about ports concerns one of the elements whose port count was found wrong already.
+fn told(graph: &Graph, elements: &[usize], d: &Diagnostic) -> bool {
+    elements.iter().any(|&e| {
+        let rest = d.message.strip_prefix(&format!("'{}' ", graph.declaration(e)));
+        rest.is_some_and(|r| r.starts_with("has no ") || r.ends_with(" unused"))
+    })
+}
+
+/// The context takes the place of the first message.
+fn show_lines(sources: &Sources, lines: &[Line]) {
+    let place = |span: Option<Span>| {
+        let place = span.map(|s| sources.place(s));
+        place.map_or(String::new(), |p| format!("{}:{}: ", p.file, p.line))
+    };
+    let first = lines.iter().find_map(|l| l.1);
+    say(&format!("{}While checking configuration for userlevel driver:", place(first)));
+    for (text, span) in lines {
+        say(&format!("{}  {text}", place(*span)));
+    }
+}
+
+/// Elements with too few or too many ports in use.
+fn ports(graph: &Graph) -> Vec<(usize, Vec<Line>)> {
+    let flat = &graph.flat;
+    let (inputs, outputs) = used(flat);
+    let mut out = Vec::new();
+    for (e, element) in flat.elements.iter().enumerate() {
+        let Some(ports) = graph.spec(e).and_then(|s| Ports::parse(s.ports)) else { continue };
+        let of = |v: &[usize]| v.get(e).copied().unwrap_or(0);
+        let mut lines = Vec::new();
+        let sides =
+            [("input", of(&inputs), ports.inputs), ("output", of(&outputs), ports.outputs_for(of(&inputs)))];
+        for (word, used, count) in sides {
+            let name = &element.name;
+            if used < count.min {
+                let text = format!("too few {word}s for '{name}', {} required", count.min);
+                lines.push((text, Some(element.span)));
+            } else if let Some(max) = count.max.filter(|&m| used > m) {
+                lines.push((format!("too many {word}s for '{name}', {max} allowed"), Some(element.span)));
+                for c in &flat.connections {
+                    let end = if word == "input" { c.to } else { c.from };
+                    if end.element == e && end.port >= max {
+                        lines.push((format!("'{name}' {word} {} used here", end.port), Some(c.span)));
+                    }
+                }
+            }
+        }
+        if !lines.is_empty() {
+            out.push((e, lines));
+        }
+    }
+    out
+}
+
+/// For each element how many inputs and outputs its connections ask for.
+fn used(flat: &Flat) -> (Vec<usize>, Vec<usize>) {
+    let (mut inputs, mut outputs) = (vec![0; flat.elements.len()], vec![0; flat.elements.len()]);
+    for c in &flat.connections {
+        for (end, side) in [(c.to, &mut inputs), (c.from, &mut outputs)] {
+            if let Some(n) = side.get_mut(end.element) {
+                *n = (*n).max(end.port.saturating_add(1));
+            }
+        }
+    }
+    (inputs, outputs)
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `click`: runs a configuration as scripts expect it.
+
+use super::input::{Input, print, say, show, write};
+use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
+use crate::load::{Source, elaborate, reason};
+use crate::times::Times;
+use crate::{requests, run};
+use castanet_element::Clock;
+use castanet_graph::Graph;
+use castanet_lang::{Diagnostic, Sources, Unknown};
+use castanet_runtime::{Options, Router};
+use castanet_spec::{ArgCx, ArgValue, Names};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+const ABOUT: About = About {
+    name: "click",
+    usage: "[OPTION]... [ROUTERFILE]",
+    summary: "Runs a configuration. ROUTERFILE is standard input when it is '-' or not given; NAME=VALUE defines a variable.",
+    options: &[
+        Opt::new(&["file"], "f", Value::Required("FILE"), "read the configuration from FILE"),
+        Opt::new(&["expression"], "e", Value::Required("TEXT"), "take TEXT as the configuration"),
+        Opt::new(&["threads"], "j", Value::Required("N"), "run with N threads"),
+        Opt::unbuilt(&["affinity", "cpu"], "a", Value::Optional("N")).negatable(),
+        Opt::unbuilt(&["port"], "p", Value::Required("PORT")),
+        Opt::unbuilt(&["unix-socket"], "u", Value::Required("FILE")),
+        Opt::unbuilt(&["socket"], "", Value::Required("FD")),
+        Opt::unbuilt(&["allow-reconfigure"], "R", Value::None).negatable(),
+        Opt::new(&["handler"], "h", Value::Required("ELEMENT.H"), "print the read handler after the run"),
+        Opt::new(
+            &["exit-handler"],
+            "x",
+            Value::Required("ELEMENT.H"),
+            "take the exit status from the handler",
+        ),
+        Opt::new(&["output"], "o", Value::Required("FILE"), "write the flat configuration to FILE"),
+        Opt::new(&["quit"], "q", Value::None, "do not run"),
+        Opt::new(&["time"], "t", Value::None, "print how long the run took"),
+        Opt::new(&["warnings"], "", Value::None, "print warnings (the default)"),
+        Opt::new(&["no-warnings"], "w", Value::None, "do not print warnings"),
+        Opt::new(&["simtime", "simulation-time"], "", Value::Optional("SEC"), "run in simulated time"),
+        Opt::new(&["clickpath"], "C", Value::Required("PATH"), "look for libraries along PATH"),
+        Opt::unbuilt(&["dpdk"], "", Value::None),
+        HELP,
+        VERSION,
+    ],
+};
+
+/// What the command line asks for.
+struct Settings {
+    input: Input,
+    workers: usize,
+    handlers: Vec<String>,
+    exit: Option<String>,
+    output: Option<String>,
+    quit: bool,
+    time: bool,
+    warnings: bool,
+    clock: Option<i64>,
+}
+
+/// A command line that is done with when something was printed.
+enum Asked {
+    Run(Settings),
+    Print(String),
+}
+
+fn settings(words: Vec<OsString>) -> Result<Asked, Wrong> {
+    let mut s = Settings {
+        input: Input::default(),
+        workers: 1,
+        handlers: Vec::new(),
+        exit: None,
+        output: None,
+        quit: false,
+        time: false,
+        warnings: true,
+        clock: None,
+    };
+    for word in ABOUT.read(words)? {
+        let (name, value) = match word {
+            Word::Plain(w) => {
+                s.input.word(w)?;
+                continue;
+            }
+            Word::Option(name, value, _) => (name, value),
+        };
+        match name {
+            "file" => s.input.file(value)?,
+            "expression" => s.input.text(value)?,
+            "threads" => s.workers = threads(&value.unwrap_or_default())?,
+            "handler" => s.handlers.extend(value),
+            "exit-handler" => s.exit = value,
+            "output" => s.output = value,
+            "quit" => s.quit = true,
+            "time" => s.time = true,
+            "warnings" => s.warnings = true,
+            "no-warnings" => s.warnings = false,
+            "simtime" => {
+                let text = value.unwrap_or_else(|| "1000000000".into());
+                s.clock = Some(run::simulated(&text).map_err(Wrong::Usage)?);
+            }
+            "clickpath" => s.input.clickpath = value,
+            "version" => return Ok(Asked::Print(ABOUT.version())),
+            _ => return Ok(Asked::Print(ABOUT.help())),
+        }
+    }
+    Ok(Asked::Run(s))
+}
+
+/// The most workers that a router may have.
+const MOST: i64 = 256;
+
+fn threads(text: &str) -> Result<usize, Wrong> {
+    match text.trim().parse::<i64>() {
+        Ok(n) if n <= MOST => Ok(usize::try_from(n).unwrap_or(1).max(1)),
+        Ok(_) => Err(Wrong::Usage(format!("option '--threads': at most {MOST}, not {text}"))),
+        Err(_) => Err(Wrong::Usage(format!("option '--threads' expects an integer, not '{text}'"))),
+    }
+}
+
+/// Runs as `click`.
+pub fn main(words: Vec<OsString>) -> ExitCode {
+    match settings(words) {
+        Ok(Asked::Print(text)) => ExitCode::from(u8::from(!print(ABOUT.name, &text))),
+        Ok(Asked::Run(s)) => ExitCode::from(run(s)),
+        Err(wrong) => ABOUT.complain(&wrong),
+    }
+}
+
+/// A configuration that became a router, or the exit code when it did not.
+fn build(s: &Settings, source: &Source) -> Result<Router, u8> {
+    let (flat, sources, mut diagnostics, classes) =
+        elaborate(source, s.input.clickpath.as_deref(), Unknown::Error);
+    let failed = |d: &[Diagnostic]| d.iter().any(Diagnostic::is_error);
+    let report = |sources: &Sources, mut diagnostics: Vec<Diagnostic>| {
+        diagnostics.retain(|d| s.warnings || d.is_error());
+        show(sources, &diagnostics);
+    };
+    if failed(&diagnostics) {
+        report(&sources, diagnostics);
+        return Err(1);
+    }
+    if flat.elements.is_empty() {
+        report(&sources, diagnostics);
+        if s.warnings {
+            say(&format!("warning: {}: configuration has no elements, exiting", source.name));
+        }
+        return Err(0);
+    }
+    let config = sources.text(flat.file).to_string();
+    let (graph, errors) = Graph::new(flat, &classes);
+    diagnostics.extend(errors);
+    let options = Options {
+        workers: s.workers,
+        clock: s.clock.map_or_else(Clock::real, Clock::simulated),
+        printer: Box::new(say),
+        config,
+        ..Options::default()
+    };
+    let built = if failed(&diagnostics) {
+        None
+    } else {
+        match castanet_runtime::build(graph, classes.0, &sources, options) {
+            Ok((router, warnings)) => {
+                diagnostics.extend(warnings);
+                Some(router)
+            }
+            Err(errors) => {
+                diagnostics.extend(errors);
+                None
+            }
+        }
+    };
+    report(&sources, diagnostics);
+    built.ok_or_else(|| {
+        say("Router could not be initialized!");
+        1
+    })
+}
+
+fn run(mut s: Settings) -> u8 {
+    let source = match s.input.read() {
+        Ok(s) => s,
+        Err(e) => {
+            say(&e);
+            return 1;
+        }
+    };
+    let mut router = match build(&s, &source) {
+        Ok(router) => router,
+        Err(code) => return code,
+    };
+    let mut code = 0;
+    if let Some(file) = &s.output {
+        let text = router.shared().global("flatconfig").unwrap_or_default();
+        if !write(ABOUT.name, Some(file), text.as_bytes()) {
+            code = 1;
+        }
+    }
+    let start = Times::now();
+    if !s.quit {
+        let ran = run::watch(router.shared()).and_then(|()| router.run());
+        if let Err(e) = ran {
+            say(&format!("{}: {}", ABOUT.name, reason(&e)));
+            code = 1;
+        }
+    }
+    let took = start.until(&Times::now());
+    let answers = requests::answer(&mut router, &s.handlers);
+    for e in &answers.errors {
+        say(e);
+        code = 1;
+    }
+    if !answers.text.is_empty() && !print(ABOUT.name, &answers.text) {
+        code = 1;
+    }
+    if let Some(handler) = s.exit.take() {
+        code = exit(&mut router, handler);
+    }
+    for (who, what) in router.cleanup() {
+        say(&format!("{who}: {what}"));
+        if code == 0 {
+            code = 1;
+        }
+    }
+    if s.time {
+        say(&took.text());
+    }
+    code
+}
+
+/// The exit status that a handler gives: an integer as it is, the truth 0, a lie 1.
+fn exit(router: &mut Router, handler: String) -> u8 {
+    let answer = requests::answer(router, &[handler]);
+    if let Some(e) = answer.errors.first() {
+        say(e);
+        return u8::MAX;
+    }
+    let names = Names::new();
+    let cx = ArgCx { scope: "", names: &names };
+    let text = answer.text.trim();
+    match (i32::parse(text, &cx), bool::parse(text, &cx)) {
+        // A status has 8 bits: -1 is 255.
+        (Ok(n), _) => n.to_le_bytes().first().copied().unwrap_or(0),
+        (_, Ok(b)) => u8::from(!b),
+        _ => {
+            say("exit handler value should be integer");
+            u8::MAX
+        }
+    }
+}

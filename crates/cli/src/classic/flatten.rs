@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `click-flatten`: the configuration with all compounds expanded, or what it consists of.
+
+use super::input::{Input, print, say, show, write};
+use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
+use crate::load::{Source, elaborate_with};
+use castanet_lang::elaborate::{Globals, Loaded};
+use castanet_lang::{Diagnostic, Flat, Sources, Unknown, archive, print as printed};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+const ABOUT: About = About {
+    name: "click-flatten",
+    usage: "[OPTION]... [ROUTERFILE]",
+    summary: "Expands the compound elements of a configuration.",
+    options: &[
+        Opt::new(&["file"], "f", Value::Required("FILE"), "read the configuration from FILE"),
+        Opt::new(&["expression"], "e", Value::Required("TEXT"), "take TEXT as the configuration"),
+        Opt::new(&["output"], "o", Value::Required("FILE"), "write to FILE"),
+        Opt::new(&["clickpath"], "C", Value::Required("PATH"), "look for libraries along PATH"),
+        Opt::new(&["classes"], "c", Value::None, "print the classes used"),
+        Opt::new(&["names", "elements"], "n", Value::None, "print the names of elements"),
+        Opt::new(&["declarations", "decls"], "d", Value::None, "print the elements with their classes"),
+        Opt::new(&["config"], "", Value::None, "print the configuration (the default)"),
+        Opt::new(&["expand-vars"], "", Value::None, "substitute variables").negatable(),
+        HELP,
+        VERSION,
+    ],
+};
+
+/// A configuration as the tools print it: with line directives, and as an archive when it came as one. Definitions from
+/// the command line take the place of those in the text.
+pub fn tool_text(
+    loaded: &Loaded,
+    given: &[(String, String)],
+    sources: &Sources,
+    keep: bool,
+) -> Result<Vec<u8>, String> {
+    let mut defines = if keep { loaded.defines.clone() } else { Vec::new() };
+    for (name, value) in given.iter().filter(|_| keep) {
+        match defines.iter_mut().find(|d| d.0 == *name) {
+            Some(d) => d.1.clone_from(value),
+            None => defines.push((name.clone(), value.clone())),
+        }
+    }
+    let text = printed::tool(&loaded.flat, &defines, sources);
+    if loaded.flat.archive.is_empty() {
+        return Ok(text.into());
+    }
+    let mut members = vec![("config".to_string(), text.into_bytes())];
+    members.extend(loaded.flat.archive.iter().cloned());
+    archive::write(&members).map_err(|e| e.to_string())
+}
+
+fn lines(flat: &Flat, what: &str) -> String {
+    let of = |e: &castanet_lang::Element| match what {
+        "classes" => e.class.clone(),
+        "names" => e.name.clone(),
+        _ => e.declaration(),
+    };
+    let all: BTreeSet<String> = flat.elements.iter().map(of).collect();
+    all.into_iter().fold(String::new(), |s, l| s + &l + "\n")
+}
+
+/// Runs as `click-flatten`.
+pub fn main(words: Vec<OsString>) -> ExitCode {
+    match run(words) {
+        Ok(code) => code,
+        Err(wrong) => ABOUT.complain(&wrong),
+    }
+}
+
+fn run(words: Vec<OsString>) -> Result<ExitCode, Wrong> {
+    let (mut input, mut output, mut what, mut expand) = (Input::default(), None, "config", false);
+    for word in ABOUT.read(words)? {
+        match word {
+            Word::Plain(w) => input.word(w)?,
+            Word::Option("file", v, _) => input.file(v)?,
+            Word::Option("expression", v, _) => input.text(v)?,
+            Word::Option("output", v, _) => output = v,
+            Word::Option("clickpath", v, _) => input.clickpath = v,
+            Word::Option("expand-vars", _, on) => expand = on,
+            Word::Option("version", ..) => return Ok(done(print(ABOUT.name, &ABOUT.version()))),
+            Word::Option("help", ..) => return Ok(done(print(ABOUT.name, &ABOUT.help()))),
+            Word::Option(name, ..) => what = name,
+        }
+    }
+    let source = match input.read() {
+        Ok(s) => s,
+        Err(e) => {
+            say(&e);
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    Ok(done(flatten(&source, input.clickpath.as_deref(), output.as_deref(), what, expand)))
+}
+
+fn done(well: bool) -> ExitCode {
+    if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn flatten(source: &Source, clickpath: Option<&str>, output: Option<&str>, what: &str, expand: bool) -> bool {
+    let globals = if expand { Globals::Substitute } else { Globals::Keep };
+    let (loaded, sources, _) = elaborate_with(source, clickpath, Unknown::Opaque, globals);
+    show(&sources, &loaded.diagnostics);
+    if loaded.diagnostics.iter().any(Diagnostic::is_error) {
+        return false;
+    }
+    let text = match what {
+        "config" => tool_text(&loaded, &source.defines, &sources, !expand),
+        what => Ok(lines(&loaded.flat, what).into()),
+    };
+    match text {
+        Ok(text) => write(ABOUT.name, output, &text),
+        Err(e) => {
+            say(&format!("{}: {e}", ABOUT.name));
+            false
+        }
+    }
+}

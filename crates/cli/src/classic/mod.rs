@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The classic tools: the binary under the name `click` and its companions, as existing scripts call them.
+//!
+//! Under these names the binary takes the options and prints what scripts read: no summary, no colour, one line
+//! a message.
+
+mod buildtool;
+mod check;
+mod click;
+mod flatten;
+mod input;
+mod options;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// The names that the binary answers to.
+pub const NAMES: &[&str] = &[
+    "click",
+    "click-align",
+    "click-buildtool",
+    "click-check",
+    "click-combine",
+    "click-compile",
+    "click-devirtualize",
+    "click-fastclassifier",
+    "click-flatten",
+    "click-install",
+    "click-ipopt",
+    "click-mkelemmap",
+    "click-mkmindriver",
+    "click-pretty",
+    "click-uncombine",
+    "click-undead",
+    "click-uninstall",
+    "click-viz",
+    "click-xform",
+    "click2xml",
+    "xml2click",
+];
+
+/// A classic tool, by its name.
+pub struct Tool(&'static str);
+
+impl Tool {
+    /// The tool of that name.
+    pub fn named(name: &str) -> Option<Tool> {
+        NAMES.iter().find(|n| **n == name).map(|n| Tool(n))
+    }
+
+    /// Runs it.
+    pub fn main(&self, words: Vec<OsString>) -> ExitCode {
+        match self.0 {
+            "click" => click::main(words),
+            "click-check" => check::main(words),
+            "click-flatten" => flatten::main(words),
+            "click-buildtool" => buildtool::main(words),
+            name => {
+                input::say(&format!("{name}: not built yet"));
+                ExitCode::FAILURE
+            }
+        }
+    }
+}

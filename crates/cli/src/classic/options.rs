@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The options of the classic tools.
+//!
+//! clap reads the native command line; this small reader is for the classic ones, whose rules clap does not have: long
+//! options abbreviated across their synonyms, `--no-X` beside `--X`, `-h` and `-v` with meanings of their own, options and
+//! files in any order, and errors in three fixed lines with exit code 1.
+
+use super::input::say;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+/// Whether an option takes a value, and what help calls it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Value {
+    /// It takes none.
+    None,
+    /// It takes one, but only with `=` or attached to the letter.
+    Optional(&'static str),
+    /// It takes one, attached or as the next word.
+    Required(&'static str),
+}
+
+/// One option.
+#[derive(Clone, Copy)]
+pub struct Opt {
+    /// Its long names; the first is how the tools name it.
+    long: &'static [&'static str],
+    /// Its letters; the first is shown.
+    short: &'static str,
+    value: Value,
+    negatable: bool,
+    built: bool,
+    doc: &'static str,
+}
+
+impl Opt {
+    /// An option that is there.
+    pub const fn new(
+        long: &'static [&'static str],
+        short: &'static str,
+        value: Value,
+        doc: &'static str,
+    ) -> Opt {
+        Opt { long, short, value, negatable: false, built: true, doc }
+    }
+    /// An option that is known, but not there yet.
+    pub const fn unbuilt(long: &'static [&'static str], short: &'static str, value: Value) -> Opt {
+        Opt { long, short, value, negatable: false, built: false, doc: "not built yet" }
+    }
+    /// The same, which `--no-X` turns off.
+    pub const fn negatable(mut self) -> Opt {
+        self.negatable = true;
+        self
+    }
+    fn name(&self) -> &'static str {
+        self.long.first().copied().unwrap_or("")
+    }
+}
+
+/// `--help` and `--version`, which every tool has.
+pub const HELP: Opt = Opt::new(&["help"], "", Value::None, "print this message and exit");
+/// See [`HELP`].
+pub const VERSION: Opt = Opt::new(&["version"], "v", Value::None, "print the version and exit");
+
+/// A tool, as its messages and its help show it.
+pub struct About {
+    /// What it is called.
+    pub name: &'static str,
+    /// What follows the name in the usage line.
+    pub usage: &'static str,
+    /// What it does, in a sentence.
+    pub summary: &'static str,
+    /// Its options.
+    pub options: &'static [Opt],
+}
+
+/// A word of the command line.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Word {
+    /// An option: its first long name, its value, and whether it is on (`--X`) or off (`--no-X`).
+    Option(&'static str, Option<String>, bool),
+    /// Anything else.
+    Plain(String),
+}
+
+/// What is wrong with a command line.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// It is not understood.
+    Usage(String),
+    /// It asks for an option that is not there yet.
+    Unbuilt(String),
+}
+
+impl About {
+    /// Shows what is wrong with the command line.
+    pub fn complain(&self, wrong: &Wrong) -> ExitCode {
+        match wrong {
+            Wrong::Usage(text) => {
+                say(text);
+                say(&format!("Usage: {} {}", self.name, self.usage));
+                say(&format!("Try '{} --help' for more information.", self.name));
+            }
+            Wrong::Unbuilt(option) => say(&format!("{}: option '{option}' is not built yet", self.name)),
+        }
+        ExitCode::FAILURE
+    }
+
+    /// What `--help` prints.
+    pub fn help(&self) -> String {
+        let mut out = format!("{}\n\nUsage: {} {}\n\nOptions:\n", self.summary, self.name, self.usage);
+        for o in self.options {
+            let short = o.short.chars().next().map_or("    ".to_string(), |c| format!("-{c}, "));
+            let no = if o.negatable { "[no-]" } else { "" };
+            let value = match o.value {
+                Value::None => String::new(),
+                Value::Optional(v) => format!("[={v}]"),
+                Value::Required(v) => format!(" {v}"),
+            };
+            let _ = writeln!(out, "  {:<32} {}", format!("{short}--{no}{}{value}", o.name()), o.doc);
+        }
+        out
+    }
+
+    /// What `--version` prints; scripts read the first line.
+    pub fn version(&self) -> String {
+        let version = env!("CARGO_PKG_VERSION");
+        format!("{} (Click) {version}\nCastanet {version} under a classic name\n", self.name)
+    }
+
+    /// Reads a command line.
+    ///
+    /// # Errors
+    /// At the first word that is wrong.
+    pub fn read(&self, words: Vec<OsString>) -> Result<Vec<Word>, Wrong> {
+        let mut out = Vec::new();
+        let mut words = words.into_iter().map(|w| {
+            w.into_string().map_err(|w| Wrong::Usage(format!("'{}' is not UTF-8", w.to_string_lossy())))
+        });
+        let mut options = true;
+        while let Some(word) = words.next() {
+            let word = word?;
+            if !options || word == "-" || !word.starts_with('-') {
+                out.push(Word::Plain(word));
+            } else if word == "--" {
+                options = false;
+            } else if let Some(long) = word.strip_prefix("--") {
+                self.long(long, &mut words, &mut out)?;
+            } else {
+                self.letters(word.get(1..).unwrap_or(""), &mut words, &mut out)?;
+            }
+        }
+        Ok(out)
+    }
+
+    fn long(
+        &self,
+        word: &str,
+        rest: &mut dyn Iterator<Item = Result<String, Wrong>>,
+        out: &mut Vec<Word>,
+    ) -> Result<(), Wrong> {
+        let (name, value) = word.split_once('=').map_or((word, None), |(n, v)| (n, Some(v.to_string())));
+        let (option, on, full) = self.find(name)?;
+        let written = format!("--{name}");
+        let value = match (option.value, value) {
+            _ if !on => None,
+            (Value::None, Some(_)) => {
+                return Err(Wrong::Usage(format!("option '{written}' takes no argument")));
+            }
+            (Value::Required(_), None) => Some(required(&written, option, rest)?),
+            (_, value) => value,
+        };
+        given(option, &format!("--{full}"), value, on, out)
+    }
+
+    /// The option of a long name, or of the beginning of one that fits no other option; whether it is on; the whole name.
+    fn find(&self, name: &str) -> Result<(&'static Opt, bool, String), Wrong> {
+        let mut near: Vec<(&'static Opt, bool, String)> = Vec::new();
+        for o in self.options {
+            for long in o.long {
+                let forms = [(true, (*long).to_string()), (false, format!("no-{long}"))];
+                for (on, form) in forms.into_iter().filter(|f| f.0 || o.negatable) {
+                    if form == name {
+                        return Ok((o, on, form));
+                    }
+                    if form.starts_with(name) {
+                        near.push((o, on, form));
+                    }
+                }
+            }
+        }
+        match near.as_slice() {
+            [] => Err(Wrong::Usage(format!("unrecognized option '--{name}'"))),
+            [first, others @ ..] if others.iter().all(|o| o.0.name() == first.0.name() && o.1 == first.1) => {
+                Ok(first.clone())
+            }
+            all => {
+                let all: Vec<String> = all.iter().map(|n| format!("'--{}'", n.2)).collect();
+                Err(Wrong::Usage(format!("option '--{name}' is ambiguous; possibilities: {}", all.join(" "))))
+            }
+        }
+    }
+
+    fn letters(
+        &self,
+        word: &str,
+        rest: &mut dyn Iterator<Item = Result<String, Wrong>>,
+        out: &mut Vec<Word>,
+    ) -> Result<(), Wrong> {
+        for (i, c) in word.char_indices() {
+            let written = format!("-{c}");
+            let Some(option) = self.options.iter().find(|o| o.short.contains(c)) else {
+                return Err(Wrong::Usage(format!("unrecognized option '{written}'")));
+            };
+            let attached = word.get(i + c.len_utf8()..).filter(|a| !a.is_empty());
+            match option.value {
+                Value::None => given(option, &written, None, true, out)?,
+                Value::Optional(_) => {
+                    let value = attached.map(|a| a.strip_prefix('=').unwrap_or(a).to_string());
+                    return given(option, &written, value, true, out);
+                }
+                Value::Required(_) => {
+                    let value = match attached {
+                        Some(a) => a.to_string(),
+                        None => required(&written, option, rest)?,
+                    };
+                    return given(option, &written, Some(value), true, out);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn given(
+    o: &'static Opt,
+    written: &str,
+    value: Option<String>,
+    on: bool,
+    out: &mut Vec<Word>,
+) -> Result<(), Wrong> {
+    // What is not there yet is off already.
+    match (o.built, on) {
+        (false, true) => return Err(Wrong::Unbuilt(written.to_string())),
+        (false, false) => {}
+        (true, _) => out.push(Word::Option(o.name(), value, on)),
+    }
+    Ok(())
+}
+
+/// The value that an option must have. One that is not there yet is told so first.
+fn required(
+    written: &str,
+    o: &Opt,
+    rest: &mut dyn Iterator<Item = Result<String, Wrong>>,
+) -> Result<String, Wrong> {
+    match rest.next() {
+        Some(value) => value,
+        None if !o.built => Ok(String::new()),
+        None => Err(Wrong::Usage(format!("option '{written}' requires an argument"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOOL: About = About {
+        name: "tool",
+        usage: "[OPTION]... [FILE]",
+        summary: "For tests.",
+        options: &[
+            Opt::new(&["file"], "f", Value::Required("FILE"), "a file"),
+            Opt::new(&["quit"], "q", Value::None, "quit"),
+            Opt::new(&["time"], "t", Value::None, "time"),
+            Opt::new(&["warnings"], "", Value::None, "warn").negatable(),
+            Opt::new(&["simtime", "simulation-time"], "", Value::Optional("SEC"), "simulate"),
+            Opt::unbuilt(&["port"], "p", Value::Required("PORT")),
+            Opt::unbuilt(&["socket"], "", Value::Required("FD")).negatable(),
+            HELP,
+            VERSION,
+        ],
+    };
+
+    fn read(line: &str) -> Result<Vec<Word>, Wrong> {
+        TOOL.read(line.split_whitespace().map(OsString::from).collect())
+    }
+
+    #[test]
+    fn what_is_understood() {
+        let on = |n, v: Option<&str>| Word::Option(n, v.map(ToString::to_string), true);
+        let word = |w: &str| Word::Plain(w.into());
+        for (line, want) in [
+            ("", vec![]),
+            ("a X=1 -", vec![word("a"), word("X=1"), word("-")]),
+            ("-f a b", vec![on("file", Some("a")), word("b")]),
+            ("-fa", vec![on("file", Some("a"))]),
+            ("-qtfa", vec![on("quit", None), on("time", None), on("file", Some("a"))]),
+            ("-f -q", vec![on("file", Some("-q"))]),
+            ("b --file=a=b", vec![word("b"), on("file", Some("a=b"))]),
+            ("--fi a", vec![on("file", Some("a"))]),
+            ("--sim", vec![on("simtime", None)]),
+            ("--simtime=5 5", vec![on("simtime", Some("5")), word("5")]),
+            ("--simu=", vec![on("simtime", Some(""))]),
+            ("--warnings", vec![on("warnings", None)]),
+            ("--no-w", vec![Word::Option("warnings", None, false)]),
+            ("--no-socket", vec![]),
+            ("-q -- -q --", vec![on("quit", None), word("-q"), word("--")]),
+        ] {
+            assert_eq!(read(line), Ok(want), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_not() {
+        for (line, want) in [
+            ("--foo", "unrecognized option '--foo'"),
+            ("-qz", "unrecognized option '-z'"),
+            ("--no-quit", "unrecognized option '--no-quit'"),
+            ("-f", "option '-f' requires an argument"),
+            ("--fil", "option '--fil' requires an argument"),
+            ("--quit=1", "option '--quit' takes no argument"),
+            ("--s", "option '--s' is ambiguous; possibilities: '--simtime' '--simulation-time' '--socket'"),
+            (
+                "--=",
+                "option '--' is ambiguous; possibilities: '--file' '--quit' '--time' '--warnings' '--no-warnings' \
+              '--simtime' '--simulation-time' '--port' '--socket' '--no-socket' '--help' '--version'",
+            ),
+        ] {
+            assert_eq!(read(line), Err(Wrong::Usage(want.into())), "{line}");
+        }
+        for (line, want) in [("--por", "--port"), ("-qp", "-p"), ("-p80", "-p"), ("--socket 3", "--socket")] {
+            assert_eq!(read(line), Err(Wrong::Unbuilt(want.into())), "{line}");
+        }
+    }
+}

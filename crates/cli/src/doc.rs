@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `castanet doc` and `castanet list`: the manual, from the declarations.
+
+mod markdown;
+mod terminal;
+mod words;
+
+use crate::args::{Doc, List, Listed};
+use crate::load::{complain, reason};
+use castanet_element::Classes as _;
+use castanet_elements::Registry;
+use castanet_spec::{ClassSpec, Reason, anno};
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// Lines longer than this are hard to read, however wide the terminal is.
+const WIDEST: usize = 100;
+
+/// The width to wrap to.
+fn width() -> usize {
+    textwrap::termwidth().clamp(40, WIDEST)
+}
+
+/// Prints on standard output, without styles where they are not wanted. A reader that goes away has read enough.
+fn print(text: &str) -> ExitCode {
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            complain(&format!("standard output: {}", reason(&e)));
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+fn print_json(value: &Value) -> ExitCode {
+    print(&format!("{value:#}\n"))
+}
+
+/// The families in their order, each with its classes by name.
+fn families() -> Vec<(&'static str, Vec<&'static ClassSpec>)> {
+    let all = castanet_elements::FAMILIES.iter().filter_map(|family| {
+        let mut classes: Vec<_> = family.iter().map(|d| d.spec).collect();
+        classes.sort_by_key(|s| s.name.to_lowercase());
+        Some((words::folder(classes.first()?), classes))
+    });
+    all.collect()
+}
+
+/// Prints the manual of a class, or of all.
+pub fn main(args: &Doc) -> ExitCode {
+    let Some(name) = &args.class else {
+        return match (args.json, args.markdown) {
+            (true, _) => print_json(&families().iter().flat_map(|f| &f.1).map(|s| class_json(s)).collect()),
+            (_, true) => print(&markdown::reference(&families())),
+            _ => print(&overview()),
+        };
+    };
+    let registry = Registry::new();
+    let Some(class) = registry.get(name) else {
+        let near = castanet_lang::nearest(name, registry.names());
+        let help =
+            near.map_or("; 'castanet doc' lists all".to_string(), |n| format!("; did you mean '{n}'?"));
+        complain(&format!("no class '{name}'{help}"));
+        return ExitCode::FAILURE;
+    };
+    match (args.json, args.markdown) {
+        (true, _) => print_json(&class_json(class.spec)),
+        (_, true) => print(&markdown::class(class.spec, 1, true)),
+        _ => print(&terminal::class(class.spec, width())),
+    }
+}
+
+/// All classes, one line each, by family.
+fn overview() -> String {
+    let families = families();
+    let mut out = String::new();
+    // One column of names for all families.
+    let names = families.iter().flat_map(|f| &f.1).map(|s| s.name.len()).max().unwrap_or(0);
+    for (family, classes) in &families {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(&terminal::bold(&words::family(family)));
+        out.push('\n');
+        for s in classes {
+            let row = vec![format!("{:names$}", s.name), words::Parts::of(s.doc).summary];
+            terminal::table(&mut out, &[row], "  ", width());
+        }
+    }
+    out
+}
+
+fn class_json(s: &ClassSpec) -> Value {
+    let parts = words::Parts::of(s.doc);
+    let port = |p: words::Port| json!({ "which": p.which, "moves": p.moves, "packets": p.packets, "optional": p.optional });
+    let handler = |h: (&str, &str, &str)| json!({ "name": h.0, "flags": h.1, "doc": h.2 });
+    let argument = |a: &castanet_spec::ArgSpec| {
+        json!({
+            "name": a.name, "aliases": a.aliases, "given": words::kind(a), "required": a.mandatory,
+            "type": a.type_name, "default": a.default, "doc": a.doc,
+        })
+    };
+    json!({
+        "name": s.name,
+        "aliases": s.aliases,
+        "family": words::folder(s),
+        "summary": parts.summary,
+        "synopsis": words::synopsis(s),
+        "description": parts.description,
+        "sections": parts.sections.iter().map(|(t, x)| json!({ "title": t, "text": x })).collect::<Vec<_>>(),
+        "codes": { "ports": s.ports, "processing": s.processing, "flow": s.flow, "packets": s.packets, "alignment": s.alignment },
+        "ports": words::ports(s).into_iter().map(port).collect::<Vec<_>>(),
+        "arguments": s.args.iter().map(argument).collect::<Vec<_>>(),
+        "handlers": words::handlers(s).into_iter().map(handler).collect::<Vec<_>>(),
+        "behaviour": words::behaviour(s).into_iter().map(|(t, x)| (t.to_string(), Value::from(x))).collect::<serde_json::Map<_, _>>(),
+        "drops": s.drops.iter().map(|r| r.name()).collect::<Vec<_>>(),
+        "task": s.task,
+        "information": s.information,
+    })
+}
+
+/// What there is to list: titles of columns for JSON, rows.
+fn rows(what: Listed) -> (&'static [&'static str], Vec<Vec<String>>) {
+    match what {
+        Listed::Classes => (&["name", "summary"], Vec::new()),
+        Listed::Annotations => {
+            let row = |a: &anno::Annotation| {
+                vec![a.name.to_string(), a.offset.to_string(), a.size.to_string(), a.doc.to_string()]
+            };
+            (&["name", "offset", "size", "doc"], anno::ALL.iter().map(row).collect())
+        }
+        Listed::Reasons => {
+            let row = |r: &Reason| vec![r.name().to_string(), r.doc().trim().to_string()];
+            (&["name", "doc"], Reason::ALL.iter().map(row).collect())
+        }
+        Listed::Handlers => {
+            use castanet_runtime::handlers::{GLOBAL, STANDARD, TASK};
+            let global = GLOBAL.iter().map(|h| ("", h, words::global(h.0)));
+            let standard = STANDARD.iter().map(|h| ("ELEMENT.", h, words::standard(h.0)));
+            let task = TASK.iter().map(|h| ("TASK.", h, words::standard(h.0)));
+            let row = |(of, h, doc): (&str, &(&str, &str), &str)| {
+                vec![format!("{of}{}", h.0), words::flags(h.1), doc.to_string()]
+            };
+            (&["name", "access", "doc"], global.chain(standard).chain(task).map(row).collect())
+        }
+    }
+}
+
+/// Lists what there is.
+pub fn list(args: &List) -> ExitCode {
+    if matches!(args.what, Listed::Classes) {
+        if !args.json {
+            return print(&overview());
+        }
+        let row = |s: &ClassSpec| json!({ "name": s.name, "aliases": s.aliases, "family": words::folder(s), "summary": words::Parts::of(s.doc).summary });
+        return print_json(&families().iter().flat_map(|f| &f.1).map(|s| row(s)).collect());
+    }
+    let (titles, rows) = rows(args.what);
+    if !args.json {
+        let mut out = String::new();
+        terminal::table(&mut out, &rows, "", width());
+        return print(&out);
+    }
+    // Numbers are numbers for programs.
+    let value = |text: &String| text.parse::<u64>().map_or_else(|_| Value::from(text.as_str()), Value::from);
+    let object = |row: &Vec<String>| {
+        titles.iter().zip(row).map(|(t, c)| ((*t).to_string(), value(c))).collect::<serde_json::Map<_, _>>()
+    };
+    print_json(&rows.iter().map(object).collect())
+}

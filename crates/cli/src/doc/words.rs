@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the manual says about a declaration, in words: the same for the terminal, Markdown and JSON.
+
+use castanet_spec::codes::{Count, Outputs, Ports, Processing, ProcessingCode};
+use castanet_spec::{ArgKind, ArgSpec, Capability, ClassSpec, Effects, HandlerSpec, Merge, Offload, Workers};
+
+/// The doc comment of a class, in its parts.
+pub struct Parts<'a> {
+    /// The first paragraph, as one line.
+    pub summary: String,
+    /// What follows it, up to the first heading.
+    pub description: String,
+    /// Headings and what stands below them.
+    pub sections: Vec<(&'a str, String)>,
+}
+
+impl<'a> Parts<'a> {
+    /// Takes a doc comment apart. A `#` inside a code block is no heading.
+    pub fn of(doc: &'a str) -> Parts<'a> {
+        let (mut description, mut sections) = (String::new(), Vec::<(&str, String)>::new());
+        let first = |l: &&str| !l.trim().is_empty();
+        let lines = doc.lines().skip_while(|l| !first(l));
+        let summary: Vec<&str> = lines.clone().take_while(first).map(str::trim).collect();
+        let mut code = false;
+        for line in lines.skip_while(first) {
+            // Doc comments start their lines with a space.
+            let line = line.strip_prefix(' ').unwrap_or(line).trim_end();
+            code ^= line.trim_start().starts_with("```");
+            if let Some(title) = line.strip_prefix("# ").filter(|_| !code) {
+                sections.push((title.trim(), String::new()));
+                continue;
+            }
+            let text = sections.last_mut().map_or(&mut description, |s| &mut s.1);
+            text.push_str(line);
+            text.push('\n');
+        }
+        let trim = |s: &str| s.trim_matches('\n').to_string();
+        let sections = sections.into_iter().map(|(t, s)| (t, trim(&s))).collect();
+        Parts { summary: summary.join(" "), description: trim(&description), sections }
+    }
+    /// What stands below a heading.
+    pub fn section(&self, title: &str) -> Option<&str> {
+        self.sections.iter().find(|s| s.0 == title).map(|s| s.1.as_str())
+    }
+}
+
+/// `CLASS(POSITIONAL, [OPTIONAL], KEYWORD type = default)`.
+pub fn synopsis(spec: &ClassSpec) -> String {
+    if spec.args.is_empty() {
+        return spec.name.to_string();
+    }
+    let each: Vec<String> = spec.args.iter().map(argument).collect();
+    format!("{}({})", spec.name, each.join(", "))
+}
+
+fn argument(a: &ArgSpec) -> String {
+    match (a.kind, a.mandatory) {
+        (ArgKind::Positional, true) => a.name.to_string(),
+        (ArgKind::Positional, false) => format!("[{}]", a.name),
+        (ArgKind::Keyword, _) if a.default.is_empty() => format!("{} {}", a.name, a.type_name),
+        (ArgKind::Keyword, _) => format!("{} {} = {}", a.name, a.type_name, a.default),
+        (ArgKind::Rest, _) => format!("{}...", a.name),
+    }
+}
+
+/// How an argument is given, in a word or two.
+pub fn kind(a: &ArgSpec) -> &'static str {
+    match (a.kind, a.mandatory) {
+        (ArgKind::Positional, true) => "positional, required",
+        (ArgKind::Positional, false) => "positional",
+        (ArgKind::Keyword, true) => "keyword, required",
+        (ArgKind::Keyword, false) => "keyword",
+        (ArgKind::Rest, _) => "any number",
+    }
+}
+
+/// The last column of an argument's row: its line, and its other names.
+pub fn about(a: &ArgSpec) -> String {
+    match a.aliases {
+        [] => a.doc.to_string(),
+        others => format!("{} Also {}.", a.doc, others.join(", ")).trim_start().to_string(),
+    }
+}
+
+/// A row about ports: which, push or pull, what packets.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Port {
+    /// `input 0`, `outputs 1 and up`.
+    pub which: String,
+    /// `push`, `pull` or `agnostic`.
+    pub moves: &'static str,
+    /// What packets pass.
+    pub packets: String,
+    /// Whether it may be left out.
+    pub optional: bool,
+}
+
+/// The ports of a class; consecutive ports of a kind are one row.
+pub fn ports(spec: &ClassSpec) -> Vec<Port> {
+    let (Some(ports), Some(code)) = (Ports::parse(spec.ports), ProcessingCode::parse(spec.processing)) else {
+        return Vec::new();
+    };
+    let (i, o) = spec.packets.split_once('/').unwrap_or((spec.packets, spec.packets));
+    let mut rows = side("input", ports.inputs, &|n| code.input(n), i);
+    match ports.outputs {
+        Outputs::Count(c) => rows.extend(side("output", c, &|n| code.output(n), o)),
+        Outputs::Same(plus) => {
+            let more = match plus {
+                0 => String::new(),
+                n => format!(" and {n} more"),
+            };
+            let which = format!("outputs, as many as inputs{more}");
+            rows.push(Port { which, moves: moves(code.output(0)), packets: packets(o, 0), optional: false });
+        }
+    }
+    rows
+}
+
+fn moves(p: Processing) -> &'static str {
+    match p {
+        Processing::Push => "push",
+        Processing::Pull => "pull",
+        Processing::Agnostic => "agnostic",
+    }
+}
+
+/// The packet types of a port, out of the code of its side: one a port, the last repeated.
+fn packets(side: &str, port: usize) -> String {
+    let types: Vec<&str> = side.split_whitespace().collect();
+    match types.get(port).or(types.last()) {
+        Some(&"same") => "as input 0".to_string(),
+        Some(t) => t.replace(',', " or "),
+        None => String::new(),
+    }
+}
+
+/// More single ports than this are shown as a range.
+const SINGLE: usize = 16;
+
+fn side(word: &str, count: Count, processing: &dyn Fn(usize) -> Processing, types: &str) -> Vec<Port> {
+    let last = count.max.unwrap_or(usize::MAX);
+    let row = |from: usize| (moves(processing(from)), packets(types, from), from >= count.min);
+    let mut rows = Vec::new();
+    let mut from = 0;
+    while from < last && from <= SINGLE {
+        let what = row(from);
+        let mut to = from + 1;
+        while to < last && to <= SINGLE && row(to) == what {
+            to += 1;
+        }
+        let (which, next) = match () {
+            () if to > SINGLE && count.max.is_none() => match from {
+                0 => (format!("{word}s, any number"), last),
+                n => (format!("{word}s {n} and up"), last),
+            },
+            () if to > SINGLE => (format!("{word}s {from} to {}", last - 1), last),
+            () if to == from + 1 => (format!("{word} {from}"), to),
+            () => (format!("{word}s {from} to {}", to - 1), to),
+        };
+        let (moves, packets, optional) = what;
+        rows.push(Port { which, moves, packets, optional });
+        from = next;
+    }
+    rows
+}
+
+/// What the flags of a handler say.
+pub fn flags(flags: &str) -> String {
+    let has = |c: char| flags.contains(c);
+    let mut words = vec![match (has('r'), has('w')) {
+        (true, true) => "read, write",
+        (true, false) => "read",
+        (false, true) => "write",
+        (false, false) => "",
+    }];
+    for (c, word) in [('+', "with parameters"), ('b', "button"), ('c', "checkbox"), ('U', "uncommon")] {
+        if has(c) {
+            words.push(word);
+        }
+    }
+    words.retain(|w| !w.is_empty());
+    words.join(", ")
+}
+
+/// What a handler that every element has is for.
+pub fn standard(name: &str) -> &'static str {
+    match name {
+        "name" => "The element's name.",
+        "class" => "The element's class.",
+        "config" => "The element's configuration string.",
+        "ports" => "The ports, push or pull, and what they are connected to.",
+        "handlers" => "The element's handlers with their flags.",
+        "home_thread" => "The worker that runs the element's task.",
+        "tickets" => "The share of turns that the task has beside others.",
+        "scheduled" => "Whether the task waits for its turn.",
+        _ => "",
+    }
+}
+
+/// What a global handler is for.
+pub fn global(name: &str) -> &'static str {
+    match name {
+        "version" => "The version of this program.",
+        "driver" => "The kind of driver: always userlevel.",
+        "config" => "The configuration as it was read.",
+        "flatconfig" => "The configuration with compounds expanded.",
+        "requirements" => "What the configuration requires, one a line.",
+        "handlers" => "The global handlers with their flags.",
+        "list" => "The number of elements, then their names, one a line.",
+        "classes" => "The names of all classes, one a line.",
+        "packages" => "The packages loaded, one a line.",
+        "timewarp" => "How fast the router's time runs: 1 is real time.",
+        "stop" => "Asks the driver to stop, as often as the number given says.",
+        _ => "",
+    }
+}
+
+/// The handlers of a class: its own and those of its arguments, then those of its task, then what every element has.
+pub fn handlers(spec: &ClassSpec) -> Vec<(&'static str, &'static str, &'static str)> {
+    use castanet_runtime::handlers::{STANDARD, TASK};
+    let own: Vec<&HandlerSpec> = spec.all_handlers().collect();
+    let task = if spec.task { TASK } else { &[] };
+    let more = task.iter().chain(STANDARD).filter(|h| own.iter().all(|o| o.name != h.0));
+    let more = more.map(|h| (h.0, h.1, standard(h.0)));
+    own.iter().map(|h| (h.name, h.flags, h.doc)).chain(more).collect()
+}
+
+/// What several workers make of it.
+pub fn workers(w: Workers) -> &'static str {
+    match w {
+        Workers::Replicate(Merge::Sum) => {
+            "Each worker has a replica of its own; read handlers add the numbers up, write handlers reach all."
+        }
+        Workers::Replicate(Merge::First) => {
+            "Each worker has a replica of its own; they agree, so one answers read handlers, and write handlers reach all."
+        }
+        Workers::Share => "Workers share one element.",
+        Workers::Exclusive => {
+            "One worker only: a configuration by which several reach the element is refused."
+        }
+    }
+}
+
+/// What it makes of partial checksums and super-packets.
+pub fn offload(o: Offload) -> &'static str {
+    match o {
+        Offload::Transparent => "Partial checksums and super-packets pass.",
+        Offload::Aware => "Partial checksums and super-packets are known and handled.",
+        Offload::None => "Packets are completed and split into segments before they come here.",
+    }
+}
+
+/// Effects outside the packets, or none.
+pub fn effects(e: Effects) -> Vec<&'static str> {
+    let all = [
+        (Effects::PRINTS, "prints messages"),
+        (Effects::FILES, "writes files"),
+        (Effects::CALLS, "calls handlers of elements"),
+        (Effects::STOPS, "may stop the driver"),
+    ];
+    all.into_iter().filter(|(f, _)| e.contains(*f)).map(|f| f.1).collect()
+}
+
+/// What it exports to others.
+pub fn capability(c: Capability) -> &'static str {
+    match c {
+        Capability::Storage => "stores packets",
+        Capability::EmptyNotifier => "tells pullers when it is no longer empty",
+        Capability::FullNotifier => "tells sources when it is no longer full",
+    }
+}
+
+/// Sentences about how it behaves: workers, effects, hot swap...
+pub fn behaviour(spec: &ClassSpec) -> Vec<(&'static str, String)> {
+    let mut out = vec![("Workers", workers(spec.workers).to_string())];
+    let join = |words: Vec<&str>| capital(&format!("{}.", words.join(", ")));
+    out.push(match effects(spec.effects) {
+        none if none.is_empty() => ("Effects", "None outside the packets.".to_string()),
+        some => ("Effects", join(some)),
+    });
+    out.push(match spec.takes_state {
+        "" => ("Hot swap", "Nothing moves to the new element.".to_string()),
+        what => ("Hot swap", format!("The new element takes over {}.", what.trim_end_matches('.'))),
+    });
+    out.push(("Offload", offload(spec.offload).to_string()));
+    if spec.task {
+        out.push(("Task", "Runs a task, unless its neighbours move its packets.".to_string()));
+    }
+    if !spec.alignment.is_empty() {
+        out.push(("Alignment", spec.alignment.to_string()));
+    }
+    if !spec.capabilities.is_empty() {
+        out.push(("Exports", join(spec.capabilities.iter().map(|c| capability(*c)).collect())));
+    }
+    out
+}
+
+/// The text with a capital letter at its start.
+pub fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
+}
+
+/// The folder of a class's family: classes of several files have folders below it.
+pub fn folder(spec: &ClassSpec) -> &'static str {
+    spec.module.split("::").nth(1).unwrap_or(spec.module)
+}
+
+/// The title of a family, from its folder.
+pub fn family(folder: &str) -> String {
+    match folder {
+        "arp" | "ip" | "icmp" | "nat" | "aqm" | "ip6" => folder.to_uppercase(),
+        "ether" => "Ethernet".into(),
+        "info" => "Information".into(),
+        "sched" => "Scheduling".into(),
+        "classify" => "Classification".into(),
+        "measure" => "Measurement".into(),
+        "source" => "Sources".into(),
+        "trace" => "Traces".into(),
+        other => capital(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_elements::Registry;
+
+    #[test]
+    fn doc_comments_fall_into_parts() {
+        let doc =
+            "\n One,\n and more.\n\n Two\n three.\n\n # Ports\n In.\n\n # Example\n ```click\n # 1 \"x\"\n Idle;\n ```\n";
+        let p = Parts::of(doc);
+        assert_eq!((p.summary.as_str(), p.description.as_str()), ("One, and more.", "Two\nthree."));
+        assert_eq!(p.section("Ports"), Some("In."));
+        assert_eq!(p.section("Example"), Some("```click\n# 1 \"x\"\nIdle;\n```"));
+        assert!(Parts::of("").sections.is_empty());
+    }
+
+    #[test]
+    fn every_port_code_in_words() {
+        let any = Registry::new().classes()[0];
+        let of = |ports: &'static str, processing: &'static str, packets: &'static str| {
+            let spec = ClassSpec { ports, processing, packets, ..*any };
+            let row = |p: &Port| {
+                format!("{}: {} {}{}", p.which, p.moves, p.packets, if p.optional { " optional" } else { "" })
+            };
+            super::ports(&spec).iter().map(row).collect::<Vec<_>>().join("; ")
+        };
+        assert_eq!(
+            of("1/1-2", "a/ah", "ip/ip"),
+            "input 0: agnostic ip; output 0: agnostic ip; output 1: push ip optional"
+        );
+        assert_eq!(of("0/1", "h/h", "/any"), "output 0: push any");
+        assert_eq!(
+            of("-/-", "h/h", "any/same"),
+            "inputs, any number: push any optional; outputs, any number: push as input 0 optional"
+        );
+        assert_eq!(
+            of("2/1", "h/h", "ip,ether arp/ip"),
+            "input 0: push ip or ether; input 1: push arp; output 0: push ip"
+        );
+        assert_eq!(
+            of("1-/=", "a", "any/any"),
+            "input 0: agnostic any; inputs 1 and up: agnostic any optional; outputs, as many as inputs: agnostic any"
+        );
+        assert_eq!(
+            of("2/=+", "l/h", "any/any"),
+            "inputs 0 to 1: pull any; outputs, as many as inputs and 1 more: push any"
+        );
+        assert_eq!(of("1-99/0", "h", "any"), "input 0: push any; inputs 1 to 98: push any optional");
+        assert_eq!(of("x", "h", "any"), "");
+    }
+
+    #[test]
+    fn every_handler_and_class_has_words() {
+        use castanet_runtime::handlers::{GLOBAL, STANDARD, TASK};
+        for (name, f) in STANDARD.iter().chain(TASK) {
+            assert!(!standard(name).is_empty() && !flags(f).is_empty(), "{name}");
+        }
+        for (name, f) in GLOBAL {
+            assert!(!global(name).is_empty() && !flags(f).is_empty(), "{name}");
+        }
+        for spec in Registry::new().classes() {
+            assert!(!synopsis(spec).is_empty() && !Parts::of(spec.doc).summary.is_empty(), "{}", spec.name);
+            assert!(Parts::of(spec.doc).summary.starts_with(spec.summary()), "{}", spec.name);
+        }
+        assert_eq!(flags("r+"), "read, with parameters");
+    }
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `castanet explain`: which worker reaches which element, and why.
+
+use crate::args::Explain;
+use crate::load::{Source, complain, load, show, write_out};
+use castanet_lang::{Diagnostic, Unknown};
+use std::process::ExitCode;
+
+/// Prints the placement of a configuration on workers.
+pub fn main(args: &Explain) -> ExitCode {
+    let source = match Source::read(&args.configuration) {
+        Ok(s) => s,
+        Err(e) => {
+            complain(&e);
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut loaded = load(&source, args.configuration.clickpath.as_deref(), Unknown::Error);
+    let mut diagnostics = std::mem::take(&mut loaded.diagnostics);
+    let mut text = String::new();
+    if !diagnostics.iter().any(Diagnostic::is_error) {
+        let (placement, more) = castanet_runtime::place(&loaded.graph, args.workers);
+        text = placement.explain(&loaded.graph);
+        diagnostics.extend(more);
+    }
+    show(&loaded.sources, &diagnostics, args.configuration.json);
+    if let Err(e) = write_out(None, &text) {
+        complain(&e);
+        return ExitCode::FAILURE;
+    }
+    if diagnostics.iter().any(Diagnostic::is_error) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}

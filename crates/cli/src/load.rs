@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the command line to a checked graph: reading, elaborating, checking; showing what is wrong.
+
+use crate::args::Configuration;
+use castanet_element::Classes;
+use castanet_elements::Registry;
+use castanet_graph::Graph;
+use castanet_lang::elaborate::Globals;
+use castanet_lang::library::SearchPath;
+use castanet_lang::{ClassNames, Diagnostic, Flat, Sources, Unknown};
+use castanet_spec::ClassSpec;
+use std::io::{IsTerminal, Read, Write};
+use std::sync::Arc;
+
+/// The known classes, as the language and the graph ask for them.
+#[derive(Clone)]
+pub struct Table(pub Arc<dyn Classes>);
+
+impl Table {
+    /// The classes of this binary.
+    pub fn new() -> Table {
+        Table(Arc::new(Registry::new()))
+    }
+}
+
+impl ClassNames for Table {
+    fn knows(&self, name: &str) -> bool {
+        self.0.get(name).is_some()
+    }
+    fn names(&self) -> Vec<&str> {
+        self.0.names()
+    }
+}
+
+impl castanet_graph::Classes for Table {
+    fn spec(&self, name: &str) -> Option<&'static ClassSpec> {
+        self.0.get(name).map(|d| d.spec)
+    }
+    fn names(&self) -> Vec<&'static str> {
+        self.0.names()
+    }
+}
+
+/// What an operating system error says, without its number.
+pub fn reason(e: &std::io::Error) -> String {
+    let text = e.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_string()
+}
+
+/// Where a configuration comes from.
+pub struct Source {
+    /// The name that messages give it.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Variables from the command line.
+    pub defines: Vec<(String, String)>,
+}
+
+/// Whether a word of the command line defines a variable, as in `RATE=10`.
+pub fn definition(word: &str) -> Option<(String, String)> {
+    let (name, value) = word.split_once('=')?;
+    let ok = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    ok.then(|| (name.to_string(), value.to_string()))
+}
+
+impl Source {
+    /// What the command line names. The error is a line for standard error.
+    pub fn read(c: &Configuration) -> Result<Source, String> {
+        let (mut defines, mut files) = (Vec::new(), Vec::new());
+        for w in &c.words {
+            match definition(w) {
+                Some(d) => defines.push(d),
+                None => files.push(w.clone()),
+            }
+        }
+        files.extend(c.file.clone());
+        let given = files.len() + usize::from(c.expression.is_some());
+        if given > 1 {
+            return Err("router configuration specified twice".into());
+        }
+        match (&c.expression, files.first()) {
+            (Some(text), _) => Ok(Source { name: "config".into(), bytes: text.clone().into(), defines }),
+            (None, Some(file)) => Source::file(file, defines),
+            (None, None) => {
+                Err("no configuration given: name a file, - for standard input, or use -e TEXT".into())
+            }
+        }
+    }
+
+    /// A file, or standard input for `-`.
+    pub fn file(file: &str, defines: Vec<(String, String)>) -> Result<Source, String> {
+        let mut bytes = Vec::new();
+        let (name, done) = if file == "-" {
+            ("<stdin>", std::io::stdin().read_to_end(&mut bytes).map(|_| ()))
+        } else {
+            (file, std::fs::read(file).map(|b| bytes = b))
+        };
+        done.map_err(|e| format!("{name}: {}", reason(&e)))?;
+        Ok(Source { name: name.to_string(), bytes, defines })
+    }
+}
+
+/// A configuration as far as it could be understood.
+pub struct Loaded {
+    /// Texts, for messages.
+    pub sources: Sources,
+    /// The checked graph.
+    pub graph: Graph,
+    /// Everything that was noticed.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The text of the configuration.
+    pub text: String,
+    /// The known classes.
+    pub classes: Table,
+}
+
+impl Loaded {
+    /// Whether something keeps the configuration from running.
+    pub fn failed(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+}
+
+/// Elaborates a source.
+pub fn elaborate(
+    source: &Source,
+    clickpath: Option<&str>,
+    unknown: Unknown,
+) -> (Flat, Sources, Vec<Diagnostic>, Table) {
+    let (loaded, sources, classes) = elaborate_with(source, clickpath, unknown, Globals::Substitute);
+    (loaded.flat, sources, loaded.diagnostics, classes)
+}
+
+/// Elaborates a source, with a choice about variables of the file scope. What it requires must be there if the classes
+/// must be known.
+pub fn elaborate_with(
+    source: &Source,
+    clickpath: Option<&str>,
+    unknown: Unknown,
+    globals: Globals,
+) -> (castanet_lang::elaborate::Loaded, Sources, Table) {
+    let classes = Table::new();
+    let environment = std::env::var("CLICKPATH").ok();
+    let library = SearchPath::new(clickpath.or(environment.as_deref()));
+    let mut sources = Sources::new();
+    let options =
+        castanet_lang::Options { classes: &classes, defines: &source.defines, library: &library, unknown };
+    let mut loaded = castanet_lang::elaborate::load_bytes_with(
+        &mut sources,
+        &source.name,
+        &source.bytes,
+        &options,
+        globals,
+    );
+    if unknown == Unknown::Error {
+        loaded.diagnostics.extend(crate::provides::missing(&loaded.flat, &classes));
+    }
+    (loaded, sources, classes)
+}
+
+/// Elaborates and checks a source. Errors of the language hide those of the graph that they lead to.
+pub fn load(source: &Source, clickpath: Option<&str>, unknown: Unknown) -> Loaded {
+    let (flat, sources, mut diagnostics, classes) = elaborate(source, clickpath, unknown);
+    let text = sources.text(flat.file).to_string();
+    let (graph, more) = Graph::new(flat, &classes);
+    if !diagnostics.iter().any(Diagnostic::is_error) {
+        diagnostics.extend(more);
+    }
+    Loaded { sources, graph, diagnostics, text, classes }
+}
+
+/// Whether standard error takes colour.
+pub fn color() -> bool {
+    let set = |n: &str| std::env::var_os(n).is_some_and(|v| !v.is_empty());
+    !set("NO_COLOR") && (set("CLICOLOR_FORCE") || std::io::stderr().is_terminal())
+}
+
+/// Shows diagnostics on standard error.
+pub fn show(sources: &Sources, diagnostics: &[Diagnostic], json: bool) {
+    if diagnostics.is_empty() {
+        return;
+    }
+    let text = if json {
+        json_of(sources, diagnostics)
+    } else {
+        castanet_lang::render::render_pretty(sources, diagnostics, color())
+    };
+    // Nobody is left to tell when standard error is closed.
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+fn json_of(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
+    let place = |span: Option<castanet_lang::Span>| {
+        span.map(|s| {
+            let p = sources.place(s);
+            serde_json::json!({ "file": p.file, "line": p.line, "column": p.column, "start": s.start, "end": s.end })
+        })
+    };
+    let all: Vec<_> = diagnostics
+        .iter()
+        .map(|d| {
+            serde_json::json!({
+                "severity": if d.is_error() { "error" } else { "warning" },
+                "message": d.message,
+                "context": d.context.as_ref().map(|c| c.0.clone()),
+                "place": place(d.span),
+                "at": d.at,
+                "notes": d.notes.iter().map(|n| serde_json::json!({ "text": n.0, "place": place(n.1) })).collect::<Vec<_>>(),
+                "labels": d.labels.iter().map(|l| serde_json::json!({ "text": l.text, "place": place(Some(l.span)) })).collect::<Vec<_>>(),
+                "helps": d.helps,
+            })
+        })
+        .collect();
+    format!("{:#}\n", serde_json::Value::Array(all))
+}
+
+/// Prints a line on standard error, as `castanet: ...`.
+pub fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "castanet: {text}");
+}
+
+/// Writes text to a file, or to standard output for none or `-`.
+pub fn write_out(output: Option<&std::path::Path>, text: &str) -> Result<(), String> {
+    write_bytes(output, text.as_bytes())
+}
+
+/// Writes bytes to a file, or to standard output for none or `-`.
+pub fn write_bytes(output: Option<&std::path::Path>, bytes: &[u8]) -> Result<(), String> {
+    match output {
+        Some(p) if p.as_os_str() != "-" => {
+            std::fs::write(p, bytes).map_err(|e| format!("{}: {}", p.display(), reason(&e)))
+        }
+        _ => {
+            let mut out = std::io::stdout().lock();
+            out.write_all(bytes)
+                .and_then(|()| out.flush())
+                .map_err(|e| format!("standard output: {}", reason(&e)))
+        }
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `castanet run`: a configuration, run until it stops or is stopped.
+
+use crate::args::Run;
+use crate::load::{Loaded, Source, complain, load, show};
+use crate::{live, requests, summary};
+use castanet_element::{Clock, Messages as _};
+use castanet_lang::{Diagnostic, Unknown};
+use castanet_runtime::{Options, Router, Shared};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Seconds since 1970, as given to `--simtime`, in nanoseconds.
+pub fn simulated(text: &str) -> Result<i64, String> {
+    use castanet_spec::value::{ArgValue, Nanos};
+    let names = castanet_spec::Names::new();
+    let t = Nanos::parse(text, &castanet_spec::ArgCx { scope: "", names: &names });
+    t.map(|n| n.0).map_err(|e| format!("--simtime: {e}"))
+}
+
+/// Lets signals reach the router: interrupt and terminate ask it to stop, a third time of asking ends it; signals that
+/// elements watch go to them.
+pub fn watch(shared: &Arc<Shared>) -> std::io::Result<()> {
+    let watched: Vec<i32> = shared.signals.iter().map(|s| s.1).collect();
+    // What cannot be caught is left out rather than refused: the element simply never hears of it.
+    let usable = watched.iter().copied().filter(|s| !signal_hook::consts::FORBIDDEN.contains(s));
+    let mut signals = Signals::new(usable.chain([SIGINT, SIGTERM]))?;
+    let shared = shared.clone();
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        let mut asked = 0;
+        for signal in signals.forever() {
+            let mut taken = false;
+            for &(e, s) in &shared.signals {
+                if s == signal {
+                    shared.signal(e, signal);
+                    taken = true;
+                }
+            }
+            if !taken {
+                asked += 1;
+                if asked > 2 { shared.end() } else { shared.stop(1) }
+            }
+        }
+    })?;
+    Ok(())
+}
+
+/// Builds a loaded configuration; what is wrong is shown.
+fn build(loaded: Loaded, options: Options, json: bool) -> Option<Router> {
+    let Loaded { sources, graph, mut diagnostics, classes, .. } = loaded;
+    let built = if diagnostics.iter().any(Diagnostic::is_error) {
+        None
+    } else {
+        match castanet_runtime::build(graph, classes.0, &sources, options) {
+            Ok((router, warnings)) => {
+                diagnostics.extend(warnings);
+                Some(router)
+            }
+            Err(errors) => {
+                diagnostics.extend(errors);
+                None
+            }
+        }
+    };
+    show(&sources, &diagnostics, json);
+    built
+}
+
+fn options(args: &Run, text: &str) -> Result<Options, String> {
+    let clock = match &args.simtime {
+        Some(t) => Clock::simulated(simulated(t)?),
+        None => Clock::real(),
+    };
+    if args.workers == 0 || args.workers > 256 {
+        return Err(format!("-j {}: the number of workers is 1 to 256", args.workers));
+    }
+    if args.batch == 0 || args.batch > 256 {
+        return Err(format!("--batch {}: the size of batches is 1 to 256", args.batch));
+    }
+    Ok(Options {
+        workers: args.workers,
+        batch: args.batch,
+        seed: args.seed,
+        clock,
+        config: text.to_string(),
+        printer: Box::new(|text| {
+            let _ = writeln!(std::io::stderr().lock(), "{text}");
+        }),
+    })
+}
+
+/// Runs a configuration, then prints handlers and a summary.
+pub fn main(args: &Run) -> ExitCode {
+    match run(args) {
+        Ok(code) => code,
+        Err(e) => {
+            complain(&e);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Run) -> Result<ExitCode, String> {
+    let source = Source::read(&args.configuration)?;
+    let loaded = load(&source, args.configuration.clickpath.as_deref(), Unknown::Error);
+    if loaded.graph.is_empty() && !loaded.failed() {
+        show(&loaded.sources, &loaded.diagnostics, args.configuration.json);
+        complain(&format!("{}: the configuration has no elements, there is nothing to run", source.name));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let options = options(args, &loaded.text)?;
+    let Some(mut router) = build(loaded, options, args.configuration.json) else { return Ok(ExitCode::FAILURE) };
+    watch(router.shared()).map_err(|e| format!("signals cannot be caught: {}", crate::load::reason(&e)))?;
+    let live = (!args.quiet && std::io::stderr().is_terminal()).then(live::Line::start);
+    let start = Instant::now();
+    let ran = router.run();
+    let elapsed = start.elapsed();
+    drop(live);
+    ran.map_err(|e| format!("a worker could not be started: {}", crate::load::reason(&e)))?;
+    let answers = requests::answer(&mut router, &args.handlers);
+    let summary = (!args.quiet).then(|| summary::Summary::of(&mut router, elapsed));
+    let mut failed = false;
+    for (who, what) in router.cleanup() {
+        complain(&format!("{who}: {what}"));
+        failed = true;
+    }
+    crate::load::write_out(None, &answers.text)?;
+    for e in &answers.errors {
+        complain(e);
+        failed = true;
+    }
+    if let Some(s) = summary {
+        let text = if args.configuration.json { s.json() } else { s.text() };
+        // Values asked for go to standard output alone, so that scripts need not take them apart.
+        if args.handlers.is_empty() {
+            crate::load::write_out(None, &text)?;
+        } else {
+            let _ = std::io::stderr().lock().write_all(text.as_bytes());
+        }
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `castanet doc`, `list` and `links`.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{BINARY, Bench};
+use std::path::Path;
+use std::process::Stdio;
+
+#[test]
+fn the_element_reference_is_up_to_date() {
+    let b = Bench::new();
+    let ran = b.run("castanet", &["doc", "--markdown"], "");
+    assert_eq!((ran.err.as_str(), ran.code), ("", 0));
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/elements.md");
+    if std::env::var_os("CASTANET_BLESS").is_some() {
+        std::fs::write(&file, &ran.out).unwrap();
+    }
+    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        kept == ran.out,
+        "docs/elements.md is not what the declarations say; CASTANET_BLESS=1 writes it anew"
+    );
+}
+
+#[test]
+fn a_class() {
+    let b = Bench::new();
+    let ran = b.run("castanet", &["doc", "DecIPTTL"], "");
+    assert_eq!((ran.err.as_str(), ran.code), ("", 0));
+    let want = "DecIPTTL: Decrements the IPv4 time to live.\n\n  DecIPTTL(ACTIVE bool = true, MULTICAST bool = true)\n\nDescription\n";
+    assert!(ran.out.starts_with(want), "{}", ran.out);
+    let ports =
+        "Ports\n  input 0   agnostic  ip\n  output 0  agnostic  ip\n  output 1  push      ip  optional\n";
+    assert!(ran.out.contains(ports), "{}", ran.out);
+    let args = "Arguments\n  ACTIVE     bool  = true  keyword  When false, every packet passes unchanged.\n";
+    assert!(ran.out.contains(args), "{}", ran.out);
+    assert!(ran.out.contains("\nHandlers\n  drops     read         Packets that expired.\n"), "{}", ran.out);
+    for section in ["Behaviour", "Drop reasons", "Example"] {
+        assert!(ran.out.contains(&format!("\n{section}\n  ")), "{section}: {}", ran.out);
+    }
+    // An alias shows its class; a wrong name the nearest.
+    assert!(b.run("castanet", &["doc", "FullNoteQueue"], "").out.starts_with("Queue (also FullNoteQueue): "));
+    for (name, err) in [
+        ("DecIPTL", "castanet: no class 'DecIPTL'; did you mean 'DecIPTTL'?\n"),
+        ("decipttl", "castanet: no class 'decipttl'; did you mean 'DecIPTTL'?\n"),
+        ("Xyzzyplughfoo", "castanet: no class 'Xyzzyplughfoo'; 'castanet doc' lists all\n"),
+    ] {
+        let ran = b.run("castanet", &["doc", name], "");
+        assert_eq!((ran.out.as_str(), ran.err.as_str(), ran.code), ("", err, 1));
+    }
+}
+
+#[test]
+fn every_class_in_every_form() {
+    let b = Bench::new();
+    let all: serde_json::Value =
+        serde_json::from_str(&b.run("castanet", &["list", "--json"], "").out).unwrap();
+    let manual: serde_json::Value =
+        serde_json::from_str(&b.run("castanet", &["doc", "--json"], "").out).unwrap();
+    let (names, manual) = (all.as_array().unwrap(), manual.as_array().unwrap());
+    assert!(names.len() > 10 && names.len() == manual.len());
+    let overview = b.run("castanet", &["doc"], "");
+    assert_eq!(overview, b.run("castanet", &["list", "classes"], ""));
+    let markdown = b.run("castanet", &["doc", "--markdown"], "").out;
+    for (class, entry) in names.iter().zip(manual) {
+        let name = class["name"].as_str().unwrap();
+        assert_eq!(entry["name"], name);
+        assert!(
+            !entry["summary"].as_str().unwrap().is_empty()
+                && !entry["handlers"].as_array().unwrap().is_empty(),
+            "{name}"
+        );
+        assert!(overview.out.contains(&format!("\n  {name} ")), "{name}");
+        assert!(markdown.contains(&format!("\n### {name}\n")), "{name}");
+    }
+    // Wide enough or not, each manual is printed.
+    for columns in ["1", "60", "1000"] {
+        let mut c = b.command("castanet");
+        c.args(["doc", names[0]["name"].as_str().unwrap()]).env("COLUMNS", columns);
+        assert_eq!(common::run(c, "").code, 0);
+    }
+}
+
+#[test]
+fn lists() {
+    let b = Bench::new();
+    for (what, first, json) in [
+        (
+            "annotations",
+            "DST_IP ",
+            "{\"doc\":\"IPv4 destination or next hop, network byte order\",\"name\":\"DST_IP\",\"offset\":0,\"size\":4}",
+        ),
+        (
+            "reasons",
+            "discarded ",
+            "{\"doc\":\"Discarded on purpose, by a class that exists for it.\",\"name\":\"discarded\"}",
+        ),
+        (
+            "handlers",
+            "version ",
+            "{\"access\":\"read\",\"doc\":\"The version of this program.\",\"name\":\"version\"}",
+        ),
+    ] {
+        let ran = b.run("castanet", &["list", what], "");
+        assert!(ran.out.starts_with(first) && ran.code == 0, "{ran:?}");
+        let ran = b.run("castanet", &["list", what, "--json"], "");
+        let value: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(value[0].to_string(), json);
+    }
+    assert_eq!(b.run("castanet", &["list", "nonsense"], "").code, 2);
+}
+
+#[test]
+fn colours_only_where_wanted() {
+    let b = Bench::new();
+    for (set, coloured) in
+        [(&[][..], false), (&["CLICOLOR_FORCE"], true), (&["CLICOLOR_FORCE", "NO_COLOR"], false)]
+    {
+        for args in [&["doc", "Discard"][..], &["doc"], &["doc", "Discard", "--markdown"]] {
+            let mut c = b.command("castanet");
+            c.args(args).envs(set.iter().map(|n| (n, "1")));
+            let ran = common::run(c, "");
+            assert_eq!(
+                ran.out.contains('\x1b'),
+                coloured && !args.contains(&"--markdown"),
+                "{set:?} {args:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_has_read_enough() {
+    let b = Bench::new();
+    for args in [&["doc"][..], &["doc", "Discard"], &["doc", "--markdown"], &["list", "reasons", "--json"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut c = b.command("castanet");
+        let child = c.args(args).stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+        drop(c);
+        let done = child.wait_with_output().unwrap();
+        assert_eq!(
+            (String::from_utf8(done.stderr).unwrap().as_str(), done.status.code()),
+            ("", Some(0)),
+            "{args:?}"
+        );
+    }
+}
+
+#[test]
+fn links() {
+    let b = Bench::new();
+    let bin = b.path("made/bin");
+    let folder = bin.to_str().unwrap();
+    let ran = b.run("castanet", &["links", folder], "");
+    let real = std::fs::canonicalize(BINARY).unwrap();
+    assert_eq!((ran.err.as_str(), ran.code), ("", 0));
+    assert_eq!(ran.out.lines().count(), 21);
+    assert_eq!(ran.out.lines().next(), Some(format!("{folder}/click -> {}", real.display()).as_str()));
+    for name in ["click", "click-check", "click2xml", "xml2click"] {
+        assert_eq!(std::fs::read_link(bin.join(name)).unwrap(), real);
+    }
+    // Called by its link it is the tool.
+    let mut c = std::process::Command::new(bin.join("click-pretty"));
+    c.arg("--help");
+    assert_eq!(common::run(c, "").err, "click-pretty: not built yet\n");
+    // Again: nothing to do.
+    let ran = b.run("castanet", &["links", folder], "");
+    assert!(ran.code == 0 && ran.out.lines().all(|l| l.ends_with(" is there already")), "{ran:?}");
+    // Foreign files stay, and then nothing at all is done.
+    std::fs::remove_file(bin.join("click-check")).unwrap();
+    std::fs::remove_file(bin.join("click")).unwrap();
+    std::fs::write(bin.join("click-check"), "mine").unwrap();
+    let ran = b.run("castanet", &["links", folder], "");
+    let err = format!("castanet: {folder}/click-check is something else; --force replaces it\n");
+    assert_eq!((ran.out.as_str(), ran.err.as_str(), ran.code), ("", err.as_str(), 1));
+    assert!(!bin.join("click").exists());
+    assert_eq!(std::fs::read_to_string(bin.join("click-check")).unwrap(), "mine");
+    let ran = b.run("castanet", &["links", "--force", folder], "");
+    assert_eq!((ran.err.as_str(), ran.code), ("", 0));
+    assert_eq!(std::fs::read_link(bin.join("click-check")).unwrap(), real);
+    // A link that an older copy of the program left is brought up to date; a folder is never replaced.
+    std::fs::remove_file(bin.join("click")).unwrap();
+    std::os::unix::fs::symlink("/nowhere/castanet", bin.join("click")).unwrap();
+    assert_eq!(b.run("castanet", &["links", folder], "").code, 0);
+    assert_eq!(std::fs::read_link(bin.join("click")).unwrap(), real);
+    std::fs::remove_file(bin.join("click")).unwrap();
+    std::fs::create_dir(bin.join("click")).unwrap();
+    let ran = b.run("castanet", &["links", "--force", folder], "");
+    assert_eq!((ran.err.as_str(), ran.code), (format!("castanet: {folder}/click is a folder\n").as_str(), 1));
+    // A hard link to the binary is the binary too, where the folders share a file system.
+    std::fs::remove_dir(bin.join("click")).unwrap();
+    if std::fs::hard_link(&real, bin.join("click")).is_ok() {
+        let ran = b.run("castanet", &["links", folder], "");
+        assert!(ran.out.starts_with(&format!("{folder}/click is there already\n")), "{ran:?}");
+    }
+    b.file("plain", "");
+    let ran = b.run("castanet", &["links", "plain"], "");
+    assert_eq!((ran.err.as_str(), ran.code), ("castanet: plain: File exists\n", 1));
+}

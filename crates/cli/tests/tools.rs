@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The classic tools beside `click`: options, messages and exit codes, exactly as scripts read them.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{bench, check};
+
+#[test]
+fn click_flatten() {
+    let b = bench();
+    let text =
+        "define($L 5);\nIdle -> two :: { -> s :: Strip($L) -> output }\n -> Discard; Foo(1) -> Discard;\n";
+    b.file("t.click", text);
+    let kept = "define($L 5);\n\n# 2 \"t.click\"\nIdle@1 :: Idle;\n# 3 \"t.click\"\nDiscard@3 :: Discard;\n# 3 \"t.click\"\n\
+                Foo@4 :: Foo(1);\n# 3 \"t.click\"\nDiscard@5 :: Discard;\n# 2 \"t.click\"\ntwo/s :: Strip($L);\n\
+                # 14 \"\"\nFoo@4 -> Discard@5;\nIdle@1 -> two/s\n    -> Discard@3;\n";
+    let expanded = kept.replace("define($L 5);\n\n", "").replace("$L", "5").replace("# 14 ", "# 12 ");
+    let given = kept.replace("$L 5", "$L 6");
+    check(
+        &b,
+        &[
+            (&["click-flatten", "t.click"], "", kept, "", 0),
+            (&["click-flatten", "--config", "-f", "t.click", "--no-expand-vars"], "", kept, "", 0),
+            (&["click-flatten", "t.click", "--expand-vars"], "", &expanded, "", 0),
+            (&["click-flatten", "t.click", "L=6"], "", &given, "", 0),
+            (&["click-flatten", "t.click", "-o", "o.click"], "", "", "", 0),
+            (&["click-flatten", "-c", "t.click"], "", "Discard\nFoo\nIdle\nStrip\n", "", 0),
+            (&["click-flatten", "--classes", "t.click"], "", "Discard\nFoo\nIdle\nStrip\n", "", 0),
+            (&["click-flatten", "-n", "t.click"], "", "Discard@3\nDiscard@5\nFoo@4\nIdle@1\ntwo/s\n", "", 0),
+            (
+                &["click-flatten", "--elements", "t.click"],
+                "",
+                "Discard@3\nDiscard@5\nFoo@4\nIdle@1\ntwo/s\n",
+                "",
+                0,
+            ),
+            (
+                &["click-flatten", "-d", "t.click"],
+                "",
+                "Discard@3 :: Discard\nDiscard@5 :: Discard\nFoo@4 :: Foo\nIdle@1 :: Idle\ntwo/s :: Strip\n",
+                "",
+                0,
+            ),
+            (
+                &["click-flatten", "-e", "a :: Idle -> d :: Discard"],
+                "",
+                "# 1 \"config\"\na :: Idle;\n# 1 \"config\"\nd :: Discard;\n# 6 \"\"\na -> d;\n",
+                "",
+                0,
+            ),
+            (
+                &["click-flatten", "-C", "lib", "-c", "uses.click"],
+                "",
+                "Counter\nDiscard\nInfiniteSource\nNull\n",
+                "",
+                0,
+            ),
+            (&["click-flatten", "-e", "Idle ->"], "", "", "config:1: syntax error near ''\n", 1),
+            (&["click-flatten", "nofile.click"], "", "", "nofile.click: No such file or directory\n", 1),
+            (
+                &["click-flatten", "--nope"],
+                "",
+                "",
+                "unrecognized option '--nope'\nUsage: click-flatten [OPTION]... [ROUTERFILE]\nTry 'click-flatten --help' for more information.\n",
+                1,
+            ),
+        ],
+    );
+    assert_eq!(std::fs::read_to_string(b.path("o.click")).unwrap(), kept);
+}
+
+#[test]
+fn archives_stay_archives() {
+    let b = bench();
+    let members =
+        [("config".to_string(), b"Idle -> Discard;".to_vec()), ("x.txt".to_string(), b"abc".to_vec())];
+    let archive = castanet_lang::archive::write(&members).unwrap();
+    std::fs::write(b.path("a.click"), archive).unwrap();
+    assert_eq!(
+        b.run("click-flatten", &["a.click", "-o", "b.click"], ""),
+        common::Ran { out: String::new(), err: String::new(), code: 0 }
+    );
+    let after = castanet_lang::archive::read(&std::fs::read(b.path("b.click")).unwrap()).unwrap();
+    assert_eq!(after[1], members[1]);
+    assert!(String::from_utf8_lossy(&after[0].1).ends_with("\nIdle@1 -> Discard@2;\n"));
+}
+
+#[test]
+fn click_check() {
+    let right = "config: configuration OK in userlevel driver\n";
+    let text = "a :: Idle -> d :: Discard";
+    let printed = "# 1 \"config\"\na :: Idle;\n# 1 \"config\"\nd :: Discard;\n# 6 \"\"\na -> d;\n";
+    let head = "config:1: While checking configuration for userlevel driver:\n";
+    let b = bench();
+    check(
+        &b,
+        &[
+            (&["click-check", "-e", text], "", "", right, 0),
+            (&["click-check", "-q", "-e", text], "", "", "", 0),
+            (
+                &["click-check", "-u", "five.click"],
+                "",
+                "",
+                "five.click: configuration OK in userlevel driver\n",
+                0,
+            ),
+            (&["click-check"], text, "", "<stdin>: configuration OK in userlevel driver\n", 0),
+            (&["click-check", "-p", "-e", text], "", printed, right, 0),
+            (&["click-check", "--filter", "-q", "-e", text], "", printed, "", 0),
+            (&["click-check", "-qo", "o.click", "-e", text], "", "", "", 0),
+            (&["click-check", "--no-linuxmodule", "-qe", text], "", "", "", 0),
+            (&["click-check", "-l", "-e", text], "", "", "click-check: option '-l' is not built yet\n", 1),
+            (
+                &["click-check", "--bsdmodule", "-e", text],
+                "",
+                "",
+                "click-check: option '--bsdmodule' is not built yet\n",
+                1,
+            ),
+            (
+                &["click-check", "-e", "Idle -> Discard -> Discard", "-p"],
+                "",
+                "",
+                &format!(
+                    "{head}config:1:   too many outputs for 'Discard@2', 0 allowed\nconfig:1:   'Discard@2' output 0 used here\n"
+                ),
+                1,
+            ),
+            (
+                &["click-check", "-e", "Idle -> q :: Queue"],
+                "",
+                "",
+                &format!("{head}config:1:   too few outputs for 'q', 1 required\n"),
+                1,
+            ),
+            (
+                &["click-check", "-e", "Idle -> q :: Queue -> r :: Queue -> Discard"],
+                "",
+                "",
+                "While checking configuration for userlevel driver:\n  'q :: Queue' pull output 0 connected to 'r :: Queue' push input 0\n",
+                1,
+            ),
+            // Arguments are no business of this tool.
+            (&["click-check", "-e", "Idle -> Strip(x) -> Discard"], "", "", right, 0),
+            (
+                &["click-check", "-e", "Idle -> Foo -> Discard"],
+                "",
+                "",
+                "config:1: unknown element class 'Foo'\nwarning: config: not suitable for userlevel driver\n",
+                1,
+            ),
+            (&["click-check", "-e", "Idle ->"], "", "", "config:1: syntax error near ''\n", 1),
+            (&["click-check", "nofile.click"], "", "", "nofile.click: No such file or directory\n", 1),
+        ],
+    );
+    assert_eq!(std::fs::read_to_string(b.path("o.click")).unwrap(), printed);
+}
+
+#[test]
+fn click_buildtool() {
+    let b = bench();
+    let usage = "Usage: click-buildtool provides [OPTION]... [CLASS | FEATURE]...\nTry 'click-buildtool --help' for more information.\n";
+    check(
+        &b,
+        &[
+            (&["click-buildtool", "provides", "Counter"], "", "", "", 0),
+            (
+                &["click-buildtool", "provides", "Counter", "userlevel", "int64", std::env::consts::ARCH],
+                "",
+                "",
+                "",
+                0,
+            ),
+            (
+                &["click-buildtool", "provides", "Counter", "Nope"],
+                "",
+                "",
+                "click-buildtool: 'Nope' is not provided\n",
+                1,
+            ),
+            (&["click-buildtool", "provides", "-q", "Nope"], "", "", "", 1),
+            (
+                &["click-buildtool", "provides", "linuxmodule"],
+                "",
+                "",
+                "click-buildtool: 'linuxmodule' is not provided\n",
+                1,
+            ),
+            (
+                &["click-buildtool", "provides", "-r", "x"],
+                "",
+                "",
+                "click-buildtool: option '-r' is not built yet\n",
+                1,
+            ),
+            (&["click-buildtool", "findelem", "x"], "", "", "click-buildtool findelem: not built yet\n", 1),
+            (&["click-buildtool", "nope"], "", "", &format!("unknown subcommand 'nope'\n{usage}"), 1),
+            (&["click-buildtool"], "", "", &format!("subcommand missing\n{usage}"), 1),
+        ],
+    );
+    for args in [&["provides"][..], &["provides", "-l"], &["provides", "-q"], &["provides", "--list", "Nope"]]
+    {
+        let ran = b.run("click-buildtool", args, "");
+        let lines: Vec<&str> = ran.out.lines().collect();
+        assert!(lines.is_sorted() && lines.contains(&"Counter") && lines.contains(&"userlevel"), "{args:?}");
+        assert_eq!((ran.err.as_str(), ran.code), ("", 0));
+    }
+}
+
+#[test]
+fn other_tools_say_that_they_are_not_built() {
+    for args in [&["click-xform"][..], &["click-xform", "--help"], &["click-xform", "-p", "x", "y"]] {
+        check(&bench(), &[(args, "", "", "click-xform: not built yet\n", 1)]);
+    }
+}
+
+#[test]
+fn help_and_version() {
+    let b = bench();
+    let version = env!("CARGO_PKG_VERSION");
+    for tool in ["click", "click-check", "click-flatten", "click-buildtool"] {
+        for args in [["--version"], ["-v"], ["--ver"]] {
+            let ran = b.run(tool, &args, "");
+            assert_eq!(ran.out.lines().next(), Some(format!("{tool} (Click) {version}").as_str()));
+            assert_eq!((ran.err.as_str(), ran.code), ("", 0));
+        }
+        let ran = b.run(tool, &["--help"], "");
+        assert!(ran.out.contains(&format!("Usage: {tool} ")) && ran.out.contains("--version"), "{ran:?}");
+        assert_eq!((ran.err.as_str(), ran.code), ("", 0));
+    }
+}

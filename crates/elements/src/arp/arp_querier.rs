@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ARPQuerier: Ethernet headers for IP packets, found by ARP.
+
+mod args;
+mod cache;
+#[cfg(test)]
+mod tests;
+
+use crate::arp::arp_table::{self, Found, Lost, Settings, State, drop_lost};
+use cache::{Cache, FOR_EVER, header};
+use castanet_element::prelude::*;
+use castanet_spec::anno;
+use castanet_wire::arp::{self, ArpHeader};
+use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
+use castanet_wire::ipv4;
+use std::any::Any;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// Encapsulates IP packets in Ethernet headers, whose destinations it finds by ARP (RFC 826).
+///
+/// The next hop is the destination address annotation. While its Ethernet address is not known the packet waits and
+/// a query is sent: at most one per 100 ms for the first 10 since the last reply, then one per 2 s (RFC 1122
+/// section 2.3.2.1), and only when packets come. The reply sends what waited, in order. A known address is asked
+/// for again, at the same pace, once it is POLL_TIMEOUT old, and is forgotten when it is TIMEOUT old. Packets to
+/// 255.255.255.255 or to the subnet's broadcast address are broadcast, packets to multicast addresses go to the
+/// mapped address (RFC 1112 section 6.4), both without query. Packets without destination annotation are dropped.
+///
+/// Queries carry the timestamp and the VLAN annotation of the packet that caused them, and leave before it. Only
+/// replies are learnt from. Capacities are those of ARPTable, which a querier has one of its own of, unless TABLE
+/// names another.
+///
+/// # Ports
+/// Input 0: IP packets. Input 1: Ethernet frames with ARP replies. Output 0: Ethernet frames. Output 1 (optional):
+/// queries, which otherwise leave on output 0.
+///
+/// # Example
+/// ```click
+/// aq :: ARPQuerier(10.0.0.1/24, 02-00-00-00-00-01);
+/// InfiniteSource(LENGTH 60, LIMIT 3) -> SetIPAddress(10.0.0.9) -> [0] aq;
+/// aq -> Discard;
+/// aq [1] -> ARPResponder(10.0.0.9 02-00-00-00-00-09) -> [1] aq;
+/// DriverManager(wait 0.1, print aq.table, print aq.stats, stop);
+/// ```
+#[derive(Class)]
+#[class(name = "ARPQuerier", ports = "2/1-2", processing = "h/h", flow = "xy/x", packets = "ip,ether/ether")]
+#[class(workers = share, build, lifecycle, takes_state = "entries and the packets that wait, when the addresses are the same")]
+#[class(drops(NoDestination, ArpQueueFull, ArpTimeout, Cleared, Consumed, BadArp, TooLong))]
+#[handler(
+    name = "table",
+    flags = "r",
+    doc = "One line an entry, oldest first: IP, 1 if known, Ethernet address, age."
+)]
+#[handler(name = "stats", flags = "r", doc = "Packets dropped and queries sent, in words.")]
+#[handler(name = "count", flags = "r", doc = "Number of entries.")]
+#[handler(name = "length", flags = "r", doc = "Number of packets that wait.")]
+#[handler(name = "queries", flags = "r", doc = "Queries sent.")]
+#[handler(name = "responses", flags = "r", doc = "Replies received.")]
+#[handler(name = "drops", flags = "r", doc = "Packets dropped, without those that the table threw out.")]
+#[handler(name = "broadcast", flags = "rw", doc = "The broadcast address of the subnet.")]
+#[handler(name = "ipaddr", flags = "rw", doc = "The IP address that queries tell.")]
+#[handler(name = "insert", flags = "w", doc = "Makes an address known: `IP ETHER`. Packets that wait stay.")]
+#[handler(name = "delete", flags = "w", doc = "Makes an address unknown: `IP`.")]
+#[handler(name = "clear", flags = "wb", doc = "Forgets all entries and drops the packets that wait.")]
+pub struct ArpQuerier {
+    args: args::Args,
+    state: Arc<State>,
+    own: Arc<Own>,
+    ether: EtherAddr,
+    poll: i64,
+    /// The output of queries.
+    last: usize,
+    cache: Cache,
+    /// Whether timer 0 is set.
+    timed: bool,
+    scratch: Batch,
+}
+
+/// What all replicas of a querier share besides the table.
+struct Own {
+    ip: AtomicU32,
+    broadcast: AtomicU32,
+    queries: AtomicU64,
+    responses: AtomicU64,
+    drops: AtomicU64,
+    complained: AtomicBool,
+}
+
+impl Build for ArpQuerier {
+    fn build(args: args::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let Some(ether) = args.eth.or(args.ip.ether) else {
+            return Err("ETH: required argument missing".into());
+        };
+        let d = Settings::default();
+        let settings = Settings {
+            capacity: args.capacity.unwrap_or(d.capacity),
+            entry_capacity: args.entry_capacity.unwrap_or(d.entry_capacity),
+            entry_packet_capacity: args.entry_packet_capacity.unwrap_or(d.entry_packet_capacity),
+            slim_factor: args.capacity_slim_factor.unwrap_or(d.slim_factor),
+            timeout: args.timeout.map_or(d.timeout, |t| t.0),
+        };
+        let state = match args.table {
+            Some(args::TableRef(owner)) => {
+                if settings != d {
+                    let text = "TABLE: capacities and TIMEOUT are those of the table; the ones given here have no effect";
+                    cx.warn(ArgError::warning(text, 0..usize::MAX));
+                }
+                cx.share_as(owner, || State::new(d))
+            }
+            None => cx.share(|| State::new(settings)),
+        };
+        let broadcast = args.broadcast.unwrap_or(args.ip.broadcast());
+        let own = cx.share(|| Own {
+            ip: AtomicU32::new(args.ip.ip.to_bits()),
+            broadcast: AtomicU32::new(broadcast.to_bits()),
+            queries: AtomicU64::new(0),
+            responses: AtomicU64::new(0),
+            drops: AtomicU64::new(0),
+            complained: AtomicBool::new(false),
+        });
+        let (poll, last) = (args.poll_timeout.0, cx.outputs.saturating_sub(1));
+        let (cache, scratch) = (Cache::new(), Batch::new());
+        Ok(ArpQuerier { args, state, own, ether, poll, last, cache, timed: false, scratch })
+    }
+}
+
+impl Element for ArpQuerier {
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        if port == 1 {
+            return self.learn(batch, cx);
+        }
+        let generation = self.state.generation();
+        let now = cx.now();
+        for (i, p) in batch.iter_mut().enumerate() {
+            if !self.cache.encapsulate(p, generation, now) {
+                return self.push_rest(batch, i, now, cx);
+            }
+        }
+        cx.forward(0, batch);
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        let now = cx.now();
+        self.timed = false;
+        self.watch(now, cx);
+    }
+}
+
+impl ArpQuerier {
+    /// From the first packet on whose address is not in the cache: packet by packet.
+    #[cold]
+    #[inline(never)]
+    fn push_rest(&mut self, batch: &mut Batch, from: usize, now: i64, cx: &mut Cx<'_>) {
+        let mut rest = std::mem::replace(&mut self.scratch, Batch::empty());
+        rest.extend(batch.as_mut_vec().drain(from..));
+        if !batch.is_empty() {
+            cx.forward(0, batch);
+        }
+        for mut p in rest.drain() {
+            // Looking an address up may throw others out of the table.
+            if self.cache.encapsulate(&mut p, self.state.generation(), now) {
+                cx.emit(0, p);
+            } else {
+                self.resolve(p, now, cx);
+            }
+        }
+        self.scratch = rest;
+    }
+
+    /// The destination that needs no query.
+    fn mapped(&self, ip: u32) -> Option<EtherAddr> {
+        if ip == u32::MAX || ip == self.own.broadcast.load(Ordering::Relaxed) {
+            Some(EtherAddr::BROADCAST)
+        } else if ipv4::is_multicast(ip) {
+            Some(EtherAddr::from_ipv4_multicast(ip))
+        } else {
+            None
+        }
+    }
+
+    fn resolve(&mut self, p: Packet, now: i64, cx: &mut Cx<'_>) {
+        let ip = p.dst_ip();
+        if ip == 0 {
+            return self.complain(p, cx);
+        }
+        // Read before the table is, so that what is kept is never newer than what it is good for.
+        let generation = self.state.generation();
+        if let Some(to) = self.mapped(ip) {
+            let header = header(to, self.ether);
+            self.cache.keep(ip, generation, FOR_EVER, header);
+            return self.send(p, &header, cx);
+        }
+        let (stamp, vlan) = (p.timestamp(), p.anno(anno::VLAN));
+        let mut lost = Lost::new();
+        match self.state.look_up(ip, p, self.poll, now, &mut lost) {
+            Found::Known { ether, packet, until, query, held } => {
+                let header = header(ether, self.ether);
+                self.cache.keep(ip, generation, until, header);
+                if query {
+                    let to = if self.args.broadcast_poll { EtherAddr::BROADCAST } else { ether };
+                    self.query(ip, to, stamp, vlan, cx);
+                }
+                for p in held {
+                    self.send(p, &header, cx);
+                }
+                self.send(packet, &header, cx);
+            }
+            Found::Held { query } => {
+                if query {
+                    self.query(ip, EtherAddr::BROADCAST, stamp, vlan, cx);
+                }
+                if !self.timed {
+                    self.watch(now, cx);
+                }
+            }
+        }
+        drop_lost(lost, cx);
+    }
+
+    #[cold]
+    fn complain(&mut self, p: Packet, cx: &mut Cx<'_>) {
+        self.own.drops.fetch_add(1, Ordering::Relaxed);
+        if !self.own.complained.swap(true, Ordering::Relaxed) {
+            let text = "would query for 0.0.0.0; missing dest IP addr annotation?";
+            cx.message(&format!("{}: {text}", cx.declaration()));
+        }
+        cx.drop(p, Reason::NoDestination);
+    }
+
+    fn send(&mut self, mut p: Packet, header: &[u8; EtherHeader::LEN], cx: &mut Cx<'_>) {
+        if cache::put(&mut p, header) {
+            cx.emit(0, p);
+        } else {
+            self.own.drops.fetch_add(1, Ordering::Relaxed);
+            cx.drop(p, Reason::TooLong);
+        }
+    }
+
+    /// Sends a query; without a buffer for it, the next packet makes one.
+    fn query(&mut self, ip: u32, to: EtherAddr, stamp: i64, vlan: [u8; 2], cx: &mut Cx<'_>) {
+        let Some(mut q) = Packet::new(EtherHeader::LEN + ArpHeader::LEN) else { return };
+        if let Some((head, body)) = q.data_mut().split_first_chunk_mut() {
+            *head = EtherHeader::new(to, self.ether, ethertype::ARP).to_bytes();
+            let me = self.own.ip.load(Ordering::Relaxed);
+            body.copy_from_slice(&ArpHeader::request(self.ether, me, ip).to_bytes());
+        }
+        q.set_mac_header(0);
+        q.set_network_header(EtherHeader::LEN, ArpHeader::LEN);
+        q.set_timestamp(stamp);
+        q.set_anno(anno::VLAN, vlan);
+        self.own.queries.fetch_add(1, Ordering::Relaxed);
+        cx.emit(self.last, q);
+    }
+
+    /// Takes what arrives on input 1.
+    fn learn(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+        let now = cx.now();
+        for p in batch.drain() {
+            let Some((ip, ether)) = answer(p.data()) else {
+                cx.drop(p, Reason::BadArp);
+                continue;
+            };
+            cx.drop(p, Reason::Consumed);
+            self.own.responses.fetch_add(1, Ordering::Relaxed);
+            let mut lost = Lost::new();
+            let held = self.state.answer(ip, ether, now, &mut lost);
+            let header = header(ether, self.ether);
+            for p in held {
+                self.send(p, &header, cx);
+            }
+            drop_lost(lost, cx);
+        }
+        if !self.timed {
+            self.watch(now, cx);
+        }
+    }
+
+    /// Forgets what is too old, and sets the timer for what will be.
+    fn watch(&mut self, now: i64, cx: &mut Cx<'_>) {
+        let mut lost = Lost::new();
+        if let Some(next) = self.state.expire(now, &mut lost) {
+            cx.set_timer(0, next);
+            self.timed = true;
+        }
+        drop_lost(lost, cx);
+    }
+}
+
+/// What a frame tells, if it is an ARP reply.
+fn answer(frame: &[u8]) -> Option<(u32, EtherAddr)> {
+    let (ether, rest) = EtherHeader::split(frame)?;
+    let reply = ArpHeader::from_prefix(rest)?;
+    let (ip, sender) = (reply.sender_ip.get(), reply.sender_ether);
+    let good = ether.ethertype.get() == ethertype::ARP
+        && reply.is_op(arp::op::REPLY)
+        && !sender.is_group()
+        && ip != 0
+        && !ipv4::is_multicast(ip);
+    good.then_some((ip, sender))
+}
+
+impl Lifecycle for ArpQuerier {
+    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+        let count = |c: &AtomicU64| c.load(Ordering::Relaxed);
+        let addr = |a: &AtomicU32| Ipv4Addr::from_bits(a.load(Ordering::Relaxed)).to_string();
+        match handler {
+            "stats" => {
+                let killed = count(&self.own.drops).wrapping_add(self.state.drops());
+                Ok(format!("{killed} packets killed\n{} ARP queries sent\n", count(&self.own.queries)))
+            }
+            "queries" => Ok(count(&self.own.queries).to_string()),
+            "responses" => Ok(count(&self.own.responses).to_string()),
+            "drops" => Ok(count(&self.own.drops).to_string()),
+            "broadcast" => Ok(addr(&self.own.broadcast)),
+            "ipaddr" => Ok(addr(&self.own.ip)),
+            _ => arp_table::read(&self.state, handler, cx),
+        }
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        let place = match handler {
+            "broadcast" => &self.own.broadcast,
+            "ipaddr" => &self.own.ip,
+            _ => return arp_table::write(&self.state, handler, value, cx),
+        };
+        place.store(cx.with_args(|a| Ipv4Addr::parse(value.trim(), a))?.to_bits(), Ordering::Relaxed);
+        self.state.invalidate();
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<ArpQuerier>() else { return Ok(()) };
+        let addresses = |q: &ArpQuerier| {
+            (q.own.ip.load(Ordering::Relaxed), q.own.broadcast.load(Ordering::Relaxed), q.ether)
+        };
+        let same = addresses(self) == addresses(old);
+        if same
+            && self.args.table.is_none()
+            && old.args.table.is_none()
+            && !Arc::ptr_eq(&self.state, &old.state)
+        {
+            let mut lost = Lost::new();
+            self.state.take_over(&old.state, &mut lost);
+            drop_lost(lost, cx);
+            let now = cx.now();
+            self.watch(now, cx);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The arguments of ARPQuerier.
+
+use castanet_element::prelude::*;
+use castanet_wire::EtherAddr;
+use std::net::Ipv4Addr;
+
+/// Arguments of ARPQuerier.
+#[derive(Args)]
+pub struct Args {
+    /// The own IP address; with a prefix length it tells the broadcast address.
+    pub(super) ip: OwnAddress,
+    /// The own Ethernet address; a name given as IP may tell it.
+    pub(super) eth: Option<EtherAddr>,
+    /// The most packets that wait; 0: no limit.
+    #[arg(keyword, show = "2048")]
+    pub(super) capacity: Option<u32>,
+    /// The most entries; 0: no limit.
+    #[arg(keyword, show = "0")]
+    pub(super) entry_capacity: Option<u32>,
+    /// The most packets that wait for one address, the latest being kept; 0: no limit.
+    #[arg(keyword, show = "0")]
+    pub(super) entry_packet_capacity: Option<u32>,
+    /// When a capacity is exceeded, this part of it is made free.
+    #[arg(keyword, show = "2")]
+    pub(super) capacity_slim_factor: Option<u32>,
+    /// How long an entry lives after its last update; 0: for ever.
+    #[arg(keyword, show = "300s")]
+    pub(super) timeout: Option<Nanos>,
+    /// The broadcast address of the subnet.
+    #[arg(keyword)]
+    pub(super) broadcast: Option<Ipv4Addr>,
+    /// The ARPTable to use instead of an own one.
+    #[arg(keyword)]
+    pub(super) table: Option<TableRef>,
+    /// Age from which a known address is asked for again; 0: never.
+    #[arg(keyword, default = Nanos(60_000_000_000), show = "60s")]
+    pub(super) poll_timeout: Nanos,
+    /// Whether such queries are broadcast.
+    #[arg(keyword, default = false)]
+    pub(super) broadcast_poll: bool,
+}
+
+/// An address with its subnet, and the Ethernet address that the same name stands for.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnAddress {
+    pub(super) ip: Ipv4Addr,
+    pub(super) subnet: Option<Prefix>,
+    pub(super) ether: Option<EtherAddr>,
+}
+
+impl ArgValue for OwnAddress {
+    const TYPE: &'static str = "ip-prefix";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<OwnAddress, String> {
+        let ether = EtherAddr::parse(text, cx).ok();
+        match (Ipv4Addr::parse(text, cx), Prefix::read(text, cx, false)) {
+            (Ok(ip), subnet) => Ok(OwnAddress { ip, subnet: subnet.ok().filter(|s| s.contains(ip)), ether }),
+            (Err(_), Ok(p)) => Ok(OwnAddress { ip: p.addr, subnet: Some(p), ether }),
+            (Err(_), Err(e)) => Err(e),
+        }
+    }
+}
+
+impl OwnAddress {
+    /// Subnets of one or two addresses have no broadcast address (RFC 3021 section 2.2).
+    pub(super) fn broadcast(&self) -> Ipv4Addr {
+        self.subnet.filter(|s| s.len <= 30).map_or(Ipv4Addr::BROADCAST, Prefix::broadcast)
+    }
+}
+
+/// An ARPTable, by its number.
+#[derive(Clone, Copy, Debug)]
+pub struct TableRef(pub(super) u32);
+
+impl ArgValue for TableRef {
+    const TYPE: &'static str = "ARPTable";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<TableRef, String> {
+        let found = ElementRef::parse(text, cx)?;
+        match cx.names.element_class(cx.scope, text) {
+            Some((_, class)) if class != "ARPTable" => {
+                Err(format!("'{text}' is of class {class}, not ARPTable"))
+            }
+            _ => u32::try_from(found.0).map(TableRef).map_err(|_| "no such element".into()),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Ethernet headers by next hop: what lets known addresses pass without the table.
+
+use castanet_element::prelude::*;
+use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
+
+/// For headers that need no second look.
+pub const FOR_EVER: i64 = i64::MAX;
+
+/// The header of IP packets.
+pub fn header(to: EtherAddr, from: EtherAddr) -> [u8; EtherHeader::LEN] {
+    EtherHeader::new(to, from, ethertype::IPV4).to_bytes()
+}
+
+/// Puts a header before a packet; false if it cannot grow so long.
+#[inline(always)]
+pub fn put(p: &mut Packet, header: &[u8; EtherHeader::LEN]) -> bool {
+    match p.push_header::<{ EtherHeader::LEN }>() {
+        Some(place) => {
+            *place = *header;
+            p.set_mac_header(0);
+            true
+        }
+        None => false,
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    ip: u32,
+    /// That of the table when the entry was read; 0, which no table has, in an empty slot.
+    generation: u32,
+    until: i64,
+    header: [u8; EtherHeader::LEN],
+}
+
+const _: () = assert!(size_of::<Slot>() == 32);
+
+/// One slot an address, by a hash of the address; a later address takes the slot of an earlier one.
+pub struct Cache(Box<[Slot; 256]>);
+
+impl Cache {
+    /// An empty cache.
+    pub fn new() -> Cache {
+        Cache(Box::new([Slot { ip: 0, generation: 0, until: 0, header: [0; EtherHeader::LEN] }; 256]))
+    }
+    #[inline(always)]
+    fn slot(ip: u32) -> usize {
+        // Multiplicative hashing (Knuth, vol. 3, 6.4): neighbours in a subnet get different slots.
+        (ip.wrapping_mul(0x9e37_79b1) >> 24) as usize
+    }
+    /// Puts the header of its next hop before a packet; false, and nothing done, if that has to be looked up.
+    #[inline(always)]
+    pub fn encapsulate(&self, p: &mut Packet, generation: u32, now: i64) -> bool {
+        let ip = p.dst_ip();
+        let s = &self.0[Self::slot(ip)];
+        s.ip == ip && s.generation == generation && now < s.until && put(p, &s.header)
+    }
+    /// Keeps the header for an address until a time.
+    pub fn keep(&mut self, ip: u32, generation: u32, until: i64, header: [u8; EtherHeader::LEN]) {
+        self.0[Self::slot(ip)] = Slot { ip, generation, until, header };
+    }
+}

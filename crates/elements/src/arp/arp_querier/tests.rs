@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#![allow(clippy::unwrap_used)]
+use super::*;
+use castanet_element::kit::{Kit, packet};
+use castanet_spec::Names;
+use etherparse::{ArpOperation, ArpPacketSlice, Ethernet2Slice};
+
+const ME: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const S: i64 = 1_000_000_000;
+const CONFIG: &str = "10.0.0.1/24, 02-00-00-00-00-01";
+
+fn kit(more: &str) -> Kit<ArpQuerier> {
+    Kit::with_ports(&format!("{CONFIG}{more}"), 2, 2).unwrap()
+}
+fn to(ip: u32, n: u8) -> Packet {
+    let mut p = packet(&[n; 20]);
+    p.set_dst_ip(ip);
+    p.set_timestamp(i64::from(n));
+    p.set_anno(anno::VLAN, [0, n]);
+    p
+}
+fn host(n: u8) -> u32 {
+    0x0a00_0000 + u32::from(n)
+}
+fn reply(ip: u32, n: u8) -> Packet {
+    let you = EtherAddr([2, 0, 0, 0, 0, n]);
+    let arp = ArpHeader::new(arp::op::REPLY, (you, ip), (EtherAddr(ME), host(1)));
+    let ether = EtherHeader::new(EtherAddr(ME), you, ethertype::ARP);
+    packet(&[&ether.to_bytes()[..], &arp.to_bytes(), &[0; 18]].concat())
+}
+/// What an output packet is: `q9` a query for host 9, `3>9` packet 3 sent to Ethernet address ...9.
+fn name(port: usize, p: &Packet) -> String {
+    let frame = Ethernet2Slice::from_slice_without_fcs(p.data()).unwrap();
+    assert_eq!((frame.source(), p.mac_offset()), (ME, Some(0)));
+    let d = frame.destination();
+    if frame.ether_type() == etherparse::EtherType::ARP {
+        let arp = ArpPacketSlice::from_slice(frame.payload_slice()).unwrap();
+        assert_eq!((port, p.len(), arp.operation()), (1, 42, ArpOperation::REQUEST));
+        assert_eq!((arp.sender_hw_addr(), arp.sender_protocol_addr()), (&ME[..], &[10, 0, 0, 1][..]));
+        let unicast = if d == [255; 6] { String::new() } else { format!(">{}", d[5]) };
+        return format!("q{}{unicast}", arp.target_protocol_addr()[3]);
+    }
+    assert_eq!((port, frame.ether_type(), p.len()), (0, etherparse::EtherType::IPV4, 34));
+    format!("{}>{}", p.data()[14], d[5])
+}
+fn names(out: Vec<(usize, Packet)>) -> String {
+    out.iter().map(|(port, p)| name(*port, p)).collect::<Vec<_>>().join(" ")
+}
+fn sent(kit: &mut Kit<ArpQuerier>, packets: impl IntoIterator<Item = Packet>) -> String {
+    names(kit.push(0, packets))
+}
+
+#[test]
+fn packets_wait_for_the_reply_and_keep_their_order() {
+    let mut k = kit("");
+    assert_eq!(sent(&mut k, [to(host(9), 1), to(host(9), 2), to(host(8), 3)]), "q9 q8");
+    assert_eq!((k.read("length").unwrap(), k.read("count").unwrap()), ("3".into(), "2".into()));
+    assert!(k.read("table").unwrap().starts_with("10.0.0.9 0 FF-FF-FF-FF-FF-FF 0.0"));
+    assert_eq!(names(k.push(1, [reply(host(9), 9)])), "1>9 2>9");
+    assert_eq!(sent(&mut k, [to(host(9), 4), to(host(8), 5), to(host(9), 6)]), "4>9 6>9");
+    assert_eq!(names(k.push(1, [reply(host(8), 8)])), "3>8 5>8");
+    assert_eq!(sent(&mut k, [to(host(8), 7)]), "7>8");
+    assert_eq!(k.read("stats").unwrap(), "0 packets killed\n2 ARP queries sent\n");
+    assert_eq!((k.read("queries").unwrap(), k.read("responses").unwrap()), ("2".into(), "2".into()));
+    assert_eq!((k.dropped(Reason::Consumed), k.all_dropped()), (2, 2));
+    assert!(k.read("table").unwrap().contains("10.0.0.8 1 02-00-00-00-00-08 0.0"));
+    // An address that changes is used at once.
+    k.push(1, [reply(host(9), 7)]);
+    assert_eq!(sent(&mut k, [to(host(9), 1)]), "1>7");
+}
+
+#[test]
+fn one_output_takes_the_query_first() {
+    let mut k = Kit::<ArpQuerier>::with_ports(&format!("{CONFIG}, POLL_TIMEOUT 1"), 2, 1).unwrap();
+    let out = k.push(0, [to(host(9), 4)]);
+    assert_eq!((out.len(), out[0].0, out[0].1.len()), (1, 0, 42));
+    assert_eq!((out[0].1.timestamp(), out[0].1.anno::<2>(anno::VLAN)), (4, [0, 4]), "as the packet's");
+    k.push(1, [reply(host(9), 9)]);
+    k.at(2 * S);
+    let lengths: Vec<usize> = k.push(0, [to(host(9), 5)]).iter().map(|o| o.1.len()).collect();
+    assert_eq!(lengths, [42, 34]);
+}
+
+#[test]
+fn queries_are_paced() {
+    let mut k = kit("");
+    // Four packets a second: 9 queries in 2.1 s, the tenth at 2.25 s, the next when 2 s have passed.
+    let mut times = Vec::new();
+    for i in 0..60 {
+        k.at(i * S / 4);
+        if sent(&mut k, [to(host(9), 1)]).starts_with('q') {
+            times.push(i);
+        }
+    }
+    assert_eq!(times, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 25, 33, 41, 49, 57]);
+    let mut k = kit("");
+    let count = (0..50).filter(|i| {
+        k.at(i * S / 50);
+        !sent(&mut k, [to(host(9), 1)]).is_empty()
+    });
+    assert_eq!(count.count(), 10, "one per 100 ms");
+}
+
+#[test]
+fn old_addresses_are_asked_for_again_and_then_forgotten() {
+    for (more, query) in [(", BROADCAST_POLL true", "q9"), ("", "q9>9")] {
+        let mut k = kit(&format!(", TIMEOUT 10, POLL_TIMEOUT 4{more}"));
+        k.push(1, [reply(host(9), 9)]);
+        k.at(3 * S);
+        assert_eq!(sent(&mut k, [to(host(9), 1)]), "1>9");
+        k.at(4 * S + 1000);
+        assert_eq!(sent(&mut k, [to(host(9), 2), to(host(9), 3)]), format!("2>9 3>9 {query}"));
+        k.at(4 * S + S / 20);
+        assert_eq!(sent(&mut k, [to(host(9), 4)]), "4>9");
+        k.at(4 * S + S / 5);
+        assert_eq!(sent(&mut k, [to(host(9), 5)]), format!("5>9 {query}"));
+        k.at(10 * S + 1000);
+        assert_eq!(sent(&mut k, [to(host(9), 6)]), "q9", "forgotten");
+        k.push(1, [reply(host(9), 9)]);
+        assert_eq!(sent(&mut k, [to(host(9), 7)]), "7>9");
+    }
+    let mut k = kit(", TIMEOUT 0, POLL_TIMEOUT 0");
+    k.push(1, [reply(host(9), 9)]);
+    k.at(100_000 * S);
+    assert_eq!(sent(&mut k, [to(host(9), 1)]), "1>9");
+    assert_eq!(k.next_timer(), None);
+}
+
+#[test]
+fn what_waits_too_long_is_dropped_by_the_timer() {
+    let mut k = kit(", TIMEOUT 5");
+    sent(&mut k, [to(host(9), 1), to(host(9), 2)]);
+    k.at(S);
+    sent(&mut k, [to(host(8), 1)]);
+    k.expire().unwrap();
+    assert_eq!((k.read("length").unwrap(), k.dropped(Reason::ArpTimeout)), ("1".into(), 2));
+    k.expire().unwrap();
+    assert_eq!((k.read("count").unwrap(), k.dropped(Reason::ArpTimeout)), ("0".into(), 3));
+    assert!(k.expire().is_none());
+    assert_eq!(
+        (k.read("drops").unwrap(), k.read("stats").unwrap().lines().next().unwrap()),
+        ("0".into(), "3 packets killed")
+    );
+}
+
+#[test]
+fn destinations_without_query() {
+    let mut k = kit("");
+    let out = sent(
+        &mut k,
+        [to(u32::MAX, 1), to(host(255), 2), to(0xe081_0203, 3), to(host(255), 4), to(0, 5), to(0, 6)],
+    );
+    assert_eq!(out, "1>255 2>255 3>3 4>255");
+    let p = &k.push(0, [to(0xe081_0203, 3)])[0].1;
+    assert_eq!(p.data()[..6], [1, 0, 0x5e, 1, 2, 3]);
+    assert_eq!((k.dropped(Reason::NoDestination), k.read("drops").unwrap()), (2, "2".into()));
+    assert_eq!(k.messages(), ["e :: ARPQuerier: would query for 0.0.0.0; missing dest IP addr annotation?"]);
+    k.write("broadcast", "10.0.0.99").unwrap();
+    assert_eq!(sent(&mut k, [to(host(255), 1), to(host(99), 2)]), "2>255 q255");
+    assert_eq!(k.read("broadcast").unwrap(), "10.0.0.99");
+}
+
+#[test]
+fn what_is_not_a_reply_is_dropped() {
+    let good = reply(host(9), 9).data()[..42].to_vec();
+    let mut k = kit("");
+    sent(&mut k, [to(host(9), 1)]);
+    let changed = [(12, 9), (14, 1), (16, 9), (18, 7), (19, 5), (21, 1), (21, 3), (22, 3), (28, 224)];
+    let bad = changed.iter().map(|&(i, v)| {
+        let mut d = good.clone();
+        d[i] = v;
+        d
+    });
+    let all: Vec<Vec<u8>> = bad.chain((0..42).map(|n| good[..n].to_vec())).collect();
+    for d in &all {
+        assert!(k.push(1, [packet(d)]).is_empty(), "{d:?}");
+    }
+    assert_eq!((k.dropped(Reason::BadArp), k.read("responses").unwrap()), (all.len() as u64, "0".into()));
+    assert_eq!(names(k.push(1, [packet(&good)])), "1>9");
+}
+
+#[test]
+fn handlers_change_the_table() {
+    let mut k = kit("");
+    sent(&mut k, [to(host(9), 1)]);
+    k.write("insert", "10.0.0.9 02-00-00-00-00-09").unwrap();
+    assert_eq!(k.read("length").unwrap(), "1", "what waits stays");
+    assert_eq!(sent(&mut k, [to(host(9), 2)]), "1>9 2>9");
+    k.write("delete", "10.0.0.9").unwrap();
+    assert_eq!(sent(&mut k, [to(host(9), 3)]), "q9");
+    k.write("clear", "").unwrap();
+    assert_eq!((k.dropped(Reason::Cleared), k.read("count").unwrap()), (1, "0".into()));
+    k.write("ipaddr", "10.0.0.77").unwrap();
+    assert_eq!(k.read("ipaddr").unwrap(), "10.0.0.77");
+    let q = k.push(0, [to(host(9), 1)]).pop().unwrap().1;
+    assert_eq!(q.data()[28..32], [10, 0, 0, 77]);
+    assert!(k.write("ipaddr", "x").is_err() && k.read("nope").is_err() && k.write("nope", "").is_err());
+}
+
+#[test]
+fn every_batch_size_gives_the_same() {
+    let run = |size: usize| {
+        let mut k = kit(", CAPACITY 20, ENTRY_CAPACITY 12, CAPACITY_SLIM_FACTOR 12");
+        let mut out = [Vec::new(), Vec::new()];
+        let mut seed = 7u32;
+        for round in 0..40 {
+            let mut packets = Vec::new();
+            for _ in 0..size.max(32) / size.max(1) * size {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                packets.push((host((seed >> 24) as u8 % 13), (seed >> 16) as u8));
+            }
+            for part in packets.chunks(size) {
+                for (port, p) in k.push(0, part.iter().map(|&(ip, n)| to(ip, n))) {
+                    out[port].push(name(port, &p));
+                }
+            }
+            let n = round % 13;
+            for (port, p) in k.push(1, [reply(host(n), n)]) {
+                out[port].push(name(port, &p));
+            }
+        }
+        let held: u64 = k.read("length").unwrap().parse().unwrap();
+        let through = out[0].len() as u64 + held + k.all_dropped() - k.dropped(Reason::Consumed);
+        assert_eq!(through, 40 * 32, "in = out + dropped + held");
+        (out, k.all_dropped())
+    };
+    let one = run(1);
+    assert!(one.0[0].len() > 200 && one.0[1].len() > 20, "{one:?}");
+    for size in [2, 4, 32] {
+        assert_eq!(run(size), one, "{size}");
+    }
+}
+
+#[test]
+fn arguments() {
+    let fails = |c: &str| Kit::<ArpQuerier>::new(c).err().unwrap().join(" ");
+    assert_eq!(fails("10.0.0.1"), "ETH: required argument missing");
+    assert_eq!(fails("nobody"), "IP: parse error");
+    let broadcast = |c: &str| Kit::<ArpQuerier>::new(c).unwrap().read("broadcast").unwrap();
+    assert_eq!(broadcast("10.0.0.1, 2:0:0:0:0:1"), "255.255.255.255");
+    assert_eq!(broadcast("10.0.0.1/31, 2:0:0:0:0:1"), "255.255.255.255");
+    assert_eq!(broadcast("10.0.0.1/8, 2:0:0:0:0:1"), "10.255.255.255");
+    assert_eq!(broadcast("10.0.0.1/8, 2:0:0:0:0:1, BROADCAST 1.2.3.4"), "1.2.3.4");
+    let define = || {
+        let mut n = Names::new();
+        let a = n.define_addresses("", "eth0");
+        (a.ip, a.net, a.ether) = (Some([10, 0, 0, 1]), Some(([10, 0, 0, 0], [255, 255, 0, 0])), Some(ME));
+        n.define_element("t", 4, "ARPTable");
+        n.define_element("q", 5, "Queue");
+        n
+    };
+    let mut k = Kit::<ArpQuerier>::with_names("eth0", 2, 2, define()).unwrap();
+    assert_eq!(
+        (k.read("ipaddr").unwrap(), k.read("broadcast").unwrap()),
+        ("10.0.0.1".into(), "10.0.255.255".into())
+    );
+    let k = Kit::<ArpQuerier>::with_names("eth0, TABLE t, CAPACITY 5", 2, 2, define()).unwrap();
+    assert!(k.warnings()[0].starts_with("TABLE: capacities"));
+    let wrong = Kit::<ArpQuerier>::with_names("eth0, TABLE q", 2, 2, define()).err().unwrap();
+    assert_eq!(wrong, ["TABLE: 'q' is of class Queue, not ARPTable"]);
+}

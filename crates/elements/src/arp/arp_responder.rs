@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ARPResponder: answers to ARP requests.
+
+use castanet_element::prelude::*;
+use castanet_spec::{Show, anno};
+use castanet_wire::arp::{self, ArpHeader};
+use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
+use std::net::Ipv4Addr;
+
+/// Bytes of an ARP packet with its Ethernet header.
+const FRAME: usize = EtherHeader::LEN + ArpHeader::LEN;
+
+/// Answers ARP requests for given addresses with given Ethernet addresses (RFC 826).
+///
+/// Each argument names addresses or prefixes and, anywhere among them, one Ethernet address; a name that
+/// AddressInfo knows may stand for both. The longest prefix that holds the address asked for decides. The reply
+/// takes the place of the request and has exactly 42 bytes; of the annotations only the VLAN tag stays. All other
+/// packets leave unchanged on output 1, or are dropped when that is not connected.
+///
+/// # Ports
+/// Input 0: Ethernet frames with ARP packets. Output 0: ARP replies. Output 1 (optional): what is not answered.
+///
+/// # Example
+/// ```click
+/// ar :: ARPResponder(10.0.0.1 10.1.0.0/16 02-00-00-00-00-01, 10.1.2.3 02:00:00:00:00:02);
+/// InfiniteSource(DATA \<ffffffffffff 020000000009 0806 0001080006040001 020000000009 0a000009 000000000000 0a010203>,
+///                LIMIT 1, STOP true)
+///     -> ar -> Strip(14) -> ARPPrint(reply) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "ARPResponder", ports = "1/1-2", processing = "a/ah", packets = "ether/ether", workers = replicate(first))]
+#[class(build, lifecycle, drops(NotAnswered))]
+#[handler(name = "table", flags = "r", doc = "One line a prefix: `IP/LENGTH ETHER`.")]
+#[handler(name = "lookup", flags = "r+", doc = "The Ethernet address told for an IP address, or nothing.")]
+#[handler(name = "add", flags = "w", doc = "Answers for further addresses: as one argument of the class.")]
+#[handler(name = "remove", flags = "w", doc = "Answers no more for an address or prefix.")]
+pub struct ArpResponder {
+    args: Args,
+}
+
+/// Arguments of ARPResponder.
+#[derive(Args)]
+pub struct Args {
+    /// Addresses or prefixes, and the Ethernet address to tell for them.
+    #[arg(rest, name = "ENTRY")]
+    entries: Vec<Entry>,
+}
+
+/// Prefixes and their Ethernet address.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    prefixes: Vec<Prefix>,
+    ether: EtherAddr,
+}
+
+impl ArgValue for Entry {
+    const TYPE: &'static str = "IP[/MASK] ... ETHER";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Entry, String> {
+        let mut prefixes = Vec::new();
+        // Ethernet addresses that can be nothing else, and those of names that stand for an IP address too.
+        let (mut own, mut both) = (Vec::new(), Vec::new());
+        for word in text.split_whitespace() {
+            match (Prefix::parse(word, cx), EtherAddr::parse(word, cx)) {
+                (Ok(p), ether) => {
+                    prefixes.push(p);
+                    both.extend(ether);
+                }
+                (Err(_), Ok(ether)) => own.push(ether),
+                (Err(_), Err(_)) => {
+                    return Err(format!("'{word}' is neither an IP address nor an Ethernet address"));
+                }
+            }
+        }
+        let ether = match (own.as_slice(), both.as_slice()) {
+            ([one], _) | ([], [one]) => *one,
+            ([], []) => return Err("missing ETH".into()),
+            _ => return Err("more than one ETH".into()),
+        };
+        if prefixes.is_empty() {
+            return Err("missing IP".into());
+        }
+        Ok(Entry { prefixes, ether })
+    }
+}
+
+impl Build for ArpResponder {
+    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let mut made = ArpResponder { args: Args { entries: Vec::new() } };
+        args.entries.into_iter().for_each(|e| made.add(e));
+        Ok(made)
+    }
+}
+
+impl ArpResponder {
+    /// A prefix that is there already gets the new address.
+    fn add(&mut self, entry: Entry) {
+        for p in entry.prefixes {
+            self.remove(p);
+            self.args.entries.push(Entry { prefixes: vec![p], ether: entry.ether });
+        }
+    }
+    fn remove(&mut self, prefix: Prefix) -> bool {
+        let same = |p: &Prefix| p.network() == prefix.network() && p.len == prefix.len;
+        let before = self.args.entries.len();
+        self.args.entries.retain(|e| !e.prefixes.iter().any(same));
+        self.args.entries.len() < before
+    }
+    fn look_up(&self, ip: Ipv4Addr) -> Option<EtherAddr> {
+        let all = self.args.entries.iter().flat_map(|e| e.prefixes.iter().map(move |p| (p, e.ether)));
+        all.filter(|(p, _)| p.contains(ip)).max_by_key(|(p, _)| p.len).map(|(_, e)| e)
+    }
+    /// The reply to a frame, if it is a request for an address of ours.
+    fn reply(&self, frame: &[u8]) -> Option<[u8; FRAME]> {
+        let (ether, rest) = EtherHeader::split(frame)?;
+        let request = ArpHeader::from_prefix(rest)?;
+        if ether.ethertype.get() != ethertype::ARP
+            || !request.is_op(arp::op::REQUEST)
+            || request.sender_ether.is_group()
+        {
+            return None;
+        }
+        let mine = self.look_up(Ipv4Addr::from_bits(request.target_ip.get()))?;
+        let mut out = [0; FRAME];
+        let (head, body) = out.split_first_chunk_mut::<{ EtherHeader::LEN }>()?;
+        *head = EtherHeader::new(request.sender_ether, mine, ethertype::ARP).to_bytes();
+        body.copy_from_slice(&request.reply(mine).to_bytes());
+        Some(out)
+    }
+}
+
+impl Action for ArpResponder {
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        let Some(reply) = self.reply(p.data()) else { return cx.out_or(1, Reason::NotAnswered) };
+        p.truncate(FRAME);
+        if let Some(frame) = p.data_mut().first_chunk_mut() {
+            *frame = reply;
+        }
+        let vlan: [u8; 2] = p.anno(anno::VLAN);
+        p.set_anno(0, [0; anno::SIZE]);
+        p.set_anno(anno::VLAN, vlan);
+        p.set_timestamp(0);
+        p.set_packet_type(PacketType::Host);
+        p.set_mac_header(0);
+        p.set_network_header(EtherHeader::LEN, ArpHeader::LEN);
+        Verdict::Next
+    }
+}
+
+impl Lifecycle for ArpResponder {
+    fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+        match handler {
+            "table" => {
+                let all = self.args.entries.iter().flat_map(|e| e.prefixes.iter().map(move |p| (p, e.ether)));
+                Ok(all.map(|(p, e)| format!("{} {e}\n", p.show())).collect())
+            }
+            "lookup" => {
+                let ip = cx
+                    .with_args(|a| Ipv4Addr::parse(parameters.trim(), a))
+                    .map_err(|e| format!("IP: {e}"))?;
+                Ok(self.look_up(ip).map_or(String::new(), |e| e.to_string()))
+            }
+            _ => Err(format!("no '{handler}' read handler")),
+        }
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        match handler {
+            "add" => {
+                let entry = cx.with_args(|a| Entry::parse(value, a))?;
+                self.add(entry);
+                Ok(())
+            }
+            "remove" => {
+                let prefix =
+                    cx.with_args(|a| Prefix::parse(value.trim(), a)).map_err(|e| format!("IP: {e}"))?;
+                if self.remove(prefix) { Ok(()) } else { Err(format!("{} not found", prefix.show())) }
+            }
+            _ => Err(format!("no '{handler}' write handler")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#![allow(clippy::unwrap_used)]
+use super::*;
+use castanet_element::kit::{Kit, packet};
+
+fn ether(n: u8) -> EtherAddr {
+    EtherAddr([2, 0, 0, 0, 0, n])
+}
+/// Looks up, and tells what waits or goes.
+fn look(s: &State, ip: u32, n: u8, now: i64, lost: &mut Lost) -> (Vec<u8>, bool) {
+    match s.look_up(ip, packet(&[n]), 0, now, lost) {
+        Found::Known { held, packet, query, .. } => {
+            (held.iter().chain([&packet]).map(|p| p.data()[0]).collect(), query)
+        }
+        Found::Held { query } => (Vec::new(), query),
+    }
+}
+fn numbers(lost: &Lost) -> Vec<u8> {
+    lost.iter().map(|(p, _)| p.data()[0]).collect()
+}
+
+#[test]
+fn packet_capacity_is_slimmed_from_the_oldest() {
+    for (capacity, factor) in [(4, 2), (4, 0), (4, 1), (3, 3), (1, 2), (0, 2), (6, 2), (5, 5)] {
+        let s = State::new(Settings { capacity, slim_factor: factor, ..Settings::default() });
+        let mut lost = Lost::new();
+        // The obvious way: entries in order, each with its packets.
+        let (mut model, mut gone): (Vec<(u32, Vec<u8>)>, Vec<u8>) = (Vec::new(), Vec::new());
+        for (n, ip) in [1, 2, 3, 1, 4, 1, 5, 2, 2, 6].into_iter().enumerate() {
+            look(&s, ip, n as u8, 0, &mut lost);
+            match model.iter_mut().find(|e| e.0 == ip) {
+                Some(e) => e.1.push(n as u8),
+                None => model.push((ip, vec![n as u8])),
+            }
+            let waiting = |m: &[(u32, Vec<u8>)]| m.iter().map(|e| e.1.len()).sum::<usize>();
+            if capacity > 0 && waiting(&model) > capacity as usize {
+                let target = capacity - capacity.checked_div(factor).unwrap_or(0);
+                while waiting(&model) > target as usize {
+                    let first = model.iter_mut().find(|e| !e.1.is_empty()).unwrap();
+                    gone.push(first.1.remove(0));
+                }
+            }
+            assert_eq!((numbers(&lost), s.size().1), (gone.clone(), waiting(&model)), "{capacity}/{factor}");
+        }
+        assert_eq!(s.drops(), lost.len() as u64);
+    }
+}
+
+#[test]
+fn entry_capacities() {
+    let s = State::new(Settings { entry_capacity: 4, ..Settings::default() });
+    let mut lost = Lost::new();
+    (1..=5).for_each(|n| _ = look(&s, u32::from(n), n, 0, &mut lost));
+    assert_eq!((numbers(&lost), s.size()), (vec![1, 2, 3], (2, 2)));
+    let s = State::new(Settings { entry_capacity: 1, slim_factor: 1, ..Settings::default() });
+    let mut lost = Lost::new();
+    (1..=3).for_each(|n| _ = look(&s, u32::from(n), n, 0, &mut lost));
+    assert_eq!((numbers(&lost), s.size()), (vec![1, 2], (1, 1)), "the newest entry stays");
+    let s = State::new(Settings { entry_packet_capacity: 2, ..Settings::default() });
+    let mut lost = Lost::new();
+    (1..=5).for_each(|n| _ = look(&s, 7, n, 0, &mut lost));
+    assert_eq!(numbers(&lost), [1, 2, 3], "the latest are kept");
+    s.insert(7, ether(1), 0, &mut lost);
+    assert_eq!(look(&s, 7, 9, 0, &mut lost).0, [4, 5, 9], "what waited goes before");
+    assert_eq!(s.size(), (1, 0));
+}
+
+#[test]
+fn entries_age_from_their_last_update() {
+    let s = State::new(Settings { timeout: 100, ..Settings::default() });
+    let mut lost = Lost::new();
+    s.insert(1, ether(1), 0, &mut lost);
+    look(&s, 2, 2, 10, &mut lost);
+    s.insert(3, ether(3), 20, &mut lost);
+    assert_eq!(s.expire(20, &mut lost), Some(100));
+    s.insert(1, ether(1), 50, &mut lost);
+    assert_eq!(s.expire(109, &mut lost), Some(110));
+    assert!(lost.is_empty());
+    assert_eq!(s.expire(110, &mut lost), Some(120));
+    assert_eq!((numbers(&lost), lost[0].1), (vec![2], Reason::ArpTimeout));
+    assert_eq!(look(&s, 1, 5, 149, &mut lost).0, [5]);
+    assert_eq!(look(&s, 1, 6, 150, &mut lost), (vec![], true), "expired: it waits and asks again");
+    assert_eq!(s.size(), (1, 1));
+    assert_eq!(State::new(Settings { timeout: 0, ..Settings::default() }).expire(9, &mut lost), None);
+}
+
+#[test]
+fn copies_are_invalid_exactly_when_an_address_changes() {
+    let s = State::new(Settings::default());
+    let mut lost = Lost::new();
+    let mut changes = |f: &dyn Fn(&State, &mut Lost)| {
+        let before = s.generation();
+        f(&s, &mut lost);
+        s.generation() != before
+    };
+    assert!(!changes(&|s, l| s.insert(1, ether(1), 0, l)), "new");
+    assert!(!changes(&|s, l| s.insert(1, ether(1), 5, l)), "the same again");
+    assert!(changes(&|s, l| s.insert(1, ether(2), 6, l)));
+    assert!(changes(&|s, l| s.delete(1, 7, l)));
+    assert!(!changes(&|s, l| s.delete(1, 7, l)) && !changes(&|s, l| s.delete(9, 7, l)));
+    assert!(changes(&|s, l| s.clear(l)));
+}
+
+#[test]
+fn state_moves_with_its_packets_and_order() {
+    let (old, new) =
+        (State::new(Settings::default()), State::new(Settings { capacity: 2, ..Settings::default() }));
+    let mut lost = Lost::new();
+    new.insert(3, ether(9), 0, &mut lost);
+    old.insert(2, ether(2), 0, &mut lost);
+    (1..=3).for_each(|n| _ = look(&old, 5, n, 1, &mut lost));
+    old.insert(1, ether(1), 2, &mut lost);
+    new.take_over(&old, &mut lost);
+    assert_eq!((old.size(), new.size(), numbers(&lost)), ((0, 0), (4, 1), vec![1, 2]));
+    let lines = new.list(1_000_000_000);
+    let ips: Vec<&str> = lines.lines().map(|l| l.split(' ').next().unwrap()).collect();
+    assert_eq!(ips, ["0.0.0.3", "0.0.0.2", "0.0.0.5", "0.0.0.1"]);
+}
+
+#[test]
+fn handlers() {
+    let mut kit = Kit::<ArpTable>::new("TIMEOUT 10, CAPACITY 5").unwrap();
+    assert_eq!(kit.element.args.capacity, 5);
+    kit.write("insert", "10.0.0.8 02-00-00-00-00-01").unwrap();
+    kit.at(100_000);
+    kit.write("insert", "10.0.0.9 2:0:0:0:0:2").unwrap();
+    let text = kit.read("table").unwrap();
+    let words: Vec<Vec<&str>> = text.lines().map(|l| l.split(' ').collect()).collect();
+    assert_eq!(words[0][..3], ["10.0.0.8", "1", "02-00-00-00-00-01"]);
+    assert!(words[0][3].starts_with("0.000100") && words[1][3].starts_with("0.000000"), "{text}");
+    kit.write("delete", "10.0.0.9").unwrap();
+    assert!(kit.read("table").unwrap().contains("10.0.0.9 0 FF-FF-FF-FF-FF-FF 0.0"));
+    assert_eq!((kit.read("count").unwrap(), kit.read("length").unwrap()), ("2".into(), "0".into()));
+    assert!(kit.next_timer().is_some_and(|t| (10_000_000_000..10_000_200_000).contains(&t)));
+    kit.expire().unwrap();
+    assert_eq!(kit.read("count").unwrap(), "1", "the other one is a little younger");
+    kit.write("clear", "").unwrap();
+    assert_eq!((kit.read("count").unwrap(), kit.read("drops").unwrap()), ("0".into(), "0".into()));
+    assert_eq!(
+        kit.write("insert", "\"1.1.1.1 2:0:0:0:0:2\""),
+        Err("IP: parse error\nETH: required argument missing".into())
+    );
+    assert_eq!(kit.write("insert", "x"), Err("IP: parse error\nETH: required argument missing".into()));
+    assert!(kit.write("insert", "1.1.1.1 2:0:0:0:0:2 3").is_err() && kit.write("delete", "x").is_err());
+    assert_eq!((seconds(100_000_000), seconds(1_000_000_001)), ("0.100000".into(), "1.000000001".into()));
+}
+
+#[test]
+fn workers_share_it_and_lose_nothing() {
+    let s = State::new(Settings { capacity: 30, entry_capacity: 12, ..Settings::default() });
+    let worker = &|seed: u32| {
+        let (mut x, mut lost, mut through, mut stale) = (seed, Lost::new(), 0, 0);
+        for i in 0..2000i64 {
+            x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let ip = x >> 28;
+            if i % 5 == 0 {
+                through += s.answer(ip, ether(ip as u8), i, &mut lost).len();
+            }
+            match s.look_up(ip, packet(&[1]), 0, i, &mut lost) {
+                Found::Known { ether: e, held, .. } => {
+                    through += held.len() + 1;
+                    stale += usize::from(e != ether(ip as u8));
+                }
+                Found::Held { .. } => {}
+            }
+        }
+        (through, lost.len(), stale)
+    };
+    let all: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (1..=4).map(|n| scope.spawn(move || worker(n * 77))).collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    let (through, lost) = all.iter().fold((0, 0), |sum, w| (sum.0 + w.0, sum.1 + w.1));
+    assert_eq!(through + lost + s.size().1, 4 * 2000, "in = out + dropped + held");
+    assert!(through > 1000 && all.iter().all(|w| w.2 == 0));
+}

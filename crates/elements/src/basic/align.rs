@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Align: data where the machine likes it.
+
+use castanet_element::prelude::*;
+
+/// Sees to it that the address of each packet's data, divided by MODULUS, leaves OFFSET.
+///
+/// A packet that is misaligned is copied; nothing changes but its headroom.
+///
+/// # Ports
+/// Input 0: packets. Output 0: the same packets, aligned.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 5, STOP true) -> Strip(3) -> Align(4, 0) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "Align", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+#[class(build, drops(NoBuffer))]
+pub struct Align {
+    args: Args,
+}
+
+/// Arguments of Align.
+#[derive(Args)]
+pub struct Args {
+    /// A power of two, at most 64.
+    modulus: u32,
+    /// The remainder wanted, less than MODULUS.
+    offset: i32,
+}
+
+impl Build for Align {
+    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if !args.modulus.is_power_of_two() || args.modulus > 64 {
+            return Err("MODULUS: must be a power of two, 64 at most".into());
+        }
+        if u32::try_from(args.offset).is_ok_and(|o| o < args.modulus) {
+            Ok(Align { args })
+        } else {
+            Err(format!("OFFSET: must be between 0 and {}", args.modulus - 1).into())
+        }
+    }
+}
+
+impl Align {
+    /// How many bytes the data would have to move up.
+    #[inline]
+    fn missing(&self, p: &Packet) -> usize {
+        let mask = self.args.modulus as usize - 1;
+        // Not negative: see `build`.
+        (self.args.offset as usize).wrapping_sub(p.data().as_ptr() as usize) & mask
+    }
+
+    #[cold]
+    fn moved(&self, p: &Packet) -> Option<Packet> {
+        let len = p.len();
+        let mut new = Packet::new(len.checked_add(self.args.modulus as usize)?)?;
+        new.strip(self.missing(&new));
+        new.truncate(len);
+        new.data_mut().copy_from_slice(p.data());
+        new.copy_annotations(p);
+        if let Some(at) = p.mac_offset() {
+            new.set_mac_header(at);
+        }
+        if let Some(at) = p.network_offset().and_then(|at| usize::try_from(at).ok()) {
+            new.set_network_header(at, p.network_header_length());
+        }
+        Some(new)
+    }
+}
+
+impl Action for Align {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        if self.missing(p) != 0 {
+            match self.moved(p) {
+                Some(new) => *p = new,
+                None => return Verdict::Drop(Reason::NoBuffer),
+            }
+        }
+        Verdict::Next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn every_alignment_of_every_length() {
+        let data: Vec<u8> = (0..80).collect();
+        for (modulus, offset) in [(1, 0), (2, 1), (4, 0), (4, 2), (8, 7), (64, 5)] {
+            let mut kit = Kit::<Align>::new(&format!("{modulus}, {offset}")).unwrap();
+            for strip in 0..20 {
+                for len in [0, 1, 20, 60] {
+                    let mut p = packet(&data[..strip + len]);
+                    p.set_paint(5);
+                    p.set_timestamp(6);
+                    p.set_mac_header(0);
+                    p.strip(strip);
+                    p.set_network_header(0, len.min(20));
+                    let aligned = p.data().as_ptr() as usize % modulus == offset;
+                    let before = p.data().as_ptr();
+                    let out = kit.act([p]);
+                    let q = &out[0].1;
+                    assert_eq!(q.data(), &data[strip..strip + len]);
+                    assert_eq!(q.data().as_ptr() as usize % modulus, offset);
+                    assert_eq!(q.data().as_ptr() == before, aligned, "copied only when it must be");
+                    assert_eq!((q.paint(), q.timestamp()), (5, 6));
+                    assert_eq!((q.network_offset(), q.network_header_length()), (Some(0), len.min(20)));
+                    assert_eq!(q.mac_offset(), Some(-(strip as isize)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn argument_errors() {
+        for (config, error) in [
+            ("3, 0", "MODULUS: must be a power of two, 64 at most"),
+            ("0, 0", "MODULUS: must be a power of two, 64 at most"),
+            ("4, 4", "OFFSET: must be between 0 and 3"),
+            ("4, -1", "OFFSET: must be between 0 and 3"),
+            ("4", "OFFSET: required argument missing"),
+        ] {
+            assert_eq!(Kit::<Align>::new(config).err().unwrap(), [error], "{config}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! CheckPaint: packets by colour.
+
+use castanet_element::prelude::*;
+use castanet_element::spec::anno;
+
+/// Passes packets of one colour.
+///
+/// # Ports
+/// Input 0: packets. Output 0: those painted COLOR. Output 1 (optional): the others, which are dropped otherwise.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 5, STOP true) -> Paint(3) -> c :: CheckPaint(3) -> Discard;
+/// c [1] -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "CheckPaint", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate(first))]
+#[class(drops(OtherPaint))]
+pub struct CheckPaint {
+    args: Args,
+}
+
+/// Arguments of CheckPaint.
+#[derive(Args)]
+pub struct Args {
+    /// The colour that passes, 0 to 255.
+    #[arg(handler = "rw")]
+    color: u8,
+    /// The annotation to look at.
+    #[arg(default = Anno1(anno::PAINT), show = "PAINT")]
+    anno: Anno1,
+}
+
+impl Action for CheckPaint {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        if p.anno_u8(self.args.anno.0) == self.args.color {
+            return Verdict::Next;
+        }
+        cx.out_or(1, Reason::OtherPaint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    fn painted(colour: u8) -> Packet {
+        let mut p = packet(b"x");
+        p.set_paint(colour);
+        p
+    }
+
+    #[test]
+    fn every_colour() {
+        let mut with = Kit::<CheckPaint>::with_ports("7", 1, 2).unwrap();
+        let mut without = Kit::<CheckPaint>::new("7").unwrap();
+        let out = with.act((0..=255).map(painted));
+        assert_eq!((out[0].0, out[0].1.paint(), out.len()), (0, 7, 256));
+        let rest: Vec<_> = out[1..].iter().map(|(port, p)| (*port, p.paint())).collect();
+        assert_eq!(rest, (0..=255).filter(|c| *c != 7).map(|c| (1, c)).collect::<Vec<_>>());
+        assert_eq!(without.act((0..=255).map(painted)).len(), 1);
+        assert_eq!(without.dropped(Reason::OtherPaint), 255);
+        with.write("color", "9").unwrap();
+        assert_eq!((with.act1(painted(9)).0, with.act1(painted(7)).0), (Verdict::Next, Verdict::Out(1)));
+        let mut other = Kit::<CheckPaint>::new("0, 40").unwrap();
+        assert_eq!(other.act1(painted(7)).0, Verdict::Next, "another annotation");
+        assert!(Kit::<CheckPaint>::new("").is_err() && with.write("color", "x").is_err());
+    }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Null: nothing happens.
+
+use castanet_element::prelude::*;
+
+/// Passes packets unchanged.
+///
+/// # Ports
+/// Input 0: packets. Output 0: the same packets.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 5, STOP true) -> Null -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "Null", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+pub struct Null {}
+
+impl Action for Null {
+    #[inline]
+    fn action(&mut self, _: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        Verdict::Next
+    }
+    #[inline]
+    fn action_batch(&mut self, _: &mut Batch, _: &mut Cx<'_>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn passes_everything() {
+        let mut kit = Kit::<Null>::new("").unwrap();
+        for n in [0, 1, 2, 3, 32] {
+            let out = kit.act((0..n).map(|i| packet(&[i; 60])));
+            assert_eq!(out.len(), usize::from(n));
+            assert!(out.iter().zip(0..).all(|((port, p), i)| *port == 0 && p.data() == [i; 60]));
+        }
+        assert_eq!(kit.act1(packet(b"")).0, Verdict::Next);
+        assert_eq!(kit.all_dropped(), 0);
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PaintTee: copies by colour.
+
+use castanet_element::prelude::*;
+use castanet_element::spec::anno;
+
+/// Passes packets, and sends a copy of those of one colour to output 1.
+///
+/// In an IP router it finds packets that leave by the interface they came from, for which a redirect is due (RFC 1812 section
+/// 5.2.7.2). The copy leaves before the packet goes on. When no buffer is free, it is left out and counted as dropped.
+///
+/// # Ports
+/// Input 0: packets. Output 0: the same packets. Output 1: copies of those painted COLOR.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 5, STOP true) -> Paint(3) -> t :: PaintTee(3) -> Discard;
+/// t [1] -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "PaintTee", ports = "1/2", processing = "a/ah", packets = "any/same", workers = replicate(first))]
+#[class(copies, drops(NoBuffer))]
+pub struct PaintTee {
+    args: Args,
+}
+
+/// Arguments of PaintTee.
+#[derive(Args)]
+pub struct Args {
+    /// The colour of packets to copy, 0 to 255.
+    #[arg(handler = "rw")]
+    color: u8,
+    /// The annotation to look at.
+    #[arg(default = Anno1(anno::PAINT), show = "PAINT")]
+    anno: Anno1,
+}
+
+#[cold]
+fn copy(p: &mut Packet, cx: &mut Cx<'_>) {
+    match p.share() {
+        Some(copy) => cx.emit(1, copy),
+        None => {
+            let me = cx.me();
+            cx.core().count_drops(me, Reason::NoBuffer, 1);
+        }
+    }
+}
+
+impl Action for PaintTee {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        if p.anno_u8(self.args.anno.0) == self.args.color {
+            copy(p, cx);
+        }
+        Verdict::Next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn copies_one_colour() {
+        for n in [1, 2, 3, 32u8] {
+            let mut kit = Kit::<PaintTee>::new("1").unwrap();
+            let painted = |i: u8| {
+                let mut p = packet(&[i; 9]);
+                p.set_paint(i % 3);
+                p
+            };
+            let out = kit.act((0..n).map(painted));
+            let of =
+                |port: usize| out.iter().filter(|o| o.0 == port).map(|o| o.1.data()[8]).collect::<Vec<_>>();
+            assert_eq!(of(0), (0..n).collect::<Vec<_>>());
+            assert_eq!(of(1), (0..n).filter(|i| i % 3 == 1).collect::<Vec<_>>());
+            kit.write("color", "0").unwrap();
+            assert_eq!(kit.act([painted(0)]).len(), 2);
+        }
+        assert!(Kit::<PaintTee>::new("red").is_err());
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! StaticSwitch: one of several outputs, for good.
+
+use castanet_element::prelude::*;
+
+/// Sends packets to one output, or drops them; the configuration alone says which.
+///
+/// # Ports
+/// Input 0: packets. Outputs 0, 1, ...: packets on the one chosen.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 5, STOP true) -> s :: StaticSwitch(1) -> Discard;
+/// s [1] -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "StaticSwitch", ports = "1/-", processing = "h/h", packets = "any/same", workers = replicate(first))]
+#[class(build, drops(SwitchedOff))]
+pub struct StaticSwitch {
+    args: Args,
+}
+
+/// Arguments of StaticSwitch.
+#[derive(Args)]
+pub struct Args {
+    /// The output; -1 drops.
+    output: i32,
+}
+
+impl Build for StaticSwitch {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if usize::try_from(args.output).is_ok_and(|o| o >= cx.outputs) {
+            return Err(format!("output must be < {}", cx.outputs).into());
+        }
+        Ok(StaticSwitch { args })
+    }
+}
+
+impl Element for StaticSwitch {
+    #[inline]
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        match usize::try_from(self.args.output) {
+            Ok(port) => cx.forward(port, batch),
+            Err(_) => cx.drop_all(batch, Reason::SwitchedOff),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn goes_one_way() {
+        for output in -1..3 {
+            let mut kit = Kit::<StaticSwitch>::with_ports(&output.to_string(), 1, 3).unwrap();
+            for n in [1, 2, 3, 32] {
+                let out = kit.push(0, (0..n).map(|_| packet(b"x")));
+                assert!(out.iter().all(|(o, _)| *o as i32 == output));
+                assert_eq!(out.len(), if output < 0 { 0 } else { n });
+            }
+            assert_eq!(kit.dropped(Reason::SwitchedOff), if output < 0 { 38 } else { 0 });
+        }
+        assert_eq!(Kit::<StaticSwitch>::with_ports("3", 1, 3).err().unwrap(), ["output must be < 3"]);
+        assert_eq!(
+            Kit::<StaticSwitch>::with_ports("", 1, 3).err().unwrap(),
+            ["OUTPUT: required argument missing"]
+        );
+    }
+}

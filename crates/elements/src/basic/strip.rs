@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Strip: bytes off the front.
+
+use castanet_element::prelude::*;
+
+/// Takes bytes off the front of packets.
+///
+/// They stay in the headroom, where Unstrip finds them. A packet that is shorter goes on empty, and a message says so.
+///
+/// # Ports
+/// Input 0: packets. Output 0: the same packets without their first bytes.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 5, STOP true) -> Strip(14) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "Strip", ports = "1/1", processing = "a/a", packets = "any/any", workers = replicate(sum))]
+pub struct Strip {
+    args: Args,
+}
+
+/// Arguments of Strip.
+#[derive(Args)]
+pub struct Args {
+    /// Bytes to take off.
+    length: u32,
+}
+
+#[cold]
+fn too_much(p: &mut Packet, n: u32, cx: &Cx<'_>) {
+    cx.message(&format!("Packet::pull {n} > length {}", p.len()));
+    p.strip(p.len());
+}
+
+impl Action for Strip {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        if !p.strip(self.args.length as usize) {
+            too_much(p, self.args.length, cx);
+        }
+        Verdict::Next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn every_length() {
+        let data: Vec<u8> = (0..60).collect();
+        for n in [0, 1, 14, 59, 60, 61] {
+            let mut kit = Kit::<Strip>::new(&n.to_string()).unwrap();
+            for len in 0..=60 {
+                let out = kit.act([packet(&data[..len]), packet(&data[..len])]);
+                assert!(out.iter().all(|(_, p)| p.data() == &data[n.min(len)..len]), "{n} of {len}");
+                let message = format!("Packet::pull {n} > length {len}");
+                let want = if n > len { vec![message.clone(), message] } else { Vec::new() };
+                assert_eq!((out.len(), kit.messages()), (2, want));
+            }
+        }
+        assert!(Kit::<Strip>::new("-1").is_err() && Kit::<Strip>::new("").is_err());
+    }
+}

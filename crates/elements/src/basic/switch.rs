@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Switch: one of several outputs, by hand.
+
+use castanet_element::prelude::*;
+
+/// Sends packets to the output that is chosen, or drops them.
+///
+/// The handler `switch` chooses at run time; a number that is no output means -1, which drops.
+///
+/// # Ports
+/// Input 0: packets. Outputs 0, 1, ...: packets while that output is chosen.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 5, STOP true) -> s :: Switch(1) -> Discard;
+/// s [1] -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "Switch", ports = "1/-", processing = "h/h", packets = "any/same", workers = replicate(first))]
+#[class(build, lifecycle, drops(SwitchedOff))]
+#[handler(name = "switch", flags = "rw", doc = "The output that is chosen; -1 drops.")]
+pub struct Switch {
+    args: Args,
+    outputs: usize,
+}
+
+/// Arguments of Switch.
+#[derive(Args)]
+pub struct Args {
+    /// The output; -1 drops.
+    #[arg(default = 0)]
+    output: i32,
+}
+
+impl Build for Switch {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if usize::try_from(args.output).is_ok_and(|o| o >= cx.outputs) {
+            return Err(format!("output must be < {}", cx.outputs).into());
+        }
+        Ok(Switch { args, outputs: cx.outputs })
+    }
+}
+
+impl Element for Switch {
+    #[inline]
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        match usize::try_from(self.args.output) {
+            Ok(port) => cx.forward(port, batch),
+            Err(_) => cx.drop_all(batch, Reason::SwitchedOff),
+        }
+    }
+}
+
+impl Lifecycle for Switch {
+    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok(self.args.output.max(-1).to_string())
+    }
+    fn write(&mut self, _: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        let output = cx.with_args(|a| i32::parse(value.trim(), a))?;
+        let exists = usize::try_from(output).is_ok_and(|o| o < self.outputs);
+        self.args.output = if exists { output } else { -1 };
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn switches() {
+        for n in [1, 2, 3, 32] {
+            let mut kit = Kit::<Switch>::with_ports("", 1, 3).unwrap();
+            for (value, port, shown) in [
+                ("0", Some(0), "0"),
+                ("2", Some(2), "2"),
+                ("3", None, "-1"),
+                ("1", Some(1), "1"),
+                ("-7", None, "-1"),
+            ] {
+                kit.write("switch", value).unwrap();
+                let before = kit.dropped(Reason::SwitchedOff);
+                let out = kit.push(0, (0..n).map(|_| packet(b"x")));
+                assert!(out.iter().all(|(o, _)| Some(*o) == port));
+                assert_eq!(out.len() as u64 + kit.dropped(Reason::SwitchedOff) - before, n);
+                assert_eq!(kit.read("switch").unwrap(), shown);
+            }
+            assert_eq!(kit.write("switch", "x").unwrap_err(), "invalid number");
+        }
+    }
+
+    #[test]
+    fn the_output_must_exist() {
+        assert_eq!(Kit::<Switch>::with_ports("2", 1, 2).err().unwrap(), ["output must be < 2"]);
+        let mut off = Kit::<Switch>::with_ports("-1", 1, 0).unwrap();
+        assert!(off.push(0, [packet(b"x")]).is_empty());
+        assert_eq!(off.all_dropped(), 1);
+    }
+}

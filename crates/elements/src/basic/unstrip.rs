@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Unstrip: bytes put back on the front.
+
+use castanet_element::prelude::*;
+
+/// Takes bytes of the headroom back into packets.
+///
+/// They are those that were stripped, and zeros where nothing was. The data is moved when there is too little headroom.
+///
+/// # Ports
+/// Input 0: packets. Output 0: the same packets, longer at the front.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 5, STOP true) -> Strip(14) -> Unstrip(14) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "Unstrip", ports = "1/1", processing = "a/a", packets = "any/any", workers = replicate(sum))]
+#[class(drops(NoHeadroom))]
+pub struct Unstrip {
+    args: Args,
+}
+
+/// Arguments of Unstrip.
+#[derive(Args)]
+pub struct Args {
+    /// Bytes to put back.
+    length: u32,
+}
+
+impl Action for Unstrip {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        if p.unstrip(self.args.length as usize) { Verdict::Next } else { Verdict::Drop(Reason::NoHeadroom) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn every_length() {
+        let data: Vec<u8> = (1..=60).collect();
+        for n in [0, 1, 14, 28, 29, 200usize] {
+            let mut kit = Kit::<Unstrip>::new(&n.to_string()).unwrap();
+            for stripped in 0..=60usize {
+                let mut p = packet(&data);
+                p.strip(stripped);
+                let out = kit.act([p]);
+                let mut want = vec![0; n.saturating_sub(stripped)];
+                want.extend(&data[stripped.saturating_sub(n)..]);
+                assert_eq!(out[0].1.data(), want, "{n} after {stripped}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_room() {
+        let mut kit = Kit::<Unstrip>::new("4294967295").unwrap();
+        assert!(kit.act((0..3).map(|_| packet(b"x"))).is_empty());
+        assert_eq!(kit.dropped(Reason::NoHeadroom), 3);
+        assert!(Kit::<Unstrip>::new("x").is_err());
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! IPClassifier: IP packets by expressions over their headers.
+
+use super::patterns::{Classify, ConfigNames, PatternText, of_config, one_per_output};
+use castanet_classify::Program;
+use castanet_element::prelude::*;
+
+/// Sends IP packets to the output of the first expression that they match.
+///
+/// An expression combines tests such as `src host 10.0.0.1`, `tcp dst port www`, `icmp type echo`, `ip ttl < 4` with `and`, `or`,
+/// `not` and parentheses; `-`, `any` and `all` match every packet. Tests on ports and other fields of the transport header hold
+/// only for first fragments. Packets that match nothing are dropped. The network header must be marked.
+///
+/// # Ports
+/// Input 0: IP packets. Outputs: one for each expression.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkIPHeader
+///     -> c :: IPClassifier(tcp dst port 80 or 443, udp, -);
+/// c [0] -> Discard; c [1] -> Discard; c [2] -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "IPClassifier", ports = "1/-", processing = "h/h", packets = "ip/ip", workers = replicate(first))]
+#[class(drops(NoMatch, NoIpHeader), build, lifecycle)]
+#[handler(name = "program", doc = "The decision tree.")]
+pub struct IpClassifier {
+    args: Args,
+    classify: Classify,
+}
+
+/// Arguments of IPClassifier.
+#[derive(Args)]
+pub struct Args {
+    /// Expressions, one for each output; '-' matches all packets. The handler patternN shows and changes the one of output N.
+    #[arg(rest)]
+    pattern: Vec<PatternText>,
+}
+
+impl Args {
+    fn texts(&self) -> Vec<&str> {
+        self.pattern.iter().map(|p| p.0.as_str()).collect()
+    }
+}
+
+impl Build for IpClassifier {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        one_per_output(args.pattern.len(), cx.outputs)?;
+        let compiled = Program::from_ip_classifier(&args.texts(), &ConfigNames(cx.arg_cx()));
+        let program = of_config(compiled, cx)?;
+        Ok(IpClassifier { args, classify: Classify::new(program) })
+    }
+}
+
+/// The output of a handler `patternN`.
+fn output(handler: &str) -> Option<usize> {
+    handler.strip_prefix("pattern").and_then(|n| n.parse().ok())
+}
+
+impl Lifecycle for IpClassifier {
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        match output(handler) {
+            Some(n) => self.args.pattern.get(n).map(|p| p.0.clone()).ok_or_else(|| format!("no output {n}")),
+            None => Ok(self.classify.program.program_text()),
+        }
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        let n = output(handler).ok_or("write handler not implemented")?;
+        let place = self.args.pattern.get_mut(n).ok_or_else(|| format!("no output {n}"))?;
+        let before = std::mem::replace(place, PatternText(value.trim().to_string()));
+        match cx.with_args(|a| Program::from_ip_classifier(&self.args.texts(), &ConfigNames(*a))) {
+            Ok((program, _)) => {
+                self.classify = Classify::new(program);
+                Ok(())
+            }
+            Err(errors) => {
+                if let Some(place) = self.args.pattern.get_mut(n) {
+                    *place = before;
+                }
+                Err(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+            }
+        }
+    }
+    fn own_handlers(&self) -> Vec<(String, &'static str)> {
+        (0..self.args.pattern.len()).map(|n| (format!("pattern{n}"), "rw")).collect()
+    }
+}
+
+impl Element for IpClassifier {
+    #[inline]
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.classify.push(batch, cx);
+    }
+    #[inline]
+    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+        self.classify.push_one(p, cx);
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/ip_classifier.rs"]
+mod tests;

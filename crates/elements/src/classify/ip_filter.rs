@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! IPFilter: a firewall of rules over IP headers.
+
+use super::patterns::{Classify, ConfigNames, PatternText, of_config};
+use castanet_classify::Program;
+use castanet_element::prelude::*;
+
+/// Lets IP packets pass, or drops them, by rules.
+///
+/// A rule is an action and an expression as IPClassifier takes it; the first rule that matches decides. The action is `allow`, which
+/// sends to output 0, `deny` or `drop`, or the number of an output. Packets that match no rule are dropped. The network
+/// header must be marked.
+///
+/// # Ports
+/// Input 0: IP packets. Outputs: as the rules say.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkIPHeader
+///     -> IPFilter(deny src 10.0.0.0/8, allow tcp dst port www, allow icmp) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "IPFilter", ports = "1/-", processing = "h/h", packets = "ip/ip", workers = replicate(first))]
+#[class(drops(NoMatch, NoIpHeader), build, lifecycle)]
+#[handler(name = "program", doc = "The decision tree.")]
+pub struct IpFilter {
+    args: Args,
+    classify: Classify,
+}
+
+/// Arguments of IPFilter.
+#[derive(Args)]
+pub struct Args {
+    /// Rules: 'ACTION EXPRESSION', where ACTION is allow, deny, drop or an output.
+    #[arg(rest)]
+    rule: Vec<PatternText>,
+}
+
+impl Build for IpFilter {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let rules: Vec<&str> = args.rule.iter().map(|p| p.0.as_str()).collect();
+        let compiled = Program::from_ip_filter(&rules, &ConfigNames(cx.arg_cx()), cx.outputs);
+        let program = of_config(compiled, cx)?;
+        Ok(IpFilter { args, classify: Classify::new(program) })
+    }
+}
+
+impl Lifecycle for IpFilter {
+    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok(self.classify.program.program_text())
+    }
+}
+
+impl Element for IpFilter {
+    #[inline]
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.classify.push(batch, cx);
+    }
+    #[inline]
+    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+        self.classify.push_one(p, cx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    fn tcp(src: [u8; 4], port: u16) -> Packet {
+        let mut data = Vec::new();
+        let b = etherparse::PacketBuilder::ipv4(src, [9, 9, 9, 9], 64).tcp(1000, port, 0, 0);
+        b.write(&mut data, &[]).unwrap();
+        let mut p = packet(&data);
+        p.set_network_header(0, 20);
+        p
+    }
+
+    #[test]
+    fn first_rule_decides() {
+        let rules = "deny src net 10.0.0.0/8, 1 tcp dst port ssh, allow tcp dst port 80";
+        let mut kit = Kit::<IpFilter>::with_ports(rules, 1, 2).unwrap();
+        let packets = [([10, 1, 1, 1], 80), ([1, 1, 1, 1], 80), ([1, 1, 1, 1], 22), ([1, 1, 1, 1], 23)];
+        let out = kit.push(0, packets.map(|(a, p)| tcp(a, p)));
+        assert_eq!(out.iter().map(|(port, _)| *port).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(kit.dropped(Reason::NoMatch), 2);
+        assert!(kit.push(0, [packet(&[0x45; 40]), packet(&[0x45; 40])]).is_empty());
+        assert_eq!(kit.dropped(Reason::NoIpHeader), 2);
+        assert!(kit.read("program").unwrap().contains("safe length"));
+    }
+
+    #[test]
+    fn the_example() {
+        let rules = "deny src 10.0.0.0/8, allow tcp dst port www, allow icmp";
+        let mut kit = Kit::<IpFilter>::with_ports(rules, 1, 1).unwrap();
+        let out = kit.push(0, [tcp([10, 1, 1, 1], 80), tcp([11, 1, 1, 1], 80), tcp([11, 1, 1, 1], 81)]);
+        assert_eq!((out.len(), kit.warnings().len()), (1, 0));
+    }
+
+    #[test]
+    fn errors_and_warnings() {
+        assert!(Kit::<IpFilter>::with_ports("permit all", 1, 1).is_err());
+        let kit = Kit::<IpFilter>::with_ports("allow tcp, 3 udp", 1, 1).unwrap();
+        assert_eq!(kit.warnings().len(), 1, "{:?}", kit.warnings());
+        let mut kit = Kit::<IpFilter>::with_ports("", 1, 1).unwrap();
+        assert!(kit.push(0, [tcp([1, 1, 1, 1], 2)]).is_empty());
+    }
+}

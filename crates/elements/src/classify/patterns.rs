@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What all classifiers have in common: their patterns, what is said about them, the way of a batch through a program.
+
+use castanet_classify::{Kind, Output, PatternError, Program, Shape, Warning, names};
+use castanet_element::prelude::*;
+use castanet_lang::args as text;
+use castanet_wire::ether::EtherAddr;
+use std::net::Ipv4Addr;
+
+/// The text of one pattern or rule as it stands.
+#[derive(Clone, Debug)]
+pub struct PatternText(pub(super) String);
+
+impl ArgValue for PatternText {
+    const TYPE: &'static str = "pattern";
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<PatternText, String> {
+        Ok(PatternText(text.to_string()))
+    }
+}
+
+/// The names of a configuration as the classifier languages ask for them.
+pub(super) struct ConfigNames<'a>(pub(super) ArgCx<'a>);
+
+impl names::Names for ConfigNames<'_> {
+    fn ip(&self, name: &str) -> Option<[u8; 4]> {
+        Ipv4Addr::parse(name, &self.0).ok().map(|a| a.octets())
+    }
+    fn net(&self, name: &str) -> Option<([u8; 4], [u8; 4])> {
+        let p = Prefix::read(name, &self.0, false).ok()?;
+        Some((p.network().octets(), p.mask().octets()))
+    }
+    fn ether(&self, name: &str) -> Option<[u8; 6]> {
+        EtherAddr::parse(name, &self.0).ok().map(|a| a.0)
+    }
+    fn port(&self, name: &str, proto: Option<u8>) -> Option<u16> {
+        let find = |p| self.0.names.port(self.0.scope, name, p);
+        proto.map_or_else(|| find(6).or_else(|| find(17)), find)
+    }
+}
+
+/// What compiling gives.
+pub(super) type Compiled = Result<(Program, Vec<Warning>), Vec<PatternError>>;
+
+/// Takes what was compiled from the arguments of an element; warnings and errors get their places in its configuration string.
+pub(super) fn of_config(compiled: Compiled, cx: &mut BuildCx<'_>) -> Result<Program, ConfigError> {
+    let arguments = text::split(cx.config);
+    let place = |pattern: usize, range: &std::ops::Range<usize>| match arguments.get(pattern) {
+        Some(a) => {
+            let at = |n: usize| a.start.saturating_add(n).min(a.end);
+            at(range.start)..at(range.end)
+        }
+        None => 0..usize::MAX,
+    };
+    match compiled {
+        Ok((program, warnings)) => {
+            for w in warnings {
+                cx.warn(ArgError::warning(w.message.clone(), place(w.pattern, &w.range)));
+            }
+            Ok(program)
+        }
+        Err(errors) => Err(ConfigError(
+            errors
+                .into_iter()
+                .map(|e| {
+                    let error = ArgError::new(e.to_string(), place(e.pattern, &e.range));
+                    match e.expected {
+                        Some(what) => error.help(format!("expected {what}")),
+                        None => error,
+                    }
+                })
+                .collect(),
+        )),
+    }
+}
+
+/// The error of a classifier whose patterns are not as many as its outputs.
+pub(super) fn one_per_output(patterns: usize, outputs: usize) -> Result<(), ConfigError> {
+    if patterns == outputs {
+        return Ok(());
+    }
+    let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let message = format!("{} for {}", plural(patterns, "pattern"), plural(outputs, "output"));
+    let help = "give one pattern for each output; '-' matches all packets";
+    Err(ArgError::new(message, 0..usize::MAX).help(help).into())
+}
+
+/// A program and its scratch space.
+pub(super) struct Classify {
+    pub(super) program: Program,
+    /// Whether the program looks at Ethernet headers before IP ones.
+    looks_at_mac: bool,
+    outputs: Vec<Output>,
+}
+
+impl Classify {
+    pub(super) fn new(program: Program) -> Classify {
+        let looks_at_mac = program.kind() == Kind::Ip && program.safe_lengths()[0] > 0;
+        Classify { program, looks_at_mac, outputs: Vec::new() }
+    }
+
+    /// Where one packet goes; the error is why it cannot be classified.
+    #[inline]
+    fn output(&self, p: &Packet) -> Result<Output, Reason> {
+        match (self.program.kind(), p.network()) {
+            (Kind::Data, _) => Ok(self.program.classify(p.data())),
+            (Kind::Ip, None) => Err(Reason::NoIpHeader),
+            (Kind::Ip, Some(network)) if self.looks_at_mac => {
+                Ok(self.program.classify_frame(p.mac().unwrap_or_default(), network))
+            }
+            (Kind::Ip, Some(network)) => Ok(self.program.classify_ip(network)),
+        }
+    }
+
+    /// Classifies as many packets as can be, from the first on, up to one that cannot be classified.
+    #[inline]
+    fn classify(&mut self, batch: &Batch) {
+        let mut outputs = std::mem::take(&mut self.outputs);
+        outputs.clear();
+        match self.program.kind() {
+            Kind::Data => outputs.extend(batch.iter().map(|p| self.program.classify(p.data()))),
+            Kind::Ip => outputs.extend(batch.iter().map_while(|p| self.output(p).ok())),
+        }
+        self.outputs = outputs;
+    }
+
+    /// Sends one packet where it belongs.
+    #[inline]
+    pub(super) fn push_one(&self, p: Packet, cx: &mut Cx<'_>) {
+        match self.output(&p) {
+            Ok(o) => send(p, o, cx),
+            Err(reason) => cx.drop(p, reason),
+        }
+    }
+
+    /// Sends each packet where it belongs; all that go to one output go there as one batch.
+    #[inline]
+    pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+        if let (Kind::Data, Shape::Always(o)) = (self.program.kind(), self.program.shape()) {
+            return send_all(batch, o, cx);
+        }
+        self.classify(batch);
+        if self.outputs.len() < batch.len() {
+            return self.push_unmarked(batch, cx);
+        }
+        let Some(&first) = self.outputs.first() else { return };
+        if self.outputs.iter().all(|&o| o == first) {
+            return send_all(batch, first, cx);
+        }
+        for (p, &o) in batch.drain().zip(&self.outputs) {
+            send(p, o, cx);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_unmarked(&self, batch: &mut Batch, cx: &mut Cx<'_>) {
+        for p in batch.drain() {
+            self.push_one(p, cx);
+        }
+    }
+}
+
+#[inline]
+fn send(p: Packet, output: Output, cx: &mut Cx<'_>) {
+    match output.port() {
+        Some(port) => cx.emit_or(port, p, Reason::NoMatch),
+        None => cx.drop(p, Reason::NoMatch),
+    }
+}
+
+fn send_all(batch: &mut Batch, output: Output, cx: &mut Cx<'_>) {
+    match output.port() {
+        Some(port) if cx.has_output(port) => cx.forward(port, batch),
+        _ => cx.drop_all(batch, Reason::NoMatch),
+    }
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Handlers: calls that scripts make, and the handlers of scripts themselves.
+
+use super::function::{self, first_word, truth, words};
+use super::kind::{Kind, signal};
+use super::machine::{Frame, Machine};
+use super::number::value;
+use super::output;
+use super::substitute::{Values, is_name};
+use castanet_element::prelude::*;
+use castanet_lang::args as text;
+use rustix::process::{Pid, kill_current_process_group, kill_process, kill_process_group, test_kill_process};
+
+/// Handlers of every script beside the functions that need nothing but their arguments: name, readable, writable.
+const OWN: &[(&str, bool, bool)] = &[
+    ("run", true, true),
+    ("get", true, false),
+    ("shift", true, false),
+    ("now", true, false),
+    ("random", true, false),
+    ("readable", true, false),
+    ("writable", true, false),
+    ("cat", true, false),
+    ("catq", true, false),
+    ("kill", true, false),
+    ("step", false, true),
+    ("goto", false, true),
+    ("set", false, true),
+];
+
+/// What substitution in a script takes its values from.
+pub(super) struct Scope<'m, 'c, 'x> {
+    pub machine: &'m mut Machine,
+    pub cx: &'c mut Cx<'x>,
+}
+
+impl Values for Scope<'_, '_, '_> {
+    fn variable(&mut self, name: &str) -> Option<String> {
+        self.machine.variable(name)
+    }
+    fn call(&mut self, text: &str) -> Option<String> {
+        self.machine.read_call(text, self.cx)
+    }
+}
+
+/// Whose handler a call means.
+enum Callee {
+    Own,
+    Global,
+    Other(u32),
+}
+
+impl Machine {
+    /// The value of a variable.
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
+        let f = &self.frame;
+        let given = match name {
+            "?" => Some(self.status.to_string()),
+            "$" => Some(std::process::id().to_string()),
+            "#" => f.arguments.as_ref().map(|a| words(a).len().to_string()),
+            "0" => f.name.clone(),
+            "args" => f.arguments.clone(),
+            "input" => f.input.map(|i| i.to_string()),
+            "write" => f.write.map(|w| w.to_string()),
+            n if n.bytes().all(|b| b.is_ascii_digit()) => {
+                let nth = n.parse::<usize>().ok()?.checked_sub(1)?;
+                words(f.arguments.as_ref()?).get(nth).map(ToString::to_string)
+            }
+            _ => None,
+        };
+        given.or_else(|| self.variables.get(name).cloned())
+    }
+
+    /// Whether a name means a handler of the script itself: readable, writable.
+    fn own(&self, handler: &str) -> Option<(bool, bool)> {
+        if let Some(o) = OWN.iter().find(|o| o.0 == handler) {
+            return Some((o.1, o.2));
+        }
+        let known = super::class::FUNCTIONS.contains(&handler) || self.program.exports().contains(&handler);
+        known.then_some((true, false))
+    }
+
+    /// Handlers of this very script: its exported variables, and any name if it is a proxy.
+    pub fn handlers(&self) -> Vec<(String, &'static str)> {
+        let mut all: Vec<_> = self.program.exports().into_iter().map(|v| (v.to_string(), "r")).collect();
+        if self.kind == Kind::Proxy {
+            all.push(("*".into(), "rw+"));
+        }
+        all
+    }
+
+    fn callee(&self, element: &str, handler: &str, cx: &mut Cx<'_>) -> Result<Callee, CallError> {
+        if element.is_empty() {
+            return Ok(if self.own(handler).is_some() { Callee::Own } else { Callee::Global });
+        }
+        let me = cx.me();
+        let core = cx.core();
+        let scope = core.info.get(me as usize).map_or("", |i| i.scope.as_str());
+        let found = core.names.element(scope, element).and_then(|e| u32::try_from(e).ok());
+        match found {
+            Some(e) if e == me && (self.own(handler).is_some() || self.kind == Kind::Proxy) => {
+                Ok(Callee::Own)
+            }
+            Some(e) => Ok(Callee::Other(e)),
+            None => Err(CallError::Missing(format!("no element named '{element}'"))),
+        }
+    }
+
+    /// Shows what went wrong with a call.
+    fn complain(&self, call: &str, e: &CallError, cx: &Cx<'_>) {
+        match e {
+            _ if self.offline && self.foreign => {}
+            CallError::Missing(text) => cx.message(text),
+            CallError::Busy(text) | CallError::Failed(text) => {
+                let inner = text.trim_end().replace('\n', "\n    ");
+                let who = cx.declaration();
+                cx.message(&format!("While executing '{who}':\n  While calling '{call}':\n    {inner}"));
+            }
+        }
+    }
+
+    /// Reads a handler for the script; what goes wrong is shown.
+    pub(super) fn read_call(&mut self, call: &str, cx: &mut Cx<'_>) -> Option<String> {
+        let (name, parameters) = first_word(call);
+        let (element, handler) = name.rsplit_once('.').unwrap_or(("", name));
+        let value = match self.callee(element, handler, cx) {
+            Ok(Callee::Own) => self.own_read(handler, parameters, cx),
+            Ok(Callee::Global | Callee::Other(_)) | Err(_) if self.offline => {
+                self.foreign = true;
+                return None;
+            }
+            Ok(Callee::Global) => cx.read_handler(None, handler, parameters),
+            Ok(Callee::Other(e)) => cx.read_handler(Some(e), handler, parameters),
+            Err(e) => Err(e),
+        };
+        value.map_err(|e| self.complain(call, &e, cx)).ok()
+    }
+
+    /// Writes a handler for the script; what goes wrong is shown and leaves its mark in `$?`.
+    pub(super) fn write_call(&mut self, call: &str, unquote: bool, cx: &mut Cx<'_>) {
+        let (name, value) = first_word(call);
+        let value = if unquote { text::unquote(value) } else { value.to_string() };
+        let (element, handler) = name.rsplit_once('.').unwrap_or(("", name));
+        let done = match self.callee(element, handler, cx) {
+            Ok(Callee::Own) => self.own_write(handler, &value, cx),
+            Ok(Callee::Global) => cx.write_handler(None, handler, &value),
+            Ok(Callee::Other(e)) => cx.write_handler(Some(e), handler, &value),
+            Err(e) => Err(e),
+        };
+        self.status = match &done {
+            Ok(()) | Err(CallError::Missing(_)) => 0,
+            Err(_) => -1,
+        };
+        if let Err(e) = done {
+            self.complain(call, &e, cx);
+        }
+    }
+
+    /// Answers a read handler of the script.
+    pub fn own_read(
+        &mut self,
+        handler: &str,
+        parameters: &str,
+        cx: &mut Cx<'_>,
+    ) -> Result<String, CallError> {
+        match self.own(handler) {
+            Some((false, _)) => Err(CallError::Missing(format!("no '{handler}' read handler"))),
+            Some(_) => self.value_of(handler, parameters, cx).map_err(CallError::Failed),
+            None if self.kind == Kind::Proxy => {
+                self.run_as(handler, parameters, Some(false), cx).map_err(CallError::Failed)
+            }
+            None => Err(CallError::Missing(format!("no '{handler}' read handler"))),
+        }
+    }
+
+    fn value_of(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+        match handler {
+            "run" => self.run_as("run", parameters, Some(false), cx),
+            "get" => {
+                let name = parameters.trim();
+                self.variable(name).ok_or_else(|| format!("no variable '{name}'"))
+            }
+            "shift" => self.shift(parameters.trim()),
+            "now" if parameters.trim().is_empty() => Ok(timestamp(cx.now())),
+            "now" => Err("'now' takes no parameters".into()),
+            "random" => self.random(&words(parameters)),
+            "readable" => Ok(words(parameters).iter().all(|h| self.has(h, cx).0).to_string()),
+            "writable" => Ok(words(parameters).iter().all(|h| self.has(h, cx).1).to_string()),
+            "cat" | "catq" => {
+                let name = cx.with_args(|a| Filename::parse(parameters.trim(), a))?;
+                let read = output::read(&name.0).unwrap_or_else(|e| {
+                    cx.message(&e);
+                    String::new()
+                });
+                Ok(if handler == "catq" && !read.is_empty() { text::quote(&read) } else { read })
+            }
+            "kill" => kill(&words(parameters)).map(|()| String::new()),
+            _ => match function::call(handler, parameters) {
+                Some(result) => result,
+                None => Ok(self.variables.get(handler).cloned().unwrap_or_default()),
+            },
+        }
+    }
+
+    /// Answers a write handler of the script.
+    pub fn own_write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), CallError> {
+        let failed = CallError::Failed;
+        match handler {
+            "run" => self.run_as("run", value, Some(true), cx).map(|_| ()).map_err(failed),
+            "step" => {
+                let n = match value.trim() {
+                    // `router`: what a request to stop does to a driver script.
+                    "" | "router" => 1,
+                    n => super::number::value(n)
+                        .ok_or_else(|| failed(format!("'{n}' is not a number of steps")))?,
+                };
+                self.step(n, cx);
+                Ok(())
+            }
+            "goto" => {
+                let (label, condition) = first_word(value);
+                match if condition.is_empty() { Ok(true) } else { truth(condition) } {
+                    Ok(true) => self.go_to(label, cx).map_err(failed),
+                    Ok(false) => Ok(()),
+                    Err(e) => Err(failed(e)),
+                }
+            }
+            "set" => {
+                let (variable, text) = first_word(value);
+                if variable.is_empty() || !variable.bytes().all(is_name) {
+                    return Err(failed("expected a variable and a text".into()));
+                }
+                self.set(variable, text.to_string());
+                Ok(())
+            }
+            _ if self.kind == Kind::Proxy && self.own(handler).is_none() => {
+                self.run_as(handler, value, Some(true), cx).map(|_| ()).map_err(failed)
+            }
+            _ => Err(CallError::Missing(format!("no '{handler}' write handler"))),
+        }
+    }
+
+    fn run_as(
+        &mut self,
+        handler: &str,
+        arguments: &str,
+        write: Option<bool>,
+        cx: &mut Cx<'_>,
+    ) -> Result<String, String> {
+        let frame = Frame {
+            name: Some(handler.into()),
+            write,
+            arguments: Some(arguments.into()),
+            ..Frame::default()
+        };
+        self.run(frame, cx)
+    }
+
+    /// Takes the first word off a variable.
+    fn shift(&mut self, variable: &str) -> Result<String, String> {
+        let name = if variable.is_empty() { "args" } else { variable };
+        let old = self.variable(name).ok_or_else(|| format!("no variable '{name}'"))?;
+        let (first, rest) = first_word(&old);
+        self.set(name, rest.to_string());
+        Ok(first.to_string())
+    }
+
+    fn random(&mut self, words: &[&str]) -> Result<String, String> {
+        let number = |w: &&str| value::<i64>(w).ok_or_else(|| format!("'{w}' is not an integer"));
+        let numbers: Vec<i64> = words.iter().map(number).collect::<Result<_, _>>()?;
+        let (low, high) = match *numbers {
+            [] => (0, i64::from(i32::MAX)),
+            [n] => (0, n.checked_sub(1).unwrap_or(-1)),
+            [low, high] => (low, high),
+            _ => return Err("expected no number, one or two".into()),
+        };
+        if high < low {
+            return Err("there is no number in an empty range".into());
+        }
+        // In 64 bits without a sign the distance always fits, and the sum wraps to where it belongs.
+        let distance = high.wrapping_sub(low).cast_unsigned();
+        let n = match distance.checked_add(1) {
+            Some(count) => self.random.below(count),
+            None => self.random.next_u64(),
+        };
+        Ok(low.wrapping_add(n.cast_signed()).to_string())
+    }
+
+    /// Whether a handler can be read and written.
+    fn has(&mut self, name: &str, cx: &mut Cx<'_>) -> (bool, bool) {
+        let (element, handler) = name.rsplit_once('.').unwrap_or(("", name));
+        match self.callee(element, handler, cx) {
+            Ok(Callee::Own) => self.own(handler).unwrap_or((true, true)),
+            Ok(_) if self.offline => {
+                self.foreign = true;
+                (false, false)
+            }
+            Ok(Callee::Global) => cx.has_handler(None, handler),
+            Ok(Callee::Other(e)) => cx.has_handler(Some(e), handler),
+            Err(_) => (false, false),
+        }
+    }
+}
+
+/// Seconds with six digits behind the point, or nine where six do not do.
+fn timestamp(ns: i64) -> String {
+    let (s, ns) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
+    if ns % 1000 == 0 { format!("{s}.{:06}", ns / 1000) } else { format!("{s}.{ns:09}") }
+}
+
+/// Sends a signal to processes; 0 and negative numbers mean process groups, signal 0 only asks whether one is there.
+fn kill(words: &[&str]) -> Result<(), String> {
+    let Some((first, rest)) = words.split_first().filter(|w| !w.1.is_empty()) else {
+        return Err("expected a signal and processes".into());
+    };
+    let number = signal(first);
+    if number.is_none() && *first != "0" {
+        return Err(format!("unknown signal '{first}'"));
+    }
+    for word in rest {
+        let no_process = || format!("'{word}' is not a process");
+        let n: i32 = value(word).ok_or_else(no_process)?;
+        let target = n.checked_abs().ok_or_else(no_process)?;
+        let done = match (number, Pid::from_raw(target)) {
+            (Some(s), Some(p)) if n > 0 => kill_process(p, s),
+            (Some(s), Some(p)) => kill_process_group(p, s),
+            (Some(s), None) => kill_current_process_group(s),
+            (None, Some(p)) if n > 0 => test_kill_process(p),
+            _ => return Err(no_process()),
+        };
+        done.map_err(|e| format!("{word}: {}", output::reason(&e.into())))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn timestamps() {
+        for (ns, text) in [
+            (1_795_256_785_643_236_346, "1795256785.643236346"),
+            (1_500_000_000, "1.500000"),
+            (1_000_000_004, "1.000000004"),
+            (0, "0.000000"),
+            (-1_000, "-1.999999"),
+        ] {
+            assert_eq!(timestamp(ns), text);
+        }
+    }
+
+    #[test]
+    fn signals_to_processes() {
+        let me = std::process::id().to_string();
+        assert_eq!(kill(&["0", &me]), Ok(()));
+        assert_eq!(kill(&["SIGCONT", &me]), Ok(()));
+        assert_eq!(kill(&["CONT", &me, &me]), Ok(()));
+        for bad in [&["CONT"][..], &[], &["FOO", &me], &["CONT", "x"], &["0", "0"], &["CONT", "-2147483648"]]
+        {
+            assert!(kill(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(kill(&["0", "2147483647"]), Err("2147483647: No such process".into()));
+    }
+}

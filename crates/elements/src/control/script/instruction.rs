@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Instructions of scripts: reading them when the element is configured.
+
+use super::function::first_word;
+use super::substitute::is_name;
+use castanet_element::spec::{ArgCx, ArgError, ArgValue};
+use std::ops::Range;
+
+/// One argument of a script as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line(pub String);
+
+impl ArgValue for Line {
+    const TYPE: &'static str = "script instruction";
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Line, String> {
+        Ok(Line(text.to_string()))
+    }
+}
+
+/// How a script or one run of it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// By its end.
+    End,
+    /// By `exit`.
+    Exit,
+    /// By `stop`.
+    Stop,
+    /// By `goto error`.
+    Error,
+}
+
+/// Where a jump leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// To an instruction.
+    At(usize),
+    /// Out of the script.
+    End(Ending),
+}
+
+/// A file to print to, as it is written; `-` is standard output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Its name, to be substituted and unquoted.
+    pub name: String,
+    /// Whether to append to it; else it starts anew each time.
+    pub append: bool,
+}
+
+/// What an instruction does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Sets a variable to the text.
+    Set(String),
+    /// Sets a variable to the text when the element is initialised.
+    Init {
+        /// The variable.
+        variable: String,
+        /// Whether it is a handler too.
+        export: bool,
+    },
+    /// Prints the text, or the value of the handler that it calls.
+    Print {
+        /// Where to.
+        file: File,
+        /// Whether the text is a call.
+        call: bool,
+        /// Whether a line end is added.
+        newline: bool,
+    },
+    /// Writes the value of the handler that the text calls to a file.
+    Save(File),
+    /// Shows the value of the handler that the text calls.
+    Read,
+    /// Calls the write handler that the text says.
+    Write,
+    /// Waits for so many steps.
+    Pause,
+    /// Waits for a time or one step.
+    Wait,
+    /// Is jumped to.
+    Label(String),
+    /// Jumps to a label, if the text is empty or true.
+    Goto(String),
+    /// Ends with the text as value.
+    Return,
+    /// Ends with the text as error.
+    Error,
+    /// Ends.
+    End(Ending),
+}
+
+/// An instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    /// What it does.
+    pub op: Op,
+    /// What it does it with; substituted when it runs.
+    pub text: String,
+    /// Whether the substituted text is unquoted (`setq` and its like).
+    pub unquote: bool,
+}
+
+/// The names of all instructions.
+pub const NAMES: &[&str] = &[
+    "set",
+    "setq",
+    "init",
+    "initq",
+    "export",
+    "exportq",
+    "print",
+    "printq",
+    "printn",
+    "printnq",
+    "save",
+    "append",
+    "read",
+    "readq",
+    "write",
+    "writeq",
+    "pause",
+    "wait",
+    "wait_step",
+    "wait_stop",
+    "wait_time",
+    "wait_for",
+    "label",
+    "goto",
+    "loop",
+    "return",
+    "returnq",
+    "error",
+    "errorq",
+    "end",
+    "exit",
+    "stop",
+];
+
+/// `>FILE` or `>>FILE` at the start of what is to be printed, and the rest.
+fn redirection(text: &str) -> Option<(File, &str)> {
+    let Some(rest) = text.strip_prefix('>') else {
+        return Some((File { name: "-".into(), append: false }, text));
+    };
+    let (append, rest) = rest.strip_prefix('>').map_or((false, rest), |r| (true, r));
+    let (name, rest) = first_word(rest);
+    (!name.is_empty()).then(|| (File { name: name.into(), append }, rest))
+}
+
+impl Instruction {
+    /// Reads an instruction; nothing for an empty one.
+    pub fn parse(line: &str) -> Result<Option<Instruction>, ArgError> {
+        let (name, text) = first_word(line);
+        if name.is_empty() {
+            return Ok(None);
+        }
+        let bad = |at: &str, help: String| {
+            let start = at.as_ptr().addr().saturating_sub(line.as_ptr().addr());
+            Err(ArgError::new(format!("syntax error at '{at}'"), start..start.saturating_add(at.len()))
+                .help(help))
+        };
+        if !NAMES.contains(&name) {
+            let near = castanet_lang::nearest(name, NAMES.iter().copied());
+            return bad(
+                name,
+                near.map_or("this is no instruction".into(), |n| format!("did you mean '{n}'?")),
+            );
+        }
+        let (word, rest) = first_word(text);
+        let is_variable = !word.is_empty() && word.bytes().all(is_name);
+        let mut kept = text;
+        let op = match name.trim_end_matches('q') {
+            "set" if !is_variable || rest.is_empty() => {
+                return bad(
+                    if is_variable { name } else { word },
+                    format!("{name} needs a variable and a text"),
+                );
+            }
+            "init" | "export" if !is_variable => {
+                return bad(if word.is_empty() { name } else { word }, format!("{name} needs a variable"));
+            }
+            "set" => {
+                kept = rest;
+                Op::Set(word.into())
+            }
+            base @ ("init" | "export") => {
+                kept = rest;
+                Op::Init { variable: word.into(), export: base == "export" }
+            }
+            base @ ("print" | "printn") => {
+                let Some((file, rest)) = redirection(text) else {
+                    return bad(text, "'>' needs the name of a file".into());
+                };
+                kept = rest;
+                let call = rest.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '@' | '_'));
+                Op::Print { file, call, newline: base == "print" }
+            }
+            base @ ("save" | "append") => {
+                // The last word names the file; those between are parameters of the handler.
+                let words = super::function::words(text);
+                let name = match *words.as_slice() {
+                    [] => return bad(name, format!("{name} needs a handler")),
+                    [_] => "-",
+                    [.., file] => {
+                        kept = text.get(..text.len().saturating_sub(file.len())).unwrap_or("").trim();
+                        file
+                    }
+                };
+                Op::Save(File { name: name.into(), append: base == "append" })
+            }
+            "read" | "write" if word.is_empty() => return bad(name, format!("{name} needs a handler")),
+            "read" => Op::Read,
+            "write" => Op::Write,
+            "pause" | "wait_step" | "wait_stop" => Op::Pause,
+            "wait" | "wait_time" | "wait_for" => Op::Wait,
+            "label" | "goto" if word.is_empty() => return bad(name, format!("{name} needs a label")),
+            "label" if rest.is_empty() => Op::Label(word.into()),
+            "goto" => {
+                kept = rest;
+                Op::Goto(word.into())
+            }
+            "return" => Op::Return,
+            "error" => Op::Error,
+            // What is left takes no text.
+            _ if !rest.is_empty() || (!text.is_empty() && name != "label") => {
+                return bad(
+                    if name == "label" { rest } else { text },
+                    format!("nothing can follow here after '{name}'"),
+                );
+            }
+            "loop" => Op::Goto("loop".into()),
+            "exit" => Op::End(Ending::Exit),
+            "stop" => Op::End(Ending::Stop),
+            _ => Op::End(Ending::End),
+        };
+        Ok(Some(Instruction { op, text: kept.to_string(), unquote: name.ends_with('q') }))
+    }
+}
+
+/// The instructions of a script.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Program(pub Vec<Instruction>);
+
+impl Program {
+    /// Reads instructions, each with its place in the configuration string.
+    pub fn parse(lines: &[(Range<usize>, &str)]) -> Result<Program, Vec<ArgError>> {
+        let mut program = Program::default();
+        let (mut errors, mut places) = (Vec::new(), Vec::new());
+        for (place, line) in lines {
+            match Instruction::parse(line) {
+                Ok(Some(i)) => {
+                    program.0.push(i);
+                    places.push(place.clone());
+                }
+                Ok(None) => {}
+                Err(mut e) => {
+                    let at = |n: usize| n.saturating_add(place.start).min(place.end);
+                    e.range = at(e.range.start)..at(e.range.end);
+                    errors.push(e);
+                }
+            }
+        }
+        for (i, place) in program.0.iter().zip(places) {
+            if let Op::Goto(label) = &i.op
+                && !label.contains('$')
+                && program.target(label).is_none()
+            {
+                let near = castanet_lang::nearest(label, program.labels());
+                let help = near.map_or(format!("add 'label {label}'"), |n| format!("did you mean '{n}'?"));
+                errors.push(ArgError::new(format!("no such label '{label}'"), place).help(help));
+            }
+        }
+        if errors.is_empty() { Ok(program) } else { Err(errors) }
+    }
+    /// A script without instructions waits for one step instead.
+    pub fn wait_if_empty(&mut self) {
+        if self.0.is_empty() {
+            self.0.push(Instruction { op: Op::Pause, text: String::new(), unquote: false });
+        }
+    }
+    fn labels(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|i| match &i.op {
+            Op::Label(l) => Some(l.as_str()),
+            _ => None,
+        })
+    }
+    /// Where a jump to a label leads: labels of the script come before those that every script has.
+    pub fn target(&self, label: &str) -> Option<Target> {
+        let own = self.0.iter().position(|i| matches!(&i.op, Op::Label(l) if l == label));
+        own.map(Target::At).or(match label {
+            "begin" | "loop" => Some(Target::At(0)),
+            "end" => Some(Target::End(Ending::End)),
+            "exit" => Some(Target::End(Ending::Exit)),
+            "stop" => Some(Target::End(Ending::Stop)),
+            "error" => Some(Target::End(Ending::Error)),
+            _ => None,
+        })
+    }
+    /// The variables that are handlers, each once.
+    pub fn exports(&self) -> Vec<&str> {
+        let mut all = Vec::new();
+        for i in &self.0 {
+            if let Op::Init { variable, export: true } = &i.op
+                && !all.contains(&variable.as_str())
+            {
+                all.push(variable);
+            }
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn stdout() -> File {
+        File { name: "-".into(), append: false }
+    }
+
+    #[test]
+    fn forms() {
+        let file = |name: &str, append| File { name: name.into(), append };
+        let print = |file, call, newline| Op::Print { file, call, newline };
+        for (line, op, text, unquote) in [
+            ("set x  1 2 ", Op::Set("x".into()), "1 2", false),
+            ("setq x \"a b\"", Op::Set("x".into()), "\"a b\"", true),
+            ("init x", Op::Init { variable: "x".into(), export: false }, "", false),
+            ("exportq x 1", Op::Init { variable: "x".into(), export: true }, "1", true),
+            ("print", print(stdout(), false, true), "", false),
+            ("print c.count", print(stdout(), true, true), "c.count", false),
+            ("print @1.count", print(stdout(), true, true), "@1.count", false),
+            ("print \"a\"", print(stdout(), false, true), "\"a\"", false),
+            ("print $x", print(stdout(), false, true), "$x", false),
+            ("printn 5", print(stdout(), false, false), "5", false),
+            ("printnq >>f.txt c.count", print(file("f.txt", true), true, false), "c.count", true),
+            ("print > \"a b\" 1", print(file("\"a b\"", false), false, true), "1", false),
+            ("save c.count", Op::Save(stdout()), "c.count", false),
+            ("save c.count f", Op::Save(file("f", false)), "c.count", false),
+            ("append t.lookup 1.2.3.4 f", Op::Save(file("f", true)), "t.lookup 1.2.3.4", false),
+            ("read c.count", Op::Read, "c.count", false),
+            ("readq x \"1\"", Op::Read, "x \"1\"", true),
+            ("write stop", Op::Write, "stop", false),
+            ("writeq a.b c", Op::Write, "a.b c", true),
+            ("pause", Op::Pause, "", false),
+            ("wait_stop 2", Op::Pause, "2", false),
+            ("wait_for 1s", Op::Wait, "1s", false),
+            ("label a", Op::Label("a".into()), "a", false),
+            ("goto a $(eq 1 2)", Op::Goto("a".into()), "$(eq 1 2)", false),
+            ("loop", Op::Goto("loop".into()), "", false),
+            ("return", Op::Return, "", false),
+            ("returnq \"x\"", Op::Return, "\"x\"", true),
+            ("error \"x\"", Op::Error, "\"x\"", false),
+            ("end", Op::End(Ending::End), "", false),
+            ("exit", Op::End(Ending::Exit), "", false),
+            ("stop", Op::End(Ending::Stop), "", false),
+        ] {
+            let wanted = Instruction { op, text: text.into(), unquote };
+            assert_eq!(Instruction::parse(line).unwrap().unwrap(), wanted, "{line}");
+        }
+        assert_eq!(Instruction::parse("  ").unwrap(), None);
+        for name in NAMES {
+            let full = format!("{name} x");
+            let known = Instruction::parse(name).is_ok() || Instruction::parse(&full).is_ok();
+            assert!(known || Instruction::parse(&(full + " y")).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn errors_say_where() {
+        for (line, message, range) in [
+            ("foo bar", "syntax error at 'foo'", 0..3),
+            ("pint x", "syntax error at 'pint'", 0..4),
+            ("setqq x 1", "syntax error at 'setqq'", 0..5),
+            ("set x", "syntax error at 'set'", 0..3),
+            ("set a-b 1", "syntax error at 'a-b'", 4..7),
+            ("init", "syntax error at 'init'", 0..4),
+            ("print >", "syntax error at '>'", 6..7),
+            ("save", "syntax error at 'save'", 0..4),
+            ("write", "syntax error at 'write'", 0..5),
+            ("goto", "syntax error at 'goto'", 0..4),
+            ("label a b", "syntax error at 'b'", 8..9),
+            ("stop now", "syntax error at 'now'", 5..8),
+            ("endq", "syntax error at 'endq'", 0..4),
+        ] {
+            let e = Instruction::parse(line).unwrap_err();
+            assert_eq!((e.message.as_str(), e.range), (message, range), "{line}");
+        }
+    }
+
+    #[test]
+    fn labels() {
+        let p = |lines: &[&str]| {
+            Program::parse(&lines.iter().map(|&l| (10..10 + l.len(), l)).collect::<Vec<_>>())
+        };
+        let program =
+            p(&["set x 1", "label end", "", "goto end", "goto begin", "goto $x", "export y", "export y 2"])
+                .unwrap();
+        assert_eq!(program.target("end"), Some(Target::At(1)));
+        assert_eq!(program.target("begin"), Some(Target::At(0)));
+        assert_eq!(program.target("error"), Some(Target::End(Ending::Error)));
+        assert_eq!(program.exports(), ["y"]);
+        let errors = p(&["label here", "goto nowhere", "foo"]).unwrap_err();
+        let found: Vec<_> = errors.iter().map(|e| (e.message.as_str(), e.range.clone())).collect();
+        assert_eq!(found, [("syntax error at 'foo'", 10..13), ("no such label 'nowhere'", 10..22)]);
+    }
+}

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The interpreter of scripts: its state, its run loop, and what reaches it from outside.
+
+mod execute;
+
+use super::instruction::{Ending, Op, Program, Target};
+use super::kind::{Kind, stops_driver};
+use super::number::value;
+use super::output::Output;
+use castanet_element::prelude::*;
+use castanet_lang::args as text;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Jumps between two blocking instructions.
+const JUMPS: u32 = 1000;
+/// Runs of a script within runs of the same script.
+const DEEPEST: u32 = 32;
+/// The most steps that are kept for blocking instructions to come.
+const CREDIT: u32 = 1_000_000;
+/// The timer that starts a script and that ends `wait`.
+const TIMER: u16 = 0;
+
+/// Where a script stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It has not run yet.
+    Fresh,
+    /// It is running just now.
+    Running,
+    /// It waits for so many steps.
+    Paused(u32),
+    /// It waits for a timer or one step.
+    Waiting,
+    /// It has ended.
+    Finished,
+    /// It was ended because it jumped too often.
+    GivenUp,
+}
+
+/// How a run has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It has not: it waits.
+    Blocked,
+    Ended(Ending),
+    Returned(String),
+    Failed(String),
+    GivenUp,
+}
+
+/// One run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Frame {
+    /// The next instruction.
+    pub next: usize,
+    /// `$0`: the handler that was called.
+    pub name: Option<String>,
+    /// `$write`: whether it was called as a write handler.
+    pub write: Option<bool>,
+    /// `$input`: the port of the packet.
+    pub input: Option<usize>,
+    /// `$args`: what the handler was called with.
+    pub arguments: Option<String>,
+}
+
+/// A script.
+pub struct Machine {
+    pub(super) program: Arc<Program>,
+    pub(super) kind: Kind,
+    pub(super) variables: HashMap<String, String>,
+    pub(super) frame: Frame,
+    /// `$?`: the status of the last write call.
+    pub(super) status: i32,
+    pub(super) random: Random,
+    pub(super) output: Output,
+    state: State,
+    /// Steps that nothing has waited for yet.
+    credit: u32,
+    jumps: u32,
+    /// Runs within runs.
+    depth: u32,
+    /// A jump that a call of the script's own handler asked for.
+    jump: Option<Target>,
+    /// Whether a signal starts the script.
+    armed: bool,
+    /// Whether a request to stop is being answered.
+    driving: bool,
+    /// The first instruction whose initial value is not computed yet.
+    uninitialised: usize,
+    /// Other elements cannot be called yet; whether one was to be called.
+    pub(super) offline: bool,
+    pub(super) foreign: bool,
+}
+
+/// What an instruction leads to.
+enum Flow {
+    Next,
+    Jump(Target),
+    Done(Outcome),
+}
+
+impl Machine {
+    /// A script that has not run.
+    pub fn new(program: Program, kind: Kind, random: Random) -> Machine {
+        Machine {
+            program: Arc::new(program),
+            kind,
+            variables: HashMap::new(),
+            frame: Frame::default(),
+            status: 0,
+            random,
+            output: Output::default(),
+            state: State::Fresh,
+            credit: 0,
+            jumps: 0,
+            depth: 0,
+            jump: None,
+            armed: true,
+            driving: false,
+            uninitialised: 0,
+            offline: false,
+            foreign: false,
+        }
+    }
+
+    /// Prints to something else than standard output.
+    #[cfg(test)]
+    pub fn print_to(&mut self, output: Output) {
+        self.output = output;
+    }
+
+    /// Computes initial values, and sees to it that the script starts.
+    pub fn initialise(&mut self, cx: &mut InitCx<'_>) {
+        let me = cx.me;
+        self.offline = true;
+        self.enter(&mut Cx::new(&mut [], cx.core, None, me, 0));
+        self.offline = false;
+        match self.kind {
+            // The driver script starts before any task. Requests to stop are answered before tasks have turns, so the
+            // first request, which starts it, is its own; those of others come after it and count as they should.
+            Kind::Driver => cx.core.outside.stop(1),
+            Kind::Active => {
+                let now = cx.now();
+                cx.set_timer(TIMER, now);
+            }
+            _ => {}
+        }
+    }
+
+    /// Computes initial values in order, as far as that is possible without calling elements that are not there yet.
+    fn initial_values(&mut self, cx: &mut Cx<'_>) {
+        let program = self.program.clone();
+        while let Some(i) = program.0.get(self.uninitialised) {
+            if let Op::Init { variable, .. } = &i.op {
+                self.foreign = false;
+                let value = self.text_of(i, cx);
+                if self.foreign && self.offline {
+                    return;
+                }
+                self.variables.insert(variable.clone(), value.unwrap_or_default());
+            }
+            self.uninitialised += 1;
+        }
+    }
+
+    /// Called first whenever the script is reached: initial values that had to wait are computed.
+    pub fn enter(&mut self, cx: &mut Cx<'_>) {
+        if self.uninitialised < self.program.0.len() && self.depth == 0 {
+            self.depth = 1;
+            self.initial_values(cx);
+            self.depth = 0;
+        }
+    }
+
+    /// Runs until the script ends or waits.
+    fn go(&mut self, cx: &mut Cx<'_>) -> Outcome {
+        self.state = State::Running;
+        let program = self.program.clone();
+        loop {
+            let flow = match self.jump.take() {
+                Some(target) => Flow::Jump(target),
+                None => match program.0.get(self.frame.next) {
+                    Some(i) => {
+                        self.frame.next += 1;
+                        self.execute(i, cx)
+                    }
+                    None => Flow::Done(Outcome::Ended(Ending::End)),
+                },
+            };
+            match flow {
+                Flow::Next => {}
+                Flow::Done(outcome) => return outcome,
+                Flow::Jump(Target::End(end)) => return Outcome::Ended(end),
+                Flow::Jump(Target::At(_)) if self.jumps >= JUMPS => return Outcome::GivenUp,
+                Flow::Jump(Target::At(next)) => {
+                    self.jumps += 1;
+                    self.frame.next = next;
+                }
+            }
+        }
+    }
+
+    /// Sets a variable.
+    pub(super) fn set(&mut self, variable: &str, text: String) {
+        if variable == "args" {
+            self.frame.arguments = Some(text);
+        } else {
+            self.variables.insert(variable.to_string(), text);
+        }
+    }
+
+    /// Runs on from where the script stands, and does what its end asks for.
+    fn proceed(&mut self, cx: &mut Cx<'_>) -> Outcome {
+        self.jumps = 0;
+        let outcome = self.go(cx);
+        if outcome == Outcome::Blocked {
+            return outcome;
+        }
+        self.credit = 0;
+        self.state = State::Finished;
+        if outcome == Outcome::GivenUp {
+            self.state = State::GivenUp;
+            cx.message(&format!("{}: too many jumps, giving up", cx.declaration()));
+        } else if self.kind == Kind::Driver {
+            if !self.driving {
+                cx.stop(1);
+            }
+        } else if outcome == Outcome::Ended(Ending::Stop) {
+            cx.stop(1);
+        }
+        self.armed = matches!(outcome, Outcome::Ended(Ending::End) | Outcome::Returned(_));
+        outcome
+    }
+
+    /// The same where nobody waits for a value: an error is shown.
+    fn proceed_alone(&mut self, cx: &mut Cx<'_>) {
+        if let Outcome::Failed(e) = self.proceed(cx)
+            && !e.is_empty()
+        {
+            cx.message(&e);
+        }
+    }
+
+    /// Starts anew, whatever it was doing.
+    fn restart(&mut self, frame: Frame, cx: &mut Cx<'_>) {
+        if self.state == State::Waiting {
+            cx.clear_timer(TIMER);
+        }
+        self.frame = frame;
+        self.jump = None;
+    }
+
+    /// A run for a caller who waits for its value.
+    pub(super) fn run(&mut self, frame: Frame, cx: &mut Cx<'_>) -> Result<String, String> {
+        let outcome = if self.state != State::Running && self.depth == 0 {
+            self.restart(frame, cx);
+            self.proceed(cx)
+        } else if self.depth >= DEEPEST {
+            return Err(format!("'{}' calls itself more than {DEEPEST} deep", cx.name()));
+        } else if self.jumps >= JUMPS {
+            return Err("too many jumps".into());
+        } else {
+            // A run within a run counts as a jump: two at each depth would be billions.
+            self.jumps += 1;
+            let outer = std::mem::replace(&mut self.frame, frame);
+            let (state, jump) = (self.state, self.jump.take());
+            self.depth += 1;
+            let outcome = self.go(cx);
+            self.depth -= 1;
+            self.frame = outer;
+            self.state = state;
+            // `stop` ends the script, not only the run within the run.
+            self.jump =
+                if outcome == Outcome::Ended(Ending::Stop) { Some(Target::End(Ending::Stop)) } else { jump };
+            outcome
+        };
+        match outcome {
+            Outcome::Returned(v) => Ok(v),
+            Outcome::Failed(e) => Err(e),
+            Outcome::Ended(Ending::Error) => Err("the script says that there is an error".into()),
+            Outcome::GivenUp => Err("too many jumps".into()),
+            Outcome::Blocked | Outcome::Ended(_) => Ok(String::new()),
+        }
+    }
+
+    /// The handler `goto`.
+    pub(super) fn go_to(&mut self, label: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        let target = self.program.target(label).ok_or_else(|| format!("no such label '{label}'"))?;
+        if self.state == State::Running || self.depth > 0 {
+            self.jump = Some(target);
+            return Ok(());
+        }
+        let arguments = self.frame.arguments.take();
+        self.restart(Frame { arguments, ..Frame::default() }, cx);
+        self.jump = Some(target);
+        self.proceed_alone(cx);
+        Ok(())
+    }
+
+    /// The handler `step`: passes so many blocking instructions.
+    pub(super) fn step(&mut self, n: u32, cx: &mut Cx<'_>) {
+        self.credit = self.credit.saturating_add(n).min(CREDIT);
+        match self.state {
+            State::Paused(left) => {
+                let used = left.min(self.credit);
+                self.credit -= used;
+                self.state = State::Paused(left - used);
+                if used == left {
+                    self.proceed_alone(cx);
+                }
+            }
+            State::Waiting if self.credit > 0 => {
+                self.credit -= 1;
+                cx.clear_timer(TIMER);
+                self.proceed_alone(cx);
+            }
+            State::Finished | State::GivenUp => self.credit = 0,
+            _ => {}
+        }
+    }
+
+    /// The script's timer has expired.
+    pub fn timer(&mut self, cx: &mut Cx<'_>) {
+        self.enter(cx);
+        if matches!(self.state, State::Fresh | State::Waiting) {
+            self.proceed_alone(cx);
+        }
+    }
+
+    /// A request to stop is answered; the first one is the start of the driver script.
+    pub fn drive(&mut self, cx: &mut Cx<'_>) -> Drive {
+        self.enter(cx);
+        self.driving = true;
+        match self.state {
+            State::Fresh => self.proceed_alone(cx),
+            State::GivenUp => self.state = State::Finished,
+            _ => self.step(1, cx),
+        }
+        self.driving = false;
+        if self.state == State::Finished { Drive::Stop } else { Drive::Continue }
+    }
+
+    /// A signal has arrived. One that finds the script busy, or ended by `exit`, does what it does without a script.
+    pub fn signal(&mut self, signal: i32, cx: &mut Cx<'_>) {
+        self.enter(cx);
+        if self.armed {
+            self.armed = false;
+            self.restart(Frame::default(), cx);
+            self.proceed_alone(cx);
+        } else if stops_driver(signal) {
+            cx.stop(1);
+        }
+    }
+
+    /// What becomes of a packet that arrives on a port: the output it leaves by.
+    pub fn packet(&mut self, input: usize, cx: &mut Cx<'_>) -> Option<usize> {
+        self.enter(cx);
+        self.restart(Frame { input: Some(input), ..Frame::default() }, cx);
+        match self.proceed(cx) {
+            Outcome::Ended(Ending::End) => Some(0),
+            Outcome::Returned(v) if v.is_empty() => Some(0),
+            Outcome::Returned(v) => value(&text::unquote(&v)),
+            Outcome::Failed(e) if !e.is_empty() => {
+                cx.message(&e);
+                None
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What each instruction does.
+
+use super::{Flow, Machine, Outcome, State, TIMER};
+use crate::control::script::call::Scope;
+use crate::control::script::function::{first_word, truth};
+use crate::control::script::instruction::{Ending, File, Instruction, Op};
+use crate::control::script::kind::Kind;
+use crate::control::script::number::value;
+use crate::control::script::substitute::{self, TooLong};
+use castanet_element::prelude::*;
+use castanet_lang::args as text;
+
+impl Machine {
+    /// A text with everything substituted; none, and a message, if it gets too long.
+    pub(in crate::control::script) fn substitute(&mut self, text: &str, cx: &mut Cx<'_>) -> Option<String> {
+        match substitute::expand(text, &mut Scope { machine: self, cx }) {
+            Ok(t) => Some(t),
+            Err(TooLong) => {
+                let limit = substitute::LONGEST;
+                cx.message(&format!(
+                    "{}: text longer than {limit} bytes, instruction skipped",
+                    cx.declaration()
+                ));
+                None
+            }
+        }
+    }
+    /// The text of an instruction, ready for use.
+    pub(super) fn text_of(&mut self, i: &Instruction, cx: &mut Cx<'_>) -> Option<String> {
+        let t = self.substitute(&i.text, cx)?;
+        Some(if i.unquote { text::unquote(&t) } else { t })
+    }
+
+    /// Does one instruction.
+    pub(super) fn execute(&mut self, i: &Instruction, cx: &mut Cx<'_>) -> Flow {
+        match &i.op {
+            Op::Set(variable) => {
+                if let Some(t) = self.text_of(i, cx) {
+                    self.set(variable, t);
+                }
+            }
+            Op::Init { .. } | Op::Label(_) => {}
+            Op::Print { file, call, newline } => self.print(i, file, *call, *newline, cx),
+            Op::Save(file) => {
+                if let Some(t) = self.called(&i.text, cx) {
+                    self.put(file, &t, cx);
+                }
+            }
+            Op::Read => self.show(i, cx),
+            Op::Write => {
+                if let Some(t) = self.substitute(&i.text, cx) {
+                    self.write_call(&t, i.unquote, cx);
+                }
+            }
+            Op::Pause => return self.pause(i, cx),
+            Op::Wait => return self.wait(i, cx),
+            Op::Goto(label) => return self.goto(label, &i.text, cx),
+            Op::Return => return Flow::Done(Outcome::Returned(self.text_of(i, cx).unwrap_or_default())),
+            Op::Error => return Flow::Done(Outcome::Failed(self.text_of(i, cx).unwrap_or_default())),
+            Op::End(end) => return Flow::Done(Outcome::Ended(*end)),
+        }
+        Flow::Next
+    }
+
+    /// The value of a call; what goes wrong is shown.
+    fn called(&mut self, call: &str, cx: &mut Cx<'_>) -> Option<String> {
+        let call = self.substitute(call, cx)?;
+        self.read_call(&call, cx)
+    }
+
+    fn print(&mut self, i: &Instruction, file: &File, call: bool, newline: bool, cx: &mut Cx<'_>) {
+        let shown = if call {
+            let value = self.called(&i.text, cx);
+            value.map(|v| if i.unquote { text::unquote(&v) } else { v })
+        } else {
+            self.substitute(&i.text, cx).map(|t| text::unquote(&t))
+        };
+        let Some(mut shown) = shown else { return };
+        if newline && !shown.ends_with('\n') {
+            shown.push('\n');
+        }
+        self.put(file, &shown, cx);
+    }
+
+    fn put(&mut self, file: &File, shown: &str, cx: &mut Cx<'_>) {
+        let Some(name) = self.substitute(&file.name, cx) else { return };
+        let done = match cx.with_args(|a| Filename::parse(&name, a)) {
+            Ok(name) => self.output.put(&name.0, file.append, shown),
+            Err(e) => Err(e),
+        };
+        if let Err(e) = done {
+            cx.message(&e);
+        }
+    }
+
+    /// The instruction `read`: the handler's name and value as a message.
+    fn show(&mut self, i: &Instruction, cx: &mut Cx<'_>) {
+        let Some(call) = self.substitute(&i.text, cx) else { return };
+        let (name, arguments) = first_word(&call);
+        let arguments = if i.unquote { text::unquote(arguments) } else { arguments.to_string() };
+        if let Some(v) = self.read_call(format!("{name} {arguments}").trim_end(), cx) {
+            cx.message(&format!("{name}:\n{}\n", v.strip_suffix('\n').unwrap_or(&v)));
+        }
+    }
+
+    /// Whether this run can wait: packets, callers of a proxy and calls of the script by itself cannot.
+    fn can_wait(&self) -> bool {
+        self.depth == 0 && !matches!(self.kind, Kind::Packet | Kind::Proxy)
+    }
+
+    fn pause(&mut self, i: &Instruction, cx: &mut Cx<'_>) -> Flow {
+        let Some(count) = self.substitute(&i.text, cx) else { return Flow::Next };
+        let count = text::unquote(&count);
+        let n: u32 = match (count.is_empty(), value(&count)) {
+            (true, _) => 1,
+            (false, Some(n)) => n,
+            (false, None) => {
+                cx.message(&format!("{}: 'pause {count}': invalid number", cx.declaration()));
+                return Flow::Next;
+            }
+        };
+        let used = n.min(self.credit);
+        self.credit -= used;
+        if used == n {
+            self.jumps = 0;
+            return Flow::Next;
+        }
+        if !self.can_wait() {
+            return Flow::Done(Outcome::Ended(Ending::Exit));
+        }
+        self.state = State::Paused(n - used);
+        Flow::Done(Outcome::Blocked)
+    }
+
+    fn wait(&mut self, i: &Instruction, cx: &mut Cx<'_>) -> Flow {
+        if i.text.is_empty() {
+            return self.pause(i, cx);
+        }
+        let Some(time) = self.substitute(&i.text, cx) else { return Flow::Next };
+        let Some(Nanos(time)) = value(&text::unquote(&time)) else {
+            cx.message(&format!("{}: 'wait {time}': expected time in seconds", cx.declaration()));
+            return Flow::Next;
+        };
+        if self.credit > 0 {
+            self.credit -= 1;
+            self.jumps = 0;
+            return Flow::Next;
+        }
+        if !self.can_wait() {
+            return Flow::Done(Outcome::Ended(Ending::Exit));
+        }
+        let now = cx.now();
+        cx.set_timer(TIMER, now.saturating_add(time.max(0)));
+        self.state = State::Waiting;
+        Flow::Done(Outcome::Blocked)
+    }
+
+    fn goto(&mut self, label: &str, condition: &str, cx: &mut Cx<'_>) -> Flow {
+        let Some(condition) = self.substitute(condition, cx) else { return Flow::Next };
+        match if condition.is_empty() { Ok(true) } else { truth(&condition) } {
+            Ok(true) => {}
+            Ok(false) => return Flow::Next,
+            Err(e) => {
+                cx.message(&format!("{}: 'goto {label}': {e}", cx.declaration()));
+                return Flow::Next;
+            }
+        }
+        let Some(label) = self.substitute(label, cx) else { return Flow::Next };
+        match self.program.target(&label) {
+            Some(target) => Flow::Jump(target),
+            None => {
+                cx.message(&format!("{}: no such label '{label}'", cx.declaration()));
+                Flow::Next
+            }
+        }
+    }
+}

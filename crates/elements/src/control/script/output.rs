@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where scripts print to, and the files that they read.
+
+use std::fs::OpenOptions;
+use std::io::{Read as _, Write};
+
+/// The longest file that `cat` reads.
+const LONGEST: u64 = 16 << 20;
+
+/// Standard output, or what stands for it in tests.
+pub struct Output(Box<dyn Write + Send>);
+
+impl Default for Output {
+    fn default() -> Output {
+        Output(Box::new(std::io::stdout()))
+    }
+}
+
+/// The text of an error of the operating system, without its number.
+pub fn reason(e: &std::io::Error) -> String {
+    let text = e.to_string();
+    text.split(" (os error").next().unwrap_or("").to_string()
+}
+
+impl Output {
+    /// Prints to something else.
+    #[cfg(test)]
+    pub fn to(w: impl Write + Send + 'static) -> Output {
+        Output(Box::new(w))
+    }
+    /// Writes text to a file, `-` for standard output, so that it is there when this returns.
+    pub fn put(&mut self, file: &str, append: bool, text: &str) -> Result<(), String> {
+        let failed = |name: &str, e: &std::io::Error| format!("{name}: {}", reason(e));
+        if file == "-" {
+            let done = self.0.write_all(text.as_bytes()).and_then(|()| self.0.flush());
+            return done.map_err(|e| failed("<stdout>", &e));
+        }
+        let mut options = OpenOptions::new();
+        let options = options.create(true).write(true).append(append).truncate(!append);
+        let done = options.open(file).and_then(|mut f| f.write_all(text.as_bytes()));
+        done.map_err(|e| failed(file, &e))
+    }
+}
+
+/// The text of a file; bytes that are not UTF-8 are replaced.
+pub fn read(file: &str) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let done = std::fs::File::open(file).and_then(|f| f.take(LONGEST + 1).read_to_end(&mut bytes));
+    match done {
+        Err(e) => Err(format!("{file}: {}", reason(&e))),
+        Ok(_) if bytes.len() as u64 > LONGEST => Err(format!("{file}: longer than {LONGEST} bytes")),
+        Ok(_) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    struct Broken;
+    impl Write for Broken {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::Error::from_raw_os_error(32))
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn files_start_anew_or_grow() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out.txt");
+        let path = path.to_str().unwrap();
+        let mut out = Output::default();
+        out.put(path, true, "a").unwrap();
+        out.put(path, true, "b").unwrap();
+        assert_eq!(read(path).unwrap(), "ab");
+        out.put(path, false, "c").unwrap();
+        assert_eq!(read(path).unwrap(), "c");
+        let missing = format!("{path}/x");
+        assert_eq!(out.put(&missing, false, "c").unwrap_err(), format!("{missing}: Not a directory"));
+        assert_eq!(read("/nonexistent").unwrap_err(), "/nonexistent: No such file or directory");
+    }
+
+    #[test]
+    fn a_broken_pipe_is_an_error() {
+        assert_eq!(Output::to(Broken).put("-", false, "x").unwrap_err(), "<stdout>: Broken pipe");
+    }
+}

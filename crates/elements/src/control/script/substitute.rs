@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Substitution in the text of instructions: `$x`, `${x}`, `${x-default}`, `${x[N]}`, `$?`, `$$`, `$#`, `$(call)`.
+
+use std::ops::Range;
+
+/// The longest text that substitution makes: variables that double in a loop must not eat the machine.
+pub const LONGEST: usize = 1 << 20;
+/// How deep `$(…)` may be nested.
+const DEEPEST: usize = 32;
+/// How many `$(` that are not closed are looked at: each costs a look at the rest of the text.
+const UNCLOSED: usize = 32;
+
+/// Where substituted text comes from.
+pub trait Values {
+    /// The value of a variable; none leaves the text as it is.
+    fn variable(&mut self, name: &str) -> Option<String>;
+    /// The value of a handler call; none leaves the text as it is.
+    fn call(&mut self, text: &str) -> Option<String>;
+}
+
+/// The text would become longer than [`LONGEST`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong;
+
+/// Substitutes. Inside double quotes values are put in with backslashes, so that unquoting gives them back; inside single
+/// quotes nothing is substituted.
+pub fn expand(text: &str, values: &mut dyn Values) -> Result<String, TooLong> {
+    nested(text, values, 0)
+}
+
+fn byte(text: &str, at: usize) -> u8 {
+    text.as_bytes().get(at).copied().unwrap_or(0)
+}
+
+/// Whether a byte may stand in the name of a variable.
+pub fn is_name(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b == b'_'
+}
+
+fn name_end(text: &str, mut at: usize) -> usize {
+    while is_name(byte(text, at)) {
+        at += 1;
+    }
+    at
+}
+
+/// The end of a quoted piece that starts at `at`, behind the closing quote if there is one.
+fn quoted_end(text: &str, at: usize) -> usize {
+    let quote = byte(text, at);
+    let mut end = at + 1;
+    while end < text.len() {
+        match byte(text, end) {
+            b'\\' if quote == b'"' => end += 1,
+            b if b == quote => return end + 1,
+            _ => {}
+        }
+        end += 1;
+    }
+    text.len()
+}
+
+/// Where the parenthesis that opens before `at` is closed.
+fn close(text: &str, mut at: usize) -> Option<usize> {
+    let mut depth = 1usize;
+    while at < text.len() {
+        at = match byte(text, at) {
+            b'(' => {
+                depth += 1;
+                at + 1
+            }
+            b')' => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at);
+                }
+                at + 1
+            }
+            b'"' | b'\'' => quoted_end(text, at),
+            _ => at + 1,
+        };
+    }
+    None
+}
+
+/// What follows a `$`.
+enum Use<'t> {
+    Variable(&'t str),
+    Default(&'t str, &'t str),
+    Word(&'t str, usize),
+    Call(&'t str),
+    Text,
+}
+
+/// What the `$` at `at` means, and where that ends.
+fn usage<'t>(text: &'t str, at: usize, unclosed: &mut usize) -> (Use<'t>, usize) {
+    let piece = |r: Range<usize>| text.get(r).unwrap_or("");
+    match byte(text, at + 1) {
+        b'?' | b'$' | b'#' => (Use::Variable(piece(at + 1..at + 2)), at + 2),
+        b'(' if *unclosed < UNCLOSED => match close(text, at + 2) {
+            Some(end) => (Use::Call(piece(at + 2..end)), end + 1),
+            None => {
+                *unclosed += 1;
+                (Use::Text, at + 2)
+            }
+        },
+        b'{' if *unclosed < UNCLOSED => {
+            let Some(end) = piece(at + 2..text.len()).find('}').map(|n| at + 2 + n) else {
+                *unclosed += 1;
+                return (Use::Text, at + 2);
+            };
+            let name = name_end(text, at + 2);
+            let (variable, rest) = (piece(at + 2..name), piece(name..end));
+            let index = rest.strip_prefix('[').and_then(|r| r.strip_suffix(']')).and_then(|n| n.parse().ok());
+            let what = match (variable, rest, index) {
+                ("", ..) => return (Use::Text, at + 2),
+                (_, "", _) => Use::Variable(variable),
+                (_, _, Some(n)) => Use::Word(variable, n),
+                _ => match rest.strip_prefix('-') {
+                    Some(default) => Use::Default(variable, default),
+                    None => Use::Text,
+                },
+            };
+            (what, end + 1)
+        }
+        b if is_name(b) => {
+            let end = name_end(text, at + 1);
+            (Use::Variable(piece(at + 1..end)), end)
+        }
+        _ => (Use::Text, at + 1),
+    }
+}
+
+/// Puts a value between double quotes, so that unquoting gives it back.
+fn escape(value: &str, out: &mut String) {
+    for c in value.chars() {
+        if matches!(c, '\\' | '"' | '$') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+}
+
+fn nested(text: &str, values: &mut dyn Values, depth: usize) -> Result<String, TooLong> {
+    if !text.contains('$') {
+        return Ok(text.to_string());
+    }
+    let (mut out, mut kept, mut at, mut quoted, mut unclosed) = (String::new(), 0, 0, false, 0);
+    while at < text.len() {
+        at = match byte(text, at) {
+            b'\\' if quoted => at + 2,
+            b'\'' if !quoted => quoted_end(text, at),
+            b'"' => {
+                quoted = !quoted;
+                at + 1
+            }
+            b'$' => {
+                let (what, end) = usage(text, at, &mut unclosed);
+                let value = match what {
+                    Use::Text => None,
+                    Use::Variable(name) => values.variable(name),
+                    Use::Default(name, default) => {
+                        values.variable(name).or_else(|| Some(default.to_string()))
+                    }
+                    Use::Word(name, n) => {
+                        let value = values.variable(name);
+                        value.map(|v| v.split_ascii_whitespace().nth(n).unwrap_or("").to_string())
+                    }
+                    Use::Call(_) if depth >= DEEPEST => None,
+                    Use::Call(inner) => {
+                        let inner = nested(inner, values, depth + 1)?;
+                        values.call(inner.trim())
+                    }
+                };
+                if let Some(value) = value {
+                    out.push_str(text.get(kept..at).unwrap_or(""));
+                    kept = end;
+                    if out.len().saturating_add(value.len()) > LONGEST {
+                        return Err(TooLong);
+                    }
+                    if quoted { escape(&value, &mut out) } else { out.push_str(&value) }
+                }
+                end
+            }
+            _ => at + 1,
+        };
+    }
+    out.push_str(text.get(kept..).unwrap_or(""));
+    if out.len() > LONGEST { Err(TooLong) } else { Ok(out) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    struct Table(Vec<String>);
+
+    impl Values for Table {
+        fn variable(&mut self, name: &str) -> Option<String> {
+            let known =
+                [("x", "1"), ("words", "a  b c"), ("q", "a\"b$c\\"), ("?", "0"), ("#", "2"), ("$", "77")];
+            known.iter().find(|k| k.0 == name).map(|k| k.1.to_string())
+        }
+        fn call(&mut self, text: &str) -> Option<String> {
+            self.0.push(text.to_string());
+            text.strip_prefix("echo").map(|t| t.trim().to_string())
+        }
+    }
+
+    #[test]
+    fn forms() {
+        for (text, out) in [
+            ("", ""),
+            ("no variable", "no variable"),
+            ("$x", "1"),
+            ("$x$x.$x", "11.1"),
+            ("$y", "$y"),
+            ("$xy ${x}y", "$xy 1y"),
+            ("${y-no} ${x-no} ${y-}|", "no 1 |"),
+            ("${words[1]} ${words[9]}|", "b |"),
+            ("${x", "${x"),
+            ("${}", "${}"),
+            ("${x+1}", "${x+1}"),
+            ("$? $$ $#", "0 77 2"),
+            ("$", "$"),
+            ("a$ b", "a$ b"),
+            ("'$x' \"$x\"", "'$x' \"1\""),
+            ("'$x", "'$x"),
+            ("$q \"$q\"", "a\"b$c\\ \"a\\\"b\\$c\\\\\""),
+            ("\"\\$x\"", "\"\\$x\""),
+            ("$(echo a)", "a"),
+            ("$(echo $x $(echo (b)))", "1 (b)"),
+            ("\"$(echo \"a)b\")\"", "\"\\\"a)b\\\"\""),
+            ("$(nope)", "$(nope)"),
+            ("$(nope $x)", "$(nope $x)"),
+            ("$(echo", "$(echo"),
+            ("$($(echo echo) z)", "z"),
+            ("é$x✓\\é$x", "é1✓\\é1"),
+        ] {
+            assert_eq!(expand(text, &mut Table(Vec::new())).as_deref(), Ok(out), "{text}");
+        }
+    }
+
+    #[test]
+    fn nesting_and_length_are_bounded() {
+        let deep = format!("{}x{}", "$(echo ".repeat(10_000), ")".repeat(10_000));
+        let mut t = Table(Vec::new());
+        let out = expand(&deep, &mut t).unwrap();
+        assert_eq!(t.0.len(), DEEPEST);
+        assert!(out.starts_with("$(echo $(echo"));
+        let open = "$(".repeat(100_000) + &"${".repeat(100_000);
+        assert_eq!(expand(&open, &mut t).unwrap(), open);
+        let long = "$x ".repeat(LONGEST / 2 + 1);
+        assert_eq!(expand(&long, &mut t), Err(TooLong));
+    }
+
+    #[test]
+    fn garbage_never_panics() {
+        let parts = ["$", "(", ")", "{", "}", "\"", "'", "\\", "x", "é", " ", "-", "[0]", "?", "echo "];
+        let mut seed = 12_345u64;
+        for _ in 0..5_000 {
+            let mut text = String::new();
+            for _ in 0..12 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                text.push_str(parts[(seed >> 33) as usize % parts.len()]);
+            }
+            let _ = expand(&text, &mut Table(Vec::new()));
+        }
+    }
+}

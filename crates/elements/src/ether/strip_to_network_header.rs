@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! StripToNetworkHeader: packets start with their network header.
+
+use castanet_element::prelude::*;
+
+/// Strips what stands before the network header.
+///
+/// A network header that was stripped is put back. Packets without one pass unchanged.
+///
+/// # Ports
+/// Input 0: packets. Output 0: packets that start with their network header.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkIPHeader(14) -> StripToNetworkHeader -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "StripToNetworkHeader", ports = "1/1", processing = "a/a", packets = "any/any")]
+#[class(workers = replicate(first), drops(TooLong))]
+pub struct StripToNetworkHeader {}
+
+impl Action for StripToNetworkHeader {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        let offset = p.network_offset().unwrap_or(0);
+        // A header that is there lies inside the data or before it, so that only growing can fail.
+        let done =
+            if offset >= 0 { p.strip(offset.unsigned_abs()) } else { p.unstrip(offset.unsigned_abs()) };
+        if !done {
+            return Verdict::Drop(Reason::TooLong);
+        }
+        Verdict::Next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn strips_and_puts_back() {
+        let data: Vec<u8> = (0..60).collect();
+        let mut kit = Kit::<StripToNetworkHeader>::new("").unwrap();
+        for (at, stripped) in [(0, 0), (14, 0), (14, 14), (14, 34), (60, 0), (0, 60)] {
+            let mut p = packet(&data);
+            p.set_network_header(at, 20);
+            p.strip(stripped);
+            let out = kit.act([p]);
+            assert_eq!((out[0].1.data(), out[0].1.network_offset()), (&data[at..], Some(0)));
+        }
+        assert_eq!(kit.act([packet(&data)])[0].1.data(), data);
+    }
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ICMPPingResponder: answers to echo requests.
+
+use castanet_element::prelude::*;
+use castanet_wire::icmp::{self, IcmpHeader};
+use castanet_wire::ipv4::{self, Ipv4Header};
+use castanet_wire::{Be16, checksum};
+
+/// Turns ICMP echo requests into their replies.
+///
+/// Whatever unicast address a request asks, it becomes the source of the reply (RFC 792, RFC 1122 section 3.2.2.6);
+/// the time to live is 255, "do not fragment" is off, the ICMP checksum is updated without being verified, so that
+/// a request damaged on the way makes a reply that its receiver can tell. The destination address annotation is
+/// set, the timestamp is now, and the paint is 0. Everything else, requests in fragments and to multicast or
+/// broadcast addresses included, leaves unchanged on output 1, or is dropped when that is not connected. The
+/// network header must be marked.
+///
+/// # Ports
+/// Input 0: IP packets. Output 0: echo replies. Output 1 (optional): all packets that are not answered.
+///
+/// # Example
+/// ```click
+/// ICMPPingSource(1.0.0.1, 2.0.0.2, LIMIT 2, INTERVAL 0.01, STOP true) -> ICMPPingResponder -> IPPrint(reply) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "ICMPPingResponder", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate(sum))]
+#[class(drops(NotAnswered, NoIpHeader))]
+pub struct IcmpPingResponder {}
+
+/// Whether the bytes are a whole IP packet with an echo request that is to be answered.
+fn is_answerable(ip: &[u8]) -> bool {
+    let Some(h) = Ipv4Header::from_prefix(ip) else { return false };
+    let len = h.header_len();
+    let kind = ip.get(len..len.saturating_add(IcmpHeader::LEN)).and_then(<[u8]>::first);
+    h.protocol == ipv4::protocol::ICMP
+        && !h.is_fragment()
+        && len >= Ipv4Header::LEN
+        && kind == Some(&icmp::kind::ECHO)
+        && !ipv4::is_multicast(h.dst.get())
+        && h.dst.get() != u32::MAX
+}
+
+impl Action for IcmpPingResponder {
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        let Some(ip) = p.network() else { return cx.out_or(1, Reason::NoIpHeader) };
+        if !is_answerable(ip) {
+            return cx.out_or(1, Reason::NotAnswered);
+        }
+        let Some(ip) = p.network_mut() else { return Verdict::Drop(Reason::NoIpHeader) };
+        let Some(h) = Ipv4Header::from_prefix_mut(ip) else { return Verdict::Drop(Reason::NoIpHeader) };
+        (h.src, h.dst) = (h.dst, h.src);
+        h.ttl = 255;
+        h.fragment = Be16::new(0);
+        h.checksum = Be16::new(0);
+        let (len, dst) = (h.header_len(), h.dst.get());
+        let (whole, message) = ip.split_at_mut_checked(len).unwrap_or_default();
+        let sum = checksum::ipv4_header_checksum(whole);
+        if let Some(h) = Ipv4Header::from_prefix_mut(whole) {
+            h.checksum.set(sum);
+        }
+        if let Some(m) = IcmpHeader::from_prefix_mut(message) {
+            let code = u16::from(m.code);
+            let old = u16::from(icmp::kind::ECHO) << 8 | code;
+            checksum::update_field16(&mut m.checksum, old, u16::from(icmp::kind::ECHO_REPLY) << 8 | code);
+            m.kind = icmp::kind::ECHO_REPLY;
+        }
+        p.set_dst_ip(dst);
+        p.set_paint(0);
+        p.set_packet_type(PacketType::Host);
+        let now = cx.now();
+        p.set_timestamp(now);
+        Verdict::Next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+    use etherparse::{Icmpv4Slice, Icmpv4Type, IpFragOffset, Ipv4Slice, PacketBuilder};
+
+    fn request(payload: &[u8]) -> Vec<u8> {
+        let mut data = Vec::new();
+        let b = PacketBuilder::ipv4([1, 0, 0, 1], [2, 0, 0, 2], 7).icmpv4_echo_request(77, 9);
+        b.write(&mut data, payload).unwrap();
+        data
+    }
+    fn marked(data: &[u8]) -> Packet {
+        let mut p = packet(data);
+        p.set_network_header(0, 20.min(data.len()));
+        p.set_paint(4);
+        p
+    }
+
+    #[test]
+    fn replies_are_right_for_every_payload_length() {
+        for n in 0..70 {
+            let payload: Vec<u8> = (0..n).map(|i| (i * 7 + 250) as u8).collect();
+            let mut kit = Kit::<IcmpPingResponder>::new("").unwrap();
+            let out = kit.act([marked(&request(&payload))]);
+            let p = &out[0].1;
+            let ip = Ipv4Slice::from_slice(p.data()).unwrap();
+            let h = ip.header().to_header();
+            assert_eq!((h.source, h.destination, h.time_to_live), ([2, 0, 0, 2], [1, 0, 0, 1], 255));
+            assert_eq!((h.dont_fragment, h.fragment_offset), (false, IpFragOffset::ZERO));
+            assert_eq!(h.calc_header_checksum(), h.header_checksum);
+            let m = Icmpv4Slice::from_slice(ip.payload().payload).unwrap();
+            let Icmpv4Type::EchoReply(e) = m.icmp_type() else { panic!("{:?}", m.icmp_type()) };
+            assert_eq!((e.id, e.seq, m.payload()), (77, 9, &payload[..]));
+            assert_eq!(m.icmp_type().calc_checksum(m.payload()), m.checksum(), "{n}");
+            assert_eq!((p.dst_ip(), p.paint(), p.timestamp() > 0), (0x0100_0001, 0, true));
+        }
+    }
+
+    #[test]
+    fn options_stay_and_the_header_sum_is_right() {
+        let mut data = request(b"ab");
+        data[0] = 0x46;
+        data.splice(20..20, [148, 4, 0, 0]);
+        let mut p = packet(&data);
+        p.set_network_header(0, 24);
+        let mut kit = Kit::<IcmpPingResponder>::new("").unwrap();
+        let out = kit.act([p]);
+        let (h, rest) = etherparse::Ipv4Header::from_slice(out[0].1.data()).unwrap();
+        assert_eq!(
+            (h.options.as_slice(), h.calc_header_checksum()),
+            (&[148, 4, 0, 0][..], h.header_checksum)
+        );
+        assert_eq!(rest[0], 0);
+    }
+
+    #[test]
+    fn others_are_left_alone() {
+        let good = request(b"");
+        let changed = |i: usize, v: u8| {
+            let mut d = good.clone();
+            d[i] = v;
+            d
+        };
+        let table = [
+            ("reply", changed(20, 0)),
+            ("UDP", changed(9, 17)),
+            ("first fragment", changed(6, 0x20)),
+            ("later fragment", changed(7, 1)),
+            ("to a group", changed(16, 224)),
+            ("short header", changed(0, 0x44)),
+            ("long header", changed(0, 0x4f)),
+        ];
+        for (what, data) in table {
+            let mut kit = Kit::<IcmpPingResponder>::with_ports("", 1, 2).unwrap();
+            let out = kit.act([marked(&data)]);
+            assert_eq!((out[0].0, out[0].1.data()), (1, &data[..]), "{what}");
+            let mut kit = Kit::<IcmpPingResponder>::new("").unwrap();
+            assert!(kit.act([marked(&data)]).is_empty());
+            assert_eq!(kit.dropped(Reason::NotAnswered), 1);
+        }
+        for n in 0..28 {
+            let mut kit = Kit::<IcmpPingResponder>::new("").unwrap();
+            assert!(kit.act([marked(&good[..n]), packet(&good[..n])]).is_empty(), "{n}");
+            assert_eq!(kit.all_dropped(), 2);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! FixIPSrc: the router's own errors get the address of the interface that they leave by.
+
+use castanet_element::prelude::*;
+use castanet_spec::anno::FIX_IP_SRC;
+use castanet_wire::Ipv4Header;
+use std::net::Ipv4Addr;
+
+/// Sets the source address of packets whose FIX_IP_SRC annotation is set.
+///
+/// ICMP errors are to carry an address of the interface that they leave by (RFC 1812 section 4.3.2.4). The annotation is cleared
+/// and the header checksum updated incrementally (RFC 1624). All other packets pass unchanged.
+///
+/// # Ports
+/// Input 0, output 0: IP packets.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkIPHeader -> FixIPSrc(10.0.0.1) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "FixIPSrc", ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate(first))]
+pub struct FixIpSrc {
+    args: Args,
+}
+
+/// Arguments of FixIPSrc.
+#[derive(Args)]
+pub struct Args {
+    /// The address.
+    ipaddr: Ipv4Addr,
+}
+
+impl Action for FixIpSrc {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        if p.anno_u8(FIX_IP_SRC) != 0 {
+            p.set_anno_u8(FIX_IP_SRC, 0);
+            if let Some(h) = p.network_mut().and_then(Ipv4Header::from_prefix_mut) {
+                h.rewrite_src(self.args.ipaddr.to_bits());
+            }
+        }
+        Verdict::Next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn only_with_the_annotation() {
+        let mut data = Vec::new();
+        let b = etherparse::PacketBuilder::ipv4([1, 2, 3, 4], [5, 6, 7, 8], 9).udp(1, 2);
+        b.write(&mut data, &[0; 7]).unwrap();
+        let mut kit = Kit::<FixIpSrc>::new("10.0.0.1").unwrap();
+        for set in [0u8, 1, 255] {
+            let mut p = packet(&data);
+            p.set_network_header(0, 20);
+            p.set_anno_u8(FIX_IP_SRC, set);
+            let out = kit.act([p]);
+            let (h, rest) = etherparse::Ipv4Header::from_slice(out[0].1.data()).unwrap();
+            assert_eq!(h.source, if set == 0 { [1, 2, 3, 4] } else { [10, 0, 0, 1] });
+            assert_eq!(h.calc_header_checksum(), h.header_checksum);
+            assert_eq!((rest, out[0].1.anno_u8(FIX_IP_SRC)), (&data[20..], 0));
+        }
+    }
+
+    #[test]
+    fn without_a_whole_header_it_changes_nothing() {
+        let mut kit = Kit::<FixIpSrc>::new("10.0.0.1").unwrap();
+        for len in 0..20 {
+            let mut p = packet(&vec![0x45; len]);
+            p.set_network_header(0, 20);
+            p.set_anno_u8(FIX_IP_SRC, 1);
+            assert_eq!(kit.act([p])[0].1.data(), vec![0x45; len]);
+        }
+        let mut p = packet(&[0x45; 40]);
+        p.set_anno_u8(FIX_IP_SRC, 1);
+        assert_eq!(kit.act([p])[0].1.data(), [0x45; 40]);
+    }
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! IPFragmenter: packets that are too long for the next link.
+
+use castanet_element::prelude::*;
+use castanet_packet::DEFAULT_HEADROOM;
+use castanet_wire::ipv4::{self, MAX_HEADER_LEN};
+use castanet_wire::{Ipv4Header, checksum, options};
+use std::net::Ipv4Addr;
+
+/// Fragments IPv4 packets that are longer than the MTU.
+///
+/// As RFC 791 section 3.2 has it: the first fragment keeps all options, later ones only those with the copied bit; each but the
+/// last carries a multiple of 8 bytes; the last keeps the "more fragments" flag of a packet that was a fragment itself. Fragments
+/// leave in order with the annotations of the packet. A packet that must not be fragmented, or cannot, leaves whole on
+/// output 1. With `HONOR_DF false` "do not fragment" is cleared and a random identification set, since such packets may
+/// carry none. The network header must be marked.
+///
+/// # Ports
+/// Input 0: IP packets. Output 0: packets and fragments of at most `MTU` bytes. Output 1 (optional): packets that were too long.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkIPHeader -> fragment :: IPFragmenter(576) -> Discard;
+/// fragment [1] -> ICMPError(10.0.0.1, unreachable, needfrag) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "IPFragmenter", ports = "1/1-2", processing = "h/h", packets = "ip/ip", workers = replicate(sum))]
+#[class(effects(prints), drops(MustFragment, NoIpHeader, NoBuffer), copies, build, lifecycle)]
+pub struct IpFragmenter {
+    args: Args,
+    /// Packets that were too long and not fragmented.
+    #[handler]
+    drops: Count,
+    /// Fragments made.
+    #[handler]
+    fragments: Count,
+    headroom: usize,
+    random: Random,
+    pieces: Batch,
+}
+
+/// Arguments of IPFragmenter.
+#[derive(Args)]
+pub struct Args {
+    /// The most bytes of a packet, IP header included; at least 8.
+    mtu: u32,
+    /// Whether packets that say so are not fragmented.
+    #[arg(default = true)]
+    honor_df: bool,
+    /// Whether every packet that is not fragmented is reported, not only the first five.
+    #[arg(default = false)]
+    verbose: bool,
+    /// Bytes before the data of a fragment, for headers to come.
+    #[arg(keyword, show = "28")]
+    headroom: Option<u32>,
+}
+
+impl Build for IpFragmenter {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if args.mtu < 8 {
+            return Err("MTU: must be at least 8".into());
+        }
+        let headroom = args.headroom.map_or(DEFAULT_HEADROOM, |h| h as usize);
+        if headroom > 8192 {
+            return Err("HEADROOM: must be at most 8192".into());
+        }
+        let (drops, fragments) = Default::default();
+        Ok(IpFragmenter { args, drops, fragments, headroom, random: cx.random(), pieces: Batch::new() })
+    }
+}
+
+impl Lifecycle for IpFragmenter {
+    /// The report of a few packets is no reason to run packet by packet.
+    fn effects(&self, declared: Effects) -> Effects {
+        if self.args.verbose { declared } else { Effects::NONE }
+    }
+}
+
+/// What is known of a packet that is to be fragmented.
+struct Plan {
+    /// Bytes of its header.
+    header: usize,
+    /// Bytes of header and data; padding behind them is cut off.
+    total: usize,
+    /// Bytes of data in the first fragment.
+    first: usize,
+    /// Options of the later fragments, and how many bytes of them.
+    options: [u8; 40],
+    options_len: usize,
+    /// Bytes of data in each later fragment but the last.
+    later: usize,
+}
+
+impl IpFragmenter {
+    /// How to fragment a packet; none when it may or can not be.
+    fn plan(&self, network: &[u8]) -> Option<Plan> {
+        let (h, whole) = (Ipv4Header::from_prefix(network)?, ipv4::whole_header(network)?);
+        if h.dont_fragment() && self.args.honor_df {
+            return None;
+        }
+        let (header, mtu) = (whole.len(), self.args.mtu as usize);
+        let total = usize::from(h.total_len.get()).min(network.len());
+        let mut options = [0; 40];
+        let options_len = options::copy_for_fragment(whole.get(Ipv4Header::LEN..)?, &mut options);
+        let first = mtu.checked_sub(header)? & !7;
+        let later = mtu.checked_sub(Ipv4Header::LEN + options_len)? & !7;
+        (first > 0 && later > 0 && total >= header).then_some(Plan {
+            header,
+            total,
+            first,
+            options,
+            options_len,
+            later,
+        })
+    }
+
+    /// Puts the fragments after the first into `self.pieces`; false when there is no buffer for them.
+    fn later_pieces(&mut self, p: &Packet, plan: &Plan, id: u16) -> bool {
+        let Some(network) = p.network() else { return false };
+        let Some(old) = Ipv4Header::from_prefix(network) else { return false };
+        let data = network.get(plan.header..plan.total).unwrap_or_default();
+        let header_len = Ipv4Header::LEN + plan.options_len;
+        let mut at = plan.first;
+        while at < data.len() {
+            let end = data.len().min(at + plan.later);
+            let Some(mut piece) = Packet::with_headroom(self.headroom, header_len + end - at) else {
+                return false;
+            };
+            let mut h = *old;
+            h.set_header_len(header_len);
+            h.total_len.set(u16::try_from(header_len + end - at).unwrap_or(u16::MAX));
+            h.id.set(id);
+            let offset = old.fragment_offset().wrapping_add(u16::try_from(at).unwrap_or(0));
+            h.set_fragment(offset, end < data.len() || old.more_fragments(), false);
+            let mut header = [0; MAX_HEADER_LEN];
+            let (fixed, rest) = header.split_at_mut(Ipv4Header::LEN);
+            fixed.copy_from_slice(h.as_array());
+            rest.copy_from_slice(&plan.options);
+            let header = header.get_mut(..header_len).unwrap_or_default();
+            let sum = checksum::ipv4_header_checksum(header);
+            if let Some(h) = Ipv4Header::from_prefix_mut(header) {
+                h.checksum.set(sum);
+            }
+            let (to_header, to_data) = piece.data_mut().split_at_mut(header_len);
+            to_header.copy_from_slice(header);
+            to_data.copy_from_slice(data.get(at..end).unwrap_or_default());
+            piece.set_network_header(0, header_len);
+            piece.copy_annotations(p);
+            self.pieces.push(piece);
+            at = end;
+        }
+        true
+    }
+
+    fn fragment(&mut self, mut p: Packet, cx: &mut Cx<'_>) {
+        let Some(network) = p.network() else { return cx.drop(p, Reason::NoIpHeader) };
+        let length = network.len();
+        if length <= self.args.mtu as usize {
+            return cx.emit(0, p);
+        }
+        let Some(plan) = self.plan(network) else { return self.too_long(p, cx) };
+        if plan.total <= self.args.mtu as usize {
+            // Only padding made it too long.
+            p.take_end(length - plan.total);
+            return cx.emit(0, p);
+        }
+        let Some(h) = Ipv4Header::from_prefix(network) else { return self.too_long(p, cx) };
+        // RFC 6864 section 4.1: a packet that must not be fragmented needs no identification of its own, a fragment does.
+        let fresh = h.dont_fragment() && !h.is_fragment();
+        let id = if fresh { self.random.next_u64() as u16 } else { h.id.get() };
+        if !self.later_pieces(&p, &plan, id) {
+            self.pieces.clear();
+            return cx.drop(p, Reason::NoBuffer);
+        }
+        let first_len = plan.header + plan.first;
+        p.take_end(length - first_len);
+        if let Some(network) = p.network_mut() {
+            if let Some(h) = Ipv4Header::from_prefix_mut(network) {
+                h.total_len.set(u16::try_from(first_len).unwrap_or(u16::MAX));
+                h.id.set(id);
+                h.set_fragment(h.fragment_offset(), true, false);
+            }
+            let sum = network.get(..plan.header).map_or(0, checksum::ipv4_header_checksum);
+            if let Some(h) = Ipv4Header::from_prefix_mut(network) {
+                h.checksum.set(sum);
+            }
+        }
+        self.fragments.add(1 + self.pieces.len() as u64);
+        cx.emit(0, p);
+        for piece in self.pieces.drain() {
+            cx.emit(0, piece);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn too_long(&mut self, p: Packet, cx: &mut Cx<'_>) {
+        if self.args.verbose || self.drops.get() < 5 {
+            let h = p.network().and_then(Ipv4Header::from_prefix);
+            let (df, src, dst) = h.map_or((false, 0, 0), |h| (h.dont_fragment(), h.src.get(), h.dst.get()));
+            cx.message(&format!(
+                "IPFragmenter({}){} {} {} len={}",
+                self.args.mtu,
+                if df { " DF" } else { "" },
+                Ipv4Addr::from_bits(src),
+                Ipv4Addr::from_bits(dst),
+                h.map_or(0, |h| h.total_len.get()),
+            ));
+        }
+        self.drops.add(1);
+        cx.emit_or(1, p, Reason::MustFragment);
+    }
+}
+
+impl Element for IpFragmenter {
+    #[inline]
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        let mtu = self.args.mtu as usize;
+        if batch.iter().all(|p| p.network().is_some_and(|n| n.len() <= mtu)) {
+            return cx.forward(0, batch);
+        }
+        let mut all = std::mem::replace(batch, Batch::empty());
+        for p in all.drain() {
+            self.fragment(p, cx);
+        }
+        *batch = all;
+    }
+
+    #[inline]
+    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+        if p.network().is_some_and(|n| n.len() <= self.args.mtu as usize) {
+            return cx.emit(0, p);
+        }
+        self.fragment(p, cx);
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/ip_fragmenter.rs"]
+mod tests;

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! IPPrint: a line of text for each IP packet.
+
+use super::ip_text::{Dump, Line};
+use castanet_element::prelude::*;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Prints IP packets, one line each, and passes them on.
+///
+/// The line has the addresses and what the transport header tells: ports, TCP flags and numbers, ICMP types. It goes to the
+/// standard error, or to `OUTFILE`. Packets without a marked network header pass unprinted.
+///
+/// # Ports
+/// Input 0, output 0: IP packets.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 20, LIMIT 2, STOP true)
+///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000) -> IPPrint(udp, TIMESTAMP false) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "IPPrint", ports = "1/1", processing = "a/a", packets = "ip/ip", workers = share)]
+#[class(effects(prints, files), build, lifecycle)]
+pub struct IpPrint {
+    args: Args,
+    line: Line,
+    file: Arc<OutFile>,
+    text: String,
+}
+
+/// Arguments of IPPrint.
+#[derive(Args)]
+pub struct Args {
+    /// What each line starts with.
+    #[arg(default = String::new(), show = "")]
+    label: String,
+    /// Whether to dump the packet: no, hex or ascii.
+    #[arg(keyword, default = Contents::NO, show = "no")]
+    contents: Contents,
+    /// Whether to dump what follows the transport header: no, hex or ascii.
+    #[arg(keyword, default = Contents::NO, show = "no")]
+    payload: Contents,
+    /// The most bytes that are dumped; all if negative.
+    #[arg(keyword, alias = "NBYTES", default = 1500)]
+    maxlength: i32,
+    /// Whether to print the IP identification.
+    #[arg(keyword, default = false)]
+    id: bool,
+    /// Whether to print the timestamp annotation.
+    #[arg(keyword, default = true)]
+    timestamp: bool,
+    /// Whether to print the paint annotation.
+    #[arg(keyword, default = false)]
+    paint: bool,
+    /// Whether to print the type of service.
+    #[arg(keyword, default = false)]
+    tos: bool,
+    /// Whether to print the time to live.
+    #[arg(keyword, default = false)]
+    ttl: bool,
+    /// Whether identification and sequence number of ICMP echos are printed in network order.
+    #[arg(keyword, default = true)]
+    swap: bool,
+    /// Whether to print the length that the IP header says.
+    #[arg(keyword, default = false)]
+    length: bool,
+    /// Whether to print the aggregate annotation.
+    #[arg(keyword, default = false)]
+    aggregate: bool,
+    /// Whether anything is printed.
+    #[arg(keyword, default = true, handler = "rw")]
+    active: bool,
+    /// A file to print to; '-' is the standard output.
+    #[arg(keyword)]
+    outfile: Option<Filename>,
+    /// A channel of messages to print to, away from the standard error.
+    #[arg(keyword)]
+    channel: Option<Word>,
+}
+
+/// Whether and how bytes are dumped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Contents(Option<Dump>);
+
+impl Contents {
+    const NO: Contents = Contents(None);
+}
+
+impl ArgValue for Contents {
+    const TYPE: &'static str = "no, hex or ascii";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Contents, String> {
+        match text.to_ascii_uppercase().as_str() {
+            "NO" | "NONE" => Ok(Contents::NO),
+            "YES" | "HEX" => Ok(Contents(Some(Dump::Hex))),
+            "ASCII" => Ok(Contents(Some(Dump::Ascii))),
+            _ => match bool::parse(text, cx) {
+                Ok(on) => Ok(Contents(on.then_some(Dump::Hex))),
+                Err(_) => Err(format!("bad contents value '{text}'; should be 'NONE', 'HEX', or 'ASCII'")),
+            },
+        }
+    }
+}
+
+/// The file that all replicas print to.
+#[derive(Default)]
+struct OutFile(Mutex<Option<Box<dyn Write + Send>>>);
+
+impl OutFile {
+    fn open(&self, name: &str) -> Result<(), String> {
+        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if file.is_none() {
+            *file = Some(match name {
+                "-" => Box::new(std::io::stdout()),
+                _ => Box::new(BufWriter::new(File::create(name).map_err(|e| format!("{name}: {e}"))?)),
+            });
+        }
+        Ok(())
+    }
+    fn with(&self, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> std::io::Result<()> {
+        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        file.as_mut().map_or(Ok(()), |f| write(f.as_mut()))
+    }
+}
+
+impl Build for IpPrint {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if args.contents.0.is_some() && args.payload.0.is_some() {
+            return Err("specify at most one of PAYLOAD and CONTENTS".into());
+        }
+        let line = Line {
+            timestamp: args.timestamp,
+            aggregate: args.aggregate,
+            paint: args.paint,
+            id: args.id,
+            ttl: args.ttl,
+            tos: args.tos,
+            length: args.length,
+            swap: args.swap,
+            contents: args.contents.0,
+            payload: args.payload.0,
+            max: usize::try_from(args.maxlength).unwrap_or(usize::MAX),
+        };
+        Ok(IpPrint { args, line, file: cx.share(OutFile::default), text: String::new() })
+    }
+}
+
+impl Lifecycle for IpPrint {
+    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
+        self.args.outfile.as_ref().map_or(Ok(()), |f| self.file.open(&f.0))
+    }
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.file.with(|f| f.flush()).map_err(|e| e.to_string())
+    }
+    fn effects(&self, _: Effects) -> Effects {
+        if self.args.outfile.is_some() { Effects::FILES } else { Effects::PRINTS }
+    }
+}
+
+impl IpPrint {
+    fn print(&mut self, p: &Packet, network: &[u8], cx: &mut Cx<'_>) {
+        self.text.clear();
+        if !self.args.label.is_empty() {
+            self.text.push_str(&self.args.label);
+            self.text.push_str(": ");
+        }
+        self.line.write(&mut self.text, p, network);
+        if let Some(name) = &self.args.outfile {
+            self.text.push('\n');
+            if let Err(e) = self.file.with(|f| f.write_all(self.text.as_bytes())) {
+                cx.message(&format!("{}: {}: {e}", cx.declaration(), name.0));
+            }
+        } else if let Some(channel) = &self.args.channel {
+            cx.message_on(&channel.0, &self.text);
+        } else {
+            cx.message(&self.text);
+        }
+    }
+}
+
+impl Action for IpPrint {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        if self.args.active
+            && let Some(network) = p.network()
+        {
+            self.print(p, network, cx);
+        }
+        Verdict::Next
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/ip_print.rs"]
+mod tests;

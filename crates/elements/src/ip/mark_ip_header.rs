@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! MarkIPHeader: where the IP header is, unchecked.
+
+use castanet_element::prelude::*;
+
+/// Marks the IPv4 header of packets without checking anything.
+///
+/// The transport header follows where the header length says. The destination address annotation is left alone. A
+/// packet that ends before the offset passes without a mark.
+///
+/// # Ports
+/// Input 0: packets with an IP header at `OFFSET`. Output 0: the same, marked.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkIPHeader(14) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "MarkIPHeader", ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate(first))]
+pub struct MarkIpHeader {
+    args: Args,
+}
+
+/// Arguments of MarkIPHeader.
+#[derive(Args)]
+pub struct Args {
+    /// Where the IP header starts, in bytes from the start of the packet.
+    #[arg(default = 0)]
+    offset: u32,
+}
+
+impl Action for MarkIpHeader {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        let offset = self.args.offset as usize;
+        if let Some(first) = p.data().get(offset) {
+            let length = usize::from(first & 15) << 2;
+            p.set_network_header(offset, length);
+        }
+        Verdict::Next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn marks_at_every_length() {
+        for len in 0..60usize {
+            let mut kit = Kit::<MarkIpHeader>::new("14").unwrap();
+            let mut data = vec![0u8; len];
+            if let Some(b) = data.get_mut(14) {
+                *b = 0x46;
+            }
+            let out = kit.act([packet(&data)]);
+            let p = &out[0].1;
+            if len <= 14 {
+                assert_eq!(p.network_offset(), None, "{len}");
+            } else {
+                assert_eq!(p.network_offset(), Some(14));
+                assert_eq!(p.network_header_length(), 24.min(len - 14), "{len}");
+            }
+            assert_eq!(p.dst_ip(), 0);
+        }
+    }
+
+    #[test]
+    fn arguments() {
+        let mut kit = Kit::<MarkIpHeader>::new("").unwrap();
+        assert_eq!(kit.act([packet(&[0x45; 30])])[0].1.transport_offset(), Some(20));
+        assert!(Kit::<MarkIpHeader>::new("x").is_err());
+        assert!(Kit::<MarkIpHeader>::new("0, 1").is_err());
+    }
+}

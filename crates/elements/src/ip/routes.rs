@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What all IPv4 route tables have in common: their texts, their handlers, the way of a batch through them.
+
+use castanet_element::prelude::*;
+use castanet_lang::args as text;
+use castanet_tables::lpm::{DirectTable, NotFound, RadixTable, StaticTable, TableError};
+pub(super) use castanet_tables::lpm::{Prefix as Net, Route};
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+
+/// A longest-prefix match.
+pub(super) trait Table: Default {
+    fn replace(&mut self, net: Net, route: Route) -> Result<Option<Route>, TableError>;
+    fn remove(&mut self, net: Net) -> Result<Route, NotFound>;
+    fn get(&self, net: Net) -> Option<Route>;
+    fn lookup(&self, addr: u32) -> Option<Route>;
+    fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]);
+    fn all(&self) -> Vec<(Net, Route)>;
+    fn clear(&mut self);
+}
+
+macro_rules! tables {
+    ($($t:ty),+) => { $(
+        impl Table for $t {
+            fn replace(&mut self, net: Net, route: Route) -> Result<Option<Route>, TableError> {
+                <$t>::replace(self, net, route)
+            }
+            fn remove(&mut self, net: Net) -> Result<Route, NotFound> {
+                <$t>::remove(self, net)
+            }
+            fn get(&self, net: Net) -> Option<Route> {
+                <$t>::get(self, net)
+            }
+            #[inline]
+            fn lookup(&self, addr: u32) -> Option<Route> {
+                <$t>::lookup(self, addr)
+            }
+            #[inline]
+            fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]) {
+                <$t>::lookup_many(self, addrs, routes)
+            }
+            fn all(&self) -> Vec<(Net, Route)> {
+                self.iter().collect()
+            }
+            fn clear(&mut self) {
+                <$t>::clear(self)
+            }
+        }
+    )+ };
+}
+tables!(StaticTable, RadixTable, DirectTable);
+
+/// The text of one route, kept for the number that errors name it by.
+#[derive(Clone, Debug)]
+pub struct RouteText(String);
+
+impl ArgValue for RouteText {
+    const TYPE: &'static str = "route";
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<RouteText, String> {
+        Ok(RouteText(text.to_string()))
+    }
+}
+
+/// Arguments of every route table.
+#[derive(Args)]
+pub struct Args {
+    /// Routes: 'ADDR[/MASK] [GATEWAY] OUTPUT'; a gateway of '-' is none.
+    #[arg(rest, name = "ROUTE")]
+    routes: Vec<RouteText>,
+}
+
+/// A route as a text gives it; gateway and output may be left out where a route is only named.
+#[derive(Clone, Copy, Debug)]
+struct Given {
+    net: Net,
+    gw: Option<u32>,
+    port: Option<u32>,
+}
+
+fn parse(line: &str, cx: &ArgCx<'_>, outputs: usize, whole: bool) -> Result<Given, String> {
+    const SHAPE: &str = "should be 'ADDR/MASK [GATEWAY] OUTPUT'";
+    let words: Vec<&str> = text::words(line).into_iter().filter_map(|r| line.get(r)).collect();
+    let (net, gw, port) = match words[..] {
+        [net] if !whole => (net, None, None),
+        [net, port] => (net, None, Some(port)),
+        [net, gw, port] => (net, Some(gw), Some(port)),
+        _ => return Err(SHAPE.into()),
+    };
+    let net = Prefix::read(net, cx, true).map_err(|_| SHAPE.to_string())?;
+    let gw = match gw {
+        Some("-") => Some(0),
+        Some(gw) => Some(Ipv4Addr::parse(gw, cx).map_err(|_| SHAPE.to_string())?.to_bits()),
+        None => None,
+    };
+    let port = match port {
+        Some(t) => match u32::parse(t, cx) {
+            Ok(n) if (n as usize) < outputs => Some(n),
+            _ => return Err("bad OUTPUT".into()),
+        },
+        None => None,
+    };
+    Ok(Given { net: Net::new(net.addr.to_bits(), net.len), gw, port })
+}
+
+fn gateway(gw: u32) -> String {
+    if gw == 0 { "-".into() } else { Ipv4Addr::from_bits(gw).to_string() }
+}
+fn conflict(net: Net, r: Route) -> String {
+    format!("conflict with existing route '{net} {} {}'", gateway(r.gw), r.port)
+}
+
+/// One change of a table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Add,
+    Set,
+    Remove,
+}
+
+/// A route table in an element.
+pub(super) struct Routes<T> {
+    table: T,
+    outputs: usize,
+    /// How messages about packets without a route start.
+    label: &'static str,
+    reported: u8,
+    addrs: Vec<u32>,
+    found: Vec<Option<Route>>,
+}
+
+impl<T: Table> Routes<T> {
+    /// A table with the routes of a configuration; all errors at once.
+    pub(super) fn build(
+        args: &Args,
+        label: &'static str,
+        cx: &BuildCx<'_>,
+    ) -> Result<Routes<T>, ConfigError> {
+        let mut this = Routes {
+            table: T::default(),
+            outputs: cx.outputs,
+            label,
+            reported: 0,
+            addrs: Vec::new(),
+            found: Vec::new(),
+        };
+        let ranges = text::split(cx.config);
+        let mut errors = Vec::new();
+        for (i, RouteText(line)) in args.routes.iter().enumerate() {
+            if let Err(e) = this.change(Change::Add, line, &cx.arg_cx()) {
+                let range = ranges.get(i).cloned().unwrap_or(0..usize::MAX);
+                let help = match cx.outputs {
+                    0 => "the element has no output".to_string(),
+                    1 => "the only output is 0".to_string(),
+                    n => format!("outputs are 0 to {}", n - 1),
+                };
+                let bad_output = e == "bad OUTPUT";
+                let error = ArgError::new(format!("argument {} {e}", i + 1), range);
+                errors.push(if bad_output { error.help(help) } else { error });
+            }
+        }
+        if errors.is_empty() { Ok(this) } else { Err(ConfigError(errors)) }
+    }
+
+    fn change(&mut self, change: Change, line: &str, cx: &ArgCx<'_>) -> Result<(), String> {
+        self.changes(&[(change, line)], cx)
+    }
+
+    /// Carries out all changes or none. They are tried on what they would leave first, so that the table changes only
+    /// when each of them can be done; its running full is the one thing that needs them undone.
+    fn changes(&mut self, lines: &[(Change, &str)], cx: &ArgCx<'_>) -> Result<(), String> {
+        let mut after: HashMap<Net, Option<Route>> = HashMap::new();
+        let mut todo = Vec::with_capacity(lines.len());
+        for &(change, line) in lines {
+            let given = parse(line, cx, self.outputs, change != Change::Remove)?;
+            let route = Route { gw: given.gw.unwrap_or(0), port: given.port.unwrap_or(0) };
+            let now = after.get(&given.net).copied().unwrap_or_else(|| self.table.get(given.net));
+            match (change, now) {
+                (Change::Add, Some(r)) => return Err(conflict(given.net, r)),
+                (Change::Remove, now) => {
+                    let named = |r: Route| {
+                        given.gw.is_none_or(|g| g == r.gw) && given.port.is_none_or(|p| p == r.port)
+                    };
+                    if !now.is_some_and(named) {
+                        let port = given.port.map_or("-1".to_string(), |p| p.to_string());
+                        let gw = gateway(given.gw.unwrap_or(0));
+                        return Err(format!("route '{} {gw} {port}' not found", given.net));
+                    }
+                    after.insert(given.net, None);
+                    todo.push((given.net, None));
+                }
+                _ => {
+                    after.insert(given.net, Some(route));
+                    todo.push((given.net, Some(route)));
+                }
+            }
+        }
+        let mut undo = Vec::with_capacity(todo.len());
+        for (net, route) in todo {
+            undo.push((net, self.table.get(net)));
+            let done = match route {
+                Some(r) => self.table.replace(net, r).map(|_| ()),
+                None => self.table.remove(net).map(|_| ()).or(Ok(())),
+            };
+            if let Err(e) = done {
+                for (net, before) in undo.into_iter().rev() {
+                    // What was there before fitted then, and fits again.
+                    let _ = match before {
+                        Some(r) => self.table.replace(net, r).map(|_| ()),
+                        None => self.table.remove(net).map(|_| ()).or(Ok(())),
+                    };
+                }
+                return Err(e.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers the read handlers.
+    pub(super) fn read(&self, handler: &str, parameters: &str, cx: &Cx<'_>) -> Result<String, String> {
+        match handler {
+            "table" => {
+                let line = |(net, r): (Net, Route)| format!("{net}\t\t{}\t\t{}\n", gateway(r.gw), r.port);
+                Ok(self.table.all().into_iter().map(line).collect())
+            }
+            _ => {
+                let addr = cx.with_args(|a| Ipv4Addr::parse(parameters.trim(), a))?;
+                Ok(match self.table.lookup(addr.to_bits()) {
+                    None => "-1".into(),
+                    Some(Route { gw: 0, port }) => port.to_string(),
+                    Some(Route { gw, port }) => format!("{port} {}", Ipv4Addr::from_bits(gw)),
+                })
+            }
+        }
+    }
+
+    /// Answers the write handlers.
+    pub(super) fn write(&mut self, handler: &str, value: &str, cx: &Cx<'_>) -> Result<(), String> {
+        let lines = match handler {
+            "flush" => {
+                self.table.clear();
+                return Ok(());
+            }
+            "add" => vec![(Change::Add, value)],
+            "set" => vec![(Change::Set, value)],
+            "remove" => vec![(Change::Remove, value)],
+            _ => value
+                .lines()
+                .map(str::trim)
+                .filter(|l| !l.is_empty())
+                .map(command)
+                .collect::<Result<_, _>>()?,
+        };
+        cx.with_args(|a| self.changes(&lines, a))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn no_route(&mut self, p: Packet, cx: &mut Cx<'_>) {
+        if self.reported < 5 {
+            self.reported += 1;
+            cx.message(&format!("{}: no route for {}", self.label, p.dst_addr()));
+        }
+        cx.drop(p, Reason::NoRoute);
+    }
+
+    #[inline]
+    fn send(&mut self, mut p: Packet, route: Option<Route>, cx: &mut Cx<'_>) {
+        match route {
+            Some(r) => {
+                if r.gw != 0 {
+                    p.set_dst_ip(r.gw);
+                }
+                cx.emit(r.port as usize, p);
+            }
+            None => self.no_route(p, cx),
+        }
+    }
+
+    /// Routes one packet.
+    #[inline]
+    pub(super) fn push_one(&mut self, p: Packet, cx: &mut Cx<'_>) {
+        let route = self.table.lookup(p.dst_ip());
+        self.send(p, route, cx);
+    }
+
+    /// Routes a batch: all lookups, then all packets. A batch that goes to one output goes there whole.
+    #[inline]
+    pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.addrs.clear();
+        self.addrs.extend(batch.iter().map(Packet::dst_ip));
+        self.found.resize(batch.len(), None);
+        self.table.lookup_many(&self.addrs, &mut self.found);
+        let first = self.found.first().copied().flatten();
+        if let Some(Route { port, .. }) = first
+            && self.found.iter().all(|r| r.is_some_and(|r| r.port == port))
+        {
+            for (p, r) in batch.iter_mut().zip(self.found.iter().flatten()) {
+                if r.gw != 0 {
+                    p.set_dst_ip(r.gw);
+                }
+            }
+            cx.forward(port as usize, batch);
+            return;
+        }
+        let found = std::mem::take(&mut self.found);
+        for (p, route) in batch.drain().zip(&found) {
+            self.send(p, *route, cx);
+        }
+        self.found = found;
+    }
+}
+
+fn command(line: &str) -> Result<(Change, &str), String> {
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    match word {
+        "add" => Ok((Change::Add, rest)),
+        "set" => Ok((Change::Set, rest)),
+        "remove" => Ok((Change::Remove, rest)),
+        _ => Err(format!("unknown command '{word}', expected 'add', 'set' or 'remove'")),
+    }
+}
+
+/// Gives a route table element its build, handlers and packets.
+macro_rules! route_element {
+    ($class:ty, $table:ty, $label:literal) => {
+        impl Build for $class {
+            fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+                Ok(Self { routes: Routes::<$table>::build(&args, $label, cx)?, args })
+            }
+        }
+        impl Lifecycle for $class {
+            fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+                self.routes.read(handler, parameters, cx)
+            }
+            fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+                self.routes.write(handler, value, cx)
+            }
+        }
+        impl Element for $class {
+            #[inline]
+            fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+                self.routes.push(batch, cx);
+            }
+            #[inline]
+            fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+                self.routes.push_one(p, cx);
+            }
+        }
+    };
+}
+pub(super) use route_element;
+
+#[cfg(test)]
+#[path = "tests/routes.rs"]
+mod tests;

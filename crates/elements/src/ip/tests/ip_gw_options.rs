@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests of IPGWOptions.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use castanet_element::kit::{Kit, packet};
+use castanet_element::random::Random;
+
+fn ip(options: &[u8]) -> Packet {
+    let mut h = etherparse::Ipv4Header::new(4, 64, etherparse::IpNumber::UDP, [1; 4], [2; 4]).unwrap();
+    h.options = options.try_into().unwrap();
+    h.total_len = u16::try_from(h.header_len() + 4).unwrap();
+    h.header_checksum = h.calc_header_checksum();
+    let mut data = h.to_bytes().to_vec();
+    data.extend([9; 4]);
+    let mut p = packet(&data);
+    p.set_network_header(0, 20 + options.len());
+    p
+}
+
+const ME: &str = "10.0.0.1, 10.0.1.1 10.0.2.1";
+
+// Milliseconds since midnight UT at the kit's start, 1000 s after 1970 began.
+const T: [u8; 4] = 1_000_000u32.to_be_bytes();
+
+#[test]
+fn options_are_filled_in() {
+    let [t0, t1, t2, t3] = T;
+    let table: &[(&[u8], &[u8])] = &[
+        (&[1, 1, 1, 0], &[1, 1, 1, 0]),
+        // Record route: room for two, for the second, full.
+        (&[7, 11, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[7, 11, 8, 10, 0, 0, 1, 0, 0, 0, 0, 0]),
+        (&[1, 7, 11, 8, 5, 5, 5, 5, 0, 0, 0, 0], &[1, 7, 11, 12, 5, 5, 5, 5, 10, 0, 0, 1]),
+        (&[7, 7, 8, 5, 5, 5, 5, 0], &[7, 7, 8, 5, 5, 5, 5, 0]),
+        (&[7, 3, 4, 0], &[7, 3, 4, 0]),
+        // What follows the end of the list is not looked at.
+        (&[0, 7, 7, 4, 0, 0, 0, 0], &[0, 7, 7, 4, 0, 0, 0, 0]),
+        // Source routes pass.
+        (&[131, 7, 4, 5, 5, 5, 5, 0], &[131, 7, 4, 5, 5, 5, 5, 0]),
+        // Timestamps alone, with addresses, for given addresses.
+        (&[68, 12, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[68, 12, 9, 0, t0, t1, t2, t3, 0, 0, 0, 0]),
+        (&[68, 12, 5, 1, 0, 0, 0, 0, 0, 0, 0, 0], &[68, 12, 13, 1, 10, 0, 0, 1, t0, t1, t2, t3]),
+        (&[68, 12, 5, 3, 10, 0, 2, 1, 0, 0, 0, 0], &[68, 12, 13, 3, 10, 0, 2, 1, t0, t1, t2, t3]),
+        (&[68, 12, 5, 3, 10, 0, 3, 1, 0, 0, 0, 0], &[68, 12, 5, 3, 10, 0, 3, 1, 0, 0, 0, 0]),
+        // Full: the overflow counts.
+        (&[68, 8, 9, 0x20, 1, 2, 3, 4], &[68, 8, 9, 0x30, 1, 2, 3, 4]),
+    ];
+    let mut kit = Kit::<IpGwOptions>::with_ports(ME, 1, 2).unwrap();
+    for (before, after) in table {
+        let out = kit.act([ip(before)]);
+        let (port, p) = &out[0];
+        assert_eq!((*port, &p.data()[20..20 + after.len()]), (0, *after), "{before:?}");
+        let (h, rest) = etherparse::Ipv4Header::from_slice(p.data()).unwrap();
+        assert_eq!(h.calc_header_checksum(), h.header_checksum, "{before:?}");
+        assert_eq!(rest, [9; 4]);
+    }
+    assert_eq!(kit.read("drops").unwrap(), "0");
+}
+
+#[test]
+fn malformed_options_leave_unchanged() {
+    let table: &[(&[u8], u8)] = &[
+        // No length, a length too small, a length too large.
+        (&[1, 1, 1, 7], 23),
+        (&[7, 0, 4, 0], 21),
+        (&[1, 7, 1, 4], 22),
+        (&[7, 9, 4, 0, 0, 0, 0, 0], 21),
+        // The pointer missing, too small, or without room for a whole address.
+        (&[7, 2, 0, 0], 21),
+        (&[7, 7, 3, 0, 0, 0, 0, 0], 22),
+        (&[7, 7, 5, 0, 0, 0, 0, 0], 22),
+        (&[68, 3, 5, 0], 21),
+        (&[68, 8, 4, 0, 0, 0, 0, 0], 22),
+        (&[68, 8, 6, 0, 0, 0, 0, 0], 22),
+        (&[68, 8, 5, 1, 0, 0, 0, 0], 22),
+        // An unknown form, an overflow that overflows.
+        (&[68, 8, 5, 2, 0, 0, 0, 0], 23),
+        (&[68, 8, 9, 0xf0, 0, 0, 0, 0], 23),
+        // What was good before it is not changed either.
+        (&[7, 7, 4, 0, 0, 0, 0, 1, 7, 7, 2, 0, 0, 0, 0, 0], 30),
+    ];
+    for outputs in [1, 2] {
+        let mut kit = Kit::<IpGwOptions>::with_ports(ME, 1, outputs).unwrap();
+        for (options, byte) in table {
+            let data = ip(options).data().to_vec();
+            let out = kit.act([ip(options)]);
+            assert_eq!(out.len(), outputs - 1, "{options:?}");
+            if let Some((port, p)) = out.first() {
+                assert_eq!(
+                    (*port, p.data(), p.anno_u8(ICMP_PARAMPROB)),
+                    (1, &data[..], *byte),
+                    "{options:?}"
+                );
+            }
+        }
+        assert_eq!(kit.read("drops").unwrap(), table.len().to_string());
+        assert_eq!(kit.dropped(Reason::BadIpOption), if outputs == 1 { table.len() as u64 } else { 0 });
+    }
+}
+
+#[test]
+fn random_options_keep_the_checksum_right() {
+    let mut random = Random::new(5, "options");
+    let mut kit = Kit::<IpGwOptions>::with_ports("10.0.0.1", 1, 2).unwrap();
+    for _ in 0..3000 {
+        let words = random.below(11) as usize;
+        let kinds = [0, 1, 7, 68, 131];
+        let options: Vec<u8> =
+            (0..words * 4)
+                .map(|_| {
+                    if random.below(2) == 0 {
+                        kinds[random.below(5) as usize]
+                    } else {
+                        random.below(16) as u8
+                    }
+                })
+                .collect();
+        let out = kit.act([ip(&options)]);
+        let (h, _) = etherparse::Ipv4Header::from_slice(out[0].1.data()).unwrap();
+        assert_eq!(h.calc_header_checksum(), h.header_checksum, "{options:?}");
+    }
+}
+
+#[test]
+fn truncated_headers() {
+    let whole = ip(&[1; 40]).data().to_vec();
+    for len in 0..60 {
+        let mut kit = Kit::<IpGwOptions>::new("1.1.1.1").unwrap();
+        let mut p = packet(&whole[..len]);
+        p.set_network_header(0, 60);
+        assert!(kit.act([p]).is_empty(), "{len}");
+        assert_eq!(kit.dropped(Reason::BadIpHeader), 1);
+    }
+    let mut kit = Kit::<IpGwOptions>::new("1.1.1.1").unwrap();
+    assert!(kit.act([packet(&whole)]).is_empty());
+    assert_eq!(kit.dropped(Reason::NoIpHeader), 1);
+    assert!(Kit::<IpGwOptions>::new("").is_err());
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! AverageCounter: packets, bytes and their rates over all the time that they came.
+
+use castanet_element::prelude::*;
+
+/// Counts packets and bytes; the rates are averages from the first packet to the last.
+///
+/// Times are taken in milliseconds. Packets of the first IGNORE seconds do not count.
+///
+/// # Ports
+/// Input 0: packets. Output 0: the same packets.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 100, STOP true) -> AverageCounter -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "AverageCounter", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+#[class(lifecycle)]
+#[handler(name = "rate", flags = "r", doc = "Packets a second.")]
+#[handler(name = "byte_rate", flags = "r", doc = "Bytes a second.")]
+#[handler(name = "reset", flags = "wb", doc = "Starts again.")]
+pub struct AverageCounter {
+    args: Args,
+    /// Packets so far.
+    #[handler]
+    count: Count,
+    /// Bytes so far.
+    #[handler]
+    byte_count: Count,
+    /// Milliseconds when the first packet came, and the last.
+    span: Option<(i64, i64)>,
+}
+
+/// Arguments of AverageCounter.
+#[derive(Args)]
+pub struct Args {
+    /// Seconds from the first packet on in which nothing counts.
+    #[arg(default = 0)]
+    ignore: u32,
+}
+
+impl AverageCounter {
+    #[inline]
+    fn update(&mut self, packets: u64, bytes: u64, cx: &mut Cx<'_>) {
+        let now = cx.core().clock.peek().div_euclid(1_000_000);
+        let first = self.span.map_or(now, |s| s.0);
+        self.span = Some((first, now));
+        if now.saturating_sub(first) >= self.ignored() {
+            self.count.add(packets);
+            self.byte_count.add(bytes);
+        }
+    }
+    fn ignored(&self) -> i64 {
+        i64::from(self.args.ignore) * 1000
+    }
+}
+
+impl Action for AverageCounter {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        self.update(1, p.len() as u64, cx);
+        Verdict::Next
+    }
+    fn action_batch(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+        if !batch.is_empty() {
+            let bytes = batch.iter().map(|p| p.len() as u64).sum();
+            self.update(batch.len() as u64, bytes, cx);
+        }
+    }
+}
+
+impl Lifecycle for AverageCounter {
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        let ms = self
+            .span
+            .map_or(1, |(first, last)| last.saturating_sub(first).saturating_sub(self.ignored()).max(1));
+        let count = if handler == "rate" { self.count } else { self.byte_count };
+        Ok(super::real(count.get() as f64 * 1000.0 / ms as f64))
+    }
+    fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
+        self.count.reset();
+        self.byte_count.reset();
+        self.span = None;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn averages_from_first_to_last() {
+        let mut kit = Kit::<AverageCounter>::new("").unwrap();
+        assert_eq!(["count", "rate", "byte_rate"].map(|h| kit.read(h).unwrap()), ["0", "0", "0"]);
+        for i in 0..41 {
+            kit.at(i * 3_901_000_000 / 40);
+            assert_eq!(kit.act([packet(&[0; 100])]).len(), 1);
+        }
+        kit.at(90_000_000_000);
+        assert_eq!(["count", "byte_count"].map(|h| kit.read(h).unwrap()), ["41", "4100"]);
+        assert_eq!(["rate", "byte_rate"].map(|h| kit.read(h).unwrap()), ["10.5101256088", "1051.01256088"]);
+        kit.write("reset", "").unwrap();
+        assert_eq!(kit.read("rate").unwrap(), "0");
+    }
+
+    #[test]
+    fn ignores_the_beginning() {
+        for n in [1, 2, 3, 32] {
+            let mut kit = Kit::<AverageCounter>::new("2").unwrap();
+            for s in 0..6 {
+                kit.at(s * 1_000_000_000);
+                assert_eq!(kit.act((0..n).map(|_| packet(b"x"))).len(), n);
+            }
+            assert_eq!(kit.read("count").unwrap(), (4 * n).to_string());
+            assert_eq!(kit.read("rate").unwrap(), super::super::real(4.0 * n as f64 / 3.0));
+        }
+        assert!(Kit::<AverageCounter>::new("-1").is_err());
+    }
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Counter: packets, bytes and their rates.
+
+use castanet_element::prelude::*;
+use castanet_tables::Ewma;
+
+/// Counts packets and bytes, and measures their rates.
+///
+/// The rates are exponentially weighted moving averages over epochs of a millisecond. COUNT_CALL and BYTE_COUNT_CALL write
+/// a handler once: when a packet makes the count exactly N, or the bytes N or more, before that packet goes on. Resetting the
+/// counts arms the calls again. On several workers each counts its own packets, and the handlers show the sums.
+///
+/// # Ports
+/// Input 0: packets. Output 0: the same packets.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 100) -> c :: Counter(COUNT_CALL 50 stop) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "Counter", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+#[class(build, lifecycle, effects(calls))]
+#[handler(name = "rate", flags = "r", doc = "Packets a second.")]
+#[handler(name = "bit_rate", flags = "r", doc = "Bits a second.")]
+#[handler(name = "byte_rate", flags = "r", doc = "Bytes a second.")]
+#[handler(name = "reset", flags = "wb", doc = "Sets counts and rates to 0 and arms the calls again.")]
+#[handler(name = "reset_counts", flags = "wUb", doc = "The same as reset.")]
+#[handler(
+    name = "count_call",
+    flags = "rw",
+    doc = "The count at which a handler is called, and that handler."
+)]
+#[handler(
+    name = "byte_count_call",
+    flags = "w",
+    doc = "The bytes at which a handler is called, and that handler."
+)]
+pub struct Counter {
+    args: Args,
+    /// Packets so far.
+    #[handler]
+    count: Count,
+    /// Bytes so far.
+    #[handler]
+    byte_count: Count,
+    /// Whether a call is still to come.
+    armed: bool,
+    count_called: bool,
+    bytes_called: bool,
+    rates: Rates,
+}
+
+/// Arguments of Counter.
+#[derive(Args)]
+pub struct Args {
+    /// A number of packets and the handler to write when the count reaches it.
+    #[arg(keyword)]
+    count_call: Option<CallAt<true>>,
+    /// A number of bytes and the handler to write when the bytes reach it.
+    #[arg(keyword)]
+    byte_count_call: Option<CallAt<false>>,
+}
+
+/// A number and the call to make when a count reaches it: of packets, or of bytes.
+#[derive(Clone, Debug)]
+pub struct CallAt<const PACKETS: bool> {
+    at: u64,
+    call: HandlerRef,
+}
+
+impl<const PACKETS: bool> ArgValue for CallAt<PACKETS> {
+    const TYPE: &'static str = "number and handler";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, String> {
+        let end = text.find(char::is_whitespace).unwrap_or(text.len());
+        let (number, call) = text.split_at_checked(end).unwrap_or((text, ""));
+        let name = if PACKETS { "count_call" } else { "byte_count_call" };
+        let at = u64::parse(number, cx)
+            .map_err(|_| format!("\0'{name}' first word should be unsigned (count)"))?;
+        Ok(CallAt { at, call: HandlerRef::parse(call, cx)? })
+    }
+}
+
+/// Counts of which the rates know, and those of the moment, of which they do not know yet.
+///
+/// Reading the clock costs more than counting. So while packets come fast, it is read only so often that the wait is a
+/// small part of an epoch; when they come slowly, with each of them. Simulated time is looked at every time.
+struct Rates {
+    packets: Ewma,
+    bytes: Ewma,
+    waiting: (u64, u64),
+    /// Calls to go until the clock is read.
+    skip: u32,
+    /// Calls since it was read, as planned then.
+    skipped: u32,
+    now: i64,
+}
+
+/// The most nanoseconds that counts are meant to wait for the clock: a 32nd of an epoch.
+const WAIT: i64 = 31_250;
+/// The most calls without a look at the clock.
+const MAX_SKIP: u32 = 64;
+
+impl Rates {
+    fn new() -> Rates {
+        Rates { packets: Ewma::packets(), bytes: Ewma::bytes(), waiting: (0, 0), skip: 0, skipped: 0, now: 0 }
+    }
+    #[inline]
+    fn update(&mut self, packets: u64, bytes: u64, cx: &mut Cx<'_>) {
+        self.waiting.0 = self.waiting.0.wrapping_add(packets);
+        self.waiting.1 = self.waiting.1.wrapping_add(bytes);
+        if self.skip > 0 {
+            self.skip -= 1;
+        } else {
+            let clock = &mut cx.core().clock;
+            let now = clock.peek();
+            self.look(now, !clock.is_simulated());
+        }
+    }
+    fn look(&mut self, now: i64, may_skip: bool) {
+        if may_skip {
+            let each = now.saturating_sub(self.now) / i64::from(self.skipped.saturating_add(1));
+            self.skip = u32::try_from(WAIT / each.max(1)).unwrap_or(MAX_SKIP).min(MAX_SKIP);
+            self.skipped = self.skip;
+        }
+        self.now = now;
+        self.flush(now);
+    }
+    fn flush(&mut self, now: i64) {
+        let (packets, bytes) = std::mem::take(&mut self.waiting);
+        self.packets.update(packets, now);
+        self.bytes.update(bytes, now);
+    }
+    /// The rates at this moment.
+    fn at(&mut self, now: i64) -> (f64, f64) {
+        // What waits came soon after the clock was read last.
+        self.flush(self.now);
+        (self.packets.rate(now), self.bytes.rate(now))
+    }
+}
+
+impl Counter {
+    fn arm(&mut self) {
+        self.armed = self.args.count_call.is_some() && !self.count_called
+            || self.args.byte_count_call.is_some() && !self.bytes_called;
+    }
+    /// Makes the calls that are due now.
+    #[cold]
+    fn call(&mut self, cx: &mut Cx<'_>) {
+        if let Some(c) =
+            self.args.count_call.as_ref().filter(|c| !self.count_called && c.at == self.count.get())
+        {
+            self.count_called = true;
+            cx.call(&c.call);
+        }
+        if let Some(c) =
+            self.args.byte_count_call.as_ref().filter(|c| !self.bytes_called && c.at <= self.byte_count.get())
+        {
+            self.bytes_called = true;
+            cx.call(&c.call);
+        }
+        self.arm();
+    }
+    fn reset(&mut self) {
+        self.count.reset();
+        self.byte_count.reset();
+        self.rates = Rates::new();
+        (self.count_called, self.bytes_called) = (false, false);
+        self.arm();
+    }
+}
+
+impl Build for Counter {
+    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let (count, byte_count) = (Count::default(), Count::default());
+        let (armed, count_called, bytes_called) = (false, false, false);
+        let mut counter =
+            Counter { args, count, byte_count, armed, count_called, bytes_called, rates: Rates::new() };
+        counter.arm();
+        Ok(counter)
+    }
+}
+
+impl Action for Counter {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        let bytes = p.len() as u64;
+        self.count.add(1);
+        self.byte_count.add(bytes);
+        self.rates.update(1, bytes, cx);
+        if self.armed {
+            self.call(cx);
+        }
+        Verdict::Next
+    }
+
+    fn action_batch(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+        if self.armed {
+            return cx.apply(batch, |p, cx| self.action(p, cx));
+        }
+        let bytes = batch.iter().map(|p| p.len() as u64).sum();
+        self.count.add(batch.len() as u64);
+        self.byte_count.add(bytes);
+        self.rates.update(batch.len() as u64, bytes, cx);
+    }
+}
+
+impl Lifecycle for Counter {
+    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+        if handler == "count_call" {
+            return Ok(self.args.count_call.as_ref().map_or(String::new(), |c| c.at.to_string()));
+        }
+        let (packets, bytes) = self.rates.at(cx.core().clock.peek());
+        Ok(super::real(match handler {
+            "rate" => packets,
+            "byte_rate" => bytes,
+            _ => bytes * 8.0,
+        }))
+    }
+
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        let plain = |e: String| e.replace('\0', "");
+        match handler {
+            "count_call" => {
+                self.args.count_call = Some(cx.with_args(|a| CallAt::parse(value.trim(), a)).map_err(plain)?);
+                self.count_called = false;
+                self.arm();
+            }
+            "byte_count_call" => {
+                self.args.byte_count_call =
+                    Some(cx.with_args(|a| CallAt::parse(value.trim(), a)).map_err(plain)?);
+                self.bytes_called = false;
+                self.arm();
+            }
+            _ => self.reset(),
+        }
+        Ok(())
+    }
+
+    fn effects(&self, declared: Effects) -> Effects {
+        let calls = self.args.count_call.is_some() || self.args.byte_count_call.is_some();
+        if calls { declared } else { Effects::NONE }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    fn packets(n: usize) -> impl Iterator<Item = Packet> {
+        (0..n).map(|_| packet(&[0; 10]))
+    }
+
+    #[test]
+    fn counts() {
+        for batch in [1, 2, 3, 32] {
+            let mut kit = Kit::<Counter>::new("").unwrap();
+            for _ in 0..5 {
+                assert_eq!(kit.act(packets(batch)).len(), batch);
+            }
+            assert_eq!(kit.read("count").unwrap(), (5 * batch).to_string());
+            assert_eq!(kit.read("byte_count").unwrap(), (50 * batch).to_string());
+            assert_eq!(kit.read("count_call").unwrap(), "");
+            kit.write("reset", "").unwrap();
+            assert_eq!((kit.read("count").unwrap(), kit.read("rate").unwrap()), ("0".into(), "0".into()));
+        }
+        assert!(Kit::<Counter>::new("").unwrap().element.effects(Effects::CALLS).is_empty());
+        assert!(
+            !Kit::<Counter>::new("COUNT_CALL 1 stop").unwrap().element.effects(Effects::CALLS).is_empty()
+        );
+    }
+
+    #[test]
+    fn ten_packets_a_second() {
+        let mut kit = Kit::<Counter>::new("").unwrap();
+        for i in 0..40 {
+            kit.at(i * 100_000_000);
+            kit.act1(packet(&[0; 64]));
+        }
+        kit.at(4_000_000_000);
+        for (handler, value) in [("rate", "7.8125"), ("byte_rate", "500"), ("bit_rate", "4000")] {
+            assert_eq!(kit.read(handler).unwrap(), value);
+        }
+    }
+
+    #[test]
+    fn calls_once_at_exactly_n() {
+        for batch in [1, 2, 3, 32] {
+            let mut kit = Kit::<Counter>::new("COUNT_CALL 5 stop 2, BYTE_COUNT_CALL 75 go").unwrap();
+            let mut calls = Vec::new();
+            for _ in 0..96 / batch {
+                kit.act(packets(batch));
+                calls.extend(kit.calls());
+            }
+            let want = [(None, "stop".to_string(), "2".to_string()), (None, "go".to_string(), String::new())];
+            assert_eq!(calls, want);
+            assert_eq!(kit.read("count_call").unwrap(), "5");
+            kit.write("reset_counts", "").unwrap();
+            kit.act(packets(5));
+            assert_eq!(kit.calls(), want[..1]);
+            kit.write("count_call", "3 late").unwrap();
+            kit.act(packets(2));
+            assert!(kit.calls().is_empty(), "a number below the count never comes");
+            kit.write("count_call", "8 now").unwrap();
+            kit.act(packets(1));
+            assert_eq!(kit.calls().iter().map(|c| c.1.as_str()).collect::<Vec<_>>(), ["now", "go"]);
+        }
+    }
+
+    #[test]
+    fn errors() {
+        let first = "'count_call' first word should be unsigned (count)";
+        assert_eq!(Kit::<Counter>::new("COUNT_CALL x stop").err().unwrap(), [first]);
+        assert_eq!(
+            Kit::<Counter>::new("COUNT_CALL 3").err().unwrap(),
+            ["COUNT_CALL: expected a handler name"]
+        );
+        let mut kit = Kit::<Counter>::new("").unwrap();
+        assert_eq!(kit.write("count_call", "2s.x").unwrap_err(), first);
+        assert_eq!(kit.write("count_call", "2 s.x").unwrap_err(), "no element named 's'");
+    }
+
+    /// Looks at the clock in a second of packets `gap` nanoseconds apart, and the rate measured.
+    fn looks(gap: i64) -> (usize, f64) {
+        let mut rates = Rates::new();
+        let (start, mut looks) = (1_000_000_000_000, 0);
+        for i in 0..1_000_000_000 / gap {
+            rates.waiting.0 += 1;
+            if rates.skip > 0 {
+                rates.skip -= 1;
+            } else {
+                rates.look(start + i * gap, true);
+                looks += 1;
+            }
+        }
+        (looks, rates.at(start + 1_000_000_000).0)
+    }
+
+    #[test]
+    fn fast_packets_share_a_look_at_the_clock_and_slow_ones_do_not() {
+        for (gap, most) in [(1000, 32_000), (100_000, 10_000), (100_000_000, 10)] {
+            let (looks, rate) = looks(gap);
+            assert!(looks <= most, "{looks} at {gap}");
+            let mut exact = Ewma::packets();
+            (0..1_000_000_000 / gap).for_each(|i| exact.update(1, 1_000_000_000_000 + i * gap));
+            let exact = exact.rate(1_001_000_000_000);
+            assert!((rate / exact - 1.0).abs() < 0.02, "{rate} for {exact}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PrioSched: the lower the input, the earlier.
+
+use castanet_element::prelude::*;
+
+/// Each pull gives the packet of the lowest input that has one.
+///
+/// Inputs whose notifiers are off are not asked.
+///
+/// # Ports
+/// Inputs 0, 1, ... (pull): packets, the most urgent on input 0. Output 0 (pull): the packets chosen.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 20, STOP true) -> q :: Queue -> [0] s :: PrioSched -> Unqueue -> Discard;
+/// RatedSource(LIMIT 2) -> Queue -> [1] s;
+/// ```
+#[derive(Class)]
+#[class(name = "PrioSched", ports = "-/1", processing = "l/l", packets = "any/same", workers = replicate(first))]
+#[class(build, lifecycle)]
+pub struct PrioSched {
+    inputs: usize,
+    signals: Vec<Signal>,
+}
+
+impl Build for PrioSched {
+    fn build(_: Self::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        Ok(PrioSched { inputs: cx.inputs, signals: Vec::new() })
+    }
+}
+
+impl Element for PrioSched {
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        // An input that gives fewer packets than asked has no more for single pulls either, so these would go on to the
+        // next input as well.
+        let mut left = max;
+        for (input, signal) in self.signals.iter().enumerate() {
+            if left == 0 {
+                break;
+            }
+            if cx.is_on(signal) {
+                let before = into.len();
+                cx.pull(input, left, into);
+                left = left.saturating_sub(into.len() - before);
+            }
+        }
+    }
+}
+
+impl Lifecycle for PrioSched {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.signals = (0..self.inputs).map(|i| cx.upstream(i)).collect();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    fn kit() -> Kit<PrioSched> {
+        let mut kit = Kit::with_ports("", 3, 1).unwrap();
+        for (input, data) in [(2, 30), (1, 20), (1, 21), (1, 22), (0, 10), (0, 11)] {
+            kit.supply(input, packet(&[data]));
+        }
+        kit
+    }
+
+    #[test]
+    fn any_batch_gives_what_single_pulls_give() {
+        for n in [1, 2, 3, 32] {
+            let mut kit = kit();
+            let mut got = Vec::new();
+            for _ in 0..6 {
+                let pulled = kit.pull(0, n);
+                assert!(pulled.len() <= n);
+                got.extend(pulled.iter().map(|p| p.data()[0]));
+            }
+            assert_eq!(got, [10, 11, 20, 21, 22, 30], "{n}");
+            kit.supply(1, packet(&[23]));
+            kit.supply(0, packet(&[12]));
+            assert_eq!(kit.pull(0, 1)[0].data(), [12]);
+        }
+    }
+
+    #[test]
+    fn inputs_that_are_off_are_not_asked() {
+        let mut kit = kit();
+        kit.with(|_, cx| cx.clear_note(Note::new(2)));
+        assert_eq!(kit.pull(0, 2).iter().map(|p| p.data()[0]).collect::<Vec<_>>(), [20, 21]);
+        assert!(kit.pull(0, 0).is_empty());
+        assert!(Kit::<PrioSched>::with_ports("", 0, 1).unwrap().pull(0, 9).is_empty());
+        assert!(Kit::<PrioSched>::with_ports("1", 2, 1).is_err());
+    }
+}

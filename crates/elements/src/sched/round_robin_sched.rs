@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! RoundRobinSched: each input in its turn.
+
+use castanet_element::prelude::*;
+
+/// Each pull gives a packet of the next input that has one, beginning behind the one that gave the last.
+///
+/// Inputs whose notifiers are off are not asked.
+///
+/// # Ports
+/// Inputs 0, 1, ... (pull): packets. Output 0 (pull): the packets chosen.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 20, STOP true) -> q :: Queue -> [0] s :: RoundRobinSched -> Unqueue -> Discard;
+/// RatedSource(LIMIT 2) -> Queue -> [1] s;
+/// ```
+#[derive(Class)]
+#[class(name = "RoundRobinSched", ports = "-/1", processing = "l/l", packets = "any/same", workers = replicate(first))]
+#[class(build, lifecycle)]
+pub struct RoundRobinSched {
+    inputs: usize,
+    signals: Vec<Signal>,
+    /// The input to ask first.
+    next: usize,
+}
+
+impl Build for RoundRobinSched {
+    fn build(_: Self::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        Ok(RoundRobinSched { inputs: cx.inputs, signals: Vec::new(), next: 0 })
+    }
+}
+
+impl RoundRobinSched {
+    #[inline]
+    fn after(&self, input: usize) -> usize {
+        if input + 1 < self.inputs { input + 1 } else { 0 }
+    }
+    fn is_on(&self, input: usize, cx: &Cx<'_>) -> bool {
+        self.signals.get(input).is_some_and(|s| cx.is_on(s))
+    }
+    /// A single pull; whether it gave a packet.
+    #[inline]
+    fn pull_one(&mut self, into: &mut Batch, cx: &mut Cx<'_>) -> bool {
+        let mut input = self.next;
+        for _ in 0..self.inputs {
+            if self.is_on(input, cx) {
+                let before = into.len();
+                cx.pull(input, 1, into);
+                if into.len() > before {
+                    self.next = self.after(input);
+                    return true;
+                }
+            }
+            input = self.after(input);
+        }
+        false
+    }
+}
+
+impl Element for RoundRobinSched {
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        // When one input alone is on, it has every turn.
+        let mut on = (0..self.inputs).filter(|&i| self.is_on(i, cx));
+        let (first, second) = (on.next(), on.next());
+        match (first, second) {
+            (None, _) => {}
+            (Some(input), None) => {
+                let before = into.len();
+                cx.pull(input, max, into);
+                if into.len() > before {
+                    self.next = self.after(input);
+                }
+            }
+            _ => {
+                for _ in 0..max {
+                    if !self.pull_one(into, cx) {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Lifecycle for RoundRobinSched {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.signals = (0..self.inputs).map(|i| cx.upstream(i)).collect();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+    use std::collections::VecDeque;
+
+    #[test]
+    fn any_batch_gives_what_single_pulls_give() {
+        let mut random = Random::new(5, "rr");
+        for n in [1, 2, 3, 32] {
+            for inputs in 1..5usize {
+                let mut kit = Kit::<RoundRobinSched>::with_ports("", inputs, 1).unwrap();
+                let (mut model, mut next) = (vec![VecDeque::new(); inputs], 0);
+                for round in 0..100u8 {
+                    let input = random.below(inputs as u64) as usize;
+                    for i in 0..random.below(9) as u8 {
+                        kit.supply(input, packet(&[round, i]));
+                        model[input].push_back([round, i]);
+                    }
+                    let mut want = Vec::new();
+                    while want.len() < n {
+                        let Some(i) =
+                            (0..inputs).map(|i| (next + i) % inputs).find(|&i| !model[i].is_empty())
+                        else {
+                            break;
+                        };
+                        want.extend(model[i].pop_front());
+                        next = (i + 1) % inputs;
+                    }
+                    let got: Vec<_> = kit.pull(0, n).iter().map(|p| [p.data()[0], p.data()[1]]).collect();
+                    assert_eq!(got, want);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn inputs_that_are_off_are_not_asked() {
+        let mut kit = Kit::<RoundRobinSched>::with_ports("", 3, 1).unwrap();
+        for i in 0..9u8 {
+            kit.supply(usize::from(i % 3), packet(&[i]));
+        }
+        kit.with(|_, cx| cx.clear_note(Note::new(2)));
+        assert_eq!(kit.pull(0, 3).iter().map(|p| p.data()[0]).collect::<Vec<_>>(), [1, 2, 4]);
+        kit.with(|_, cx| cx.clear_note(Note::new(4)));
+        assert_eq!(kit.pull(0, 3).iter().map(|p| p.data()[0]).collect::<Vec<_>>(), [7]);
+        assert!(Kit::<RoundRobinSched>::with_ports("", 0, 1).unwrap().pull(0, 9).is_empty());
+    }
+}

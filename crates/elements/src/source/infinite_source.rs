@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! InfiniteSource: as many packets as anybody takes.
+
+use super::{Prototype, TEXT, burst_turn, left, stamp};
+use castanet_element::prelude::*;
+
+/// Sends packets with the same data as fast as they are taken.
+///
+/// Push: BURST packets a turn of its task, which sleeps while every queue downstream that can tell is full. Pull: one packet a
+/// pull. After LIMIT packets it rests; the turn or pull that comes then stops the driver (STOP) or writes a handler
+/// (END_CALL). Raising `limit` or writing `reset` starts it again. Each packet is stamped with the time.
+///
+/// # Ports
+/// Output 0: packets, push or pull.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(DATA \<00 11 22>, LENGTH 60, LIMIT 1000, BURST 32, STOP true) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "InfiniteSource", ports = "0/1", processing = "a/a", packets = "/any", workers = exclusive)]
+#[class(task, build, lifecycle, effects(stops, calls), capabilities(EmptyNotifier))]
+#[handler(name = "reset", flags = "wb", doc = "Sets the count to 0 and starts again.")]
+#[handler(name = "burstsize", flags = "rw.D", doc = "The same as burst.")]
+#[handler(name = "datasize", flags = "rw.D", doc = "The same as length.")]
+pub struct InfiniteSource {
+    args: Args,
+    /// Packets sent.
+    #[handler]
+    count: Count,
+    proto: Prototype,
+    /// Whether STOP or END_CALL was carried out.
+    ended: bool,
+    pushes: bool,
+    /// Packets of the current burst that earlier turns have sent.
+    sent: usize,
+    downstream: Signal,
+    note: Option<Note>,
+    batch: Batch,
+}
+
+/// Arguments of InfiniteSource.
+#[derive(Args)]
+pub struct Args {
+    /// What packets contain.
+    #[arg(default = Data(TEXT.to_vec()), show = "69 bytes of text", handler = "rw%.")]
+    data: Data,
+    /// How many packets to send; negative for no limit.
+    #[arg(default = -1, handler = "rw.")]
+    limit: i64,
+    /// Packets to send in a turn.
+    #[arg(default = 1, handler = "rw.")]
+    burst: i32,
+    /// When false, no packet is sent.
+    #[arg(default = true, handler = "rw")]
+    active: bool,
+    /// Whether packets are stamped with the time.
+    #[arg(keyword, default = true)]
+    timestamp: bool,
+    /// Bytes of a packet, data repeated or cut; negative for those of DATA.
+    #[arg(keyword, default = -1, alias = "DATASIZE", handler = "rw.")]
+    length: i32,
+    /// Whether to stop the driver after LIMIT packets.
+    #[arg(keyword, default = false)]
+    stop: bool,
+    /// A handler to write after LIMIT packets.
+    #[arg(keyword)]
+    end_call: Option<HandlerRef>,
+}
+
+impl Build for InfiniteSource {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if args.stop && args.end_call.is_some() {
+            return Err("STOP and END_CALL exclude each other".into());
+        }
+        Ok(InfiniteSource {
+            proto: Prototype::new(&args.data.0, args.length, castanet_packet::DEFAULT_HEADROOM),
+            args,
+            count: Count::default(),
+            ended: false,
+            pushes: cx.is_push_output(0),
+            sent: 0,
+            downstream: Signal::always(),
+            note: None,
+            batch: Batch::new(),
+        })
+    }
+}
+
+impl InfiniteSource {
+    /// Makes at most `n` packets.
+    fn fill(&mut self, n: usize, cx: &mut Cx<'_>) {
+        for _ in 0..n {
+            let Some(p) = self.proto.packet() else { break };
+            self.batch.push(p);
+        }
+        if self.args.timestamp {
+            stamp(self.batch.as_mut_slice(), cx);
+        }
+        self.count.add(self.batch.len() as u64);
+    }
+    /// Tells once that the limit is reached.
+    #[cold]
+    fn end(&mut self, cx: &mut Cx<'_>) {
+        if !std::mem::replace(&mut self.ended, true) {
+            match &self.args.end_call {
+                Some(call) => cx.call(call),
+                None if self.args.stop => cx.stop(1),
+                None => {}
+            }
+        }
+        if let Some(note) = self.note {
+            cx.clear_note(note);
+        }
+    }
+    /// Wakes whoever works for this source.
+    fn wake(&mut self, cx: &mut Cx<'_>) {
+        if left(self.args.limit, self.count) > 0 {
+            self.ended = false;
+        }
+        match self.note {
+            _ if self.pushes => cx.schedule(),
+            Some(note) if self.args.active => cx.set_note(note),
+            _ => {}
+        }
+    }
+}
+
+impl Element for InfiniteSource {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        if !self.args.active {
+            return Turn::Sleep;
+        }
+        let left = left(self.args.limit, self.count);
+        if left == 0 {
+            self.end(cx);
+            return Turn::Sleep;
+        }
+        // What earlier turns sent of this burst must not be held back by a queue that they filled.
+        if self.sent == 0 && !cx.is_on(&self.downstream) {
+            return Turn::Sleep;
+        }
+        let Some(burst) = usize::try_from(self.args.burst).ok().filter(|b| *b > 0) else {
+            return Turn::Sleep;
+        };
+        self.fill(left.min(burst.saturating_sub(self.sent)).min(cx.limit()), cx);
+        let turn = burst_turn(&mut self.sent, self.batch.len(), left, burst);
+        cx.forward(0, &mut self.batch);
+        turn
+    }
+
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        if !self.args.active {
+            if let Some(note) = self.note {
+                cx.clear_note(note);
+            }
+            return;
+        }
+        let left = left(self.args.limit, self.count);
+        if left == 0 && max > 0 {
+            return self.end(cx);
+        }
+        self.fill(left.min(max), cx);
+        into.append(&mut self.batch);
+    }
+}
+
+impl Lifecycle for InfiniteSource {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        cx.scheduled = self.pushes;
+        if self.pushes {
+            self.downstream = cx.downstream(0);
+        } else {
+            self.note = cx.note(Capability::EmptyNotifier);
+            if let Some(note) = self.note.filter(|_| self.args.active) {
+                cx.set_note(note);
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok(if handler == "burstsize" { self.args.burst.show() } else { self.args.length.show() })
+    }
+
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        match handler {
+            "burstsize" => self.args.burst = cx.with_args(|a| i32::parse(value.trim(), a))?,
+            "datasize" => self.args.length = cx.with_args(|a| i32::parse(value.trim(), a))?,
+            _ => {
+                self.count.reset();
+                self.ended = false;
+            }
+        }
+        self.changed(handler, cx)
+    }
+
+    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        match handler {
+            "data" | "length" | "datasize" => {
+                self.proto =
+                    Prototype::new(&self.args.data.0, self.args.length, castanet_packet::DEFAULT_HEADROOM);
+            }
+            "burst" | "burstsize" => self.sent = 0,
+            _ => {}
+        }
+        self.wake(cx);
+        Ok(())
+    }
+
+    fn effects(&self, _: Effects) -> Effects {
+        // What STOP and END_CALL do falls into a turn or pull without packets, where no batch can show it.
+        Effects::NONE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::Kit;
+
+    #[test]
+    fn bursts_limits_and_stops_in_the_turn_after_the_last_packet() {
+        for (config, turns) in [
+            ("LIMIT 3", &[1, 1, 1, 0, 0][..]),
+            ("LIMIT 10, BURST 4", &[4, 4, 2, 0]),
+            ("LIMIT 0", &[0]),
+            ("LIMIT 20, BURST 11", &[8, 3, 8, 1, 0]),
+            ("BURST -1", &[0]),
+            ("ACTIVE false", &[0]),
+        ] {
+            let mut kit = Kit::<InfiniteSource>::new(&format!("{config}, STOP true")).unwrap().limit(8);
+            for (i, &n) in turns.iter().enumerate() {
+                let stops = kit.stops();
+                let (turn, out) = kit.task();
+                assert_eq!((out.len(), turn == Turn::Sleep), (n, n == 0), "{config} turn {i}");
+                assert_eq!(turn == Turn::More, config.contains("BURST 11") && n == 8, "{config} turn {i}");
+                let ends = config.contains("LIMIT") && n == 0 && (i == 0 || turns[i - 1] > 0);
+                assert_eq!(kit.stops() - stops, u32::from(ends), "{config} turn {i}");
+            }
+            assert_eq!(kit.read("count").unwrap(), turns.iter().sum::<usize>().to_string());
+        }
+    }
+
+    #[test]
+    fn pulls_until_the_limit() {
+        for n in [1, 2, 3, 32] {
+            let mut kit = Kit::<InfiniteSource>::new("LIMIT 5, STOP true").unwrap();
+            kit.element.pushes = false;
+            kit.element.note = Some(Note::new(0));
+            kit.write("active", "true").unwrap();
+            assert!(kit.note(Capability::EmptyNotifier) && !kit.woken());
+            let mut got = 0;
+            while got < 5 {
+                let pulled = kit.pull(0, n).len();
+                assert_eq!((pulled, kit.stops()), (n.min(5 - got), 0));
+                got += pulled;
+            }
+            assert!(kit.pull(0, n).is_empty() && kit.pull(0, n).is_empty());
+            assert_eq!(
+                (kit.stops(), kit.note(Capability::EmptyNotifier)),
+                (1, false),
+                "the notifier rests after the end"
+            );
+        }
+    }
+
+    #[test]
+    fn data_and_time() {
+        let mut kit = Kit::<InfiniteSource>::new("").unwrap();
+        let (_, out) = kit.task();
+        assert_eq!((out[0].1.len(), out[0].1.timestamp() / 1_000_000_000), (69, 1000));
+        kit.write("data", "\\<01 02>").unwrap();
+        assert_eq!(kit.task().1[0].1.data(), [1, 2]);
+        kit.write("length", "3").unwrap();
+        assert_eq!(kit.task().1[0].1.data(), [1, 2, 1]);
+        kit.write("datasize", "1").unwrap();
+        assert_eq!((kit.task().1[0].1.len(), kit.read("datasize").unwrap()), (1, "1".into()));
+        kit.write("burstsize", "7").unwrap();
+        assert_eq!((kit.task().1.len(), kit.read("burst").unwrap()), (7, "7".into()));
+        let mut kit = Kit::<InfiniteSource>::new("LENGTH 2000, TIMESTAMP false, BURST 3").unwrap();
+        let (_, out) = kit.task();
+        assert!(out.iter().all(|(_, p)| p.len() == 2000 && p.timestamp() == 0));
+    }
+
+    #[test]
+    fn reset_and_limit_start_it_again() {
+        let mut kit = Kit::<InfiniteSource>::new("LIMIT 2, END_CALL bell").unwrap();
+        for (handler, value, n) in [("active", "true", 2), ("reset", "", 2), ("limit", "3", 1)] {
+            kit.write(handler, value).unwrap();
+            assert!(kit.woken());
+            for _ in 0..n {
+                assert_eq!(kit.task().1.len(), 1);
+                assert!(kit.calls().is_empty());
+            }
+            assert_eq!(kit.task().0, Turn::Sleep);
+            assert_eq!(kit.calls().len(), 1, "{handler}");
+            assert_eq!(kit.task().0, Turn::Sleep);
+            assert!(kit.calls().is_empty());
+        }
+        let both = Kit::<InfiniteSource>::new("STOP true, END_CALL bell").err().unwrap();
+        assert_eq!(both, ["STOP and END_CALL exclude each other"]);
+    }
+}

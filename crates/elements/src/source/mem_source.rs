@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! MemSource: frames from memory, as a device would bring them.
+
+use super::{LINE, TEXT, append_lines, burst_turn, copy_lines, left};
+use castanet_element::prelude::*;
+use castanet_io::CaptureReader;
+use castanet_lang::args as text;
+
+/// Sends copies of frames that are held in memory, as fast as they are taken.
+///
+/// Like a device it copies each frame into a fresh buffer of the pool. The frames are the words of DATA, or all frames of a
+/// capture file; they are sent in rotation, or at random. Its task sends BURST packets a turn and sleeps while every queue
+/// downstream that can tell is full. After LIMIT packets it rests; with STOP the next turn stops the driver. Packets are not
+/// stamped with the time.
+///
+/// # Ports
+/// Output 0 (push): packets.
+///
+/// # Example
+/// ```click
+/// MemSource("\<ffffffffffff 020000000001 0800>" "second frame", LIMIT 1000, STOP true) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "MemSource", ports = "0/1", processing = "h/h", packets = "/any", workers = exclusive)]
+#[class(task, build, lifecycle, effects(stops))]
+#[handler(name = "reset", flags = "wb", doc = "Sets the count to 0 and starts again with the first frame.")]
+#[handler(name = "frames", flags = "r", doc = "Number of frames in memory.")]
+pub struct MemSource {
+    args: Args,
+    /// Packets sent.
+    #[handler]
+    count: Count,
+    /// All frames one behind the other, each padded to whole lines.
+    lines: Vec<[u8; LINE]>,
+    frames: Vec<Frame>,
+    next: usize,
+    random: Random,
+    stopped: bool,
+    /// Packets of the current burst that earlier turns have sent.
+    sent: usize,
+    downstream: Signal,
+    batch: Batch,
+}
+
+/// Where a frame stands among the lines.
+#[derive(Clone, Copy)]
+struct Frame {
+    start: u32,
+    end: u32,
+    len: u32,
+}
+
+/// Arguments of MemSource.
+#[derive(Args)]
+pub struct Args {
+    /// The frames, each a word or quoted string.
+    #[arg(show = "69 bytes of text")]
+    data: Option<Frames>,
+    /// How many packets to send; negative for no limit.
+    #[arg(default = -1, handler = "rw.")]
+    limit: i64,
+    /// Packets to send in a turn.
+    #[arg(default = 32, handler = "rw.")]
+    burst: u32,
+    /// A capture file to take the frames from.
+    #[arg(keyword, name = "FILE")]
+    file: Option<Filename>,
+    /// Whether to send the frames in random order.
+    #[arg(keyword, default = false)]
+    random: bool,
+    /// Whether to stop the driver after LIMIT packets.
+    #[arg(keyword, default = false)]
+    stop: bool,
+    /// When false, no packet is sent.
+    #[arg(keyword, default = true, handler = "rw")]
+    active: bool,
+}
+
+/// Strings of bytes, separated by blanks.
+#[derive(Clone, Debug)]
+pub struct Frames(Vec<Vec<u8>>);
+
+impl ArgValue for Frames {
+    const TYPE: &'static str = "list of data";
+    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<Self, String> {
+        let words = text::words(t).into_iter();
+        words
+            .map(|r| Data::parse(t.get(r).unwrap_or(""), cx).map(|d| d.0))
+            .collect::<Result<_, _>>()
+            .map(Frames)
+    }
+}
+
+impl Build for MemSource {
+    fn build(mut args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if args.data.is_some() && args.file.is_some() {
+            return Err("DATA and FILE exclude each other".into());
+        }
+        let data = args.data.take();
+        let mut source = MemSource {
+            count: Count::default(),
+            lines: Vec::new(),
+            frames: Vec::new(),
+            next: 0,
+            random: cx.random(),
+            stopped: false,
+            sent: 0,
+            downstream: Signal::always(),
+            batch: Batch::new(),
+            args,
+        };
+        if source.args.file.is_none() {
+            for f in data.map_or_else(|| vec![TEXT.to_vec()], |d| d.0) {
+                source.add(&f).map_err(|e| format!("DATA: {e}"))?;
+            }
+            if source.frames.is_empty() {
+                return Err("DATA: no frame".into());
+            }
+        }
+        Ok(source)
+    }
+}
+
+impl MemSource {
+    fn add(&mut self, data: &[u8]) -> Result<(), String> {
+        if data.len() > castanet_packet::MAX_LENGTH - castanet_packet::DEFAULT_HEADROOM {
+            return Err(format!("a frame of {} bytes is too long for a packet", data.len()));
+        }
+        let start = self.lines.len();
+        let end = start + append_lines(data, &mut self.lines);
+        let number = |n: usize| u32::try_from(n).map_err(|_| "too many frames".to_string());
+        self.frames.push(Frame { start: number(start)?, end: number(end)?, len: number(data.len())? });
+        Ok(())
+    }
+
+    fn load(&mut self, file: &str) -> Result<(), String> {
+        let mut reader = CaptureReader::open(file).map_err(|e| e.to_string())?;
+        while let Some(frame) = reader.next_frame().map_err(|e| e.to_string())? {
+            self.add(frame.data).map_err(|e| format!("{file}: {e}"))?;
+        }
+        if self.frames.is_empty() { Err(format!("{file}: no frame")) } else { Ok(()) }
+    }
+
+    /// The number of the next frame.
+    #[inline(always)]
+    fn turn(&mut self) -> usize {
+        if self.args.random {
+            // Below the number of frames, so it fits.
+            return self.random.below(self.frames.len() as u64) as usize;
+        }
+        let this = self.next;
+        self.next = if this + 1 < self.frames.len() { this + 1 } else { 0 };
+        this
+    }
+
+    fn fill(&mut self, n: usize) {
+        for _ in 0..n {
+            let i = self.turn();
+            let Some(&Frame { start, end, len }) = self.frames.get(i) else { break };
+            let Some(lines) = self.lines.get(start as usize..end as usize) else { break };
+            let Some(p) = copy_lines(lines, len as usize, castanet_packet::DEFAULT_HEADROOM) else { break };
+            self.batch.push(p);
+        }
+        self.count.add(self.batch.len() as u64);
+    }
+}
+
+impl Element for MemSource {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        let burst = self.args.burst as usize;
+        if !self.args.active || burst == 0 {
+            return Turn::Sleep;
+        }
+        let left = left(self.args.limit, self.count);
+        if left == 0 {
+            if self.args.stop && !std::mem::replace(&mut self.stopped, true) {
+                cx.stop(1);
+            }
+            return Turn::Sleep;
+        }
+        if self.sent == 0 && !cx.is_on(&self.downstream) {
+            return Turn::Sleep;
+        }
+        self.fill(left.min(burst.saturating_sub(self.sent)).min(cx.limit()));
+        let turn = burst_turn(&mut self.sent, self.batch.len(), left, burst);
+        cx.forward(0, &mut self.batch);
+        turn
+    }
+}
+
+impl Lifecycle for MemSource {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.downstream = cx.downstream(0);
+        match self.args.file.clone() {
+            Some(f) => self.load(&f.0),
+            None => Ok(()),
+        }
+    }
+    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok(self.frames.len().to_string())
+    }
+    fn write(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.count.reset();
+        self.next = 0;
+        self.changed(handler, cx)
+    }
+    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        if handler == "burst" {
+            self.sent = 0;
+        }
+        if left(self.args.limit, self.count) > 0 {
+            self.stopped = false;
+        }
+        cx.schedule();
+        Ok(())
+    }
+    fn effects(&self, _: Effects) -> Effects {
+        // STOP falls into a turn without packets, where no batch can show it.
+        Effects::NONE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::Kit;
+
+    fn texts(out: Vec<(usize, Packet)>) -> Vec<String> {
+        out.iter().map(|(_, p)| String::from_utf8_lossy(p.data()).into_owned()).collect()
+    }
+
+    #[test]
+    fn rotates_within_bursts_and_limits() {
+        let mut kit = Kit::<MemSource>::new("\"a\" \"b c\" \\<64 65>, 7, 4, STOP true").unwrap().limit(3);
+        let mut turns = Vec::new();
+        loop {
+            let (turn, out) = kit.task();
+            if turn == Turn::Sleep {
+                break;
+            }
+            assert_eq!(kit.stops(), 0);
+            turns.push((texts(out).join(","), turn));
+        }
+        let want = [("a,b c,de", Turn::More), ("a", Turn::Again), ("b c,de,a", Turn::Again)];
+        assert_eq!(turns, want.map(|(t, turn)| (t.to_string(), turn)));
+        assert_eq!((kit.stops(), kit.task().0, kit.stops()), (1, Turn::Sleep, 1));
+        kit.write("reset", "").unwrap();
+        assert!(kit.woken());
+        assert_eq!(texts(kit.task().1), ["a", "b c", "de"]);
+        kit.write("active", "false").unwrap();
+        assert_eq!(kit.task().0, Turn::Sleep);
+        assert_eq!((kit.read("count").unwrap(), kit.read("frames").unwrap()), ("3".into(), "3".into()));
+    }
+
+    #[test]
+    fn every_length_is_copied_whole() {
+        for len in 0..600usize {
+            let data: Vec<u8> = (0..len).map(|i| i as u8).collect();
+            let config = format!("{}, BURST 2", castanet_lang::args::quote_bytes(&data));
+            let mut kit = Kit::<MemSource>::new(&config).unwrap();
+            for (_, p) in kit.task().1 {
+                assert_eq!((p.data(), p.headroom(), p.timestamp()), (&data[..], 28, 0));
+            }
+        }
+    }
+
+    #[test]
+    fn random_order_takes_every_frame() {
+        let mut kit = Kit::<MemSource>::new("'a' b c d, RANDOM true, BURST 300").unwrap().limit(256);
+        let mut seen = texts(kit.task().1);
+        assert_eq!(seen.len(), 256);
+        assert_ne!(seen[..4], ["a", "b", "c", "d"]);
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen, ["a", "b", "c", "d"]);
+    }
+
+    #[test]
+    fn frames_of_a_capture() {
+        let mut bytes = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
+        bytes.extend([0; 8]);
+        bytes.extend([0, 0, 4, 0, 1, 0, 0, 0]);
+        for frame in [&b"first"[..], b"second"] {
+            bytes.extend([0; 8]);
+            bytes.extend((frame.len() as u32).to_le_bytes().repeat(2));
+            bytes.extend(frame);
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), &bytes).unwrap();
+        let mut kit = Kit::<MemSource>::new(&format!("FILE {}, LIMIT 3", file.path().display())).unwrap();
+        assert_eq!(texts(kit.task().1), ["first", "second", "first"]);
+        std::fs::write(file.path(), &bytes[..24]).unwrap();
+        let none = Kit::<MemSource>::new(&format!("FILE {}", file.path().display())).err().unwrap();
+        assert!(none[0].ends_with("no frame"), "{none:?}");
+    }
+
+    #[test]
+    fn argument_errors() {
+        for (config, error) in [
+            ("a, FILE b", "DATA and FILE exclude each other"),
+            ("\"\\<00", "DATA: a quote or '\\<' is not closed"),
+            ("a, x", "LIMIT: invalid number"),
+        ] {
+            assert_eq!(Kit::<MemSource>::new(config).err().unwrap(), [error], "{config}");
+        }
+        assert!(Kit::<MemSource>::new("FILE /nonexistent.pcap").is_err());
+    }
+}

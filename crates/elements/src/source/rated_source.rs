@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! RatedSource: packets at a rate.
+
+use super::{Pace, Prototype, TEXT, left};
+use castanet_element::prelude::*;
+use castanet_tables::TokenBucket;
+
+/// Sends packets with the same data, RATE a second.
+///
+/// The rate is kept by a token bucket that holds a hundredth of a second's packets, two at least, and is full at the start.
+/// Push: one packet a turn; between packets its task sleeps until the next is due, rounded up to the next millisecond. Pull:
+/// packets that are due. It does not look at queues downstream. After LIMIT packets it rests; with STOP the turn or pull that
+/// comes then stops the driver. Each packet is stamped with the time.
+///
+/// # Ports
+/// Output 0: packets, push or pull.
+///
+/// # Example
+/// ```click
+/// RatedSource(DATA "tick", RATE 100, LIMIT 5, STOP true) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "RatedSource", ports = "0/1", processing = "a/a", packets = "/any", workers = exclusive)]
+#[class(task, build, lifecycle, effects(stops), capabilities(EmptyNotifier))]
+#[handler(name = "reset", flags = "wb", doc = "Sets the count to 0 and starts again.")]
+#[handler(name = "datasize", flags = "rwD", doc = "The same as length.")]
+pub struct RatedSource {
+    args: Args,
+    /// Packets sent.
+    #[handler]
+    count: Count,
+    proto: Prototype,
+    pace: Pace,
+    stopped: bool,
+    pushes: bool,
+    note: Option<Note>,
+}
+
+/// Arguments of RatedSource.
+#[derive(Args)]
+pub struct Args {
+    /// What packets contain.
+    #[arg(default = Data(TEXT.to_vec()), show = "69 bytes of text", handler = "rw%.")]
+    data: Data,
+    /// Packets a second.
+    #[arg(default = 10, handler = "rw")]
+    rate: u32,
+    /// How many packets to send; negative for no limit.
+    #[arg(default = -1, handler = "rw.")]
+    limit: i64,
+    /// When false, no packet is sent.
+    #[arg(default = true, handler = "rwc")]
+    active: bool,
+    /// Bytes of a packet, data repeated or cut; negative for those of DATA.
+    #[arg(keyword, default = -1, alias = "DATASIZE", handler = "rw")]
+    length: i32,
+    /// Whether to stop the driver after LIMIT packets.
+    #[arg(keyword, default = false)]
+    stop: bool,
+    /// Bytes a second, in place of RATE.
+    #[arg(keyword)]
+    bandwidth: Option<Bandwidth>,
+}
+
+impl Build for RatedSource {
+    fn build(mut args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let proto = Prototype::new(&args.data.0, args.length, castanet_packet::DEFAULT_HEADROOM);
+        if let Some(b) = args.bandwidth {
+            args.rate = u32::try_from(b.0 / (proto.len as u64).max(1)).unwrap_or(u32::MAX);
+        }
+        let pace = Pace::new(TokenBucket::for_rated_source(u64::from(args.rate)));
+        let pushes = cx.is_push_output(0);
+        Ok(RatedSource { args, count: Count::default(), proto, pace, stopped: false, pushes, note: None })
+    }
+}
+
+impl RatedSource {
+    /// A packet if one is due; otherwise what to do.
+    fn packet(&mut self, cx: &mut Cx<'_>) -> Result<Packet, Turn> {
+        if !self.args.active {
+            return Err(Turn::Sleep);
+        }
+        if left(self.args.limit, self.count) == 0 {
+            if self.args.stop && !std::mem::replace(&mut self.stopped, true) {
+                cx.stop(1);
+            }
+            return Err(Turn::Sleep);
+        }
+        let at = self.pace.ready(cx.now()).map_err(|timer| {
+            if let Some(t) = timer {
+                cx.set_timer(0, t);
+            }
+            Turn::Sleep
+        })?;
+        let mut p = self.proto.packet().ok_or(Turn::Again)?;
+        p.set_timestamp(cx.now());
+        self.pace.went(at);
+        self.count.add(1);
+        Ok(p)
+    }
+    /// Wakes whoever works for this source.
+    fn wake(&self, cx: &mut Cx<'_>) {
+        match self.note {
+            _ if self.pushes => cx.schedule(),
+            Some(note) if self.args.active => cx.set_note(note),
+            _ => {}
+        }
+    }
+}
+
+impl Element for RatedSource {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        match self.packet(cx) {
+            Ok(p) => {
+                cx.emit(0, p);
+                Turn::Again
+            }
+            Err(turn) => turn,
+        }
+    }
+
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        // A request to stop comes with a pull of its own, behind the last packets.
+        for _ in 0..max.min(left(self.args.limit, self.count).max(1)) {
+            match self.packet(cx) {
+                Ok(p) => into.push(p),
+                Err(turn) => {
+                    if let Some(note) = self.note.filter(|_| turn == Turn::Sleep) {
+                        cx.clear_note(note);
+                    }
+                    break;
+                }
+            }
+        }
+    }
+
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.wake(cx);
+    }
+}
+
+impl Lifecycle for RatedSource {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        cx.scheduled = self.pushes;
+        if !self.pushes {
+            self.note = cx.note(Capability::EmptyNotifier);
+            if let Some(note) = self.note.filter(|_| self.args.active) {
+                cx.set_note(note);
+            }
+        }
+        Ok(())
+    }
+    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok(self.args.length.show())
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        if handler == "datasize" {
+            self.args.length = cx.with_args(|a| i32::parse(value.trim(), a))?;
+        } else {
+            self.count.reset();
+        }
+        self.changed(handler, cx)
+    }
+    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        match handler {
+            "data" | "length" | "datasize" => {
+                self.proto =
+                    Prototype::new(&self.args.data.0, self.args.length, castanet_packet::DEFAULT_HEADROOM);
+            }
+            "rate" => self.pace.change(TokenBucket::for_rated_source(u64::from(self.args.rate)), cx.now()),
+            _ => {}
+        }
+        if left(self.args.limit, self.count) > 0 {
+            self.stopped = false;
+        }
+        self.wake(cx);
+        Ok(())
+    }
+    fn effects(&self, _: Effects) -> Effects {
+        // STOP falls into a turn without packets, where no batch can show it.
+        Effects::NONE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::Kit;
+
+    /// Milliseconds at which packets leave, until the source sleeps without a timer.
+    fn times(kit: &mut Kit<RatedSource>) -> Vec<i64> {
+        let (mut times, mut now) = (Vec::new(), 0);
+        loop {
+            let (turn, out) = kit.task();
+            times.extend(out.iter().map(|_| now / 1_000_000));
+            assert!(out.iter().all(|(_, p)| p.timestamp() / 1_000_000 == 1_000_000 + now / 1_000_000));
+            if turn == Turn::Sleep {
+                let Some(next) = kit.next_timer() else { return times };
+                now = next;
+                assert!(kit.expire().unwrap().is_empty() && kit.woken());
+            }
+        }
+    }
+
+    #[test]
+    fn keeps_the_rate_and_stops() {
+        for (config, want) in [
+            ("RATE 5, LIMIT 5", &[0, 0, 201, 401, 601][..]),
+            ("LIMIT 3", &[0, 0, 101]),
+            ("BANDWIDTH 345, LIMIT 3", &[0, 0, 201]),
+            ("LENGTH 10, BANDWIDTH 50, LIMIT 3", &[0, 0, 201]),
+            ("RATE 300, LIMIT 5", &[0, 0, 0, 4, 7]),
+            ("LIMIT 0", &[]),
+            ("RATE 0, LIMIT 9", &[0, 0]),
+        ] {
+            let mut kit = Kit::<RatedSource>::new(&format!("{config}, STOP true")).unwrap();
+            assert_eq!(times(&mut kit), want, "{config}");
+            assert_eq!(kit.stops(), u32::from(!config.contains("RATE 0")));
+            assert_eq!(kit.read("count").unwrap(), want.len().to_string());
+        }
+    }
+
+    #[test]
+    fn handlers() {
+        let mut kit = Kit::<RatedSource>::new("x, 1, 2").unwrap();
+        assert_eq!(times(&mut kit), [0, 0]);
+        kit.write("rate", "1000000").unwrap();
+        kit.write("datasize", "3").unwrap();
+        kit.write("reset", "").unwrap();
+        assert!(kit.woken());
+        kit.at(2_000_000_000);
+        assert_eq!(kit.task().1[0].1.data(), b"xxx");
+        kit.write("active", "false").unwrap();
+        assert_eq!(kit.task().0, Turn::Sleep);
+        assert_eq!(
+            ["rate", "active", "length", "datasize", "limit"].map(|h| kit.read(h).unwrap()),
+            ["1000000", "false", "3", "3", "2"]
+        );
+        assert_eq!(Kit::<RatedSource>::new("x, fast").err().unwrap(), ["RATE: invalid number"]);
+    }
+
+    #[test]
+    fn pulls_give_what_is_due() {
+        let mut kit = Kit::<RatedSource>::new("RATE 5").unwrap();
+        kit.element.pushes = false;
+        kit.element.note = kit.with(|_, _| Some(Note::new(0)));
+        assert_eq!(kit.pull(0, 1).len(), 1);
+        assert_eq!(kit.pull(0, 9).len(), 1);
+        assert!(!kit.note(Capability::EmptyNotifier));
+        kit.expire().unwrap();
+        assert!(kit.note(Capability::EmptyNotifier), "the timer tells that a packet is due");
+        assert_eq!(kit.pull(0, 9).len(), 1);
+    }
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! TimedSource: a packet every so often.
+
+use super::{Prototype, TEXT, left};
+use castanet_element::prelude::*;
+
+/// Sends packets with the same data, one every INTERVAL.
+///
+/// The first leaves one INTERVAL after the start. After LIMIT packets it rests; with STOP it stops the driver one INTERVAL
+/// after the last. Each packet is stamped with the time.
+///
+/// # Ports
+/// Output 0 (push): packets.
+///
+/// # Example
+/// ```click
+/// TimedSource(0.01, "tick", LIMIT 3, STOP true) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "TimedSource", ports = "0/1", processing = "h/h", packets = "/any", workers = exclusive)]
+#[class(build, lifecycle, effects(stops))]
+#[handler(name = "reset", flags = "wb", doc = "Sets the count to 0 and starts again.")]
+pub struct TimedSource {
+    args: Args,
+    /// Packets sent.
+    #[handler]
+    count: Count,
+    proto: Prototype,
+    /// The interval that holds, whatever the handler was given.
+    interval: Nanos,
+    /// When the timer is set to expire, while it is set.
+    next: Option<i64>,
+    stopped: bool,
+}
+
+/// Arguments of TimedSource.
+#[derive(Args)]
+pub struct Args {
+    /// Time between packets.
+    #[arg(default = Nanos(500_000_000), show = "0.5", handler = "rw")]
+    interval: Nanos,
+    /// What packets contain.
+    #[arg(default = Data(TEXT.to_vec()), show = "69 bytes of text", handler = "rw")]
+    data: Data,
+    /// How many packets to send; negative for no limit.
+    #[arg(keyword, default = -1, handler = "rw")]
+    limit: i64,
+    /// When false, no packet is sent.
+    #[arg(keyword, default = true, handler = "rw")]
+    active: bool,
+    /// Whether to stop the driver after LIMIT packets.
+    #[arg(keyword, default = false)]
+    stop: bool,
+    /// Bytes free before the data.
+    #[arg(keyword, default = castanet_packet::DEFAULT_HEADROOM as u32, show = "28", handler = "rw")]
+    headroom: u32,
+}
+
+fn prototype(args: &Args) -> Prototype {
+    Prototype::new(&args.data.0, -1, args.headroom as usize)
+}
+
+/// What is wrong with an interval, if anything is.
+fn check(interval: Nanos) -> Result<(), String> {
+    if interval.0 > 0 { Ok(()) } else { Err("INTERVAL: must be positive".into()) }
+}
+
+impl Build for TimedSource {
+    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        check(args.interval)?;
+        Ok(TimedSource {
+            proto: prototype(&args),
+            interval: args.interval,
+            args,
+            count: Count::default(),
+            next: None,
+            stopped: false,
+        })
+    }
+}
+
+impl TimedSource {
+    fn set(&mut self, at: i64, cx: &mut Cx<'_>) {
+        self.next = Some(at);
+        cx.set_timer(0, at);
+    }
+}
+
+impl Element for TimedSource {
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        let Some(due) = self.next.take().filter(|_| self.args.active) else { return };
+        if left(self.args.limit, self.count) == 0 {
+            if self.args.stop && !std::mem::replace(&mut self.stopped, true) {
+                cx.stop(1);
+            }
+            return;
+        }
+        if let Some(mut p) = self.proto.packet() {
+            p.set_timestamp(cx.now());
+            self.count.add(1);
+            cx.emit(0, p);
+        }
+        // From when it was due, so that delays do not add up; not twice at once after a long one.
+        let now = cx.core().clock.peek();
+        self.set(due.saturating_add(self.args.interval.0).max(now), cx);
+    }
+}
+
+impl Lifecycle for TimedSource {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        if self.args.active {
+            let at = cx.now().saturating_add(self.args.interval.0);
+            self.next = Some(at);
+            cx.set_timer(0, at);
+        }
+        Ok(())
+    }
+    fn write(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.count.reset();
+        self.changed(handler, cx)
+    }
+    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        match handler {
+            "data" | "headroom" => self.proto = prototype(&self.args),
+            "interval" => {
+                if let Err(e) = check(self.args.interval) {
+                    self.args.interval = self.interval;
+                    return Err(e);
+                }
+                self.interval = self.args.interval;
+            }
+            _ => {}
+        }
+        let more = left(self.args.limit, self.count) > 0;
+        self.stopped &= !more;
+        if self.args.active && more && self.next.is_none() {
+            let now = cx.now();
+            self.set(now.saturating_add(self.args.interval.0), cx);
+        }
+        Ok(())
+    }
+    fn effects(&self, _: Effects) -> Effects {
+        // STOP falls into a turn without packets, where no batch can show it.
+        Effects::NONE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::Kit;
+
+    #[test]
+    fn one_every_interval() {
+        let mut kit = Kit::<TimedSource>::new("0.2, LIMIT 3, STOP true").unwrap();
+        for i in 1..=3 {
+            assert_eq!((kit.next_timer().unwrap() / 1_000_000, kit.stops()), (200 * i, 0));
+            let out = kit.expire().unwrap();
+            assert_eq!((out.len(), out[0].1.len(), out[0].1.headroom()), (1, 69, 28));
+            assert_eq!(out[0].1.timestamp() / 1_000_000, 1_000_000 + 200 * i);
+        }
+        assert_eq!(kit.next_timer().unwrap() / 1_000_000, 800, "the request comes one interval later");
+        assert!(kit.expire().unwrap().is_empty());
+        assert_eq!((kit.stops(), kit.next_timer()), (1, None));
+        kit.write("limit", "4").unwrap();
+        assert_eq!(kit.expire().unwrap().len(), 1);
+        assert_eq!(kit.read("count").unwrap(), "4");
+    }
+
+    #[test]
+    fn handlers() {
+        let mut kit = Kit::<TimedSource>::new("1, HEADROOM 100").unwrap();
+        kit.write("data", r#""\<0102>""#).unwrap();
+        kit.write("headroom", "7").unwrap();
+        kit.write("interval", "2").unwrap();
+        let out = kit.expire().unwrap();
+        assert_eq!((out[0].1.data(), out[0].1.headroom()), (&[1, 2][..], 7));
+        assert_eq!(kit.next_timer().unwrap() / 1_000_000, 3000);
+        kit.write("active", "false").unwrap();
+        assert!(kit.expire().unwrap().is_empty());
+        assert_eq!(kit.next_timer(), None);
+        kit.write("active", "true").unwrap();
+        kit.write("reset", "").unwrap();
+        assert_eq!(kit.next_timer().unwrap() / 1_000_000, 5000);
+        assert_eq!(["count", "interval", "headroom"].map(|h| kit.read(h).unwrap()), ["0", "2", "7"]);
+        assert!(kit.write("interval", "0").is_err());
+        assert_eq!(kit.read("interval").unwrap(), "2");
+        assert_eq!(Kit::<TimedSource>::new("0").err().unwrap(), ["INTERVAL: must be positive"]);
+        assert_eq!(Kit::<TimedSource>::new("1, ACTIVE false").unwrap().next_timer(), None);
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! RatedUnqueue: from pull to push at a rate.
+
+use crate::source::Pace;
+use castanet_element::prelude::*;
+use castanet_tables::TokenBucket;
+
+/// Pulls packets and pushes them on, at most RATE a second.
+///
+/// The rate is kept by a token bucket, which is full at the start: BURST_SIZE packets, or what is due in BURST_DURATION, may go
+/// at once after a pause. Its task sleeps while there is nothing upstream, and until the next packet is due, rounded up to
+/// the next millisecond.
+///
+/// # Ports
+/// Input 0 (pull): packets. Output 0 (push): the same packets.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 100) -> Queue -> RatedUnqueue(1000) -> Counter(COUNT_CALL 50 stop) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "RatedUnqueue", ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
+#[class(task, build, lifecycle)]
+#[handler(name = "rate", flags = "rw", doc = "Packets a second.")]
+#[handler(name = "active", flags = "rw", doc = "When false, nothing is pulled.")]
+pub struct RatedUnqueue {
+    args: Args,
+    /// Turns that the task had.
+    #[handler]
+    calls: Count,
+    active: bool,
+    pace: Pace,
+    upstream: Signal,
+    batch: Batch,
+}
+
+/// Arguments of RatedUnqueue.
+#[derive(Args)]
+pub struct Args {
+    /// Packets a second.
+    rate: u32,
+    /// How much time's packets may go at once; 20 ms if nothing is said.
+    #[arg(keyword)]
+    burst_duration: Option<Nanos>,
+    /// How many packets may go at once.
+    #[arg(keyword)]
+    burst_size: Option<u32>,
+}
+
+fn bucket(args: &Args) -> TokenBucket {
+    let rate = u64::from(args.rate);
+    match (args.burst_size, args.burst_duration) {
+        (Some(n), _) => TokenBucket::new(rate, u64::from(n.max(1))),
+        (None, Some(t)) => TokenBucket::with_duration(rate, t.0.max(0).unsigned_abs()),
+        (None, None) => TokenBucket::for_rated_unqueue(rate),
+    }
+}
+
+impl Build for RatedUnqueue {
+    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if args.burst_size.is_some() && args.burst_duration.is_some() {
+            return Err("BURST_SIZE and BURST_DURATION exclude each other".into());
+        }
+        let (calls, upstream, batch) = (Count::default(), Signal::always(), Batch::new());
+        Ok(RatedUnqueue { pace: Pace::new(bucket(&args)), args, calls, active: true, upstream, batch })
+    }
+}
+
+impl Element for RatedUnqueue {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.calls.add(1);
+        if !self.active {
+            return Turn::Sleep;
+        }
+        let at = match self.pace.ready(cx.now()) {
+            Ok(at) => at,
+            Err(timer) => {
+                if let Some(t) = timer {
+                    cx.set_timer(0, t);
+                }
+                return Turn::Sleep;
+            }
+        };
+        cx.pull(0, 1, &mut self.batch);
+        if self.batch.is_empty() {
+            return if cx.is_on(&self.upstream) { Turn::Again } else { Turn::Sleep };
+        }
+        self.pace.went(at);
+        cx.forward(0, &mut self.batch);
+        Turn::Again
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        cx.schedule();
+    }
+}
+
+impl Lifecycle for RatedUnqueue {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.upstream = cx.upstream(0);
+        Ok(())
+    }
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok(if handler == "rate" { self.args.rate.show() } else { self.active.show() })
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        if handler == "rate" {
+            self.args.rate = cx.with_args(|a| u32::parse(value.trim(), a))?;
+            self.pace.change(bucket(&self.args), cx.now());
+        } else {
+            self.active = cx.with_args(|a| bool::parse(value.trim(), a))?;
+        }
+        cx.schedule();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    /// Milliseconds at which the first packets leave.
+    fn times(kit: &mut Kit<RatedUnqueue>, n: usize) -> Vec<i64> {
+        let (mut times, mut now) = (Vec::new(), 0);
+        (0..n).for_each(|_| kit.supply(0, packet(b"x")));
+        while times.len() < n {
+            let (turn, out) = kit.task();
+            times.extend(out.iter().map(|_| now / 1_000_000));
+            if turn == Turn::Sleep {
+                now = kit.next_timer().unwrap();
+                assert!(kit.expire().unwrap().is_empty() && kit.woken());
+            }
+        }
+        times
+    }
+
+    #[test]
+    fn keeps_the_rate() {
+        for (config, want) in [
+            ("5", &[0, 201, 401, 601][..]),
+            ("10, BURST_SIZE 3", &[0, 0, 0, 101, 201, 301]),
+            ("10, BURST_DURATION 0.2", &[0, 0, 101, 201]),
+            ("100", &[0, 0, 11, 21]),
+        ] {
+            let mut kit = Kit::<RatedUnqueue>::new(config).unwrap();
+            assert_eq!(times(&mut kit, want.len()), want, "{config}");
+        }
+    }
+
+    #[test]
+    fn sleeps_and_handlers() {
+        let mut kit = Kit::<RatedUnqueue>::new("5").unwrap();
+        assert_eq!((kit.task().0, kit.next_timer()), (Turn::Sleep, None), "nothing upstream");
+        assert_eq!(kit.read("calls").unwrap(), "1");
+        kit.write("active", "false").unwrap();
+        kit.supply(0, packet(b"x"));
+        assert_eq!((kit.task().0, kit.read("active").unwrap()), (Turn::Sleep, "false".into()));
+        kit.write("active", "true").unwrap();
+        kit.write("rate", "1000").unwrap();
+        assert!(kit.woken());
+        assert_eq!(kit.task().1.len(), 1);
+        assert!(kit.write("rate", "-1").is_err());
+        let both = Kit::<RatedUnqueue>::new("5, BURST_SIZE 1, BURST_DURATION 1").err().unwrap();
+        assert_eq!(both, ["BURST_SIZE and BURST_DURATION exclude each other"]);
+        assert_eq!(Kit::<RatedUnqueue>::new("").err().unwrap(), ["RATE: required argument missing"]);
+    }
+}

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The packets of a queue: of one worker without atomics, of several in a ring.
+
+use castanet_element::prelude::*;
+use castanet_tables::{Fifo, Ring};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+/// What all workers share of a queue. The lock is only ever written to change the capacity.
+pub(super) struct Shared {
+    ring: RwLock<Ring<Packet>>,
+    highwater: AtomicUsize,
+    drops: AtomicU64,
+    warned: AtomicBool,
+}
+
+enum Packets {
+    Own { fifo: Fifo<Packet>, highwater: usize, drops: u64, warned: bool },
+    Shared(Arc<Shared>),
+}
+
+impl Shared {
+    fn new(capacity: usize) -> Shared {
+        Shared {
+            ring: RwLock::new(Ring::new(capacity)),
+            highwater: AtomicUsize::new(0),
+            drops: AtomicU64::new(0),
+            warned: AtomicBool::new(false),
+        }
+    }
+    /// The ring. Nobody panics while holding the lock; if somebody did, the ring would still be whole.
+    fn ring(&self) -> RwLockReadGuard<'_, Ring<Packet>> {
+        self.ring.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Packets {
+    fn own(capacity: usize) -> Packets {
+        Packets::Own { fifo: Fifo::new(capacity), highwater: 0, drops: 0, warned: false }
+    }
+}
+
+/// The packets of a queue, their counters, and the notifiers that tell of them.
+pub(super) struct Store {
+    packets: Packets,
+    /// On while there may be something.
+    empty: Option<Note>,
+    /// On while there is room.
+    full: Option<Note>,
+}
+
+impl Store {
+    /// An empty store; the replicas of one element get the same.
+    pub fn new(capacity: u32, cx: &mut BuildCx<'_>) -> Store {
+        let capacity = capacity as usize;
+        let packets = if cx.replica.1 > 1 {
+            Packets::Shared(cx.share(|| Shared::new(capacity)))
+        } else {
+            Packets::own(capacity)
+        };
+        Store { packets, empty: None, full: None }
+    }
+
+    /// Takes up the notifiers that the class declares.
+    pub fn notify(&mut self, class: &castanet_element::spec::ClassSpec, cx: &mut InitCx<'_>) {
+        let note = |c: Capability| class.has(c).then(|| cx.note(c)).flatten();
+        (self.empty, self.full) = (note(Capability::EmptyNotifier), note(Capability::FullNotifier));
+        if let Some(full) = self.full.filter(|_| !self.is_full()) {
+            cx.set_note(full);
+        }
+    }
+
+    /// How many packets wait.
+    pub fn len(&self) -> usize {
+        match &self.packets {
+            Packets::Own { fifo, .. } => fifo.len(),
+            Packets::Shared(s) => s.ring().len(),
+        }
+    }
+    /// How many may wait.
+    pub fn capacity(&self) -> usize {
+        match &self.packets {
+            Packets::Own { fifo, .. } => fifo.capacity(),
+            Packets::Shared(s) => s.ring().capacity(),
+        }
+    }
+    fn is_full(&self) -> bool {
+        match &self.packets {
+            Packets::Own { fifo, .. } => fifo.is_full(),
+            Packets::Shared(s) => {
+                let ring = s.ring();
+                ring.len() >= ring.capacity()
+            }
+        }
+    }
+    /// The most that ever waited.
+    pub fn highwater(&self) -> usize {
+        match &self.packets {
+            Packets::Own { highwater, .. } => *highwater,
+            Packets::Shared(s) => s.highwater.load(Ordering::Relaxed),
+        }
+    }
+    /// Packets that found no room.
+    pub fn drops(&self) -> u64 {
+        match &self.packets {
+            Packets::Own { drops, .. } => *drops,
+            Packets::Shared(s) => s.drops.load(Ordering::Relaxed),
+        }
+    }
+    /// Sets the counters to 0.
+    pub fn reset_counts(&mut self) {
+        match &mut self.packets {
+            Packets::Own { highwater, drops, .. } => (*highwater, *drops) = (0, 0),
+            Packets::Shared(s) => {
+                s.highwater.store(0, Ordering::Relaxed);
+                s.drops.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Takes packets in while there is room; the rest overflows.
+    #[inline]
+    pub fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+        let was_empty = match &mut self.packets {
+            Packets::Own { fifo, highwater, .. } => {
+                let was_empty = fifo.is_empty();
+                // One packet is common and not worth copying ranges for.
+                if batch.len() == 1
+                    && let Some(p) = batch.pop()
+                {
+                    if let Err(p) = fifo.push(p) {
+                        batch.push(p);
+                    }
+                } else {
+                    fifo.extend_from(batch.as_mut_vec());
+                }
+                *highwater = fifo.len().max(*highwater);
+                was_empty
+            }
+            Packets::Shared(s) => {
+                let ring = s.ring();
+                ring.push_many(batch.as_mut_vec());
+                // Reading first keeps the line with the readers while the mark stands.
+                let len = ring.len();
+                if len > s.highwater.load(Ordering::Relaxed) {
+                    s.highwater.fetch_max(len, Ordering::Relaxed);
+                }
+                // The puller may have cleared the note just before these packets came.
+                true
+            }
+        };
+        if was_empty && let Some(note) = self.empty {
+            cx.set_note(note);
+        }
+        if self.full.is_some() && self.is_full() {
+            self.close(cx);
+        }
+        if !batch.is_empty() {
+            self.overflow(batch, cx);
+        }
+    }
+
+    /// Stores one packet behind the others.
+    #[inline]
+    pub fn push_one(&mut self, p: Packet, cx: &mut Cx<'_>) {
+        if let Packets::Own { fifo, highwater, .. } = &mut self.packets {
+            let was_empty = fifo.is_empty();
+            if let Err(p) = fifo.push(p) {
+                return self.push_late(p, cx);
+            }
+            *highwater = fifo.len().max(*highwater);
+            let full = fifo.is_full();
+            if was_empty && let Some(note) = self.empty {
+                cx.set_note(note);
+            }
+            if full && self.full.is_some() {
+                self.close(cx);
+            }
+            return;
+        }
+        self.push_late(p, cx);
+    }
+    #[inline(never)]
+    fn push_late(&mut self, p: Packet, cx: &mut Cx<'_>) {
+        let mut batch = cx.spare_batch();
+        batch.push(p);
+        self.push(&mut batch, cx);
+        cx.return_batch(batch);
+    }
+
+    /// Tells that there is no more room.
+    #[inline(never)]
+    fn close(&self, cx: &mut Cx<'_>) {
+        let Some(note) = self.full else { return };
+        cx.clear_note(note);
+        if !self.is_full() {
+            cx.set_note(note);
+        }
+    }
+
+    /// Counts packets that found no room, says so the first time, and sends them to output 1 if that is connected.
+    #[cold]
+    #[inline(never)]
+    fn overflow(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+        let n = batch.len() as u64;
+        let silent = match &mut self.packets {
+            Packets::Own { fifo, drops, warned, .. } => {
+                *drops = drops.wrapping_add(n);
+                fifo.capacity() == 0 || std::mem::replace(warned, true)
+            }
+            Packets::Shared(s) => {
+                s.drops.fetch_add(n, Ordering::Relaxed);
+                let capacity = s.ring().capacity();
+                capacity == 0 || s.warned.swap(true, Ordering::Relaxed)
+            }
+        };
+        if !silent {
+            cx.message(&format!("{}: overflow", cx.declaration()));
+        }
+        if cx.has_output(1) {
+            cx.forward(1, batch);
+        } else {
+            cx.drop_all(batch, Reason::QueueFull);
+        }
+    }
+
+    /// Gives at most `max` packets, the oldest first.
+    #[inline]
+    pub fn pull(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        let (n, was_full) = match &mut self.packets {
+            Packets::Own { fifo, .. } => {
+                let was_full = fifo.is_full();
+                let n = match max {
+                    1 => fifo.pop().map(|p| into.push(p)).map_or(0, |()| 1),
+                    _ => fifo.drain_into(max, into.as_mut_vec()),
+                };
+                (n, was_full)
+            }
+            Packets::Shared(s) => {
+                let ring = s.ring();
+                // Whether it was full cannot be known; setting a note that is on costs only a look at it.
+                (ring.pop_many(max, into.as_mut_vec()), true)
+            }
+        };
+        if n == 0 {
+            if max > 0 {
+                self.found_empty(cx);
+            }
+        } else if was_full && let Some(note) = self.full {
+            cx.set_note(note);
+        }
+    }
+
+    /// Tells that there is nothing, unless something came meanwhile.
+    #[cold]
+    fn found_empty(&self, cx: &mut Cx<'_>) {
+        let Some(note) = self.empty else { return };
+        cx.clear_note(note);
+        if self.len() > 0 {
+            cx.set_note(note);
+        }
+    }
+
+    /// Changes the capacity. The oldest packets stay; the others are dropped, which the queue does not count among its
+    /// drops.
+    pub fn set_capacity(&mut self, capacity: u32, cx: &mut Cx<'_>) {
+        let capacity = capacity as usize;
+        let surplus = match &mut self.packets {
+            Packets::Own { fifo, .. } => fifo.resize(capacity),
+            Packets::Shared(s) => {
+                s.ring.write().unwrap_or_else(PoisonError::into_inner).set_capacity(capacity)
+            }
+        };
+        for p in surplus {
+            cx.drop(p, Reason::Cleared);
+        }
+        if self.is_full() {
+            self.close(cx);
+        } else if let Some(note) = self.full {
+            cx.set_note(note);
+        }
+    }
+
+    /// Drops all packets for a reason.
+    pub fn clear(&mut self, reason: Reason, cx: &mut Cx<'_>) {
+        let mut all = Batch::empty();
+        self.pull(usize::MAX, &mut all, cx);
+        cx.drop_all(&mut all, reason);
+    }
+
+    /// Answers a read handler of a queue.
+    pub fn read(&self, handler: &str) -> String {
+        match handler {
+            "length" => self.len().to_string(),
+            "highwater_length" => self.highwater().to_string(),
+            "capacity" => self.capacity().to_string(),
+            _ => self.drops().to_string(),
+        }
+    }
+    /// Answers a write handler of a queue.
+    pub fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        match handler {
+            "capacity" => {
+                let capacity = cx.with_args(|a| u32::parse(value.trim(), a))?;
+                self.set_capacity(capacity, cx);
+            }
+            "reset_counts" => self.reset_counts(),
+            _ => self.clear(Reason::Cleared, cx),
+        }
+        Ok(())
+    }
+
+    /// Takes over the packets of a queue of the old router.
+    pub fn take_over(&mut self, old: &mut Store, cx: &mut Cx<'_>) {
+        let mut all = Batch::empty();
+        old.pull_quietly(&mut all);
+        let (before, capacity) = (all.len(), self.capacity());
+        let counted = self.highwater();
+        let full = self.full;
+        // Only what is new is told: these packets did not come in here.
+        if let Packets::Own { fifo, .. } = &mut self.packets {
+            fifo.extend_from(all.as_mut_vec());
+        } else if let Packets::Shared(s) = &self.packets {
+            s.ring().push_many(all.as_mut_vec());
+        }
+        if !all.is_empty() {
+            let me = cx.me() as usize;
+            let place = cx.core().info.get(me).map_or(String::new(), |i| i.place.clone());
+            let place = if place.is_empty() { place } else { format!("{place}: ") };
+            cx.message(&format!(
+                "{place}While hot-swapping state into '{}':\n  warning: some packets lost (old length {before}, new capacity \
+                 {capacity})",
+                cx.declaration()
+            ));
+            cx.drop_all(&mut all, Reason::Cleared);
+        }
+        let mark = self.len().max(counted);
+        match &mut self.packets {
+            Packets::Own { highwater, .. } => *highwater = mark,
+            Packets::Shared(s) => s.highwater.store(mark, Ordering::Relaxed),
+        }
+        if self.len() > 0
+            && let Some(note) = self.empty
+        {
+            cx.set_note(note);
+        }
+        if full.is_some() && self.is_full() {
+            self.close(cx);
+        }
+    }
+    fn pull_quietly(&mut self, into: &mut Batch) {
+        match &mut self.packets {
+            Packets::Own { fifo, .. } => fifo.drain_into(usize::MAX, into.as_mut_vec()),
+            Packets::Shared(s) => s.ring().pop_many(usize::MAX, into.as_mut_vec()),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    /// A store in place of the one of a queue under test, without notifiers.
+    fn store(packets: Packets) -> Store {
+        Store { packets, empty: None, full: None }
+    }
+    /// A class that lends its context.
+    fn kit() -> Kit<super::super::queue::Queue> {
+        Kit::new("").unwrap()
+    }
+    fn batch(n: u8) -> Batch {
+        (0..n).map(|i| packet(&[i])).collect()
+    }
+    fn firsts(batch: &Batch) -> Vec<u8> {
+        batch.iter().map(|p| p.data()[0]).collect()
+    }
+
+    #[test]
+    fn replicas_work_on_one_queue() {
+        let shared = Arc::new(Shared::new(3));
+        let (mut a, mut b) = (store(Packets::Shared(shared.clone())), store(Packets::Shared(shared)));
+        let mut kit = kit();
+        kit.with(|_, cx| {
+            let mut batch = batch(5);
+            a.push(&mut batch, cx);
+            let read = ["length", "highwater_length", "capacity", "drops"].map(|h| b.read(h));
+            assert_eq!(read, ["3", "3", "3", "2"]);
+            b.pull(2, &mut batch, cx);
+            assert_eq!(firsts(&batch), [0, 1]);
+            b.write("capacity", "0", cx).unwrap();
+            assert_eq!(a.read("length"), "0");
+            a.write("reset_counts", "", cx).unwrap();
+            assert_eq!((b.drops(), b.highwater()), (0, 0));
+        });
+        assert_eq!((kit.dropped(Reason::QueueFull), kit.dropped(Reason::Cleared)), (2, 1));
+        assert_eq!(kit.messages(), ["e :: Queue: overflow"]);
+    }
+
+    #[test]
+    fn hot_swap_keeps_the_oldest() {
+        for shared in [false, true] {
+            let new = |n| if shared { Packets::Shared(Arc::new(Shared::new(n))) } else { Packets::own(n) };
+            let (mut old, mut new) = (store(new(9)), store(new(2)));
+            let mut kit = kit();
+            kit.with(|_, cx| {
+                let mut batch = batch(3);
+                old.push(&mut batch, cx);
+                new.take_over(&mut old, cx);
+                assert_eq!((old.len(), new.len(), new.highwater()), (0, 2, 2));
+                new.pull(9, &mut batch, cx);
+                assert_eq!(firsts(&batch), [0, 1]);
+            });
+            assert_eq!(kit.dropped(Reason::Cleared), 1);
+            assert_eq!(
+                kit.messages(),
+                [
+                    "While hot-swapping state into 'e :: Queue':\n  warning: some packets lost (old length 3, new capacity 2)"
+                ]
+            );
+        }
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Unqueue: from pull to push.
+
+use castanet_element::prelude::*;
+
+/// Pulls packets and pushes them on.
+///
+/// Its task pulls at most BURST packets a turn and sleeps while there is nothing upstream.
+///
+/// # Ports
+/// Input 0 (pull): packets. Output 0 (push): the same packets.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 100, STOP true) -> Queue -> Unqueue(BURST 8) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "Unqueue", ports = "1/1", processing = "l/h", packets = "any/same", workers = replicate(sum))]
+#[class(task, lifecycle)]
+#[handler(name = "reset", flags = "wb", doc = "Sets the count to 0, so that LIMIT starts again.")]
+#[handler(name = "reset_counts", flags = "wb", doc = "The same as reset.")]
+pub struct Unqueue {
+    args: Args,
+    /// Packets passed on.
+    #[handler]
+    count: Count,
+    /// Packets of this turn's burst so far.
+    done: usize,
+    upstream: Signal,
+    batch: Batch,
+}
+
+/// Arguments of Unqueue.
+#[derive(Args)]
+pub struct Args {
+    /// The most packets to pull in a turn; negative for as many as there are.
+    #[arg(default = 1, handler = "rw")]
+    burst: i32,
+    /// When false, nothing is pulled.
+    #[arg(keyword, default = true, handler = "rwc")]
+    active: bool,
+    /// The most packets to pull in all; negative for no limit.
+    #[arg(keyword, default = -1, handler = "rw")]
+    limit: i64,
+}
+
+/// What a turn without BURST stops at all the same, so that the other tasks have theirs.
+const UNLIMITED: usize = 1 << 16;
+
+impl Element for Unqueue {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        let burst = usize::try_from(self.args.burst).unwrap_or(UNLIMITED);
+        let mut n = burst.saturating_sub(self.done).min(cx.limit());
+        if let Ok(limit) = u64::try_from(self.args.limit) {
+            n = n.min(usize::try_from(limit.saturating_sub(self.count.get())).unwrap_or(usize::MAX));
+        }
+        if n == 0 || !self.args.active {
+            return Turn::Sleep;
+        }
+        cx.pull(0, n, &mut self.batch);
+        let got = self.batch.len();
+        self.count.add(got as u64);
+        cx.forward(0, &mut self.batch);
+        self.done += got;
+        if got == n && self.done < burst {
+            return Turn::More;
+        }
+        self.done = 0;
+        if got == 0 && !cx.is_on(&self.upstream) { Turn::Sleep } else { Turn::Again }
+    }
+}
+
+impl Lifecycle for Unqueue {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.upstream = cx.upstream(0);
+        Ok(())
+    }
+    fn write(&mut self, _: &str, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.count.reset();
+        cx.schedule();
+        Ok(())
+    }
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        cx.schedule();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    fn kit(config: &str, packets: u8) -> Kit<Unqueue> {
+        let mut kit = Kit::new(config).unwrap();
+        for i in 0..packets {
+            kit.supply(0, packet(&[i]));
+        }
+        kit
+    }
+
+    #[test]
+    fn bursts_and_limits() {
+        for (config, turns) in [
+            ("", &[1, 1, 1, 1][..]),
+            ("1", &[1, 1]),
+            ("4", &[4, 4, 2, 0]),
+            ("-1", &[8, 2, 0]),
+            ("100", &[8, 2, 0]),
+            ("3, LIMIT 5", &[3, 2, 0, 0]),
+            ("LIMIT 0", &[0]),
+            ("0", &[0]),
+            ("ACTIVE false", &[0]),
+        ] {
+            let mut kit = kit(config, 10).limit(8);
+            let mut next = 0;
+            for &n in turns {
+                let (_, out) = kit.task();
+                assert_eq!(out.len(), n, "{config}");
+                for (_, p) in out {
+                    assert_eq!(p.data(), [next]);
+                    next += 1;
+                }
+            }
+            assert_eq!(kit.read("count").unwrap(), turns.iter().sum::<usize>().to_string());
+        }
+    }
+
+    #[test]
+    fn sleeps_when_it_may_and_wakes_by_handlers() {
+        let mut k = kit("LIMIT 2, BURST 9", 5);
+        assert_eq!((k.task().0, k.task().0), (Turn::More, Turn::Sleep));
+        k.write("limit", "3").unwrap();
+        assert!(k.woken());
+        assert_eq!((k.task().1.len(), k.task().0), (1, Turn::Sleep));
+        k.write("reset", "").unwrap();
+        assert!(k.woken());
+        assert_eq!(k.task().1.len(), 2);
+        k.write("active", "false").unwrap();
+        k.write("limit", "-1").unwrap();
+        k.supply(0, packet(b"x"));
+        assert_eq!(k.task().0, Turn::Sleep);
+        k.write("active", "true").unwrap();
+        assert_eq!(k.task().1.len(), 1);
+        assert_eq!(kit("", 0).task().0, Turn::Sleep, "nothing upstream");
+        assert_eq!(Kit::<Unqueue>::new("x").err().unwrap(), ["BURST: invalid number"]);
+    }
+}

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! FromDump: packets from a capture file.
+
+mod args;
+mod link;
+#[cfg(test)]
+mod tests;
+
+use castanet_element::prelude::*;
+use castanet_io::{CaptureReader, LinkType};
+use castanet_packet::{DEFAULT_HEADROOM, MAX_LENGTH};
+use castanet_spec::anno;
+use std::any::Any;
+
+/// Frames left out in one turn before others have theirs.
+const MOST_SKIPPED: u32 = 1024;
+
+/// Emits the packets of a capture file: pcap (both byte orders, micro- and nanoseconds) or pcapng, plain or
+/// compressed by gzip, bzip2 or xz; `-` is the standard input.
+///
+/// Each packet has the time of its capture as timestamp, the bytes that were not captured as extra length
+/// annotation, its MAC header marked where the link type has one, and, for raw IP or with FORCE_IP, its IPv4
+/// network header. The packet type annotation is broadcast or multicast when the Ethernet destination is (so that
+/// DropBroadcasts and ICMPError work on traces as on devices), for Linux "cooked" captures what their header says,
+/// and else "to this host".
+///
+/// Without TIMING packets come as fast as they are wanted; with TIMING as far apart as they were captured. START
+/// leaves out packets until the first one at or after that time; at END the element stops as at the end of the
+/// file, until `extend_interval` moves the end. A file cut in its last record ends before that record. At the end
+/// STOP asks the driver to stop, or END_CALL is called, once all packets have gone on their way.
+///
+/// # Ports
+/// No inputs. Output 0: packets, push or pull. Output 1 (optional): with FORCE_IP, packets that are not IPv4, which
+/// are otherwise dropped.
+///
+/// # Example
+/// ```click
+/// FromDump(conf/traces/ip-router-eth0.pcap, STOP true, FORCE_IP true) -> IPPrint(read) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "FromDump", ports = "0/1-2", processing = "a/ah", packets = "any/any", workers = exclusive, build, lifecycle)]
+#[class(task, capabilities(EmptyNotifier), effects(calls, stops))]
+#[class(
+    drops(Sampled, OutsideTime, NotIp, TooLong, NoBuffer),
+    takes_state = "the open file and the place in it"
+)]
+#[handler(name = "encap", flags = "r", doc = "The link type: `ETHER`, `IP`... or its number.")]
+#[handler(name = "filesize", flags = "r", doc = "Bytes of the file; `-` when unknown.")]
+#[handler(name = "filepos", flags = "rw", doc = "Byte position of the next record.")]
+#[handler(name = "packet_filepos", flags = "r", doc = "Byte position of the record of the last packet.")]
+#[handler(name = "stop", flags = "wb", doc = "Makes the element inactive and asks the driver to stop.")]
+#[handler(
+    name = "extend_interval",
+    flags = "w",
+    doc = "Moves the end by so many seconds, and goes on if it was reached."
+)]
+#[handler(name = "reset_counts", flags = "wb", doc = "Sets `count` to 0.")]
+#[handler(
+    name = "reset_timing",
+    flags = "wb",
+    doc = "With TIMING: the next packet comes at once, the others relative to it."
+)]
+pub struct FromDump {
+    args: args::Args,
+    /// Packets emitted.
+    #[handler]
+    count: Count,
+    reader: Option<CaptureReader>,
+    random: Random,
+    /// A packet that was read but must wait, for its time or for the end to be moved.
+    ready: Option<Packet>,
+    /// Whether the first packet of the file was seen, from which times are counted.
+    begun: bool,
+    start: Option<i64>,
+    end: Option<i64>,
+    /// By how much the end was moved before the first packet was seen.
+    extended: i64,
+    /// TIMING: router time minus trace time.
+    shift: Option<i64>,
+    finished: bool,
+    push: bool,
+    note: Option<Note>,
+}
+
+/// What comes next.
+enum Next {
+    Packet(Packet),
+    /// A packet, at this time.
+    Later(i64),
+    /// Many frames were left out: somebody else's turn.
+    Pause,
+    End,
+}
+
+impl Build for FromDump {
+    fn build(args: args::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let too_many = |given: &[bool]| given.iter().filter(|g| **g).count() > 1;
+        if too_many(&[args.start.is_some(), args.start_after.is_some()]) {
+            return Err("specify at most one of START and START_AFTER".into());
+        }
+        if too_many(&[args.end.is_some(), args.end_after.is_some(), args.interval.is_some()]) {
+            return Err("specify at most one of END, END_AFTER and INTERVAL".into());
+        }
+        if too_many(&[args.stop, args.end_call.is_some()]) {
+            return Err("specify at most one of STOP and END_CALL".into());
+        }
+        Ok(FromDump {
+            count: Count::default(),
+            reader: None,
+            random: cx.random(),
+            ready: None,
+            begun: false,
+            start: None,
+            end: None,
+            extended: 0,
+            shift: None,
+            finished: false,
+            push: cx.is_push_output(0),
+            note: None,
+            args,
+        })
+    }
+}
+
+impl FromDump {
+    /// Sets the span of time when the first packet is seen.
+    fn begin(&mut self, first: i64) {
+        let after = |t: Option<Nanos>| t.map(|t| first.saturating_add(t.0));
+        let at = |t: Option<Nanos>| t.map(|t| t.0);
+        self.begun = true;
+        self.start = at(self.args.start).or(after(self.args.start_after));
+        let interval = self.args.interval.map(|t| self.start.unwrap_or(first).saturating_add(t.0));
+        self.end = at(self.args.end).or(after(self.args.end_after)).or(interval);
+        self.end = self.end.map(|e| e.saturating_add(self.extended));
+    }
+
+    /// Whether a packet is left out; the reason to count.
+    fn left_out(&mut self, time: i64) -> Option<Reason> {
+        if self.start.is_some_and(|s| time < s) {
+            return Some(Reason::OutsideTime);
+        }
+        // From the first packet inside on, times may run back.
+        self.start = None;
+        let sample = self.args.sample.0;
+        (sample < 1.0 && self.random.unit() >= sample).then_some(Reason::Sampled)
+    }
+
+    /// The next packet of the file that is to be emitted, whatever its time; none at the end of the file.
+    fn read(&mut self, skipped: &mut u32, cx: &mut Cx<'_>) -> Option<Packet> {
+        while *skipped < MOST_SKIPPED {
+            let frame = match self.reader.as_mut()?.next_frame() {
+                Ok(frame) => frame?,
+                Err(e) => {
+                    cx.message(&format!("{}: {e}", cx.declaration()));
+                    return None;
+                }
+            };
+            let (link, time, original) = (frame.link, frame.time_ns, frame.original_len);
+            let packet = match Packet::copy_of(frame.data) {
+                Some(p) => Ok(p),
+                None if frame.data.len() + DEFAULT_HEADROOM > MAX_LENGTH => Err(Reason::TooLong),
+                None => Err(Reason::NoBuffer),
+            };
+            if !self.begun {
+                self.begin(time);
+            }
+            let reason = match (self.left_out(time), packet) {
+                (Some(reason), _) | (None, Err(reason)) => reason,
+                (None, Ok(mut p)) => {
+                    annotate(&mut p, link, time, original);
+                    if !self.args.force_ip || mark_ip(&mut p, link) {
+                        return Some(p);
+                    }
+                    *skipped = skipped.saturating_add(1);
+                    cx.emit_or(1, p, Reason::NotIp);
+                    continue;
+                }
+            };
+            *skipped = skipped.saturating_add(1);
+            let me = cx.me();
+            cx.core().count_drops(me, reason, 1);
+        }
+        None
+    }
+
+    fn next(&mut self, cx: &mut Cx<'_>) -> Next {
+        let mut skipped = 0;
+        let p = match self.ready.take() {
+            Some(p) => p,
+            None => match self.read(&mut skipped, cx) {
+                Some(p) => p,
+                None if skipped >= MOST_SKIPPED => return Next::Pause,
+                None => return Next::End,
+            },
+        };
+        if self.end.is_some_and(|e| p.timestamp() >= e) {
+            self.ready = Some(p);
+            return Next::End;
+        }
+        if self.args.timing {
+            let now = cx.now();
+            let shift = *self.shift.get_or_insert(now.saturating_sub(p.timestamp()));
+            let due = p.timestamp().saturating_add(shift);
+            if due > now {
+                self.ready = Some(p);
+                return Next::Later(due);
+            }
+        }
+        self.count.add(1);
+        Next::Packet(p)
+    }
+
+    /// Says once that the end was reached.
+    fn finish(&mut self, cx: &mut Cx<'_>) {
+        self.sleep(cx);
+        if std::mem::replace(&mut self.finished, true) {
+            return;
+        }
+        if self.args.stop {
+            cx.stop(1);
+        }
+        if let Some(call) = &self.args.end_call {
+            cx.call(call);
+        }
+    }
+    fn sleep(&self, cx: &mut Cx<'_>) {
+        if let Some(note) = self.note {
+            cx.clear_note(note);
+        }
+    }
+    /// Goes on after a wait or a change.
+    fn wake(&self, cx: &mut Cx<'_>) {
+        if !self.can_run() {
+            return self.sleep(cx);
+        }
+        match self.note {
+            Some(note) if !self.push => cx.set_note(note),
+            _ => cx.schedule(),
+        }
+    }
+    fn can_run(&self) -> bool {
+        self.args.active && !self.finished
+    }
+}
+
+/// Sets what the trace tells of a packet.
+fn annotate(p: &mut Packet, link: LinkType, time: i64, original: u32) {
+    p.set_timestamp(time);
+    let missing = original.saturating_sub(u32::try_from(p.len()).unwrap_or(u32::MAX));
+    if missing > 0 {
+        p.set_anno_u32(anno::EXTRA_LENGTH, missing);
+    }
+    let kind = link::packet_type(link, p.data());
+    p.set_packet_type(kind);
+    if link.is_raw_ip() {
+        mark_ip(p, link);
+    } else {
+        p.set_mac_header(0);
+    }
+}
+
+/// Marks the IPv4 header; false if there is none.
+fn mark_ip(p: &mut Packet, link: LinkType) -> bool {
+    let Some((offset, length)) = link::ipv4_header(link, p.data()) else { return false };
+    p.set_network_header(offset, length);
+    true
+}
+
+impl Element for FromDump {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        if !self.push || !self.can_run() {
+            return Turn::Sleep;
+        }
+        for i in 0..cx.limit().max(1) {
+            match self.next(cx) {
+                Next::Packet(p) => cx.emit(0, p),
+                Next::Later(t) => {
+                    cx.set_timer(0, t);
+                    return Turn::Sleep;
+                }
+                Next::Pause => break,
+                // What was emitted in this turn goes on its way first.
+                Next::End if i > 0 => break,
+                Next::End => {
+                    self.finish(cx);
+                    return Turn::Sleep;
+                }
+            }
+        }
+        Turn::Again
+    }
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        if !self.can_run() {
+            return;
+        }
+        for i in 0..max {
+            match self.next(cx) {
+                Next::Packet(p) => into.push(p),
+                Next::Later(t) => {
+                    self.sleep(cx);
+                    cx.set_timer(0, t);
+                    break;
+                }
+                Next::Pause => break,
+                Next::End if i > 0 => break,
+                Next::End => {
+                    self.finish(cx);
+                    break;
+                }
+            }
+        }
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.wake(cx);
+    }
+}
+
+impl Lifecycle for FromDump {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        let mut reader = CaptureReader::open(&self.args.filename.0).map_err(|e| e.to_string())?;
+        if self.args.filepos > 0 {
+            reader.seek(self.args.filepos).map_err(|e| e.to_string())?;
+        }
+        self.reader = Some(reader);
+        self.note = cx.note(Capability::EmptyNotifier);
+        cx.scheduled = self.push && self.args.active;
+        if let Some(note) = self.note.filter(|_| self.args.active) {
+            cx.set_note(note);
+        }
+        Ok(())
+    }
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        let reader = self.reader.as_ref().ok_or("the file is not open")?;
+        Ok(match handler {
+            "encap" => match reader.link() {
+                Some(l) => l.word().map_or_else(|| l.0.to_string(), Into::into),
+                None => "-".into(),
+            },
+            "filesize" => reader.filesize().map_or("-".into(), |n| n.to_string()),
+            "filepos" => reader.filepos().to_string(),
+            "packet_filepos" => reader.packet_filepos().to_string(),
+            _ => return Err(format!("no '{handler}' read handler")),
+        })
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        match handler {
+            "filepos" => {
+                let to = cx.with_args(|a| u64::parse(value.trim(), a))?;
+                let reader = self.reader.as_mut().ok_or("the file is not open")?;
+                reader.seek(to).map_err(|e| e.to_string())?;
+                (self.ready, self.finished) = (None, false);
+                self.wake(cx);
+            }
+            "stop" => {
+                self.args.active = false;
+                self.sleep(cx);
+                cx.stop(1);
+            }
+            "extend_interval" => {
+                let by = cx.with_args(|a| Nanos::parse(value.trim(), a))?.0;
+                if self.begun {
+                    self.end = self.end.map(|e| e.saturating_add(by));
+                } else {
+                    self.extended = self.extended.saturating_add(by);
+                }
+                if self.ready.is_some() {
+                    self.finished = false;
+                }
+                self.wake(cx);
+            }
+            "reset_counts" => self.count.reset(),
+            "reset_timing" => {
+                self.shift = None;
+                self.wake(cx);
+            }
+            _ => return Err(format!("no '{handler}' write handler")),
+        }
+        Ok(())
+    }
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.wake(cx);
+        Ok(())
+    }
+    fn effects(&self, _: Effects) -> Effects {
+        let if_so = |yes, effect| if yes { effect } else { Effects::NONE };
+        if_so(self.args.stop, Effects::STOPS).and(if_so(self.args.end_call.is_some(), Effects::CALLS))
+    }
+    fn take_state(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<FromDump>() else { return Ok(()) };
+        if old.args.filename != self.args.filename || old.reader.is_none() {
+            return Ok(());
+        }
+        self.reader = old.reader.take();
+        self.ready = old.ready.take();
+        (self.begun, self.start, self.end) = (old.begun, old.start, old.end);
+        (self.extended, self.shift) = (old.extended, old.shift);
+        (self.finished, self.count) = (old.finished, old.count);
+        self.wake(cx);
+        Ok(())
+    }
+}

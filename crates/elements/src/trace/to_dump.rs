@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ToDump: packets into a capture file.
+
+#[cfg(test)]
+mod tests;
+
+use castanet_element::prelude::*;
+use castanet_io::{CaptureWriter, LinkType, WriterOptions};
+use castanet_spec::anno;
+use std::any::Any;
+use std::fs::OpenOptions;
+
+/// Writes packets to a capture file in pcap format.
+///
+/// The time of a record is the packet's timestamp, or the time now if it has none; its original length counts the
+/// bytes that the extra length annotation says were never captured. The file `-` is the standard output.
+///
+/// That the file can be written is found out at initialisation. It is emptied when the router starts to run, so
+/// that a hot swap to a router with the same file goes on in it, and complete when the router has stopped. When
+/// writing fails there is one message, and no packet is written any more: without output they are dropped, counted.
+///
+/// # Ports
+/// Input 0: packets, push or pull. Output 0 (optional): the same packets, after they were written.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 3, STOP true) -> ToDump(/dev/null, SNAPLEN 34) -> Print(written) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "ToDump", ports = "1/0-1", processing = "a/a", packets = "any/same", workers = exclusive, build, lifecycle)]
+#[class(task, effects(files), drops(Consumed, WriteFailed), takes_state = "the open file")]
+#[handler(name = "count", flags = "r", doc = "Packets written.")]
+#[handler(name = "reset_counts", flags = "wb", doc = "Sets `count` to 0.")]
+pub struct ToDump {
+    args: Args,
+    options: WriterOptions,
+    file: File,
+    /// What went wrong, told once.
+    failure: Option<String>,
+    /// Packets that `count` leaves out since it was reset.
+    forgotten: u64,
+    signal: Signal,
+    push: bool,
+    passes: bool,
+    scratch: Batch,
+}
+
+/// What has become of the file.
+enum File {
+    /// It waits for the router to run.
+    Fresh,
+    Open(Box<CaptureWriter>),
+    /// It was closed, could not be written, or belongs to another router now.
+    Gone,
+}
+
+/// Arguments of ToDump.
+#[derive(Args)]
+pub struct Args {
+    /// The file; `-` is the standard output.
+    #[arg(handler = "r")]
+    filename: Filename,
+    /// The most bytes of a packet that are written; 0: all.
+    #[arg(default = 2000)]
+    snaplen: u32,
+    /// What packets begin with: `ETHER`, `IP`... or the number of a link type.
+    #[arg(show = "ETHER")]
+    encap: Option<Encap>,
+    /// Elements whose `encap` handlers tell what packets begin with, and must agree.
+    #[arg(keyword, default = Sources::default(), show = "")]
+    use_encap_from: Sources,
+    /// Whether the bytes of the extra length annotation count as packet length.
+    #[arg(keyword, default = true)]
+    extra_length: bool,
+    /// Whether each packet is written at once.
+    #[arg(keyword, default = false)]
+    unbuffered: bool,
+    /// Whether times are written in nanoseconds, else in microseconds.
+    #[arg(keyword, default = true)]
+    nano: bool,
+}
+
+/// A link type, by word or number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Encap(LinkType);
+
+impl ArgValue for Encap {
+    const TYPE: &'static str = "link type";
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Encap, String> {
+        LinkType::parse(text).map(Encap).ok_or_else(|| {
+            let words: Vec<_> = LinkType::words().collect();
+            format!("'{text}' is not a link type; expected a number or one of {}", words.join(", "))
+        })
+    }
+}
+
+/// Elements, with their names.
+#[derive(Clone, Debug, Default)]
+pub struct Sources(Vec<(u32, String)>);
+
+impl ArgValue for Sources {
+    const TYPE: &'static str = "list of element";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Sources, String> {
+        let words = castanet_lang::args::words(text);
+        let element = |name: &str| {
+            let found = ElementRef::parse(name, cx)?;
+            Ok((u32::try_from(found.0).map_err(|_| "no such element".to_string())?, name.to_string()))
+        };
+        words.into_iter().map(|r| element(text.get(r).unwrap_or(""))).collect::<Result<_, _>>().map(Sources)
+    }
+}
+
+impl Build for ToDump {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if args.encap.is_some() && !args.use_encap_from.0.is_empty() {
+            return Err("specify at most one of ENCAP and USE_ENCAP_FROM".into());
+        }
+        let options = WriterOptions {
+            link: args.encap.map_or(LinkType::ETHERNET, |e| e.0),
+            snaplen: args.snaplen,
+            nano: args.nano,
+            unbuffered: args.unbuffered,
+            ..WriterOptions::default()
+        };
+        Ok(ToDump {
+            args,
+            options,
+            file: File::Fresh,
+            failure: None,
+            forgotten: 0,
+            signal: Signal::default(),
+            push: cx.is_push_input(0),
+            passes: cx.outputs > 0,
+            scratch: Batch::new(),
+        })
+    }
+}
+
+/// Whether a file can be written, as far as that can be known without changing it; one that is missing is made.
+fn try_file(name: &str) -> Result<(), String> {
+    // Opening a pipe would wait for its reader.
+    let special = std::fs::metadata(name).is_ok_and(|m| !m.is_file() && !m.is_dir());
+    if name == "-" || special {
+        return Ok(());
+    }
+    let opened = OpenOptions::new().write(true).create(true).truncate(false).open(name);
+    opened.map(drop).map_err(|e| {
+        let text = e.to_string();
+        format!("{name}: {}", text.split(" (os error ").next().unwrap_or(&text))
+    })
+}
+
+impl ToDump {
+    /// The link type that all of USE_ENCAP_FROM tell.
+    fn told_link(&self, cx: &mut Cx<'_>) -> Result<LinkType, String> {
+        let mut told: Option<(LinkType, &str)> = None;
+        for (element, name) in &self.args.use_encap_from.0 {
+            let text =
+                cx.read_handler(Some(*element), "encap", "").map_err(|e| format!("USE_ENCAP_FROM: {e}"))?;
+            let link = LinkType::parse(text.trim());
+            let link = link.ok_or_else(|| {
+                format!("USE_ENCAP_FROM: '{name}' tells no link type, but '{}'", text.trim())
+            })?;
+            match told {
+                Some((other, before)) if other != link => {
+                    return Err(format!(
+                        "USE_ENCAP_FROM: '{before}' and '{name}' do not agree, {other} against {link}"
+                    ));
+                }
+                _ => told = Some((link, name)),
+            }
+        }
+        Ok(told.map_or(self.options.link, |t| t.0))
+    }
+
+    /// Opens and empties the file unless that has happened.
+    fn open(&mut self, cx: &mut Cx<'_>) {
+        if !matches!(self.file, File::Fresh) {
+            return;
+        }
+        let opened = self.told_link(cx).and_then(|link| {
+            self.options.link = link;
+            CaptureWriter::create(&self.args.filename.0, self.options).map_err(|e| e.to_string())
+        });
+        match opened {
+            Ok(w) => self.file = File::Open(Box::new(w)),
+            Err(e) => self.fail(e, cx),
+        }
+    }
+    #[cold]
+    fn fail(&mut self, error: String, cx: &mut Cx<'_>) {
+        cx.message(&format!("{}: {error}", cx.declaration()));
+        self.failure = Some(error);
+        if let File::Open(w) = &self.file {
+            // What was lost with the buffer was never written.
+            self.forgotten = self.forgotten.min(w.count());
+        } else {
+            self.file = File::Gone;
+        }
+    }
+
+    /// Writes packets; how many of them, from the first on.
+    fn write_all(&mut self, packets: &[Packet], cx: &mut Cx<'_>) -> usize {
+        self.open(cx);
+        for (i, p) in packets.iter().enumerate() {
+            let File::Open(w) = &mut self.file else { return i };
+            let time = match p.timestamp() {
+                0 => cx.now(),
+                t => t,
+            };
+            let extra = if self.args.extra_length { p.anno_u32(anno::EXTRA_LENGTH) } else { 0 };
+            let length = u32::try_from(p.len()).unwrap_or(u32::MAX).saturating_add(extra);
+            match w.write(time, p.data(), length) {
+                Ok(true) => {}
+                Ok(false) => return i,
+                Err(e) => {
+                    self.fail(e.to_string(), cx);
+                    return i;
+                }
+            }
+        }
+        packets.len()
+    }
+
+    /// Writes packets that go no further.
+    fn consume(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+        let written = self.write_all(batch.as_slice(), cx);
+        for (i, p) in batch.drain().enumerate() {
+            cx.drop(p, if i < written { Reason::Consumed } else { Reason::WriteFailed });
+        }
+    }
+}
+
+impl Element for ToDump {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        if self.passes {
+            self.write_all(batch.as_slice(), cx);
+            cx.forward(0, batch);
+        } else {
+            self.consume(batch, cx);
+        }
+    }
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        let before = into.len();
+        cx.pull(0, max, into);
+        self.write_all(into.as_slice().get(before..).unwrap_or_default(), cx);
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.open(cx);
+    }
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.open(cx);
+        if self.push || self.passes {
+            return Turn::Sleep;
+        }
+        let mut batch = std::mem::replace(&mut self.scratch, Batch::empty());
+        cx.pull(0, cx.limit(), &mut batch);
+        let some = !batch.is_empty();
+        self.consume(&mut batch, cx);
+        self.scratch = batch;
+        if some || cx.is_on(&self.signal) { Turn::Again } else { Turn::Sleep }
+    }
+}
+
+impl Lifecycle for ToDump {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        if !self.push && !self.passes {
+            self.signal = cx.upstream(0);
+        }
+        // It expires as soon as the router runs, which a router that only was prepared never does.
+        let now = cx.now();
+        cx.set_timer(0, now);
+        try_file(&self.args.filename.0)
+    }
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        // A router that did not run leaves alone what may be another one's file, but makes no file that is no trace.
+        if std::fs::metadata(&self.args.filename.0).is_ok_and(|m| m.is_file() && m.len() == 0) {
+            self.open(cx);
+        }
+        if let File::Open(w) = std::mem::replace(&mut self.file, File::Gone) {
+            let closed = w.close().map_err(|e| e.to_string());
+            if let (Err(e), None) = (closed, &self.failure) {
+                self.failure = Some(e);
+            }
+        }
+        self.failure.take().map_or(Ok(()), Err)
+    }
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        match (handler, &self.file) {
+            ("count", File::Open(w)) => Ok(w.count().saturating_sub(self.forgotten).to_string()),
+            ("count", _) => Ok("0".into()),
+            _ => Err(format!("no '{handler}' read handler")),
+        }
+    }
+    fn write(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
+        match (handler, &self.file) {
+            ("reset_counts", File::Open(w)) => self.forgotten = w.count(),
+            ("reset_counts", _) => {}
+            _ => return Err(format!("no '{handler}' write handler")),
+        }
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_mut::<ToDump>()
+            && old.args.filename == self.args.filename
+            && matches!(old.file, File::Open(_))
+        {
+            self.file = std::mem::replace(&mut old.file, File::Gone);
+            (self.forgotten, self.failure) = (old.forgotten, old.failure.take());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Libraries in the file system, found along a path as `CLICKPATH` gives it.
+
+use crate::elaborate::Library;
+use std::path::{Component, Path, PathBuf};
+
+/// Finds `require(library NAME)` along a path of folders separated by `:`. Each folder is looked into, and its `conf`. An
+/// empty entry, and a path that is not set, stand for the folder of the file that requires.
+#[derive(Clone, Debug, Default)]
+pub struct SearchPath {
+    entries: Vec<String>,
+}
+
+impl SearchPath {
+    /// From the value of `CLICKPATH`, if it is set.
+    pub fn new(clickpath: Option<&str>) -> SearchPath {
+        SearchPath { entries: clickpath.unwrap_or("").split(':').map(str::to_string).collect() }
+    }
+    /// The files that `name` may mean when `from` requires it, in order.
+    fn candidates(&self, name: &str, from: &str) -> Vec<PathBuf> {
+        if Path::new(name).is_absolute() {
+            return vec![PathBuf::from(name)];
+        }
+        let beside = Path::new(from).parent().unwrap_or(Path::new("")).to_path_buf();
+        let folders = self.entries.iter().flat_map(|entry| match entry.as_str() {
+            "" => vec![beside.clone()],
+            entry => vec![PathBuf::from(entry), Path::new(entry).join("conf")],
+        });
+        folders.map(|folder| folder.join(name)).collect()
+    }
+}
+
+impl Library for SearchPath {
+    fn read(&self, name: &str, from: &str) -> Result<(String, Vec<u8>), String> {
+        let mut why = None;
+        for path in self.candidates(name, from) {
+            match std::fs::read(&path) {
+                // The same file must have the same name: `./a` is `a`.
+                Ok(bytes) => {
+                    let plain: PathBuf = path.components().filter(|c| *c != Component::CurDir).collect();
+                    return Ok((plain.to_string_lossy().into_owned(), bytes));
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+                Err(e) => why = why.or(Some(e.to_string())),
+            }
+        }
+        Err(why.unwrap_or_else(|| "no such file".into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_found_along_the_path() -> std::io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let root = dir.path();
+        for (name, text) in
+            [("a/x", "ax"), ("b/conf/x", "bx"), ("b/y", "by"), ("main/x", "mx"), ("main/z", "mz")]
+        {
+            let path = root.join(name);
+            std::fs::create_dir_all(path.parent().unwrap_or(root))?;
+            std::fs::write(path, text)?;
+        }
+        let at = |name: &str| root.join(name).to_string_lossy().into_owned();
+        let main = at("main/m.click");
+        let read = |path: Option<String>, name: &str| {
+            let found = SearchPath::new(path.as_deref()).read(name, &main);
+            found.map_or_else(|e| e, |(_, bytes)| String::from_utf8_lossy(&bytes).into_owned())
+        };
+        let both = Some(format!("{}:{}", at("b"), at("a")));
+        assert_eq!(read(None, "x"), "mx");
+        assert_eq!(read(None, "y"), "no such file");
+        assert_eq!(read(both.clone(), "x"), "bx");
+        assert_eq!(read(both.clone(), "y"), "by");
+        assert_eq!(read(both.clone(), "z"), "no such file");
+        assert_eq!(read(Some(format!("{}:", at("b"))), "z"), "mz");
+        assert_eq!(read(both, &at("a/x")), "ax");
+        assert_ne!(read(None, "."), "no such file");
+        let name = |n: &str| SearchPath::new(None).read(n, &main).map(|f| f.0);
+        assert_eq!(name("./x"), name("x"));
+        Ok(())
+    }
+}

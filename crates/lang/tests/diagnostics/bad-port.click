@@ -1,0 +1,1 @@
+a :: Tee; a [x] -> Discard;

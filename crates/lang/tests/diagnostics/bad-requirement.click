@@ -1,0 +1,2 @@
+require(foo bar);
+require(library);

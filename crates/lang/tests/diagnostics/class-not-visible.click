@@ -1,0 +1,2 @@
+elementclass A { elementclass B { Idle } B }
+A; b :: B;

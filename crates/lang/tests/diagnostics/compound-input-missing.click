@@ -1,0 +1,2 @@
+elementclass C { input [1] -> Discard }
+Idle -> [1] C;

@@ -1,0 +1,2 @@
+elementclass X { input -> Discard; input [1] -> Discard }
+Idle -> x :: X;

@@ -1,0 +1,1 @@
+elementclass C { Idle -> [2] output; Idle -> output }

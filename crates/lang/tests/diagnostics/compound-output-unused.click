@@ -1,0 +1,2 @@
+elementclass X { Idle -> output }
+x :: X;

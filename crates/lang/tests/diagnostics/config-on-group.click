@@ -1,0 +1,1 @@
+Idle -> (-> Null ->) (5) -> Discard;

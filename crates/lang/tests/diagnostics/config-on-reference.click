@@ -1,0 +1,1 @@
+a :: Idle; a(5) -> Discard;

@@ -1,0 +1,2 @@
+Idle -> q;
+q :: Queue -> Discard;

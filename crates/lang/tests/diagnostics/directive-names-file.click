@@ -1,0 +1,3 @@
+# 40 "other.click"
+a :: Idle;
+b :: Idel;

@@ -1,0 +1,2 @@
+elementclass Foo;
+a :: Idle;

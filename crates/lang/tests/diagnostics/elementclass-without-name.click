@@ -1,0 +1,2 @@
+elementclass { Idle };
+a :: Idle;

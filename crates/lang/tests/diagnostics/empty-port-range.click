@@ -1,0 +1,1 @@
+a :: Tee; a [3-1] => Discard;

@@ -1,0 +1,1 @@
+elementclass X { Idle || ... }

@@ -1,0 +1,1 @@
+Idle, Idle => ([1] -> Discard; [2] -> Discard);

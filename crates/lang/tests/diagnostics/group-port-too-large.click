@@ -1,0 +1,1 @@
+Idle -> [2] (-> Discard);

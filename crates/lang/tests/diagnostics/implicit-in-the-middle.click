@@ -1,0 +1,5 @@
+a :: {
+  input -> Null -> q :: Queue;
+  -> Null -> output
+};
+Idle -> a -> Discard;

@@ -1,0 +1,1 @@
+{ require(library x.click) Idle };

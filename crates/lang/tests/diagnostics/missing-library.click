@@ -1,0 +1,2 @@
+require(library nosuch.click);
+Idle -> Discard;

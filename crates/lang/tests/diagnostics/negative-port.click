@@ -1,0 +1,1 @@
+a :: Tee; a [-1] -> Discard;

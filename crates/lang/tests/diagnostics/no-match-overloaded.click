@@ -1,0 +1,2 @@
+elementclass X { $a | Idle || $a, KEY $k | Idle || __REST__ $r | -> ; }
+X(1, 2, 3);

@@ -1,0 +1,3 @@
+elementclass X { $a, $b | input -> Strip($a) -> output }
+
+Idle -> X(1) -> Discard;

@@ -1,0 +1,1 @@
+elementclass X { $a, $a | Idle }

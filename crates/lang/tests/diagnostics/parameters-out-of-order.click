@@ -1,0 +1,2 @@
+elementclass X { KEY $a, $b | Idle }
+X(1, KEY 2);

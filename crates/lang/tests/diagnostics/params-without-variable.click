@@ -1,0 +1,1 @@
+elementclass C { $a, B | input -> output }

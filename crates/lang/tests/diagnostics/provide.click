@@ -1,0 +1,2 @@
+provide foo;
+a :: Idle;

@@ -1,0 +1,1 @@
+elementclass A { Idle -> a :: A }

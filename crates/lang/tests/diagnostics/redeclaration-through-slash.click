@@ -1,0 +1,1 @@
+a/b :: Idle; a :: { b :: Idle };

@@ -1,0 +1,2 @@
+a :: Idle;
+a :: Discard;

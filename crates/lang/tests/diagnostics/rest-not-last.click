@@ -1,0 +1,1 @@
+elementclass X { __REST__ $a, KEY $b | Idle }

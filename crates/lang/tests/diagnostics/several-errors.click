@@ -1,0 +1,5 @@
+a :: Idel;
+b -> Discard;
+Idle -> ;
+c :: Tee(;
+d, e => Discard, Discard, Discard;

@@ -1,0 +1,2 @@
+elementclass A Qeue;
+a :: A;

@@ -1,0 +1,3 @@
+elementclass C {
+  input -> Null -> output;
+Idle -> C -> Discard;

@@ -1,0 +1,3 @@
+a :: Strip(14;
+b :: Idle;
+c :: Idel;

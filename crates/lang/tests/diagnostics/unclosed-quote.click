@@ -1,0 +1,2 @@
+a :: Print("abc);
+b :: Idle;

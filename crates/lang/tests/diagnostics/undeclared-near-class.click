@@ -1,0 +1,1 @@
+Idle -> Conter -> Discard;

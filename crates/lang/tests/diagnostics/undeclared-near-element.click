@@ -1,0 +1,2 @@
+my_queue :: Queue;
+Idle -> my_qeue;

@@ -1,0 +1,2 @@
+foo -> Discard;
+foo -> Discard;

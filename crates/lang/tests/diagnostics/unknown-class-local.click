@@ -1,0 +1,2 @@
+elementclass MyClass { Idle }
+a :: MyClas;

@@ -1,0 +1,3 @@
+a :: Idle;
+#include "x"
+b :: Idle;

@@ -1,0 +1,2 @@
+elementclass C { $a | define($a 2) Print($a) }
+C(1);

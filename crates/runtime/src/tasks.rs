@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Scheduled tasks: turns in rotation while all have the same tickets, by stride scheduling as soon as one has others.
+
+use castanet_tables::stride::{Stride, Ties};
+use std::collections::{HashMap, VecDeque};
+
+/// The tickets of a task that nobody gave others.
+pub const TICKETS: u32 = 1024;
+
+/// The scheduled tasks of one worker, by element.
+pub struct Tasks {
+    /// Who waits, next first; with equal tickets stride scheduling is this rotation.
+    rotation: VecDeque<u32>,
+    /// Once tickets differ, in place of the rotation.
+    stride: Option<Stride>,
+    tickets: HashMap<u32, u32>,
+    scheduled: Vec<bool>,
+}
+
+impl Tasks {
+    /// For a router with so many elements.
+    pub fn new(elements: usize) -> Tasks {
+        Tasks { rotation: VecDeque::new(), stride: None, tickets: HashMap::new(), scheduled: vec![false; elements] }
+    }
+    /// The tickets of an element's task.
+    pub fn tickets(&self, element: u32) -> u32 {
+        self.tickets.get(&element).copied().unwrap_or(TICKETS)
+    }
+    /// Whether an element's task is scheduled.
+    pub fn contains(&self, element: u32) -> bool {
+        self.scheduled.get(element as usize).copied().unwrap_or(false)
+    }
+    /// Gives an element's task tickets.
+    pub fn set_tickets(&mut self, element: u32, tickets: u32) {
+        let tickets = tickets.max(1);
+        self.tickets.insert(element, tickets);
+        match &mut self.stride {
+            Some(s) => s.set_tickets(element, tickets),
+            None if tickets != TICKETS => {
+                let mut stride = Stride::new(Ties::Oldest);
+                for e in self.rotation.drain(..) {
+                    stride.add(e, self.tickets.get(&e).copied().unwrap_or(TICKETS));
+                }
+                self.stride = Some(stride);
+            }
+            None => {}
+        }
+    }
+    /// Schedules an element's task behind the others, if it is not scheduled already.
+    pub fn add(&mut self, element: u32) {
+        let Some(s) = self.scheduled.get_mut(element as usize) else { return };
+        if std::mem::replace(s, true) {
+            return;
+        }
+        let tickets = self.tickets(element);
+        match &mut self.stride {
+            Some(s) => s.add(element, tickets),
+            None => self.rotation.push_back(element),
+        }
+    }
+    /// Gives the next turn. The task stays scheduled; call [`Tasks::remove_last`] if it wants no other turn.
+    #[inline]
+    pub fn turn(&mut self) -> Option<u32> {
+        if let Some(s) = &mut self.stride {
+            return s.turn();
+        }
+        let e = self.rotation.pop_front()?;
+        self.rotation.push_back(e);
+        Some(e)
+    }
+    /// Unschedules the task that had the last turn, or any other.
+    pub fn remove(&mut self, element: u32) {
+        if let Some(s) = self.scheduled.get_mut(element as usize) {
+            *s = false;
+        }
+        match &mut self.stride {
+            Some(s) => {
+                s.remove(element);
+            }
+            None if self.rotation.back() == Some(&element) => {
+                self.rotation.pop_back();
+            }
+            None => self.rotation.retain(|&e| e != element),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rotation_and_stride_agree_on_equal_tickets() {
+        let mut a = Tasks::new(5);
+        let mut b = Tasks::new(6);
+        b.set_tickets(5, 7);
+        for t in [&mut a, &mut b] {
+            for e in [3, 1, 4, 1] {
+                t.add(e);
+            }
+        }
+        let turns = |t: &mut Tasks| (0..9).filter_map(|_| t.turn()).collect::<Vec<_>>();
+        assert_eq!(turns(&mut a), [3, 1, 4, 3, 1, 4, 3, 1, 4]);
+        assert_eq!(turns(&mut b), [3, 1, 4, 3, 1, 4, 3, 1, 4]);
+        for t in [&mut a, &mut b] {
+            t.remove(4);
+            assert!(!t.contains(4) && t.contains(3));
+            t.add(4);
+        }
+        assert_eq!(turns(&mut a), turns(&mut b));
+    }
+
+    #[test]
+    fn shares_follow_tickets() {
+        let mut t = Tasks::new(2);
+        t.add(0);
+        t.add(1);
+        t.set_tickets(1, 3 * TICKETS);
+        let ones = (0..4000).filter(|_| t.turn() == Some(1)).count();
+        assert!((2995..=3005).contains(&ones), "{ones}");
+        assert_eq!((t.tickets(0), t.tickets(1)), (1024, 3072));
+    }
+
+    #[test]
+    fn elements_that_do_not_exist_are_ignored() {
+        let mut t = Tasks::new(1);
+        t.add(9);
+        t.remove(9);
+        assert_eq!(t.turn(), None);
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Nothing on the packet path allocates. Alone in its file, because it replaces the allocator of the whole process.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use castanet_elements::Registry;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+use support::{Log, number, router, simulated};
+
+/// The system's allocator, which counts how often it is called.
+struct Counting;
+
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call goes unchanged to the system's allocator, which keeps the contract; counting touches no memory of it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: `ptr` came from `System` with this layout, because all of this allocator's memory does.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: `ptr` came from `System` with this layout; the caller answers for the size.
+        unsafe { System.realloc(ptr, layout, new_size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Calls of the allocator while a configuration runs that many packets through.
+fn calls(text: &str, packets: u64, batch: usize) -> u64 {
+    let (mut options, _) = simulated(batch);
+    let log = Log::default();
+    options.printer = log.printer();
+    let mut r = router(&text.replace("PACKETS", &packets.to_string()), options);
+    let before = CALLS.load(Ordering::Relaxed);
+    r.run().unwrap();
+    let after = CALLS.load(Ordering::Relaxed);
+    assert_eq!(r.waiting(), 0);
+    if r.find("out").is_some() {
+        // What is measured must not be the dropping of packets.
+        assert_eq!(number(&mut r, "out", "count"), packets, "{:?}", r.drops());
+    }
+    assert_eq!(log.lines(), [""; 0], "a message is not steady state");
+    after - before
+}
+
+/// An IPv4 header with a right checksum, and UDP: 10.0.0.1 to 10.1.0.2.
+const FRAME: &str = "\\<02000000000b 02000000000a 0800 4500002e00000000401166bc0a0000010a010002 00010002001a0000 000000000000000000000000000000000000>";
+
+#[test]
+fn steady_state_allocates_nothing() {
+    let has = |class: &str| Registry::new().classes().iter().any(|s| s.name == class);
+    let mut path = String::new();
+    // The path of TOCS 2000, Figure 8, without ARP.
+    for (class, text) in [
+        ("Classifier", "-> Classifier(12/0800) "),
+        ("Paint", "-> Paint(1) "),
+        ("Strip", "-> Strip(14) "),
+        ("CheckIPHeader", "-> CheckIPHeader "),
+        ("GetIPAddress", "-> GetIPAddress(16) "),
+        ("StaticIPLookup", "-> StaticIPLookup(10.1.0.0/16 0) "),
+        ("DropBroadcasts", "-> DropBroadcasts "),
+        ("CheckPaint", "-> CheckPaint(1) "),
+        ("IPGWOptions", "-> IPGWOptions(10.0.0.254) "),
+        ("FixIPSrc", "-> FixIPSrc(10.0.0.254) "),
+        ("DecIPTTL", "-> DecIPTTL "),
+        ("IPFragmenter", "-> IPFragmenter(1500) "),
+        ("EtherEncap", "-> EtherEncap(0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2) "),
+    ] {
+        if has(class) {
+            path += text;
+        }
+    }
+    let mut bad = Vec::new();
+    for (name, text) in [
+        (
+            "queue",
+            "InfiniteSource(LIMIT PACKETS, STOP true) -> Counter -> Queue -> Unqueue -> Discard;".to_string(),
+        ),
+        (
+            "burst",
+            "InfiniteSource(LIMIT PACKETS, BURST 64, STOP true) -> Queue -> Unqueue(64) -> Discard;"
+                .to_string(),
+        ),
+        (
+            "tee",
+            "InfiniteSource(LIMIT PACKETS, BURST 8, STOP true) -> t :: Tee -> Queue -> Unqueue(8) -> Discard;
+             t [1] -> Queue -> Discard(BURST 8);"
+                .to_string(),
+        ),
+        (
+            "router",
+            format!(
+                "MemSource({FRAME}, LIMIT PACKETS, STOP true) {path} -> out :: Counter -> Queue -> Unqueue(32) -> Discard;"
+            ),
+        ),
+        (
+            "router, one by one",
+            format!(
+                "MemSource({FRAME}, LIMIT PACKETS, BURST 1, STOP true) {path} -> out :: Counter -> Queue -> Unqueue -> Discard;"
+            ),
+        ),
+    ] {
+        for batch in [1, 32, 256] {
+            // Starting and stopping allocates, and buffers grow to the size that is needed: packets beyond must not.
+            let few = calls(&text, 10_000, batch);
+            let many = calls(&text, 60_000, batch);
+            if many > few + 20 {
+                bad.push(format!("{name}, batch {batch}: {few} calls for 10,000 packets, {many} for 60,000"));
+            }
+        }
+    }
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+}

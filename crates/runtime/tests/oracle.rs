@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The run loop against the naive interpreter, on random graphs, at several batch sizes.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "support/random_graph.rs"]
+mod random_graph;
+mod support;
+
+use castanet_element::CallError;
+use random_graph::{Configuration, Wish};
+use std::collections::BTreeMap;
+use support::{simulated, try_naive, try_router};
+
+/// What can be seen of a run.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    /// Records, in order.
+    records: Vec<String>,
+    /// Drops by element and reason.
+    drops: BTreeMap<(u32, &'static str), u64>,
+    /// Handlers.
+    values: BTreeMap<String, String>,
+}
+
+const HANDLERS: &[(&str, &[&str])] = &[
+    ("Counter", &["count", "byte_count"]),
+    ("Discard", &["count"]),
+    ("Numbers", &["count"]),
+    ("Queue", &["length", "drops"]),
+    ("Sink", &["count"]),
+    ("Unqueue", &["count"]),
+];
+
+fn values(
+    c: &Configuration,
+    mut read: impl FnMut(&str, &str) -> Result<String, CallError>,
+) -> BTreeMap<String, String> {
+    let mut out = BTreeMap::new();
+    for (name, class) in c.elements() {
+        for h in HANDLERS.iter().find(|h| h.0 == class).into_iter().flat_map(|h| h.1) {
+            out.insert(format!("{name}.{h}"), read(&name, h).unwrap_or_else(|e| panic!("{name}.{h}: {e}")));
+        }
+    }
+    out
+}
+
+fn fast(c: &Configuration, batch: usize) -> Result<Seen, String> {
+    let (options, log) = simulated(batch);
+    let mut r = try_router(&c.text(), options)?;
+    r.run().map_err(|e| e.to_string())?;
+    if r.waiting() != 0 {
+        return Err(format!("{} packets left between elements", r.waiting()));
+    }
+    let values = values(c, |e, h| {
+        let e = r.find(e);
+        r.read(e, h, "")
+    });
+    let drops = r.drops().into_iter().map(|((e, r), n)| ((e, r.name()), n)).collect();
+    Ok(Seen { records: log.lines(), drops, values })
+}
+
+fn naive(c: &Configuration) -> Result<Seen, String> {
+    let (options, log) = simulated(1);
+    let mut r = try_naive(&c.text(), options)?;
+    if !r.run_until_idle(100_000).map_err(|e| e.to_string())? {
+        return Err("the naive interpreter does not come to an end".into());
+    }
+    let values = values(c, |e, h| r.read(r.find(e).unwrap(), h));
+    let drops = r.drops().into_iter().map(|((e, r), n)| ((e, r.name()), n)).collect();
+    Ok(Seen { records: log.lines(), drops, values })
+}
+
+/// Records by place, source and way; each in order.
+fn by_path(records: &[String]) -> BTreeMap<String, Vec<&str>> {
+    let mut out: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for r in records.iter().filter(|r| !r.starts_with("say ")) {
+        let end = r.match_indices(' ').nth(2).map_or(r.len(), |m| m.0);
+        out.entry(r[..end].to_string()).or_default().push(&r[end..]);
+    }
+    out
+}
+
+fn said(records: &[String]) -> Vec<&String> {
+    records.iter().filter(|r| r.starts_with("say ")).collect()
+}
+
+fn first_difference<T: PartialEq + std::fmt::Debug>(what: &str, a: &[T], b: &[T]) -> Option<String> {
+    let at = (0..a.len().max(b.len())).find(|&i| a.get(i) != b.get(i))?;
+    Some(format!(
+        "{what}: number {at} of {} and {}:\n  naive {:?}\n  fast  {:?}",
+        a.len(),
+        b.len(),
+        a.get(at),
+        b.get(at)
+    ))
+}
+
+fn map_difference<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
+    what: &str,
+    a: &BTreeMap<K, V>,
+    b: &BTreeMap<K, V>,
+) -> Option<String> {
+    let key = a.keys().chain(b.keys()).find(|k| a.get(k) != b.get(k))?;
+    let short = |v: Option<&V>| format!("{v:?}").chars().take(500).collect::<String>();
+    Some(format!("{what} of {key:?}:\n  naive {}\n  fast  {}", short(a.get(key)), short(b.get(key))))
+}
+
+/// How the run loop differs from the naive interpreter, if it does; none for a configuration that cannot be run.
+fn differs(c: &Configuration, wish: Wish) -> Option<String> {
+    let want = naive(c).ok()?;
+    let batches: &[usize] = if wish.marks { &[1, 2, 3, 32, 256] } else { &[1] };
+    for &batch in batches {
+        let got = match fast(c, batch) {
+            Ok(s) => s,
+            Err(e) => return Some(format!("batch {batch}: {e}")),
+        };
+        let order = if batch == 1 && wish.exact {
+            first_difference("records", &want.records, &got.records)
+        } else {
+            map_difference("records", &by_path(&want.records), &by_path(&got.records))
+        };
+        let order = order.or_else(|| first_difference("effects", &said(&want.records), &said(&got.records)));
+        let other = || map_difference("drops", &want.drops, &got.drops);
+        let more = || map_difference("handlers", &want.values, &got.values);
+        if let Some(d) = order.or_else(other).or_else(more) {
+            return Some(format!("batch {batch}: {d}"));
+        }
+    }
+    None
+}
+
+/// The smallest configuration found that still differs.
+fn shrink(mut c: Configuration, wish: Wish) -> (Configuration, String) {
+    let mut why = differs(&c, wish).unwrap_or_default();
+    loop {
+        let next = c.smaller().into_iter().find_map(|s| differs(&s, wish).map(|w| (s, w)));
+        match next {
+            Some((s, w)) => (c, why) = (s, w),
+            None => return (c, why),
+        }
+    }
+}
+
+/// Compares as many configurations as there are seeds, or, for a long run, as many times that as ORACLE_ROUNDS says.
+fn compare(seeds: std::ops::Range<u64>, wish: Wish) {
+    let rounds = std::env::var("ORACLE_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(1);
+    let seeds = seeds.start..seeds.start + (seeds.end - seeds.start) * rounds;
+    let (mut records, mut bad) = (0, Vec::new());
+    for seed in seeds.clone() {
+        let c = Configuration::random(seed, wish);
+        match naive(&c) {
+            Ok(seen) => records += seen.records.len(),
+            Err(e) => panic!("seed {seed}: {e}\n{}", c.text()),
+        }
+        if differs(&c, wish).is_some() {
+            let (c, why) = shrink(c, wish);
+            bad.push(format!("seed {seed}, {wish:?}: {why}\n{}", c.text()));
+            if bad.len() == 5 {
+                break;
+            }
+        }
+    }
+    assert!(bad.is_empty(), "{} configurations differ\n{}", bad.len(), bad.join("\n"));
+    // A generator that makes nothing worth comparing is no test.
+    assert!(records as u64 > 20 * (seeds.end - seeds.start), "{records} records");
+}
+
+#[test]
+fn one_packet_at_a_time_is_the_same_in_every_detail() {
+    compare(0..250, Wish { exact: true, overflow: true, ..Wish::default() });
+}
+
+#[test]
+fn cycles_are_followed_depth_first() {
+    compare(100_000..100_100, Wish { exact: true, overflow: true, cycles: true, ..Wish::default() });
+}
+
+#[test]
+fn batches_keep_order_contents_counts_and_drops() {
+    compare(200_000..200_150, Wish { marks: true, cycles: true, ..Wish::default() });
+}
+
+#[test]
+fn effects_of_one_task_keep_their_order() {
+    compare(300_000..300_100, Wish { marks: true, effects: true, exact: true, ..Wish::default() });
+}
+
+#[test]
+fn effects_in_cycles_keep_their_order() {
+    compare(
+        400_000..400_060,
+        Wish { marks: true, effects: true, exact: true, cycles: true, ..Wish::default() },
+    );
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The run loop: when it stops, sleeps and wakes; timers, shares of the processor, cycles, several workers.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use castanet_runtime::Router;
+use castanet_spec::Reason;
+use std::time::{Duration, Instant};
+use support::{START, number, real, router, run, value};
+
+const BATCHES: [usize; 5] = [1, 2, 3, 32, 256];
+
+fn dropped(r: &Router, reason: Reason) -> u64 {
+    r.drops().iter().filter(|d| d.0.1 == reason).map(|d| d.1).sum()
+}
+
+/// When the packets passed that a run recorded, in milliseconds since the start of simulated time.
+fn times(log: &[String]) -> Vec<i64> {
+    let stamp = |l: &String| l.rsplit(", ").next().and_then(|t| t.trim_end_matches(')').parse::<i64>().ok());
+    log.iter().filter_map(stamp).map(|t| (t - START) / 1_000_000).collect()
+}
+
+#[test]
+fn stop_requests_and_driver_scripts() {
+    // Configuration, what is told and when in milliseconds.
+    for (text, told) in [
+        // One request stops a router without a driver script.
+        ("Numbers(1, 5, STOP true) -> Sink(1);", &[][..]),
+        // A pause takes one request; the end of the script stops.
+        (
+            "TimedSource(0.1, LIMIT 1, STOP true) -> Discard; t :: Tell;
+             DriverManager(write t.say begin, pause, write t.say end);",
+            &["0 begin", "200 end"],
+        ),
+        // Requests are counted.
+        (
+            "TimedSource(0.1, LIMIT 1, STOP true) -> Discard; TimedSource(0.2, LIMIT 1, STOP true) -> Discard; t :: Tell;
+             DriverManager(pause, write t.say one, pause, write t.say two);",
+            &["200 one", "400 two"],
+        ),
+        (
+            "Numbers(1, 5) -> Counter(COUNT_CALL 3 stop 2) -> Discard; t :: Tell;
+             DriverManager(pause, write t.say one, pause, write t.say two);",
+            &["0 one", "0 two"],
+        ),
+        // Waits are exact, and the end of the script stops a router whose sources go on for ever.
+        (
+            "TimedSource(0.1) -> Discard; t :: Tell;
+             DriverManager(wait 1.5s, write t.say a, wait 250ms, write t.say b);",
+            &["1500 a", "1750 b"],
+        ),
+        // A request cuts a wait short; the next one is whole.
+        (
+            "TimedSource(0.5, LIMIT 1, STOP true) -> Discard; t :: Tell;
+             DriverManager(wait 20s, write t.say cut, wait 2s, write t.say whole);",
+            &["1000 cut", "3000 whole"],
+        ),
+        ("TimedSource(0.1) -> Discard; t :: Tell; DriverManager(wait 1s, stop, write t.say never);", &[]),
+    ] {
+        for batch in BATCHES {
+            let (_, log) = run(text, batch);
+            let log: Vec<_> = log.iter().filter(|l| !l.starts_with("1 1 ")).collect();
+            assert_eq!(log, told, "batch {batch}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_router_whose_sources_run_dry_goes_on() {
+    let started = Instant::now();
+    let (mut r, _) = run("InfiniteSource(LIMIT 2) -> c :: Counter -> Discard; Quit(3600);", 32);
+    assert_eq!(value(&mut r, "c", "count"), "2");
+    assert!(started.elapsed() < Duration::from_secs(60), "simulated time jumps");
+}
+
+#[test]
+fn timers_are_exact_in_simulated_time() {
+    let steps = |first: i64, step: i64, n: i64| (0..n).map(|i| first + i * step).collect::<Vec<_>>();
+    for (text, want, slack) in [
+        ("TimedSource(0.5, LIMIT 4, STOP true) -> SetTimestamp -> Sink(1);", steps(500, 500, 4), 0),
+        // A bucket of two is full at the start, here, and one of one below.
+        (
+            "RatedSource(RATE 10, LIMIT 5, STOP true) -> SetTimestamp -> Sink(1);",
+            vec![0, 0, 100, 200, 300],
+            1,
+        ),
+        (
+            "Numbers(1, 5) -> Queue -> RatedUnqueue(10) -> SetTimestamp -> Sink(1); Quit(10);",
+            steps(0, 100, 5),
+            1,
+        ),
+    ] {
+        for batch in BATCHES {
+            let (_, log) = run(text, batch);
+            let got = times(&log);
+            let near = got.len() == want.len() && got.iter().zip(&want).all(|(a, b)| (a - b).abs() <= slack);
+            assert!(near, "batch {batch}: {text}: {got:?}, wanted {want:?}");
+        }
+    }
+}
+
+#[test]
+fn sleepers_are_woken() {
+    for batch in BATCHES {
+        // Simulated time jumps only when no task has anything to do: that it comes to an end shows that all sleep.
+        let text = "TimedSource(0.1, LIMIT 5) -> q :: Queue -> u :: Unqueue -> s :: Sink(1); Quit(3600);";
+        let (mut r, _) = run(text, batch);
+        assert_eq!((number(&mut r, "s", "count"), value(&mut r, "u", "scheduled")), (5, "false".into()));
+        // A source sleeps while the queue is full: nothing is dropped.
+        let (mut r, log) =
+            run("s :: InfiniteSource(LIMIT 5) -> q :: Queue(2) -> Discard(ACTIVE false); Quit(1);", batch);
+        assert_eq!(
+            (number(&mut r, "q", "length"), number(&mut r, "q", "drops")),
+            (2, 0),
+            "batch {batch}: {log:?}"
+        );
+        assert_eq!(value(&mut r, "s", "scheduled"), "false");
+        // It goes on when there is room.
+        let text = "InfiniteSource(LIMIT 500) -> q :: Queue(2) -> RatedUnqueue(1000) -> c :: Counter -> Discard; Quit(9);";
+        let (mut r, _) = run(text, batch);
+        assert_eq!((number(&mut r, "c", "count"), number(&mut r, "q", "drops")), (500, 0), "batch {batch}");
+    }
+}
+
+#[test]
+fn tickets_give_shares() {
+    for batch in BATCHES {
+        let text = "ScheduleInfo(a 3, b 1); a :: InfiniteSource -> ca :: Counter -> Discard;
+            b :: InfiniteSource -> cb :: Counter(COUNT_CALL 1000 stop) -> Discard;";
+        let (mut r, _) = run(text, batch);
+        let (a, b) = (number(&mut r, "ca", "count"), number(&mut r, "cb", "count"));
+        assert!(b == 1000 && a.abs_diff(3000) <= 3, "batch {batch}: {a} to {b}");
+        assert_eq!(
+            (value(&mut r, "a", "tickets"), value(&mut r, "b", "tickets")),
+            ("3072".into(), "1024".into())
+        );
+    }
+}
+
+#[test]
+fn calls_take_place_before_the_packet_goes_on() {
+    for batch in BATCHES {
+        let text = "Numbers(1, 40, 40) -> Counter(COUNT_CALL 5 s.switch 1) -> s :: Switch(0);
+            s [0] -> a :: Counter -> Discard; s [1] -> b :: Counter -> Discard; Quit(1);";
+        let (mut r, _) = run(text, batch);
+        assert_eq!((number(&mut r, "a", "count"), number(&mut r, "b", "count")), (4, 36), "batch {batch}");
+    }
+}
+
+#[test]
+fn cycles_end() {
+    for batch in BATCHES {
+        let (mut r, _) = run("Numbers(1, 7, 7) -> n :: Null -> c :: Counter -> n; Quit(1);", batch);
+        // Each packet passes once, and once for every round.
+        assert_eq!(
+            (dropped(&r, Reason::PushLoop), number(&mut r, "c", "count")),
+            (7, 7 * 1001),
+            "batch {batch}"
+        );
+        // A copy leaves every round.
+        let text = "Numbers(1, 3, 3) -> n :: Null -> t :: Tee -> n; t [1] -> s :: Discard; Quit(1);";
+        let (mut r, _) = run(text, batch);
+        assert_eq!(
+            (dropped(&r, Reason::PushLoop), number(&mut r, "s", "count")),
+            (3, 3 * 1001),
+            "batch {batch}"
+        );
+    }
+    for batch in [1, 3] {
+        // Copies that multiply: the number of rounds is bounded as a whole, and nothing is lost from the counts.
+        let text = "Numbers(1, 2, 2) -> n :: Null -> c :: Counter -> t :: Tee -> n; t [1] -> n; Quit(1);";
+        let (mut r, _) = run(text, batch);
+        let entered = number(&mut r, "c", "count");
+        let ended = dropped(&r, Reason::PushLoop) + dropped(&r, Reason::NoBuffer);
+        assert_eq!(2 + entered, ended, "batch {batch}: each passage makes one more packet, and all end");
+    }
+}
+
+#[test]
+fn packets_are_accounted_for() {
+    for batch in BATCHES {
+        let text = "n :: Numbers(1, 500, 13) -> p :: Pick(5, 1) -> q :: Queue(20) -> k :: Pick(4, 1) -> RatedUnqueue(100)
+                -> s :: Sink(1);
+            p [1] -> d :: Discard; k [1] -> e :: Sink(2); q [1] -> o :: Counter -> Discard; Quit(0.05);";
+        let (mut r, _) = run(text, batch);
+        let held = number(&mut r, "q", "length");
+        let all: u64 = r.drops().values().sum();
+        let sent = number(&mut r, "n", "count");
+        assert_eq!(sent, all + held, "batch {batch}");
+        assert_eq!(all, dropped(&r, Reason::Discarded) + dropped(&r, Reason::Consumed));
+        r.cleanup();
+        assert_eq!(dropped(&r, Reason::Stopped), held);
+        assert_eq!(r.drops().values().sum::<u64>(), sent);
+    }
+}
+
+#[test]
+fn two_workers_share_a_queue() {
+    let text = "a :: Numbers(1, 20000, 8) -> q :: Queue(100000); b :: Numbers(2, 20000, 8) -> q;
+        q -> u :: Unqueue(8) -> s :: Sink(9) ; Quit(30); ";
+    for batch in [1, 32] {
+        let (mut options, log) = real(2);
+        options.batch = batch;
+        let mut r = router(text, options);
+        let shared = r.shared().clone();
+        let placed = |e: &str| shared.placement.task_worker(shared.graph.find(e).unwrap());
+        assert_ne!(placed("a"), placed("b"), "both workers have a source");
+        let watch = {
+            let (shared, log) = (shared.clone(), log.clone());
+            std::thread::spawn(move || {
+                let started = Instant::now();
+                while log.len() < 40_000 && started.elapsed() < Duration::from_secs(20) {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                shared.end();
+            })
+        };
+        r.run().unwrap();
+        watch.join().unwrap();
+        for source in [1, 2] {
+            let prefix = format!("9 {source} ");
+            let numbers = log.lines().into_iter().filter(|l| l.starts_with(&prefix));
+            let numbers: Vec<usize> =
+                numbers.map(|l| l.split(' ').nth(3).unwrap().parse().unwrap()).collect();
+            assert_eq!(numbers.len(), 20_000, "source {source}, batch {batch}");
+            assert!(numbers.iter().enumerate().all(|(i, n)| i == *n), "source {source} in order");
+        }
+        assert_eq!((number(&mut r, "q", "length"), number(&mut r, "q", "drops")), (0, 0));
+        assert_eq!(r.waiting(), 0);
+    }
+}
+
+#[test]
+fn handlers_are_read_across_workers() {
+    let text = "a :: InfiniteSource -> c :: Counter -> Discard; ask :: Ask(c.count, 20) -> Discard;";
+    let (options, log) = real(2);
+    let mut r = router(text, options);
+    let shared = r.shared().clone();
+    let placed = |e: &str| shared.placement.task_worker(shared.graph.find(e).unwrap());
+    assert_ne!(placed("a"), placed("ask"));
+    r.run().unwrap();
+    let answers: Vec<u64> =
+        log.lines().iter().map(|l| l.strip_prefix("answer ").unwrap().parse().unwrap()).collect();
+    assert_eq!(answers.len(), 20);
+    assert!(answers.is_sorted() && answers[0] < answers[19], "{answers:?}");
+}

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Classes for tests: numbered packets, and elements that record, mark, choose and go round by the numbers.
+
+use castanet_element::prelude::*;
+use castanet_element::{action, element};
+use castanet_elements::Registry;
+
+/// Where a packet keeps its source, its number in that source, its way, and how often it went round.
+const SOURCE: usize = 18;
+const NUMBER: usize = 36;
+const TRAIL: usize = 40;
+const LAPS: usize = 46;
+
+pub fn add_to(r: &mut Registry) {
+    for def in [
+        element::<Numbers>(),
+        element::<Sink>(),
+        action::<Record>(),
+        action::<Say>(),
+        action::<Mark>(),
+        action::<Edit>(),
+        action::<Pick>(),
+        action::<Copy>(),
+        action::<Lap>(),
+        element::<Split>(),
+        element::<Quit>(),
+        element::<Tell>(),
+        element::<Ask>(),
+    ] {
+        r.add(def);
+    }
+}
+
+fn number(p: &Packet) -> u32 {
+    p.anno_u32(NUMBER)
+}
+
+fn mix(n: u32) -> u32 {
+    let n = (n ^ (n >> 15)).wrapping_mul(0x2c1b_3c6d);
+    n ^ (n >> 12)
+}
+
+/// FNV-1a.
+fn hash(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |h, &b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193))
+}
+
+/// What is recorded of a packet: `ID SOURCE TRAIL NUMBER` and what it is made of.
+fn describe(id: u32, p: &Packet) -> String {
+    let (trail, all) = (p.anno_u32(TRAIL), p.annotations());
+    let headers = (p.network_offset(), p.mac_offset(), p.timestamp());
+    let sum = hash(p.data());
+    format!(
+        "{id} {} {trail:08x} {} len {} data {sum:08x} {} {headers:?}",
+        p.anno_u8(SOURCE),
+        number(p),
+        p.len(),
+        hash(&all)
+    )
+}
+
+/// Emits COUNT numbered packets, BURST a turn; sleeps while everything downstream is full.
+#[derive(Class)]
+#[class(name = "Numbers", ports = "0/1", processing = "/h", packets = "/any", workers = exclusive, task, lifecycle)]
+pub struct Numbers {
+    args: NumbersArgs,
+    /// Packets emitted.
+    #[handler]
+    count: Count,
+    /// What is left of the turn.
+    rest: u32,
+    downstream: Signal,
+}
+
+/// Arguments of Numbers.
+#[derive(Args)]
+pub struct NumbersArgs {
+    /// What packets carry as their source.
+    id: u8,
+    /// Packets in all.
+    total: u32,
+    /// Packets a turn.
+    #[arg(default = 1)]
+    burst: u32,
+    /// Stop the driver at the end.
+    #[arg(keyword, default = false)]
+    stop: bool,
+}
+
+impl Element for Numbers {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        let left = self.args.total.saturating_sub(self.count.get() as u32);
+        if left == 0 {
+            if self.args.stop {
+                cx.stop(1);
+            }
+            return Turn::Sleep;
+        }
+        if self.rest == 0 {
+            if !cx.is_on(&self.downstream) {
+                return Turn::Sleep;
+            }
+            self.rest = self.args.burst.min(left);
+        }
+        for _ in 0..self.rest.min(cx.limit() as u32) {
+            let n = self.count.get() as u32;
+            let mut p = castanet_element::kit::packet(&vec![(n ^ 0x5a) as u8; 20 + (mix(n) % 60) as usize]);
+            p.set_anno_u8(SOURCE, self.args.id);
+            p.set_anno_u32(NUMBER, n);
+            cx.emit(0, p);
+            self.count.add(1);
+            self.rest -= 1;
+        }
+        if self.rest > 0 { Turn::More } else { Turn::Again }
+    }
+}
+
+impl Lifecycle for Numbers {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.downstream = cx.downstream(0);
+        Ok(())
+    }
+}
+
+/// The end of packets: records them.
+#[derive(Class)]
+#[class(name = "Sink", ports = "1/0", processing = "h/", packets = "any/", workers = replicate(sum), drops(Consumed))]
+pub struct Sink {
+    args: Id,
+    /// Packets taken in.
+    #[handler]
+    count: Count,
+}
+
+/// Arguments of classes that record.
+#[derive(Args)]
+pub struct Id {
+    /// What records start with.
+    id: u32,
+}
+
+impl Element for Sink {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.count.add(batch.len() as u64);
+        for p in batch.iter() {
+            cx.message(&describe(self.args.id, p));
+        }
+        cx.drop_all(batch, Reason::Consumed);
+    }
+}
+
+/// Records packets on their way.
+#[derive(Class)]
+#[class(name = "Record", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+pub struct Record {
+    args: Id,
+}
+
+impl Action for Record {
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        cx.message(&describe(self.args.id, p));
+        Verdict::Next
+    }
+}
+
+/// Records packets on their way, and says that this is an outside effect.
+#[derive(Class)]
+#[class(name = "Say", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, effects(prints))]
+pub struct Say {
+    args: Id,
+}
+
+impl Action for Say {
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        cx.message(&format!("say {}", describe(self.args.id, p)));
+        Verdict::Next
+    }
+}
+
+/// Tells ways apart: the trail annotation becomes a hash of the marks on the way.
+#[derive(Class)]
+#[class(name = "Mark", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+pub struct Mark {
+    args: Id,
+}
+
+impl Action for Mark {
+    fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        let trail = p.anno_u32(TRAIL).wrapping_mul(0x0100_0193).wrapping_add(self.args.id + 1);
+        p.set_anno_u32(TRAIL, trail);
+        Verdict::Next
+    }
+}
+
+/// Changes data by the packet's number.
+#[derive(Class)]
+#[class(name = "Edit", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+pub struct Edit {
+    args: Id,
+}
+
+impl Action for Edit {
+    fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        let n = (number(p) as u8).wrapping_mul(3).wrapping_add(self.args.id as u8);
+        if let Some(b) = p.data_mut().first_mut() {
+            *b = b.wrapping_add(n);
+        }
+        Verdict::Next
+    }
+}
+
+/// Sends packets whose number is REM modulo MOD to output 1.
+#[derive(Class)]
+#[class(name = "Pick", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate(sum))]
+#[class(drops(OtherPaint))]
+pub struct Pick {
+    args: Modulo,
+}
+
+/// Arguments of Pick and Copy.
+#[derive(Args)]
+pub struct Modulo {
+    /// Divisor.
+    modulus: u32,
+    /// Remainder.
+    remainder: u32,
+}
+
+impl Modulo {
+    fn has(&self, p: &Packet) -> bool {
+        mix(number(p)).checked_rem(self.modulus) == Some(self.remainder)
+    }
+}
+
+impl Action for Pick {
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        if self.args.has(p) { cx.out_or(1, Reason::OtherPaint) } else { Verdict::Next }
+    }
+}
+
+/// Sends copies of packets whose number is REM modulo MOD to output 1.
+#[derive(Class)]
+#[class(name = "Copy", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate(sum), copies)]
+pub struct Copy {
+    args: Modulo,
+}
+
+impl Action for Copy {
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        if self.args.has(p)
+            && cx.has_output(1)
+            && let Some(copy) = p.share()
+        {
+            cx.emit(1, copy);
+        }
+        Verdict::Next
+    }
+}
+
+/// Lets packets go round N times; then they leave on output 1. All such elements count together.
+#[derive(Class)]
+#[class(name = "Lap", ports = "1/2", processing = "a/ah", packets = "any/same", workers = replicate(sum))]
+pub struct Lap {
+    args: LapArgs,
+}
+
+/// Arguments of Lap.
+#[derive(Args)]
+pub struct LapArgs {
+    /// Rounds.
+    n: u8,
+}
+
+impl Action for Lap {
+    fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        let laps = p.anno_u8(LAPS).saturating_add(1);
+        p.set_anno_u8(LAPS, laps);
+        if laps > self.args.n { Verdict::Out(1) } else { Verdict::Next }
+    }
+}
+
+/// Sends packets to one of its outputs, by their number.
+#[derive(Class)]
+#[class(name = "Split", ports = "1/1-", processing = "h/h", packets = "any/same", workers = replicate(sum))]
+pub struct Split {}
+
+impl Element for Split {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        let outputs = (0..).take_while(|&i| cx.has_output(i)).count().max(1);
+        for p in batch.drain() {
+            let port = (mix(number(&p)) >> 7) as usize % outputs;
+            cx.emit(port, p);
+        }
+    }
+}
+
+/// Stops the driver after SECONDS; in simulated time that is when all else is done.
+#[derive(Class)]
+#[class(name = "Quit", ports = "0/0", processing = "/", packets = "/", workers = exclusive, lifecycle, effects(stops))]
+pub struct Quit {
+    args: QuitArgs,
+}
+
+/// Arguments of Quit.
+#[derive(Args)]
+pub struct QuitArgs {
+    /// Seconds.
+    seconds: Nanos,
+}
+
+impl Element for Quit {
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        cx.stop(1);
+    }
+}
+
+impl Lifecycle for Quit {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        let at = cx.now().saturating_add(self.args.seconds.0);
+        cx.set_timer(0, at);
+        Ok(())
+    }
+}
+
+/// Shows what is written to its handler, and when, in milliseconds since simulated time began.
+#[derive(Class)]
+#[class(name = "Tell", ports = "0/0", processing = "/", packets = "/", workers = exclusive, lifecycle, effects(prints))]
+#[handler(name = "say", flags = "w", doc = "Shows a text.")]
+pub struct Tell {}
+
+impl Element for Tell {}
+
+impl Lifecycle for Tell {
+    fn write(&mut self, _: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        let ms = (cx.now() - super::START) / 1_000_000;
+        cx.message(&format!("{ms} {value}"));
+        Ok(())
+    }
+}
+
+/// Reads a handler every millisecond, N times, and stops the driver then. A task of its own puts it on a worker.
+#[derive(Class)]
+#[class(name = "Ask", ports = "0/1", processing = "/h", packets = "/any", workers = exclusive, task, lifecycle)]
+#[class(effects(calls, stops))]
+pub struct Ask {
+    args: AskArgs,
+    /// Answers so far.
+    #[handler]
+    answers: Count,
+}
+
+/// Arguments of Ask.
+#[derive(Args)]
+pub struct AskArgs {
+    /// What to read.
+    handler: HandlerRef,
+    /// How often.
+    n: u32,
+}
+
+impl Element for Ask {
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        let element = self.args.handler.element.and_then(|e| u32::try_from(e).ok());
+        match cx.read_handler(element, &self.args.handler.handler, "") {
+            Ok(v) => cx.message(&format!("answer {v}")),
+            Err(e) => cx.message(&format!("error {e}")),
+        }
+        self.answers.add(1);
+        if self.answers.get() == u64::from(self.args.n) {
+            return cx.stop(1);
+        }
+        let at = cx.now() + 1_000_000;
+        cx.set_timer(0, at);
+    }
+}
+
+impl Lifecycle for Ask {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        let at = cx.now() + 1_000_000;
+        cx.set_timer(0, at);
+        Ok(())
+    }
+}

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Random configurations that are right by construction, and smaller ones made from them.
+#![allow(missing_docs)]
+
+use crate::support::known;
+use castanet_element::Random;
+use std::fmt::Write as _;
+
+/// What a configuration may have.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wish {
+    /// Elements after which ways can no longer be told apart from one another are followed by marks.
+    pub marks: bool,
+    /// Paths may lead back.
+    pub cycles: bool,
+    /// One packet at a time, everything is seen in the same order.
+    pub exact: bool,
+    /// Queues may overflow.
+    pub overflow: bool,
+    /// One task and elements with outside effects.
+    pub effects: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    declaration: String,
+    /// By output: element and input.
+    outputs: Vec<Option<(usize, usize)>>,
+    /// Inputs, and whether packets are pulled through them.
+    inputs: usize,
+    pulls: bool,
+}
+
+/// A configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Configuration {
+    nodes: Vec<Node>,
+}
+
+/// An output that leads nowhere yet.
+type Open = (usize, usize);
+
+struct Maker {
+    c: Configuration,
+    r: Random,
+    wish: Wish,
+    push: Vec<Open>,
+    pull: Vec<Open>,
+    marks: usize,
+    sinks: usize,
+}
+
+impl Maker {
+    fn below(&mut self, n: usize) -> usize {
+        self.r.below(n as u64) as usize
+    }
+    fn add(&mut self, declaration: String, inputs: usize, outputs: usize, pulls: bool) -> usize {
+        self.c.nodes.push(Node { declaration, outputs: vec![None; outputs], inputs, pulls });
+        self.c.nodes.len() - 1
+    }
+    fn connect(&mut self, from: Open, to: usize, input: usize) {
+        self.c.nodes[from.0].outputs[from.1] = Some((to, input));
+    }
+    fn take_push(&mut self) -> Open {
+        let i = self.below(self.push.len());
+        self.push.swap_remove(i)
+    }
+    fn take_pull(&mut self) -> Open {
+        let i = self.below(self.pull.len());
+        self.pull.swap_remove(i)
+    }
+    /// A push output is open; where its element has several, packets are marked.
+    fn open(&mut self, from: Open) {
+        if !self.wish.marks {
+            return self.push.push(from);
+        }
+        self.marks += 1;
+        let mark = self.add(format!("Mark({})", self.marks), 1, 1, false);
+        self.connect(from, mark, 0);
+        self.push.push((mark, 0));
+    }
+    /// An action: its class, and whether it has a side output.
+    fn action(&mut self) -> (String, bool) {
+        let (a, b) = (self.below(3) + 2, self.below(2));
+        self.sinks += 1;
+        let id = self.sinks;
+        let side = self.below(2) == 0;
+        let mut list = vec![
+            (format!("Record({id})"), false),
+            (format!("Edit({id})"), false),
+            (format!("Paint({a})"), false),
+            ("Counter".into(), false),
+            (format!("Strip({a})"), false),
+            (format!("Unstrip({a})"), false),
+            ("Null".into(), false),
+            (format!("Pick({a}, {b})"), side),
+            (format!("Pick({a}, {b})"), side),
+            (format!("Copy({a}, {b})"), side),
+            (format!("Copy({a}, {b})"), side),
+        ];
+        let switch = self.c.nodes.iter().position(|n| n.declaration.starts_with("Switch"));
+        if let Some(s) = switch.filter(|_| self.wish.exact) {
+            list.push((format!("Counter(COUNT_CALL {} e{s}.switch {})", 3 * a, b), false));
+        }
+        for (class, text, side) in [
+            ("CheckPaint", format!("CheckPaint({a})"), side),
+            ("PaintTee", format!("PaintTee({a})"), true),
+            ("CheckLength", format!("CheckLength({})", 30 + a * 5), side),
+        ] {
+            if known(class) {
+                list.push((text, side));
+            }
+        }
+        if self.wish.effects {
+            list.extend([(format!("Say({id})"), false), (format!("Say({id})"), false)]);
+        }
+        let i = self.below(list.len());
+        list.swap_remove(i)
+    }
+    fn grow(&mut self) {
+        match self.below(if self.wish.effects { 7 } else { 13 }) {
+            // An action on a push path.
+            0..=2 if !self.push.is_empty() => {
+                let from = self.take_push();
+                let (text, side) = self.action();
+                let e = self.add(text, 1, 1 + usize::from(side), false);
+                self.connect(from, e, 0);
+                if side {
+                    self.open((e, 1));
+                    self.open((e, 0));
+                } else {
+                    self.push.push((e, 0));
+                }
+            }
+            3 if !self.push.is_empty() => {
+                let from = self.take_push();
+                let n = 1 + self.below(3);
+                let text = match self.below(3) {
+                    0 => "Tee".to_string(),
+                    1 => "Split".to_string(),
+                    _ if known("Switch") && n > 1 => format!("Switch({})", self.below(n)),
+                    _ => format!(
+                        "Classifier({}-)",
+                        (1..n).map(|i| format!("0/{:02x}%{:02x}, ", i, 3)).collect::<String>()
+                    ),
+                };
+                let e = self.add(text, 1, n, false);
+                self.connect(from, e, 0);
+                for port in 0..n {
+                    self.open((e, port));
+                }
+            }
+            // Two paths join.
+            4 if self.push.len() > 1 => {
+                let (a, b) = (self.take_push(), self.take_push());
+                let text = ["Null", "Counter"][self.below(2)];
+                let e = self.add(text.into(), 1, 1, false);
+                self.connect(a, e, 0);
+                self.connect(b, e, 0);
+                self.push.push((e, 0));
+            }
+            // A path leads to where packets come in already: back, perhaps.
+            5 | 6 if self.wish.cycles && !self.push.is_empty() => {
+                let from = self.take_push();
+                let n = self.below(3);
+                let e = self.add(format!("Lap({n})"), 1, 2, false);
+                self.connect(from, e, 0);
+                self.open((e, 1));
+                let targets: Vec<_> = (0..self.c.nodes.len() - 1)
+                    .filter(|&t| self.c.nodes[t].inputs == 1 && !self.c.nodes[t].pulls)
+                    .collect();
+                if targets.is_empty() {
+                    self.open((e, 0));
+                } else {
+                    let t = targets[self.below(targets.len())];
+                    if self.wish.marks {
+                        self.marks += 1;
+                        let mark = self.add(format!("Mark({})", self.marks), 1, 1, false);
+                        self.connect((e, 0), mark, 0);
+                        self.connect((mark, 0), t, 0);
+                    } else {
+                        self.connect((e, 0), t, 0);
+                    }
+                }
+            }
+            7 | 8 if !self.push.is_empty() => {
+                let from = self.take_push();
+                let capacity = if self.wish.overflow { 1 + self.below(12) } else { 100_000 };
+                let side = self.wish.overflow && self.below(2) == 0;
+                let e = self.add(format!("Queue({capacity})"), 1, 1 + usize::from(side), false);
+                self.connect(from, e, 0);
+                self.pull.push((e, 0));
+                if side {
+                    self.open((e, 1));
+                }
+            }
+            9 | 10 if !self.pull.is_empty() => {
+                let from = self.take_pull();
+                let (text, side) = self.action();
+                let e = self.add(text, 1, 1 + usize::from(side), true);
+                self.connect(from, e, 0);
+                self.pull.push((e, 0));
+                if side {
+                    self.open((e, 1));
+                }
+            }
+            11 if !self.pull.is_empty() => {
+                let class = ["RoundRobinSched", "PrioSched"][self.below(2)];
+                if known(class) {
+                    let n = 1 + self.below(self.pull.len().min(3));
+                    let e = self.add(class.into(), n, 1, true);
+                    for input in 0..n {
+                        let from = self.take_pull();
+                        self.connect(from, e, input);
+                    }
+                    self.pull.push((e, 0));
+                }
+            }
+            12 if !self.pull.is_empty() => {
+                let from = self.take_pull();
+                let n = 1 + self.below(9);
+                let class = ["Unqueue", "Unqueue", "RatedUnqueue"][self.below(3)];
+                let n = if class == "RatedUnqueue" { 300 * n } else { n };
+                let e = self.add(format!("{class}({n})"), 1, 1, true);
+                self.connect(from, e, 0);
+                self.push.push((e, 0));
+            }
+            _ => {}
+        }
+    }
+    fn finish(&mut self) {
+        while !self.pull.is_empty() {
+            let from = self.take_pull();
+            self.sinks += 1;
+            let (id, n) = (self.sinks, 1 + self.below(9));
+            if self.below(3) == 0 {
+                let r = self.add(format!("Record({id})"), 1, 1, true);
+                let e = self.add(format!("Discard(BURST {n})"), 1, 0, true);
+                self.connect(from, r, 0);
+                self.connect((r, 0), e, 0);
+            } else {
+                let e = self.add(format!("Unqueue({n})"), 1, 1, true);
+                self.connect(from, e, 0);
+                self.push.push((e, 0));
+            }
+        }
+        while !self.push.is_empty() {
+            let from = self.take_push();
+            self.sinks += 1;
+            let text = if self.below(6) == 0 { "Discard".into() } else { format!("Sink({})", self.sinks) };
+            let e = self.add(text, 1, 0, false);
+            self.connect(from, e, 0);
+        }
+    }
+}
+
+impl Configuration {
+    pub fn random(seed: u64, wish: Wish) -> Configuration {
+        let mut m = Maker {
+            c: Configuration::default(),
+            r: Random::new(seed, "graph"),
+            wish,
+            push: Vec::new(),
+            pull: Vec::new(),
+            marks: 0,
+            sinks: 0,
+        };
+        let sources = if wish.effects { 1 } else { 1 + m.below(3) };
+        for s in 0..sources {
+            let (total, burst) = (m.below(60), 1 + m.below(40));
+            let e = m.add(format!("Numbers({s}, {total}, {burst})"), 0, 1, false);
+            m.push.push((e, 0));
+        }
+        let size = 3 + m.below(20);
+        for _ in 0..4 * size {
+            if m.c.nodes.len() >= size {
+                break;
+            }
+            m.grow();
+        }
+        m.finish();
+        m.c
+    }
+
+    /// The text. Outputs that lead nowhere are closed with Discard, inputs that nothing leads to with Idle.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for (i, n) in self.nodes.iter().enumerate() {
+            let _ = writeln!(out, "e{i} :: {};", n.declaration);
+        }
+        let mut fed: Vec<Vec<bool>> = self.nodes.iter().map(|n| vec![false; n.inputs]).collect();
+        for (i, n) in self.nodes.iter().enumerate() {
+            for (port, to) in n.outputs.iter().enumerate() {
+                let _ = match to {
+                    Some((e, input)) => {
+                        fed[*e][*input] = true;
+                        writeln!(out, "e{i} [{port}] -> [{input}] e{e};")
+                    }
+                    None => writeln!(out, "e{i} [{port}] -> Discard;"),
+                };
+            }
+        }
+        for (i, inputs) in fed.iter().enumerate() {
+            for port in inputs.iter().enumerate().filter(|f| !f.1).map(|f| f.0) {
+                let _ = writeln!(out, "Idle -> [{port}] e{i};");
+            }
+        }
+        out + "Quit(1000);\n"
+    }
+
+    /// Names and classes of the elements.
+    pub fn elements(&self) -> impl Iterator<Item = (String, &str)> {
+        let class = |d: &str| d.find('(').unwrap_or(d.len());
+        self.nodes
+            .iter()
+            .enumerate()
+            .map(move |(i, n)| (format!("e{i}"), &n.declaration[..class(&n.declaration)]))
+    }
+
+    /// Configurations with one element less, whose paths run through it, or with fewer packets.
+    pub fn smaller(&self) -> Vec<Configuration> {
+        let mut all = Vec::new();
+        for gone in 0..self.nodes.len() {
+            // Without these, packets would go round for ever, and ways could not be told apart.
+            if ["Lap", "Mark"].iter().any(|c| self.nodes[gone].declaration.starts_with(c)) {
+                continue;
+            }
+            let mut c = self.clone();
+            let next = c.nodes.remove(gone).outputs.first().copied().flatten().filter(|n| n.0 != gone);
+            for n in &mut c.nodes {
+                for to in &mut n.outputs {
+                    if to.is_some_and(|t| t.0 == gone) {
+                        *to = next;
+                    }
+                    if let Some(t) = to
+                        && t.0 > gone
+                    {
+                        t.0 -= 1;
+                    }
+                }
+            }
+            all.push(c);
+        }
+        for i in 0..self.nodes.len() {
+            if let Some(args) = self.nodes[i].declaration.strip_prefix("Numbers(") {
+                let n: Vec<usize> =
+                    args.trim_end_matches(')').split(", ").filter_map(|a| a.parse().ok()).collect();
+                for (total, burst) in [(n[1] / 2, n[2]), (n[1].saturating_sub(1), n[2]), (n[1], n[2] / 2)] {
+                    if (total, burst) != (n[1], n[2]) && burst > 0 {
+                        let mut c = self.clone();
+                        c.nodes[i].declaration = format!("Numbers({}, {total}, {burst})", n[0]);
+                        all.push(c);
+                    }
+                }
+            }
+        }
+        all
+    }
+}

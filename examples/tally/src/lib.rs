@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Two element classes from outside Castanet's own families, and what it takes to run configurations that use them.
+//!
+//! - [`check_size`], [`tally_switch`]: the classes, one file each.
+//! - [`CLASSES`] lists them; [`registry`] adds them to those of Castanet.
+//! - [`router`] makes a router of a configuration.
+#![forbid(unsafe_code)]
+
+use castanet_element::spec::ClassSpec;
+use castanet_element::{ClassDef, Classes, action, element};
+use castanet_elements::Registry;
+use castanet_graph::Graph;
+use castanet_lang::{ClassNames, Diagnostic, NoLibrary, Sources, Unknown, load_bytes, render};
+use castanet_runtime::{Options, Router};
+use std::sync::Arc;
+
+pub mod check_size;
+pub mod tally_switch;
+
+/// The classes of this crate.
+pub const CLASSES: &[ClassDef] = &[action::<check_size::CheckSize>(), element::<tally_switch::TallySwitch>()];
+
+/// Castanet's classes and those of this crate.
+pub fn registry() -> Registry {
+    let mut all = Registry::new();
+    for &class in CLASSES {
+        all.add(class);
+    }
+    all
+}
+
+/// The registry as the language and the graph ask for it: by name, and by declaration.
+struct Table(Arc<Registry>);
+
+impl ClassNames for Table {
+    fn knows(&self, name: &str) -> bool {
+        self.0.get(name).is_some()
+    }
+    fn names(&self) -> Vec<&str> {
+        Classes::names(self.0.as_ref())
+    }
+}
+
+impl castanet_graph::Classes for Table {
+    fn spec(&self, name: &str) -> Option<&'static ClassSpec> {
+        self.0.get(name).map(|class| class.spec)
+    }
+    fn names(&self) -> Vec<&'static str> {
+        Classes::names(self.0.as_ref())
+    }
+}
+
+/// Makes a router of a configuration: text to flat configuration, to checked graph, to elements.
+///
+/// # Errors
+/// What is wrong with the configuration, as text for people.
+pub fn router(file: &str, text: &[u8], options: Options) -> Result<Router, String> {
+    let classes = Arc::new(registry());
+    let table = Table(classes.clone());
+    let mut sources = Sources::new();
+    let language = castanet_lang::Options {
+        classes: &table,
+        defines: &[],
+        library: &NoLibrary,
+        unknown: Unknown::Error,
+    };
+    let (flat, mut wrong) = load_bytes(&mut sources, file, text, &language);
+    if !wrong.iter().any(Diagnostic::is_error) {
+        let (graph, more) = Graph::new(flat, &table);
+        wrong.extend(more);
+        if !wrong.iter().any(Diagnostic::is_error) {
+            match castanet_runtime::build(graph, classes, &sources, options) {
+                Ok((router, _)) => return Ok(router),
+                Err(more) => wrong.extend(more),
+            }
+        }
+    }
+    Err(render::render_pretty(&sources, &wrong, false))
+}

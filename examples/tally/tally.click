@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Two classes that Castanet does not have: sizes checked, then packets by the value of their first byte.
+//
+//     cargo run -p castanet-tally -- examples/tally/tally.click
+//
+// It prints the packets of each output of `tally`: 0 of the first, 20 of the second, 30 of the third.
+
+InfiniteSource(DATA \<01 aa bb cc>, LIMIT 20) -> sizes :: CheckSize(4, 64);
+InfiniteSource(DATA \<02 aa bb cc>, LIMIT 30) -> sizes;
+InfiniteSource(DATA \<00>, LIMIT 40) -> sizes;              // too short
+
+sizes -> tally :: TallySwitch(OFFSET 0);
+tally [0] -> Discard;
+tally [1] -> Discard;
+tally [2] -> last :: Counter(COUNT_CALL 30 stop) -> Discard;

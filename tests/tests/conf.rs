@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The configurations of conf/ do what their comments say, the texts show what the command prints, and the
+//! pictures in docs/ are those of their configurations. `CASTANET_BLESS=1` writes down what is so instead.
+#![allow(clippy::unwrap_used)]
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Longer than any of these runs takes, however slow the machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Pictures, and the configurations that they show.
+const PICTURES: [(&str, &str); 2] =
+    [("docs/ip-router.svg", "conf/ip-router-trace.click"), ("docs/scheduling.svg", "conf/scheduling.click")];
+
+fn root() -> PathBuf {
+    fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap()
+}
+
+fn bless() -> bool {
+    std::env::var_os("CASTANET_BLESS").is_some()
+}
+
+/// The castanet command, built as this test was. (Cargo names another package's binary only to that package's tests.)
+fn castanet() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        if let Some(path) = std::env::var_os("CASTANET") {
+            return path.into();
+        }
+        // target/PROFILE/deps/conf-HASH
+        let test = std::env::current_exe().unwrap();
+        let profile = test.ancestors().nth(2).unwrap();
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "-p", "castanet-cli", "--bin", "castanet", "--target-dir"]);
+        build.arg(profile.parent().unwrap()).current_dir(root());
+        if profile.ends_with("release") {
+            build.arg("--release");
+        }
+        assert!(build.status().unwrap().success(), "the castanet command does not build");
+        profile.join("castanet")
+    })
+}
+
+/// What a line for the shell prints in a folder, on standard error and standard output, one after the other.
+fn shell(line: &str, folder: &Path) -> (bool, String) {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let prints = tempfile::tempdir().unwrap();
+    let (out, err) = (prints.path().join("out"), prints.path().join("err"));
+    let mut run = Command::new("sh");
+    run.args(["-c", line]).current_dir(folder).stdin(Stdio::null());
+    run.env("PATH", format!("{}:{path}", castanet().parent().unwrap().display()));
+    run.stdout(fs::File::create(&out).unwrap()).stderr(fs::File::create(&err).unwrap());
+    let mut child = run.spawn().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if Instant::now() > deadline => {
+                child.kill().unwrap();
+                panic!("'{line}' does not end");
+            }
+            None => std::thread::sleep(Duration::from_millis(2)),
+        }
+    };
+    (status.success(), fs::read_to_string(err).unwrap() + &fs::read_to_string(out).unwrap())
+}
+
+/// Every configuration of conf/.
+fn configurations() -> Vec<PathBuf> {
+    let all = fs::read_dir(root().join("conf")).unwrap().map(|entry| entry.unwrap().path());
+    let mut all: Vec<_> = all.filter(|path| path.extension().is_some_and(|e| e == "click")).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn every_configuration_checks() {
+    assert!(configurations().len() > 8);
+    for file in configurations() {
+        let (good, text) = shell(&format!("castanet check '{}'", file.display()), &root());
+        assert!(good && text.lines().count() == 1, "{text}");
+    }
+}
+
+/// The first command in the comment of a configuration, and the lines between which stands what it prints, if it says so.
+fn promise(text: &str) -> Option<(String, usize, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let command = lines.iter().find_map(|l| l.strip_prefix("//     castanet run "))?;
+    let start = lines.iter().position(|l| *l == "// prints")? + 1;
+    let quoted = lines.get(start..)?.iter().take_while(|l| **l == "//" || l.starts_with("//     ")).count();
+    Some((format!("castanet run {command}"), start, start + quoted))
+}
+
+fn without_blanks<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    lines.map(str::trim).filter(|l| !l.is_empty()).collect()
+}
+
+#[test]
+fn configurations_print_what_their_comments_say() {
+    let mut kept = 0;
+    for file in configurations() {
+        let text = fs::read_to_string(&file).unwrap();
+        let Some((command, start, end)) = promise(&text) else { continue };
+        let (good, prints) = shell(&command, &root());
+        assert!(good, "{}: '{command}'\n{prints}", file.display());
+        let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
+        if bless() {
+            let quoted = prints.trim().lines().map(|l| format!("//     {l}").trim_end().to_string());
+            lines.splice(start..end, ["//".to_string()].into_iter().chain(quoted).chain(["//".to_string()]));
+            fs::write(&file, lines.join("\n") + "\n").unwrap();
+        } else {
+            let said = lines.get(start..end).unwrap().iter().map(|l| l.trim_start_matches('/'));
+            assert_eq!(
+                without_blanks(said),
+                without_blanks(prints.lines()),
+                "{}: '{command}'",
+                file.display()
+            );
+        }
+        kept += 1;
+    }
+    assert!(kept > 8, "only {kept} configurations say what they print");
+}
+
+/// A command that a Markdown text shows, what it says that it prints, and the lines where that stands.
+struct Shown {
+    command: String,
+    said: String,
+    lines: std::ops::Range<usize>,
+}
+
+/// The commands in the `console` blocks of a Markdown text.
+fn sessions(text: &str) -> Vec<Shown> {
+    let mut all: Vec<Shown> = Vec::new();
+    let mut inside = false;
+    for (i, line) in text.lines().enumerate() {
+        match line.strip_prefix("$ ") {
+            _ if line.starts_with("```") => inside = line == "```console",
+            Some(command) if inside => {
+                all.push(Shown { command: command.into(), said: String::new(), lines: i + 1..i + 1 });
+            }
+            None if inside => {
+                let last = all.last_mut().unwrap();
+                last.said += line;
+                last.said += "\n";
+                last.lines.end = i + 1;
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// `...` stands for whatever follows.
+fn shown(prints: &str, said: &str) -> bool {
+    match said.split_once("...") {
+        Some((start, _)) => prints.starts_with(start),
+        None => prints.trim_end() == said.trim_end(),
+    }
+}
+
+/// Texts whose commands are run.
+const TEXTS: [&str; 3] = ["README.md", "docs/running.md", "docs/language.md"];
+
+#[test]
+fn what_the_texts_show_is_true() {
+    for text in TEXTS {
+        follow(text);
+    }
+}
+
+/// Does what a text shows, in a folder of its own, and compares what is printed.
+fn follow(text: &str) {
+    let file = root().join(text);
+    let content = fs::read_to_string(&file).unwrap();
+    let mut lines: Vec<String> = content.lines().map(str::to_string).collect();
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(root().join("conf"), folder.path().join("conf")).unwrap();
+    let mut wrong = Vec::new();
+    let commands = sessions(&content);
+    assert!(!commands.is_empty(), "{text}");
+    for Shown { command, said, lines } in commands {
+        // What `cat` shows is what the reader has written.
+        if let Some(file) = command.strip_prefix("cat ") {
+            fs::write(folder.path().join(file), said).unwrap();
+            continue;
+        }
+        let (_, prints) = shell(&command, folder.path());
+        if !shown(&prints, &said) {
+            wrong.push((command, lines, prints));
+        }
+    }
+    if bless() {
+        for (_, range, prints) in wrong.into_iter().rev() {
+            lines.splice(range, prints.trim_end().lines().map(str::to_string));
+        }
+        fs::write(&file, lines.join("\n") + "\n").unwrap();
+    } else {
+        let wrong: String =
+            wrong.iter().map(|(command, _, prints)| format!("$ {command}\n{prints}\n")).collect();
+        assert!(wrong.is_empty(), "{text} says something else than:\n{wrong}");
+    }
+}
+
+#[test]
+fn pictures_show_their_configurations() {
+    for (picture, configuration) in PICTURES {
+        let (good, svg) = shell(&format!("castanet graph '{configuration}'"), &root());
+        assert!(good, "{svg}");
+        let file = root().join(picture);
+        if bless() {
+            fs::write(&file, svg).unwrap();
+        } else {
+            let same = fs::read_to_string(&file).is_ok_and(|kept| kept == svg);
+            assert!(same, "{picture} is out of date: castanet graph {configuration} -o {picture}");
+        }
+    }
+}
