@@ -96,7 +96,12 @@ pub struct Results {
 }
 
 /// The path with a driver that measures it.
-pub(crate) fn router(contestants: &str, traffic: Traffic, batch: usize, rounds: u64) -> Result<Router, String> {
+pub(crate) fn router(
+    contestants: &str,
+    traffic: Traffic,
+    batch: usize,
+    rounds: u64,
+) -> Result<Router, String> {
     let name = traffic.name();
     let text = format!(
         "{PATH}\nrounds :: Rounds({contestants}, ROUNDS {rounds}, TRAFFIC {name}, PACKETS {PACKETS}, BATCH {batch});\n"
@@ -112,7 +117,8 @@ pub(crate) fn router(contestants: &str, traffic: Traffic, batch: usize, rounds: 
 
 fn queue_router(batch: usize, rounds: u64) -> Result<Router, String> {
     let text = format!("{QUEUE_PATH}\nrounds :: Rounds(plain queued, ROUNDS {rounds});\n");
-    let defines = [("LIMIT", 2 * PACKETS), ("BURST", batch as u64)].map(|(n, v)| (n.to_string(), v.to_string()));
+    let defines =
+        [("LIMIT", 2 * PACKETS), ("BURST", batch as u64)].map(|(n, v)| (n.to_string(), v.to_string()));
     path::router(&text, &defines.into(), batch, &[], Clock::real())
 }
 

@@ -58,7 +58,13 @@ pub fn frames(traffic: Traffic, source: usize) -> Vec<Vec<u8>> {
     let mut random = Random::new(8, &format!("frames {source}"));
     let one = |i: u8| {
         let network = match traffic {
-            Traffic::One => if source == 0 { 3 } else { 4 },
+            Traffic::One => {
+                if source == 0 {
+                    3
+                } else {
+                    4
+                }
+            }
             Traffic::Four => BEHIND.get(usize::from(i % 4)).copied().unwrap_or(3),
         };
         let len = 60 + u16::from(i % 5);

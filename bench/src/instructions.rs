@@ -91,7 +91,12 @@ pub fn available() -> bool {
 ///
 /// # Errors
 /// When callgrind or the program fails.
-pub fn count(program: &Path, arguments: &[&str], traffic: Traffic, batch: usize) -> Result<Instructions, String> {
+pub fn count(
+    program: &Path,
+    arguments: &[&str],
+    traffic: Traffic,
+    batch: usize,
+) -> Result<Instructions, String> {
     const SHORT: u64 = 1;
     const LONG: u64 = 4;
     let packet = |contestant| {
@@ -104,7 +109,11 @@ pub fn count(program: &Path, arguments: &[&str], traffic: Traffic, batch: usize)
 
 fn collected(program: &Path, arguments: &[&str], run: Run) -> Result<u64, String> {
     let mut valgrind = Command::new("valgrind");
-    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program).args(arguments).arg(run.text());
+    valgrind
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(program)
+        .args(arguments)
+        .arg(run.text());
     let out = valgrind.stdin(Stdio::null()).output().map_err(|e| format!("valgrind: {e}"))?;
     let text = String::from_utf8_lossy(&out.stderr);
     let number = text.lines().find_map(|l| l.split_once("Collected :")?.1.trim().parse().ok());

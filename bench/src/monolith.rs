@@ -15,7 +15,7 @@ pub(crate) const ETHER_LEN: usize = 14;
 /// Frames in memory, sent again and again.
 struct Source {
     frames: Vec<Frame>,
-    order: Order,
+    order: AnyOrder,
 }
 
 struct Frame {
@@ -26,34 +26,52 @@ struct Frame {
 }
 
 /// Which frame is next.
-struct Order {
-    random: Option<Random>,
-    /// Random bits that are left over from the last draw.
-    bits: u64,
-    next: usize,
+trait Order {
+    fn next<'a>(&mut self, frames: &'a [Frame]) -> Option<&'a Frame>;
 }
 
-impl Order {
+/// One after the other.
+struct InTurn(usize);
+
+impl Order for InTurn {
     #[inline(always)]
-    fn next(&mut self, frames: usize) -> usize {
-        match &mut self.random {
-            None => {
-                let i = if self.next < frames { self.next } else { 0 };
-                self.next = i + 1;
-                i
-            }
-            // One draw does for several packets. The highest bit marks where the random ones end.
-            Some(random) if frames == 64 => {
-                if self.bits <= 1 {
-                    self.bits = random.next_u64() >> 4 | 1 << 60;
-                }
-                let i = self.bits & 63;
-                self.bits >>= 6;
-                i as usize
-            }
-            Some(random) => random.below(frames as u64) as usize,
+    fn next<'a>(&mut self, frames: &'a [Frame]) -> Option<&'a Frame> {
+        let frame = frames.get(self.0);
+        if frame.is_some() {
+            self.0 += 1;
+            return frame;
         }
+        self.0 = 1;
+        frames.first()
     }
+}
+
+/// At random.
+struct AtRandom {
+    random: Random,
+    /// Bits that are left over from the last draw; the highest one set marks where they end.
+    bits: u64,
+}
+
+impl Order for AtRandom {
+    #[inline(always)]
+    fn next<'a>(&mut self, frames: &'a [Frame]) -> Option<&'a Frame> {
+        if frames.len() != 64 {
+            return frames.get(self.random.below(frames.len() as u64) as usize);
+        }
+        // One draw does for ten packets.
+        if self.bits <= 1 {
+            self.bits = self.random.next_u64() >> 4 | 1 << 60;
+        }
+        let i = self.bits & 63;
+        self.bits >>= 6;
+        frames.get(i as usize)
+    }
+}
+
+enum AnyOrder {
+    InTurn(InTurn),
+    AtRandom(AtRandom),
 }
 
 impl Source {
@@ -63,21 +81,38 @@ impl Source {
             line.iter_mut().zip(f).for_each(|(to, from)| *to = *from);
             Frame { line, len: f.len(), long: if f.len() > LINE { f.clone() } else { Vec::new() } }
         };
-        Source { frames: frames.iter().map(frame).collect(), order: Order { random, bits: 0, next: 0 } }
+        let order = match random {
+            Some(random) => AnyOrder::AtRandom(AtRandom { random, bits: 0 }),
+            None => AnyOrder::InTurn(InTurn(0)),
+        };
+        Source { frames: frames.iter().map(frame).collect(), order }
     }
+}
 
-    /// A fresh packet with a copy of the next frame.
-    #[inline(always)]
-    fn packet(&mut self) -> Option<Packet> {
-        let frame = self.frames.get(self.order.next(self.frames.len()))?;
-        if frame.len > LINE {
-            return Packet::copy_of(&frame.long);
-        }
-        let mut p = Packet::with_headroom(DEFAULT_HEADROOM, LINE)?;
-        *p.data_mut().first_chunk_mut::<LINE>()? = frame.line;
-        p.truncate(frame.len);
-        Some(p)
+/// A fresh packet that begins with a copy of the next frame, and the length of the frame.
+#[inline(always)]
+fn receive_one(frames: &[Frame], order: &mut impl Order) -> Option<(Packet, usize)> {
+    let frame = order.next(frames)?;
+    if frame.len > LINE {
+        return Some((Packet::copy_of(&frame.long)?, frame.len));
     }
+    let mut p = Packet::with_headroom(DEFAULT_HEADROOM, LINE)?;
+    let to = p.data_mut().first_chunk_mut::<LINE>()?;
+    // The header is read again at once, in words from byte 14 on: no word may lie across two of these stores.
+    copy16::<0>(to, &frame.line)?;
+    copy16::<ETHER_LEN>(to, &frame.line)?;
+    copy16::<{ ETHER_LEN + 16 }>(to, &frame.line)?;
+    copy16::<{ ETHER_LEN + 32 }>(to, &frame.line)?;
+    copy16::<{ LINE - 16 }>(to, &frame.line)?;
+    Some((p, frame.len))
+}
+
+/// Copies 16 bytes at a place in one store.
+#[inline(always)]
+fn copy16<const AT: usize>(to: &mut [u8; LINE], from: &[u8; LINE]) -> Option<()> {
+    let word = u128::from_ne_bytes(*from.split_at(AT).1.first_chunk()?);
+    *to.split_at_mut(AT).1.first_chunk_mut()? = word.to_ne_bytes();
+    Some(())
 }
 
 /// Where packets go by a route: everything that is known before a packet comes.
@@ -89,6 +124,8 @@ struct Hop {
     port: u8,
 }
 
+/// As many hops as there are routes.
+const HOPS: usize = 8;
 /// The port of hops whose Ethernet address depends on the packet.
 const UNKNOWN: u8 = 0;
 
@@ -148,7 +185,7 @@ pub struct Monolith {
     pub(crate) routes: StaticTable,
     /// The same prefixes; `gw` is the number of a hop.
     fast: StaticTable,
-    hops: Vec<Hop>,
+    hops: [Hop; HOPS],
     pub(crate) interfaces: [Interface; 2],
     /// Time for timestamp options, in milliseconds since midnight UT.
     pub(crate) time: u32,
@@ -176,7 +213,7 @@ impl Monolith {
             colors,
             routes: path::routes(),
             fast: StaticTable::new(),
-            hops: Vec::new(),
+            hops: [Hop { header: [0; ETHER_LEN], port: UNKNOWN }; HOPS],
             interfaces: [interface(0, 1), interface(1, 2)],
             time: 0,
             counts: Counts::default(),
@@ -205,18 +242,16 @@ impl Monolith {
         }
         let prefixes: Vec<(Prefix, Route)> = self.routes.iter().collect();
         self.fast.clear();
-        self.hops.clear();
-        for (prefix, Route { gw, port }) in prefixes {
+        for (n, ((prefix, Route { gw, port }), hop)) in prefixes.into_iter().zip(&mut self.hops).enumerate() {
             let out = (port as usize).wrapping_sub(1);
             let known = self.interfaces.get(out).and_then(|i| Some((i.ether, *i.neighbours.get(&gw)?)));
             let mut header = [0; ETHER_LEN];
             if let Some((own, to)) = known {
                 header = ether_header(to, own);
             }
-            let route = Route { gw: self.hops.len() as u32, port };
-            self.hops.push(Hop { header, port: if known.is_some() { port as u8 } else { UNKNOWN } });
+            *hop = Hop { header, port: if known.is_some() { port as u8 } else { UNKNOWN } };
             // A prefix of `routes`, so it is there once.
-            let _ = self.fast.insert(prefix, route);
+            let _ = self.fast.insert(prefix, Route { gw: n as u32, port });
         }
     }
 
@@ -252,22 +287,13 @@ impl Monolith {
     }
 
     /// Takes up to `left` packets from a source and forwards them, up to one that is not ordinary.
-    #[inline(never)]
     fn forward_some(&mut self, source: usize, color: u8, left: &mut usize) -> Option<Packet> {
-        let source = self.sources.get_mut(source)?;
-        let [first, second] = &mut self.interfaces;
-        for i in (0..*left).rev() {
-            let mut p = source.packet()?;
-            match forward(&self.fast, &self.hops, &mut p, color) {
-                Some(2) => second.ready.push(p),
-                Some(_) => first.ready.push(p),
-                None => {
-                    *left = i;
-                    return Some(p);
-                }
-            }
+        let Source { frames, order } = self.sources.get_mut(source)?;
+        let (fast, hops, interfaces) = (&self.fast, &self.hops, &mut self.interfaces);
+        match order {
+            AnyOrder::InTurn(order) => forward_many(frames, order, fast, hops, interfaces, color, left),
+            AnyOrder::AtRandom(order) => forward_many(frames, order, fast, hops, interfaces, color, left),
         }
-        None
     }
 
     /// Sends packets of a queue: shows each and drops it.
@@ -280,11 +306,38 @@ impl Monolith {
     }
 }
 
+#[inline(never)]
+fn forward_many(
+    frames: &[Frame],
+    order: &mut impl Order,
+    routes: &StaticTable,
+    hops: &[Hop; HOPS],
+    interfaces: &mut [Interface; 2],
+    color: u8,
+    left: &mut usize,
+) -> Option<Packet> {
+    // Packets to a hop that is not known, and those that leave where they came in, take the long way.
+    let ports = 0b110 & !(1 << (color & 7));
+    for i in (0..*left).rev() {
+        let (mut p, len) = receive_one(frames, order)?;
+        match forward(routes, hops, &mut p, len, ports) {
+            // Ports 1 and 2; which one is anybody's guess, so no branch tells them apart.
+            Some(port) => interfaces[usize::from(port >> 1 & 1)].ready.push(p),
+            None => {
+                p.truncate(len);
+                *left = i;
+                return Some(p);
+            }
+        }
+    }
+    None
+}
+
 /// Forwards an ordinary packet in place, and returns the port that it leaves by; none, and the packet untouched, for any
-/// other.
+/// other. `len` bytes of it are the frame; `ports` has a bit for each port that it may leave by without a redirect.
 #[inline(always)]
-fn forward(routes: &StaticTable, hops: &[Hop], p: &mut Packet, color: u8) -> Option<u8> {
-    let (kind, len) = (p.packet_type(), p.len());
+fn forward(routes: &StaticTable, hops: &[Hop; HOPS], p: &mut Packet, len: usize, ports: u32) -> Option<u8> {
+    let kind = p.packet_type();
     let frame = p.data_mut().first_chunk_mut::<{ ETHER_LEN + 20 }>()?;
     let (ether, h) = frame.split_first_chunk_mut::<ETHER_LEN>()?;
     let h = h.first_chunk_mut::<20>()?;
@@ -293,7 +346,7 @@ fn forward(routes: &StaticTable, hops: &[Hop], p: &mut Packet, color: u8) -> Opt
     let start = u64::from_le_bytes(*start);
     let middle = u64::from_le_bytes(*h.split_at(8).1.first_chunk()?);
     let dst = u32::from_le_bytes(*h.split_at(16).1.first_chunk()?);
-    let total = usize::from(((start >> 16) as u16).swap_bytes());
+    let total = (start.swap_bytes() >> 32) as usize & 0xffff;
     let end = total + ETHER_LEN;
     // The tests of RFC 1812 section 5.2.2, then those of the way out.
     let good = ether[12..] == [0x08, 0x00]
@@ -306,8 +359,8 @@ fn forward(routes: &StaticTable, hops: &[Hop], p: &mut Packet, color: u8) -> Opt
         return None;
     }
     let dst = dst.swap_bytes();
-    let hop = hops.get(routes.lookup(dst)?.gw as usize)?;
-    if hop.port == UNKNOWN || hop.port == color {
+    let hop = &hops[routes.lookup(dst)?.gw as usize % HOPS];
+    if ports >> (hop.port & 7) & 1 == 0 {
         return None;
     }
     *ether = hop.header;
@@ -315,11 +368,9 @@ fn forward(routes: &StaticTable, hops: &[Hop], p: &mut Packet, color: u8) -> Opt
     let word = middle as u32;
     let carry = u32::from(word >= 0xfffe_0000) << 16;
     let word = word.wrapping_add(0xffff).wrapping_add(carry);
-    [h[8], h[9], h[10], h[11]] = word.to_le_bytes();
+    *h.split_at_mut(8).1.first_chunk_mut()? = word.to_le_bytes();
     // Padding behind the packet is no part of it.
-    if end < len {
-        p.truncate(end);
-    }
+    p.truncate(end);
     Some(hop.port)
 }
 

@@ -74,7 +74,9 @@ fn timestamp(option: &mut [u8], address: u32, mine: &[u32], time: u32) -> Filled
             advance(option, 4)
         }
         form @ (1 | 3) => {
-            let Some((place, stamped)) = option.get_mut(at..at + 8).and_then(|o| o.split_first_chunk_mut::<4>()) else {
+            let Some((place, stamped)) =
+                option.get_mut(at..at + 8).and_then(|o| o.split_first_chunk_mut::<4>())
+            else {
                 return Filled::Bad;
             };
             if form == 1 {

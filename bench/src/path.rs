@@ -116,7 +116,13 @@ pub fn defines(traffic: Traffic, batch: usize, packets: u64) -> Defines {
 ///
 /// # Errors
 /// What is wrong with the configuration, as shown to people.
-pub fn router(text: &str, defines: &Defines, batch: usize, more: &[ClassDef], clock: Clock) -> Result<Router, String> {
+pub fn router(
+    text: &str,
+    defines: &Defines,
+    batch: usize,
+    more: &[ClassDef],
+    clock: Clock,
+) -> Result<Router, String> {
     let mut registry = Registry::new();
     registry.add(element::<Rounds>());
     for &class in more {
@@ -125,7 +131,8 @@ pub fn router(text: &str, defines: &Defines, batch: usize, more: &[ClassDef], cl
     let table = Table(registry.clone());
     let mut sources = Sources::new();
     let file = sources.add("fig8-path.click", text);
-    let options = castanet_lang::Options { classes: &table, defines, library: &NoLibrary, unknown: Unknown::Error };
+    let options =
+        castanet_lang::Options { classes: &table, defines, library: &NoLibrary, unknown: Unknown::Error };
     let (flat, mut diagnostics) = castanet_lang::load(&mut sources, file, &options);
     let show = |d: &[Diagnostic]| castanet_lang::render::render_pretty(&sources, d, false);
     if diagnostics.iter().any(Diagnostic::is_error) {
@@ -146,7 +153,8 @@ pub fn router(text: &str, defines: &Defines, batch: usize, more: &[ClassDef], cl
 /// What the handler says.
 pub fn insert(router: &mut Router, interface: usize, address: u32) -> Result<(), String> {
     let [a, b, c, d, e, f] = ether(interface, address);
-    let value = format!("{} {a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}", std::net::Ipv4Addr::from_bits(address));
+    let value =
+        format!("{} {a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}", std::net::Ipv4Addr::from_bits(address));
     let querier = router.find(if interface == 0 { "arp0" } else { "arp1" });
     router.write(querier, "insert", &value).map_err(|e| e.to_string())
 }

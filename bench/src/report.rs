@@ -18,7 +18,11 @@ pub fn table(results: &Results) -> String {
             continue;
         }
         let _ = writeln!(out, "Figure 8, {traffic}: ns a packet, median (min to max)");
-        let _ = writeln!(out, "{:>6}  {:>26}  {:>26}  {:>18}  {:>7}", "batch", "castanet", "monolith", "ratio", "rounds");
+        let _ = writeln!(
+            out,
+            "{:>6}  {:>26}  {:>26}  {:>18}  {:>7}",
+            "batch", "castanet", "monolith", "ratio", "rounds"
+        );
         for r in &rows {
             let _ = writeln!(
                 out,
@@ -33,7 +37,12 @@ pub fn table(results: &Results) -> String {
         for r in rows {
             if let Some(i) = r.instructions {
                 let (c, m) = (i.castanet, i.monolith);
-                let _ = writeln!(out, "{:>6}  {c:>10.0} instructions a packet, monolith {m:.0}, ratio {:.2}", r.batch, c / m);
+                let _ = writeln!(
+                    out,
+                    "{:>6}  {c:>10.0} instructions a packet, monolith {m:.0}, ratio {:.2}",
+                    r.batch,
+                    c / m
+                );
             }
         }
         out.push('\n');

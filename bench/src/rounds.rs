@@ -167,7 +167,9 @@ impl Element for Rounds {
 
 impl Lifecycle for Rounds {
     fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
-        self.times.reserve(usize::try_from(self.left).unwrap_or(0).saturating_mul(self.contestants.len()).min(1 << 20));
+        self.times.reserve(
+            usize::try_from(self.left).unwrap_or(0).saturating_mul(self.contestants.len()).min(1 << 20),
+        );
         Ok(())
     }
     fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {

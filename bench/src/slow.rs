@@ -14,7 +14,8 @@ impl Monolith {
     #[cold]
     #[inline(never)]
     pub(crate) fn examine(&mut self, p: Packet, source: usize, color: u8) {
-        let word = |at: usize| p.data().get(at..).and_then(|d| d.first_chunk::<2>()).map(|w| u16::from_be_bytes(*w));
+        let word =
+            |at: usize| p.data().get(at..).and_then(|d| d.first_chunk::<2>()).map(|w| u16::from_be_bytes(*w));
         match (word(12), word(20)) {
             (Some(0x0806), Some(1)) => self.answer(p.data(), source),
             (Some(0x0806), Some(2)) => self.learn_from(p.data(), source),
@@ -30,7 +31,8 @@ impl Monolith {
     /// Answers an ARP request for one of the router's addresses (RFC 826).
     fn answer(&mut self, frame: &[u8], source: usize) {
         let Some(i) = self.interfaces.get_mut(source) else { return };
-        let asked = frame.get(38..42) == Some(&i.address.to_be_bytes()) && frame.get(14..20) == Some(&[0, 1, 8, 0, 6, 4]);
+        let asked = frame.get(38..42) == Some(&i.address.to_be_bytes())
+            && frame.get(14..20) == Some(&[0, 1, 8, 0, 6, 4]);
         let (Some(ether), Some(ip)) = (frame.get(22..28), frame.get(28..32)) else {
             self.counts.other += 1;
             return;

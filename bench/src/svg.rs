@@ -39,7 +39,12 @@ pub fn svg(results: &Results) -> String {
         );
         ns += step;
     }
-    let _ = writeln!(out, "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">ns/packet</text>", LEFT + 12.0, TOP - 12.0);
+    let _ = writeln!(
+        out,
+        "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">ns/packet</text>",
+        LEFT + 12.0,
+        TOP - 12.0
+    );
     for (i, (name, color)) in COLORS.into_iter().enumerate() {
         let x = LEFT + 40.0 + 110.0 * i as f64;
         let _ = writeln!(

@@ -83,7 +83,8 @@ fn is_own(frame: &str) -> bool {
 /// What the configuration sends on both interfaces when a trace comes in.
 fn by_configuration(interface: usize, frames: &[Vec<u8>], batch: usize) -> [Vec<String>; 2] {
     let file = format!("{}/../conf/traces/ip-router-eth{interface}.pcap", env!("CARGO_MANIFEST_DIR"));
-    let text = path::PATH.replace("elementclass Sink { input -> Discard; }", "elementclass Sink { input -> Collect; }");
+    let text = path::PATH
+        .replace("elementclass Sink { input -> Discard; }", "elementclass Sink { input -> Collect; }");
     assert_ne!(text, path::PATH);
     let mut defines = path::defines(Traffic::One, batch, 0);
     for (name, value) in &mut defines {
@@ -98,7 +99,8 @@ fn by_configuration(interface: usize, frames: &[Vec<u8>], batch: usize) -> [Vec<
     let text = text.replace(&other, &format!("{other}ACTIVE false, "))
         + "after :: MemSource(LIMIT 5000, BURST 1, STOP true) -> Discard; Rounds(after, ROUNDS 1);";
     let clock = Clock::simulated(0);
-    let mut router = path::router(&text, &defines, batch, &[element::<Collect>()], clock).unwrap_or_else(|e| panic!("{e}"));
+    let mut router = path::router(&text, &defines, batch, &[element::<Collect>()], clock)
+        .unwrap_or_else(|e| panic!("{e}"));
     for (i, address) in neighbours(frames) {
         path::insert(&mut router, i, address).unwrap();
     }
@@ -168,7 +170,10 @@ fn all_frames_of_the_patterns_are_ordinary() {
                 m.turn(batch);
             }
             let queued = 200 * batch as u64;
-            assert_eq!((m.counts().queued, m.counts().overflowed), (queued - m.counts().overflowed, m.counts().overflowed));
+            assert_eq!(
+                (m.counts().queued, m.counts().overflowed),
+                (queued - m.counts().overflowed, m.counts().overflowed)
+            );
             let rest = Counts { queued: 0, overflowed: 0, ..m.counts() };
             assert_eq!(rest, Counts::default(), "{traffic}");
         }
@@ -178,9 +183,11 @@ fn all_frames_of_the_patterns_are_ordinary() {
 #[test]
 fn the_configuration_forwards_every_frame_of_the_patterns() {
     for traffic in Traffic::ALL {
-        let mut router = fig8::router("source0+source1 monolith", traffic, 32, 2).unwrap_or_else(|e| panic!("{e}"));
+        let mut router =
+            fig8::router("source0+source1 monolith", traffic, 32, 2).unwrap_or_else(|e| panic!("{e}"));
         router.run().unwrap();
-        let drops: Vec<_> = router.drops().into_iter().filter(|((_, r), _)| *r != Reason::Discarded).collect();
+        let drops: Vec<_> =
+            router.drops().into_iter().filter(|((_, r), _)| *r != Reason::Discarded).collect();
         assert_eq!(drops, [], "{traffic}");
         let times = router.read(router.find("rounds"), "times", "").unwrap();
         assert_eq!(times.lines().count(), 2);
@@ -200,7 +207,9 @@ fn runs_as_text() {
     for text in ["castanet,one,32,5", "monolith,four,1,0"] {
         assert_eq!(Run::parse(text).unwrap().text(), text);
     }
-    for text in ["", "castanet,one,0,5", "castanet,two,1,5", "x,one,1,1", "castanet,one,1,1,1", "castanet,one,257,1"] {
+    for text in
+        ["", "castanet,one,0,5", "castanet,two,1,5", "x,one,1,1", "castanet,one,1,1,1", "castanet,one,257,1"]
+    {
         assert!(Run::parse(text).is_none(), "{text}");
     }
 }
@@ -208,9 +217,17 @@ fn runs_as_text() {
 #[test]
 fn reports_show_every_row() {
     let s = Spread { median: 40.0, min: 39.0, max: 50.0 };
-    let row = |traffic, batch| Row { traffic, batch, rounds: 3, castanet: s, monolith: s, ratio: s, instructions: None };
-    let mut results = Results::default();
-    results.rows = Traffic::ALL.into_iter().flat_map(|t| [row(t, 1), row(t, 32)]).collect();
+    let row = |traffic, batch| Row {
+        traffic,
+        batch,
+        rounds: 3,
+        castanet: s,
+        monolith: s,
+        ratio: s,
+        instructions: None,
+    };
+    let rows = Traffic::ALL.into_iter().flat_map(|t| [row(t, 1), row(t, 32)]).collect();
+    let results = Results { rows, queue: Vec::new() };
     assert_eq!(report::table(&results).matches("40.0 (39.0 to 50.0)").count(), 8);
     assert_eq!(report::csv(&results).lines().count(), 13);
     assert_eq!(report::svg(&results).matches("<title>").count(), 8);

@@ -1,34 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The README's first command: the IP router of conf/ip-router-trace.click routes its traces, and the model agrees.
 #![allow(clippy::unwrap_used)]
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use castanet_tests::binary::{castanet, root};
 use castanet_tests::model::{self, Evidence};
-
-/// The top of the repository.
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// The castanet command, built as this test was. (Cargo names another package's binary only to that package's tests.)
-fn castanet() -> PathBuf {
-    if let Some(path) = std::env::var_os("CASTANET") {
-        return path.into();
-    }
-    // target/PROFILE/deps/ip_router-HASH
-    let test = std::env::current_exe().unwrap();
-    let profile = test.ancestors().nth(2).unwrap();
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "-p", "castanet-cli", "--bin", "castanet", "--target-dir"]);
-    build.arg(profile.parent().unwrap()).current_dir(root());
-    if profile.ends_with("release") {
-        build.arg("--release");
-    }
-    assert!(build.status().unwrap().success(), "the castanet command does not build");
-    profile.join("castanet")
-}
 
 /// Runs the router and checks what it wrote.
 fn route(castanet: &Path, options: &[&str]) {

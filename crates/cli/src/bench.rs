@@ -55,7 +55,10 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 fn batch(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|n| (1..=256).contains(n)).ok_or_else(|| "expected a number from 1 to 256".to_string())
+    text.parse()
+        .ok()
+        .filter(|n| (1..=256).contains(n))
+        .ok_or_else(|| "expected a number from 1 to 256".to_string())
 }
 
 fn run(text: &str) -> Result<instructions::Run, String> {
@@ -80,7 +83,9 @@ pub fn main(arguments: &Bench) -> ExitCode {
 
 fn measure(a: &Fig8) -> Result<(), String> {
     if cfg!(debug_assertions) {
-        complain("this program was built without optimisation, so the figures mean little: build with --release");
+        complain(
+            "this program was built without optimisation, so the figures mean little: build with --release",
+        );
     }
     let mut results = fig8::run_all(&Settings { seconds: a.seconds, batches: a.batch.clone() }, |_| {})?;
     if a.instructions {

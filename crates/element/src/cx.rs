@@ -101,6 +101,8 @@ pub struct Core {
     pub worker: u32,
     /// Elements whose tasks are to be scheduled.
     pub wakes: Vec<u32>,
+    /// When the run loop last looked at the clock; a few turns of tasks ago at most.
+    pub recent: i64,
     /// Timers by element and number.
     pub timers: TimerQueue<(u32, u16)>,
     /// The most packets that the running task may emit or pull in one turn.
@@ -118,10 +120,19 @@ pub struct Core {
 /// The most handler calls one within the other: elements that call each other must not use up the stack.
 const NESTING: u32 = 64;
 
+impl Edge {
+    /// Whether a packet may cross at once: nothing waits, and no round of a cycle is to be counted.
+    #[inline(always)]
+    pub fn is_free(&self) -> bool {
+        !self.pending && !self.back && self.batch.is_empty()
+    }
+}
+
 impl Core {
     /// For a router with these elements.
     pub fn new(info: Arc<[Info]>, names: Arc<Names>, notes: Notes, outside: Arc<dyn Messages>, clock: Clock) -> Core {
         Core {
+            recent: 0,
             clock,
             notes,
             drops: vec![0; info.len().saturating_mul(Reason::COUNT)],
@@ -286,6 +297,12 @@ impl<'a> Cx<'a> {
     pub fn now(&mut self) -> i64 {
         self.core.clock.now()
     }
+    /// The time when the run loop last looked at the clock, which costs nothing to ask: for timeouts and the like, where some
+    /// milliseconds do not matter. Simulated time is exact.
+    #[inline]
+    pub fn recent(&mut self) -> i64 {
+        if self.core.clock.is_simulated() { self.core.clock.peek() } else { self.core.recent }
+    }
     /// The most packets that a task may emit or pull in this turn.
     #[inline]
     pub fn limit(&self) -> usize {
@@ -377,7 +394,8 @@ impl<'a> Cx<'a> {
         let mut left = None;
         for (i, p) in batch.iter_mut().enumerate() {
             let v = f(p, self);
-            if v != Verdict::Next {
+            // A pattern looks at the discriminant alone; comparing values looks at what they hold too.
+            if !matches!(v, Verdict::Next) {
                 left = Some((i, v));
                 break;
             }

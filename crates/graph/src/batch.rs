@@ -15,6 +15,8 @@ pub enum Why {
     Paths(usize),
     /// It reaches an element with outside effects inside a cycle or behind one.
     Cycle(usize),
+    /// It reaches an element that calls handlers, and packets before the call must be gone by then.
+    Calls(usize),
 }
 
 impl Why {
@@ -30,6 +32,7 @@ impl Why {
             Why::Cycle(e) => {
                 format!("a cycle leads to '{}', which has outside effects", graph.declaration(e))
             }
+            Why::Calls(e) => format!("'{}' calls handlers", graph.declaration(e)),
         }
     }
 }
@@ -46,9 +49,10 @@ pub fn batch_limits(
     let calls = Calls::new(graph);
     let order = Order::new(&calls);
     let acts: Vec<bool> = (0..graph.len()).map(|e| !effects(e).is_empty()).collect();
+    let callers: Vec<bool> = (0..graph.len()).map(|e| effects(e).contains(Effects::CALLS)).collect();
     let mut paths =
         Paths { calls: &calls, order: &order, count: vec![0; calls.len()], cyclic: vec![false; calls.len()] };
-    tasks.iter().map(|&t| (t, paths.why(graph, &acts, t))).collect()
+    tasks.iter().map(|&t| (t, paths.why(graph, &acts, &callers, t))).collect()
 }
 
 /// Strongly connected components of the calls, numbered from the last called on.
@@ -121,7 +125,7 @@ struct Paths<'a> {
 }
 
 impl Paths<'_> {
-    fn why(&mut self, graph: &Graph, acts: &[bool], task: usize) -> Option<Why> {
+    fn why(&mut self, graph: &Graph, acts: &[bool], callers: &[bool], task: usize) -> Option<Why> {
         let starts: HashSet<usize> = self.calls.starts(graph, task).collect();
         let mut reached = Vec::new();
         let mut stack: Vec<usize> = starts.iter().copied().collect();
@@ -160,7 +164,11 @@ impl Paths<'_> {
                 self.cyclic[q] |= self.cyclic[s] && more > 0;
             }
         }
-        let why = self.judge(graph, acts, task, &mut reached);
+        let calls = |&&s: &&usize| {
+            callers.get(self.calls.owner(s)).copied().unwrap_or(false) && self.calls.enters(graph, s)
+        };
+        let caller = reached.iter().find(calls).map(|&s| Why::Calls(self.calls.owner(s)));
+        let why = self.judge(graph, acts, task, &mut reached).or(caller);
         for s in reached {
             self.count[s] = 0;
             self.cyclic[s] = false;

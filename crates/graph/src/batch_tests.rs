@@ -59,7 +59,7 @@ fn random_graphs_agree_with_the_model() {
             assert_eq!(why.is_some(), many_effects(&g, &acts, t), "{t} {why:?} {mask} {:?}", g.flat);
             match why {
                 Some(Why::Two(a, b)) => assert!(a != b && acts(a) && acts(b)),
-                Some(Why::Paths(e) | Why::Cycle(e)) => assert!(acts(e)),
+                Some(Why::Paths(e) | Why::Cycle(e) | Why::Calls(e)) => assert!(acts(e)),
                 None => free += usize::from(mask != 0),
             }
             limited += usize::from(why.is_some());

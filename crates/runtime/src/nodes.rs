@@ -55,6 +55,8 @@ pub struct Nodes {
     pub(crate) places: Vec<(u32, u32)>,
     /// Edges with packets that wait, last first.
     stack: Vec<(u32, u32)>,
+    /// Edges with packets that wait until those that went back into a cycle have come to their ends, with the packets.
+    suspended: Vec<Vec<(u32, u32, Batch)>>,
     /// Edges that lead to a running element.
     parked: Vec<(u32, u32)>,
     /// The batch on its way.
@@ -76,6 +78,7 @@ impl Nodes {
             nodes,
             places,
             stack: Vec::with_capacity(64),
+            suspended: Vec::new(),
             parked: Vec::new(),
             current: Batch::new(),
             spare: Vec::new(),
@@ -131,7 +134,7 @@ impl Nodes {
                 }
             }
         }
-        if !self.stack.is_empty() {
+        if !self.stack.is_empty() || !self.suspended.is_empty() {
             self.drain(core);
         }
         self.rounds = 0;
@@ -203,10 +206,41 @@ impl Nodes {
 
     /// Runs whatever waits on the stack.
     pub(crate) fn drain(&mut self, core: &mut Core) {
-        while let Some((n, i)) = self.stack.pop() {
-            self.follow(core, n as usize, i as usize);
+        loop {
+            while let Some((n, i)) = self.stack.pop() {
+                self.follow(core, n as usize, i as usize);
+            }
+            if !self.resume() {
+                break;
+            }
         }
         self.rounds = 0;
+    }
+
+    /// Takes the packets that wait off their edges, so that what goes back into a cycle does not queue up behind them:
+    /// packet by packet, pushing is depth first.
+    #[cold]
+    fn suspend(&mut self) {
+        let Nodes { nodes, stack, suspended, .. } = self;
+        let edges = stack.drain(..).filter_map(|(n, i)| {
+            let edge = nodes.get_mut(n as usize)?.edges.get_mut(i as usize)?;
+            edge.pending = false;
+            Some((n, i, std::mem::take(&mut edge.batch)))
+        });
+        suspended.push(edges.collect());
+    }
+
+    /// Puts the packets that were taken off last back on their edges; false when there are none.
+    fn resume(&mut self) -> bool {
+        let Some(edges) = self.suspended.pop() else { return false };
+        for (n, i, mut batch) in edges {
+            let Some(edge) = self.nodes.get_mut(n as usize).and_then(|n| n.edges.get_mut(i as usize)) else { continue };
+            edge.batch.append(&mut batch);
+            if !std::mem::replace(&mut edge.pending, true) {
+                self.stack.push((n, i));
+            }
+        }
+        true
     }
 
     /// Follows an edge, and from there the first pending output of each node, until nothing is left there.
@@ -219,6 +253,9 @@ impl Nodes {
             let (mut to, mut port, mut from) = (edge.node as usize, edge.port as usize, edge.from);
             if edge.back {
                 count_hops(&mut self.current, &mut self.rounds, core, from);
+                if core.limit == 1 && !self.stack.is_empty() {
+                    self.suspend();
+                }
             }
             // Where one output alone has packets nothing is marked and looked up again.
             let touched = loop {
@@ -275,50 +312,39 @@ impl Nodes {
 
     /// Follows an edge with one packet, which needs no batch as long as each element emits one.
     fn follow_one(&mut self, core: &mut Core, mut n: usize, mut i: usize, mut p: Packet) {
+        let Some(edge) = self.nodes.get_mut(n).and_then(|n| n.edges.get_mut(i)) else { return };
+        if !edge.is_free() {
+            return self.queue_one(core, n, i, p);
+        }
+        let (mut to, mut port, mut from) = (edge.node as usize, edge.port as usize, edge.from);
         loop {
-            let Some(edge) = self.nodes.get_mut(n).and_then(|n| n.edges.get_mut(i)) else { return };
-            if edge.pending || edge.back || !edge.batch.is_empty() {
-                // Others wait here, or a round of a cycle is to be counted: the batch path does that.
-                edge.batch.push(p);
-                if !edge.pending {
-                    self.follow(core, n, i);
-                }
-                return;
-            }
-            let (to, port, from) = (edge.node as usize, edge.port as usize, edge.from);
             let Some(node) = self.nodes.get_mut(to) else {
                 core.count_drops(from, Reason::NoPort, 1);
                 return;
             };
-            let touched = match &mut node.body {
+            // The packet leaves by edge `next`, or has left; then `touched` tells where something waits.
+            let (next, touched) = match &mut node.body {
                 Body::Chain(members) => {
                     let mut cx = Cx::new(&mut node.edges, core, None, node.me, 1);
                     let mut verdict = Verdict::Next;
                     for m in members {
                         cx.enter(m.me, m.first, m.end - m.first);
                         verdict = m.action.action(&mut p, &mut cx);
-                        if verdict != Verdict::Next {
+                        if !matches!(verdict, Verdict::Next) {
                             break;
                         }
                     }
-                    let touched = cx.touched();
                     match verdict {
-                        Verdict::Next if touched == 0 && cx.is_settled() => {
-                            (n, i) = (to, 0);
-                            continue;
-                        }
-                        Verdict::Next => {
-                            let Some(main) = node.edges.first_mut() else { return };
-                            main.batch.push(p);
-                            touched | 1
-                        }
+                        Verdict::Next => (0, cx.touched()),
                         Verdict::Out(port) => {
                             cx.emit(port as usize, p);
-                            cx.touched()
+                            let touched = cx.touched();
+                            return self.go_on(core, to, touched);
                         }
                         Verdict::Drop(reason) => {
                             cx.drop(p, reason);
-                            touched
+                            let touched = cx.touched();
+                            return self.go_on(core, to, touched);
                         }
                     }
                 }
@@ -326,31 +352,42 @@ impl Nodes {
                     let mut cx = Cx::one(&mut node.edges, core, None, node.me, true);
                     e.push_one(port, p, &mut cx);
                     match (cx.take_slot(), cx.touched()) {
-                        (Some((next, packet)), _) if core.deferred.is_empty() => {
-                            (n, i, p) = (to, next, packet);
-                            continue;
-                        }
                         (Some((next, packet)), touched) => {
-                            if let Some(e) = node.edges.get_mut(next) {
-                                e.batch.push(packet);
-                            }
-                            touched | 1 << next.min(63)
+                            p = packet;
+                            (next, touched)
                         }
-                        (None, touched) => touched,
+                        (None, 0) if cx.is_settled() => return,
+                        (None, touched) => return self.go_on(core, to, touched),
                     }
                 }
-                Body::Element(_) | Body::Busy => {
-                    if let Some(edge) = self.nodes.get_mut(n).and_then(|n| n.edges.get_mut(i)) {
-                        edge.batch.push(p);
-                    }
-                    return self.follow(core, n, i);
-                }
+                Body::Element(_) | Body::Busy => return self.queue_one(core, n, i, p),
             };
-            self.settle(core);
-            if let Some(next) = self.next_of(to, touched) {
-                self.follow(core, to, next);
+            let Some(edge) = node.edges.get_mut(next) else { return };
+            if touched != 0 || !edge.is_free() || !core.deferred.is_empty() {
+                edge.batch.push(p);
+                return self.go_on(core, to, touched | 1 << next.min(63));
             }
-            return;
+            (n, i) = (to, next);
+            (to, port, from) = (edge.node as usize, edge.port as usize, edge.from);
+        }
+    }
+
+    /// Puts one packet on an edge and follows that by the batch path.
+    #[cold]
+    fn queue_one(&mut self, core: &mut Core, n: usize, i: usize, p: Packet) {
+        let Some(edge) = self.nodes.get_mut(n).and_then(|n| n.edges.get_mut(i)) else { return };
+        edge.batch.push(p);
+        if !edge.pending {
+            self.follow(core, n, i);
+        }
+    }
+
+    /// After a node has run: calls first, then what it emitted.
+    #[inline]
+    fn go_on(&mut self, core: &mut Core, n: usize, touched: u64) {
+        self.settle(core);
+        if let Some(next) = self.next_of(n, touched) {
+            self.follow(core, n, next);
         }
     }
 
@@ -446,7 +483,8 @@ impl Nodes {
 
     /// Packets on edges and stacks, for accounting when the router stops.
     pub fn waiting(&self) -> usize {
-        self.nodes.iter().flat_map(|n| n.edges.iter()).map(|e| e.batch.len()).sum()
+        let suspended = self.suspended.iter().flatten().map(|s| s.2.len()).sum::<usize>();
+        suspended + self.nodes.iter().flat_map(|n| n.edges.iter()).map(|e| e.batch.len()).sum::<usize>()
     }
 }
 

@@ -46,6 +46,9 @@ impl Worker {
                 self.drive(&shared);
                 continue;
             }
+            if !self.core.clock.is_simulated() {
+                self.core.recent = self.core.clock.now();
+            }
             self.take_mail(&shared, me);
             let busy = self.run_tasks(&shared);
             let fired = self.run_timers();

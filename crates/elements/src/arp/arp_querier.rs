@@ -131,13 +131,25 @@ impl Element for ArpQuerier {
             return self.learn(batch, cx);
         }
         let generation = self.state.generation();
-        let now = cx.now();
+        let recent = cx.recent();
         for (i, p) in batch.iter_mut().enumerate() {
-            if !self.cache.encapsulate(p, generation, now) {
+            if !self.cache.encapsulate(p, generation, recent) {
+                let now = cx.now();
                 return self.push_rest(batch, i, now, cx);
             }
         }
         cx.forward(0, batch);
+    }
+    #[inline]
+    fn push_one(&mut self, port: usize, mut p: Packet, cx: &mut Cx<'_>) {
+        let recent = cx.recent();
+        if port == 0 && self.cache.encapsulate(&mut p, self.state.generation(), recent) {
+            return cx.emit(0, p);
+        }
+        let mut batch = cx.spare_batch();
+        batch.push(p);
+        self.push(port, &mut batch, cx);
+        cx.return_batch(batch);
     }
     fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
         let now = cx.now();

@@ -25,7 +25,7 @@ const FRAME: usize = EtherHeader::LEN + ArpHeader::LEN;
 /// ar :: ARPResponder(10.0.0.1 10.1.0.0/16 02-00-00-00-00-01, 10.1.2.3 02:00:00:00:00:02);
 /// InfiniteSource(DATA \<ffffffffffff 020000000009 0806 0001080006040001 020000000009 0a000009 000000000000 0a010203>,
 ///                LIMIT 1, STOP true)
-///     -> ar -> Strip(14) -> ARPPrint(reply) -> Discard;
+///     -> ar -> Print(reply, 42) -> Discard;
 /// ```
 #[derive(Class)]
 #[class(name = "ARPResponder", ports = "1/1-2", processing = "a/ah", packets = "ether/ether", workers = replicate(first))]

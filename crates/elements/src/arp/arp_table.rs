@@ -13,9 +13,9 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// Keeps which Ethernet address an IP address has, and the packets that wait for it, for all ARPQueriers that name
-/// it as their TABLE.
+/// Keeps Ethernet addresses by IP address, for the ARPQueriers that name it as their TABLE.
 ///
+/// Packets that wait for an answer are kept here too.
 /// An entry lives TIMEOUT seconds from its last update (RFC 1122 section 2.3.2.1). When more than CAPACITY packets
 /// wait, the oldest entries lose packets until CAPACITY - CAPACITY/CAPACITY_SLIM_FACTOR are left; when there are
 /// more than ENTRY_CAPACITY entries, the oldest go in the same way.

@@ -20,7 +20,8 @@ use castanet_wire::{Be16, checksum};
 ///
 /// # Example
 /// ```click
-/// ICMPPingSource(1.0.0.1, 2.0.0.2, LIMIT 2, INTERVAL 0.01, STOP true) -> ICMPPingResponder -> IPPrint(reply) -> Discard;
+/// InfiniteSource(DATA \<4500001c 00010000 400174dd 01000001 02000002 0800f7fe 00000001>, LIMIT 2, STOP true)
+///     -> MarkIPHeader -> ICMPPingResponder -> IPPrint(reply) -> Discard;
 /// ```
 #[derive(Class)]
 #[class(name = "ICMPPingResponder", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate(sum))]

@@ -4,9 +4,9 @@
 use super::{Definition, each_argument, no_element};
 use castanet_element::prelude::*;
 
-/// Says how packet data is aligned on the inputs of elements; it is checked and has no effect, since every class takes data at
-/// any address.
+/// Says how packet data is aligned on the inputs of elements.
 ///
+/// It is checked and has no effect, since every class takes data at any address.
 /// Each argument is the name of an element and a modulus and offset for each of its inputs.
 ///
 /// # Ports

@@ -15,8 +15,10 @@ use std::any::Any;
 /// Frames left out in one turn before others have theirs.
 const MOST_SKIPPED: u32 = 1024;
 
-/// Emits the packets of a capture file: pcap (both byte orders, micro- and nanoseconds) or pcapng, plain or
-/// compressed by gzip, bzip2 or xz; `-` is the standard input.
+/// Emits the packets of a capture file.
+///
+/// The file is pcap (both byte orders, micro- and nanoseconds) or pcapng, plain or compressed by gzip, bzip2 or xz;
+/// `-` is the standard input.
 ///
 /// Each packet has the time of its capture as timestamp, the bytes that were not captured as extra length
 /// annotation, its MAC header marked where the link type has one, and, for raw IP or with FORCE_IP, its IPv4

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writes the first inputs of each target, from what the repository has, into `corpus/`.
+
+use castanet_tests::fuzz::settings::{example, settings};
+use castanet_tests::{fuzz, trace};
+use std::path::{Path, PathBuf};
+
+/// Scripts that show each instruction.
+const SCRIPTS: &[&str] = &[
+    "pause, print 1, wait 0.5, print $(add 1 2), stop\0return $(mod $(c.count) 2)",
+    "label a, set x $(add $x 1), goto a $(lt $x 10), print $x, stop\0set n $(add $n 1), return 0",
+    "print $(sprintf \"%5d %s %x %.3f\" 1 a 255 1.5), wait 1ms, loop\0exit",
+    "write c.reset, read c.count, print c.rate, pause 2, error \"bad\"\0end",
+    "init x 5, export y 6, set z ${x-8}${y[1]} $(q.length), goto end $(ge $z 1)\0print $input, error",
+    "write q.capacity 5, write s.run 1 2 3, print $(s.v), returnq \"a\"\0set v $args, return $#",
+    "setq x \"a b\", print $(first $x), print $(length $x), print $(in a $x), print $(if $(eq 1 1) yes no)\0return $(random 3)",
+    "print $(now), print $(idiv 7 2) $(rem 7 -2) $(neg 3) $(abs -3) $(min 1 2) $(max 3 4) $(not false)\0return $(htons 1)",
+    "printn $(nand true $(nor false false)), write stop, read list, wait_step, print $(readable c.count)\0return -1",
+];
+
+/// Patterns of each classifier language.
+const PATTERNS: &[(u8, &str)] = &[
+    (0, "12/0806 20/0001\n12/0806 20/0002\n12/0800\n-"),
+    (0, "0/0000C0AE67EF 12/0800\n0/01%01 12/0800\n!14/45 23/??\n3/1?f?%f0f0"),
+    (1, "src host 10.0.0.1 and not tcp port 80\ndst net 10.0.0.0/8 or icmp type echo\nudp && (src port 53 || dst port 53)\n-"),
+    (1, "ip proto 6\nip vers 4\nip hl 5\nip ttl < 5\nip frag\nip dscp 3\nip tos 0x10\nip len > 100\nip id 77\ntcp opt syn\ntrue"),
+    (1, "ether src 00:00:c0:ae:67:ef\nip[0] & 0x0f > 5\ntransp[2:2] = 80\nsrc or dst port >= 1024\nether host 1:2:3:4:5:6"),
+    (2, "deny src net 127.0.0.0/8 or src net 224.0.0.0/3\nallow all"),
+    (2, "3 icmp type unreachable code 4\ndrop ip unfrag\n1 tcp and tcp opt ack\nallow udp ? port domain : tcp port http\n2 none"),
+];
+
+struct Folder(PathBuf, usize);
+
+impl Folder {
+    fn new(target: &str) -> std::io::Result<Folder> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
+        std::fs::create_dir_all(&folder)?;
+        Ok(Folder(folder, 0))
+    }
+    fn add(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.1 += 1;
+        std::fs::write(self.0.join(format!("seed-{:03}", self.1)), bytes)
+    }
+}
+
+/// Texts of all files of a folder that end in `.click`.
+fn configurations(folder: &Path, all: &mut Vec<Vec<u8>>) -> std::io::Result<()> {
+    let mut entries = std::fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    entries.sort_by_key(std::fs::DirEntry::path);
+    for entry in entries {
+        let path = entry.path();
+        if path.is_dir() {
+            configurations(&path, all)?;
+        } else if path.extension().is_some_and(|e| e == "click") {
+            all.push(std::fs::read(path)?);
+        }
+    }
+    Ok(())
+}
+
+/// A frame as `fuzz::elements::frames` reads it.
+fn record(what: u8, frame: &[u8]) -> Vec<u8> {
+    let n = u8::try_from(frame.len()).unwrap_or(u8::MAX);
+    [&[what, n][..], &frame[..usize::from(n)]].concat()
+}
+
+/// One frame of each kind and length of the traces, shortest first.
+fn kinds() -> Vec<Vec<u8>> {
+    let mut all: Vec<_> =
+        trace::ip_router(trace::SEED).interfaces.into_iter().flatten().map(|f| f.data).filter(|d| d.len() < 256).collect();
+    all.sort_by_key(|d| (d.len(), d.get(12..36).map(<[u8]>::to_vec)));
+    all.dedup_by_key(|d| (d.len(), d.get(12).copied(), d.get(14).copied(), d.get(20..24).map(<[u8]>::to_vec)));
+    all
+}
+
+fn main() -> std::io::Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut texts = Vec::new();
+    configurations(&root.join("conf"), &mut texts)?;
+    configurations(&root.join("crates/lang/tests/diagnostics"), &mut texts)?;
+    texts.extend(settings().iter().filter_map(|s| example(s.spec)).map(|t| t.as_bytes().to_vec()));
+    let mut folder = Folder::new("language")?;
+    texts.iter().filter(|t| t.len() <= 8192).try_for_each(|t| folder.add(t))?;
+
+    let (mut arguments, mut handlers, mut elements) =
+        (Folder::new("arguments")?, Folder::new("handlers")?, Folder::new("elements")?);
+    let frames = kinds();
+    for (i, s) in settings().iter().enumerate() {
+        let class = u8::try_from(i).unwrap_or(0);
+        arguments.add(&[&[class][..], s.config.as_bytes()].concat())?;
+        let all: Vec<_> = s.spec.args.iter().map(|a| format!("{} 1", a.name)).collect();
+        arguments.add(&[&[class][..], all.join(", ").as_bytes()].concat())?;
+        let calls = (0..s.spec.all_handlers().count()).map(|h| {
+            let text = ["1", "true", "10.0.0.1 0:0:0:0:0:1", "0.5s", "1000000"][h % 5];
+            [&[u8::try_from(h).unwrap_or(0)][..], text.as_bytes()].concat()
+        });
+        handlers.add(&[&[class][..], &calls.collect::<Vec<_>>().join(&b'\n')].concat())?;
+        if !s.inputs.is_empty() {
+            let some = frames.iter().skip(i % 7).step_by(7).take(12).enumerate();
+            let some: Vec<u8> = some.flat_map(|(n, f)| record(n as u8 % 2, f)).collect();
+            let how = [1, 0x42, 0x83, 0xc6][i % 4];
+            elements.add(&[&[class, how][..], &some].concat())?;
+        }
+    }
+
+    let mut folder = Folder::new("router")?;
+    for (n, some) in frames.chunks(16).enumerate() {
+        let some: Vec<u8> = some.iter().enumerate().flat_map(|(i, f)| record(i as u8 % 2, f)).collect();
+        folder.add(&[&[n as u8 % 4][..], &some].concat())?;
+    }
+
+    let mut folder = Folder::new("classifier")?;
+    for (language, text) in PATTERNS {
+        for frame in frames.iter().step_by(frames.len() / 4) {
+            let packet = if *language == 0 { &frame[..] } else { frame.get(14..).unwrap_or_default() };
+            folder.add(&[&[*language][..], text.as_bytes(), &[255], packet].concat())?;
+        }
+    }
+
+    let mut folder = Folder::new("script")?;
+    SCRIPTS.iter().try_for_each(|s| folder.add(s.as_bytes()))?;
+
+    let mut folder = Folder::new("archive")?;
+    let member = |name: &str, data: &[u8]| (name.to_string(), data.to_vec());
+    let long = "a-name-that-does-not-fit-into-sixteen-bytes";
+    let sets = [
+        vec![],
+        vec![member("config", b"Idle -> Discard;\n")],
+        vec![member("config", b"x"), member(long, b"yy"), member("#odd", b"")],
+    ];
+    for s in sets {
+        folder.add(&castanet_lang_write(&s))?;
+    }
+    let gnu = format!("!<arch>\n{:<48}{:<10}`\n{long}/\n{:<48}{:<10}`\nabcd", "//", long.len() + 2, "/0", 4);
+    folder.add(gnu.as_bytes())?;
+
+    let mut folder = Folder::new("capture")?;
+    for interface in 0..2 {
+        let bytes = std::fs::read(root.join("conf/traces").join(trace::file_name(interface)))?;
+        folder.add(&bytes[..2000])?;
+    }
+    for big in [false, true] {
+        folder.add(&pcapng(big))?;
+        for magic in [0xa1b2_c3d4_u32, 0xa1b2_3c4d, 0xa1b2_cd34] {
+            folder.add(&pcap(magic, big))?;
+        }
+    }
+    for t in fuzz::TARGETS {
+        println!("{}: {} files", t.name, std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(t.name))?.count());
+    }
+    Ok(())
+}
+
+fn castanet_lang_write(members: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut out = b"!<arch>\n".to_vec();
+    for (name, data) in members {
+        let (field, extra) = if name.len() > 14 { (format!("#1/{}", name.len()), name.as_str()) } else { (name.clone(), "") };
+        let size = data.len() + extra.len();
+        out.extend(format!("{field:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 100_644).bytes());
+        out.extend(extra.bytes().chain(data.iter().copied()));
+        if size % 2 == 1 {
+            out.push(b'\n');
+        }
+    }
+    out
+}
+
+fn word(n: u32, big: bool) -> [u8; 4] {
+    if big { n.to_be_bytes() } else { n.to_le_bytes() }
+}
+
+/// Two packets in a pcap file of this magic number.
+fn pcap(magic: u32, big: bool) -> Vec<u8> {
+    let version = if big { [0, 2, 0, 4] } else { [2, 0, 4, 0] };
+    let mut out = [&word(magic, big)[..], &version, &word(0, big), &word(0, big), &word(65535, big), &word(1, big)].concat();
+    for n in [14u32, 3] {
+        for field in [1_700_000_000, 5, n, 60] {
+            out.extend(word(field, big));
+        }
+        if magic == 0xa1b2_cd34 {
+            out.extend([0; 8]);
+        }
+        out.extend(vec![7; n as usize]);
+    }
+    out
+}
+
+/// A pcapng file: section, interface with options, enhanced, simple and unknown blocks.
+fn pcapng(big: bool) -> Vec<u8> {
+    let block = |kind: u32, body: &[u8]| {
+        let n = u32::try_from(body.len()).unwrap_or(0) + 12;
+        [&word(kind, big)[..], &word(n, big), body, &word(n, big)].concat()
+    };
+    let half = |n: u16| if big { n.to_be_bytes() } else { n.to_le_bytes() };
+    let section = [&word(0x1a2b_3c4d, big)[..], &half(1), &half(0), &[255; 8]].concat();
+    let interface = [&half(1)[..], &half(0), &word(0, big), &half(9), &half(1), &[9, 0, 0, 0], &half(0), &half(0)].concat();
+    let fields: Vec<u8> = [0, 0x0012_3456, 0x789a_bcde, 5, 60].iter().flat_map(|&n| word(n, big)).collect();
+    let enhanced = [&fields[..], &[1, 2, 3, 4, 5, 0, 0, 0]].concat();
+    let simple = [&word(4, big)[..], &[9; 4]].concat();
+    [block(0x0a0d_0d0a, &section), block(1, &interface), block(6, &enhanced), block(3, &simple), block(77, &[1; 4])].concat()
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The castanet command that the tests run.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The top of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The castanet command, built as the test that asks was: the one that the variable `CASTANET` names, or the one of this
+/// build. (Cargo names another package's binary only to that package's tests.)
+///
+/// # Panics
+/// When it cannot be built.
+pub fn castanet() -> PathBuf {
+    if let Some(path) = std::env::var_os("CASTANET") {
+        return path.into();
+    }
+    // target/PROFILE/deps/TEST-HASH
+    let test = std::env::current_exe().unwrap_or_else(|e| panic!("this test has no file: {e}"));
+    let profile = test.ancestors().nth(2).unwrap_or_else(|| panic!("{} is in no target folder", test.display()));
+    let target = profile.parent().unwrap_or(profile);
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "-p", "castanet-cli", "--bin", "castanet", "--target-dir"]);
+    build.arg(target).current_dir(root());
+    if profile.ends_with("release") {
+        build.arg("--release");
+    }
+    let built = build.status().is_ok_and(|status| status.success());
+    assert!(built, "the castanet command does not build");
+    profile.join("castanet")
+}

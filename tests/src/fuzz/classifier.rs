@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The classifier languages, and packets for what they say.
+
+use super::at_most;
+use castanet_classify::{NoNames, Output, Program};
+
+/// The most patterns of an input.
+const MOST: usize = 16;
+
+/// What each pattern alone makes of a packet must add up to what all together do: the first that matches decides.
+fn agree(whole: &Program, alone: &[(Program, Output)], packet: &[u8]) {
+    let first = alone.iter().find(|(p, _)| p.classify(packet) != Output::DROP);
+    let expected = first.map_or(Output::DROP, |(_, output)| *output);
+    assert_eq!(whole.classify(packet), expected, "{}", whole.program_text());
+}
+
+/// The first byte chooses a language; patterns follow, one a line, up to a byte 255; then a packet, of which all
+/// beginnings are classified.
+pub fn classifier(data: &[u8]) {
+    let Some((&language, rest)) = at_most(data, 2048).split_first() else { return };
+    let end = rest.iter().position(|&b| b == 255).unwrap_or(rest.len());
+    let (text, packet) = rest.split_at(end);
+    let packet = at_most(packet.get(1..).unwrap_or_default(), 128);
+    let text = String::from_utf8_lossy(text);
+    let patterns: Vec<&str> = text.lines().take(MOST).collect();
+    let compile = |patterns: &[&str]| match language % 3 {
+        0 => Program::from_classifier(patterns),
+        1 => Program::from_ip_classifier(patterns, &NoNames),
+        _ => Program::from_ip_filter(patterns, &NoNames, MOST),
+    };
+    let Ok((whole, _)) = compile(&patterns) else { return };
+    whole.program_text();
+    let mut alone = Vec::new();
+    for (i, &pattern) in patterns.iter().enumerate() {
+        // Of a filter the output is told by the rule; that it matches is told by an output that no other has.
+        let (pattern, output) = if language % 3 == 2 {
+            let Some((action, condition)) = pattern.trim().split_once(char::is_whitespace) else { return };
+            let output = match action {
+                "allow" => Some(0),
+                "deny" | "drop" => None,
+                n => match n.parse::<usize>() {
+                    Ok(n) if n < MOST => Some(n),
+                    _ => return,
+                },
+            };
+            (format!("allow {condition}"), output)
+        } else {
+            (pattern.to_string(), Some(i))
+        };
+        let Ok((program, _)) = compile(&[&pattern]) else { return };
+        alone.push((program, output));
+    }
+    // Outputs can only be had from programs: a program of nothing but catch-alls has them all.
+    let numbered = |n: usize| {
+        let rule = format!("{n} all");
+        let (p, _) = Program::from_ip_filter(&[&rule], &NoNames, MOST).ok()?;
+        Some(p.classify(&[]))
+    };
+    let alone: Vec<_> =
+        alone.into_iter().map(|(p, o)| (p, o.and_then(numbered).unwrap_or(Output::DROP))).collect();
+    for n in 0..=packet.len() {
+        agree(&whole, &alone, at_most(packet, n));
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Packets through an element of each class.
+
+use super::settings::settings;
+use super::{at_most, load};
+use crate::trace::checksum;
+use std::fmt::Write as _;
+
+/// Cuts bytes into frames and gives them to `n` inputs.
+///
+/// A frame begins with two bytes. Of the first the low three bits choose the input, and the others ask for: 8, repetition
+/// up to 8 times the length; 16 and 32, an IP header at 0 or at 14 to be made consistent; of the second, a length.
+pub fn frames(mut data: &[u8], n: usize) -> Vec<Vec<Vec<u8>>> {
+    let mut all = vec![Vec::new(); n];
+    while let [what, length, rest @ ..] = data {
+        let (frame, rest) = rest.split_at(usize::from(*length).min(rest.len()));
+        data = rest;
+        let repeat = if what & 8 != 0 { 8 } else { 1 };
+        let mut frame = frame.repeat(repeat);
+        if what & 16 != 0 {
+            mend(&mut frame);
+        }
+        if what & 32 != 0
+            && let Some(ip) = frame.get_mut(14..)
+        {
+            mend(ip);
+        }
+        if let Some(list) = all.get_mut(usize::from(what & 7) % n.max(1)) {
+            list.push(frame);
+        }
+        if all.iter().map(Vec::len).sum::<usize>() >= 64 {
+            break;
+        }
+    }
+    all
+}
+
+/// Gives an IPv4 header its version, total length and checksum.
+fn mend(ip: &mut [u8]) {
+    let total = u16::try_from(ip.len()).unwrap_or(u16::MAX).to_be_bytes();
+    if let [first, _, a, b, ..] = ip {
+        *first = 0x40 | (*first & 15).max(5);
+        [*a, *b] = total;
+    }
+    let header = usize::from(ip.first().copied().unwrap_or(0) & 15) * 4;
+    let Some(header) = ip.get_mut(..header) else { return };
+    if let Some(sum) = header.get_mut(10..12) {
+        sum.fill(0);
+    }
+    let sum = checksum(&[header]).to_be_bytes();
+    if let Some(place) = header.get_mut(10..12) {
+        place.copy_from_slice(&sum);
+    }
+}
+
+/// A source of frames as a configuration has it, or a source of nothing.
+pub fn source(frames: &[Vec<u8>]) -> String {
+    if frames.is_empty() {
+        return "Idle".into();
+    }
+    let mut text = String::from("MemSource(");
+    for f in frames {
+        text.push_str("\\<");
+        for b in f {
+            let _ = write!(text, "{b:02x}");
+        }
+        text.push_str("> ");
+    }
+    let _ = write!(text, ", LIMIT {}, BURST 3)", frames.len());
+    text
+}
+
+/// What stands between the source and the element, so that packets arrive as classes want them.
+const BEFORE: &[&str] = &[
+    "",
+    "-> MarkIPHeader(0)",
+    "-> MarkIPHeader(14)",
+    "-> Strip(14) -> CheckIPHeader",
+    "-> CheckIPHeader",
+    "-> MarkIPHeader(0) -> GetIPAddress(16) -> Paint(1)",
+    "-> MarkIPHeader(14) -> Strip(14) -> GetIPAddress(12) -> SetTimestamp",
+    "-> Strip(14) -> Unstrip(7) -> Paint(2)",
+];
+
+/// The first byte chooses a class, the second how packets are prepared and the size of batches; then come frames.
+pub fn elements(data: &[u8]) {
+    let [class, how, rest @ ..] = at_most(data, 4096) else { return };
+    let all = settings();
+    let Some(setting) = all.get(usize::from(*class) % all.len().max(1)) else { return };
+    let batch = [1, 2, 32, 256][usize::from(how >> 6)];
+    let before = BEFORE[usize::from(how % 8)];
+    let frames = frames(rest, setting.inputs.len());
+    let from = |i: usize| format!("{} {before}", source(frames.get(i).map_or(&[], Vec::as_slice)));
+    let text = setting.router(&setting.config, 1024, from);
+    match load::router(&text, batch) {
+        Ok(mut r) => load::run(&mut r),
+        Err(e) => panic!("{text}\n{e}"),
+    }
+}

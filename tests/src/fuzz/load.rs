@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From text to a graph and a router that stops by itself.
+
+use super::fuse::{BURNT, Fuse};
+use castanet_element::{Classes, Clock, element};
+use castanet_elements::Registry;
+use castanet_graph::Graph;
+use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown};
+use castanet_runtime::{Options, Router, Shared, build};
+use castanet_spec::ClassSpec;
+use std::sync::{Arc, OnceLock, Weak};
+
+/// When simulated time starts.
+const START: i64 = 1_000_000_000_000_000_000;
+
+/// The registry as the language and the graph see it.
+#[derive(Clone)]
+pub struct Table(pub Arc<dyn Classes>);
+
+impl castanet_lang::ClassNames for Table {
+    fn knows(&self, name: &str) -> bool {
+        self.0.get(name).is_some()
+    }
+    fn names(&self) -> Vec<&str> {
+        self.0.names()
+    }
+}
+impl castanet_graph::Classes for Table {
+    fn spec(&self, name: &str) -> Option<&'static ClassSpec> {
+        self.0.get(name).map(|d| d.spec)
+    }
+    fn names(&self) -> Vec<&'static str> {
+        self.0.names()
+    }
+}
+
+/// All classes, and the fuse.
+pub fn table() -> Table {
+    static TABLE: OnceLock<Arc<dyn Classes>> = OnceLock::new();
+    let made = TABLE.get_or_init(|| {
+        let mut registry = Registry::new();
+        registry.add(element::<Fuse>());
+        Arc::new(registry)
+    });
+    Table(made.clone())
+}
+
+/// A graph, the texts it comes from, and everything that is wrong with it.
+pub fn graph(text: &str) -> (Graph, Sources, Vec<Diagnostic>) {
+    let table = table();
+    let mut sources = Sources::new();
+    let file = sources.add("config", text);
+    let options =
+        castanet_lang::Options { classes: &table, defines: &[], library: &NoLibrary, unknown: Unknown::Error };
+    let (flat, mut diagnostics) = castanet_lang::load(&mut sources, file, &options);
+    let (graph, more) = Graph::new(flat, &table);
+    diagnostics.extend(more);
+    (graph, sources, diagnostics)
+}
+
+/// Shows diagnostics both ways.
+pub fn show(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
+    let pretty = castanet_lang::render::render_pretty(sources, diagnostics, false);
+    pretty + &castanet_lang::render::render_classic(sources, diagnostics)
+}
+
+/// A router under simulated time that prints nothing. A `Fuse` in it ends it. What was wrong otherwise.
+pub fn router(text: &str, batch: usize) -> Result<Router, String> {
+    let (graph, sources, diagnostics) = graph(text);
+    if diagnostics.iter().any(Diagnostic::is_error) {
+        return Err(show(&sources, &diagnostics));
+    }
+    router_of(graph, &sources, batch)
+}
+
+/// The router of a graph that is right.
+pub fn router_of(graph: Graph, sources: &Sources, batch: usize) -> Result<Router, String> {
+    let shared: Arc<OnceLock<Weak<Shared>>> = Arc::default();
+    let of = shared.clone();
+    let printer = Box::new(move |text: &str| {
+        if text.ends_with(BURNT)
+            && let Some(shared) = of.get().and_then(Weak::upgrade)
+        {
+            shared.end();
+        }
+    });
+    let options = Options { batch, printer, clock: Clock::simulated(START), ..Options::default() };
+    match build(graph, table().0, sources, options) {
+        Ok((router, warnings)) => {
+            show(sources, &warnings);
+            // Nobody else sets it.
+            let _ = shared.set(Arc::downgrade(router.shared()));
+            Ok(router)
+        }
+        Err(errors) => Err(show(sources, &errors)),
+    }
+}
+
+/// Runs a router to its end, and looks at everything that there is to read.
+pub fn run(router: &mut Router) {
+    if router.run().is_err() {
+        return;
+    }
+    for e in 0..router.shared().graph.len() {
+        let handlers: Vec<_> = router.shared().graph.spec(e).into_iter().flat_map(|s| s.all_handlers()).collect();
+        for h in handlers.iter().filter(|h| h.readable() && !super::handlers::reaches_outside(h.name)) {
+            let _ = router.read(u32::try_from(e).ok(), h.name, "");
+        }
+    }
+    router.drops();
+    router.cleanup();
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the fuzz targets do with their input, as plain functions: fuzz/ calls them, and so does the replay of its inputs.
+//!
+//! Each is bounded in time and memory, touches no file but those of the repository, and panics where the product does or
+//! where what it promises is broken.
+
+pub mod archive;
+pub mod arguments;
+pub mod capture;
+pub mod classifier;
+pub mod elements;
+mod fuse;
+pub mod handlers;
+pub mod language;
+mod load;
+pub mod router;
+pub mod script;
+pub mod settings;
+
+/// A fuzz target.
+pub struct Target {
+    /// Its name, and that of its folders.
+    pub name: &'static str,
+    /// What it does with an input.
+    pub body: fn(&[u8]),
+}
+
+/// All fuzz targets.
+pub const TARGETS: &[Target] = &[
+    Target { name: "archive", body: archive::archive },
+    Target { name: "arguments", body: arguments::arguments },
+    Target { name: "capture", body: capture::capture },
+    Target { name: "classifier", body: classifier::classifier },
+    Target { name: "elements", body: elements::elements },
+    Target { name: "handlers", body: handlers::handlers },
+    Target { name: "language", body: language::language },
+    Target { name: "router", body: router::router },
+    Target { name: "script", body: script::script },
+];
+
+/// The bytes up to a limit.
+fn at_most(data: &[u8], longest: usize) -> &[u8] {
+    data.get(..longest).unwrap_or(data)
+}

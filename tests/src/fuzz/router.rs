@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Frames through the whole IP router of TOCS 2000, Figure 8.
+
+use super::elements::{frames, source};
+use super::{at_most, load};
+use std::sync::OnceLock;
+
+/// conf/ip-router-trace.click cut where its sources were, with nothing that writes.
+fn pieces() -> &'static [String] {
+    static PIECES: OnceLock<Vec<String>> = OnceLock::new();
+    PIECES.get_or_init(|| {
+        let mut text = include_str!("../../../conf/ip-router-trace.click").to_string();
+        let mut cut = |class: &str, with: &str| {
+            while let Some(at) = text.find(class) {
+                let end = text.get(at..).and_then(|t| t.find(')')).map_or(text.len(), |e| at + e + 1);
+                text.replace_range(at..end, with);
+            }
+        };
+        cut("ToDump(", "Discard");
+        cut("FromDump(", "\0");
+        text.split('\0').map(ToString::to_string).collect()
+    })
+}
+
+/// The first byte chooses the size of batches; then come frames for both interfaces.
+pub fn router(data: &[u8]) {
+    let Some((&how, rest)) = at_most(data, 8192).split_first() else { return };
+    let [start, middle, end] = pieces() else { panic!("the configuration has not two sources") };
+    let frames = frames(rest, 2);
+    let from = |i: usize| source(frames.get(i).map_or(&[], Vec::as_slice));
+    let text = format!("{start}{}{middle}{}{end}\nFuse(4096);", from(0), from(1));
+    match load::router(&text, [1, 2, 32, 256][usize::from(how & 3)]) {
+        Ok(mut r) => {
+            load::run(&mut r);
+            assert_eq!(r.waiting(), 0);
+        }
+        Err(e) => panic!("{text}\n{e}"),
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Elements as the examples of their classes have them, and small routers around each.
+
+use super::load;
+use castanet_elements::Registry;
+use castanet_graph::{Graph, Kind};
+use castanet_spec::ClassSpec;
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+
+/// An element of an example.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// Its class.
+    pub spec: &'static ClassSpec,
+    /// Its configuration string.
+    pub config: String,
+    /// Whether each input is pulled.
+    pub inputs: Vec<bool>,
+    /// Whether each output is pulled.
+    pub outputs: Vec<bool>,
+    /// Declarations of elements without ports that it may refer to.
+    pub others: String,
+}
+
+/// The first configuration of the documentation's part `# Example`.
+pub fn example(spec: &ClassSpec) -> Option<&'static str> {
+    let (_, rest) = spec.doc.split_once("# Example")?;
+    let (_, rest) = rest.split_once("```click\n")?;
+    Some(rest.split_once("```")?.0)
+}
+
+fn is_script(spec: &ClassSpec) -> bool {
+    matches!(spec.name, "Script" | "DriverManager")
+}
+
+fn setting(graph: &Graph, e: usize, spec: &'static ClassSpec) -> Option<Setting> {
+    let element = graph.element(e)?;
+    let mut others = String::new();
+    for (o, x) in graph.flat.elements.iter().enumerate() {
+        let other = graph.spec(o)?;
+        if o != e && graph.inputs(o) + graph.outputs(o) == 0 && !is_script(other) && other.name != "Fuse" {
+            let _ = writeln!(others, "{} :: {}({});", x.name.replace('@', "_"), x.class, x.config);
+        }
+    }
+    let config = match spec.name {
+        "DriverManager" => "set x 1, label a, pause, set x $(add $x 1), goto a".into(),
+        // Examples are written for the root of the repository.
+        _ => element.config.replace("conf/", concat!(env!("CARGO_MANIFEST_DIR"), "/../conf/")),
+    };
+    Some(Setting {
+        spec,
+        config,
+        inputs: (0..graph.inputs(e)).map(|p| graph.input_kind(e, p) == Kind::Pull).collect(),
+        outputs: (0..graph.outputs(e)).map(|p| graph.output_kind(e, p) == Kind::Pull).collect(),
+        others,
+    })
+}
+
+/// For each class, by name, the element of its example.
+pub fn settings() -> &'static [Setting] {
+    static ALL: OnceLock<Vec<Setting>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let of = |spec: &'static ClassSpec| {
+            let (graph, ..) = load::graph(example(spec)?);
+            let e = (0..graph.len()).find(|&e| graph.spec(e).is_some_and(|s| s.name == spec.name))?;
+            setting(&graph, e, spec)
+        };
+        Registry::new().classes().into_iter().filter_map(of).collect()
+    })
+}
+
+impl Setting {
+    /// A router of the element `x` and no more than it needs, which ends after so many turns of its fuse. `from` is what
+    /// comes before each input.
+    pub fn router(&self, config: &str, turns: u32, from: impl Fn(usize) -> String) -> String {
+        let mut text = format!("{}x :: {}({config});\nFuse({turns});\n", self.others, self.spec.name);
+        for (i, pulled) in self.inputs.iter().enumerate() {
+            let queue = if *pulled { "-> Queue(1000) " } else { "" };
+            let _ = writeln!(text, "{} {queue}-> [{i}] x;", from(i));
+        }
+        for (o, pulled) in self.outputs.iter().enumerate() {
+            let unqueue = if *pulled { "-> Unqueue " } else { "" };
+            let _ = writeln!(text, "x [{o}] {unqueue}-> Discard;");
+        }
+        text
+    }
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Goldens: a configuration, how it is run, and what it must print, in one readable file.
+//!
+//! ```text
+//! # What the golden holds, in a sentence or two.
+//! --- file router.click
+//! InfiniteSource(LIMIT 5, STOP true) -> c :: Counter -> Discard;
+//! --- run
+//! click router.click -h c.count
+//! --- stdout
+//! 5
+//! --- exit 0
+//! ```
+//!
+//! - A line that starts with `--- ` starts a section. What stands before the first is a comment.
+//! - `file NAME` is put into the empty folder in which the golden runs. (`\xHH` is a byte, in files called `*.bin` only.)
+//! - `run` is a script for `sh`, with `castanet` and the classic names in its path, and empty standard input.
+//! - `stdout`, `stderr` and `exit` are what it must do; left out, they are nothing, nothing and 0.
+//! - A line of expected output may contain `{{REGEX}}`. A last line `\ no newline at end` says that there was none.
+
+use regex_lite::Regex;
+
+/// A section of a golden: its heading, and the lines below it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Section {
+    heading: String,
+    body: String,
+}
+
+/// A golden, as its file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Golden {
+    comment: String,
+    sections: Vec<Section>,
+}
+
+/// What a run did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ran {
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+    /// Its exit code: 128 and the signal, when one ended it.
+    pub exit: i32,
+}
+
+const MARK: &str = "--- ";
+const CUT: &str = "\\ no newline at end\n";
+
+impl Golden {
+    /// Reads a golden.
+    ///
+    /// # Errors
+    /// When a heading is unknown, stands twice, or there is nothing to run.
+    pub fn parse(text: &str) -> Result<Golden, String> {
+        let mut golden = Golden { comment: String::new(), sections: Vec::new() };
+        for line in text.split_inclusive('\n') {
+            if let Some(heading) = line.strip_prefix(MARK) {
+                let heading = heading.trim_end().to_string();
+                let known = matches!(heading.as_str(), "run" | "stdout" | "stderr")
+                    || heading.strip_prefix("file ").is_some_and(|name| !name.trim().is_empty())
+                    || heading.strip_prefix("exit ").is_some_and(|code| code.parse::<i32>().is_ok());
+                let kind = |s: &str| s.split(' ').next().unwrap_or_default().to_string();
+                let twice = golden.sections.iter().any(|s| {
+                    s.heading == heading || (kind(&heading) == "exit" && kind(&s.heading) == "exit")
+                });
+                if !known || twice {
+                    return Err(format!("'{MARK}{heading}' is unknown, or stands twice"));
+                }
+                golden.sections.push(Section { heading, body: String::new() });
+            } else {
+                golden.sections.last_mut().map_or(&mut golden.comment, |s| &mut s.body).push_str(line);
+            }
+        }
+        if golden.body("run").trim().is_empty() {
+            return Err("there is nothing to run".into());
+        }
+        Ok(golden)
+    }
+
+    fn body(&self, heading: &str) -> &str {
+        self.sections.iter().find(|s| s.heading == heading).map_or("", |s| &s.body)
+    }
+
+    /// The script.
+    pub fn script(&self) -> &str {
+        self.body("run")
+    }
+
+    /// The files that are to be there, and what is in them.
+    pub fn files(&self) -> impl Iterator<Item = (&str, Vec<u8>)> {
+        self.sections.iter().filter_map(|s| {
+            let name = s.heading.strip_prefix("file ")?.trim();
+            Some((name, if name.ends_with(".bin") { bytes(&s.body) } else { s.body.clone().into_bytes() }))
+        })
+    }
+
+    /// The exit code that is expected.
+    pub fn exit(&self) -> i32 {
+        self.sections.iter().find_map(|s| s.heading.strip_prefix("exit ")?.parse().ok()).unwrap_or(0)
+    }
+
+    /// What differs from what is expected; nothing when nothing does.
+    pub fn differences(&self, ran: &Ran) -> String {
+        let mut out = String::new();
+        for (name, got) in [("stdout", &ran.stdout), ("stderr", &ran.stderr)] {
+            let expected = self.body(name);
+            if expected == mark(got) {
+                continue;
+            }
+            let (expected, got) = (lines(expected), lines(&mark(got)));
+            if expected.len() == got.len() && expected.iter().zip(&got).all(|(e, g)| fits(e, g)) {
+                continue;
+            }
+            out += &format!("  {name}: expected (-), printed (+)\n");
+            let same = expected.iter().zip(&got).take_while(|(e, g)| fits(e, g)).count();
+            let tail = (expected.iter().rev().zip(got.iter().rev()))
+                .take(expected.len().min(got.len()) - same)
+                .take_while(|(e, g)| fits(e, g))
+                .count();
+            let middle = |all: &[String]| all.get(same..all.len() - tail).unwrap_or_default().to_vec();
+            for line in expected.iter().take(same) {
+                out += &format!("      {line}\n");
+            }
+            for line in middle(&expected) {
+                out += &format!("    - {line}\n");
+            }
+            for line in middle(&got) {
+                out += &format!("    + {line}\n");
+            }
+            for line in expected.iter().skip(expected.len() - tail) {
+                out += &format!("      {line}\n");
+            }
+        }
+        if self.exit() != ran.exit {
+            out += &format!("  exit code: expected {}, was {}\n", self.exit(), ran.exit);
+        }
+        out
+    }
+
+    /// The file again, expecting what the run did. A line that fits stays as it is, so that patterns survive.
+    pub fn blessed(&self, ran: &Ran) -> String {
+        let mut out = self.comment.clone();
+        for s in self.sections.iter().filter(|s| s.heading == "run" || s.heading.starts_with("file ")) {
+            out += &format!("{MARK}{}\n{}", s.heading, s.body);
+            if !out.ends_with('\n') {
+                out.push('\n');
+            }
+        }
+        for (name, got) in [("stdout", &ran.stdout), ("stderr", &ran.stderr)] {
+            let old = lines(self.body(name));
+            let got = lines(&mark(got));
+            if !got.is_empty() {
+                out += &format!("{MARK}{name}\n");
+            }
+            for (i, line) in got.iter().enumerate() {
+                // Where lines came or went, the pattern for one stands elsewhere.
+                let kept =
+                    old.get(i).filter(|e| fits(e, line)).or_else(|| old.iter().find(|e| fits(e, line)));
+                out += kept.unwrap_or(line);
+                out.push('\n');
+            }
+        }
+        if ran.exit != 0 {
+            out += &format!("{MARK}exit {}\n", ran.exit);
+        }
+        out
+    }
+}
+
+/// A text, with a line at its end that says so when the last line does not end.
+fn mark(text: &str) -> String {
+    if text.is_empty() || text.ends_with('\n') { text.into() } else { format!("{text}\n{CUT}") }
+}
+
+/// The lines of a text. (A carriage return is part of the line.)
+fn lines(text: &str) -> Vec<String> {
+    text.split_terminator('\n').map(String::from).collect()
+}
+
+/// Whether a line is as expected.
+fn fits(expected: &str, line: &str) -> bool {
+    if expected == line {
+        return true;
+    }
+    let mut pattern = String::from("^");
+    let mut rest = expected;
+    while let Some((before, (regex, after))) =
+        rest.split_once("{{").and_then(|(b, r)| Some((b, r.split_once("}}")?)))
+    {
+        pattern += &format!("{}(?:{regex})", regex_lite::escape(before));
+        rest = after;
+    }
+    if rest.len() == expected.len() {
+        return false;
+    }
+    pattern += &format!("{}$", regex_lite::escape(rest));
+    Regex::new(&pattern).is_ok_and(|r| r.is_match(line))
+}
+
+/// The bytes of a text in which `\xHH` is a byte and ends of lines do not count.
+fn bytes(text: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let hex = after.strip_prefix(b"x").and_then(|h| std::str::from_utf8(h.get(..2)?).ok());
+        match hex.and_then(|h| u8::from_str_radix(h, 16).ok()) {
+            Some(byte) if first == b'\\' => {
+                out.push(byte);
+                rest = after.get(3..).unwrap_or_default();
+            }
+            _ => {
+                if first != b'\n' {
+                    out.push(first);
+                }
+                rest = after;
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ran(stdout: &str, stderr: &str, exit: i32) -> Ran {
+        Ran { stdout: stdout.into(), stderr: stderr.into(), exit }
+    }
+
+    #[test]
+    fn reads_compares_and_blesses() {
+        let text = "# Why.\n--- file a.click\nx\n\ny\n--- file b.bin\n\\x00a\n\\xffb\n--- run\ngo\n--- stdout\na {{[0-9]+}} b\n.\n";
+        let golden = Golden::parse(text).unwrap_or_else(|e| panic!("{e}"));
+        let files: Vec<_> = golden.files().collect();
+        assert_eq!(files, [("a.click", b"x\n\ny\n".to_vec()), ("b.bin", b"\0a\xffb".to_vec())]);
+        assert_eq!((golden.script(), golden.exit()), ("go\n", 0));
+        assert_eq!(golden.differences(&ran("a 17 b\n.\n", "", 0)), "");
+        for (stdout, stderr, exit) in
+            [("a x b\n.\n", "", 0), ("a 1 b\nx\n", "", 0), ("a 1 b\n.", "", 0), ("a 1 b\n.\n", "e", 0)]
+        {
+            assert_ne!(golden.differences(&ran(stdout, stderr, exit)), "", "{stdout:?} {stderr:?} {exit}");
+        }
+        assert_eq!(golden.blessed(&ran("a 1 b\n.\n", "", 0)), text);
+        let new = golden.blessed(&ran("new\na 2 b", "oh\n", 3));
+        assert!(new.ends_with(
+            "--- stdout\nnew\na {{[0-9]+}} b\n\\ no newline at end\n--- stderr\noh\n--- exit 3\n"
+        ));
+        let golden = Golden::parse(&new).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(golden.differences(&ran("new\na 2 b", "oh\n", 3)), "");
+    }
+
+    #[test]
+    fn refuses_what_it_does_not_know() {
+        for text in ["", "--- run\n", "--- runs\nx\n", "--- run\nx\n--- run\ny\n", "--- exit x\n--- run\nx\n"] {
+            assert!(Golden::parse(text).is_err(), "{text}");
+        }
+    }
+}

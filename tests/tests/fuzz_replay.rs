@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The inputs of the fuzz targets, kept in fuzz/corpus and fuzz/crashes, and for each target about a second of inputs that
+//! are made from them, always the same.
+#![allow(clippy::unwrap_used)]
+
+use castanet_element::Random;
+use castanet_tests::fuzz::{TARGETS, Target};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long made inputs are tried.
+const TIME: Duration = Duration::from_secs(1);
+/// How many are made at most.
+const MOST: usize = 20_000;
+
+fn files(kind: &str, target: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz").join(kind).join(target);
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut all: Vec<_> = entries.map(|e| e.unwrap().path()).filter(|p| p.is_file()).collect();
+    all.sort();
+    all
+}
+
+/// Whether the target took the input; what it said otherwise is on standard error.
+fn taken(target: &Target, data: &[u8]) -> bool {
+    catch_unwind(AssertUnwindSafe(|| (target.body)(data))).is_ok()
+}
+
+/// An input with some bytes changed, and pieces cut out, doubled, or taken from another.
+fn changed(data: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut out = data.to_vec();
+    for _ in 0..=random.below(4) {
+        let at = random.below(out.len() as u64 + 1) as usize;
+        let n = (random.below(16) as usize).min(out.len() - at);
+        match random.below(6) {
+            0 => drop(out.drain(at..at + n)),
+            1 => {
+                let piece = out[at..at + n].to_vec();
+                out.splice(at..at, piece);
+            }
+            2 => {
+                let from = random.below(other.len() as u64 + 1) as usize;
+                let n = (random.below(32) as usize).min(other.len() - from);
+                out.splice(at..at, other[from..from + n].iter().copied());
+            }
+            3 => {
+                let strange = [0, 1, 0x7f, 0x80, 0xff, b'(', b')', b'"', b',', b'$'];
+                out.insert(at, strange[random.below(10) as usize]);
+            }
+            _ => {
+                if let Some(b) = out.get_mut(at) {
+                    *b ^= 1 << random.below(8);
+                }
+            }
+        }
+    }
+    out
+}
+
+fn replay(name: &str) {
+    let target = TARGETS.iter().find(|t| t.name == name).unwrap();
+    let mut bad = Vec::new();
+    let mut inputs = Vec::new();
+    for path in [files("corpus", name), files("crashes", name)].concat() {
+        let data = std::fs::read(&path).unwrap();
+        if !taken(target, &data) {
+            bad.push(path.display().to_string());
+        }
+        inputs.push(data);
+    }
+    assert!(!inputs.is_empty(), "fuzz/corpus/{name} is empty");
+    let (start, mut random) = (Instant::now(), Random::new(1, name));
+    for _ in 0..MOST {
+        if start.elapsed() > TIME {
+            break;
+        }
+        let [a, b] = [0; 2].map(|_| &inputs[random.below(inputs.len() as u64) as usize]);
+        let made = changed(a, b, &mut random);
+        if !taken(target, &made) {
+            bad.push(format!("{:?} (put it into fuzz/crashes/{name})", made.escape_ascii().to_string()));
+            break;
+        }
+    }
+    assert!(bad.is_empty(), "{name} does not take:\n{}", bad.join("\n"));
+}
+
+macro_rules! replays {
+    ($($name:ident)*) => {
+        $(#[test]
+        fn $name() {
+            replay(stringify!($name));
+        })*
+        #[test]
+        fn all_are_there() {
+            assert_eq!([$(stringify!($name)),*].as_slice(), TARGETS.iter().map(|t| t.name).collect::<Vec<_>>());
+        }
+    };
+}
+
+replays!(archive arguments capture classifier elements handlers language router script);
