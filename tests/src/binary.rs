@@ -20,7 +20,8 @@ pub fn castanet() -> PathBuf {
     }
     // target/PROFILE/deps/TEST-HASH
     let test = std::env::current_exe().unwrap_or_else(|e| panic!("this test has no file: {e}"));
-    let profile = test.ancestors().nth(2).unwrap_or_else(|| panic!("{} is in no target folder", test.display()));
+    let profile =
+        test.ancestors().nth(2).unwrap_or_else(|| panic!("{} is in no target folder", test.display()));
     let target = profile.parent().unwrap_or(profile);
     let mut build = Command::new(env!("CARGO"));
     build.args(["build", "--quiet", "-p", "castanet-cli", "--bin", "castanet", "--target-dir"]);

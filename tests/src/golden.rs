@@ -186,9 +186,7 @@ fn fits(expected: &str, line: &str) -> bool {
     }
     let mut pattern = String::from("^");
     let mut rest = expected;
-    while let Some((before, (regex, after))) =
-        rest.split_once("{{").and_then(|(b, r)| Some((b, r.split_once("}}")?)))
-    {
+    while let Some((before, regex, after)) = pattern_in(rest) {
         pattern += &format!("{}(?:{regex})", regex_lite::escape(before));
         rest = after;
     }
@@ -197,6 +195,16 @@ fn fits(expected: &str, line: &str) -> bool {
     }
     pattern += &format!("{}$", regex_lite::escape(rest));
     Regex::new(&pattern).is_ok_and(|r| r.is_match(line))
+}
+
+/// The first pattern in a text, with what stands before and after it. (A pattern may end in braces of its own.)
+fn pattern_in(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = text.split_once("{{")?;
+    let mut end = rest.find("}}")?;
+    while rest.get(end + 2..).is_some_and(|after| after.starts_with('}')) {
+        end += 1;
+    }
+    Some((before, rest.get(..end)?, rest.get(end + 2..)?))
 }
 
 /// The bytes of a text in which `\xHH` is a byte and ends of lines do not count.
@@ -231,7 +239,7 @@ mod tests {
 
     #[test]
     fn reads_compares_and_blesses() {
-        let text = "# Why.\n--- file a.click\nx\n\ny\n--- file b.bin\n\\x00a\n\\xffb\n--- run\ngo\n--- stdout\na {{[0-9]+}} b\n.\n";
+        let text = "# Why.\n--- file a.click\nx\n\ny\n--- file b.bin\n\\x00a\n\\xffb\n--- run\ngo\n--- stdout\na {{[0-9]{1,2}}} b\n.\n";
         let golden = Golden::parse(text).unwrap_or_else(|e| panic!("{e}"));
         let files: Vec<_> = golden.files().collect();
         assert_eq!(files, [("a.click", b"x\n\ny\n".to_vec()), ("b.bin", b"\0a\xffb".to_vec())]);
@@ -245,7 +253,7 @@ mod tests {
         assert_eq!(golden.blessed(&ran("a 1 b\n.\n", "", 0)), text);
         let new = golden.blessed(&ran("new\na 2 b", "oh\n", 3));
         assert!(new.ends_with(
-            "--- stdout\nnew\na {{[0-9]+}} b\n\\ no newline at end\n--- stderr\noh\n--- exit 3\n"
+            "--- stdout\nnew\na {{[0-9]{1,2}}} b\n\\ no newline at end\n--- stderr\noh\n--- exit 3\n"
         ));
         let golden = Golden::parse(&new).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(golden.differences(&ran("new\na 2 b", "oh\n", 3)), "");
@@ -253,7 +261,8 @@ mod tests {
 
     #[test]
     fn refuses_what_it_does_not_know() {
-        for text in ["", "--- run\n", "--- runs\nx\n", "--- run\nx\n--- run\ny\n", "--- exit x\n--- run\nx\n"] {
+        for text in ["", "--- run\n", "--- runs\nx\n", "--- run\nx\n--- run\ny\n", "--- exit x\n--- run\nx\n"]
+        {
             assert!(Golden::parse(text).is_err(), "{text}");
         }
     }

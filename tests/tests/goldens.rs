@@ -28,8 +28,7 @@ fn test(name: &Path, links: &str, bless: bool) -> Result<(), String> {
 /// Runs a golden in a folder of its own.
 fn run(golden: &Golden, links: &str) -> Ran {
     let folder = tempfile::tempdir().unwrap();
-    let (work, out, err) =
-        (folder.path().join("work"), folder.path().join("out"), folder.path().join("err"));
+    let (work, out, err) = (folder.path().join("work"), folder.path().join("out"), folder.path().join("err"));
     std::fs::create_dir(&work).unwrap();
     for (name, bytes) in golden.files() {
         std::fs::create_dir_all(work.join(name).parent().unwrap()).unwrap();
@@ -37,13 +36,20 @@ fn run(golden: &Golden, links: &str) -> Ran {
     }
     let path = format!("{links}:{}", std::env::var("PATH").unwrap());
     let mut sh = Command::new("sh");
-    sh.args(["-c", golden.script()]).current_dir(&work).env("PATH", path).env("LC_ALL", "C.UTF-8").env("TZ", "UTC");
+    sh.args(["-c", golden.script()])
+        .current_dir(&work)
+        .env("PATH", path)
+        .env("LC_ALL", "C.UTF-8")
+        .env("TZ", "UTC");
     for name in ["CLICKPATH", "NO_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "COLUMNS", "RUST_BACKTRACE"] {
         sh.env_remove(name);
     }
     // To files: whatever the script leaves behind cannot hold a pipe open. In a process group of its own, so that all of
     // it can be ended.
-    sh.stdin(Stdio::null()).stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap()).process_group(0);
+    sh.stdin(Stdio::null())
+        .stdout(File::create(&out).unwrap())
+        .stderr(File::create(&err).unwrap())
+        .process_group(0);
     let mut child = sh.spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);
     let mut late = "";

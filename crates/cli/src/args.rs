@@ -6,8 +6,12 @@ use std::path::PathBuf;
 
 /// A modular router: runs Click configurations, fast and safely.
 #[derive(Parser)]
-#[command(version, propagate_version = true, after_help = "Exit codes: 0 all went well, 1 something is wrong with the \
-    configuration or the run (said on standard error), 2 the command line was wrong.")]
+#[command(
+    version,
+    propagate_version = true,
+    after_help = "Exit codes: 0 all went well, 1 something is wrong with the \
+    configuration or the run (said on standard error), 2 the command line was wrong."
+)]
 pub struct Castanet {
     /// What to do.
     #[command(subcommand)]
@@ -18,8 +22,10 @@ pub struct Castanet {
 #[derive(Subcommand)]
 pub enum Command {
     /// Run a configuration.
-    #[command(after_help = "Examples:\n  castanet run router.click\n  castanet run -h '*.count' router.click RATE=1000\n  \
-        castanet run -e 'InfiniteSource(LIMIT 5, STOP true) -> c :: Counter -> Discard' -h c.count")]
+    #[command(
+        after_help = "Examples:\n  castanet run router.click\n  castanet run -h '*.count' router.click RATE=1000\n  \
+        castanet run -e 'InfiniteSource(LIMIT 5, STOP true) -> c :: Counter -> Discard' -h c.count"
+    )]
     Run(Run),
     /// Find everything that is wrong with a configuration, without running it.
     Check(Check),

@@ -23,7 +23,8 @@ impl Line {
             while stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 let s = start.elapsed().as_secs();
                 let mut err = std::io::stderr().lock();
-                let _ = write!(err, "\r\x1b[Krunning {}:{:02}, Ctrl-C stops", s / 60, s % 60).and_then(|()| err.flush());
+                let _ = write!(err, "\r\x1b[Krunning {}:{:02}, Ctrl-C stops", s / 60, s % 60)
+                    .and_then(|()| err.flush());
                 wait = Duration::from_secs(1);
             }
             if start.elapsed() > Duration::from_millis(700) {

@@ -26,7 +26,8 @@ fn main() -> ExitCode {
     // Under a classic name the binary takes the options of that name.
     let mut words = std::env::args_os();
     let name = words.next().unwrap_or_default();
-    let name = std::path::Path::new(&name).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let name =
+        std::path::Path::new(&name).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     if let Some(classic) = classic::Tool::named(&name) {
         return classic.main(words.collect());
     }

@@ -113,7 +113,9 @@ fn run(args: &Run) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     let options = options(args, &loaded.text)?;
-    let Some(mut router) = build(loaded, options, args.configuration.json) else { return Ok(ExitCode::FAILURE) };
+    let Some(mut router) = build(loaded, options, args.configuration.json) else {
+        return Ok(ExitCode::FAILURE);
+    };
     watch(router.shared()).map_err(|e| format!("signals cannot be caught: {}", crate::load::reason(&e)))?;
     let live = (!args.quiet && std::io::stderr().is_terminal()).then(live::Line::start);
     let start = Instant::now();

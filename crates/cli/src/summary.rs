@@ -89,7 +89,8 @@ impl Summary {
         let mut out = String::new();
         let digits = |n: u64| {
             let d = n.to_string();
-            let groups: Vec<&str> = d.as_bytes().rchunks(3).rev().filter_map(|c| std::str::from_utf8(c).ok()).collect();
+            let groups: Vec<&str> =
+                d.as_bytes().rchunks(3).rev().filter_map(|c| std::str::from_utf8(c).ok()).collect();
             groups.join(",")
         };
         let width = self.entered.iter().chain(&self.left).map(|r| r.0.chars().count()).max().unwrap_or(0);
@@ -126,7 +127,9 @@ impl Summary {
     /// For programs.
     pub fn json(&self) -> String {
         let rows = |v: &[(String, String, u64)]| {
-            v.iter().map(|r| serde_json::json!({ "element": r.0, "what": r.1, "packets": r.2 })).collect::<Vec<_>>()
+            v.iter()
+                .map(|r| serde_json::json!({ "element": r.0, "what": r.1, "packets": r.2 }))
+                .collect::<Vec<_>>()
         };
         let pairs = |v: &[(String, u64)]| v.iter().cloned().collect::<BTreeMap<String, u64>>();
         let value = serde_json::json!({

@@ -42,7 +42,9 @@ fn attribute(field: &Field) -> syn::Result<Attr> {
             } else if m.path.is_ident("handler_name") {
                 out.handler_name = Some(text(&m)?);
             } else {
-                return Err(m.error("expected keyword, rest, default, show, name, alias, handler or handler_name"));
+                return Err(
+                    m.error("expected keyword, rest, default, show, name, alias, handler or handler_name")
+                );
             }
             Ok(())
         })?;
@@ -116,7 +118,8 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         names.push(name);
         if let Some(flags) = &attr.handler {
             let h = attr.handler_name.clone().unwrap_or_else(|| name.to_string());
-            handlers.push(quote!(::castanet_element::spec::HandlerSpec { name: #h, flags: #flags, doc: #doc }));
+            handlers
+                .push(quote!(::castanet_element::spec::HandlerSpec { name: #h, flags: #flags, doc: #doc }));
             if flags.contains('r') {
                 reads.push(quote!(#h => Some(::castanet_element::spec::Show::show(&self.#name)),));
             }

@@ -89,7 +89,9 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         return Err(Error::new_spanned(ident, "a class needs #[class(name = \"...\")]"));
     };
     let text = |key: &str| attr.text.get(key).map(LitStr::value);
-    let need = |key: &str| text(key).ok_or_else(|| Error::new_spanned(ident, format!("a class needs {key} = \"...\"")));
+    let need = |key: &str| {
+        text(key).ok_or_else(|| Error::new_spanned(ident, format!("a class needs {key} = \"...\"")))
+    };
     let ports = need("ports")?;
     let processing = need("processing")?;
     let flow = text("flow").unwrap_or_else(|| "x/x".into());
@@ -105,11 +107,20 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         Some(Expr::Path(p)) if p.path.is_ident("share") => quote!(Share),
         Some(Expr::Path(p)) if p.path.is_ident("exclusive") => quote!(Exclusive),
         Some(Expr::Call(c)) => match c.args.first() {
-            Some(Expr::Path(p)) if p.path.is_ident("sum") => quote!(Replicate(::castanet_element::spec::Merge::Sum)),
-            Some(Expr::Path(p)) if p.path.is_ident("first") => quote!(Replicate(::castanet_element::spec::Merge::First)),
+            Some(Expr::Path(p)) if p.path.is_ident("sum") => {
+                quote!(Replicate(::castanet_element::spec::Merge::Sum))
+            }
+            Some(Expr::Path(p)) if p.path.is_ident("first") => {
+                quote!(Replicate(::castanet_element::spec::Merge::First))
+            }
             _ => return Err(Error::new_spanned(c, "expected replicate(sum) or replicate(first)")),
         },
-        _ => return Err(Error::new_spanned(ident, "a class needs workers = replicate(sum), replicate(first), share or exclusive")),
+        _ => {
+            return Err(Error::new_spanned(
+                ident,
+                "a class needs workers = replicate(sum), replicate(first), share or exclusive",
+            ));
+        }
     };
     let offload = match attr.offload.as_ref().map(ToString::to_string).as_deref() {
         None | Some("transparent") => quote!(Transparent),
@@ -185,11 +196,8 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
             }
         }
     };
-    let lifecycle = if flag("lifecycle") {
-        quote!()
-    } else {
-        quote!(impl ::castanet_element::Lifecycle for #ident {})
-    };
+    let lifecycle =
+        if flag("lifecycle") { quote!() } else { quote!(impl ::castanet_element::Lifecycle for #ident {}) };
     Ok(quote! {
         impl ::castanet_element::Class for #ident {
             type Args = #args_ty;

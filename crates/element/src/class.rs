@@ -171,6 +171,9 @@ impl Instance {
     }
 }
 
+/// How an information class tells what it knows: [`Information::inform`].
+pub type Inform = fn(&str, &str, &mut Names) -> Result<(), ConfigError>;
+
 /// A class as the runtime sees it.
 #[derive(Clone, Copy)]
 pub struct ClassDef {
@@ -179,7 +182,7 @@ pub struct ClassDef {
     /// Makes an element from its configuration string.
     pub build: fn(&str, &mut BuildCx<'_>) -> Result<Instance, ConfigError>,
     /// What an information class tells before any element is built.
-    pub inform: Option<fn(&str, &str, &mut Names) -> Result<(), ConfigError>>,
+    pub inform: Option<Inform>,
 }
 
 /// The classes that a router is built from.
@@ -211,12 +214,20 @@ fn make<T: Build>(config: &str, cx: &mut BuildCx<'_>) -> Result<T, ConfigError> 
 
 /// Lists a class that implements [`Action`].
 pub const fn action<T: Build + Action>() -> ClassDef {
-    ClassDef { spec: T::SPEC, build: |config, cx| Ok(Instance::Action(Box::new(make::<T>(config, cx)?))), inform: None }
+    ClassDef {
+        spec: T::SPEC,
+        build: |config, cx| Ok(Instance::Action(Box::new(make::<T>(config, cx)?))),
+        inform: None,
+    }
 }
 
 /// Lists a class that implements [`Element`].
 pub const fn element<T: Build + Element>() -> ClassDef {
-    ClassDef { spec: T::SPEC, build: |config, cx| Ok(Instance::Element(Box::new(make::<T>(config, cx)?))), inform: None }
+    ClassDef {
+        spec: T::SPEC,
+        build: |config, cx| Ok(Instance::Element(Box::new(make::<T>(config, cx)?))),
+        inform: None,
+    }
 }
 
 /// Lists a class that implements [`Information`].

@@ -27,7 +27,9 @@ pub enum Clock {
 }
 
 fn epoch() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX))
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX))
 }
 
 fn since(start: Instant) -> i64 {
@@ -57,7 +59,9 @@ impl Clock {
                 *t = t.saturating_add(1);
                 *t
             }
-            Clock::Warped { start, epoch, factor } => epoch.saturating_add((since(*start) as f64 * *factor) as i64),
+            Clock::Warped { start, epoch, factor } => {
+                epoch.saturating_add((since(*start) as f64 * *factor) as i64)
+            }
         }
     }
     /// The time, for those who only measure: looking does not move simulated time on.

@@ -60,10 +60,21 @@ pub trait Router {
     /// Pulls at most `max` packets through an input of `me`.
     fn pull(&mut self, core: &mut Core, me: u32, input: usize, max: usize, into: &mut Batch);
     /// Reads a handler; no element: a global one.
-    fn read(&mut self, core: &mut Core, element: Option<u32>, handler: &str, parameters: &str)
-    -> Result<String, CallError>;
+    fn read(
+        &mut self,
+        core: &mut Core,
+        element: Option<u32>,
+        handler: &str,
+        parameters: &str,
+    ) -> Result<String, CallError>;
     /// Writes a handler; no element: a global one.
-    fn write(&mut self, core: &mut Core, element: Option<u32>, handler: &str, value: &str) -> Result<(), CallError>;
+    fn write(
+        &mut self,
+        core: &mut Core,
+        element: Option<u32>,
+        handler: &str,
+        value: &str,
+    ) -> Result<(), CallError>;
     /// Whether such a handler can be read and written.
     fn has(&self, core: &Core, element: Option<u32>, handler: &str) -> (bool, bool);
 }
@@ -130,7 +141,13 @@ impl Edge {
 
 impl Core {
     /// For a router with these elements.
-    pub fn new(info: Arc<[Info]>, names: Arc<Names>, notes: Notes, outside: Arc<dyn Messages>, clock: Clock) -> Core {
+    pub fn new(
+        info: Arc<[Info]>,
+        names: Arc<Names>,
+        notes: Notes,
+        outside: Arc<dyn Messages>,
+        clock: Clock,
+    ) -> Core {
         Core {
             recent: 0,
             clock,
@@ -216,7 +233,19 @@ impl<'a> Cx<'a> {
         first: u32,
     ) -> Cx<'a> {
         let count = edges.len() as u32;
-        Cx { edges, core, router, me, first, base: 0, count, touched: 0, single: false, slot_edge: 0, slot: None }
+        Cx {
+            edges,
+            core,
+            router,
+            me,
+            first,
+            base: 0,
+            count,
+            touched: 0,
+            single: false,
+            slot_edge: 0,
+            slot: None,
+        }
     }
     /// The same where one packet is on its way, if `single`.
     #[inline(always)]
@@ -336,7 +365,9 @@ impl<'a> Cx<'a> {
     /// Sends a packet to an output if that exists, and drops it for a reason otherwise.
     #[inline(always)]
     pub fn emit_or(&mut self, port: usize, p: Packet, reason: Reason) {
-        if self.single && self.slot.is_none() && self.touched == 0
+        if self.single
+            && self.slot.is_none()
+            && self.touched == 0
             && let Some(i) = self.index(port)
         {
             self.slot_edge = i as u32;
@@ -493,7 +524,12 @@ impl<'a> Cx<'a> {
         }
     }
     /// Writes a handler of another element, or a global one.
-    pub fn write_handler(&mut self, element: Option<u32>, handler: &str, value: &str) -> Result<(), CallError> {
+    pub fn write_handler(
+        &mut self,
+        element: Option<u32>,
+        handler: &str,
+        value: &str,
+    ) -> Result<(), CallError> {
         match &mut self.router {
             Some(_) if self.core.nesting >= NESTING => Err(nested(handler)),
             Some(r) => {

@@ -59,12 +59,24 @@ impl Router for Around {
             into.extend(s.drain(..n));
         }
     }
-    fn read(&mut self, _: &mut Core, element: Option<u32>, handler: &str, text: &str) -> Result<String, CallError> {
+    fn read(
+        &mut self,
+        _: &mut Core,
+        element: Option<u32>,
+        handler: &str,
+        text: &str,
+    ) -> Result<String, CallError> {
         self.calls.push((element, handler.into(), text.into()));
         let found = self.values.iter().find(|v| v.0 == handler);
         found.map(|v| v.1.clone()).ok_or_else(|| CallError::Missing(format!("no '{handler}' read handler")))
     }
-    fn write(&mut self, _: &mut Core, element: Option<u32>, handler: &str, text: &str) -> Result<(), CallError> {
+    fn write(
+        &mut self,
+        _: &mut Core,
+        element: Option<u32>,
+        handler: &str,
+        text: &str,
+    ) -> Result<(), CallError> {
         self.calls.push((element, handler.into(), text.into()));
         Ok(())
     }
@@ -99,7 +111,12 @@ impl<T: Build + Lifecycle> Kit<T> {
     }
 
     /// The same with names that the configuration defines. Element `e` has number 0.
-    pub fn with_names(config: &str, inputs: usize, outputs: usize, names: Names) -> Result<Kit<T>, Vec<String>> {
+    pub fn with_names(
+        config: &str,
+        inputs: usize,
+        outputs: usize,
+        names: Names,
+    ) -> Result<Kit<T>, Vec<String>> {
         let code = ProcessingCode::parse(T::SPEC.processing);
         let push = |f: &dyn Fn(&ProcessingCode, usize) -> Processing, n: usize| -> Vec<bool> {
             (0..n).map(|i| code.as_ref().is_none_or(|c| f(c, i) != Processing::Pull)).collect()
@@ -130,17 +147,21 @@ impl<T: Build + Lifecycle> Kit<T> {
         let (args, errors) = T::Args::parse(config, cx.arg_cx());
         let mut texts: Vec<String> = errors.iter().map(|e| e.message.clone()).collect();
         let mut element = match args {
-            Some(args) => T::build(args, &mut cx)
-                .map_err(|e| e.0.into_iter().map(|e| e.message).collect::<Vec<_>>())?,
+            Some(args) => {
+                T::build(args, &mut cx).map_err(|e| e.0.into_iter().map(|e| e.message).collect::<Vec<_>>())?
+            }
             None => return Err(texts),
         };
         texts.extend(cx.warnings.iter().map(|w| w.message.clone()));
         let outside = Arc::new(Outside::default());
-        let info = Info { name: "e".into(), class: T::SPEC.name.into(), config: config.into(), ..Info::default() };
+        let info =
+            Info { name: "e".into(), class: T::SPEC.name.into(), config: config.into(), ..Info::default() };
         let clock = Clock::simulated(1_000_000_000_000);
-        let mut core = Core::new([info].into(), Arc::new(names), Notes::new(2 + inputs), outside.clone(), clock);
+        let mut core =
+            Core::new([info].into(), Arc::new(names), Notes::new(2 + inputs), outside.clone(), clock);
         core.limit = 32;
-        let mut init = InitCx { core: &mut core, me: 0, wiring: &OneElement, scheduled: true, listens: Vec::new() };
+        let mut init =
+            InitCx { core: &mut core, me: 0, wiring: &OneElement, scheduled: true, listens: Vec::new() };
         element.initialise(&mut init).map_err(|e| vec![e])?;
         let edges = (0..outputs).map(|_| Edge::default()).collect();
         let around = Around { supply: (0..inputs).map(|_| VecDeque::new()).collect(), ..Around::default() };

@@ -42,8 +42,8 @@ pub use build::{BuildCx, ConfigError, InitCx};
 pub use castanet_derive::{Args, Class};
 pub use castanet_spec as spec;
 pub use class::{
-    Action, Build, Class, ClassDef, Classes, Drive, Element, Fields, Information, Instance, Lifecycle, Turn, Verdict, action,
-    element, information,
+    Action, Build, Class, ClassDef, Classes, Drive, Element, Fields, Information, Instance, Lifecycle, Turn,
+    Verdict, action, element, information,
 };
 pub use clock::Clock;
 pub use count::Count;
@@ -56,11 +56,12 @@ pub mod prelude {
     pub use crate::spec::arg::{ArgCx, ArgError, Args as _};
     pub use crate::spec::value::{Bandwidth, Data, Nanos, Word};
     pub use crate::spec::{
-        Anno1, Anno4, ArgValue, Capability, Effects, ElementRef, Filename, HandlerRef, IpList, Names, Prefix, Reason, Show,
+        Anno1, Anno4, ArgValue, Capability, Effects, ElementRef, Filename, HandlerRef, IpList, Names, Prefix,
+        Reason, Show,
     };
     pub use crate::{
-        Action, Args, Build, BuildCx, CallError, Class, ConfigError, Count, Cx, Drive, Element, Information, InitCx, Lifecycle, Note,
-        Random, Signal, Turn, Verdict,
+        Action, Args, Build, BuildCx, CallError, Class, ConfigError, Count, Cx, Drive, Element, Information,
+        InitCx, Lifecycle, Note, Random, Signal, Turn, Verdict,
     };
     pub use castanet_packet::{Batch, Packet, PacketType};
 }

@@ -2,8 +2,8 @@
 //! The element classes, one file each, in families as the folders are called.
 #![forbid(unsafe_code)]
 
-use castanet_element::{ClassDef, Classes};
 use castanet_element::spec::ClassSpec;
+use castanet_element::{ClassDef, Classes};
 use std::collections::HashMap;
 
 pub mod arp;
@@ -58,7 +58,8 @@ impl Registry {
     }
     /// Every class once, by name.
     pub fn classes(&self) -> Vec<&'static ClassSpec> {
-        let mut all: Vec<_> = self.0.iter().filter(|(n, d)| **n == d.spec.name).map(|(_, d)| d.spec).collect();
+        let mut all: Vec<_> =
+            self.0.iter().filter(|(n, d)| **n == d.spec.name).map(|(_, d)| d.spec).collect();
         all.sort_by_key(|s| s.name);
         all
     }

@@ -16,7 +16,7 @@ pub mod pool;
 
 pub use annotation::PacketType;
 pub use batch::Batch;
-pub use packet::{Packet, MAX_LENGTH};
+pub use packet::{MAX_LENGTH, Packet};
 
 /// Bytes before the data of a fresh packet, as existing configurations see it.
 pub const DEFAULT_HEADROOM: usize = 28;

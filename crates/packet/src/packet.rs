@@ -129,45 +129,45 @@ impl Packet {
 
     /// From byte `at` of the buffer to the end of the data.
     #[inline(always)]
-    fn from_offset(&self, at: u32) -> Option<&[u8]> {
+    fn tail(&self, at: u32) -> Option<&[u8]> {
         let m = self.meta();
         let n = (m.data + m.len).checked_sub(at)?;
         // SAFETY: at + n = data + len <= cap; otherwise as in `data`.
         (at != UNSET).then(|| unsafe { std::slice::from_raw_parts(m.buf.add(at as usize), n as usize) })
     }
     #[inline(always)]
-    fn from_offset_mut(&mut self, at: impl FnOnce(&Meta) -> u32) -> Option<&mut [u8]> {
+    fn tail_mut(&mut self, at: impl FnOnce(&Meta) -> u32) -> Option<&mut [u8]> {
         self.unshare();
         let m = self.meta_mut();
         let at = at(m);
         let n = (m.data + m.len).checked_sub(at)?;
-        // SAFETY: as in `from_offset`, and the buffer is this handle's alone after `unshare`.
+        // SAFETY: as in `tail`, and the buffer is this handle's alone after `unshare`.
         (at != UNSET).then(|| unsafe { std::slice::from_raw_parts_mut(m.buf.add(at as usize), n as usize) })
     }
     /// From the network header to the end of the data; none when no header is marked.
     #[inline(always)]
     pub fn network(&self) -> Option<&[u8]> {
-        self.from_offset(self.meta().network)
+        self.tail(self.meta().network)
     }
     /// From the network header to the end of the data, to be changed.
     #[inline(always)]
     pub fn network_mut(&mut self) -> Option<&mut [u8]> {
-        self.from_offset_mut(|m| m.network)
+        self.tail_mut(|m| m.network)
     }
     /// From the transport header to the end of the data.
     #[inline]
     pub fn transport(&self) -> Option<&[u8]> {
-        self.from_offset(self.meta().transport)
+        self.tail(self.meta().transport)
     }
     /// From the transport header to the end of the data, to be changed.
     #[inline]
     pub fn transport_mut(&mut self) -> Option<&mut [u8]> {
-        self.from_offset_mut(|m| m.transport)
+        self.tail_mut(|m| m.transport)
     }
     /// From the MAC header to the end of the data.
     #[inline]
     pub fn mac(&self) -> Option<&[u8]> {
-        self.from_offset(self.meta().mac)
+        self.tail(self.meta().mac)
     }
     /// The first 20 bytes at the network header.
     #[inline(always)]

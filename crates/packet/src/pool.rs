@@ -128,9 +128,8 @@ fn refill(local: &mut Local, inner: &Inner, class: usize, strict: bool) -> Optio
     while let Some(meta) = NonNull::new(m) {
         // SAFETY: chunks in the list are free and owned by the list, which was just taken over whole; the Acquire above
         // pairs with the Release that put them there.
-        let (next, class) = unsafe {
-            (meta.as_ref().next.load(Ordering::Relaxed), slab_of(meta).as_ref().class)
-        };
+        let (next, class) =
+            unsafe { (meta.as_ref().next.load(Ordering::Relaxed), slab_of(meta).as_ref().class) };
         if let Some(f) = local.free.get_mut(class) {
             f.push(meta);
         }
@@ -149,8 +148,10 @@ fn refill(local: &mut Local, inner: &Inner, class: usize, strict: bool) -> Optio
 fn grow(local: &mut Local, inner: NonNull<Inner>, class: usize) {
     let Some(size) = CLASSES.get(class) else { return };
     // SAFETY: the layout has a size other than zero.
-    let Some(slab) = NonNull::new(unsafe { alloc_zeroed(slab_layout()) }) else { handle_alloc_error(slab_layout()) };
-    #[cfg(target_os = "linux")]
+    let Some(slab) = NonNull::new(unsafe { alloc_zeroed(slab_layout()) }) else {
+        handle_alloc_error(slab_layout())
+    };
+    #[cfg(all(target_os = "linux", not(miri)))]
     // SAFETY: advice on memory that was just allocated, whole pages of it; it changes no content. A refusal only costs
     // speed.
     unsafe {

@@ -34,7 +34,7 @@ fn annotations_beyond_the_end_are_ignored() {
 
 #[test]
 fn headroom_holds_what_was_stripped_or_zeros() {
-    drop(Packet::with_headroom(0, 2048).map(|mut p| p.data_mut().fill(0xff)));
+    Packet::with_headroom(0, 2048).unwrap().data_mut().fill(0xff);
     let mut p = Packet::copy_of(b"abcdef").unwrap();
     assert!(p.strip(4));
     assert!(p.unstrip(6));
@@ -129,7 +129,7 @@ fn packets_go_home_from_other_threads_and_outlive_their_own() {
     let mut sum = 0u64;
     for p in rx {
         sum += u64::from(u32::from_be_bytes(*p.data().first_chunk().unwrap()));
-        if sum % 7 == 0 {
+        if sum.is_multiple_of(7) {
             kept.push(p);
         }
     }

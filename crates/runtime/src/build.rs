@@ -148,7 +148,8 @@ fn build_elements(
     let mut replicas = Replicas::new();
     for (e, element) in graph.flat.elements.iter().enumerate() {
         let Some(def) = classes.get(&element.class) else { continue };
-        let push = |n: usize, f: &dyn Fn(usize) -> Kind| (0..n).map(|p| f(p) == Kind::Push).collect::<Vec<_>>();
+        let push =
+            |n: usize, f: &dyn Fn(usize) -> Kind| (0..n).map(|p| f(p) == Kind::Push).collect::<Vec<_>>();
         let input_push = push(graph.inputs(e), &|p| graph.input_kind(e, p));
         let output_push = push(graph.outputs(e), &|p| graph.output_kind(e, p));
         let workers = match placement.workers_of(e) {
@@ -294,7 +295,11 @@ pub(crate) fn prepare(
     let (mut inboxes, mut mails) = (Vec::new(), Vec::new());
     for p in &parkers {
         let (sender, receiver) = channel();
-        inboxes.push(Inbox { sender: Mutex::new(sender), unparker: p.unparker().clone(), full: AtomicBool::new(false) });
+        inboxes.push(Inbox {
+            sender: Mutex::new(sender),
+            unparker: p.unparker().clone(),
+            full: AtomicBool::new(false),
+        });
         mails.push(receiver);
     }
     let shared = Arc::new(Shared {
@@ -332,8 +337,13 @@ pub fn build(
     let mut router = Router { shared: shared.clone(), workers: Vec::new() };
     for (w, ((instances, parker), mail)) in built.workers.into_iter().zip(parkers).zip(mails).enumerate() {
         let nodes = link(&shared, instances, &back, &built.effects);
-        let mut core =
-            Core::new(shared.info.clone(), shared.names.clone(), notes.clone(), shared.clone(), clock.clone());
+        let mut core = Core::new(
+            shared.info.clone(),
+            shared.names.clone(),
+            notes.clone(),
+            shared.clone(),
+            clock.clone(),
+        );
         core.worker = w as u32;
         router.workers.push(Worker::new(nodes, core, parker, mail, limits.clone(), batch));
     }
@@ -360,7 +370,8 @@ fn initialise(
             let w = worker.core.worker;
             let mut scheduled = false;
             let done = worker.nodes.with(&mut worker.core, e, |element, cx| {
-                let mut init = InitCx { core: cx.core(), me: e, wiring: &context, scheduled: true, listens: Vec::new() };
+                let mut init =
+                    InitCx { core: cx.core(), me: e, wiring: &context, scheduled: true, listens: Vec::new() };
                 let done = element.initialise(&mut init);
                 scheduled = init.scheduled;
                 for &n in &init.listens {
@@ -372,7 +383,8 @@ fn initialise(
             if let Err(text) = done {
                 diagnostics.extend(explain(&shared.graph, e as usize, "initializing", text.into()));
             }
-            if scheduled && shared.has_task(e) && shared.placement.task_worker(e as usize) == Some(w as usize) {
+            if scheduled && shared.has_task(e) && shared.placement.task_worker(e as usize) == Some(w as usize)
+            {
                 if let Some(t) = shared.names.tickets(e as usize) {
                     worker.nodes.tasks.set_tickets(e, t);
                 }

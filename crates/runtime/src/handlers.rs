@@ -45,6 +45,13 @@ impl Shared {
             None => handler.to_string(),
         }
     }
+    /// The workers that have an element; the first one has what no task reaches.
+    pub fn workers_of(&self, element: u32) -> &[usize] {
+        match self.placement.workers_of(element as usize) {
+            [] => &[0],
+            some => some,
+        }
+    }
     pub(crate) fn has_task(&self, element: u32) -> bool {
         self.tasks.binary_search(&(element as usize)).is_ok()
     }
@@ -102,7 +109,9 @@ impl Shared {
             "driver" => "userlevel".to_string(),
             "config" => self.config.clone(),
             "flatconfig" => castanet_lang::print::driver(&self.graph.flat),
-            "requirements" => lines(self.graph.flat.requirements.iter().map(|r| format!("{} {}", r.0, r.1)).collect()),
+            "requirements" => {
+                lines(self.graph.flat.requirements.iter().map(|r| format!("{} {}", r.0, r.1)).collect())
+            }
             "packages" => String::new(),
             "list" => {
                 let names = (0..self.graph.len()).map(|e| self.graph.name(e).to_string());
@@ -273,7 +282,8 @@ impl Nodes {
             match rx.recv_timeout(Duration::from_millis(1)) {
                 Ok(answer) => return answer,
                 Err(RecvTimeoutError::Timeout) if !self.shared.is_stopped() => {
-                    let waiting = self.mail.as_ref().map(|m| m.try_iter().collect::<Vec<_>>()).unwrap_or_default();
+                    let waiting =
+                        self.mail.as_ref().map(|m| m.try_iter().collect::<Vec<_>>()).unwrap_or_default();
                     for m in waiting {
                         self.answer(core, m);
                     }
@@ -323,13 +333,11 @@ impl Router for Nodes {
             }
             return shared.global(handler).ok_or_else(|| no(handler, "read"));
         };
-        let declared = shared.declared(e, handler).is_some();
         let here = core.worker as usize;
-        let workers = shared.placement.workers_of(e as usize);
-        if !declared || workers.len() <= 1 && (workers.is_empty() || workers.contains(&here)) {
-            if self.node_of(e).is_some() || !declared && shared.standard(e, handler).is_some() {
-                return self.read_here(core, e, handler, parameters);
-            }
+        let workers = shared.workers_of(e);
+        let standard = shared.declared(e, handler).is_none() && shared.standard(e, handler).is_some();
+        if standard || workers == [here] {
+            return self.read_here(core, e, handler, parameters);
         }
         let how = shared.spec(e).map_or(Workers::Exclusive, |s| s.workers);
         let mut values = Vec::new();
@@ -347,7 +355,13 @@ impl Router for Nodes {
         Ok(merge(shared.spec(e), handler, values))
     }
 
-    fn write(&mut self, core: &mut Core, element: Option<u32>, handler: &str, value: &str) -> Result<(), CallError> {
+    fn write(
+        &mut self,
+        core: &mut Core,
+        element: Option<u32>,
+        handler: &str,
+        value: &str,
+    ) -> Result<(), CallError> {
         let shared = self.shared.clone();
         let Some(e) = element else {
             return match handler {
@@ -382,8 +396,8 @@ impl Router for Nodes {
             return Ok(());
         }
         let here = core.worker as usize;
-        let workers = shared.placement.workers_of(e as usize).to_vec();
-        if workers.is_empty() || workers == [here] {
+        let workers = shared.workers_of(e).to_vec();
+        if workers == [here] {
             return self.write_here(core, e, handler, value);
         }
         let how = shared.spec(e).map_or(Workers::Exclusive, |s| s.workers);

@@ -44,11 +44,13 @@ pub(crate) fn link(
             *slot = Some(i);
         }
     }
-    let is_action = |local: &[Option<Instance>], e: usize| matches!(local.get(e), Some(Some(Instance::Action(_))));
+    let is_action =
+        |local: &[Option<Instance>], e: usize| matches!(local.get(e), Some(Some(Instance::Action(_))));
     // A class that calls handlers stands alone, so that the calls are carried out before its packets go on; one that emits
     // copies ends its chain, so that the copy goes first.
     let calls = |e: usize| effects.get(e).is_some_and(|x| x.contains(Effects::CALLS));
-    let ends = |e: usize| calls(e) || graph.spec(e).is_some_and(|s| s.copies) || back_outputs.contains(&port(e, 0));
+    let ends =
+        |e: usize| calls(e) || graph.spec(e).is_some_and(|s| s.copies) || back_outputs.contains(&port(e, 0));
     let joins = |local: &[Option<Instance>], a: usize| {
         follower(graph, a).filter(|&b| is_action(local, a) && is_action(local, b) && !ends(a) && !calls(b))
     };
@@ -74,7 +76,14 @@ pub(crate) fn link(
                 Instance::Element(body) => {
                     set(&mut places, e, nodes.len(), 0);
                     let edges = (0..graph.outputs(e)).map(|p| edge(graph, e, p, &back_outputs)).collect();
-                    nodes.push(Node { body: Body::Element(body), edges, me, sources: Box::default(), reaches: false });
+                    nodes.push(Node {
+                        body: Body::Element(body),
+                        edges,
+                        me,
+                        sources: Box::default(),
+                        reaches: false,
+                        direct: None,
+                    });
                 }
                 Instance::Action(action) => {
                     let mut members = Vec::new();
@@ -86,7 +95,8 @@ pub(crate) fn link(
                         edges.extend((1..graph.outputs(e)).map(|p| edge(graph, e, p, &back_outputs)));
                         members.push(Member { action, me: e as u32, first, end: edges.len() as u32 });
                         // `joins` wants both sides present, and this side has been taken out: ask the graph only.
-                        let next = follower(graph, e).filter(|&b| !ends(e) && !calls(b) && is_action(&local, b));
+                        let next =
+                            follower(graph, e).filter(|&b| !ends(e) && !calls(b) && is_action(&local, b));
                         match next.and_then(|b| local.get_mut(b).and_then(Option::take).map(|i| (b, i))) {
                             Some((b, Instance::Action(a))) => (e, action) = (b, a),
                             _ => break,
@@ -97,7 +107,14 @@ pub(crate) fn link(
                     {
                         *main = edge(graph, e, 0, &back_outputs);
                     }
-                    nodes.push(Node { body: Body::Chain(members), edges: edges.into(), me, sources: Box::default(), reaches: false });
+                    nodes.push(Node {
+                        body: Body::Chain(members),
+                        edges: edges.into(),
+                        me,
+                        sources: Box::default(),
+                        reaches: false,
+                        direct: None,
+                    });
                 }
             }
         }
@@ -127,18 +144,30 @@ fn edge(graph: &Graph, e: usize, p: usize, back: &std::collections::HashSet<Port
 /// Turns elements into nodes, and finds out what pull inputs pull from.
 fn resolve(graph: &Graph, nodes: &mut [Node], places: &[(u32, u32)], effects: &[Effects]) {
     let node_of = |e: u32| places.get(e as usize).map_or(u32::MAX, |p| p.0);
-    for node in nodes {
+    for node in nodes.iter_mut() {
         for e in &mut node.edges {
             e.node = if e.node == u32::MAX { u32::MAX } else { node_of(e.node) };
         }
         let me = node.me as usize;
         node.sources = (0..graph.inputs(me))
             .map(|i| match graph.upstream(port(me, i)) {
-                &[from] if graph.input_kind(me, i) == Kind::Pull => (node_of(from.element as u32), from.port as u32),
+                &[from] if graph.input_kind(me, i) == Kind::Pull => {
+                    (node_of(from.element as u32), from.port as u32)
+                }
                 _ => (u32::MAX, 0),
             })
             .collect();
         let calls = effects.get(me).is_some_and(|x| x.contains(Effects::CALLS));
         node.reaches = calls || node.sources.iter().any(|s| s.0 != u32::MAX);
+        let pushed = (0..graph.inputs(me)).any(|i| graph.input_kind(me, i) == Kind::Push);
+        node.direct = match node.sources[..] {
+            [(up, port)] if !calls && !pushed && matches!(node.body, Body::Element(_)) => Some((up, port)),
+            _ => None,
+        };
+    }
+    // Only an element that reaches nobody itself can be pulled from directly.
+    let plain: Vec<bool> = nodes.iter().map(|n| !n.reaches && matches!(n.body, Body::Element(_))).collect();
+    for node in nodes {
+        node.direct = node.direct.filter(|d| plain.get(d.0 as usize).copied().unwrap_or(false));
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The elements of one worker, linked: moving packets (DESIGN section "the hot path").
+//! The elements of one worker, linked: moving packets.
 //!
 //! The run loop owns every element and calls one at a time with `&mut`: no recursion on push. A node is a chain of actions or
 //! one element. After a node has run, the first of its outputs that has packets is followed at once; the others wait
@@ -7,7 +7,7 @@
 
 use crate::shared::{Mail, Shared};
 use crate::tasks::Tasks;
-use castanet_element::{Action, Core, Cx, Edge, Element, Router as _, Turn, Verdict};
+use castanet_element::{Action, CallError, Core, Cx, Edge, Element, Router as _, Turn, Verdict};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::Reason;
 use std::sync::Arc;
@@ -46,6 +46,34 @@ pub(crate) struct Node {
     pub sources: Box<[(u32, u32)]>,
     /// Whether it pulls or calls handlers, so that the others must be within its reach while it runs.
     pub reaches: bool,
+    /// All that it reaches, when that is one element that reaches nobody: the queue that a task pulls from.
+    pub direct: Option<(u32, u32)>,
+}
+
+/// The reach of a task that pulls from one element and calls no handlers.
+struct Direct<'a> {
+    node: &'a mut Node,
+    port: usize,
+    /// Whether the pull left something to be moved on.
+    left: bool,
+}
+
+impl castanet_element::Router for Direct<'_> {
+    fn pull(&mut self, core: &mut Core, _: u32, _: usize, max: usize, into: &mut Batch) {
+        let Body::Element(e) = &mut self.node.body else { return };
+        let mut cx = Cx::new(&mut self.node.edges, core, None, self.node.me, 0);
+        e.pull(self.port, max, into, &mut cx);
+        self.left |= cx.touched() != 0;
+    }
+    fn read(&mut self, _: &mut Core, _: Option<u32>, handler: &str, _: &str) -> Result<String, CallError> {
+        Err(CallError::Busy(format!("handler '{handler}' cannot be read from here")))
+    }
+    fn write(&mut self, _: &mut Core, _: Option<u32>, handler: &str, _: &str) -> Result<(), CallError> {
+        Err(CallError::Busy(format!("handler '{handler}' cannot be written from here")))
+    }
+    fn has(&self, _: &Core, _: Option<u32>, _: &str) -> (bool, bool) {
+        (false, false)
+    }
 }
 
 /// The elements of one worker.
@@ -109,7 +137,22 @@ impl Nodes {
     ) -> Option<R> {
         let n = self.node_of(element)?;
         let node = self.nodes.get_mut(n)?;
-        let (out, touched) = if node.reaches {
+        let (direct, reaches) = (node.direct, node.reaches);
+        let (out, touched) = if let Some((up, port)) = direct
+            && let Ok([node, upstream]) = self.nodes.get_disjoint_mut([n, up as usize])
+        {
+            let Body::Element(e) = &mut node.body else { return None };
+            let single = core.limit == 1;
+            let mut reach = Direct { node: upstream, port: port as usize, left: false };
+            let mut cx = Cx::one(&mut node.edges, core, Some(&mut reach), element, single);
+            let out = f(e.as_mut(), &mut cx);
+            let emitted = (cx.take_slot(), cx.touched());
+            if reach.left {
+                self.defer(up as usize);
+            }
+            (out, emitted)
+        } else if reaches {
+            let node = self.nodes.get_mut(n)?;
             let Body::Element(mut e) = std::mem::replace(&mut node.body, Body::Busy) else { return None };
             let mut edges = std::mem::take(&mut node.edges);
             let single = core.limit == 1;
@@ -119,6 +162,7 @@ impl Nodes {
             self.put_back(n, Body::Element(e), edges);
             (out, emitted)
         } else {
+            let node = self.nodes.get_mut(n)?;
             let Body::Element(e) = &mut node.body else { return None };
             let single = core.limit == 1;
             let mut cx = Cx::one(&mut node.edges, core, None, element, single);
@@ -234,7 +278,9 @@ impl Nodes {
     fn resume(&mut self) -> bool {
         let Some(edges) = self.suspended.pop() else { return false };
         for (n, i, mut batch) in edges {
-            let Some(edge) = self.nodes.get_mut(n as usize).and_then(|n| n.edges.get_mut(i as usize)) else { continue };
+            let Some(edge) = self.nodes.get_mut(n as usize).and_then(|n| n.edges.get_mut(i as usize)) else {
+                continue;
+            };
             edge.batch.append(&mut batch);
             if !std::mem::replace(&mut edge.pending, true) {
                 self.stack.push((n, i));
@@ -470,7 +516,14 @@ impl Nodes {
     }
 
     /// The pull of [`castanet_element::Router`].
-    pub(crate) fn pull_input(&mut self, core: &mut Core, me: u32, input: usize, max: usize, into: &mut Batch) {
+    pub(crate) fn pull_input(
+        &mut self,
+        core: &mut Core,
+        me: u32,
+        input: usize,
+        max: usize,
+        into: &mut Batch,
+    ) {
         // What earlier pulls pushed aside is moved on before the next one.
         if !self.stack.is_empty() {
             self.drain(core);

@@ -33,7 +33,8 @@ impl Router {
             let mut threads = Vec::new();
             for w in &mut self.workers {
                 let name = format!("worker {}", w.core.worker);
-                let started = std::thread::Builder::new().name(name).stack_size(STACK).spawn_scoped(scope, || w.run());
+                let started =
+                    std::thread::Builder::new().name(name).stack_size(STACK).spawn_scoped(scope, || w.run());
                 match started {
                     Ok(t) => threads.push(t),
                     Err(e) => {
@@ -69,7 +70,12 @@ impl Router {
     ///
     /// # Errors
     /// When there is no such handler, or it says no.
-    pub fn read(&mut self, element: Option<u32>, handler: &str, parameters: &str) -> Result<String, CallError> {
+    pub fn read(
+        &mut self,
+        element: Option<u32>,
+        handler: &str,
+        parameters: &str,
+    ) -> Result<String, CallError> {
         let Some(e) = element else {
             let Some(w) = self.workers.first_mut() else { return Ok(String::new()) };
             return w.nodes.read(&mut w.core, None, handler, parameters);
@@ -79,7 +85,10 @@ impl Router {
             values.push(w.nodes.read_here(&mut w.core, e, handler, parameters)?);
         }
         if values.is_empty() {
-            return Err(CallError::Missing(format!("no '{}' read handler", self.shared.handler_name(element, handler))));
+            return Err(CallError::Missing(format!(
+                "no '{}' read handler",
+                self.shared.handler_name(element, handler)
+            )));
         }
         Ok(merge(self.shared.spec(e), handler, values))
     }

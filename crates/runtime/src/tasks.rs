@@ -20,7 +20,12 @@ pub struct Tasks {
 impl Tasks {
     /// For a router with so many elements.
     pub fn new(elements: usize) -> Tasks {
-        Tasks { rotation: VecDeque::new(), stride: None, tickets: HashMap::new(), scheduled: vec![false; elements] }
+        Tasks {
+            rotation: VecDeque::new(),
+            stride: None,
+            tickets: HashMap::new(),
+            scheduled: vec![false; elements],
+        }
     }
     /// The tickets of an element's task.
     pub fn tickets(&self, element: u32) -> u32 {

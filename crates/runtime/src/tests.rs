@@ -35,7 +35,12 @@ pub(crate) fn router_with(text: &str, options: Options) -> Router {
     let table = Table(classes.clone());
     let mut sources = Sources::new();
     let file = sources.add("config", text);
-    let o = castanet_lang::Options { classes: &table, defines: &[], library: &NoLibrary, unknown: Unknown::Error };
+    let o = castanet_lang::Options {
+        classes: &table,
+        defines: &[],
+        library: &NoLibrary,
+        unknown: Unknown::Error,
+    };
     let (flat, mut diagnostics) = castanet_lang::load(&mut sources, file, &o);
     let (graph, more) = Graph::new(flat, &table);
     diagnostics.extend(more);
@@ -51,7 +56,10 @@ pub(crate) fn simulated(batch: usize) -> (Options, Log) {
     let log = Log::default();
     let to = log.clone();
     let printer = Box::new(move |t: &str| to.lock().unwrap().push(t.to_string()));
-    (Options { batch, printer, clock: Clock::simulated(1_000_000_000_000_000_000), ..Options::default() }, log)
+    (
+        Options { batch, printer, clock: Clock::simulated(1_000_000_000_000_000_000), ..Options::default() },
+        log,
+    )
 }
 
 fn run(text: &str, batch: usize) -> (Router, Vec<String>) {
@@ -72,7 +80,8 @@ fn value(r: &mut Router, element: &str, handler: &str) -> String {
 #[test]
 fn packets_go_through_chains_and_queues() {
     for batch in [1, 2, 3, 32, 256] {
-        let text = "InfiniteSource(LIMIT 1000, BURST 7, STOP true) -> a :: Counter -> Null -> q :: Queue(2000)
+        let text =
+            "InfiniteSource(LIMIT 1000, BURST 7, STOP true) -> a :: Counter -> Null -> q :: Queue(2000)
             -> u :: Unqueue -> b :: Counter -> d :: Discard;";
         let (mut r, _) = run(text, batch);
         assert_eq!(value(&mut r, "a", "count"), "1000", "batch {batch}");
@@ -84,7 +93,8 @@ fn packets_go_through_chains_and_queues() {
 
 #[test]
 fn tees_keep_order_and_count() {
-    let text = "s :: InfiniteSource(LIMIT 10, STOP true) -> t :: Tee; t [0] -> Print(a, CONTENTS NONE) -> Discard;
+    let text =
+        "s :: InfiniteSource(LIMIT 10, STOP true) -> t :: Tee; t [0] -> Print(a, CONTENTS NONE) -> Discard;
         t [1] -> Print(b, CONTENTS NONE) -> Discard;";
     let (_, log) = run(text, 32);
     let letters: String = log.iter().map(|l| &l[..1]).collect();

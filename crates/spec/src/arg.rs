@@ -137,9 +137,9 @@ impl<'a> Parser<'a> {
             let argument = config.get(range.clone()).unwrap_or("");
             match text::keyword(argument) {
                 Some((word, value)) => {
-                    let found = specs
-                        .iter()
-                        .position(|s| s.kind != ArgKind::Rest && (s.name == word || s.aliases.contains(&word)));
+                    let found = specs.iter().position(|s| {
+                        s.kind != ArgKind::Rest && (s.name == word || s.aliases.contains(&word))
+                    });
                     match found {
                         Some(i) => {
                             let value = range.start + value.start..range.start + value.end;
@@ -265,7 +265,8 @@ impl<'a> Parser<'a> {
                 let doc = spec.map_or("", |s| s.doc);
                 let end = self.config.len();
                 let help = format!("{name} is {}: {doc}", spec.map_or("", |s| s.type_name));
-                self.errors.push(ArgError::new(format!("{name}: required argument missing"), end..end).help(help));
+                self.errors
+                    .push(ArgError::new(format!("{name}: required argument missing"), end..end).help(help));
                 None
             }
         }

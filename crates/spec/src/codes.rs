@@ -204,7 +204,10 @@ mod tests {
     fn processing_repeats_the_last_letter() {
         let p = ProcessingCode::parse("a/ah").unwrap();
         assert_eq!(p.input(0), Processing::Agnostic);
-        assert_eq!([p.output(0), p.output(1), p.output(9)], [Processing::Agnostic, Processing::Push, Processing::Push]);
+        assert_eq!(
+            [p.output(0), p.output(1), p.output(9)],
+            [Processing::Agnostic, Processing::Push, Processing::Push]
+        );
         assert_eq!(ProcessingCode::parse("l").unwrap().output(3), Processing::Pull);
         assert_eq!(ProcessingCode::parse("h/"), None);
         assert_eq!(ProcessingCode::parse("q"), None);

@@ -29,7 +29,20 @@ pub trait Show {
 macro_rules! show_by_display {
     ($($t:ty),+) => { $(impl Show for $t { fn show(&self) -> String { self.to_string() } })+ };
 }
-show_by_display!(bool, u8, u16, u32, u64, usize, i32, i64, f64, String, std::net::Ipv4Addr, std::net::Ipv6Addr);
+show_by_display!(
+    bool,
+    u8,
+    u16,
+    u32,
+    u64,
+    usize,
+    i32,
+    i64,
+    f64,
+    String,
+    std::net::Ipv4Addr,
+    std::net::Ipv6Addr
+);
 
 impl<T: Show> Show for Option<T> {
     fn show(&self) -> String {

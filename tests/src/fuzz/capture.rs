@@ -5,7 +5,8 @@ use super::at_most;
 use castanet_io::{CaptureReader, MAX_CAPTURED};
 
 /// Starts of compressed files: those are for other programs to read.
-const COMPRESSED: &[&[u8]] = &[&[0x1f, 0x8b], b"BZh", &[0xfd, b'7', b'z', b'X', b'Z'], &[0x28, 0xb5, 0x2f, 0xfd]];
+const COMPRESSED: &[&[u8]] =
+    &[&[0x1f, 0x8b], b"BZh", &[0xfd, b'7', b'z', b'X', b'Z'], &[0x28, 0xb5, 0x2f, 0xfd]];
 
 /// Reads bytes as a capture file, and again from the middle.
 pub fn capture(data: &[u8]) {

@@ -27,11 +27,14 @@ pub fn handlers(data: &[u8]) {
     };
     let Some(x) = router.find("x") else { return };
     let own = setting.spec.all_handlers().map(|h| (h.name, h.writable()));
-    let standard = [("handlers", false), ("config", false), ("tickets", true), ("ports", false), ("none", true)];
+    let standard =
+        [("handlers", false), ("config", false), ("tickets", true), ("ports", false), ("none", true)];
     let known: Vec<_> = own.chain(standard).filter(|h| !reaches_outside(h.0)).collect();
     for line in rest.split(|&b| b == b'\n').take(32) {
         let Some((&which, text)) = line.split_first() else { continue };
-        let Some(&(name, writable)) = known.get(usize::from(which & 0x7f) % known.len().max(1)) else { continue };
+        let Some(&(name, writable)) = known.get(usize::from(which & 0x7f) % known.len().max(1)) else {
+            continue;
+        };
         let text = String::from_utf8_lossy(text);
         // A turn that sends two thousand million packets is what was asked for, and takes long.
         let text = if name.starts_with("burst") && text.len() > 3 { "7".into() } else { text };

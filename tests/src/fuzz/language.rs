@@ -15,7 +15,8 @@ fn options(table: &load::Table, unknown: Unknown) -> Options<'_> {
 /// Elements and connections without their places.
 fn meaning(flat: &Flat) -> Vec<String> {
     let elements = flat.elements.iter().map(|e| format!("{} :: {}({})", e.name, e.class, e.config.trim()));
-    let mut connections: Vec<_> = flat.connections.iter().map(|c| format!("{:?} {:?}", c.from, c.to)).collect();
+    let mut connections: Vec<_> =
+        flat.connections.iter().map(|c| format!("{:?} {:?}", c.from, c.to)).collect();
     connections.sort_unstable();
     elements.chain(connections).collect()
 }

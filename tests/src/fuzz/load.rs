@@ -50,8 +50,12 @@ pub fn graph(text: &str) -> (Graph, Sources, Vec<Diagnostic>) {
     let table = table();
     let mut sources = Sources::new();
     let file = sources.add("config", text);
-    let options =
-        castanet_lang::Options { classes: &table, defines: &[], library: &NoLibrary, unknown: Unknown::Error };
+    let options = castanet_lang::Options {
+        classes: &table,
+        defines: &[],
+        library: &NoLibrary,
+        unknown: Unknown::Error,
+    };
     let (flat, mut diagnostics) = castanet_lang::load(&mut sources, file, &options);
     let (graph, more) = Graph::new(flat, &table);
     diagnostics.extend(more);
@@ -102,7 +106,8 @@ pub fn run(router: &mut Router) {
         return;
     }
     for e in 0..router.shared().graph.len() {
-        let handlers: Vec<_> = router.shared().graph.spec(e).into_iter().flat_map(|s| s.all_handlers()).collect();
+        let handlers: Vec<_> =
+            router.shared().graph.spec(e).into_iter().flat_map(|s| s.all_handlers()).collect();
         for h in handlers.iter().filter(|h| h.readable() && !super::handlers::reaches_outside(h.name)) {
             let _ = router.read(u32::try_from(e).ok(), h.name, "");
         }

@@ -6,7 +6,8 @@ use castanet_lang::Diagnostic;
 use castanet_lang::args::split;
 
 /// Words that write files, read them or signal processes, or from which such words could be put together.
-const OUTSIDE: &[&str] = &["kill", "cat", "save", "append", "handlers", "list", "classes", ">", "\\", "%c", "$$"];
+const OUTSIDE: &[&str] =
+    &["kill", "cat", "save", "append", "handlers", "list", "classes", ">", "\\", "%c", "$$"];
 
 /// The instructions that stay inside; what is printed goes to the null device.
 fn harmless(text: &str) -> String {
@@ -18,7 +19,8 @@ fn harmless(text: &str) -> String {
         }
         let printed = ["printnq", "printq", "printn", "print"].iter().find_map(|w| {
             let rest = instruction.strip_prefix(w)?;
-            (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| format!("{w} >/dev/null {rest}"))
+            (rest.is_empty() || rest.starts_with(char::is_whitespace))
+                .then(|| format!("{w} >/dev/null {rest}"))
         });
         kept.push(printed.unwrap_or_else(|| instruction.to_string()));
     }
@@ -26,7 +28,8 @@ fn harmless(text: &str) -> String {
 }
 
 /// The names of what an input is put into; it may not add to them.
-const CLASSES: &[&str] = &["InfiniteSource", "Counter", "Queue", "Unqueue", "Script", "Discard", "DriverManager", "Fuse"];
+const CLASSES: &[&str] =
+    &["InfiniteSource", "Counter", "Queue", "Unqueue", "Script", "Discard", "DriverManager", "Fuse"];
 
 /// A driver script up to a zero byte, then one that sees packets and has an exported variable.
 pub fn script(data: &[u8]) {

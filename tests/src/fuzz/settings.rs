@@ -64,7 +64,12 @@ pub fn settings() -> &'static [Setting] {
         let of = |spec: &'static ClassSpec| {
             let (graph, ..) = load::graph(example(spec)?);
             let e = (0..graph.len()).find(|&e| graph.spec(e).is_some_and(|s| s.name == spec.name))?;
-            setting(&graph, e, spec)
+            let mut setting = setting(&graph, e, spec)?;
+            // What speaks of other elements of the example is of no use without them.
+            if load::router(&setting.router(&setting.config, 1, |_| "Idle".into()), 1).is_err() {
+                setting.config = String::new();
+            }
+            Some(setting)
         };
         Registry::new().classes().into_iter().filter_map(of).collect()
     })

@@ -329,8 +329,7 @@ mod tests {
 
     #[test]
     fn doc_comments_fall_into_parts() {
-        let doc =
-            "\n One,\n and more.\n\n Two\n three.\n\n # Ports\n In.\n\n # Example\n ```click\n # 1 \"x\"\n Idle;\n ```\n";
+        let doc = "\n One,\n and more.\n\n Two\n three.\n\n # Ports\n In.\n\n # Example\n ```click\n # 1 \"x\"\n Idle;\n ```\n";
         let p = Parts::of(doc);
         assert_eq!((p.summary.as_str(), p.description.as_str()), ("One, and more.", "Two\nthree."));
         assert_eq!(p.section("Ports"), Some("In."));

@@ -115,7 +115,13 @@ impl Build for IcmpError {
         };
         let (replica, replicas) = cx.replica;
         let small = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
-        Ok(IcmpError { args, code, id: small(replica).wrapping_add(1), step: small(replicas).max(1), sent: Count::default() })
+        Ok(IcmpError {
+            args,
+            code,
+            id: small(replica).wrapping_add(1),
+            step: small(replicas).max(1),
+            sent: Count::default(),
+        })
     }
 }
 

@@ -41,9 +41,9 @@ impl ArgValue for Ipv4Addr {
         let found = cx.names.addresses(cx.scope, name);
         let value = found.and_then(|a| match kind.as_deref() {
             None | Some("ip" | "ip4") => a.ip,
-            Some("bcast") => a.net.map(|(a, m)| std::array::from_fn(|i| {
-                a.get(i).copied().unwrap_or(0) | !m.get(i).copied().unwrap_or(0)
-            })),
+            Some("bcast") => a.net.map(|(a, m)| {
+                std::array::from_fn(|i| a.get(i).copied().unwrap_or(0) | !m.get(i).copied().unwrap_or(0))
+            }),
             _ => None,
         });
         value.map(Into::into).ok_or_else(|| "parse error".into())
@@ -105,7 +105,9 @@ impl Prefix {
                 let (name, kind) = kind(t);
                 let named = cx.names.addresses(cx.scope, name).and_then(|a| a.net);
                 match (named, kind.as_deref()) {
-                    (Some((a, m)), Some("net" | "ipnet" | "ip4net")) | (Some((a, m)), None) if !bare || kind.is_some() => {
+                    (Some((a, m)), Some("net" | "ipnet" | "ip4net")) | (Some((a, m)), None)
+                        if !bare || kind.is_some() =>
+                    {
                         let len = u32::from_be_bytes(m).leading_ones();
                         Ok(Prefix { addr: a.into(), len: u8::try_from(len).unwrap_or(32) })
                     }
@@ -138,7 +140,11 @@ impl ArgValue for IpList {
     const TYPE: &'static str = "list of ip";
     fn parse(t: &str, cx: &ArgCx<'_>) -> Result<IpList, String> {
         let words = text::words(t);
-        words.into_iter().map(|r| Ipv4Addr::parse(t.get(r).unwrap_or(""), cx)).collect::<Result<_, _>>().map(IpList)
+        words
+            .into_iter()
+            .map(|r| Ipv4Addr::parse(t.get(r).unwrap_or(""), cx))
+            .collect::<Result<_, _>>()
+            .map(IpList)
     }
 }
 

@@ -139,7 +139,9 @@ fn exact_decimal(text: &str, scale: i64) -> Option<i64> {
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    if !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit()) || (whole.is_empty() && fraction.is_empty()) {
+    if !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit())
+        || (whole.is_empty() && fraction.is_empty())
+    {
         return None;
     }
     let whole: i128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };

@@ -78,10 +78,10 @@ impl ArgValue for Filename {
         if name.is_empty() {
             return Err("file name is empty".into());
         }
-        if name == "~" || name.starts_with("~/") {
-            if let Ok(home) = std::env::var("HOME") {
-                name.replace_range(..1, &home);
-            }
+        if (name == "~" || name.starts_with("~/"))
+            && let Ok(home) = std::env::var("HOME")
+        {
+            name.replace_range(..1, &home);
         }
         while name.contains("//") {
             name = name.replace("//", "/");
