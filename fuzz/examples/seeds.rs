@@ -22,11 +22,23 @@ const SCRIPTS: &[&str] = &[
 const PATTERNS: &[(u8, &str)] = &[
     (0, "12/0806 20/0001\n12/0806 20/0002\n12/0800\n-"),
     (0, "0/0000C0AE67EF 12/0800\n0/01%01 12/0800\n!14/45 23/??\n3/1?f?%f0f0"),
-    (1, "src host 10.0.0.1 and not tcp port 80\ndst net 10.0.0.0/8 or icmp type echo\nudp && (src port 53 || dst port 53)\n-"),
-    (1, "ip proto 6\nip vers 4\nip hl 5\nip ttl < 5\nip frag\nip dscp 3\nip tos 0x10\nip len > 100\nip id 77\ntcp opt syn\ntrue"),
-    (1, "ether src 00:00:c0:ae:67:ef\nip[0] & 0x0f > 5\ntransp[2:2] = 80\nsrc or dst port >= 1024\nether host 1:2:3:4:5:6"),
+    (
+        1,
+        "src host 10.0.0.1 and not tcp port 80\ndst net 10.0.0.0/8 or icmp type echo\nudp && (src port 53 || dst port 53)\n-",
+    ),
+    (
+        1,
+        "ip proto 6\nip vers 4\nip hl 5\nip ttl < 5\nip frag\nip dscp 3\nip tos 0x10\nip len > 100\nip id 77\ntcp opt syn\ntrue",
+    ),
+    (
+        1,
+        "ether src 00:00:c0:ae:67:ef\nip[0] & 0x0f > 5\ntransp[2:2] = 80\nsrc or dst port >= 1024\nether host 1:2:3:4:5:6",
+    ),
     (2, "deny src net 127.0.0.0/8 or src net 224.0.0.0/3\nallow all"),
-    (2, "3 icmp type unreachable code 4\ndrop ip unfrag\n1 tcp and tcp opt ack\nallow udp ? port domain : tcp port http\n2 none"),
+    (
+        2,
+        "3 icmp type unreachable code 4\ndrop ip unfrag\n1 tcp and tcp opt ack\nallow udp ? port domain : tcp port http\n2 none",
+    ),
 ];
 
 struct Folder(PathBuf, usize);
@@ -66,10 +78,17 @@ fn record(what: u8, frame: &[u8]) -> Vec<u8> {
 
 /// One frame of each kind and length of the traces, shortest first.
 fn kinds() -> Vec<Vec<u8>> {
-    let mut all: Vec<_> =
-        trace::ip_router(trace::SEED).interfaces.into_iter().flatten().map(|f| f.data).filter(|d| d.len() < 256).collect();
+    let mut all: Vec<_> = trace::ip_router(trace::SEED)
+        .interfaces
+        .into_iter()
+        .flatten()
+        .map(|f| f.data)
+        .filter(|d| d.len() < 256)
+        .collect();
     all.sort_by_key(|d| (d.len(), d.get(12..36).map(<[u8]>::to_vec)));
-    all.dedup_by_key(|d| (d.len(), d.get(12).copied(), d.get(14).copied(), d.get(20..24).map(<[u8]>::to_vec)));
+    all.dedup_by_key(|d| {
+        (d.len(), d.get(12).copied(), d.get(14).copied(), d.get(20..24).map(<[u8]>::to_vec))
+    });
     all
 }
 
@@ -98,8 +117,9 @@ fn main() -> std::io::Result<()> {
         if !s.inputs.is_empty() {
             let some = frames.iter().skip(i % 7).step_by(7).take(12).enumerate();
             let some: Vec<u8> = some.flat_map(|(n, f)| record(n as u8 % 2, f)).collect();
+            let pushed = u8::try_from(elements.1).unwrap_or(0);
             let how = [1, 0x42, 0x83, 0xc6][i % 4];
-            elements.add(&[&[class, how][..], &some].concat())?;
+            elements.add(&[&[pushed, how][..], &some].concat())?;
         }
     }
 
@@ -146,7 +166,11 @@ fn main() -> std::io::Result<()> {
         }
     }
     for t in fuzz::TARGETS {
-        println!("{}: {} files", t.name, std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(t.name))?.count());
+        println!(
+            "{}: {} files",
+            t.name,
+            std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(t.name))?.count()
+        );
     }
     Ok(())
 }
@@ -154,7 +178,8 @@ fn main() -> std::io::Result<()> {
 fn castanet_lang_write(members: &[(String, Vec<u8>)]) -> Vec<u8> {
     let mut out = b"!<arch>\n".to_vec();
     for (name, data) in members {
-        let (field, extra) = if name.len() > 14 { (format!("#1/{}", name.len()), name.as_str()) } else { (name.clone(), "") };
+        let (field, extra) =
+            if name.len() > 14 { (format!("#1/{}", name.len()), name.as_str()) } else { (name.clone(), "") };
         let size = data.len() + extra.len();
         out.extend(format!("{field:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 100_644).bytes());
         out.extend(extra.bytes().chain(data.iter().copied()));
@@ -172,7 +197,9 @@ fn word(n: u32, big: bool) -> [u8; 4] {
 /// Two packets in a pcap file of this magic number.
 fn pcap(magic: u32, big: bool) -> Vec<u8> {
     let version = if big { [0, 2, 0, 4] } else { [2, 0, 4, 0] };
-    let mut out = [&word(magic, big)[..], &version, &word(0, big), &word(0, big), &word(65535, big), &word(1, big)].concat();
+    let mut out =
+        [&word(magic, big)[..], &version, &word(0, big), &word(0, big), &word(65535, big), &word(1, big)]
+            .concat();
     for n in [14u32, 3] {
         for field in [1_700_000_000, 5, n, 60] {
             out.extend(word(field, big));
@@ -193,9 +220,18 @@ fn pcapng(big: bool) -> Vec<u8> {
     };
     let half = |n: u16| if big { n.to_be_bytes() } else { n.to_le_bytes() };
     let section = [&word(0x1a2b_3c4d, big)[..], &half(1), &half(0), &[255; 8]].concat();
-    let interface = [&half(1)[..], &half(0), &word(0, big), &half(9), &half(1), &[9, 0, 0, 0], &half(0), &half(0)].concat();
+    let interface =
+        [&half(1)[..], &half(0), &word(0, big), &half(9), &half(1), &[9, 0, 0, 0], &half(0), &half(0)]
+            .concat();
     let fields: Vec<u8> = [0, 0x0012_3456, 0x789a_bcde, 5, 60].iter().flat_map(|&n| word(n, big)).collect();
     let enhanced = [&fields[..], &[1, 2, 3, 4, 5, 0, 0, 0]].concat();
     let simple = [&word(4, big)[..], &[9; 4]].concat();
-    [block(0x0a0d_0d0a, &section), block(1, &interface), block(6, &enhanced), block(3, &simple), block(77, &[1; 4])].concat()
+    [
+        block(0x0a0d_0d0a, &section),
+        block(1, &interface),
+        block(6, &enhanced),
+        block(3, &simple),
+        block(77, &[1; 4]),
+    ]
+    .concat()
 }

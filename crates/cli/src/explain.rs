@@ -19,7 +19,8 @@ pub fn main(args: &Explain) -> ExitCode {
     let mut diagnostics = std::mem::take(&mut loaded.diagnostics);
     let mut text = String::new();
     if !diagnostics.iter().any(Diagnostic::is_error) {
-        let (placement, more) = castanet_runtime::place(&loaded.graph, args.workers);
+        let (placement, more) =
+            castanet_runtime::place(&loaded.graph, loaded.classes.0.as_ref(), args.workers);
         text = placement.explain(&loaded.graph);
         diagnostics.extend(more);
     }

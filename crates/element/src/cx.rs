@@ -80,7 +80,7 @@ pub trait Router {
 }
 
 /// A connection, with the packets that wait to cross it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Edge {
     /// Packets that wait.
     pub batch: Batch,
@@ -130,6 +130,13 @@ pub struct Core {
 
 /// The most handler calls one within the other: elements that call each other must not use up the stack.
 const NESTING: u32 = 64;
+
+impl Default for Edge {
+    /// An edge that leads nowhere yet. Most edges of a large router never hold a packet, so it has no room until one comes.
+    fn default() -> Self {
+        Edge { batch: Batch::empty(), pending: false, node: 0, port: 0, back: false, from: 0 }
+    }
+}
 
 impl Edge {
     /// Whether a packet may cross at once: nothing waits, and no round of a cycle is to be counted.

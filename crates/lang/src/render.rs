@@ -203,7 +203,9 @@ pub fn render_classic(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
             let start = if told { String::new() } else { place(span) };
             let indent = if context.is_some() { "  " } else { "" };
             for part in text.lines() {
-                let _ = writeln!(out, "{start}{indent}{part}");
+                // `FILE:   TEXT` tells a place of its own, after which it is indented already.
+                let own = context.is_some() && part.contains(":   ");
+                let _ = if own { writeln!(out, "{part}") } else { writeln!(out, "{start}{indent}{part}") };
             }
         };
         line(&mut out, &format!("{warning}{}", d.message), d.span);

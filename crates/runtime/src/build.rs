@@ -202,15 +202,23 @@ fn build_elements(
 }
 
 /// Which worker reaches what, with so many workers.
-pub fn place(graph: &Graph, workers: usize) -> (Placement, Vec<Diagnostic>) {
-    Placement::new(graph, workers, &|_| None, &tasks_of(graph))
+pub fn place(graph: &Graph, classes: &dyn Classes, workers: usize) -> (Placement, Vec<Diagnostic>) {
+    let mut diagnostics = Vec::new();
+    let names = names_of(graph, classes, &mut diagnostics);
+    let (placement, more) = place_named(graph, &names, workers);
+    diagnostics.extend(more);
+    (placement, diagnostics)
+}
+
+fn place_named(graph: &Graph, names: &Names, workers: usize) -> (Placement, Vec<Diagnostic>) {
+    Placement::new(graph, workers, &|e| names.home(e), &tasks_of(graph))
 }
 
 /// Everything that configuring the elements of a graph finds, without initialising any.
 pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let names = names_of(&graph, classes.as_ref(), &mut diagnostics);
-    let (placement, errors) = place(&graph, options.workers);
+    let (placement, errors) = place_named(&graph, &names, options.workers);
     diagnostics.extend(errors);
     build_elements(&graph, classes.as_ref(), &names, &placement, options, &mut diagnostics);
     diagnostics
@@ -247,7 +255,7 @@ pub(crate) fn prepare(
     let names = names_of(&graph, classes.as_ref(), &mut diagnostics);
     let tasks = tasks_of(&graph);
     let workers = if options.clock.is_simulated() { 1 } else { options.workers.max(1) };
-    let (placement, errors) = place(&graph, workers);
+    let (placement, errors) = place_named(&graph, &names, workers);
     diagnostics.extend(errors);
     if failed(&diagnostics) {
         return Err(diagnostics);

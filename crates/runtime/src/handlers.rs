@@ -153,6 +153,7 @@ impl Nodes {
         };
         self.put_back(n, body, edges);
         self.defer(n);
+        self.settle(core);
         Some(out)
     }
 

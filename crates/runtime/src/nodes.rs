@@ -7,7 +7,9 @@
 
 use crate::shared::{Mail, Shared};
 use crate::tasks::Tasks;
-use castanet_element::{Action, CallError, Core, Cx, Edge, Element, Router as _, Turn, Verdict};
+use castanet_element::{
+    Action, CallError, Core, Cx, Edge, Element, Messages as _, Router as _, Turn, Verdict,
+};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::Reason;
 use std::sync::Arc;
@@ -15,6 +17,8 @@ use std::sync::mpsc::Receiver;
 
 /// How often one packet may go round cycles.
 pub(crate) const HOPS: u16 = 1000;
+/// How many calls may be carried out one because of the other.
+const CALLS: u32 = 64;
 /// How often packets may go round cycles for each packet of the batch that started it: copies in a cycle multiply.
 pub(crate) const ROUNDS: u64 = 20_000;
 
@@ -92,6 +96,8 @@ pub struct Nodes {
     /// Empty batches for pulls.
     spare: Vec<Batch>,
     rounds: u64,
+    /// How many calls are being carried out, one because of the other.
+    calls: u32,
     /// Scheduled tasks.
     pub(crate) tasks: Tasks,
     /// Mail from other workers.
@@ -111,6 +117,7 @@ impl Nodes {
             current: Batch::new(),
             spare: Vec::new(),
             rounds: 0,
+            calls: 0,
             tasks,
             mail: None,
             shared,
@@ -187,13 +194,24 @@ impl Nodes {
 
     /// Carries out calls that elements left for after their return.
     #[inline]
-    fn settle(&mut self, core: &mut Core) {
+    pub(crate) fn settle(&mut self, core: &mut Core) {
         if !core.deferred.is_empty() {
             self.carry_out(core);
         }
     }
     #[cold]
     fn carry_out(&mut self, core: &mut Core) {
+        if self.calls >= CALLS {
+            for (from, call) in core.deferred.drain(..) {
+                let who = self.shared.graph.declaration(from as usize);
+                self.shared.message(&format!(
+                    "{who}: '{}' not called: calls lead to calls without end",
+                    call.handler
+                ));
+            }
+            return;
+        }
+        self.calls += 1;
         for (from, call) in std::mem::take(&mut core.deferred) {
             let element = call.element.and_then(|e| u32::try_from(e).ok());
             if let Err(e) = self.write(core, element, &call.handler, &call.value) {
@@ -201,6 +219,7 @@ impl Nodes {
                 core.outside.message(&format!("{who}: {e}"));
             }
         }
+        self.calls -= 1;
     }
 
     /// The output of a node to follow at once, when `touched` tells what it emitted to.

@@ -63,7 +63,7 @@ impl Tasks {
             None => self.rotation.push_back(element),
         }
     }
-    /// Gives the next turn. The task stays scheduled; call [`Tasks::remove_last`] if it wants no other turn.
+    /// Gives the next turn. The task stays scheduled; call [`Tasks::remove`] if it wants no other turn.
     #[inline]
     pub fn turn(&mut self) -> Option<u32> {
         if let Some(s) = &mut self.stride {

@@ -25,6 +25,7 @@ pub struct Names {
     ports: HashMap<(String, u8), u16>,
     elements: HashMap<String, (usize, &'static str)>,
     tickets: HashMap<usize, u32>,
+    homes: HashMap<usize, usize>,
 }
 
 fn outward<T>(scope: &str, name: &str, mut get: impl FnMut(&str) -> Option<T>) -> Option<T> {
@@ -62,6 +63,18 @@ impl Names {
     /// The tickets of an element's task, if they were given.
     pub fn tickets(&self, element: usize) -> Option<u32> {
         self.tickets.get(&element).copied()
+    }
+    /// Says which worker is to run the task of an element (StaticThreadSched).
+    pub fn define_home(&mut self, element: usize, worker: usize) {
+        self.homes.insert(element, worker);
+    }
+    /// The worker that is to run the task of an element, if one was named.
+    pub fn home(&self, element: usize) -> Option<usize> {
+        self.homes.get(&element).copied()
+    }
+    /// Elements whose full names start with a prefix such as `compound/`.
+    pub fn elements_in(&self, prefix: &str) -> Vec<usize> {
+        self.elements.iter().filter(|(n, _)| n.starts_with(prefix)).map(|(_, e)| e.0).collect()
     }
     /// The addresses behind a name.
     pub fn addresses(&self, scope: &str, name: &str) -> Option<Addresses> {

@@ -82,10 +82,10 @@ const BEFORE: &[&str] = &[
     "-> Strip(14) -> Unstrip(7) -> Paint(2)",
 ];
 
-/// The first byte chooses a class, the second how packets are prepared and the size of batches; then come frames.
+/// The first byte chooses a class with inputs, the second how packets are prepared and the size of batches; then come frames.
 pub fn elements(data: &[u8]) {
     let [class, how, rest @ ..] = at_most(data, 4096) else { return };
-    let all = settings();
+    let all: Vec<_> = settings().iter().filter(|s| !s.inputs.is_empty()).collect();
     let Some(setting) = all.get(usize::from(*class) % all.len().max(1)) else { return };
     let batch = [1, 2, 32, 256][usize::from(how >> 6)];
     let before = BEFORE[usize::from(how % 8)];

@@ -43,7 +43,7 @@ pub fn language(data: &[u8]) {
     let (graph, more) = Graph::new(flat, &table);
     load::show(&sources, &more);
     castanet_graph::svg(&graph);
-    let (placement, more) = castanet_runtime::place(&graph, 2);
+    let (placement, more) = castanet_runtime::place(&graph, table.0.as_ref(), 2);
     load::show(&sources, &more);
     placement.explain(&graph);
 }

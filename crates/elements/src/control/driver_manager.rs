@@ -121,6 +121,15 @@ mod tests {
     }
 
     #[test]
+    fn a_loop_over_long_texts_is_given_up_sooner() {
+        let (mut kit, _) = kit("set n 0, set x 0123456789, label a, set n $(add $n 1), set x $x$x, goto a");
+        assert_eq!(kit.drive(), Drive::Continue);
+        assert_eq!(kit.messages().pop().as_deref(), Some("e :: DriverManager: too many jumps, giving up"));
+        let rounds: u32 = kit.read_with("get", "n").unwrap().parse().unwrap();
+        assert!((20..100).contains(&rounds), "{rounds}");
+    }
+
+    #[test]
     fn calls_of_others_and_of_itself() {
         let (mut kit, printed) =
             kit("write stop 2, print version, pause, write step, pause, print $(add 1 2) x, pause");

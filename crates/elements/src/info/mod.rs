@@ -10,6 +10,7 @@ pub mod address_info;
 pub mod alignment_info;
 pub mod port_info;
 pub mod schedule_info;
+pub mod static_thread_sched;
 
 /// The classes of this family.
 pub const CLASSES: &[ClassDef] = &[
@@ -17,6 +18,7 @@ pub const CLASSES: &[ClassDef] = &[
     information::<alignment_info::AlignmentInfo>(),
     information::<port_info::PortInfo>(),
     information::<schedule_info::ScheduleInfo>(),
+    information::<static_thread_sched::StaticThreadSched>(),
 ];
 
 /// One argument of an information class: words that `inform` reads.

@@ -28,7 +28,7 @@ use std::fs::OpenOptions;
 /// ```
 #[derive(Class)]
 #[class(name = "ToDump", ports = "1/0-1", processing = "a/a", packets = "any/same", workers = exclusive, build, lifecycle)]
-#[class(task, effects(files), drops(Consumed, WriteFailed), takes_state = "the open file")]
+#[class(task, effects(files, calls), drops(Consumed, WriteFailed), takes_state = "the open file")]
 #[handler(name = "count", flags = "r", doc = "Packets written.")]
 #[handler(name = "reset_counts", flags = "wb", doc = "Sets `count` to 0.")]
 pub struct ToDump {
@@ -299,6 +299,10 @@ impl Lifecycle for ToDump {
             _ => return Err(format!("no '{handler}' write handler")),
         }
         Ok(())
+    }
+    fn effects(&self, declared: Effects) -> Effects {
+        // Handlers are read when the file is opened, which the first packet may do.
+        if self.args.use_encap_from.0.is_empty() { Effects::FILES } else { declared }
     }
     fn take_state(&mut self, old: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
         if let Some(old) = old.downcast_mut::<ToDump>()

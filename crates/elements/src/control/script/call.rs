@@ -11,6 +11,9 @@ use castanet_element::prelude::*;
 use castanet_lang::args as text;
 use rustix::process::{Pid, kill_current_process_group, kill_process, kill_process_group, test_kill_process};
 
+/// What a route that is there already leaves in `$?`: `-EEXIST`. Scripts know this one; every other failure is -1.
+const EXISTS: i32 = -17;
+
 /// Handlers of every script beside the functions that need nothing but their arguments: name, readable, writable.
 const OWN: &[(&str, bool, bool)] = &[
     ("run", true, true),
@@ -149,6 +152,7 @@ impl Machine {
         };
         self.status = match &done {
             Ok(()) | Err(CallError::Missing(_)) => 0,
+            Err(CallError::Failed(why)) if why.starts_with("conflict with existing route") => EXISTS,
             Err(_) => -1,
         };
         if let Err(e) = done {

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! StaticThreadSched: which worker runs which task.
+
+use super::{Definition, each_argument, no_element};
+use castanet_element::prelude::*;
+
+/// Says which worker is to run the tasks of elements.
+///
+/// Each argument is the name of an element, or of a compound for all that it holds, and the number of a worker from 0 on.
+/// Tasks that are not named are placed as `castanet explain` shows. A worker that does not exist is a warning.
+///
+/// # Ports
+/// None.
+///
+/// # Example
+/// ```click
+/// StaticThreadSched(a 0, b 0);
+/// a :: InfiniteSource(LIMIT 100) -> c :: Counter -> Discard;
+/// b :: InfiniteSource(LIMIT 100, STOP true) -> c;
+/// ```
+#[derive(Class)]
+#[class(name = "StaticThreadSched", ports = "0/0", processing = "a/a", packets = "/")]
+#[class(workers = replicate(first), information)]
+pub struct StaticThreadSched {
+    args: Args,
+}
+
+/// Arguments of StaticThreadSched.
+#[derive(Args)]
+pub struct Args {
+    /// The name of an element or compound and the worker of its tasks.
+    #[arg(rest)]
+    pub def: Vec<Definition>,
+}
+
+impl Element for StaticThreadSched {}
+
+impl Information for StaticThreadSched {
+    fn inform(config: &str, scope: &str, names: &mut Names) -> Result<(), ConfigError> {
+        each_argument(config, |words| {
+            let [name, worker] = words else { return Err("expected 'ELEMENT WORKER'".into()) };
+            let cx = ArgCx { scope, names };
+            let home = u32::parse(worker, &cx).map_err(|e| format!("worker '{worker}': {e}"))? as usize;
+            let name = name.trim_end_matches('/');
+            let elements = match names.element(scope, name) {
+                Some(e) => vec![e],
+                None => names.elements_in(&format!("{scope}{name}/")),
+            };
+            if elements.is_empty() {
+                return Err(no_element(name, names));
+            }
+            for e in elements {
+                names.define_home(e, home);
+            }
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::messages;
+    use super::*;
+
+    fn names() -> Names {
+        let mut names = Names::new();
+        names.define_element("s", 1, "InfiniteSource");
+        names.define_element("in/s", 2, "InfiniteSource");
+        names.define_element("in/deep/s", 3, "InfiniteSource");
+        names
+    }
+
+    #[test]
+    fn elements_and_compounds() {
+        let mut n = names();
+        StaticThreadSched::inform("s 1, in 2", "", &mut n).unwrap();
+        assert_eq!((n.home(1), n.home(2), n.home(3)), (Some(1), Some(2), Some(2)));
+        let mut n = names();
+        StaticThreadSched::inform("deep/ 4", "in/", &mut n).unwrap();
+        assert_eq!((n.home(1), n.home(2), n.home(3)), (None, None, Some(4)));
+    }
+
+    #[test]
+    fn errors() {
+        let bad = StaticThreadSched::inform("s, t 1, s x, s -1, s 1 2", "", &mut names());
+        let texts = messages(bad);
+        assert_eq!(texts.len(), 5);
+        assert_eq!(texts[0], "expected 'ELEMENT WORKER'");
+        assert!(texts[1].starts_with("'t' does not name an element"), "{}", texts[1]);
+        assert_eq!(texts[2], "worker 'x': invalid number");
+    }
+}
