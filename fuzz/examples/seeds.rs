@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writes the first inputs of each target, from what the repository has, into `corpus/`.
 
-use castanet_tests::fuzz::settings::{example, settings};
+use castanet_tests::fuzz::settings::{example, place, settings};
 use castanet_tests::{fuzz, trace};
 use std::path::{Path, PathBuf};
 
@@ -105,21 +105,20 @@ fn main() -> std::io::Result<()> {
         (Folder::new("arguments")?, Folder::new("handlers")?, Folder::new("elements")?);
     let frames = kinds();
     for (i, s) in settings().iter().enumerate() {
-        let class = u8::try_from(i).unwrap_or(0);
-        arguments.add(&[&[class][..], s.config.as_bytes()].concat())?;
+        let class = place(s.spec.name).to_be_bytes();
+        arguments.add(&[&class[..], s.config.as_bytes()].concat())?;
         let all: Vec<_> = s.spec.args.iter().map(|a| format!("{} 1", a.name)).collect();
-        arguments.add(&[&[class][..], all.join(", ").as_bytes()].concat())?;
+        arguments.add(&[&class[..], all.join(", ").as_bytes()].concat())?;
         let calls = (0..s.spec.all_handlers().count()).map(|h| {
             let text = ["1", "true", "10.0.0.1 0:0:0:0:0:1", "0.5s", "1000000"][h % 5];
             [&[u8::try_from(h).unwrap_or(0)][..], text.as_bytes()].concat()
         });
-        handlers.add(&[&[class][..], &calls.collect::<Vec<_>>().join(&b'\n')].concat())?;
+        handlers.add(&[&class[..], &calls.collect::<Vec<_>>().join(&b'\n')].concat())?;
         if !s.inputs.is_empty() {
             let some = frames.iter().skip(i % 7).step_by(7).take(12).enumerate();
             let some: Vec<u8> = some.flat_map(|(n, f)| record(n as u8 % 2, f)).collect();
-            let pushed = u8::try_from(elements.1).unwrap_or(0);
             let how = [1, 0x42, 0x83, 0xc6][i % 4];
-            elements.add(&[&[pushed, how][..], &some].concat())?;
+            elements.add(&[&class[..], &[how], &some].concat())?;
         }
     }
 

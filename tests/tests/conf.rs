@@ -23,25 +23,10 @@ fn bless() -> bool {
     std::env::var_os("CASTANET_BLESS").is_some()
 }
 
-/// The castanet command, built as this test was. (Cargo names another package's binary only to that package's tests.)
+/// The castanet command.
 fn castanet() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        if let Some(path) = std::env::var_os("CASTANET") {
-            return path.into();
-        }
-        // target/PROFILE/deps/conf-HASH
-        let test = std::env::current_exe().unwrap();
-        let profile = test.ancestors().nth(2).unwrap();
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "-p", "castanet-cli", "--bin", "castanet", "--target-dir"]);
-        build.arg(profile.parent().unwrap()).current_dir(root());
-        if profile.ends_with("release") {
-            build.arg("--release");
-        }
-        assert!(build.status().unwrap().success(), "the castanet command does not build");
-        profile.join("castanet")
-    })
+    BUILT.get_or_init(castanet_tests::binary::castanet)
 }
 
 /// What a line for the shell prints in a folder, on standard error and standard output, one after the other.

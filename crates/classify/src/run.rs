@@ -5,7 +5,7 @@ use crate::dag::{LEAF, base};
 use crate::expr::BASES;
 use crate::program::{Kind, Output, Program, Shape, Step, Target, Tree};
 
-/// Up to this many values a lookup goes through the list, beyond it searches.
+/// Up to this many values a lookup goes through the list, beyond it searches; and so many tests may change places.
 const LINEAR: usize = 8;
 
 /// A step as the fast loop wants it: mask and value as the word lies in memory.
@@ -32,23 +32,30 @@ impl FastStep {
             no: s.no.raw(),
         }
     }
+
+    /// Sends every packet that has a word to one output.
+    fn always(out: Output) -> FastStep {
+        let leaf = Target::Output(out).raw();
+        FastStep { offset: 0, transport: 0, mask: 0, value: 0, yes: leaf, no: leaf }
+    }
+
+    fn is_same_word(&self, other: &FastStep) -> bool {
+        (self.offset, self.transport, self.mask) == (other.offset, other.transport, other.mask)
+    }
 }
 
 /// The fast tree by its form.
 #[derive(Clone, Debug)]
 enum Fast {
     Always(Output),
-    OneStep(FastStep),
+    OneStep,
     /// The word of the step under its mask is looked up; sorted by value when searched.
     Values {
         step: FastStep,
         values: Vec<(u32, Output)>,
         otherwise: Output,
     },
-    General {
-        steps: Vec<FastStep>,
-        root: u32,
-    },
+    General(Vec<FastStep>),
     /// The fast tree looks at the Ethernet header too: a rare case, which the checked loop handles.
     Unsuited,
 }
@@ -57,6 +64,8 @@ enum Fast {
 #[derive(Clone, Debug)]
 pub(crate) struct Runner {
     kind: Kind,
+    /// The first test, which decides about most packets; in every form but [`Fast::Values`] the whole tree or its root.
+    first: FastStep,
     fast: Fast,
     /// Bytes from the start of packet data or the IP header, and from the transport header, that the fast
     /// loop loads; they reach to the end of each word.
@@ -68,35 +77,50 @@ impl Runner {
     pub(crate) fn new(kind: Kind, fast: &Tree, loads: [u32; 3]) -> Runner {
         let [ether, network, transport] = loads.map(|n| n as usize);
         let front = if kind == Kind::Data { ether } else { network };
-        let steps: Vec<_> = fast.steps.iter().map(|s| FastStep::new(kind, s)).collect();
-        let form = match (fast.root, &steps[..]) {
-            _ if kind == Kind::Ip && ether > 0 => Fast::Unsuited,
-            (Target::Output(out), _) => Fast::Always(out),
-            (_, [one]) => Fast::OneStep(*one),
-            (Target::Step(root), _) => values(&fast.steps, &steps).unwrap_or(Fast::General { steps, root }),
+        let mut steps: Vec<_> = fast.steps.iter().map(|s| FastStep::new(kind, s)).collect();
+        let (first, form) = match (fast.root, &steps[..]) {
+            _ if kind == Kind::Ip && ether > 0 => (FastStep::always(Output::DROP), Fast::Unsuited),
+            (Target::Output(out), _) => (FastStep::always(out), Fast::Always(out)),
+            (_, [one]) => (*one, Fast::OneStep),
+            (Target::Step(root), _) => values(&fast.steps, &steps).unwrap_or_else(|| {
+                outputs_first(&mut steps, root);
+                let first = steps.get(root as usize).copied();
+                (first.unwrap_or(FastStep::always(Output::DROP)), Fast::General(steps))
+            }),
         };
-        Runner { kind, fast: form, front, transport }
+        Runner { kind, first, fast: form, front, transport }
     }
 
     pub(crate) fn shape(&self) -> Shape {
         match self.fast {
             Fast::Always(out) if self.front == 0 && self.transport == 0 => Shape::Always(out),
-            Fast::OneStep(_) => Shape::OneStep,
+            Fast::OneStep => Shape::OneStep,
             Fast::Values { .. } => Shape::Values,
-            Fast::Always(_) | Fast::General { .. } | Fast::Unsuited => Shape::General,
+            Fast::Always(_) | Fast::General(_) | Fast::Unsuited => Shape::General,
         }
     }
 
     /// INVARIANT: `data` holds every word of the fast tree when the transport header is at `transport`; a
     /// missing one would mean a drop, not a panic.
-    #[inline]
+    #[inline(always)]
     fn fast(&self, data: &[u8], transport: usize) -> Output {
+        let s = &self.first;
+        // Only a tree without steps asks data that has no word.
+        let Some(word) = load(data, s, transport) else { return self.rest(0, data, transport) };
+        if word == s.value {
+            if s.yes & LEAF != 0 { Output(s.yes & !LEAF) } else { self.rest(s.yes, data, transport) }
+        } else if s.no & LEAF != 0 {
+            Output(s.no & !LEAF)
+        } else {
+            self.rest(s.no, data, transport)
+        }
+    }
+
+    /// What follows when the first test leads to step `next`.
+    #[inline(never)]
+    fn rest(&self, next: u32, data: &[u8], transport: usize) -> Output {
         match &self.fast {
             Fast::Always(out) => *out,
-            Fast::OneStep(s) => {
-                let Some(word) = load(data, s, transport) else { return Output::DROP };
-                Output((if word == s.value { s.yes } else { s.no }) & !LEAF)
-            }
             Fast::Values { step, values, otherwise } => {
                 let Some(word) = load(data, step, transport) else { return Output::DROP };
                 if values.len() <= LINEAR {
@@ -105,11 +129,11 @@ impl Runner {
                 let found = values.binary_search_by_key(&word, |v| v.0).ok();
                 found.and_then(|i| values.get(i)).map_or(*otherwise, |v| v.1)
             }
-            Fast::General { steps, root } => {
-                let Some(mut s) = steps.get(*root as usize) else { return Output::DROP };
+            Fast::General(steps) => {
+                let Some(mut s) = steps.get(next as usize) else { return Output::DROP };
                 // Each outcome goes on by itself, so that it becomes a branch the processor can predict: a
                 // select would make every step wait for the word of the one before. A leaf is no index;
-                // targets lie behind their step, so this ends.
+                // the steps form no cycle, so this ends.
                 loop {
                     let Some(word) = load(data, s, transport) else { return Output::DROP };
                     if word == s.value {
@@ -121,7 +145,7 @@ impl Runner {
                     }
                 }
             }
-            Fast::Unsuited => Output::DROP,
+            Fast::OneStep | Fast::Unsuited => Output::DROP,
         }
     }
 }
@@ -130,7 +154,7 @@ impl Runner {
 #[inline(always)]
 fn load(data: &[u8], s: &FastStep, transport: usize) -> Option<u32> {
     let at = s.offset as usize + (transport & s.transport as usize);
-    let bytes = data.get(at..)?.first_chunk::<4>()?;
+    let bytes = data.get(at..at + 4)?.first_chunk::<4>()?;
     Some(u32::from_ne_bytes(*bytes) & s.mask)
 }
 
@@ -142,7 +166,7 @@ fn partial_word(data: &[u8]) -> u32 {
 }
 
 /// The steps as a lookup of one word, when they are one.
-fn values(steps: &[Step], fast: &[FastStep]) -> Option<Fast> {
+fn values(steps: &[Step], fast: &[FastStep]) -> Option<(FastStep, Fast)> {
     let (first, step) = (steps.first()?, *fast.first()?);
     let mut list = Vec::new();
     let mut otherwise = None;
@@ -162,7 +186,31 @@ fn values(steps: &[Step], fast: &[FastStep]) -> Option<Fast> {
         list.sort_by_key(|v| v.0);
         list.dedup_by_key(|v| v.0);
     }
-    Some(Fast::Values { step, values: list, otherwise: otherwise? })
+    Some((FastStep { no: 0, ..step }, Fast::Values { step, values: list, otherwise: otherwise? }))
+}
+
+/// Of the tests from `root` on that ask for different values of one word, puts those first that lead to an output. Only
+/// one of them can hold, so their order is free; packets that need one test are usually more than those that need several.
+fn outputs_first(steps: &mut [FastStep], root: u32) {
+    let mut chain: Vec<(usize, FastStep)> = Vec::new();
+    let mut at = root;
+    // Who comes from elsewhere must not find other tests than before.
+    let named = |at: u32| steps.iter().flat_map(|s| [s.yes, s.no]).filter(|&t| t == at).count();
+    while let Some(s) = steps.get(at as usize) {
+        let alike = chain.iter().all(|(_, c)| c.is_same_word(s) && c.value != s.value);
+        if !alike || chain.len() == LINEAR || named(at) > usize::from(at != root) {
+            break;
+        }
+        chain.push((at as usize, *s));
+        at = s.no;
+    }
+    let is_output = |s: &&(usize, FastStep)| s.1.yes & LEAF != 0;
+    let ordered = chain.iter().filter(is_output).chain(chain.iter().filter(|s| !is_output(s)));
+    for ((place, _), (_, test)) in chain.iter().zip(ordered) {
+        if let Some(s) = steps.get_mut(*place) {
+            (s.value, s.yes) = (test.value, test.yes);
+        }
+    }
 }
 
 impl Program {
@@ -188,7 +236,7 @@ impl Program {
     }
 
     /// Where a packet with this data goes. A program of an IP kind takes `data` to begin at the IP header.
-    #[inline]
+    #[inline(always)]
     pub fn classify(&self, data: &[u8]) -> Output {
         let r = &self.runner;
         if r.kind == Kind::Ip {

@@ -132,6 +132,14 @@ pub trait Element: Lifecycle {
     }
     /// Puts at most `max` packets for a pull output into `into`; as many as as many single pulls would give.
     fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {}
+    /// Gives one packet for a pull output. Worth writing out only where it is cheaper than a batch of one.
+    fn pull_one(&mut self, port: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        let mut batch = cx.spare_batch();
+        self.pull(port, 1, &mut batch, cx);
+        let p = batch.pop();
+        cx.return_batch(batch);
+        p
+    }
     /// Has a turn, if the class declares a task.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         Turn::Sleep

@@ -59,6 +59,14 @@ impl std::fmt::Display for CallError {
 pub trait Router {
     /// Pulls at most `max` packets through an input of `me`.
     fn pull(&mut self, core: &mut Core, me: u32, input: usize, max: usize, into: &mut Batch);
+    /// Pulls one packet through an input of `me`.
+    fn pull_one(&mut self, core: &mut Core, me: u32, input: usize) -> Option<Packet> {
+        let mut batch = core.spare.pop().unwrap_or_default();
+        self.pull(core, me, input, 1, &mut batch);
+        let p = batch.pop();
+        core.spare.push(batch);
+        p
+    }
     /// Reads a handler; no element: a global one.
     fn read(
         &mut self,
@@ -470,6 +478,12 @@ impl<'a> Cx<'a> {
         if let Some(r) = &mut self.router {
             r.pull(self.core, self.me, input, max, into);
         }
+    }
+
+    /// Pulls one packet through an input.
+    #[inline]
+    pub fn pull_one(&mut self, input: usize) -> Option<Packet> {
+        self.router.as_mut()?.pull_one(self.core, self.me, input)
     }
 
     /// Turns a notifier of this element on.

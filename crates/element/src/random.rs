@@ -23,6 +23,7 @@ impl Random {
         }))
     }
     /// 64 random bits.
+    #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let [a, b, c, d] = self.0;
         let out = a.wrapping_add(d).rotate_left(23).wrapping_add(a);
@@ -31,22 +32,32 @@ impl Random {
         out
     }
     /// 32 random bits.
+    #[inline]
     pub fn next_u32(&mut self) -> u32 {
         (self.next_u64() >> 32) as u32
     }
-    /// A number below `n`, without bias; 0 when `n` is 0.
+    /// A number below `n`, without bias; 0 when `n` is 0, for which nothing is drawn.
+    #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         if n == 0 {
             return 0;
         }
-        // Lemire 2019: the rare values that would make it uneven are drawn again.
-        let threshold = n.wrapping_neg() % n;
-        loop {
-            let wide = u128::from(self.next_u64()) * u128::from(n);
-            if wide as u64 >= threshold {
-                return (wide >> 64) as u64;
-            }
+        let wide = u128::from(self.next_u64()) * u128::from(n);
+        // Lemire 2019: the rare values that would make it uneven are drawn again. They lie below `n`, so that the division
+        // that tells them is rare too.
+        if (wide as u64) < n {
+            return self.even(wide, n);
         }
+        (wide >> 64) as u64
+    }
+    /// The end of [`Random::below`]: draws until the number is none of those that would make it uneven.
+    #[cold]
+    fn even(&mut self, mut wide: u128, n: u64) -> u64 {
+        let threshold = n.wrapping_neg().checked_rem(n).unwrap_or(0);
+        while (wide as u64) < threshold {
+            wide = u128::from(self.next_u64()) * u128::from(n);
+        }
+        (wide >> 64) as u64
     }
     /// A real number in [0, 1).
     pub fn unit(&mut self) -> f64 {

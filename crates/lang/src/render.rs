@@ -202,7 +202,9 @@ pub fn render_classic(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
         let line = |out: &mut String, text: &str, span: Option<Span>| {
             let start = if told { String::new() } else { place(span) };
             let indent = if context.is_some() { "  " } else { "" };
-            for part in text.lines() {
+            // Control characters would disturb a terminal.
+            let shown = text.replace(|c: char| c.is_control() && c != '\n' && c != '\t', "?");
+            for part in shown.lines() {
                 // `FILE:   TEXT` tells a place of its own, after which it is indented already.
                 let own = context.is_some() && part.contains(":   ");
                 let _ = if own { writeln!(out, "{part}") } else { writeln!(out, "{start}{indent}{part}") };

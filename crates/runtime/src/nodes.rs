@@ -69,6 +69,13 @@ impl castanet_element::Router for Direct<'_> {
         e.pull(self.port, max, into, &mut cx);
         self.left |= cx.touched() != 0;
     }
+    fn pull_one(&mut self, core: &mut Core, _: u32, _: usize) -> Option<Packet> {
+        let Body::Element(e) = &mut self.node.body else { return None };
+        let mut cx = Cx::new(&mut self.node.edges, core, None, self.node.me, 0);
+        let p = e.pull_one(self.port, &mut cx);
+        self.left |= cx.touched() != 0;
+        p
+    }
     fn read(&mut self, _: &mut Core, _: Option<u32>, handler: &str, _: &str) -> Result<String, CallError> {
         Err(CallError::Busy(format!("handler '{handler}' cannot be read from here")))
     }
@@ -316,6 +323,12 @@ impl Nodes {
             edge.pending = false;
             std::mem::swap(&mut self.current, &mut edge.batch);
             let (mut to, mut port, mut from) = (edge.node as usize, edge.port as usize, edge.from);
+            if core.limit == 1 && self.current.len() > 1 {
+                // One at a time also where an element made several of one: each goes to its end before the next.
+                edge.batch.extend(self.current.as_mut_vec().drain(1..));
+                edge.pending = true;
+                self.stack.push((n as u32, i as u32));
+            }
             if edge.back {
                 count_hops(&mut self.current, &mut self.rounds, core, from);
                 if core.limit == 1 && !self.stack.is_empty() {

@@ -100,3 +100,13 @@ fn tees_keep_order_and_count() {
     let letters: String = log.iter().map(|l| &l[..1]).collect();
     assert_eq!(letters, "ab".repeat(10), "two elements with effects: one packet at a time");
 }
+
+#[test]
+fn packet_by_packet_is_depth_first_even_where_one_becomes_several() {
+    // 68 bytes of IP become two fragments at an MTU of 60.
+    let text = "InfiniteSource(DATA \\<45000044 00010000 40110000 01000001 02000002>, LENGTH 68, LIMIT 2, STOP true)
+        -> MarkIPHeader -> IPFragmenter(60) -> Print(a, CONTENTS NONE) -> Print(b, CONTENTS NONE) -> Discard;";
+    let (_, log) = run(text, 32);
+    let letters: String = log.iter().map(|l| &l[..1]).collect();
+    assert_eq!(letters, "ab".repeat(4));
+}

@@ -11,6 +11,8 @@ use std::sync::mpsc::Receiver;
 
 /// Turns of tasks before timers and mail are looked at again.
 const TURNS: usize = 128;
+/// Pieces of one burst after which a request to stop is heard.
+const PIECES: u32 = 4096;
 
 /// One worker: its elements and its run loop.
 pub struct Worker {
@@ -100,9 +102,11 @@ impl Worker {
             }
             let Some(task) = self.nodes.tasks.turn() else { return turn > 0 };
             self.core.limit = self.limits.get(task as usize).map_or(1, |&l| l as usize);
-            loop {
+            // A burst is not cut by a request to stop, unless it goes on and on.
+            for piece in 0.. {
+                let asked = piece >= PIECES && shared.requests.load(Ordering::Relaxed) > 0;
                 match self.nodes.run_task(&mut self.core, task) {
-                    Turn::More if !shared.stopped.load(Ordering::Relaxed) => {}
+                    Turn::More if !asked && !shared.stopped.load(Ordering::Relaxed) => {}
                     Turn::More | Turn::Again => break,
                     Turn::Sleep => {
                         self.nodes.tasks.remove(task);

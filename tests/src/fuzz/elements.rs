@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packets through an element of each class.
 
-use super::settings::settings;
+use super::settings::chosen;
 use super::{at_most, load};
 use crate::trace::checksum;
 use std::fmt::Write as _;
@@ -82,11 +82,10 @@ const BEFORE: &[&str] = &[
     "-> Strip(14) -> Unstrip(7) -> Paint(2)",
 ];
 
-/// The first byte chooses a class with inputs, the second how packets are prepared and the size of batches; then come frames.
+/// The first two bytes choose a class with inputs, the third how packets are prepared and the size of batches; then come frames.
 pub fn elements(data: &[u8]) {
-    let [class, how, rest @ ..] = at_most(data, 4096) else { return };
-    let all: Vec<_> = settings().iter().filter(|s| !s.inputs.is_empty()).collect();
-    let Some(setting) = all.get(usize::from(*class) % all.len().max(1)) else { return };
+    let Some((setting, rest)) = chosen(at_most(data, 4096), |s| !s.inputs.is_empty()) else { return };
+    let Some((how, rest)) = rest.split_first() else { return };
     let batch = [1, 2, 32, 256][usize::from(how >> 6)];
     let before = BEFORE[usize::from(how % 8)];
     let frames = frames(rest, setting.inputs.len());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Texts written to handlers, and parameters of handlers that are read.
 
-use super::settings::settings;
+use super::settings::chosen;
 use super::{at_most, load};
 
 /// Whether a handler of a script touches files or processes.
@@ -9,12 +9,10 @@ pub fn reaches_outside(handler: &str) -> bool {
     matches!(handler, "kill" | "cat" | "catq")
 }
 
-/// The first byte chooses a class. Then come calls, one a line: a byte that chooses a handler, and a text. At last the
+/// The first two bytes choose a class. Then come calls, one a line: a byte that chooses a handler, and a text. At last the
 /// router runs.
 pub fn handlers(data: &[u8]) {
-    let Some((&class, rest)) = at_most(data, 2048).split_first() else { return };
-    let all = settings();
-    let Some(setting) = all.get(usize::from(class) % all.len().max(1)) else { return };
+    let Some((setting, rest)) = chosen(at_most(data, 2048), |_| true) else { return };
     let frame = |_| {
         "MemSource(\\<000000000001 000000000002 0800 4500001c 00000000 40117cd2 7f000001 7f000001 0035 0035 0008 0000>, \
          LIMIT 4, BURST 1) -> MarkIPHeader(14)"

@@ -108,7 +108,10 @@ pub fn run(router: &mut Router) {
     for e in 0..router.shared().graph.len() {
         let handlers: Vec<_> =
             router.shared().graph.spec(e).into_iter().flat_map(|s| s.all_handlers()).collect();
-        for h in handlers.iter().filter(|h| h.readable() && !super::handlers::reaches_outside(h.name)) {
+        for h in handlers
+            .iter()
+            .filter(|h| h.readable() && !super::handlers::reaches_outside(h.name) && h.name != "run")
+        {
             let _ = router.read(u32::try_from(e).ok(), h.name, "");
         }
     }

@@ -75,6 +75,21 @@ pub fn settings() -> &'static [Setting] {
     })
 }
 
+/// Where a class stands on a ring of 65536 places.
+pub fn place(name: &str) -> u16 {
+    let hash = name.bytes().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
+    (hash ^ hash >> 16) as u16
+}
+
+/// The setting that the first two bytes choose, the next one on the ring, and the bytes behind. When classes are added,
+/// inputs that exist keep the class that they were made for.
+pub fn chosen(data: &[u8], usable: impl Fn(&Setting) -> bool) -> Option<(&'static Setting, &[u8])> {
+    let (&start, rest) = data.split_first_chunk()?;
+    let start = u16::from_be_bytes(start);
+    let all = settings().iter().filter(|s| usable(s));
+    Some((all.min_by_key(|s| place(s.spec.name).wrapping_sub(start))?, rest))
+}
+
 impl Setting {
     /// A router of the element `x` and no more than it needs, which ends after so many turns of its fuse. `from` is what
     /// comes before each input.

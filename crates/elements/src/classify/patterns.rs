@@ -84,43 +84,32 @@ pub(super) fn one_per_output(patterns: usize, outputs: usize) -> Result<(), Conf
     Err(ArgError::new(message, 0..usize::MAX).help(help).into())
 }
 
-/// A program and its scratch space.
+/// A program and what it looks at.
 pub(super) struct Classify {
     pub(super) program: Program,
     /// Whether the program looks at Ethernet headers before IP ones.
     looks_at_mac: bool,
-    outputs: Vec<Output>,
 }
 
 impl Classify {
     pub(super) fn new(program: Program) -> Classify {
         let looks_at_mac = program.kind() == Kind::Ip && program.safe_lengths()[0] > 0;
-        Classify { program, looks_at_mac, outputs: Vec::new() }
+        Classify { program, looks_at_mac }
     }
 
     /// Where one packet goes; the error is why it cannot be classified.
-    #[inline]
+    #[inline(always)]
     fn output(&self, p: &Packet) -> Result<Output, Reason> {
-        match (self.program.kind(), p.network()) {
-            (Kind::Data, _) => Ok(self.program.classify(p.data())),
-            (Kind::Ip, None) => Err(Reason::NoIpHeader),
-            (Kind::Ip, Some(network)) if self.looks_at_mac => {
+        if self.program.kind() == Kind::Data {
+            return Ok(self.program.classify(p.data()));
+        }
+        match p.network() {
+            None => Err(Reason::NoIpHeader),
+            Some(network) if self.looks_at_mac => {
                 Ok(self.program.classify_frame(p.mac().unwrap_or_default(), network))
             }
-            (Kind::Ip, Some(network)) => Ok(self.program.classify_ip(network)),
+            Some(network) => Ok(self.program.classify_ip(network)),
         }
-    }
-
-    /// Classifies as many packets as can be, from the first on, up to one that cannot be classified.
-    #[inline]
-    fn classify(&mut self, batch: &Batch) {
-        let mut outputs = std::mem::take(&mut self.outputs);
-        outputs.clear();
-        match self.program.kind() {
-            Kind::Data => outputs.extend(batch.iter().map(|p| self.program.classify(p.data()))),
-            Kind::Ip => outputs.extend(batch.iter().map_while(|p| self.output(p).ok())),
-        }
-        self.outputs = outputs;
     }
 
     /// Sends one packet where it belongs.
@@ -134,33 +123,35 @@ impl Classify {
 
     /// Sends each packet where it belongs; all that go to one output go there as one batch.
     #[inline]
-    pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+    pub(super) fn push(&self, batch: &mut Batch, cx: &mut Cx<'_>) {
         if let (Kind::Data, Shape::Always(o)) = (self.program.kind(), self.program.shape()) {
             return send_all(batch, o, cx);
         }
-        self.classify(batch);
-        if self.outputs.len() < batch.len() {
-            return self.push_unmarked(batch, cx);
-        }
-        let Some(&first) = self.outputs.first() else { return };
-        if self.outputs.iter().all(|&o| o == first) {
-            return send_all(batch, first, cx);
-        }
-        for (p, &o) in batch.drain().zip(&self.outputs) {
-            send(p, o, cx);
+        // Most batches go to one output whole. What the first packets have in common is not asked again.
+        let Some(first) = batch.as_slice().first().map(|p| self.output(p)) else { return };
+        let other = match first {
+            Ok(o) => batch.iter().position(|p| self.output(p) != Ok(o)),
+            Err(_) => Some(0),
+        };
+        match (first, other) {
+            (Ok(o), None) => send_all(batch, o, cx),
+            (_, other) => self.push_each(batch, first, other.unwrap_or(0), cx),
         }
     }
 
-    #[cold]
+    /// Sends each packet where it belongs; the first `alike` belong where the first does.
     #[inline(never)]
-    fn push_unmarked(&self, batch: &mut Batch, cx: &mut Cx<'_>) {
-        for p in batch.drain() {
-            self.push_one(p, cx);
+    fn push_each(&self, batch: &mut Batch, first: Result<Output, Reason>, alike: usize, cx: &mut Cx<'_>) {
+        for (i, p) in batch.drain().enumerate() {
+            match if i < alike { first } else { self.output(&p) } {
+                Ok(o) => send(p, o, cx),
+                Err(reason) => cx.drop(p, reason),
+            }
         }
     }
 }
 
-#[inline]
+#[inline(always)]
 fn send(p: Packet, output: Output, cx: &mut Cx<'_>) {
     match output.port() {
         Some(port) => cx.emit_or(port, p, Reason::NoMatch),

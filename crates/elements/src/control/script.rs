@@ -39,7 +39,7 @@ script_class! {
     /// `${x[N]}` are variables, `$(handler parameters)` the value of a handler, without an element one of the script's own
     /// functions. `$?` is the status of the last `write`, `$args`, `$1`... and `$#` are what `run` was called with, `$0` and
     /// `$write` the handler of a PROXY, `$input` the port of a packet, `$$` the process. After 1000 jumps without a
-    /// waiting instruction between them the script gives up; 64 KiB of substituted text count as a jump.
+    /// waiting instruction between them the script gives up; 32 KiB of substituted text count as a jump.
     ///
     /// # Ports
     /// Only with TYPE PACKET: a packet of any input leaves by the output whose number the script returns, by output 0 after

@@ -2,7 +2,6 @@
 //! DecIPTTL: the time to live.
 
 use castanet_element::prelude::*;
-use castanet_wire::checksum;
 
 /// Decrements the IPv4 time to live.
 ///
@@ -49,13 +48,20 @@ impl Action for DecIpTtl {
         if !self.args.multicast && h[16] >> 4 == 0xe {
             return Verdict::Next;
         }
-        if h[8] <= 1 {
+        let Some(field) = h[8..].first_chunk_mut() else { return Verdict::Drop(Reason::NoIpHeader) };
+        // Time to live, protocol and checksum: one load and one store, the time to live in the lowest byte.
+        let mut word = u32::from_le_bytes(*field);
+        if word & 0xfe == 0 {
             self.expired.add(1);
             return cx.out_or(1, Reason::TtlExpired);
         }
-        h[8] -= 1;
-        let sum = checksum::update_ttl_decrement(u16::from_be_bytes([h[10], h[11]]));
-        [h[10], h[11]] = sum.to_be_bytes();
+        // RFC 1624 in the order of memory (RFC 1071 section 2(B)): the checksum gains 1, with end-around carry as in
+        // `checksum::update_ttl_decrement`; the time to live loses 1 and borrows from nobody.
+        if word >= 0xfffe_0000 {
+            std::hint::cold_path();
+            word = word.wrapping_add(0x0001_0000);
+        }
+        *field = word.wrapping_add(0x0001_0000 - 1).to_le_bytes();
         Verdict::Next
     }
 }
@@ -92,6 +98,23 @@ mod tests {
             }
         }
         assert_eq!(kit.read("drops").unwrap(), "2");
+    }
+
+    #[test]
+    fn every_checksum() {
+        let mut kit = Kit::<DecIpTtl>::new("").unwrap();
+        let all = (0..=u16::MAX).map(|sum| {
+            let mut p = ip(2 + (sum % 254) as u8, [2, 0, 0, 2]);
+            p.data_mut()[10..12].copy_from_slice(&sum.to_be_bytes());
+            p
+        });
+        let out = kit.act(all);
+        assert_eq!(out.len(), 1 << 16);
+        for (sum, (_, p)) in (0..=u16::MAX).zip(out) {
+            let h = &p.data()[8..12];
+            let want = castanet_wire::checksum::update_ttl_decrement(sum).to_be_bytes();
+            assert_eq!(*h, [1 + (sum % 254) as u8, 17, want[0], want[1]], "{sum:04x}");
+        }
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub struct Args {
 
 #[derive(Clone, Copy, Debug)]
 enum Place {
+    /// The most common case: to the destination address annotation.
+    DataToDst(u32),
     Data(usize),
     Header(usize),
 }
@@ -47,6 +49,7 @@ enum Place {
 impl Build for GetIpAddress {
     fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let place = match (usize::try_from(args.offset), args.ip.as_deref().map(str::trim)) {
+            (Ok(_), None) if args.anno.0 == 0 => Place::DataToDst(args.offset.unsigned_abs()),
             (Ok(at), None) => Place::Data(at),
             (Err(_), Some("src" | "ip src")) => Place::Header(12),
             (Err(_), Some("dst" | "ip dst")) => Place::Header(16),
@@ -62,6 +65,14 @@ impl Action for GetIpAddress {
     #[inline]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         let (bytes, at) = match self.place {
+            Place::DataToDst(at) => {
+                let at = at as usize;
+                let Some(&address) = p.data().get(at..at + 4).and_then(|b| b.first_chunk()) else {
+                    return Verdict::Drop(Reason::TooShort);
+                };
+                p.set_dst_ip(u32::from_be_bytes(address));
+                return Verdict::Next;
+            }
             Place::Data(at) => (p.data(), at),
             Place::Header(at) => match p.network() {
                 Some(n) => (n, at),

@@ -5,7 +5,7 @@ use super::ip_text::{Dump, Line};
 use castanet_element::prelude::*;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Prints IP packets, one line each, and passes them on.
 ///
@@ -105,22 +105,53 @@ impl ArgValue for Contents {
 
 /// The file that all replicas print to.
 #[derive(Default)]
-struct OutFile(Mutex<Option<Box<dyn Write + Send>>>);
+struct OutFile(Mutex<Sink>);
+
+#[derive(Default)]
+enum Sink {
+    #[default]
+    Closed,
+    Open(Box<dyn Write + Send>),
+    /// It could not be written, which was told once.
+    Failed,
+}
+
+/// Why a file cannot be written.
+fn reason(e: &std::io::Error) -> String {
+    let text = e.to_string();
+    text.split(" (os error ").next().unwrap_or(&text).to_string()
+}
 
 impl OutFile {
+    fn sink(&self) -> MutexGuard<'_, Sink> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
     fn open(&self, name: &str) -> Result<(), String> {
-        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if file.is_none() {
-            *file = Some(match name {
+        let mut sink = self.sink();
+        if matches!(*sink, Sink::Closed) {
+            *sink = Sink::Open(match name {
                 "-" => Box::new(std::io::stdout()),
-                _ => Box::new(BufWriter::new(File::create(name).map_err(|e| format!("{name}: {e}"))?)),
+                _ => Box::new(BufWriter::new(File::create(name).map_err(|e| reason(&e))?)),
             });
         }
         Ok(())
     }
-    fn with(&self, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> std::io::Result<()> {
-        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        file.as_mut().map_or(Ok(()), |f| write(f.as_mut()))
+    /// Writes a line; after the first that cannot be written there is no other.
+    fn write(&self, line: &str) -> Result<(), String> {
+        let mut sink = self.sink();
+        let Sink::Open(file) = &mut *sink else { return Ok(()) };
+        file.write_all(line.as_bytes()).map_err(|e| {
+            *sink = Sink::Failed;
+            reason(&e)
+        })
+    }
+    /// Writes what waits in memory.
+    fn flush(&self) -> Result<(), String> {
+        match &mut *self.sink() {
+            Sink::Closed => Ok(()),
+            Sink::Open(file) => file.flush().map_err(|e| reason(&e)),
+            Sink::Failed => Err("not all lines were written".into()),
+        }
     }
 }
 
@@ -148,10 +179,12 @@ impl Build for IpPrint {
 
 impl Lifecycle for IpPrint {
     fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
-        self.args.outfile.as_ref().map_or(Ok(()), |f| self.file.open(&f.0))
+        let Some(name) = &self.args.outfile else { return Ok(()) };
+        self.file.open(&name.0).map_err(|e| format!("{}: {e}", name.0))
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
-        self.file.with(|f| f.flush()).map_err(|e| e.to_string())
+        let Some(name) = &self.args.outfile else { return Ok(()) };
+        self.file.flush().map_err(|e| format!("{}: {e}", name.0))
     }
     fn effects(&self, _: Effects) -> Effects {
         if self.args.outfile.is_some() { Effects::FILES } else { Effects::PRINTS }
@@ -168,7 +201,7 @@ impl IpPrint {
         self.line.write(&mut self.text, p, network);
         if let Some(name) = &self.args.outfile {
             self.text.push('\n');
-            if let Err(e) = self.file.with(|f| f.write_all(self.text.as_bytes())) {
+            if let Err(e) = self.file.write(&self.text) {
                 cx.message(&format!("{}: {}: {e}", cx.declaration(), name.0));
             }
         } else if let Some(channel) = &self.args.channel {

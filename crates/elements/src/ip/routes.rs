@@ -10,6 +10,8 @@ use std::net::Ipv4Addr;
 
 /// A longest-prefix match.
 pub(super) trait Table: Default {
+    /// Whether one lookup waits for memory, so that many are better done side by side.
+    const LARGE: bool;
     fn replace(&mut self, net: Net, route: Route) -> Result<Option<Route>, TableError>;
     fn remove(&mut self, net: Net) -> Result<Route, NotFound>;
     fn get(&self, net: Net) -> Option<Route>;
@@ -20,8 +22,9 @@ pub(super) trait Table: Default {
 }
 
 macro_rules! tables {
-    ($($t:ty),+) => { $(
+    ($($t:ty: $large:literal),+) => { $(
         impl Table for $t {
+            const LARGE: bool = $large;
             fn replace(&mut self, net: Net, route: Route) -> Result<Option<Route>, TableError> {
                 <$t>::replace(self, net, route)
             }
@@ -48,7 +51,7 @@ macro_rules! tables {
         }
     )+ };
 }
-tables!(StaticTable, RadixTable, DirectTable);
+tables!(StaticTable: false, RadixTable: true, DirectTable: true);
 
 /// The text of one route, kept for the number that errors name it by.
 #[derive(Clone, Debug)]
@@ -263,7 +266,7 @@ impl<T: Table> Routes<T> {
         cx.drop(p, Reason::NoRoute);
     }
 
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, mut p: Packet, route: Option<Route>, cx: &mut Cx<'_>) {
         match route {
             Some(r) => {
@@ -283,9 +286,47 @@ impl<T: Table> Routes<T> {
         self.send(p, route, cx);
     }
 
-    /// Routes a batch: all lookups, then all packets. A batch that goes to one output goes there whole.
+    /// Routes a batch; one that goes to one output goes there whole.
     #[inline]
     pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+        if T::LARGE { self.push_side_by_side(batch, cx) } else { self.push_in_turn(batch, cx) }
+    }
+
+    /// Packets are looked up and changed as long as they go where the first one goes.
+    #[inline(always)]
+    fn push_in_turn(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+        let first = batch.as_slice().first().and_then(|p| self.table.lookup(p.dst_ip()));
+        let Some(Route { port, .. }) = first else { return self.push_rest(batch, 0, 0, cx) };
+        let mut alike = 0;
+        for p in batch.iter_mut() {
+            match self.table.lookup(p.dst_ip()) {
+                Some(r) if r.port == port => {
+                    if r.gw != 0 {
+                        p.set_dst_ip(r.gw);
+                    }
+                    alike += 1;
+                }
+                _ => return self.push_rest(batch, alike, port, cx),
+            }
+        }
+        cx.forward(port as usize, batch);
+    }
+
+    /// Routes a batch whose first `alike` packets are routed already, to `port`.
+    #[inline(never)]
+    fn push_rest(&mut self, batch: &mut Batch, alike: usize, port: u32, cx: &mut Cx<'_>) {
+        for (i, p) in batch.drain().enumerate() {
+            if i < alike {
+                cx.emit(port as usize, p);
+            } else {
+                self.push_one(p, cx);
+            }
+        }
+    }
+
+    /// All lookups, then all packets.
+    #[inline(always)]
+    fn push_side_by_side(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         self.addrs.clear();
         self.addrs.extend(batch.iter().map(Packet::dst_ip));
         self.found.resize(batch.len(), None);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! MemSource: frames from memory, as a device would bring them.
 
-use super::{LINE, TEXT, append_lines, burst_turn, copy_lines, left};
+use super::{LINE, TEXT, append_lines, burst_turn, copy_line, copy_lines, left};
 use castanet_element::prelude::*;
 use castanet_io::CaptureReader;
 use castanet_lang::args as text;
+use castanet_packet::DEFAULT_HEADROOM;
 
 /// Sends copies of frames that are held in memory, as fast as they are taken.
 ///
@@ -46,7 +47,7 @@ pub struct MemSource {
 #[derive(Clone, Copy)]
 struct Frame {
     start: u32,
-    end: u32,
+    count: u32,
     len: u32,
 }
 
@@ -123,13 +124,13 @@ impl Build for MemSource {
 
 impl MemSource {
     fn add(&mut self, data: &[u8]) -> Result<(), String> {
-        if data.len() > castanet_packet::MAX_LENGTH - castanet_packet::DEFAULT_HEADROOM {
+        if data.len() > castanet_packet::MAX_LENGTH - DEFAULT_HEADROOM {
             return Err(format!("a frame of {} bytes is too long for a packet", data.len()));
         }
         let start = self.lines.len();
-        let end = start + append_lines(data, &mut self.lines);
+        let count = append_lines(data, &mut self.lines);
         let number = |n: usize| u32::try_from(n).map_err(|_| "too many frames".to_string());
-        self.frames.push(Frame { start: number(start)?, end: number(end)?, len: number(data.len())? });
+        self.frames.push(Frame { start: number(start)?, count: number(count)?, len: number(data.len())? });
         Ok(())
     }
 
@@ -153,15 +154,16 @@ impl MemSource {
         this
     }
 
-    fn fill(&mut self, n: usize) {
-        for _ in 0..n {
-            let i = self.turn();
-            let Some(&Frame { start, end, len }) = self.frames.get(i) else { break };
-            let Some(lines) = self.lines.get(start as usize..end as usize) else { break };
-            let Some(p) = copy_lines(lines, len as usize, castanet_packet::DEFAULT_HEADROOM) else { break };
-            self.batch.push(p);
+    /// A copy of the next frame; none when no buffer is free.
+    #[inline(always)]
+    fn packet(&mut self) -> Option<Packet> {
+        let i = self.turn();
+        let &Frame { start, count, len } = self.frames.get(i)?;
+        let (start, len) = (start as usize, len as usize);
+        if count == 1 {
+            return copy_line(self.lines.get(start)?, len, DEFAULT_HEADROOM);
         }
-        self.count.add(self.batch.len() as u64);
+        copy_lines(self.lines.get(start..)?.get(..count as usize)?, len, DEFAULT_HEADROOM)
     }
 }
 
@@ -181,7 +183,22 @@ impl Element for MemSource {
         if self.sent == 0 && !cx.is_on(&self.downstream) {
             return Turn::Sleep;
         }
-        self.fill(left.min(burst.saturating_sub(self.sent)).min(cx.limit()));
+        let n = left.min(burst.saturating_sub(self.sent)).min(cx.limit());
+        if n == 1 {
+            // One packet needs no batch.
+            let p = self.packet();
+            let turn = burst_turn(&mut self.sent, usize::from(p.is_some()), left, burst);
+            if let Some(p) = p {
+                self.count.add(1);
+                cx.emit(0, p);
+            }
+            return turn;
+        }
+        for _ in 0..n {
+            let Some(p) = self.packet() else { break };
+            self.batch.push(p);
+        }
+        self.count.add(self.batch.len() as u64);
         let turn = burst_turn(&mut self.sent, self.batch.len(), left, burst);
         cx.forward(0, &mut self.batch);
         turn

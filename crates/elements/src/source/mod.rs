@@ -26,8 +26,19 @@ const LINE: usize = 64;
 /// Data of more lines is copied by the general routine, or shared.
 const FEW: usize = 4;
 
-/// A fresh packet with the first `len` bytes of `lines`.
+/// A fresh packet with the first `len` bytes of `line`: the most common case, with lengths that the compiler knows.
 #[inline(always)]
+fn copy_line(line: &[u8; LINE], len: usize, headroom: usize) -> Option<Packet> {
+    let mut p = Packet::with_headroom(headroom, LINE)?;
+    if let Some(to) = p.data_mut().first_chunk_mut() {
+        *to = *line;
+    }
+    p.truncate(len);
+    Some(p)
+}
+
+/// A fresh packet with the first `len` bytes of `lines`.
+#[inline(never)]
 fn copy_lines(lines: &[[u8; LINE]], len: usize, headroom: usize) -> Option<Packet> {
     let room = if lines.len() > FEW { len } else { lines.len() * LINE };
     let mut p = Packet::with_headroom(headroom, room)?;
@@ -84,6 +95,9 @@ impl Prototype {
     /// A packet to send; none when no buffer is free.
     #[inline]
     fn packet(&mut self) -> Option<Packet> {
+        if let [line] = &self.lines[..] {
+            return copy_line(line, self.len, self.headroom);
+        }
         if self.lines.len() <= FEW {
             return copy_lines(&self.lines, self.len, self.headroom);
         }

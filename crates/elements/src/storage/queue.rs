@@ -60,6 +60,10 @@ impl Element for Queue {
         self.store.push_one(p, cx);
     }
     #[inline]
+    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        self.store.pull_one(cx)
+    }
+    #[inline]
     fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         self.store.pull(max, into, cx);
     }

@@ -251,6 +251,24 @@ impl Store {
         }
     }
 
+    /// Gives the oldest packet.
+    #[inline]
+    pub fn pull_one(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        let (p, was_full) = match &mut self.packets {
+            Packets::Own { fifo, .. } => {
+                let was_full = fifo.is_full();
+                (fifo.pop(), was_full)
+            }
+            Packets::Shared(s) => (s.ring().pop(), true),
+        };
+        if p.is_none() {
+            self.found_empty(cx);
+        } else if was_full && let Some(note) = self.full {
+            cx.set_note(note);
+        }
+        p
+    }
+
     /// Tells that there is nothing, unless something came meanwhile.
     #[cold]
     fn found_empty(&self, cx: &mut Cx<'_>) {

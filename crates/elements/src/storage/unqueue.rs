@@ -57,10 +57,18 @@ impl Element for Unqueue {
         if n == 0 || !self.args.active {
             return Turn::Sleep;
         }
-        cx.pull(0, n, &mut self.batch);
-        let got = self.batch.len();
+        let got = if n == 1 {
+            cx.pull_one(0).map_or(0, |p| {
+                cx.emit(0, p);
+                1
+            })
+        } else {
+            cx.pull(0, n, &mut self.batch);
+            let got = self.batch.len();
+            cx.forward(0, &mut self.batch);
+            got
+        };
         self.count.add(got as u64);
-        cx.forward(0, &mut self.batch);
         self.done += got;
         if got == n && self.done < burst {
             return Turn::More;

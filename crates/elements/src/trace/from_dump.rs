@@ -80,6 +80,8 @@ pub struct FromDump {
     /// TIMING: router time minus trace time.
     shift: Option<i64>,
     finished: bool,
+    /// Whether the file could not be read to its end.
+    broken: bool,
     push: bool,
     note: Option<Note>,
 }
@@ -117,6 +119,7 @@ impl Build for FromDump {
             extended: 0,
             shift: None,
             finished: false,
+            broken: false,
             push: cx.is_push_output(0),
             note: None,
             args,
@@ -154,6 +157,7 @@ impl FromDump {
                 Ok(frame) => frame?,
                 Err(e) => {
                     cx.message(&format!("{}: {e}", cx.declaration()));
+                    self.broken = true;
                     return None;
                 }
             };
@@ -331,6 +335,10 @@ impl Lifecycle for FromDump {
         }
         Ok(())
     }
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+        // What came of it is not what the whole file would have made.
+        if self.broken { Err(format!("{}: not read to its end", self.args.filename.0)) } else { Ok(()) }
+    }
     fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
         let reader = self.reader.as_ref().ok_or("the file is not open")?;
         Ok(match handler {
@@ -397,6 +405,7 @@ impl Lifecycle for FromDump {
         (self.begun, self.start, self.end) = (old.begun, old.start, old.end);
         (self.extended, self.shift) = (old.extended, old.shift);
         (self.finished, self.count) = (old.finished, old.count);
+        self.broken = std::mem::take(&mut old.broken);
         self.wake(cx);
         Ok(())
     }

@@ -277,13 +277,15 @@ impl Lifecycle for ToDump {
         if std::fs::metadata(&self.args.filename.0).is_ok_and(|m| m.is_file() && m.len() == 0) {
             self.open(cx);
         }
-        if let File::Open(w) = std::mem::replace(&mut self.file, File::Gone) {
-            let closed = w.close().map_err(|e| e.to_string());
-            if let (Err(e), None) = (closed, &self.failure) {
-                self.failure = Some(e);
-            }
+        let closed = match std::mem::replace(&mut self.file, File::Gone) {
+            File::Open(w) => w.close().map_err(|e| e.to_string()),
+            _ => Ok(()),
+        };
+        match self.failure.take() {
+            // Why has been told.
+            Some(_) => Err(format!("{}: not all packets were written", self.args.filename.0)),
+            None => closed,
         }
-        self.failure.take().map_or(Ok(()), Err)
     }
     fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
         match (handler, &self.file) {

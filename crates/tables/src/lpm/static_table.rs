@@ -26,8 +26,8 @@ impl Group {
 
     #[inline]
     fn find(&self, addr: u32) -> Option<Route> {
-        // Without a hit this is 32, which no lane is.
-        self.routes.get(self.lanes.hits(addr).trailing_zeros() as usize).copied()
+        // Without a hit this is the number of lanes, which no lane is.
+        self.routes.get((self.lanes.hits(addr) | 1 << LANES).trailing_zeros() as usize).copied()
     }
 }
 

@@ -12,14 +12,14 @@ use castanet_element::prelude::*;
 use castanet_lang::args as text;
 
 /// As many bytes of substituted text count as a jump.
-const TEXT_OF_A_JUMP: usize = 1 << 16;
+const TEXT_OF_A_JUMP: usize = 1 << 15;
 
 impl Machine {
     /// A text with everything substituted; none, and a message, if it gets too long.
     pub(in crate::control::script) fn substitute(&mut self, text: &str, cx: &mut Cx<'_>) -> Option<String> {
         let expanded = substitute::expand(text, &mut Scope { machine: self, cx });
         let length = expanded.as_ref().map_or(substitute::LONGEST, String::len);
-        // Long texts take their time: without this a loop over them would hold the worker for a minute.
+        // Long texts take their time: without this a loop over them would hold the worker for long.
         let jumps = u32::try_from(length / TEXT_OF_A_JUMP).unwrap_or(u32::MAX);
         self.jumps = self.jumps.saturating_add(jumps);
         match expanded {
