@@ -108,7 +108,7 @@ pub(crate) fn link(
                         *main = edge(graph, e, 0, &back_outputs);
                     }
                     nodes.push(Node {
-                        body: Body::Chain(members),
+                        body: Body::Chain(members.into()),
                         edges: edges.into(),
                         me,
                         sources: Box::default(),

@@ -34,7 +34,7 @@ pub(crate) struct Member {
 /// What runs.
 pub(crate) enum Body {
     /// Actions in order; edge 0 is where the last one leads.
-    Chain(Vec<Member>),
+    Chain(Box<[Member]>),
     /// An element; edge `i` is output `i`.
     Element(Box<dyn Element>),
     /// It is running just now, further up.
@@ -405,7 +405,7 @@ impl Nodes {
                 Body::Chain(members) => {
                     let mut cx = Cx::new(&mut node.edges, core, None, node.me, 1);
                     let mut verdict = Verdict::Next;
-                    for m in members {
+                    for m in members.iter_mut() {
                         cx.enter(m.me, m.first, m.end - m.first);
                         verdict = m.action.action(&mut p, &mut cx);
                         if !matches!(verdict, Verdict::Next) {
@@ -596,7 +596,7 @@ fn leftover(batch: &mut Batch, core: &mut Core, me: u32) {
 #[inline]
 fn run_chain(members: &mut [Member], edges: &mut [Edge], batch: &mut Batch, core: &mut Core) -> u64 {
     let mut cx = Cx::new(edges, core, None, 0, 1);
-    for m in members {
+    for m in members.iter_mut() {
         cx.enter(m.me, m.first, m.end - m.first);
         m.action.action_batch(batch, &mut cx);
         if batch.is_empty() {

@@ -14,6 +14,7 @@ use castanet_wire::arp::{self, ArpHeader};
 use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
 use castanet_wire::ipv4;
 use std::any::Any;
+use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -75,7 +76,16 @@ pub struct ArpQuerier {
     /// Whether timer 0 is set.
     timed: bool,
     scratch: Batch,
+    /// Whether replicas on other workers share the table.
+    workers: bool,
+    /// Addresses whose packets that waited are on their way; timer 1 is set while there are any.
+    releasing: Vec<u32>,
 }
+
+/// The timer that forgets what is too old.
+const AGE: u16 = 0;
+/// The timer that lets other workers pass when what waited has gone its way.
+const RELEASE: u16 = 1;
 
 /// What all replicas of a querier share besides the table.
 struct Own {
@@ -121,7 +131,19 @@ impl Build for ArpQuerier {
         });
         let (poll, last) = (args.poll_timeout.0, cx.outputs.saturating_sub(1));
         let (cache, scratch) = (Cache::new(), Batch::new());
-        Ok(ArpQuerier { args, state, own, ether, poll, last, cache, timed: false, scratch })
+        Ok(ArpQuerier {
+            args,
+            state,
+            own,
+            ether,
+            poll,
+            last,
+            cache,
+            timed: false,
+            scratch,
+            workers: cx.replica.1 > 1,
+            releasing: Vec::new(),
+        })
     }
 }
 
@@ -151,8 +173,11 @@ impl Element for ArpQuerier {
         self.push(port, &mut batch, cx);
         cx.return_batch(batch);
     }
-    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+    fn timer(&mut self, id: u16, cx: &mut Cx<'_>) {
         let now = cx.now();
+        if id == RELEASE {
+            return self.release(now, cx);
+        }
         self.timed = false;
         self.watch(now, cx);
     }
@@ -204,10 +229,12 @@ impl ArpQuerier {
         }
         let (stamp, vlan) = (p.timestamp(), p.anno(anno::VLAN));
         let mut lost = Lost::new();
-        match self.state.look_up(ip, p, self.poll, now, &mut lost) {
+        match self.state.look_up(ip, p, self.poll, now, self.workers, &mut lost) {
             Found::Known { ether, packet, until, query, held } => {
                 let header = header(ether, self.ether);
-                self.cache.keep(ip, generation, until, header);
+                if !self.wait_for(ip, &held, now, cx) {
+                    self.cache.keep(ip, generation, until, header);
+                }
                 if query {
                     let to = if self.args.broadcast_poll { EtherAddr::BROADCAST } else { ether };
                     self.query(ip, to, stamp, vlan, cx);
@@ -275,7 +302,8 @@ impl ArpQuerier {
             cx.drop(p, Reason::Consumed);
             self.own.responses.fetch_add(1, Ordering::Relaxed);
             let mut lost = Lost::new();
-            let held = self.state.answer(ip, ether, now, &mut lost);
+            let held = self.state.answer(ip, ether, now, self.workers, &mut lost);
+            self.wait_for(ip, &held, now, cx);
             let header = header(ether, self.ether);
             for p in held {
                 self.send(p, &header, cx);
@@ -287,11 +315,34 @@ impl ArpQuerier {
         }
     }
 
+    /// Remembers that packets that waited for an address are about to go; false when no other worker could overtake them.
+    fn wait_for(&mut self, ip: u32, held: &VecDeque<Packet>, now: i64, cx: &mut Cx<'_>) -> bool {
+        if !self.workers || held.is_empty() {
+            return false;
+        }
+        self.releasing.push(ip);
+        cx.set_timer(RELEASE, now);
+        true
+    }
+
+    /// What was given up to now has gone its way: what came to wait meanwhile follows, until there is nothing.
+    fn release(&mut self, now: i64, cx: &mut Cx<'_>) {
+        for ip in std::mem::take(&mut self.releasing) {
+            if let Some((ether, held)) = self.state.release(ip) {
+                self.wait_for(ip, &held, now, cx);
+                let header = header(ether, self.ether);
+                for p in held {
+                    self.send(p, &header, cx);
+                }
+            }
+        }
+    }
+
     /// Forgets what is too old, and sets the timer for what will be.
     fn watch(&mut self, now: i64, cx: &mut Cx<'_>) {
         let mut lost = Lost::new();
         if let Some(next) = self.state.expire(now, &mut lost) {
-            cx.set_timer(0, next);
+            cx.set_timer(AGE, next);
             self.timed = true;
         }
         drop_lost(lost, cx);

@@ -59,6 +59,8 @@ struct Entry {
     queries: u32,
     queried: i64,
     held: VecDeque<Packet>,
+    /// Known, but packets that waited are still on their way through one worker: those of others go behind them.
+    releasing: bool,
 }
 
 impl Entry {
@@ -173,14 +175,35 @@ impl State {
 
     /// Looks an address up. An unknown one keeps the packet; what has to make room is added to `lost`. `poll` is
     /// the age from which a known address is asked for again; 0: never.
-    pub fn look_up(&self, ip: u32, packet: Packet, poll: i64, now: i64, lost: &mut Lost) -> Found {
+    ///
+    /// With `workers`, several look up: until [`State::release`] finds nothing any more, packets wait behind those that
+    /// are given here, so that none overtakes another on its way through another worker.
+    pub fn look_up(
+        &self,
+        ip: u32,
+        packet: Packet,
+        poll: i64,
+        now: i64,
+        workers: bool,
+        lost: &mut Lost,
+    ) -> Found {
         let mut inner = self.lock();
         let inner = &mut *inner;
         let settings = inner.settings;
         self.expire_old(inner, now, lost);
         if let Some(e) = inner.entries.get_mut(&ip)
             && e.known()
+            && e.releasing
         {
+            e.held.push_back(packet);
+            inner.held += 1;
+            self.slim_packets(inner, lost);
+            return Found::Held { query: false };
+        }
+        if let Some(e) = inner.entries.get_mut(&ip)
+            && e.known()
+        {
+            e.releasing = workers && !e.held.is_empty();
             let due = e.updated.saturating_add(poll);
             let query = poll > 0 && now >= due && e.query(now);
             let next = if poll > 0 { due.max(e.next_query()) } else { i64::MAX };
@@ -218,7 +241,10 @@ impl State {
     /// Makes an address known, or unknown when it is the broadcast one. Its waiting packets stay where they are.
     pub fn insert(&self, ip: u32, ether: EtherAddr, now: i64, lost: &mut Lost) {
         let mut inner = self.lock();
-        let inner = &mut *inner;
+        self.put_known(&mut inner, ip, ether, now, lost);
+    }
+
+    fn put_known(&self, inner: &mut Inner, ip: u32, ether: EtherAddr, now: i64, lost: &mut Lost) {
         self.expire_old(inner, now, lost);
         if inner.put(ip, ether, now).is_some_and(|old| !old.is_broadcast() && old != ether) {
             self.invalidate();
@@ -226,13 +252,43 @@ impl State {
         self.slim_entries(inner, lost);
     }
 
-    /// Makes an address known and gives the packets that waited for it.
-    pub fn answer(&self, ip: u32, ether: EtherAddr, now: i64, lost: &mut Lost) -> VecDeque<Packet> {
-        self.insert(ip, ether, now, lost);
+    /// Makes an address known and gives the packets that waited for it. As to `workers`, see [`State::look_up`].
+    pub fn answer(
+        &self,
+        ip: u32,
+        ether: EtherAddr,
+        now: i64,
+        workers: bool,
+        lost: &mut Lost,
+    ) -> VecDeque<Packet> {
+        // Nobody may see the address before it is marked as being released.
         let mut inner = self.lock();
-        let held = inner.entries.get_mut(&ip).map(|e| std::mem::take(&mut e.held)).unwrap_or_default();
+        let inner = &mut *inner;
+        self.put_known(inner, ip, ether, now, lost);
+        let Some(e) = inner.entries.get_mut(&ip) else { return VecDeque::new() };
+        if e.releasing {
+            // Whoever releases takes these too.
+            return VecDeque::new();
+        }
+        e.releasing = workers && !e.held.is_empty();
+        let held = std::mem::take(&mut e.held);
         inner.held = inner.held.saturating_sub(held.len());
         held
+    }
+
+    /// When the packets given by [`State::answer`] or [`State::look_up`] have gone their way: those that came to wait
+    /// meanwhile, with their address, or none, and then others may pass.
+    pub fn release(&self, ip: u32) -> Option<(EtherAddr, VecDeque<Packet>)> {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        let e = inner.entries.get_mut(&ip)?;
+        e.releasing = e.known() && !e.held.is_empty();
+        if !e.releasing {
+            return None;
+        }
+        let held = std::mem::take(&mut e.held);
+        inner.held = inner.held.saturating_sub(held.len());
+        Some((e.ether, held))
     }
 
     /// Makes an address unknown; its entry stays.
@@ -359,12 +415,21 @@ impl Inner {
         self.turns += 1;
         let turn = self.turns;
         self.expires = self.expires.min(self.settings.end(now));
-        let new = Entry { ether, updated: now, turn, queries: 0, queried: 0, held: VecDeque::new() };
+        let new = Entry {
+            ether,
+            updated: now,
+            turn,
+            queries: 0,
+            queried: 0,
+            held: VecDeque::new(),
+            releasing: false,
+        };
         let old = match self.entries.get_mut(&ip) {
             Some(e) => {
                 self.order.remove(&e.turn);
                 let held = std::mem::take(&mut e.held);
-                Some(std::mem::replace(e, Entry { held, ..new }).ether)
+                let releasing = e.releasing;
+                Some(std::mem::replace(e, Entry { held, releasing, ..new }).ether)
             }
             None => {
                 self.entries.insert(ip, new);

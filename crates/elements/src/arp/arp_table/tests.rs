@@ -2,13 +2,14 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 use castanet_element::kit::{Kit, packet};
+use std::collections::VecDeque;
 
 fn ether(n: u8) -> EtherAddr {
     EtherAddr([2, 0, 0, 0, 0, n])
 }
 /// Looks up, and tells what waits or goes.
 fn look(s: &State, ip: u32, n: u8, now: i64, lost: &mut Lost) -> (Vec<u8>, bool) {
-    match s.look_up(ip, packet(&[n]), 0, now, lost) {
+    match s.look_up(ip, packet(&[n]), 0, now, false, lost) {
         Found::Known { held, packet, query, .. } => {
             (held.iter().chain([&packet]).map(|p| p.data()[0]).collect(), query)
         }
@@ -154,9 +155,9 @@ fn workers_share_it_and_lose_nothing() {
             x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let ip = x >> 28;
             if i % 5 == 0 {
-                through += s.answer(ip, ether(ip as u8), i, &mut lost).len();
+                through += s.answer(ip, ether(ip as u8), i, false, &mut lost).len();
             }
-            match s.look_up(ip, packet(&[1]), 0, i, &mut lost) {
+            match s.look_up(ip, packet(&[1]), 0, i, false, &mut lost) {
                 Found::Known { ether: e, held, .. } => {
                     through += held.len() + 1;
                     stale += usize::from(e != ether(ip as u8));
@@ -173,4 +174,27 @@ fn workers_share_it_and_lose_nothing() {
     let (through, lost) = all.iter().fold((0, 0), |sum, w| (sum.0 + w.0, sum.1 + w.1));
     assert_eq!(through + lost + s.size().1, 4 * 2000, "in = out + dropped + held");
     assert!(through > 1000 && all.iter().all(|w| w.2 == 0));
+}
+
+#[test]
+fn with_several_workers_nobody_overtakes_packets_that_waited() {
+    let (s, mut lost) = (State::new(Settings::default()), Lost::new());
+    let look = |n: u8, lost: &mut Lost| s.look_up(7, packet(&[n]), 0, 0, true, lost);
+    let numbers = |held: VecDeque<Packet>| held.iter().map(|p| p.data()[0]).collect::<Vec<_>>();
+    assert!(matches!(look(1, &mut lost), Found::Held { query: true }));
+    assert_eq!(numbers(s.answer(7, ether(9), 0, true, &mut lost)), [1]);
+    // Packet 1 is on its way through the worker that took the answer: others wait.
+    assert!(matches!(look(2, &mut lost), Found::Held { query: false }));
+    assert!(
+        s.answer(7, ether(9), 0, true, &mut lost).is_empty(),
+        "a second answer releases nothing out of turn"
+    );
+    let (to, held) = s.release(7).unwrap();
+    assert_eq!((to, numbers(held)), (ether(9), vec![2]));
+    assert!(matches!(look(3, &mut lost), Found::Held { query: false }));
+    assert_eq!(s.release(7).map(|r| numbers(r.1)), Some(vec![3]));
+    assert!(s.release(7).is_none());
+    assert!(matches!(look(4, &mut lost), Found::Known { .. }));
+    assert_eq!((s.size(), lost.len()), ((1, 0), 0));
+    assert!(s.release(8).is_none(), "an address that is not there");
 }
