@@ -22,9 +22,8 @@ const MOST_SKIPPED: u32 = 1024;
 ///
 /// Each packet has the time of its capture as timestamp, the bytes that were not captured as extra length
 /// annotation, its MAC header marked where the link type has one, and, for raw IP or with FORCE_IP, its IPv4
-/// network header. The packet type annotation is broadcast or multicast when the Ethernet destination is (so that
-/// DropBroadcasts and ICMPError work on traces as on devices), for Linux "cooked" captures what their header says,
-/// and else "to this host".
+/// network header. The packet type annotation is what the header of a Linux "cooked" capture says, and else "to
+/// this host"; HostEtherFilter sets it from Ethernet addresses.
 ///
 /// Without TIMING packets come as fast as they are wanted; with TIMING as far apart as they were captured. START
 /// leaves out packets until the first one at or after that time; at END the element stops as at the end of the

@@ -3,7 +3,7 @@
 
 use castanet_io::LinkType;
 use castanet_packet::PacketType;
-use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
+use castanet_wire::ether::ethertype;
 use castanet_wire::ipv4::Ipv4Header;
 
 /// Logical link and SNAP headers before an IPv4 packet (RFC 1042).
@@ -13,15 +13,10 @@ fn be16(data: &[u8], at: usize) -> Option<u16> {
     data.get(at..)?.first_chunk().map(|b| u16::from_be_bytes(*b))
 }
 
-/// How a frame was addressed at link level, where that can be seen without knowing the host's address.
+/// How a frame was addressed at link level, where the capture says it: in the "cooked" header of Linux. Ethernet frames
+/// are HostEtherFilter's business.
 pub fn packet_type(link: LinkType, data: &[u8]) -> PacketType {
     match link.0 {
-        1 => match EtherHeader::from_prefix(data).map(|h| h.dst) {
-            Some(EtherAddr::BROADCAST) => PacketType::Broadcast,
-            Some(d) if d.is_group() => PacketType::Multicast,
-            _ => PacketType::Host,
-        },
-        // The "cooked" header of Linux says it.
         113 => match be16(data, 0) {
             Some(1) => PacketType::Broadcast,
             Some(2) => PacketType::Multicast,
@@ -155,12 +150,7 @@ mod tests {
 
     #[test]
     fn addressing() {
-        let of = |d: u8| packet_type(LinkType::ETHERNET, &[d; 14]);
-        assert_eq!(
-            (of(0xff), of(1), of(2)),
-            (PacketType::Broadcast, PacketType::Multicast, PacketType::Host)
-        );
-        assert_eq!(packet_type(LinkType::ETHERNET, &[0xff; 13]), PacketType::Host);
+        assert_eq!(packet_type(LinkType::ETHERNET, &[0xff; 14]), PacketType::Host);
         assert_eq!(packet_type(LinkType::RAW_IP, &[0xff; 20]), PacketType::Host);
         let cooked = |n: u8| packet_type(LinkType(113), &[0, n]);
         assert_eq!(

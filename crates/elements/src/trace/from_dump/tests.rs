@@ -65,10 +65,10 @@ fn packets_have_what_the_trace_tells() {
     let out = k.task().1;
     let p = &out[0].1;
     assert_eq!((p.data(), p.timestamp(), p.headroom()), (&frame[..], 1_500_000_001, DEFAULT_HEADROOM));
-    assert_eq!((p.anno_u32(anno::EXTRA_LENGTH), p.packet_type()), (113 - 42, PacketType::Broadcast));
+    assert_eq!((p.anno_u32(anno::EXTRA_LENGTH), p.packet_type()), (113 - 42, PacketType::Host));
     assert_eq!((p.mac_offset(), p.network_offset()), (Some(0), None));
     let q = &out[1].1;
-    assert_eq!((q.anno_u32(anno::EXTRA_LENGTH), q.packet_type()), (0, PacketType::Multicast));
+    assert_eq!((q.anno_u32(anno::EXTRA_LENGTH), q.packet_type()), (0, PacketType::Host));
     let mut k = kit(&t, ", FORCE_IP true");
     let out = k.task().1;
     assert_eq!((out[0].0, out[0].1.network_offset(), out[0].1.transport_offset()), (0, Some(14), Some(34)));
