@@ -3,12 +3,11 @@
 
 use crate::frames::{Traffic, frames};
 use crate::rounds::Rounds;
-use castanet_element::{ClassDef, Classes, Clock, element};
+use castanet_element::{ClassDef, Clock, element};
 use castanet_elements::Registry;
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown};
-use castanet_runtime::{Options, Router, build};
-use castanet_spec::ClassSpec;
+use castanet_runtime::{Options, Router, Table, build};
 use castanet_tables::{Prefix, Route, StaticTable};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -60,26 +59,6 @@ pub fn routes() -> StaticTable {
     table
 }
 
-struct Table(Registry);
-
-impl castanet_lang::ClassNames for Table {
-    fn knows(&self, name: &str) -> bool {
-        self.0.get(name).is_some()
-    }
-    fn names(&self) -> Vec<&str> {
-        Classes::names(&self.0)
-    }
-}
-
-impl castanet_graph::Classes for Table {
-    fn spec(&self, name: &str) -> Option<&'static ClassSpec> {
-        self.0.get(name).map(|d| d.spec)
-    }
-    fn names(&self) -> Vec<&'static str> {
-        Classes::names(&self.0)
-    }
-}
-
 /// Variables of a configuration.
 pub type Defines = Vec<(String, String)>;
 
@@ -128,7 +107,7 @@ pub fn router(
     for &class in more {
         registry.add(class);
     }
-    let table = Table(registry.clone());
+    let table = Table(Arc::new(registry));
     let mut sources = Sources::new();
     let file = sources.add("fig8-path.click", text);
     let options =
@@ -144,7 +123,7 @@ pub fn router(
         return Err(show(&diagnostics));
     }
     let options = Options { batch, clock, ..Options::default() };
-    build(graph, Arc::new(registry), &sources, options).map(|(router, _)| router).map_err(|d| show(&d))
+    build(graph, table.0, &sources, options).map(|(router, _)| router).map_err(|d| show(&d))
 }
 
 /// Makes the Ethernet address of a next hop known to the configuration.

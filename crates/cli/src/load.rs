@@ -2,43 +2,18 @@
 //! From the command line to a checked graph: reading, elaborating, checking; showing what is wrong.
 
 use crate::args::Configuration;
-use castanet_element::Classes;
 use castanet_elements::Registry;
 use castanet_graph::Graph;
 use castanet_lang::elaborate::Globals;
 use castanet_lang::library::SearchPath;
-use castanet_lang::{ClassNames, Diagnostic, Flat, Sources, Unknown};
-use castanet_spec::ClassSpec;
+use castanet_lang::{Diagnostic, Flat, Sources, Unknown};
+pub use castanet_runtime::Table;
 use std::io::{IsTerminal, Read, Write};
 use std::sync::Arc;
 
-/// The known classes, as the language and the graph ask for them.
-#[derive(Clone)]
-pub struct Table(pub Arc<dyn Classes>);
-
-impl Table {
-    /// The classes of this binary.
-    pub fn new() -> Table {
-        Table(Arc::new(Registry::new()))
-    }
-}
-
-impl ClassNames for Table {
-    fn knows(&self, name: &str) -> bool {
-        self.0.get(name).is_some()
-    }
-    fn names(&self) -> Vec<&str> {
-        self.0.names()
-    }
-}
-
-impl castanet_graph::Classes for Table {
-    fn spec(&self, name: &str) -> Option<&'static ClassSpec> {
-        self.0.get(name).map(|d| d.spec)
-    }
-    fn names(&self) -> Vec<&'static str> {
-        self.0.names()
-    }
+/// The classes of this binary.
+pub fn known() -> Table {
+    Table(Arc::new(Registry::new()))
 }
 
 /// What an operating system error says, without its number.
@@ -140,7 +115,7 @@ pub fn elaborate_with(
     unknown: Unknown,
     globals: Globals,
 ) -> (castanet_lang::elaborate::Loaded, Sources, Table) {
-    let classes = Table::new();
+    let classes = known();
     let environment = std::env::var("CLICKPATH").ok();
     let library = SearchPath::new(clickpath.or(environment.as_deref()));
     let mut sources = Sources::new();

@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn classes_and_features() {
-        let classes = Table::new();
+        let classes = crate::load::known();
         for name in ["userlevel", "Discard", std::env::consts::ARCH] {
             assert!(has(&classes, name) && all(&classes).contains(&name), "{name}");
         }

@@ -13,12 +13,14 @@ pub mod naive;
 pub mod nodes;
 pub mod router;
 pub mod shared;
+pub mod table;
 pub mod tasks;
 pub mod worker;
 
 pub use build::{Classes, Options, build, check, place};
 pub use router::Router;
 pub use shared::Shared;
+pub use table::Table;
 
 #[cfg(test)]
 mod tests;

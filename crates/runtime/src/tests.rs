@@ -1,31 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![allow(clippy::unwrap_used, clippy::panic)]
-use crate::{Options, Router, build};
+use crate::{Options, Router, Table, build};
 use castanet_element::{Classes, Clock};
 use castanet_elements::Registry;
 use castanet_graph::Graph;
 use castanet_lang::{NoLibrary, Sources, Unknown};
-use castanet_spec::ClassSpec;
 use std::sync::{Arc, Mutex};
-
-struct Table(Arc<dyn Classes>);
-
-impl castanet_lang::ClassNames for Table {
-    fn knows(&self, name: &str) -> bool {
-        self.0.get(name).is_some()
-    }
-    fn names(&self) -> Vec<&str> {
-        self.0.names()
-    }
-}
-impl castanet_graph::Classes for Table {
-    fn spec(&self, name: &str) -> Option<&'static ClassSpec> {
-        self.0.get(name).map(|d| d.spec)
-    }
-    fn names(&self) -> Vec<&'static str> {
-        self.0.names()
-    }
-}
 
 /// What a run printed.
 pub(crate) type Log = Arc<Mutex<Vec<String>>>;

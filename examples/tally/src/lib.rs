@@ -6,12 +6,11 @@
 //! - [`router`] makes a router of a configuration.
 #![forbid(unsafe_code)]
 
-use castanet_element::spec::ClassSpec;
-use castanet_element::{ClassDef, Classes, action, element};
+use castanet_element::{ClassDef, action, element};
 use castanet_elements::Registry;
 use castanet_graph::Graph;
-use castanet_lang::{ClassNames, Diagnostic, NoLibrary, Sources, Unknown, load_bytes, render};
-use castanet_runtime::{Options, Router};
+use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown, load_bytes, render};
+use castanet_runtime::{Options, Router, Table};
 use std::sync::Arc;
 
 pub mod check_size;
@@ -27,27 +26,6 @@ pub fn registry() -> Registry {
         all.add(class);
     }
     all
-}
-
-/// The registry as the language and the graph ask for it: by name, and by declaration.
-struct Table(Arc<Registry>);
-
-impl ClassNames for Table {
-    fn knows(&self, name: &str) -> bool {
-        self.0.get(name).is_some()
-    }
-    fn names(&self) -> Vec<&str> {
-        Classes::names(self.0.as_ref())
-    }
-}
-
-impl castanet_graph::Classes for Table {
-    fn spec(&self, name: &str) -> Option<&'static ClassSpec> {
-        self.0.get(name).map(|class| class.spec)
-    }
-    fn names(&self) -> Vec<&'static str> {
-        Classes::names(self.0.as_ref())
-    }
 }
 
 /// Makes a router of a configuration: text to flat configuration, to checked graph, to elements.

@@ -6,33 +6,12 @@ use castanet_element::{Classes, Clock, element};
 use castanet_elements::Registry;
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown};
+pub use castanet_runtime::Table;
 use castanet_runtime::{Options, Router, Shared, build};
-use castanet_spec::ClassSpec;
 use std::sync::{Arc, OnceLock, Weak};
 
 /// When simulated time starts.
 const START: i64 = 1_000_000_000_000_000_000;
-
-/// The registry as the language and the graph see it.
-#[derive(Clone)]
-pub struct Table(pub Arc<dyn Classes>);
-
-impl castanet_lang::ClassNames for Table {
-    fn knows(&self, name: &str) -> bool {
-        self.0.get(name).is_some()
-    }
-    fn names(&self) -> Vec<&str> {
-        self.0.names()
-    }
-}
-impl castanet_graph::Classes for Table {
-    fn spec(&self, name: &str) -> Option<&'static ClassSpec> {
-        self.0.get(name).map(|d| d.spec)
-    }
-    fn names(&self) -> Vec<&'static str> {
-        self.0.names()
-    }
-}
 
 /// All classes, and the fuse.
 pub fn table() -> Table {

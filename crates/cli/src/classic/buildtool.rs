@@ -3,7 +3,7 @@
 
 use super::input::{print, say};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
-use crate::load::Table;
+use crate::load::known;
 use crate::provides;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -66,7 +66,7 @@ fn run(words: Vec<Word>, provides: Result<(), String>) -> Result<ExitCode, Wrong
         "" => Wrong::Usage("subcommand missing".into()),
         word => Wrong::Usage(format!("unknown subcommand '{word}'")),
     })?;
-    let classes = Table::new();
+    let classes = known();
     if names.is_empty() || list {
         let all = provides::all(&classes).into_iter().fold(String::new(), |s, n| s + n + "\n");
         return Ok(ExitCode::from(u8::from(!print(ABOUT.name, &all))));

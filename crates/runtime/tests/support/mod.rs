@@ -9,32 +9,11 @@ use castanet_elements::Registry;
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown};
 use castanet_runtime::naive::Naive;
-use castanet_runtime::{Options, Router, build};
-use castanet_spec::ClassSpec;
+use castanet_runtime::{Options, Router, Table, build};
 use std::sync::{Arc, Mutex};
 
 /// When simulated time starts.
 pub const START: i64 = 1_000_000_000_000_000_000;
-
-/// The registry as the language and the graph see it.
-struct Table(Arc<dyn Classes>);
-
-impl castanet_lang::ClassNames for Table {
-    fn knows(&self, name: &str) -> bool {
-        self.0.get(name).is_some()
-    }
-    fn names(&self) -> Vec<&str> {
-        self.0.names()
-    }
-}
-impl castanet_graph::Classes for Table {
-    fn spec(&self, name: &str) -> Option<&'static ClassSpec> {
-        self.0.get(name).map(|d| d.spec)
-    }
-    fn names(&self) -> Vec<&'static str> {
-        self.0.names()
-    }
-}
 
 /// A checked graph, or what is wrong with the text.
 pub fn graph(text: &str) -> Result<(Graph, Arc<dyn Classes>, Sources), String> {
