@@ -6,19 +6,24 @@ use castanet_element::spec::ClassSpec;
 use castanet_element::{ClassDef, Classes};
 use std::collections::HashMap;
 
+pub mod aqm;
 pub mod arp;
 pub mod basic;
 pub mod classify;
 pub mod control;
+pub mod device;
 pub mod ether;
 pub mod icmp;
 pub mod info;
 pub mod ip;
 pub mod measure;
+pub mod nat;
 pub mod sched;
+pub mod shape;
 pub mod source;
 pub mod storage;
 pub mod trace;
+pub mod transport;
 
 /// Every family's classes.
 pub const FAMILIES: &[&[ClassDef]] = &[
@@ -26,13 +31,18 @@ pub const FAMILIES: &[&[ClassDef]] = &[
     source::CLASSES,
     storage::CLASSES,
     sched::CLASSES,
+    aqm::CLASSES,
+    shape::CLASSES,
     classify::CLASSES,
     ether::CLASSES,
     arp::CLASSES,
     ip::CLASSES,
     icmp::CLASSES,
+    transport::CLASSES,
+    nat::CLASSES,
     measure::CLASSES,
     trace::CLASSES,
+    device::CLASSES,
     control::CLASSES,
     info::CLASSES,
 ];
