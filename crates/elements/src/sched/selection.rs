@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One of several pull inputs, and a notifier that tells of that input alone.
+
+use castanet_element::prelude::*;
+
+/// The input that is chosen. The notifiers upstream tell of all inputs; whoever pulled would try again and again while an input that
+/// is not chosen has packets. So there is a notifier of the element's own.
+#[derive(Default)]
+pub(super) struct Selection {
+    input: Option<usize>,
+    signals: Vec<Signal>,
+    inputs: usize,
+    note: Option<Note>,
+}
+
+impl Selection {
+    /// A number that is no input chooses none.
+    pub fn new(input: i32, inputs: usize) -> Selection {
+        let input = usize::try_from(input).ok().filter(|&i| i < inputs);
+        Selection { input, inputs, ..Selection::default() }
+    }
+    /// The number of the input that is chosen, -1 for none.
+    pub fn show(&self) -> String {
+        self.input.map_or("-1".into(), |i| i.to_string())
+    }
+
+    /// Asks for the notifiers.
+    pub fn initialise(&mut self, cx: &mut InitCx<'_>) {
+        self.signals = (0..self.inputs).map(|i| cx.upstream(i)).collect();
+        self.note = cx.note(Capability::EmptyNotifier);
+        // What is upstream may not know yet whether it has something. A first pull finds out.
+        if let Some(note) = self.note.filter(|_| self.input.is_some()) {
+            cx.set_note(note);
+        }
+    }
+    /// Chooses another input.
+    pub fn choose(&mut self, input: i32, cx: &mut Cx<'_>) {
+        self.input = usize::try_from(input).ok().filter(|&i| i < self.inputs);
+        self.found_empty(cx);
+    }
+    /// Pulls from the input that is chosen.
+    #[inline]
+    pub fn pull(&self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        let before = into.len();
+        if let Some(input) = self.input {
+            cx.pull(input, max, into);
+        }
+        if into.len() == before && max > 0 {
+            self.found_empty(cx);
+        }
+    }
+    /// Turns the notifier on if there is something; called when a notifier upstream has gone on.
+    pub fn woken(&self, cx: &mut Cx<'_>) {
+        let on = self.input.and_then(|i| self.signals.get(i)).is_some_and(|s| cx.is_on(s));
+        if let Some(note) = self.note.filter(|_| on) {
+            cx.set_note(note);
+        }
+    }
+    #[cold]
+    fn found_empty(&self, cx: &mut Cx<'_>) {
+        if let Some(note) = self.note {
+            cx.clear_note(note);
+        }
+        self.woken(cx);
+    }
+}
