@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bypass: a detour that can be switched on.
 
+use super::selection::Selection;
 use castanet_element::prelude::*;
 
 /// Passes packets straight on or by a detour, as the handler `active` says.
@@ -23,9 +24,12 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Bypass", ports = "1-2/1-2", processing = "a/a", flow = "xy/[xy]x", packets = "any/same")]
-#[class(workers = replicate(first), build)]
+#[class(workers = replicate(first), build, lifecycle, capabilities(EmptyNotifier))]
 pub struct Bypass {
     args: Args,
+    pulls: bool,
+    /// What output 0 pulls from, on a pull path.
+    selection: Selection,
 }
 
 /// Arguments of Bypass.
@@ -39,32 +43,55 @@ pub struct Args {
     _inline: bool,
 }
 
+/// The port on the other side.
+#[inline]
+fn other(port: usize, active: bool) -> usize {
+    usize::from(port == 0 && active)
+}
+
 impl Build for Bypass {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if cx.inputs > 1 && cx.outputs > 1 && !cx.is_push_input(0) && !cx.is_push_output(1) {
+        let pulls = !cx.is_push_input(0);
+        if pulls && cx.inputs > 1 && cx.outputs > 1 {
             let text = "a pull detour from output 1 back to input 1 would find nothing";
             cx.warn(ArgError::warning(text, 0..usize::MAX));
         }
-        Ok(Bypass { args })
+        let aside = (cx.outputs > 1).then_some(0);
+        let selection = Selection::new(args.active.into(), cx.inputs).also(aside);
+        Ok(Bypass { args, pulls, selection })
     }
 }
 
 impl Element for Bypass {
     #[inline]
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        cx.forward(usize::from(port == 0 && self.args.active), batch);
+        cx.forward(other(port, self.args.active), batch);
     }
     #[inline]
     fn push_one(&mut self, port: usize, p: Packet, cx: &mut Cx<'_>) {
-        cx.emit(usize::from(port == 0 && self.args.active), p);
+        cx.emit(other(port, self.args.active), p);
     }
     #[inline]
     fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        cx.pull(usize::from(port == 0 && self.args.active), max, into);
+        self.selection.pull_from(Some(other(port, self.args.active)), max, into, cx);
     }
-    #[inline]
-    fn pull_one(&mut self, port: usize, cx: &mut Cx<'_>) -> Option<Packet> {
-        cx.pull_one(usize::from(port == 0 && self.args.active))
+    // A notifier upstream that goes on gives a turn to all who asked for it, whether their class has a task or not.
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.selection.woken(cx);
+        Turn::Sleep
+    }
+}
+
+impl Lifecycle for Bypass {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        if self.pulls {
+            self.selection.initialise(cx);
+        }
+        Ok(())
+    }
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.selection.choose(self.args.active.into(), cx);
+        Ok(())
     }
 }
 
@@ -103,9 +130,7 @@ mod tests {
                 (0..4u8).for_each(|i| kit.supply(usize::from(i % 2), packet(&[i % 2])));
                 let got = kit.pull(output, n);
                 assert_eq!(got.len(), n.min(2));
-                let one = kit.with(|e, cx| e.pull_one(output, cx));
-                assert_eq!(one.is_some(), n == 1);
-                assert!(got.iter().chain(&one).all(|p| usize::from(p.data()[0]) == input));
+                assert!(got.iter().all(|p| usize::from(p.data()[0]) == input));
                 (0..2).for_each(|i| while kit.with(|_, cx| cx.pull_one(i)).is_some() {});
             }
         }

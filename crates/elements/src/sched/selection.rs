@@ -8,6 +8,8 @@ use castanet_element::prelude::*;
 #[derive(Default)]
 pub(super) struct Selection {
     input: Option<usize>,
+    /// An input that is pulled from in any case.
+    also: Option<usize>,
     signals: Vec<Signal>,
     inputs: usize,
     note: Option<Note>,
@@ -18,6 +20,10 @@ impl Selection {
     pub fn new(input: i32, inputs: usize) -> Selection {
         let input = usize::try_from(input).ok().filter(|&i| i < inputs);
         Selection { input, inputs, ..Selection::default() }
+    }
+    /// Says that some input is pulled from in any case.
+    pub fn also(self, input: Option<usize>) -> Selection {
+        Selection { also: input, ..self }
     }
     /// The number of the input that is chosen, -1 for none.
     pub fn show(&self) -> String {
@@ -41,8 +47,13 @@ impl Selection {
     /// Pulls from the input that is chosen.
     #[inline]
     pub fn pull(&self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        self.pull_from(self.input, max, into, cx);
+    }
+    /// Pulls from an input.
+    #[inline]
+    pub fn pull_from(&self, input: Option<usize>, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         let before = into.len();
-        if let Some(input) = self.input {
+        if let Some(input) = input {
             cx.pull(input, max, into);
         }
         if into.len() == before && max > 0 {
@@ -51,7 +62,8 @@ impl Selection {
     }
     /// Turns the notifier on if there is something; called when a notifier upstream has gone on.
     pub fn woken(&self, cx: &mut Cx<'_>) {
-        let on = self.input.and_then(|i| self.signals.get(i)).is_some_and(|s| cx.is_on(s));
+        let inputs = self.input.into_iter().chain(self.also);
+        let on = inputs.filter_map(|i| self.signals.get(i)).any(|s| cx.is_on(s));
         if let Some(note) = self.note.filter(|_| on) {
             cx.set_note(note);
         }
