@@ -117,8 +117,9 @@ impl Element for DrrSched {
 
 impl Lifecycle for DrrSched {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        for (i, input) in self.inputs.iter_mut().enumerate() {
-            input.signal = cx.upstream(i);
+        let signals = super::signals(self.inputs.len(), cx);
+        for (input, signal) in self.inputs.iter_mut().zip(signals) {
+            input.signal = signal;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which of several inputs gives the next packet, and which of several outputs takes it.
 
-use castanet_element::{ClassDef, element};
+use castanet_element::{ClassDef, InitCx, Signal, element};
 
 pub mod bypass;
 pub mod drr_sched;
@@ -19,6 +19,13 @@ pub mod static_pull_switch;
 pub mod stride_sched;
 pub mod stride_switch;
 pub mod time_sorted_sched;
+
+/// The signals of so many inputs, to look at. What wakes whoever pulls does not wake a scheduler, which has no task.
+fn signals(inputs: usize, cx: &mut InitCx<'_>) -> Vec<Signal> {
+    let signals = (0..inputs).map(|i| cx.upstream(i)).collect();
+    cx.listens.clear();
+    signals
+}
 
 /// The classes of this family.
 pub const CLASSES: &[ClassDef] = &[

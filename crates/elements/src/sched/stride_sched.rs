@@ -69,7 +69,7 @@ impl Element for StrideSched {
 
 impl Lifecycle for StrideSched {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        self.signals = (0..self.args.tickets.len()).map(|i| cx.upstream(i)).collect();
+        self.signals = super::signals(self.args.tickets.len(), cx);
         Ok(())
     }
     fn own_handlers(&self) -> Vec<(String, &'static str)> {
