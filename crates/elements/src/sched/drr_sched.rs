@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! DRRSched: each input as many bytes as the others.
 
+use super::own_note::OwnNote;
 use castanet_element::prelude::*;
 
 /// Gives each input with packets the same number of bytes, by deficit round robin.
@@ -20,12 +21,14 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "DRRSched", ports = "-/1", processing = "l/l", packets = "any/same", workers = exclusive)]
-#[class(build, lifecycle, drops(Stopped))]
+#[class(build, lifecycle, drops(Stopped), capabilities(EmptyNotifier))]
 pub struct DrrSched {
     args: Args,
     inputs: Vec<Input>,
     /// The input whose turn it is.
     at: usize,
+    /// On while there are packets in hand, too, which the notifiers upstream do not know of.
+    note: OwnNote,
 }
 
 /// Arguments of DRRSched.
@@ -39,8 +42,6 @@ pub struct Args {
 #[derive(Default)]
 struct Input {
     signal: Signal,
-    // INVARIANT: a notifier upstream is on while this holds a packet, because the pull that gave it was not in vain and there
-    // was none since; so whoever looks at the notifiers through this element knows that there is something.
     head: Option<Packet>,
     /// Bytes that it may still give.
     deficit: u64,
@@ -52,7 +53,7 @@ impl Build for DrrSched {
             return Err("QUANTUM: must be at least 1".into());
         }
         let inputs = (0..cx.inputs).map(|_| Input::default()).collect();
-        Ok(DrrSched { args, inputs, at: 0 })
+        Ok(DrrSched { args, inputs, at: 0, note: OwnNote::default() })
     }
 }
 
@@ -108,19 +109,25 @@ impl Element for DrrSched {
                 self.advance();
             }
             if !any {
+                self.note.found_empty(|cx| self.inputs.iter().any(|i| cx.is_on(&i.signal)), cx);
                 return None;
             }
             self.skip_rounds();
         }
     }
+    // A notifier upstream that goes on gives a turn to all who asked for it, whether their class has a task or not.
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.note.look(self.inputs.iter().any(|i| cx.is_on(&i.signal)), cx);
+        Turn::Sleep
+    }
 }
 
 impl Lifecycle for DrrSched {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        let signals = super::signals(self.inputs.len(), cx);
-        for (input, signal) in self.inputs.iter_mut().zip(signals) {
-            input.signal = signal;
+        for (i, input) in self.inputs.iter_mut().enumerate() {
+            input.signal = cx.upstream(i);
         }
+        self.note.initialise(true, cx);
         Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
@@ -230,6 +237,24 @@ mod tests {
             // Only one packet of each is ever in hand.
             assert!(kit.element.inputs.iter().filter(|i| i.head.is_some()).count() <= 2);
         }
+    }
+
+    #[test]
+    fn the_notifier_knows_of_packets_in_hand() {
+        let mut kit = Kit::<DrrSched>::with_ports("10", 2, 1).unwrap();
+        let on = |kit: &Kit<DrrSched>| kit.note(Capability::EmptyNotifier);
+        kit.supply(0, sized(0, 100));
+        kit.supply(1, sized(1, 1000));
+        assert!(on(&kit) && kit.pull(0, 1).len() == 1);
+        kit.with(|_, cx| (2..4).for_each(|n| cx.clear_note(Note::new(n))));
+        assert!(on(&kit), "one is in hand");
+        assert_eq!((kit.pull(0, 1).len(), kit.pull(0, 1).len()), (1, 0));
+        assert!(!on(&kit));
+        kit.task();
+        assert!(!on(&kit));
+        kit.supply(1, sized(1, 9));
+        assert_eq!(kit.task().0, Turn::Sleep);
+        assert!(on(&kit));
     }
 
     #[test]

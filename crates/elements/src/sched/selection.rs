@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One of several pull inputs, and a notifier that tells of that input alone.
 
+use super::own_note::OwnNote;
 use castanet_element::prelude::*;
 
 /// The input that is chosen. The notifiers upstream tell of all inputs; whoever pulled would try again and again while an input that
@@ -12,7 +13,7 @@ pub(super) struct Selection {
     also: Option<usize>,
     signals: Vec<Signal>,
     inputs: usize,
-    note: Option<Note>,
+    note: OwnNote,
 }
 
 impl Selection {
@@ -33,11 +34,7 @@ impl Selection {
     /// Asks for the notifiers.
     pub fn initialise(&mut self, cx: &mut InitCx<'_>) {
         self.signals = (0..self.inputs).map(|i| cx.upstream(i)).collect();
-        self.note = cx.note(Capability::EmptyNotifier);
-        // What is upstream may not know yet whether it has something. A first pull finds out.
-        if let Some(note) = self.note.filter(|_| self.input.is_some()) {
-            cx.set_note(note);
-        }
+        self.note.initialise(self.input.is_some(), cx);
     }
     /// Chooses another input.
     pub fn choose(&mut self, input: i32, cx: &mut Cx<'_>) {
@@ -60,19 +57,15 @@ impl Selection {
             self.found_empty(cx);
         }
     }
+    fn has_something(&self, cx: &Cx<'_>) -> bool {
+        let inputs = self.input.into_iter().chain(self.also);
+        inputs.filter_map(|i| self.signals.get(i)).any(|s| cx.is_on(s))
+    }
     /// Turns the notifier on if there is something; called when a notifier upstream has gone on.
     pub fn woken(&self, cx: &mut Cx<'_>) {
-        let inputs = self.input.into_iter().chain(self.also);
-        let on = inputs.filter_map(|i| self.signals.get(i)).any(|s| cx.is_on(s));
-        if let Some(note) = self.note.filter(|_| on) {
-            cx.set_note(note);
-        }
+        self.note.look(self.has_something(cx), cx);
     }
-    #[cold]
     fn found_empty(&self, cx: &mut Cx<'_>) {
-        if let Some(note) = self.note {
-            cx.clear_note(note);
-        }
-        self.woken(cx);
+        self.note.found_empty(|cx| self.has_something(cx), cx);
     }
 }

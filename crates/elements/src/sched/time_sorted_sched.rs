@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! TimeSortedSched: the oldest packet of all inputs.
 
+use super::own_note::OwnNote;
 use castanet_element::prelude::*;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -21,7 +22,7 @@ use std::collections::BinaryHeap;
 /// ```
 #[derive(Class)]
 #[class(name = "TimeSortedSched", ports = "-/1", processing = "l/l", packets = "any/same", workers = exclusive)]
-#[class(build, lifecycle, drops(Stopped), effects(stops))]
+#[class(build, lifecycle, drops(Stopped), effects(stops), capabilities(EmptyNotifier))]
 #[handler(
     name = "well_ordered",
     flags = "rc",
@@ -36,6 +37,8 @@ pub struct TimeSortedSched {
     last: i64,
     out_of_order: bool,
     stopped: bool,
+    /// On while there are packets in hand, too, which the notifiers upstream do not know of.
+    note: OwnNote,
 }
 
 /// Arguments of TimeSortedSched.
@@ -99,6 +102,7 @@ impl Build for TimeSortedSched {
             last: i64::MIN,
             out_of_order: false,
             stopped: false,
+            note: OwnNote::default(),
         })
     }
 }
@@ -119,7 +123,9 @@ impl TimeSortedSched {
 
     #[cold]
     fn found_empty(&mut self, cx: &mut Cx<'_>) {
-        if self.args.stop && !self.stopped && !self.inputs.iter().any(|i| cx.is_on(&i.signal)) {
+        let on = |cx: &Cx<'_>| self.inputs.iter().any(|i| cx.is_on(&i.signal));
+        self.note.found_empty(on, cx);
+        if self.args.stop && !self.stopped && !on(cx) {
             self.stopped = true;
             cx.stop(1);
         }
@@ -148,14 +154,19 @@ impl Element for TimeSortedSched {
         self.stopped = false;
         Some(packet)
     }
+    // A notifier upstream that goes on gives a turn to all who asked for it, whether their class has a task or not.
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.note.look(self.inputs.iter().any(|i| cx.is_on(&i.signal)), cx);
+        Turn::Sleep
+    }
 }
 
 impl Lifecycle for TimeSortedSched {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        let signals = super::signals(self.inputs.len(), cx);
-        for (input, signal) in self.inputs.iter_mut().zip(signals) {
-            input.signal = signal;
+        for (i, input) in self.inputs.iter_mut().enumerate() {
+            input.signal = cx.upstream(i);
         }
+        self.note.initialise(true, cx);
         Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
@@ -247,6 +258,10 @@ mod tests {
                 seen.push(kit.stops());
             }
             assert_eq!(seen, stops);
+            assert!(!kit.note(Capability::EmptyNotifier));
+            kit.supply(0, at(9, 0));
+            assert_eq!(kit.task().0, Turn::Sleep);
+            assert!(kit.note(Capability::EmptyNotifier));
             assert_eq!(kit.element.effects(Effects::STOPS).is_empty(), stops[0] == 0);
         }
     }
@@ -259,6 +274,7 @@ mod tests {
         off(&mut kit, 2);
         assert_eq!(kit.pull(0, 3).len(), 3);
         assert_eq!(kit.stops(), 0);
+        assert!(kit.note(Capability::EmptyNotifier));
         kit.cleanup().unwrap();
         assert_eq!(kit.dropped(Reason::Stopped), 2);
         assert!(Kit::<TimeSortedSched>::with_ports("", 0, 1).unwrap().pull(0, 9).is_empty());
