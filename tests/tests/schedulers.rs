@@ -292,6 +292,33 @@ fn a_switch_that_is_off_lets_time_pass_and_turning_it_on_wakes() {
     }
 }
 
+#[test]
+fn a_pull_detour_that_comes_back_cannot_be_switched_on() {
+    let text = "InfiniteSource(DATA a, LIMIT 9) -> Queue -> b :: Bypass -> Unqueue -> Seen(1) -> Discard; b [1] -> Seen(2) -> [1] b;
+        DriverManager(wait 1, write b.active true, wait 1, stop);";
+    for batch in BATCHES {
+        let seen = fast(text, batch);
+        assert_eq!((seen[1].len(), seen[2].len()), (9, 0));
+    }
+    let text = text.replace("Bypass", "Bypass(true)");
+    let (graph, classes, sources) = graph(&text);
+    let errors = build(graph, classes, &sources, Log::default().options(1)).err().unwrap();
+    assert!(errors[0].message.contains("cannot lead from output 1 back to input 1"), "{errors:?}");
+}
+
+#[test]
+fn a_push_detour_is_switched_while_packets_flow() {
+    let text = "RatedSource(DATA a, RATE 100) -> b :: Bypass -> Seen(1) -> Discard; b [1] -> Paint(7) -> Seen(2) -> [1] b;
+        DriverManager(wait 1, write b.active true, wait 1, write b.active false, wait 1, stop);";
+    let want = naive(text);
+    // The two packets that leave at once at the beginning take the straight way, as a third of the others does.
+    assert_eq!((want[1].len(), want[2].len()), (301, 100));
+    assert_eq!(want[1].iter().filter(|l| l.ends_with(" 7")).count(), 100);
+    for batch in BATCHES {
+        assert_eq!(fast(text, batch), want);
+    }
+}
+
 /// What `castanet run` prints of a configuration of conf/, the same at every batch size.
 fn run(name: &str) -> String {
     let mut all = BATCHES.map(|batch| {

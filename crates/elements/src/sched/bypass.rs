@@ -11,8 +11,8 @@ use castanet_element::prelude::*;
 /// packets are pulled from input 1 in place of input 0; what is pulled from output 1 always comes from input 0. Writing
 /// `active` takes effect at once.
 ///
-/// A detour of a pull path that leads from output 1 back to input 1 finds nothing, because an element that is being pulled from
-/// cannot be pulled from again; there is a warning about that.
+/// A detour of a pull path that leads from output 1 back to input 1 cannot be switched on, because an element that is being pulled
+/// from cannot be pulled from again; what can is one that leads from another source to input 1.
 ///
 /// # Ports
 /// Input 0: packets. Input 1 (optional): packets that come back. Output 0: packets. Output 1 (optional): the detour.
@@ -28,6 +28,8 @@ use castanet_element::prelude::*;
 pub struct Bypass {
     args: Args,
     pulls: bool,
+    /// Whether, on a pull path, the detour leads back here.
+    returns: bool,
     /// What output 0 pulls from, on a pull path.
     selection: Selection,
 }
@@ -43,6 +45,10 @@ pub struct Args {
     _inline: bool,
 }
 
+/// Why a detour cannot be switched on.
+const RETURNS: &str =
+    "a detour of a pull path cannot lead from output 1 back to input 1; put the Bypass on a push path";
+
 /// The port on the other side.
 #[inline]
 fn other(port: usize, active: bool) -> usize {
@@ -52,13 +58,9 @@ fn other(port: usize, active: bool) -> usize {
 impl Build for Bypass {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let pulls = !cx.is_push_input(0);
-        if pulls && cx.inputs > 1 && cx.outputs > 1 {
-            let text = "a pull detour from output 1 back to input 1 would find nothing";
-            cx.warn(ArgError::warning(text, 0..usize::MAX));
-        }
         let aside = (cx.outputs > 1).then_some(0);
         let selection = Selection::new(args.active.into(), cx.inputs).also(aside);
-        Ok(Bypass { args, pulls, selection })
+        Ok(Bypass { args, pulls, returns: false, selection })
     }
 }
 
@@ -85,11 +87,15 @@ impl Element for Bypass {
 impl Lifecycle for Bypass {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         if self.pulls {
-            self.selection.initialise(cx);
+            self.returns = self.selection.initialise(cx);
         }
-        Ok(())
+        if self.returns && self.args.active { Err(RETURNS.into()) } else { Ok(()) }
     }
     fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        if self.returns && self.args.active {
+            self.args.active = false;
+            return Err(RETURNS.into());
+        }
         self.selection.choose(self.args.active.into(), cx);
         Ok(())
     }

@@ -31,10 +31,13 @@ impl Selection {
         self.input.map_or("-1".into(), |i| i.to_string())
     }
 
-    /// Asks for the notifiers.
-    pub fn initialise(&mut self, cx: &mut InitCx<'_>) {
+    /// Asks for the notifiers. Whether some path upstream leads back to this element.
+    pub fn initialise(&mut self, cx: &mut InitCx<'_>) -> bool {
         self.signals = (0..self.inputs).map(|i| cx.upstream(i)).collect();
+        let own = cx.note(Capability::EmptyNotifier);
+        let returns = cx.listens.iter().any(|&n| Some(Note::new(n)) == own);
         self.note.initialise(self.input.is_some(), cx);
+        returns
     }
     /// Chooses another input.
     pub fn choose(&mut self, input: i32, cx: &mut Cx<'_>) {
