@@ -8,6 +8,7 @@ use castanet_element::{ClassDef, action, element};
 pub mod ether_encap;
 pub mod ether_mirror;
 pub mod ether_rewrite;
+pub mod ether_span_tree;
 pub mod ether_switch;
 pub mod ether_vlan_encap;
 pub mod host_ether_filter;
@@ -15,6 +16,7 @@ pub mod listen_ether_switch;
 pub mod place;
 pub mod port_flags;
 pub mod set_vlan_anno;
+pub mod spanning_tree;
 pub mod store_ether_address;
 pub mod strip_ether_vlan_header;
 pub mod strip_to_network_header;
@@ -28,6 +30,7 @@ pub const CLASSES: &[ClassDef] = &[
     action::<ether_encap::EtherEncap>(),
     action::<ether_mirror::EtherMirror>(),
     action::<ether_rewrite::EtherRewrite>(),
+    element::<ether_span_tree::EtherSpanTree>(),
     element::<ether_switch::EtherSwitch>(),
     action::<ether_vlan_encap::EtherVlanEncap>(),
     action::<host_ether_filter::HostEtherFilter>(),

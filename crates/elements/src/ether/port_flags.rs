@@ -13,13 +13,17 @@ impl PortFlags {
     pub fn of(&self, ports: usize) -> Arc<[AtomicBool]> {
         self.0.get_or_init(|| (0..ports).map(|_| AtomicBool::new(false)).collect()).clone()
     }
-    /// The flags; none before the element is built.
-    pub fn all(&self) -> &[AtomicBool] {
-        self.0.get().map_or(&[], |all| all)
+    /// How many there are; none before the element is built.
+    pub fn count(&self) -> Option<usize> {
+        self.0.get().map(|all| all.len())
+    }
+    /// Whether the flag of a port is set.
+    pub fn get(&self, port: usize) -> bool {
+        self.0.get().and_then(|all| all.get(port)).is_some_and(|f| f.load(Ordering::Relaxed))
     }
     /// Sets or clears the flag of a port; nothing happens for a port that is not there.
     pub fn set(&self, port: usize, value: bool) {
-        if let Some(flag) = self.all().get(port) {
+        if let Some(flag) = self.0.get().and_then(|all| all.get(port)) {
             flag.store(value, Ordering::Relaxed);
         }
     }

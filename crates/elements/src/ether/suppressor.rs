@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// ```click
 /// InfiniteSource(LIMIT 5, STOP true) -> [0] s :: Suppressor [0] -> Discard;
 /// Idle -> [1] s [1] -> Discard;
-/// DriverManager(write s.active1 false, pause, print s.active0 s.active1, stop);
+/// DriverManager(write s.active1 false, pause, print $(s.active0) $(s.active1), stop);
 /// ```
 #[derive(Class)]
 #[class(name = "Suppressor", ports = "-/=", processing = "a/a", flow = "#/#", packets = "any/same")]

@@ -9,8 +9,6 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 const WAYS: usize = 8;
 /// Sets, a power of two.
 const SETS: usize = 2048;
-/// The most addresses that are known at once.
-pub const CAPACITY: usize = WAYS * SETS;
 
 /// Entries whose addresses fall together. An entry is an address and, below it, a port and one; 0 is a free entry. Only
 /// one entry of a set has a given address, but for workers that enter it at the same time: then the first one counts,
@@ -173,7 +171,7 @@ mod tests {
                 table.learn(station, 3, now);
             }
         }
-        assert!((CAPACITY / 2..=CAPACITY).contains(&table.list().len()));
+        assert!((WAYS * SETS / 2..=WAYS * SETS).contains(&table.list().len()));
         assert_eq!(table.port(station, 200_000, i64::MAX), Some(3), "one that speaks often stays");
         // Nothing tells entries without time apart: somebody has to go all the same.
         let timeless = Table::new(8);

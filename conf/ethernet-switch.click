@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// The Ethernet switch of TOCS 2000, Figure 16: a learning bridge that takes part in the spanning tree protocol. Somebody has
+// plugged both ends of one cable into it: without the tree each broadcast would go round for ever.
+//
+//     castanet run -q --simtime conf/ethernet-switch.click
+//
+// prints
+//
+// Messages of bridges go to the tree, all other frames through both suppressors and the switch; the tree closes ports of the
+// suppressors. Port 3 hears that port 2 is on the same cable and blocks. The hosts hear each other once their ports forward,
+// which takes two forward delays, eight seconds here, in which nothing is relayed.
+//
+// With devices, port N begins with FromDevice(ethN, PROMISC true) and ends with Queue -> ToDevice(ethN).
+
+in, out :: Suppressor;
+switch :: EtherSwitch;
+tree :: EtherSpanTree(02:00:00:00:00:01, in, out, switch, FORWARD_DELAY 4, HELLO_TIME 1, MAX_AGE 6);
+
+// A host that sends ten frames a second to another, and counts what comes for it.
+elementclass Host { $own, $other |
+    TimedSource(0.1) -> EtherEncap(0x88b5, $own, $other) -> output;
+    input -> HostEtherFilter($own) -> Classifier(12/88b5) -> heard :: Counter -> Discard;
+}
+a :: Host(04:00:00:00:00:0a, 04:00:00:00:00:0b);
+b :: Host(04:00:00:00:00:0b, 04:00:00:00:00:0a);
+
+// The cable, one end in port 2 and the other in port 3.
+there :: Queue -> Unqueue -> from3 :: Null;
+back :: Queue -> Unqueue -> from2 :: Null;
+
+a     -> kind0 :: Classifier(0/0180c2000000, -) -> [0] tree [0] -> a;
+b     -> kind1 :: Classifier(0/0180c2000000, -) -> [1] tree [1] -> b;
+from2 -> kind2 :: Classifier(0/0180c2000000, -) -> [2] tree [2] -> there;
+from3 -> kind3 :: Classifier(0/0180c2000000, -) -> [3] tree [3] -> back;
+
+kind0 [1] -> [0] in [0] -> [0] switch [0] -> [0] out [0] -> a;
+kind1 [1] -> [1] in [1] -> [1] switch [1] -> [1] out [1] -> b;
+kind2 [1] -> [2] in [2] -> [2] switch [2] -> [2] out [2] -> there;
+kind3 [1] -> [3] in [3] -> [3] switch [3] -> [3] out [3] -> back;
+
+DriverManager(wait 20, print "the tree:", print tree.msgs, print "stations and their ports:", print switch.table,
+    print "of 200 frames a heard" $(a/heard.count) "and b" $(b/heard.count), stop);
