@@ -6,6 +6,20 @@
 //
 // prints
 //
+//     3 blocks its connection to 2:
+//     bridge dead.02-00-00-00-00-03, root dead.02-00-00-00-00-01, cost 4
+//     0 root forwarding: root dead.02-00-00-00-00-01, cost 0, bridge dead.02-00-00-00-00-01, port 8002
+//     1 alternate blocking: root dead.02-00-00-00-00-01, cost 4, bridge dead.02-00-00-00-00-02, port 8001
+//     2 designated forwarding: root dead.02-00-00-00-00-01, cost 4, bridge dead.02-00-00-00-00-03, port 8003
+//     of 100 frames each the hosts got 101 100 100
+//     after the cut, of 200 200 71 71
+//     2 goes by 3:
+//     bridge dead.02-00-00-00-00-02, root dead.02-00-00-00-00-01, cost 8
+//     0 root forwarding: root dead.02-00-00-00-00-01, cost 4, bridge dead.02-00-00-00-00-03, port 8002
+//     1 designated forwarding: root dead.02-00-00-00-00-01, cost 8, bridge dead.02-00-00-00-00-02, port 8002
+//     2 designated forwarding: root dead.02-00-00-00-00-01, cost 8, bridge dead.02-00-00-00-00-02, port 8003
+//     then of 100 100 100 100
+//
 // Switch 1 has the least address and becomes the root. Of the connection between 2 and 3, which are as far from it, 2 has the
 // better end, and 3 blocks the other. When the connection between 1 and 2 is cut, 2 hears nothing better than itself after
 // six seconds, and goes by 3: listening and learning take four seconds each.

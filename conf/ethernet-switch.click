@@ -6,6 +6,17 @@
 //
 // prints
 //
+//     the tree:
+//     bridge dead.02-00-00-00-00-01, root dead.02-00-00-00-00-01, cost 0
+//     0 designated forwarding: root dead.02-00-00-00-00-01, cost 0, bridge dead.02-00-00-00-00-01, port 8001
+//     1 designated forwarding: root dead.02-00-00-00-00-01, cost 0, bridge dead.02-00-00-00-00-01, port 8002
+//     2 designated forwarding: root dead.02-00-00-00-00-01, cost 0, bridge dead.02-00-00-00-00-01, port 8003
+//     3 alternate blocking: root dead.02-00-00-00-00-01, cost 0, bridge dead.02-00-00-00-00-01, port 8003
+//     stations and their ports:
+//     04-00-00-00-00-0A 0
+//     04-00-00-00-00-0B 1
+//     of 200 frames a heard 121 and b 121
+//
 // Messages of bridges go to the tree, all other frames through both suppressors and the switch; the tree closes ports of the
 // suppressors. Port 3 hears that port 2 is on the same cable and blocks. The hosts hear each other once their ports forward,
 // which takes two forward delays, eight seconds here, in which nothing is relayed.
@@ -24,14 +35,13 @@ elementclass Host { $own, $other |
 a :: Host(04:00:00:00:00:0a, 04:00:00:00:00:0b);
 b :: Host(04:00:00:00:00:0b, 04:00:00:00:00:0a);
 
-// The cable, one end in port 2 and the other in port 3.
-there :: Queue -> Unqueue -> from3 :: Null;
-back :: Queue -> Unqueue -> from2 :: Null;
-
-a     -> kind0 :: Classifier(0/0180c2000000, -) -> [0] tree [0] -> a;
-b     -> kind1 :: Classifier(0/0180c2000000, -) -> [1] tree [1] -> b;
-from2 -> kind2 :: Classifier(0/0180c2000000, -) -> [2] tree [2] -> there;
-from3 -> kind3 :: Classifier(0/0180c2000000, -) -> [3] tree [3] -> back;
+// Ports 0 and 1 have a host each; one cable has its ends in ports 2 and 3.
+a -> kind0 :: Classifier(0/0180c2000000, -) -> [0] tree [0] -> a;
+b -> kind1 :: Classifier(0/0180c2000000, -) -> [1] tree [1] -> b;
+kind2 :: Classifier(0/0180c2000000, -) -> [2] tree [2] -> there :: Queue;
+kind3 :: Classifier(0/0180c2000000, -) -> [3] tree [3] -> back :: Queue;
+there -> Unqueue -> kind3;
+back -> Unqueue -> kind2;
 
 kind0 [1] -> [0] in [0] -> [0] switch [0] -> [0] out [0] -> a;
 kind1 [1] -> [1] in [1] -> [1] switch [1] -> [1] out [1] -> b;

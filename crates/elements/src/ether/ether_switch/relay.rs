@@ -97,7 +97,7 @@ impl Relay {
         }
     }
 
-    /// To all outputs but that of the port it came from, the highest first.
+    /// To all outputs but that of the port it came from; the packet itself to the lowest.
     fn flood(&self, from: usize, mut p: Packet, cx: &mut Cx<'_>) {
         let last = usize::from(from == 0);
         let outputs = self.ports + usize::from(self.listener.is_some());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The messages of the spanning tree protocol (IEEE 802.1D-1998 section 9), in the frames that carry them.
 
-use castanet_wire::EtherAddr;
+pub use castanet_wire::EtherAddr;
 
 /// Where bridges send their messages: the bridge group address (table 7-9).
 pub const GROUP: EtherAddr = EtherAddr([0x01, 0x80, 0xc2, 0, 0, 0]);
