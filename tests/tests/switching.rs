@@ -19,6 +19,10 @@ struct Run {
 
 impl Run {
     fn new(text: &str, batch: usize) -> Run {
+        Run::on(text, batch, 1)
+    }
+    /// On so many workers; on more than one, time is the real one.
+    fn on(text: &str, batch: usize, workers: usize) -> Run {
         let classes: Arc<dyn Classes> = Arc::new(Registry::new());
         let table = Table(classes.clone());
         let mut sources = Sources::new();
@@ -37,8 +41,10 @@ impl Run {
         let printed: Arc<Mutex<Vec<String>>> = Arc::default();
         let log = printed.clone();
         let printer = Box::new(move |text: &str| log.lock().unwrap().push(text.to_string()));
-        let clock = Clock::simulated(1_000_000_000_000_000_000);
-        let options = Options { batch, printer, clock, ..Options::default() };
+        let mut options = Options { batch, printer, workers, ..Options::default() };
+        if workers == 1 {
+            options.clock = Clock::simulated(1_000_000_000_000_000_000);
+        }
         match build(graph, classes, &sources, options) {
             Ok((router, _)) => Run { router, printed },
             Err(errors) => panic!("{}\n{text}", show(&errors)),
@@ -103,9 +109,9 @@ fn network(n: usize, wires: &[(usize, usize)], script: &str) -> String {
     kinds.dedup();
     kinds.into_iter().for_each(|k| head += &switch_class(k));
     head += "cut :: Suppressor;\n";
-    for i in 0..n {
+    for (i, k) in ports.iter().enumerate() {
         let next = (i + 1) % n;
-        let _ = writeln!(head, "s{i} :: Switch{}(02:00:00:00:00:{i:02x});", ports[i]);
+        let _ = writeln!(head, "s{i} :: Switch{k}(02:00:00:00:00:{i:02x});");
         let _ = writeln!(
             text,
             "h{i} :: Host(04:00:00:00:00:{i:02x}, 04:00:00:00:00:{next:02x}) -> [0] s{i} [0] -> h{i};"
@@ -252,6 +258,30 @@ fn messages_that_lie_open_nothing_early() {
         let seen = run.drops("bad-bpdu") + run.drops("consumed");
         assert!((185..=190).contains(&seen), "{times}: {seen}");
     }
+}
+
+#[test]
+fn workers_share_the_table_and_the_tree() {
+    // Each port is another worker's. The switch and the tree know what came in on both.
+    let bpdu = r"\<0180c2000000 040000000000 0026 424203 00000000 00 0000040000000001 00000000 0000040000000001 8001 0000 1400 0200 0f00>";
+    let text = format!(
+        r"in, out :: Suppressor; switch, plain :: EtherSwitch;
+        tree :: EtherSpanTree(02:00:00:00:00:01, in, out, switch);
+        Idle -> [0] in [0] -> [0] switch [0] -> [0] out [0] -> Discard;
+        Idle -> [1] in [1] -> [1] switch [1] -> [1] out [1] -> Discard;
+        a :: InfiniteSource(\<020000000009 040000000001 0800>, LIMIT 20000, STOP true) -> [0] plain [0] -> toa :: Counter -> Discard;
+        b :: InfiniteSource(\<040000000001 020000000009 0800>, LIMIT 20000, STOP true) -> [1] plain [1] -> tob :: Counter -> Discard;
+        c :: InfiniteSource({bpdu}, LIMIT 500, STOP true) -> [0] tree [0] -> Discard;
+        d :: InfiniteSource({bpdu}, LIMIT 500, STOP true) -> [1] tree [1] -> Discard;
+        StaticThreadSched(a 0, b 1, c 0, d 1);
+        DriverManager(pause 4, wait 0.1, stop);"
+    );
+    let mut run = Run::on(&text, 32, 2);
+    run.router.run().unwrap();
+    assert_eq!(run.read("plain", "table"), "02-00-00-00-00-09 1\n04-00-00-00-00-01 0\n");
+    assert_eq!((run.number("toa", "count"), run.number("tob", "count")), (20_000, 20_000));
+    assert_eq!((run.drops("no-port"), run.drops("consumed")), (0, 1000));
+    assert_eq!(run.read("tree", "msgs").matches("alternate blocking").count(), 1);
 }
 
 #[test]

@@ -2,7 +2,9 @@
 //! Messages of the spanning tree protocol, from bridges that may lie.
 
 use super::at_most;
-use castanet_elements::ether::spanning_tree::bpdu::{Bpdu, BridgeId, EtherAddr, FRAME, Times};
+use castanet_elements::ether::spanning_tree::bpdu::{
+    Bpdu, BridgeId, Config, EtherAddr, FRAME, Priority, Times,
+};
 use castanet_elements::ether::spanning_tree::protocol::{Bridge, PortState, Role, SECOND};
 
 /// Ports of the bridge.
@@ -55,4 +57,27 @@ fn sane(bridge: &Bridge, id: BridgeId) {
         let blocks = bridge.state(port) == Some(PortState::Blocking);
         assert_eq!(bridge.role(port) == Some(Role::Alternate), blocks);
     }
+}
+
+/// First inputs: a root, a loop, notifications, lies about times, messages cut off.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let config = |n: u8, port: u16, seconds: [i64; 4]| {
+        let root = BridgeId::new(0x8000, EtherAddr([2, 0, 0, 0, 0, n]));
+        let [age, max_age, hello, forward_delay] = seconds.map(|s| s * SECOND);
+        let times = Times { max_age, hello, forward_delay };
+        let priority = Priority { root, cost: 0, bridge: root, port };
+        Bpdu::Config(Config { priority, change: false, acknowledged: n == 1, age, times }).frame(ME)
+    };
+    let record = |port: u8, quarters: u8, frame: &[u8]| {
+        [&[port | quarters << 2, u8::try_from(frame.len()).unwrap_or(u8::MAX)][..], frame].concat()
+    };
+    let (usual, change) = ([0, 20, 2, 15], Bpdu::Change.frame(ME));
+    vec![
+        [record(0, 4, &config(1, 0x8001, usual)), record(1, 8, &config(1, 0x8002, usual))].concat(),
+        [record(1, 1, &config(5, 0x8001, usual)), record(0, 40, &config(5, 0x8002, usual))].concat(),
+        [record(0, 63, &change), record(1, 63, &change), record(0, 0, &config(1, 0x8001, usual))].concat(),
+        [record(0, 0, &config(0, 0, [0, 255, 0, 0])), record(2, 63, &config(1, 1, [5, 6, 200, 255]))]
+            .concat(),
+        [record(0, 1, &change[..20]), record(3, 1, &config(9, 1, usual)[..51])].concat(),
+    ]
 }

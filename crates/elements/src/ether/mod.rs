@@ -11,10 +11,12 @@ pub mod ether_rewrite;
 pub mod ether_span_tree;
 pub mod ether_switch;
 pub mod ether_vlan_encap;
+pub mod get_ether_address;
 pub mod host_ether_filter;
 pub mod listen_ether_switch;
 pub mod place;
 pub mod port_flags;
+pub mod set_ether_address;
 pub mod set_vlan_anno;
 pub mod spanning_tree;
 pub mod store_ether_address;
@@ -33,8 +35,10 @@ pub const CLASSES: &[ClassDef] = &[
     element::<ether_span_tree::EtherSpanTree>(),
     element::<ether_switch::EtherSwitch>(),
     action::<ether_vlan_encap::EtherVlanEncap>(),
+    action::<get_ether_address::GetEtherAddress>(),
     action::<host_ether_filter::HostEtherFilter>(),
     element::<listen_ether_switch::ListenEtherSwitch>(),
+    action::<set_ether_address::SetEtherAddress>(),
     action::<set_vlan_anno::SetVlanAnno>(),
     action::<store_ether_address::StoreEtherAddress>(),
     action::<strip_ether_vlan_header::StripEtherVlanHeader>(),

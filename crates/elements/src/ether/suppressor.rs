@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Passes packets from each input to the output of the same number, unless that port is suppressed.
 ///
-/// What is pushed to a suppressed port is dropped; what would be pulled through it stays where it is. All ports are active
-/// at first. EtherSpanTree suppresses ports of the Suppressors that it names, and so do the handlers `active0`, `active1`, ...
+/// What is pushed to a suppressed port is dropped; what would be pulled through it stays where it is, and its puller goes on
+/// asking, so Suppressors belong on push paths. All ports are active at first. EtherSpanTree suppresses ports of the Suppressors that it names, and so do the handlers `active0`, `active1`, ...
 ///
 /// # Ports
 /// As many inputs as outputs: packets.

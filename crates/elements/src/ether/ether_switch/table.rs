@@ -201,7 +201,7 @@ mod tests {
                 let table = &table;
                 s.spawn(move || {
                     for n in 0..20_000u64 {
-                        let (mine, ours) = (worker << 32 | n % 500, n % 50);
+                        let (mine, ours) = ((worker << 32) + n % 500, n % 50);
                         table.learn(address(mine), worker as usize, n as i64);
                         table.learn(address(ours << 40), ours as usize, n as i64);
                         assert_eq!(table.port(address(mine), n as i64, i64::MAX), Some(worker as usize));

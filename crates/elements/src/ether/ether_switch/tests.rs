@@ -39,8 +39,8 @@ fn ages_by_timestamps() {
 #[test]
 fn floods_learns_and_filters() {
     // Input, destination, source, outputs.
-    let table: [(usize, [u8; 6], [u8; 6], &[usize]); 8] = [
-        (1, station(9), station(1), &[0, 2, 3]),
+    let table = [
+        (1, station(9), station(1), &[0, 2, 3][..]),
         (0, station(1), station(2), &[1]),
         (1, station(1), station(3), &[]),
         (3, [0xff; 6], station(2), &[0, 1, 2]),
