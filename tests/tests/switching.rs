@@ -236,6 +236,26 @@ fn a_flood_of_addresses_is_accounted_for() {
 }
 
 #[test]
+fn a_change_lets_the_switch_forget_sooner() {
+    // The ports forward after 8 seconds, and the change that this is lasts 10 more. Station 1 speaks every 10 seconds. What
+    // is sent to it at 15 comes more than the forward delay after that, and is flooded; what comes at 37.5 is not.
+    let text = format!(
+        "{SWITCH}{}
+        s0 :: Switch3(02:00:00:00:00:01);
+        TimedSource(10, DATA \\<040000000002 040000000001 88b5>) -> [0] s0 [0] -> Discard;
+        TimedSource(7.5, DATA \\<040000000001 040000000002 88b5>) -> [1] s0 [1] -> Discard;
+        Idle -> [2] s0 [2] -> Classifier(0/040000000001 12/88b5) -> spied :: Counter -> Discard;
+        DriverManager(wait UNTIL, stop);",
+        switch_class(3)
+    );
+    for (until, spied) in [(14, 0), (16, 1), (70, 1)] {
+        let mut run = Run::new(&text.replace("UNTIL", &until.to_string()), 32);
+        run.router.run().unwrap();
+        assert_eq!(run.number("spied", "count"), spied, "after {until} seconds");
+    }
+}
+
+#[test]
 fn messages_that_lie_open_nothing_early() {
     // A host that claims to be the root, with all times 0 or far too long.
     for times in ["0000 0001 0000 0000", "0000 ffff ffff ffff", "1300 1400 0200 0000"] {

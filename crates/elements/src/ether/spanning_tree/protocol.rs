@@ -3,6 +3,8 @@
 //! port has a state. It knows nothing of elements and packets.
 
 use super::bpdu::{Bpdu, BridgeId, Config, Priority, Times};
+use super::port::Port;
+pub use super::port::{PortState, Role};
 
 /// Nanoseconds of a second.
 pub const SECOND: i64 = 1_000_000_000;
@@ -12,73 +14,6 @@ const HOLD: i64 = SECOND;
 const PASSED_ON: i64 = SECOND / 256;
 /// The most ports of a bridge: a port identifier has 8 bits for the number (section 8.5.5.1).
 pub const MAX_PORTS: usize = 255;
-/// Priority of ports, in the upper byte of their identifier.
-const PORT_PRIORITY: u16 = 0x8000;
-
-/// What a port does with frames (section 8.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PortState {
-    /// Nothing: another bridge, or another port, is nearer to the root.
-    Blocking,
-    /// Nothing yet, while messages of other bridges may still come.
-    Listening,
-    /// Learns where stations are.
-    Learning,
-    /// Learns and relays.
-    Forwarding,
-}
-
-impl PortState {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            PortState::Blocking => "blocking",
-            PortState::Listening => "listening",
-            PortState::Learning => "learning",
-            PortState::Forwarding => "forwarding",
-        }
-    }
-}
-
-/// What a port is in the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// The way to the root.
-    Root,
-    /// The way from the root for what is connected here.
-    Designated,
-    /// No part of the tree.
-    Alternate,
-}
-
-impl Role {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Role::Root => "root",
-            Role::Designated => "designated",
-            Role::Alternate => "alternate",
-        }
-    }
-}
-
-#[derive(Clone, Debug)]
-struct Port {
-    id: u16,
-    state: PortState,
-    /// The best that was heard here, or what this bridge says here itself.
-    best: Priority,
-    /// When what was heard had age 0.
-    born: Option<i64>,
-    /// When the next state comes.
-    advance: Option<i64>,
-    /// Until when no configuration message may be sent.
-    hold: Option<i64>,
-    /// Whether one is to be sent then.
-    pending: bool,
-    /// Whether a notification is to be acknowledged.
-    acknowledge: bool,
-}
 
 /// A bridge.
 #[derive(Clone, Debug)]
@@ -126,28 +61,13 @@ fn bounded(t: Times) -> Times {
 impl Bridge {
     /// A bridge that has just been switched on: all its ports listen, and it takes itself for the root.
     pub fn new(id: BridgeId, times: Times, path_cost: u32, ports: usize, now: i64) -> Bridge {
-        let port = |i: usize| Port {
-            id: PORT_PRIORITY | (i as u16).saturating_add(1),
-            state: PortState::Blocking,
-            best: Priority {
-                root: id,
-                cost: 0,
-                bridge: id,
-                port: PORT_PRIORITY | (i as u16).saturating_add(1),
-            },
-            born: None,
-            advance: None,
-            hold: None,
-            pending: false,
-            acknowledge: false,
-        };
         let mut bridge = Bridge {
             id,
             own: times,
             times,
             // A cost of 0 would let a root port look as near to the root as the bridge behind it.
             path_cost: path_cost.max(1),
-            ports: (0..ports.min(MAX_PORTS)).map(port).collect(),
+            ports: (0..ports.min(MAX_PORTS)).map(|i| Port::new(i, id)).collect(),
             root: id,
             cost: 0,
             root_port: None,
