@@ -139,6 +139,9 @@ fn main() -> std::io::Result<()> {
     let mut folder = Folder::new("script")?;
     SCRIPTS.iter().try_for_each(|s| folder.add(s.as_bytes()))?;
 
+    let mut folder = Folder::new("bpdu")?;
+    fuzz::bpdu::seeds().iter().try_for_each(|s| folder.add(s))?;
+
     let mut folder = Folder::new("archive")?;
     let member = |name: &str, data: &[u8]| (name.to_string(), data.to_vec());
     let long = "a-name-that-does-not-fit-into-sixteen-bytes";

@@ -98,6 +98,14 @@ reasons! {
     ArpTimeout = "arp-timeout",
     /// Was stored, and a handler or a smaller capacity cleared it out.
     Cleared = "cleared",
+    /// The port it came or left by was suppressed.
+    Suppressed = "suppressed",
+    /// Its destination is where it came from.
+    SameSegment = "same-segment",
+    /// A message of the spanning tree protocol that was malformed or out of range.
+    BadBpdu = "bad-bpdu",
+    /// No 802.1Q tag, where only tagged frames were wanted.
+    Untagged = "untagged",
 }
 
 impl Reason {

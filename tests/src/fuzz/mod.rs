@@ -6,6 +6,7 @@
 
 pub mod archive;
 pub mod arguments;
+pub mod bpdu;
 pub mod capture;
 pub mod classifier;
 pub mod elements;
@@ -29,6 +30,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "archive", body: archive::archive },
     Target { name: "arguments", body: arguments::arguments },
+    Target { name: "bpdu", body: bpdu::bpdu },
     Target { name: "capture", body: capture::capture },
     Target { name: "classifier", body: classifier::classifier },
     Target { name: "elements", body: elements::elements },
