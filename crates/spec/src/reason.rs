@@ -98,6 +98,8 @@ reasons! {
     ArpTimeout = "arp-timeout",
     /// Was stored, and a handler or a smaller capacity cleared it out.
     Cleared = "cleared",
+    /// Came faster than a rate allows.
+    OverRate = "over-rate",
 }
 
 impl Reason {
