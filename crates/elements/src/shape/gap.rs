@@ -98,7 +98,8 @@ mod tests {
             .map(|&n| {
                 if gap.allowed(now) == 0 {
                     now = gap.next().unwrap_or(i64::MAX);
-                    assert!(gap.allowed(now) > 0 && gap.allowed(now - 1) == 0);
+                    assert_eq!(gap.allowed(now - 1), 0);
+                    assert!(gap.allowed(now) > 0);
                 }
                 gap.went(n);
                 now - start

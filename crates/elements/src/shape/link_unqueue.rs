@@ -168,6 +168,10 @@ mod tests {
         let (mut got, mut now) = (Vec::new(), 0);
         loop {
             let (turn, out) = kit.task();
+            if turn == Turn::Again && out.is_empty() {
+                // What a queue does that was found empty.
+                kit.with(|_, cx| cx.clear_note(Note::new(2)));
+            }
             for (_, p) in out {
                 assert_eq!((p.timestamp() - START) / MS, now / MS);
                 got.push((p.data()[0], now / MS));

@@ -204,7 +204,7 @@ mod tests {
             ("1001, 1003", 3..5),
             ("END 1000", 0..1),
             ("START_DELAY 1.5", 4..8),
-            ("START_DELAY 1, END_DELAY 3", 3..5),
+            ("START_DELAY 0.9, END_DELAY 2.9", 3..5),
             ("START_AFTER 1.1", 2..8),
             ("END_AFTER 2", 0..3),
             ("START_AFTER 1, END_AFTER 2.5", 1..4),

@@ -15,7 +15,7 @@ queue_class! {
     ///
     /// # Example
     /// ```click
-    /// RatedSource(RATE 100, LIMIT 50, STOP true) -> FrontDropQueue(5) -> RatedUnqueue(20) -> Discard;
+    /// RatedSource(RATE 100, LIMIT 50, STOP true) -> FrontDropQueue(8) -> RatedUnqueue(20) -> Discard;
     /// ```
     #[derive(Class)]
     #[class(name = "FrontDropQueue", ports = "1/1-2", processing = "h/lh", packets = "any/same", workers = share)]
