@@ -14,14 +14,14 @@
 
 define($RATE 14000, $LINK 100000);
 
-elementclass Stream { $header | RatedSource(DATA \<$header>, RATE $RATE, LENGTH 46) -> MarkIPHeader -> output; }
+elementclass Stream { $header | RatedSource(DATA $header, RATE $RATE, LENGTH 46) -> MarkIPHeader -> output; }
 
 dscp :: IPClassifier(ip dscp 46, ip dscp 10, ip dscp 18, -);
 
-Stream(45b8002e 00000000 40116506 0a000001 0a000101 04d204d2 001a0000) -> dscp;
-Stream(4528002e 00000000 40116595 0a000002 0a000101 04d204d2 001a0000) -> dscp;
-Stream(4548002e 00000000 40116574 0a000003 0a000101 04d204d2 001a0000) -> dscp;
-Stream(4500002e 00000000 401165bb 0a000004 0a000101 04d204d2 001a0000) -> dscp;
+Stream(\<45b8002e 00000000 40116506 0a000001 0a000101 04d204d2 001a0000>) -> dscp;
+Stream(\<4528002e 00000000 40116595 0a000002 0a000101 04d204d2 001a0000>) -> dscp;
+Stream(\<4548002e 00000000 40116574 0a000003 0a000101 04d204d2 001a0000>) -> dscp;
+Stream(\<4500002e 00000000 401165bb 0a000004 0a000101 04d204d2 001a0000>) -> dscp;
 
 // Streams A to C share what goes first; best effort gets the rest of the link.
 fair :: RoundRobinSched -> [0] first :: PrioSched -> link :: RatedUnqueue($LINK) -> Discard;

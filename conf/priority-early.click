@@ -12,13 +12,13 @@
 
 define($RATE 120000, $CPU 300000, $LINK 144000);
 
-elementclass Stream { $header | RatedSource(DATA \<$header>, RATE $RATE, LENGTH 46) -> MarkIPHeader -> output; }
+elementclass Stream { $header | RatedSource(DATA $header, RATE $RATE, LENGTH 46) -> MarkIPHeader -> output; }
 
 priority :: IPClassifier(ip dscp 46, ip dscp 10, -);
 
-Stream(45b8002e 00000000 40116506 0a000001 0a000101 04d204d2 001a0000) -> priority;
-Stream(4528002e 00000000 40116595 0a000002 0a000101 04d204d2 001a0000) -> priority;
-Stream(4500002e 00000000 401165bb 0a000004 0a000101 04d204d2 001a0000) -> priority;
+Stream(\<45b8002e 00000000 40116506 0a000001 0a000101 04d204d2 001a0000>) -> priority;
+Stream(\<4528002e 00000000 40116595 0a000002 0a000101 04d204d2 001a0000>) -> priority;
+Stream(\<4500002e 00000000 401165bb 0a000004 0a000101 04d204d2 001a0000>) -> priority;
 
 priority [0] -> Queue -> Shaper(30000) -> high :: Counter -> [0] first :: PrioSched;
 priority [1] -> Queue -> medium :: Counter -> [1] first;

@@ -13,14 +13,14 @@
 
 define($RATE 120000, $CPU 300000, $LINK 144000);
 
-elementclass Stream { $header | RatedSource(DATA \<$header>, RATE $RATE, LENGTH 46) -> MarkIPHeader -> output; }
+elementclass Stream { $header | RatedSource(DATA $header, RATE $RATE, LENGTH 46) -> MarkIPHeader -> output; }
 
-// The controller's buffer, which knows no classes, and the processor that empties it.
-arrived :: Queue(300) -> cpu :: RatedUnqueue($CPU, BURST_DURATION 0.001) -> priority :: IPClassifier(ip dscp 46, ip dscp 10, -);
+// The buffers of three controllers, which know no classes, and the processor that empties them in turn.
+arrived :: RoundRobinSched -> cpu :: RatedUnqueue($CPU) -> priority :: IPClassifier(ip dscp 46, ip dscp 10, -);
 
-Stream(45b8002e 00000000 40116506 0a000001 0a000101 04d204d2 001a0000) -> arrived;
-Stream(4528002e 00000000 40116595 0a000002 0a000101 04d204d2 001a0000) -> arrived;
-Stream(4500002e 00000000 401165bb 0a000004 0a000101 04d204d2 001a0000) -> arrived;
+Stream(\<45b8002e 00000000 40116506 0a000001 0a000101 04d204d2 001a0000>) -> Queue(256) -> [0] arrived;
+Stream(\<4528002e 00000000 40116595 0a000002 0a000101 04d204d2 001a0000>) -> Queue(256) -> [1] arrived;
+Stream(\<4500002e 00000000 401165bb 0a000004 0a000101 04d204d2 001a0000>) -> Queue(256) -> [2] arrived;
 
 priority [0] -> Queue -> Shaper(30000) -> high :: Counter -> [0] first :: PrioSched;
 priority [1] -> Queue -> medium :: Counter -> [1] first;

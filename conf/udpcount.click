@@ -2,7 +2,7 @@
 // A counter of UDP packets, as in the measurements of HPSR 2005, section IV: it looks at the protocols of each Ethernet frame and
 // drops it.
 //
-//     castanet run -q --simtime conf/udpcount.click -h udp.count -h udp.byte_count -h udp.rate -h other.count
+//     castanet run -q --simtime conf/udpcount.click -h udp.count -h udp.byte_count -h rate.rate -h other.count
 //
 // prints
 //
@@ -13,7 +13,7 @@
 define($RATE 148800, $COUNT 297600);
 
 frames :: Classifier(12/0800 23/11, -);
-frames [0] -> udp :: AverageCounter -> Discard;
+frames [0] -> udp :: Counter -> rate :: AverageCounter(IGNORE 1) -> Discard;
 frames [1] -> other :: Counter -> Discard;
 
 RatedSource(DATA "", RATE $RATE, LENGTH 18, LIMIT $COUNT, STOP true)
