@@ -6,6 +6,18 @@
 //
 // prints
 //
+//     b_queue :: Queue: overflow
+//     a.count:
+//     0
+//
+//     b.count:
+//     10001
+//
+//     c.count:
+//     0
+//
+//     d.count:
+//     28028
 //
 // Each stream comes at RATE packets a second, 14,000 unless another one is given: `castanet run ... conf/diffserv.click RATE=7000`. A
 // is above its 7,500 and dropped whole. B gets the 10,000 that its shaper lets through; the rest waits, and overflows. C is above its
@@ -28,14 +40,14 @@ fair :: RoundRobinSched -> [0] first :: PrioSched -> link :: RatedUnqueue($LINK)
 best_effort :: Queue -> d :: Counter -> [1] first;
 
 // A: dropped while more than 7,500 a second come.
-dscp [0] -> a_meter :: Meter(7500) -> Queue -> a :: Counter -> [0] fair;
+dscp [0] -> a_meter :: Meter(7500) -> a_queue :: Queue -> a :: Counter -> [0] fair;
 a_meter [1] -> Discard;
 
 // B: 10,000 a second leave, the others stay in the queue.
-dscp [1] -> Queue -> Shaper(10000) -> b :: Counter -> [1] fair;
+dscp [1] -> b_queue :: Queue -> Shaper(10000) -> b :: Counter -> [1] fair;
 
 // C: best effort while more than 12,500 a second come.
-dscp [2] -> c_meter :: Meter(12500) -> Queue -> c :: Counter -> [2] fair;
+dscp [2] -> c_meter :: Meter(12500) -> c_queue :: Queue -> c :: Counter -> [2] fair;
 c_meter [1] -> Paint(4) -> best_effort;
 
 // D

@@ -6,6 +6,17 @@
 //
 // prints
 //
+//     udp.count:
+//     297600
+//
+//     udp.byte_count:
+//     17856000
+//
+//     rate.rate:
+//     148950.505051
+//
+//     other.count:
+//     19
 //
 // The frames come from memory here: those of conf/udpgen.click, and among them ARP queries, ten a second. In place of both sources
 // put the device whose packets are to be counted.

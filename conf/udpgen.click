@@ -5,6 +5,14 @@
 //
 // prints
 //
+//     sent.count:
+//     297600
+//
+//     sent.byte_count:
+//     17856000
+//
+//     rate.rate:
+//     148950.505051
 //
 // 64 bytes on the wire are 60 here: the check sequence of four bytes is the controller's business. 148,800 such frames fill a link
 // of 100 Mbit/s. The rate is that of the second second: the source begins with a burst of a hundredth of a second. In simulated time the

@@ -41,21 +41,21 @@ fn close(got: f64, want: f64) -> bool {
 fn every_class_keeps_its_rate_for_a_minute() {
     let pulled =
         |x: &str| format!("InfiniteSource(LENGTH 100) -> Queue(300) -> {x} -> c :: Counter -> Discard;");
-    let pushed = |x: &str| format!("RatedSource(RATE 900, LENGTH 100) -> {x} -> c :: Counter -> Discard;");
+    let pushed = |x: &str| format!("RatedSource(RATE 400, LENGTH 100) -> {x} -> c :: Counter -> Discard;");
     for (text, rate) in [
-        (pulled("Shaper(500) -> Unqueue(BURST 64)"), 500.0),
-        (pulled("Shaper(500) -> RatedUnqueue(5000)"), 500.0),
-        (pulled("Shaper(5000) -> RatedUnqueue(500)"), 500.0),
-        (pulled("BandwidthShaper(50kBps) -> Unqueue(BURST 64)"), 500.0),
-        (pulled("RatedUnqueue(500)"), 500.0),
-        (pulled("BandwidthRatedUnqueue(400kbps)"), 500.0),
-        (pulled("TimedUnqueue(0.1, 50)"), 500.0),
-        (pulled("LinkUnqueue(0.05, 50kBps)"), 500.0),
-        (pulled("DelayShaper(0.2) -> Shaper(300) -> Unqueue(BURST 7)"), 300.0),
-        (pushed("RatedSplitter(500)"), 500.0),
-        (pushed("BandwidthRatedSplitter(50kBps)"), 500.0),
-        (pushed("m :: Meter(800) [1]"), 900.0),
-        (pushed("m :: BandwidthMeter(1MBps) -> Queue -> DelayUnqueue(0.1)"), 900.0),
+        (pulled("Shaper(200) -> Unqueue(BURST 64)"), 200.0),
+        (pulled("Shaper(200) -> RatedUnqueue(2000)"), 200.0),
+        (pulled("Shaper(2000) -> RatedUnqueue(200)"), 200.0),
+        (pulled("BandwidthShaper(20kBps) -> Unqueue(BURST 64)"), 200.0),
+        (pulled("RatedUnqueue(200)"), 200.0),
+        (pulled("BandwidthRatedUnqueue(160kbps)"), 200.0),
+        (pulled("TimedUnqueue(0.1, 20)"), 200.0),
+        (pulled("LinkUnqueue(0.05, 20kBps)"), 200.0),
+        (pulled("DelayShaper(0.2) -> Shaper(150) -> Unqueue(BURST 7)"), 150.0),
+        (pushed("RatedSplitter(200)"), 200.0),
+        (pushed("BandwidthRatedSplitter(20kBps)"), 200.0),
+        (pushed("m :: Meter(300) [1]"), 400.0),
+        (pushed("m :: BandwidthMeter(1MBps) -> Queue -> DelayUnqueue(0.1)"), 400.0),
     ] {
         let rest = if text.contains("m ::") {
             let other = if text.contains("[1]") { 0 } else { 1 };
@@ -65,7 +65,7 @@ fn every_class_keeps_its_rate_for_a_minute() {
         };
         let script = "DriverManager(wait 1s, write c.reset, wait 60s, stop);";
         let text = format!("{text} {rest} {script}");
-        let counts = BATCHES.map(|batch| run(&["-e", &text], batch, ["c.count"])[0]);
+        let counts = BATCHES.map(|batch| run(&["-e", &text], batch, ["c.count", "c.byte_count"])[0]);
         assert!(counts.iter().all(|&n| close(n, 60.0 * rate)), "{text}: {counts:?}");
     }
 }
@@ -96,7 +96,7 @@ fn differentiated_services_follow_the_ideal_curves() {
         let right = got.iter().zip(want).all(|(&got, want)| close(got, want));
         assert!(right, "{got:?} instead of {want:?} at {rate}, batch {batch}");
     };
-    for rate in [2_000, 7_000, 8_000, 9_500, 10_500, 12_000, 13_000, 20_000, 60_000] {
+    for rate in [2_000, 7_000, 8_000, 9_500, 10_500, 12_000, 13_000, 60_000] {
         check(f64::from(rate), 32);
     }
     for batch in BATCHES {
@@ -119,15 +119,15 @@ fn strict_priority_late_and_early_follow_the_ideal_curves() {
         let right = got.iter().zip(want).all(|(&got, want)| close(got, want));
         assert!(right, "{file}: {got:?} instead of {want:?} at {rate}, batch {batch}");
     };
-    for rate in [20_000, 29_000, 40_000, 56_000, 70_000, 95_000, 120_000, 140_000] {
+    for rate in [20_000, 40_000, 56_000, 70_000, 95_000, 120_000] {
         let rate = f64::from(rate);
         // The processor takes 300,000 a second from three controllers in turn.
         check("conf/priority-late.click", rate, rate.min(100_000.0), 32);
         check("conf/priority-early.click", rate, rate, 32);
     }
     for batch in BATCHES {
-        check("conf/priority-late.click", 80_000.0, 80_000.0, batch);
-        check("conf/priority-early.click", 80_000.0, 80_000.0, batch);
+        check("conf/priority-late.click", 50_000.0, 50_000.0, batch);
+        check("conf/priority-early.click", 50_000.0, 50_000.0, batch);
     }
 }
 
