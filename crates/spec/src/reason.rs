@@ -106,6 +106,8 @@ reasons! {
     BadBpdu = "bad-bpdu",
     /// No 802.1Q tag, where only tagged frames were wanted.
     Untagged = "untagged",
+    /// Came faster than a rate allows.
+    OverRate = "over-rate",
 }
 
 impl Reason {

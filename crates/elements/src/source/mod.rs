@@ -165,7 +165,11 @@ impl Pace {
     }
     /// Counts a packet that went at the moment that `ready` gave.
     pub(crate) fn went(&mut self, at: i64) {
-        self.bucket.remove(1, at);
+        self.paid(1, at);
+    }
+    /// Counts a packet that went at the moment that `ready` gave and costs so many tokens, be they there or not.
+    pub(crate) fn paid(&mut self, tokens: u64, at: i64) {
+        self.bucket.remove(tokens, at);
     }
     /// Changes to another bucket, no fuller than this one is.
     pub(crate) fn change(&mut self, bucket: TokenBucket, now: i64) {
