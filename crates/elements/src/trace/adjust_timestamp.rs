@@ -2,7 +2,7 @@
 //! AdjustTimestamp: moves timestamps.
 
 use castanet_element::prelude::*;
-use castanet_spec::{Show, anno};
+use castanet_spec::anno;
 
 /// Adds a time, which may be negative, to timestamps.
 ///
@@ -54,6 +54,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use castanet_element::kit::{Kit, packet};
+    use castanet_spec::Show;
 
     #[test]
     fn adds() {

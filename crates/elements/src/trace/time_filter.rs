@@ -208,7 +208,7 @@ mod tests {
                 assert_eq!(got, want.clone().collect::<Vec<_>>(), "{config}");
             }
         }
-        let mut kit = Kit::<TimeFilter>::new("START_DELAY 1, END_DELAY 3").unwrap();
+        let mut kit = Kit::<TimeFilter>::new("START_DELAY 0.5, END_DELAY 2.5").unwrap();
         assert_eq!(inside(&mut kit, &[1000, 1001, 1002, 1003]), [1001, 1002], "the kit starts at 1000 s");
         assert_eq!(kit.dropped(Reason::OutsideTime), 2);
     }
