@@ -189,7 +189,7 @@ fn agrees_with_tshark() {
         "-r",
         trace,
         "-Y",
-        sound,
+        &sound,
         "-T",
         "fields",
         "-E",
