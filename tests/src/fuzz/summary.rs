@@ -2,7 +2,9 @@
 //! Summary dumps.
 
 use super::at_most;
-use castanet_io::summary::{Draft, FIELDS, Item, Made, Making, SummaryHeader, SummaryReader, SummaryWriter, View};
+use castanet_io::summary::{
+    Draft, FIELDS, Item, Made, Making, SummaryHeader, SummaryReader, SummaryWriter, View,
+};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 

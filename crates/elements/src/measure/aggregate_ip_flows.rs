@@ -10,7 +10,7 @@ use castanet_element::prelude::*;
 use castanet_spec::anno;
 use castanet_wire::ipv4::{MORE_FRAGMENTS, OFFSET_MASK, protocol};
 use castanet_wire::tcp::flag;
-use flows::{Fragments, Key, Seen, Table, Timeouts};
+use flows::{Flow, Fragments, Key, Seen, Table, Timeouts};
 use trace_info::TraceInfo;
 
 /// Sets the aggregate annotation to a number for each TCP or UDP flow: 1, 2, ... in the order of their first packets.
@@ -142,10 +142,8 @@ impl AggregateIpFlows {
         if fragment != 0 && self.fragments.is_none() {
             return None;
         }
-        let part = || (ip.first_chunk::<20>().copied().unwrap_or_default(), ip[9]);
         if fragment & OFFSET_MASK != 0 {
-            let (ip, _) = part();
-            return self.fragments.as_mut()?.find(&ip, now);
+            return self.fragments.as_ref()?.find(ip, now);
         }
         if ip[9] == protocol::ICMP {
             return self.quoted(transport, now);
@@ -153,11 +151,7 @@ impl AggregateIpFlows {
         let (key, up) = key(ip, transport)?;
         let flags = if ip[9] == protocol::TCP { transport.get(13).copied().unwrap_or(0) } else { 0 };
         let info = &mut self.info;
-        let gone = |flow: &flows::Flow| {
-            if let Some(info) = info {
-                info.flow(flow);
-            }
-        };
+        let gone = |flow: &Flow| tell(info, flow);
         let seen = self.table.packet(key, up, flags, now, &self.timeouts, gone);
         if fragment != 0
             && let Some(f) = &mut self.fragments
@@ -170,19 +164,13 @@ impl AggregateIpFlows {
     fn reap(&mut self, now: i64) {
         if self.next_reap != i64::MIN {
             let info = &mut self.info;
-            self.table.reap(now, &self.timeouts, |flow| {
-                if let Some(info) = info {
-                    info.flow(flow);
-                }
-            });
+            self.table.reap(now, &self.timeouts, |flow| tell(info, flow));
         }
         self.next_reap = now.saturating_add(self.args.reap.0.max(1_000_000_000));
     }
     fn forget_all(&mut self) {
         let flows = std::mem::take(&mut self.table).into_flows();
-        if let Some(info) = &mut self.info {
-            flows.iter().for_each(|f| info.flow(f));
-        }
+        flows.iter().for_each(|flow| tell(&mut self.info, flow));
     }
 }
 
@@ -230,6 +218,13 @@ impl Lifecycle for AggregateIpFlows {
     }
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.traceinfo.is_some() { declared } else { Effects::NONE }
+    }
+}
+
+/// Puts a flow that is over into the file, if there is one.
+fn tell(info: &mut Option<TraceInfo>, flow: &Flow) {
+    if let Some(info) = info {
+        info.flow(flow);
     }
 }
 

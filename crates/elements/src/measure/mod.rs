@@ -6,7 +6,9 @@
 use castanet_element::{ClassDef, action, element};
 
 pub mod aggregate_counter;
+pub mod aggregate_filter;
 pub mod aggregate_ip;
+pub mod aggregate_ip_addr_pair;
 pub mod aggregate_ip_flows;
 pub mod aggregate_length;
 pub mod aggregate_paint;
@@ -20,7 +22,9 @@ pub mod timestamp_accum;
 /// The classes of this family.
 pub const CLASSES: &[ClassDef] = &[
     element::<aggregate_counter::AggregateCounter>(),
+    element::<aggregate_filter::AggregateFilter>(),
     action::<aggregate_ip::AggregateIp>(),
+    action::<aggregate_ip_addr_pair::AggregateIpAddrPair>(),
     action::<aggregate_ip_flows::AggregateIpFlows>(),
     action::<aggregate_length::AggregateLength>(),
     action::<aggregate_paint::AggregatePaint>(),

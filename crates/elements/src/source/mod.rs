@@ -7,6 +7,7 @@ use castanet_tables::TokenBucket;
 
 pub mod infinite_source;
 pub mod mem_source;
+pub mod random_source;
 pub mod rated_source;
 pub mod timed_source;
 
@@ -14,6 +15,7 @@ pub mod timed_source;
 pub const CLASSES: &[ClassDef] = &[
     element::<infinite_source::InfiniteSource>(),
     element::<mem_source::MemSource>(),
+    element::<random_source::RandomSource>(),
     element::<rated_source::RatedSource>(),
     element::<timed_source::TimedSource>(),
 ];

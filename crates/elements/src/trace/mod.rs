@@ -9,6 +9,7 @@ pub mod adjust_timestamp;
 pub mod from_dump;
 pub mod from_ip_summary_dump;
 pub mod set_timestamp_delta;
+pub mod store_timestamp;
 mod summary_args;
 pub mod time_filter;
 pub mod to_dump;
@@ -23,6 +24,7 @@ pub const CLASSES: &[ClassDef] = &[
     element::<from_dump::FromDump>(),
     element::<from_ip_summary_dump::FromIpSummaryDump>(),
     action::<set_timestamp_delta::SetTimestampDelta>(),
+    action::<store_timestamp::StoreTimestamp>(),
     action::<time_filter::TimeFilter>(),
     element::<to_dump::ToDump>(),
     element::<to_ip_summary_dump::ToIpSummaryDump>(),

@@ -92,15 +92,26 @@ pub struct Seen {
 }
 
 /// All flows that are known.
-#[derive(Default)]
 pub struct Table {
+    /// How many there may be.
+    most: usize,
     map: HashMap<Key, Flow>,
     /// The keys of all flows, and when they were put here, roughly in the order in which they were last used.
     order: VecDeque<(Key, i64)>,
     last: u32,
 }
 
+impl Default for Table {
+    fn default() -> Table {
+        Table::new(MOST_FLOWS)
+    }
+}
+
 impl Table {
+    /// With room for so many.
+    pub fn new(most: usize) -> Table {
+        Table { most, map: HashMap::new(), order: VecDeque::new(), last: 0 }
+    }
     /// How many flows are known.
     pub fn len(&self) -> usize {
         self.map.len()
@@ -124,7 +135,7 @@ impl Table {
     ) -> Seen {
         let next = self.last.wrapping_add(1).max(1);
         let fresh = Flow { aggregate: next, key, up, first: now, last: now, packets: [0; 2], closed: 0 };
-        if self.map.len() >= MOST_FLOWS && !self.map.contains_key(&key) {
+        if self.map.len() >= self.most && !self.map.contains_key(&key) {
             self.evict(&mut gone);
         }
         let flow = match self.map.entry(key) {
@@ -233,7 +244,7 @@ impl Fragments {
         self.order.push_back((identity, now));
     }
     /// What is known of the first fragment of a later one.
-    pub fn find(&mut self, ip: &[u8; 20], now: i64) -> Option<Seen> {
+    pub fn find(&self, ip: &[u8; 20], now: i64) -> Option<Seen> {
         let (seen, time) = self.map.get(&identity(ip))?;
         (now.saturating_sub(*time) <= self.timeout).then_some(*seen)
     }

@@ -179,19 +179,20 @@ fn agrees_with_a_model() {
 
 #[test]
 fn memory_is_bounded() {
-    let mut table = Table::default();
+    const MOST: usize = 5000;
+    let mut table = Table::new(MOST);
     let timeouts = Timeouts { tcp: S, tcp_done: S, udp: 100 * S };
     let mut gone = 0;
-    for i in 0..flows::MOST_FLOWS as u32 + 1000 {
+    for i in 0..MOST as u32 + 1000 {
         let (key, up) = Key::new((i, 1), (u32::MAX, 2), 17);
         table.packet(key, up, 0, i64::from(i), &timeouts, |_| gone += 1);
         // One flow is used all the time, and stays.
         let (key, up) = Key::new((7, 7), (7, 8), 17);
         assert_eq!(table.packet(key, up, 0, i64::from(i), &timeouts, |_| gone += 1).aggregate, 2);
     }
-    assert_eq!((table.len(), gone), (flows::MOST_FLOWS, 1001));
+    assert_eq!((table.len(), gone), (MOST, 1001));
     table.reap(1000 * S, &timeouts, |_| gone += 1);
-    assert_eq!((table.len(), gone), (0, 1001 + flows::MOST_FLOWS));
+    assert_eq!((table.len(), gone), (0, 1001 + MOST));
 }
 
 #[test]
