@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a record says of a packet, and the packet made from that.
 
-use super::kind::{LATER, Value};
+use super::kind::Value;
+use super::words::LATER;
 use castanet_wire::checksum;
 use castanet_wire::ipv4::{DONT_FRAGMENT, MORE_FRAGMENTS, OFFSET_MASK, protocol};
 

@@ -7,6 +7,7 @@
 
 mod draft;
 mod field;
+mod flow;
 mod kind;
 mod md5;
 mod options;
@@ -14,14 +15,17 @@ mod reader;
 #[cfg(test)]
 mod tests;
 mod view;
+mod words;
 mod writer;
 
 pub use draft::{Defaults, Draft, Made, Making};
 pub use field::{FIELDS, Field};
-pub use kind::{Kind, Value, print_time, protocol};
+pub use flow::Flow;
+pub use kind::{Kind, Value};
 pub use options::TcpOptions;
-pub use reader::{Flow, Item, SummaryReader};
+pub use reader::{Item, SummaryReader};
 pub use view::{Bad, Ip, View};
+pub use words::{print_time, protocol};
 pub use writer::{SummaryHeader, SummaryWriter};
 
 /// The newest version of the format that is understood, and the one that is written.

@@ -3,10 +3,11 @@
 
 use super::draft::{Defaults, Draft};
 use super::field::Field;
-use super::kind::{Kind, Value, protocol};
+use super::flow::Flow;
+use super::kind::{Kind, Value};
+use super::words::protocol;
 use crate::CaptureError;
 use crate::source::Source;
-use std::net::Ipv4Addr;
 use std::path::Path;
 
 /// The longest line or record that is looked at; of longer ones the rest is left out.
@@ -365,45 +366,4 @@ fn take_word<'a>(line: &mut &'a [u8]) -> &'a [u8] {
     let (word, rest) = text.split_at_checked(end).unwrap_or((text, &[]));
     *line = rest;
     word
-}
-
-/// Addresses and ports of which records say nothing: `SRC SPORT DST DPORT [PROTO]`, `-` for what is left open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flow {
-    src: Option<u32>,
-    sport: Option<u16>,
-    dst: Option<u32>,
-    dport: Option<u16>,
-    protocol: Option<u8>,
-}
-
-impl Flow {
-    /// From its words; none if they are not what they should be.
-    pub fn parse(words: &[&str]) -> Option<Flow> {
-        let (src, sport, dst, dport, kind) = match *words {
-            [src, sport, dst, dport] => (src, sport, dst, dport, "-"),
-            [src, sport, dst, dport, kind, ..] => (src, sport, dst, dport, kind),
-            _ => return None,
-        };
-        let address = |w: &str| match w {
-            "-" => Some(None),
-            _ => w.parse::<Ipv4Addr>().ok().map(|a| Some(u32::from(a))),
-        };
-        let port = |w: &str| if w == "-" { Some(None) } else { w.parse().ok().map(Some) };
-        Some(Flow {
-            src: address(src)?,
-            sport: port(sport)?,
-            dst: address(dst)?,
-            dport: port(dport)?,
-            protocol: if kind == "-" { None } else { Some(protocol(kind)?) },
-        })
-    }
-    /// Puts what it says into what packets have of which records say nothing.
-    pub fn put(&self, defaults: &mut Defaults) {
-        defaults.src = self.src.unwrap_or(defaults.src);
-        defaults.sport = self.sport.unwrap_or(defaults.sport);
-        defaults.dst = self.dst.unwrap_or(defaults.dst);
-        defaults.dport = self.dport.unwrap_or(defaults.dport);
-        defaults.protocol = self.protocol.unwrap_or(defaults.protocol);
-    }
 }

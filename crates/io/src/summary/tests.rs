@@ -76,8 +76,7 @@ fn write(names: &str, packets: &[Packet], binary: bool) -> Vec<u8> {
         assert!(writer.write(&p.view()).unwrap());
     }
     writer.flush().unwrap();
-    let out = sink.0.lock().unwrap().clone();
-    out
+    sink.0.lock().unwrap().clone()
 }
 
 /// The records of one that is written from what is read.

@@ -2,8 +2,9 @@
 //! Writing summary dumps, text and binary.
 
 use super::field::Field;
-use super::kind::{Kind, quote};
+use super::kind::Kind;
 use super::view::View;
+use super::words::{print_time, quote};
 use crate::CaptureError;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -77,7 +78,7 @@ impl SummaryWriter {
         }
         if let Some((host, now)) = &header.origin {
             let _ = write!(text, "!host {host}\n!runtime ");
-            super::kind::print_time(*now, &mut text);
+            print_time(*now, &mut text);
             let _ = writeln!(text, " ({})", super::calendar(*now));
         }
         text.push_str("!data");
