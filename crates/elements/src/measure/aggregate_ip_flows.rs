@@ -38,7 +38,7 @@ use trace_info::TraceInfo;
 /// ```
 #[derive(Class)]
 #[class(name = "AggregateIPFlows", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = exclusive)]
-#[class(build, lifecycle, effects(files), drops(NoMatch, NoIpHeader))]
+#[class(build, lifecycle, effects(files, calls), drops(NoMatch, NoIpHeader))]
 #[handler(name = "clear", flags = "wb", doc = "Forgets all flows.")]
 #[handler(name = "nflows", flags = "r", doc = "Flows that are known.")]
 pub struct AggregateIpFlows {
@@ -161,6 +161,15 @@ impl AggregateIpFlows {
         Some(seen)
     }
 
+    /// Begins the file, if there is one and that has not happened.
+    fn begin_info(&mut self, cx: &mut Cx<'_>) {
+        if let Some(info) = self.info.as_mut().filter(|i| !i.has_begun()) {
+            let source = self.args.source.and_then(|e| u32::try_from(e.0).ok());
+            let file = source.and_then(|e| cx.read_handler(Some(e), "filename", "").ok());
+            info.begin(file.as_deref());
+        }
+    }
+
     fn reap(&mut self, now: i64) {
         if self.next_reap != i64::MIN {
             let info = &mut self.info;
@@ -179,6 +188,7 @@ impl Action for AggregateIpFlows {
         if p.ip_header().is_none() {
             return cx.out_or(1, Reason::NoIpHeader);
         }
+        self.begin_info(cx);
         let now = match p.timestamp() {
             0 => cx.recent(),
             t => t,
@@ -201,10 +211,9 @@ impl Lifecycle for AggregateIpFlows {
         }
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.begin_info(cx);
         self.forget_all();
-        let source = self.args.source.and_then(|e| u32::try_from(e.0).ok());
-        let file = source.and_then(|e| cx.read_handler(Some(e), "filename", "").ok());
-        self.info.take().map_or(Ok(()), |info| info.write(file.as_deref()))
+        self.info.take().map_or(Ok(()), TraceInfo::write)
     }
     fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
         Ok(self.table.len().to_string())
@@ -217,7 +226,12 @@ impl Lifecycle for AggregateIpFlows {
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {
-        if self.args.traceinfo.is_some() { declared } else { Effects::NONE }
+        // A handler is read when the file is begun, which the first packet does.
+        match (&self.args.traceinfo, self.args.source) {
+            (None, _) => Effects::NONE,
+            (Some(_), None) => Effects::FILES,
+            _ => declared,
+        }
     }
 }
 

@@ -166,6 +166,19 @@ fn lines_come_back() {
     }
 }
 
+/// Every option and fragment together, as existing tools write them.
+#[test]
+fn lines_of_existing_tools() {
+    let names = "timestamp ip_src sport ip_proto tcp_flags tcp_opt tcp_ntopt tcp_sack ip_opt ip_frag ip_fragoff ip_len";
+    for line in [
+        "1.000000 1.0.0.1 10 T SA mss1460;wscale3;sackok;ts5:6 mss1460;wscale3;sackok sackok . ! 0! 100",
+        "2.000000 1.0.0.1 10 T FSRPAUECN . . . rr{1.2.3.4,5.6.7.8}+2 . 0 60",
+        "4.000000 1.0.0.1 - U - - - - ts{1,2,!3}+1;148=0:0 f 8+ 60",
+    ] {
+        assert_eq!(again(names, line), [line]);
+    }
+}
+
 /// Words that are understood and written otherwise.
 #[test]
 fn other_words() {

@@ -210,6 +210,20 @@ fn trace_info() {
         <flow aggregate='2' src='10.0.0.2' sport='2' dst='10.0.0.1' dport='1' begin='20.000000000' duration='0.000000000'>\n  \
         <stream dir='0' packets='1' /><stream dir='1' packets='0' />\n</flow>\n</trace>\n";
     assert_eq!(std::fs::read_to_string(&path).unwrap(), want);
+    let mut names = Names::new();
+    names.define_element("x", 3, "FromDump");
+    let config = format!("TRACEINFO {}, SOURCE x", path.display());
+    let mut k = Kit::<AggregateIpFlows>::with_names(&config, 1, 2, names).unwrap();
+    k.answer("filename", "a&b'");
+    for i in 0..2000 {
+        run(&mut k, ip(1, 17, (1, i), (2, 2), 0, 0));
+    }
+    k.cleanup().unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.starts_with(
+        "<?xml version='1.0' standalone='yes'?>\n<trace file='a&amp;b&apos;'>\n<flow aggregate='1' "
+    ));
+    assert_eq!((text.lines().count(), text.ends_with("</flow>\n</trace>\n")), (6003, true));
     assert!(Kit::<AggregateIpFlows>::new("TRACEINFO /nonexistent/x").is_err());
     assert!(Kit::<AggregateIpFlows>::new("UDP_TIMEOUT x").is_err());
 }

@@ -9,9 +9,12 @@ use std::net::Ipv4Addr;
 /// Bytes that are gathered before they are written.
 const BUFFER: usize = 1 << 16;
 
-/// The file: it is emptied when the first flow is over, or at the end.
+/// The file: it is emptied when the first packet comes, or at the end.
 pub struct TraceInfo {
     name: String,
+    /// Whether its head was written.
+    begun: bool,
+    /// None for the standard output.
     file: Option<File>,
     /// What waits to be written, from the first flow on.
     buffer: Vec<u8>,
@@ -31,7 +34,7 @@ fn escaped(text: &str) -> String {
 impl TraceInfo {
     /// For the file of that name.
     pub fn new(name: &str) -> TraceInfo {
-        TraceInfo { name: name.into(), file: None, buffer: Vec::new(), failure: None }
+        TraceInfo { name: name.into(), begun: false, file: None, buffer: Vec::new(), failure: None }
     }
 
     /// Appends what is known of a flow.
@@ -53,15 +56,19 @@ impl TraceInfo {
         text.extend(streams);
         text.push_str("\n</flow>\n");
         self.buffer.extend_from_slice(text.as_bytes());
-        if self.buffer.len() >= BUFFER && self.file.is_some() {
+        if self.buffer.len() >= BUFFER {
             self.flush();
-        } else if self.buffer.len() >= BUFFER {
-            self.begin(None);
         }
     }
 
-    /// Opens the file and writes what stands at its head.
-    fn begin(&mut self, source: Option<&str>) {
+    /// Whether the head was written.
+    pub fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Opens the file and writes what stands at its head; `source` is where the packets come from.
+    pub fn begin(&mut self, source: Option<&str>) {
+        self.begun = true;
         let source = source.map_or(String::new(), |s| format!(" file='{}'", escaped(s.trim())));
         let head = format!("<?xml version='1.0' standalone='yes'?>\n<trace{source}>\n");
         let opened = if self.name == "-" {
@@ -73,7 +80,6 @@ impl TraceInfo {
             Ok(file) => self.file = file,
             Err(e) => self.failure = Some(e),
         }
-        self.flush();
     }
     fn flush(&mut self) {
         let bytes = std::mem::take(&mut self.buffer);
@@ -86,10 +92,7 @@ impl TraceInfo {
     }
 
     /// Writes the end.
-    pub fn write(mut self, source: Option<&str>) -> Result<(), String> {
-        if self.file.is_none() {
-            self.begin(source);
-        }
+    pub fn write(mut self) -> Result<(), String> {
         self.buffer.extend_from_slice(b"</trace>\n");
         self.flush();
         match self.failure {
