@@ -17,6 +17,7 @@ mod load;
 pub mod router;
 pub mod script;
 pub mod settings;
+pub mod summary;
 
 /// A fuzz target.
 pub struct Target {
@@ -38,6 +39,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "language", body: language::language },
     Target { name: "router", body: router::router },
     Target { name: "script", body: script::script },
+    Target { name: "summary", body: summary::summary },
 ];
 
 /// The bytes up to a limit.

@@ -5,15 +5,19 @@ use castanet_element::prelude::*;
 use castanet_element::{ClassDef, element};
 use castanet_tables::TokenBucket;
 
+pub mod fast_udp_source;
 pub mod infinite_source;
 pub mod mem_source;
+pub mod random_source;
 pub mod rated_source;
 pub mod timed_source;
 
 /// The classes of this family.
 pub const CLASSES: &[ClassDef] = &[
+    element::<fast_udp_source::FastUdpSource>(),
     element::<infinite_source::InfiniteSource>(),
     element::<mem_source::MemSource>(),
+    element::<random_source::RandomSource>(),
     element::<rated_source::RatedSource>(),
     element::<timed_source::TimedSource>(),
 ];
