@@ -18,6 +18,7 @@ mod cycles;
 mod flow;
 pub mod graph;
 mod layout;
+pub mod offload;
 pub mod placement;
 mod pull_cycles;
 mod resolve;

@@ -66,6 +66,13 @@ static CLASSES: &[ClassSpec] = &[
     ClassSpec { flow: "xy#/x[^x]#", ..class("Odd", "-/-", "a/a") },
     ClassSpec { workers: Workers::Exclusive, ..class("Meter", "1/1", "a/a") },
     ClassSpec { effects: Effects::FILES, task: true, ..class("ToDump", "1/0", "l/l") },
+    ClassSpec {
+        capabilities: &[Capability::Offloads],
+        offload: Offload::Aware,
+        ..class("Device", "0/1", "h/h")
+    },
+    ClassSpec { offload: Offload::None, ..class("Dump", "1/1", "a/a") },
+    ClassSpec { offload: Offload::Aware, ..class("CompleteOffload", "1/1", "a/a") },
 ];
 
 /// The classes above.

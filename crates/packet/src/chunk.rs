@@ -15,6 +15,8 @@ pub(crate) const UNSET: u32 = u32::MAX;
 pub(crate) const COLD: u8 = 1;
 /// Another handle may be on the same buffer.
 pub(crate) const SHARED: u8 = 2;
+/// The fields about offloads are set.
+pub(crate) const OFFLOAD: u8 = 4;
 
 /// Metadata of a chunk. The first 64 bytes are what forwarding reads and writes.
 #[repr(C, align(64))]
@@ -35,7 +37,7 @@ pub(crate) struct Meta {
     pub transport: u32,
     /// [`crate::PacketType`].
     pub kind: u8,
-    /// [`COLD`], [`SHARED`].
+    /// [`COLD`], [`SHARED`], [`OFFLOAD`].
     pub flags: u8,
     /// How often the packet went round a cycle of the configuration.
     pub hops: u16,
@@ -51,6 +53,23 @@ pub(crate) struct Meta {
     pub next: AtomicPtr<Meta>,
     /// While [`SHARED`], in the owner: handles on its buffer.
     pub refs: AtomicU32,
+    /// While [`OFFLOAD`]: offset in the buffer of the header whose checksum is partial.
+    pub offload_start: u32,
+    /// Where in that header the checksum is; `u16::MAX`: it is not partial.
+    pub offload_field: u16,
+    /// Bytes of payload for each segment of a super-packet.
+    pub offload_size: u16,
+    /// The kind of super-packet; 0: none.
+    pub offload_kind: u8,
+}
+
+impl Meta {
+    /// Takes over what another packet leaves to be done, except where its header is.
+    pub fn copy_offload(&mut self, from: &Meta) {
+        self.offload_field = from.offload_field;
+        self.offload_size = from.offload_size;
+        self.offload_kind = from.offload_kind;
+    }
 }
 
 const _: () = assert!(size_of::<Meta>() == 128);

@@ -11,11 +11,13 @@
 mod annotation;
 mod batch;
 mod chunk;
+mod offload;
 mod packet;
 pub mod pool;
 
 pub use annotation::PacketType;
 pub use batch::Batch;
+pub use offload::Offload;
 pub use packet::{MAX_LENGTH, Packet};
 
 /// Bytes before the data of a fresh packet, as existing configurations see it.

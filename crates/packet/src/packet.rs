@@ -2,7 +2,7 @@
 //! The handle: data, headroom, tailroom, headers, sharing.
 
 use crate::DEFAULT_HEADROOM;
-use crate::chunk::{CLASSES, COLD, Meta, SHARED, UNSET};
+use crate::chunk::{CLASSES, COLD, Meta, OFFLOAD, SHARED, UNSET};
 use crate::pool;
 use std::fmt;
 use std::ptr::NonNull;
@@ -296,6 +296,11 @@ impl Packet {
             std::ptr::copy_nonoverlapping(m.buf.add(src as usize), n_meta.buf.add(n_meta.floor as usize), n);
         }
         (n_meta.mac, n_meta.network, n_meta.transport, n_meta.hops) = (mac, network, transport, hops);
+        if m.flags & OFFLOAD != 0 {
+            n_meta.flags |= OFFLOAD;
+            n_meta.offload_start = moved(m.offload_start);
+            n_meta.copy_offload(m);
+        }
         new.copy_annotations(self);
         *self = new;
         true
@@ -345,6 +350,8 @@ impl Packet {
         (o.data, o.len, o.floor, o.owner) = (m.data, m.len, m.floor, m.owner);
         (o.mac, o.network, o.transport) = (m.mac, m.network, m.transport);
         (o.kind, o.flags, o.hops) = (m.kind, m.flags, m.hops);
+        o.offload_start = m.offload_start;
+        o.copy_offload(m);
         o.anno = m.anno;
         o.timestamp = m.timestamp;
         (o.buf, o.cap) = (m.buf, m.cap);

@@ -188,6 +188,10 @@ fn grow(local: &mut Local, inner: NonNull<Inner>, class: usize) {
                 owner: std::ptr::null_mut(),
                 next: AtomicPtr::new(std::ptr::null_mut()),
                 refs: AtomicU32::new(0),
+                offload_start: 0,
+                offload_field: 0,
+                offload_size: 0,
+                offload_kind: 0,
             });
             meta
         };

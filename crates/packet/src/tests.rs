@@ -162,3 +162,40 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn offloads_stay_with_their_headers() {
+    let offload = Offload { checksum: Some((34, 16)), segments: Some((1, 1000)) };
+    let mut data = vec![0; 54 + 2500];
+    data[34 + 12] = 0x50;
+    let mut p = Packet::copy_of(&data).unwrap();
+    assert_eq!((p.offload(), p.segments()), (None, (1, 2554)));
+    p.set_offload(Some(offload));
+    assert_eq!((p.offload(), p.segments()), (Some(offload), (3, 2554 + 2 * 54)));
+    let copy = p.share().unwrap();
+    assert_eq!(copy.offload(), Some(offload));
+    // Stripping, encapsulating, and buffers that are made anew move the offset along.
+    assert!(p.strip(14));
+    assert_eq!(p.offload().unwrap().checksum, Some((20, 16)));
+    for _ in 0..20 {
+        p.push_header::<10>().unwrap();
+    }
+    assert_eq!(p.offload().unwrap().checksum, Some((220, 16)));
+    p.data_mut()[0] = 1;
+    assert_eq!((p.offload().unwrap().checksum, p.segments()), (Some((220, 16)), (3, 2740 + 2 * 240)));
+    // Whose header was cut off has nothing left that could be done.
+    assert!(p.strip(230));
+    assert_eq!(p.offload(), None);
+    p.set_offload(None);
+    assert_eq!(p.segments(), (1, 2510));
+    // A fresh packet knows nothing of the last one in its place.
+    drop((p, copy));
+    let mut p = Packet::copy_of(&[0; 60]).unwrap();
+    assert_eq!(p.offload(), None);
+    p.set_offload(Some(Offload { checksum: None, segments: Some((1, 0)) }));
+    assert_eq!(p.segments(), (1, 60));
+    p.set_offload(Some(Offload { checksum: Some((60_000, 16)), segments: Some((1, 9)) }));
+    assert_eq!(p.segments(), (1, 60));
+    p.set_offload(Some(Offload::default()));
+    assert_eq!(p.offload(), None);
+}

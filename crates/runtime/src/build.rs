@@ -5,11 +5,13 @@ use crate::link::link;
 use crate::router::Router;
 use crate::shared::{Inbox, Mail, Printer, Shared};
 use crate::sleep::Sleeper;
+use crate::table::Table;
 use crate::worker::Worker;
 use castanet_element::build::{Shared as Replicas, Wiring};
 use castanet_element::notify::Notes;
 use castanet_element::{BuildCx, Clock, ConfigError, Core, Gauge, Info, InitCx, Instance, Note};
 use castanet_graph::batch::batch_limits;
+use castanet_graph::offload;
 use castanet_graph::placement::Placement;
 use castanet_graph::{Graph, Kind};
 use castanet_lang::{Diagnostic, Sources, Span};
@@ -228,7 +230,11 @@ fn place_named(graph: &Graph, names: &Names, workers: usize) -> (Placement, Vec<
 
 /// Everything that configuring the elements of a graph finds, without initialising any.
 pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<Diagnostic> {
-    let mut diagnostics = Vec::new();
+    // Packets with offloads come to nobody who does not know them.
+    let (graph, mut diagnostics) = offload::complete(graph, &Table(classes.clone()));
+    if failed(&diagnostics) {
+        return diagnostics;
+    }
     let names = names_of(&graph, classes.as_ref(), &mut diagnostics);
     let (placement, errors) = place_named(&graph, &names, options.workers);
     diagnostics.extend(errors);
@@ -264,7 +270,11 @@ pub(crate) fn prepare(
     sources: &Sources,
     options: Options,
 ) -> Result<Prepared, Vec<Diagnostic>> {
-    let mut diagnostics = Vec::new();
+    // Packets with offloads come to nobody who does not know them.
+    let (graph, mut diagnostics) = offload::complete(graph, &Table(classes.clone()));
+    if failed(&diagnostics) {
+        return Err(diagnostics);
+    }
     let names = names_of(&graph, classes.as_ref(), &mut diagnostics);
     let tasks = tasks_of(&graph);
     let workers = if options.clock.is_simulated() { 1 } else { options.workers.max(1) };

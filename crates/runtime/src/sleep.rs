@@ -5,8 +5,9 @@ use castanet_element::Interest;
 use castanet_element::watch::{Change, Watches};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::io::Errno;
+use std::collections::HashMap;
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -36,6 +37,8 @@ impl Waker {
 pub(crate) struct Sleeper {
     waker: Arc<Waker>,
     epoll: OwnedFd,
+    /// By descriptor the watches that wait: for reading, for writing. The system knows a descriptor only once.
+    waits: HashMap<RawFd, [Option<u64>; 2]>,
     /// Descriptors that the system does not wait for, such as plain files: they are always ready.
     ready: Vec<u64>,
 }
@@ -50,6 +53,7 @@ impl Sleeper {
         Ok(Sleeper {
             waker: Arc::new(Waker { event, asleep: AtomicBool::new(false) }),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            waits: HashMap::new(),
             ready: Vec::new(),
         })
     }
@@ -63,22 +67,25 @@ impl Sleeper {
         for change in watches.changes() {
             match change {
                 Change::Wait(key, fd, interest) => {
-                    let flags = match interest {
-                        Interest::Read => epoll::EventFlags::IN,
-                        Interest::Write => epoll::EventFlags::OUT,
-                    } | epoll::EventFlags::ONESHOT;
-                    let data = epoll::EventData::new_u64(key);
-                    let done = match epoll::add(&self.epoll, &fd, data, flags) {
-                        Err(Errno::EXIST) => epoll::modify(&self.epoll, &fd, data, flags),
-                        other => other,
-                    };
-                    if done.is_err() {
+                    let waits = self.waits.entry(fd.as_raw_fd()).or_default();
+                    if let Some(w) = waits.get_mut(usize::from(interest == Interest::Write)) {
+                        *w = Some(key);
+                    }
+                    if arm(&self.epoll, fd.as_fd(), *waits).is_err() {
+                        self.waits.remove(&fd.as_raw_fd());
                         self.ready.push(key);
                     }
                 }
-                Change::Forget(_, fd) => {
-                    // It was never registered if nobody waited for it.
-                    let _ = epoll::delete(&self.epoll, &fd);
+                Change::Forget(key, fd) => {
+                    let Some(waits) = self.waits.get_mut(&fd.as_raw_fd()) else { continue };
+                    *waits = waits.map(|w| w.filter(|&w| w != key));
+                    if waits.iter().all(Option::is_none) {
+                        self.waits.remove(&fd.as_raw_fd());
+                        // What is not there need not be taken out.
+                        let _ = epoll::delete(&self.epoll, &fd);
+                    } else {
+                        let _ = arm(&self.epoll, fd.as_fd(), *waits);
+                    }
                 }
             }
         }
@@ -91,9 +98,31 @@ impl Sleeper {
         // When it is interrupted, the next look finds the same.
         let found = epoll::wait(&self.epoll, &mut events, Some(&Timespec::default()));
         let found = found.map_or(&mut [] as &mut [epoll::Event], |(found, _)| found);
-        let keys = found.iter().map(|e| e.data.u64()).chain(self.ready.drain(..));
+        let mut keys = std::mem::take(&mut self.ready);
+        for e in found {
+            let Ok(fd) = RawFd::try_from(e.data.u64()) else { continue };
+            let Some(waits) = self.waits.get_mut(&fd) else { continue };
+            // Errors and the end of the other side are news for both.
+            let flags = e.flags;
+            let other = !(epoll::EventFlags::IN | epoll::EventFlags::OUT);
+            for (w, flag) in waits.iter_mut().zip([epoll::EventFlags::IN, epoll::EventFlags::OUT]) {
+                if flags.intersects(flag | other) {
+                    keys.extend(w.take());
+                }
+            }
+            match waits.iter().flatten().next().copied() {
+                None => {
+                    self.waits.remove(&fd);
+                }
+                // The other wait goes on.
+                Some(key) => match watches.descriptor(key) {
+                    Some(fd) if arm(&self.epoll, fd.as_fd(), *waits).is_ok() => {}
+                    _ => keys.push(key),
+                },
+            }
+        }
         let mut any = false;
-        for element in keys.filter_map(|k| watches.ready(k)) {
+        for element in keys.into_iter().filter_map(|k| watches.ready(k)) {
             wake(element);
             any = true;
         }
@@ -122,6 +151,19 @@ impl Sleeper {
             }
         }
         self.waker.asleep.store(false, Ordering::SeqCst);
+    }
+}
+
+/// Has the system tell of a descriptor, once.
+fn arm(epoll: &OwnedFd, fd: BorrowedFd<'_>, waits: [Option<u64>; 2]) -> Result<(), Errno> {
+    let mut flags = epoll::EventFlags::ONESHOT;
+    for (w, flag) in waits.iter().zip([epoll::EventFlags::IN, epoll::EventFlags::OUT]) {
+        flags.set(flag, w.is_some());
+    }
+    let data = epoll::EventData::new_u64(u64::from(fd.as_raw_fd().unsigned_abs()));
+    match epoll::add(epoll, fd, data, flags) {
+        Err(Errno::EXIST) => epoll::modify(epoll, fd, data, flags),
+        other => other,
     }
 }
 
@@ -180,6 +222,20 @@ mod tests {
         w.wait(a);
         w.remove(a);
         assert_eq!(look(&mut s, &mut w), []);
+        // Both ends of interest in one descriptor are told of, each for itself.
+        let (left, right) = std::os::unix::net::UnixStream::pair().unwrap();
+        let left: Arc<OwnedFd> = Arc::new(left.into());
+        let (c, d) = (w.add(6, left.clone(), Interest::Read), w.add(7, left, Interest::Write));
+        w.wait(c);
+        w.wait(d);
+        assert_eq!(look(&mut s, &mut w), [7]);
+        assert_eq!(look(&mut s, &mut w), []);
+        rustix::io::write(&right, b"x").unwrap();
+        assert_eq!(look(&mut s, &mut w), [6]);
+        w.wait(d);
+        w.wait(c);
+        w.remove(c);
+        assert_eq!(look(&mut s, &mut w), [7]);
         // A plain file is always ready.
         let file: OwnedFd = std::fs::File::open("/proc/self/exe").unwrap().into();
         let c = w.add(5, Arc::new(file), Interest::Read);

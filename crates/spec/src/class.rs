@@ -76,6 +76,8 @@ pub enum Capability {
     EmptyNotifier,
     /// Says when it is full, so that sources can sleep.
     FullNotifier,
+    /// Emits packets whose checksums are partial and which stand for many segments.
+    Offloads,
 }
 
 /// One handler of a class.

@@ -268,6 +268,7 @@ pub fn capability(c: Capability) -> &'static str {
         Capability::Storage => "stores packets",
         Capability::EmptyNotifier => "tells pullers when it is no longer empty",
         Capability::FullNotifier => "tells sources when it is no longer full",
+        Capability::Offloads => "emits partial checksums and super-packets",
     }
 }
 

@@ -16,7 +16,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 5, STOP true) -> Queue -> Discard(BURST 8);
 /// ```
 #[derive(Class)]
-#[class(name = "Discard", ports = "1/0", processing = "a/a", packets = "any/", workers = replicate(sum))]
+#[class(name = "Discard", offload = aware, ports = "1/0", processing = "a/a", packets = "any/", workers = replicate(sum))]
 #[class(task, build, lifecycle, drops(Discarded))]
 #[handler(name = "reset_counts", flags = "wb", doc = "Sets the count to 0.")]
 pub struct Discard {
@@ -51,15 +51,20 @@ impl Build for Discard {
     }
 }
 
+/// Packets of a batch, super-packets by their segments.
+fn segments(batch: &Batch) -> u64 {
+    batch.iter().map(|p| p.segments().0).sum()
+}
+
 impl Element for Discard {
     #[inline]
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.count.add(batch.len() as u64);
+        self.count.add(segments(batch));
         cx.drop_all(batch, Reason::Discarded);
     }
     #[inline]
     fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
-        self.count.add(1);
+        self.count.add(p.segments().0);
         cx.drop(p, Reason::Discarded);
     }
 
@@ -71,7 +76,7 @@ impl Element for Discard {
         }
         cx.pull(0, n, &mut self.batch);
         let got = self.batch.len();
-        self.count.add(got as u64);
+        self.count.add(segments(&self.batch));
         cx.drop_all(&mut self.batch, Reason::Discarded);
         self.done += got;
         if got == n && self.done < burst {

@@ -41,7 +41,7 @@ use std::net::Ipv4Addr;
 ///     -> MarkIPHeader -> ICMPError(10.0.0.9, timeexceeded, transit) -> IPPrint(error) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "ICMPError", ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate(sum), build)]
+#[class(name = "ICMPError", offload = none, ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate(sum), build)]
 #[class(drops(NoIcmpError, NoIpHeader, BadIpHeader, TooLong))]
 pub struct IcmpError {
     args: Args,

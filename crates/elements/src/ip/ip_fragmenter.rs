@@ -24,7 +24,7 @@ use std::net::Ipv4Addr;
 /// fragment [1] -> ICMPError(10.0.0.1, unreachable, needfrag) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "IPFragmenter", ports = "1/1-2", processing = "h/h", packets = "ip/ip", workers = replicate(sum))]
+#[class(name = "IPFragmenter", offload = aware, ports = "1/1-2", processing = "h/h", packets = "ip/ip", workers = replicate(sum))]
 #[class(effects(prints), drops(MustFragment, NoIpHeader, NoBuffer), copies, build, lifecycle)]
 pub struct IpFragmenter {
     args: Args,

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000) -> IPPrint(udp, TIMESTAMP false) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "IPPrint", ports = "1/1", processing = "a/a", packets = "ip/ip", workers = share)]
+#[class(name = "IPPrint", offload = none, ports = "1/1", processing = "a/a", packets = "ip/ip", workers = share)]
 #[class(effects(prints, files), build, lifecycle)]
 pub struct IpPrint {
     args: Args,

@@ -32,7 +32,7 @@ use counts::Counts;
 /// DriverManager(pause, save c.nagg -);
 /// ```
 #[derive(Class)]
-#[class(name = "AggregateCounter", ports = "1-2/1-2", processing = "a/a", packets = "any/same", workers = exclusive)]
+#[class(name = "AggregateCounter", offload = none, ports = "1-2/1-2", processing = "a/a", packets = "any/same", workers = exclusive)]
 #[class(build, lifecycle, effects(calls, stops))]
 #[handler(
     name = "aggregate_call",

@@ -37,7 +37,7 @@ use trace_info::TraceInfo;
 /// ", STOP true) -> AggregateIPFlows -> IPPrint(flow, AGGREGATE true, PAINT true) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "AggregateIPFlows", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = exclusive)]
+#[class(name = "AggregateIPFlows", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = exclusive)]
 #[class(build, lifecycle, effects(files, calls), drops(NoMatch, NoIpHeader))]
 #[handler(name = "clear", flags = "wb", doc = "Forgets all flows.")]
 #[handler(name = "nflows", flags = "r", doc = "Flows that are known.")]

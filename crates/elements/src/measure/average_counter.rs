@@ -15,7 +15,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 100, STOP true) -> AverageCounter -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "AverageCounter", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+#[class(name = "AverageCounter", offload = none, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
 #[class(lifecycle)]
 #[handler(name = "rate", flags = "r", doc = "Packets a second.")]
 #[handler(name = "byte_rate", flags = "r", doc = "Bytes a second.")]

@@ -18,7 +18,7 @@ use castanet_tables::Ewma;
 /// InfiniteSource(LIMIT 100) -> c :: Counter(COUNT_CALL 50 stop) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Counter", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+#[class(name = "Counter", offload = aware, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
 #[class(build, lifecycle, effects(calls))]
 #[handler(name = "rate", flags = "r", doc = "Packets a second.")]
 #[handler(name = "bit_rate", flags = "r", doc = "Bits a second.")]
@@ -143,12 +143,13 @@ impl Counter {
         self.armed = self.args.count_call.is_some() && !self.count_called
             || self.args.byte_count_call.is_some() && !self.bytes_called;
     }
-    /// Makes the calls that are due now.
+    /// Makes the calls that are due now, when `packets` were counted just before.
     #[cold]
-    fn call(&mut self, cx: &mut Cx<'_>) {
-        if let Some(c) =
-            self.args.count_call.as_ref().filter(|c| !self.count_called && c.at == self.count.get())
-        {
+    fn call(&mut self, packets: u64, cx: &mut Cx<'_>) {
+        let count = self.count.get();
+        let due =
+            |c: &&CallAt<true>| !self.count_called && c.at <= count && c.at > count.wrapping_sub(packets);
+        if let Some(c) = self.args.count_call.as_ref().filter(due) {
             self.count_called = true;
             cx.call(&c.call);
         }
@@ -183,12 +184,12 @@ impl Build for Counter {
 impl Action for Counter {
     #[inline]
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
-        let bytes = p.len() as u64;
-        self.count.add(1);
+        let (packets, bytes) = p.segments();
+        self.count.add(packets);
         self.byte_count.add(bytes);
-        self.rates.update(1, bytes, cx);
+        self.rates.update(packets, bytes, cx);
         if self.armed {
-            self.call(cx);
+            self.call(packets, cx);
         }
         Verdict::Next
     }
@@ -197,10 +198,11 @@ impl Action for Counter {
         if self.armed {
             return cx.apply(batch, |p, cx| self.action(p, cx));
         }
-        let bytes = batch.iter().map(|p| p.len() as u64).sum();
-        self.count.add(batch.len() as u64);
+        let each = batch.iter().map(Packet::segments);
+        let (packets, bytes) = each.fold((0, 0), |sum, p| (sum.0 + p.0, sum.1 + p.1));
+        self.count.add(packets);
         self.byte_count.add(bytes);
-        self.rates.update(batch.len() as u64, bytes, cx);
+        self.rates.update(packets, bytes, cx);
     }
 }
 

@@ -24,7 +24,7 @@ use std::fmt::Write as _;
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkIPHeader -> IPRateMonitor(PACKETS, 1, 100) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "IPRateMonitor", ports = "1-2/1-2", processing = "a/a", packets = "ip/ip", workers = exclusive)]
+#[class(name = "IPRateMonitor", offload = none, ports = "1-2/1-2", processing = "a/a", packets = "ip/ip", workers = exclusive)]
 #[class(build, lifecycle)]
 #[handler(
     name = "look",

@@ -20,7 +20,7 @@ use castanet_element::prelude::*;
 /// RatedSource(LENGTH 1500, LIMIT 2) -> Queue -> [1] s;
 /// ```
 #[derive(Class)]
-#[class(name = "DRRSched", ports = "-/1", processing = "l/l", packets = "any/same", workers = exclusive)]
+#[class(name = "DRRSched", offload = none, ports = "-/1", processing = "l/l", packets = "any/same", workers = exclusive)]
 #[class(build, lifecycle, drops(Stopped), capabilities(EmptyNotifier))]
 pub struct DrrSched {
     args: Args,

@@ -21,7 +21,7 @@ use castanet_element::prelude::*;
 /// s [1] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "BandwidthRatedSplitter", ports = "1/1-2", processing = "h/h", packets = "any/same", workers = exclusive)]
+#[class(name = "BandwidthRatedSplitter", offload = none, ports = "1/1-2", processing = "h/h", packets = "any/same", workers = exclusive)]
 #[class(build, lifecycle, drops(OverRate))]
 pub struct BandwidthRatedSplitter {
     args: Args,

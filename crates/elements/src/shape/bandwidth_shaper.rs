@@ -21,7 +21,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 100, LENGTH 100) -> Queue -> BandwidthShaper(1Mbps) -> Unqueue -> Counter(COUNT_CALL 50 stop) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "BandwidthShaper", ports = "1/1-2", processing = "l/l", packets = "any/same", workers = exclusive)]
+#[class(name = "BandwidthShaper", offload = none, ports = "1/1-2", processing = "l/l", packets = "any/same", workers = exclusive)]
 #[class(build, lifecycle, capabilities(EmptyNotifier))]
 #[handler(name = "reset", flags = "w", doc = "Forgets what went, so that the next packet may go at once.")]
 pub struct BandwidthShaper {

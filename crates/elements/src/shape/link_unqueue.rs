@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 /// InfiniteSource(LIMIT 20, LENGTH 100) -> Queue -> LinkUnqueue(0.1, 1kBps) -> Counter(COUNT_CALL 20 stop) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "LinkUnqueue", ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
+#[class(name = "LinkUnqueue", offload = none, ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
 #[class(task, build, lifecycle, drops(Cleared, Stopped))]
 #[handler(name = "latency", flags = "rw", doc = "The time that a packet is under way.")]
 #[handler(name = "bandwidth", flags = "rw", doc = "Bytes that the link takes a second.")]

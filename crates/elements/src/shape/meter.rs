@@ -21,7 +21,7 @@ use castanet_element::prelude::*;
 /// m [1] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Meter", ports = "1/2-", processing = "h/h", packets = "any/same", workers = exclusive)]
+#[class(name = "Meter", offload = none, ports = "1/2-", processing = "h/h", packets = "any/same", workers = exclusive)]
 #[class(build, lifecycle)]
 #[handler(name = "rate", flags = "r", doc = "Packets a second, as measured.")]
 #[handler(name = "meters", flags = "r", doc = "The rates between the outputs, one a line.")]

@@ -20,7 +20,7 @@ use castanet_element::prelude::*;
 /// s [1] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "RatedSplitter", ports = "1/1-2", processing = "h/h", packets = "any/same", workers = exclusive)]
+#[class(name = "RatedSplitter", offload = none, ports = "1/1-2", processing = "h/h", packets = "any/same", workers = exclusive)]
 #[class(build, lifecycle, drops(OverRate))]
 pub struct RatedSplitter {
     args: Args,

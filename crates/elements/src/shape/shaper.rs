@@ -20,7 +20,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 100) -> Queue -> Shaper(1000) -> Unqueue -> Counter(COUNT_CALL 50 stop) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Shaper", ports = "1/1-2", processing = "l/l", packets = "any/same", workers = exclusive)]
+#[class(name = "Shaper", offload = none, ports = "1/1-2", processing = "l/l", packets = "any/same", workers = exclusive)]
 #[class(build, lifecycle, capabilities(EmptyNotifier))]
 #[handler(name = "reset", flags = "w", doc = "Forgets what went, so that the next packet may go at once.")]
 pub struct Shaper {

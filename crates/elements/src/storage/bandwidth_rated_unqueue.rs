@@ -20,7 +20,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 100, LENGTH 100) -> Queue -> BandwidthRatedUnqueue(80kbps) -> Counter(COUNT_CALL 50 stop) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "BandwidthRatedUnqueue", ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
+#[class(name = "BandwidthRatedUnqueue", offload = none, ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
 #[class(task, build, lifecycle)]
 #[handler(name = "calls", flags = "r", doc = "Turns that the task had.")]
 #[handler(name = "active", flags = "rw", doc = "When false, nothing is pulled.")]

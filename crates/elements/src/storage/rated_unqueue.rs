@@ -19,7 +19,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 100) -> Queue -> RatedUnqueue(1000) -> Counter(COUNT_CALL 50 stop) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "RatedUnqueue", ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
+#[class(name = "RatedUnqueue", offload = none, ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
 #[class(task, build, lifecycle)]
 #[handler(name = "calls", flags = "r", doc = "Turns that the task had.")]
 #[handler(name = "active", flags = "rw", doc = "When false, nothing is pulled.")]

@@ -16,7 +16,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 100) -> Queue -> TimedUnqueue(0.1, 10) -> Counter(COUNT_CALL 50 stop) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "TimedUnqueue", aliases("Burster"), ports = "1/1", processing = "l/h", packets = "any/same")]
+#[class(name = "TimedUnqueue", offload = none, aliases("Burster"), ports = "1/1", processing = "l/h", packets = "any/same")]
 #[class(workers = exclusive, task, build, lifecycle)]
 pub struct TimedUnqueue {
     args: Args,

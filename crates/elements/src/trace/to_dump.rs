@@ -27,7 +27,7 @@ use std::fs::OpenOptions;
 /// InfiniteSource(LENGTH 60, LIMIT 3, STOP true) -> ToDump(/dev/null, SNAPLEN 34) -> Print(written) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "ToDump", ports = "1/0-1", processing = "a/a", packets = "any/same", workers = exclusive, build, lifecycle)]
+#[class(name = "ToDump", offload = none, ports = "1/0-1", processing = "a/a", packets = "any/same", workers = exclusive, build, lifecycle)]
 #[class(task, effects(files, calls), drops(Consumed, WriteFailed), takes_state = "the open file")]
 #[handler(name = "count", flags = "r", doc = "Packets written.")]
 #[handler(name = "reset_counts", flags = "wb", doc = "Sets `count` to 0.")]

@@ -36,7 +36,7 @@ const MOST_LINES: u32 = 1 << 16;
 /// ", STOP true) -> ToIPSummaryDump(/dev/null, FIELDS ip_src sport ip_len) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "ToIPSummaryDump", ports = "1/0-1", processing = "a/h", packets = "any/same", workers = exclusive, build, lifecycle)]
+#[class(name = "ToIPSummaryDump", offload = none, ports = "1/0-1", processing = "a/h", packets = "any/same", workers = exclusive, build, lifecycle)]
 #[class(task, effects(files), drops(Consumed, WriteFailed), takes_state = "the open file")]
 #[handler(name = "flush", flags = "w", doc = "Writes to the file what still waits.")]
 pub struct ToIpSummaryDump {
