@@ -50,7 +50,7 @@ fn frame(dst: [u8; 6], kind: u16, len: usize) -> Vec<u8> {
     f
 }
 
-fn send(s: &PacketSender, frames: &[Vec<u8>]) {
+fn send(s: &mut PacketSender, frames: &[Vec<u8>]) {
     let sent = s.send(frames.iter().map(|f| Outgoing::plain(f)));
     assert_eq!((sent.count, sent.refusal), (frames.len(), None));
 }
@@ -68,13 +68,13 @@ fn frames_arrive_as_they_were_sent() {
         pair();
         let mut r =
             PacketSocket::open("vb", &PacketOptions { promiscuous: true, ..Default::default() }).unwrap();
-        let s = PacketSender::open("va").unwrap();
+        let mut s = PacketSender::open("va").unwrap();
         let before =
             std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as i64;
         let sent: Vec<Vec<u8>> = [(mac("vb"), 60), (ALL, 14), (GROUP, 1514), ([2, 0, 0, 0, 0, 77], 61)]
             .map(|(dst, len)| frame(dst, 0x88b5, len))
             .into();
-        send(&s, &sent);
+        send(&mut s, &sent);
         let got = receive(&mut r);
         assert_eq!(got.iter().map(|g| &g.data).collect::<Vec<_>>(), sent.iter().collect::<Vec<_>>());
         let kinds: Vec<_> = got.iter().map(|g| g.kind).collect();
@@ -98,7 +98,7 @@ fn many_frames_go_round_the_ring_in_order() {
     inside("many_frames_go_round_the_ring_in_order", || {
         pair();
         let mut r = PacketSocket::open("vb", &PacketOptions { slots: 100, ..Default::default() }).unwrap();
-        let s = PacketSender::open("va").unwrap();
+        let mut s = PacketSender::open("va").unwrap();
         let (mut next, slots) = (0u32, r.slots());
         for round in 0..40 {
             let numbered: Vec<Vec<u8>> = (0..1 + round)
@@ -109,7 +109,7 @@ fn many_frames_go_round_the_ring_in_order() {
                     f
                 })
                 .collect();
-            send(&s, &numbered);
+            send(&mut s, &numbered);
             let mut got = Vec::new();
             while got.len() < numbered.len() {
                 assert!(readable(r.fd(), 1000));
@@ -124,7 +124,7 @@ fn many_frames_go_round_the_ring_in_order() {
         // More than the ring holds: the first ones stay, the others are counted.
         let many: Vec<Vec<u8>> = (0..64).map(|_| frame(ALL, 0x88b5, 60)).collect();
         for _ in 0..(slots / 64 + 2) {
-            send(&s, &many);
+            send(&mut s, &many);
         }
         let (sent, got) = ((slots / 64 + 2) * 64, receive(&mut r).len());
         assert_eq!((got, r.drops()), (slots, (sent - slots) as u64));
@@ -172,9 +172,9 @@ fn protocols_and_filters_choose() {
         let mut filtered = PacketSocket::open("vb", &PacketOptions { filter, ..Default::default() }).unwrap();
         let mut typed =
             PacketSocket::open("vb", &PacketOptions { protocol: 0x88b5, ..Default::default() }).unwrap();
-        let s = PacketSender::open("va").unwrap();
+        let mut s = PacketSender::open("va").unwrap();
         let frames = [0x88b5, 0x88b6, 0x88b7, 0x88b6].map(|t| frame(ALL, t, 60));
-        send(&s, &frames);
+        send(&mut s, &frames);
         assert_eq!(
             receive(&mut filtered).iter().map(|g| &g.data).collect::<Vec<_>>(),
             [&frames[1], &frames[3]]
@@ -191,7 +191,7 @@ fn vlan_tags_come_back() {
     inside("vlan_tags_come_back", || {
         pair();
         let mut r = PacketSocket::open("vb", &PacketOptions::default()).unwrap();
-        let s = PacketSender::open("va").unwrap();
+        let mut s = PacketSender::open("va").unwrap();
         let tagged = |tags: &[u8]| {
             let mut f = frame(ALL, 0x88b5, 80);
             f.splice(12..12, tags.iter().copied());
@@ -203,7 +203,7 @@ fn vlan_tags_come_back() {
             tagged(&[0x88, 0xa8, 0, 7, 0x81, 0, 0, 5]),
             tagged(&[0x81, 0, 0, 0]),
         ];
-        send(&s, &frames);
+        send(&mut s, &frames);
         let got = receive(&mut r);
         assert_eq!(got.iter().map(|g| &g.data).collect::<Vec<_>>(), frames.iter().collect::<Vec<_>>());
         assert!(got.iter().all(|g| g.wire_len == g.data.len()));
@@ -216,7 +216,7 @@ fn super_packets_pass_whole() {
         pair();
         let mut r =
             PacketSocket::open("vb", &PacketOptions { promiscuous: true, ..Default::default() }).unwrap();
-        let s = PacketSender::open("va").unwrap();
+        let mut s = PacketSender::open("va").unwrap();
         let data: Vec<u8> = (0..65_000).map(|i| (i % 251) as u8).collect();
         let mut big = Vec::new();
         etherparse::PacketBuilder::ethernet2([2, 0, 0, 0, 0, 9], mac("vb"))
@@ -270,20 +270,20 @@ fn super_packets_pass_whole() {
 fn refusals_say_why() {
     inside("refusals_say_why", || {
         pair();
-        let s = PacketSender::open("va").unwrap();
-        let one = |f: &[u8]| s.send([Outgoing::plain(f)].into_iter());
-        assert_eq!(one(&frame(ALL, 0x88b5, 1600)).refusal, Some(Refusal::TooLong));
-        assert!(matches!(one(&[1, 2, 3]).refusal, Some(Refusal::Refused(_))));
+        let mut s = PacketSender::open("va").unwrap();
+        let one = |s: &mut PacketSender, f: &[u8]| s.send([Outgoing::plain(f)].into_iter());
+        assert_eq!(one(&mut s, &frame(ALL, 0x88b5, 1600)).refusal, Some(Refusal::TooLong));
+        assert!(matches!(one(&mut s, &[1, 2, 3]).refusal, Some(Refusal::Refused(_))));
         // The ones before the bad one go.
         let frames = [60, 60, 1600, 60].map(|n| frame(ALL, 0x88b5, n));
         let sent = s.send(frames.iter().map(|f| Outgoing::plain(f)));
         assert_eq!((sent.count, sent.refusal), (2, Some(Refusal::TooLong)));
         run("ip link set va down");
-        assert_eq!(one(&frames[0]).refusal, Some(Refusal::Down));
+        assert_eq!(one(&mut s, &frames[0]).refusal, Some(Refusal::Down));
         run("ip link set va up");
-        assert_eq!(one(&frames[0]).count, 1, "the same socket goes on when the device is up again");
+        assert_eq!(one(&mut s, &frames[0]).count, 1, "the same socket goes on when the device is up again");
         run("ip link del va");
-        assert_eq!(one(&frames[0]).refusal, Some(Refusal::Down));
+        assert_eq!(one(&mut s, &frames[0]).refusal, Some(Refusal::Down));
         assert!(matches!(PacketSender::open("va"), Err(DeviceError::Missing { .. })));
     });
 }
@@ -303,8 +303,8 @@ fn devices_go_and_come_back() {
         assert_eq!(r.check(), Ok(()), "told once");
         assert!(!readable(r.fd(), 10));
         run("ip link set vb up");
-        let s = PacketSender::open("va").unwrap();
-        send(&s, &[frame(ALL, 0x88b5, 60)]);
+        let mut s = PacketSender::open("va").unwrap();
+        send(&mut s, &[frame(ALL, 0x88b5, 60)]);
         assert_eq!(receive(&mut r).len(), 1, "the same socket goes on");
         let old = r.index();
         run("ip link del vb");
@@ -314,12 +314,12 @@ fn devices_go_and_come_back() {
         pair();
         let mut r = open().unwrap();
         assert_ne!(r.index(), old);
-        send(&PacketSender::open("va").unwrap(), &[frame(ALL, 0x88b5, 60)]);
+        send(&mut PacketSender::open("va").unwrap(), &[frame(ALL, 0x88b5, 60)]);
         assert_eq!(receive(&mut r).len(), 1);
         run("ip link set vb down");
         let mut r = open().unwrap();
         run("ip link set vb up");
-        send(&PacketSender::open("va").unwrap(), &[frame(ALL, 0x88b5, 60)]);
+        send(&mut PacketSender::open("va").unwrap(), &[frame(ALL, 0x88b5, 60)]);
         assert_eq!(receive(&mut r).len(), 1, "opened while it was down");
     });
 }
@@ -329,11 +329,11 @@ fn frames_are_told_at_once() {
     inside("frames_are_told_at_once", || {
         pair();
         let mut r = PacketSocket::open("vb", &PacketOptions::default()).unwrap();
-        let s = PacketSender::open("va").unwrap();
+        let mut s = PacketSender::open("va").unwrap();
         let mut times: Vec<Duration> = (0..100)
             .map(|_| {
                 let start = Instant::now();
-                send(&s, &[frame(ALL, 0x88b5, 60)]);
+                send(&mut s, &[frame(ALL, 0x88b5, 60)]);
                 while r.receive(1, |_| {}) == 0 {
                     assert!(readable(r.fd(), 1000));
                 }

@@ -80,6 +80,8 @@ pub struct PacketSender {
     fd: Arc<OwnedFd>,
     name: String,
     index: u32,
+    /// Whether frames pass the queueing discipline by.
+    bypass: bool,
 }
 
 impl PacketSender {
@@ -99,7 +101,7 @@ impl PacketSender {
             Ok(()) | Err(Errno::NETDOWN) => {}
             Err(e) => return Err(failed("bind to it")(e)),
         }
-        Ok(PacketSender { fd: Arc::new(fd), name: name.to_owned(), index })
+        Ok(PacketSender { fd: Arc::new(fd), name: name.to_owned(), index, bypass: true })
     }
     /// The descriptor, which is writable while the socket's buffer has room.
     pub fn fd(&self) -> &Arc<OwnedFd> {
@@ -114,11 +116,19 @@ impl PacketSender {
         self.index
     }
 
+    /// From here on frames go by the queueing discipline: the direct way refuses super-packets that the device cannot
+    /// segment by itself. Once is for ever, because frames that take both ways could overtake each other.
+    #[cold]
+    fn end_bypass(&mut self) -> bool {
+        let was = std::mem::replace(&mut self.bypass, false);
+        was && sys::set_option(self.fd.as_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &0u32).is_ok()
+    }
+
     /// Sends frames in order, at most [`MAX_BATCH`], without waiting, until one is refused.
-    pub fn send<'a>(&self, frames: impl Iterator<Item = Outgoing<'a>>) -> Sent {
+    pub fn send<'a>(&mut self, frames: impl Iterator<Item = Outgoing<'a>>) -> Sent {
         let mut parts = [const { MaybeUninit::<[libc::iovec; 2]>::uninit() }; MAX_BATCH];
         let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MAX_BATCH];
-        let mut n = 0;
+        let (mut n, mut supers) = (0, 0u64);
         for ((frame, part), message) in frames.zip(&mut parts).zip(&mut messages) {
             let part = part.write([
                 libc::iovec {
@@ -131,6 +141,7 @@ impl PacketSender {
             let m = message.write(unsafe { std::mem::zeroed() });
             m.msg_hdr.msg_iov = part.as_mut_ptr();
             m.msg_hdr.msg_iovlen = 2;
+            supers |= u64::from(frame.vnet.is_super()) << n;
             n += 1;
         }
         let mut count = 0;
@@ -153,7 +164,8 @@ impl PacketSender {
                 Ok(sent) if sent > 0 => count += sent,
                 _ => {
                     let e = Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN);
-                    if e != Errno::INTR {
+                    let is_super = supers >> count & 1 != 0;
+                    if e != Errno::INTR && !(e == Errno::NOBUFS && is_super && self.end_bypass()) {
                         return Sent { count, refusal: Some(Refusal::new(e)) };
                     }
                 }
