@@ -52,7 +52,8 @@ pub fn compile(text: &str, frames: Frames, names: &dyn Names) -> Result<Vec<Inst
     let node = parse::parse(text, frames, names).map_err(|f| f.in_pattern(0))?;
     let program = code::program(&node);
     if program.len() > MAX_INSTRUCTIONS {
-        let message = format!("the filter needs {} instructions, more than {MAX_INSTRUCTIONS}", program.len());
+        let message =
+            format!("the filter needs {} instructions, more than {MAX_INSTRUCTIONS}", program.len());
         return Err(PatternError { pattern: 0, range: 0..text.len(), message, expected: None });
     }
     Ok(program)

@@ -124,7 +124,7 @@ pub fn program(node: &Node) -> Vec<Instruction> {
     let no = code.push(RET, 0);
     let yes = code.push(RET, TAKE);
     let entry = code.node(node, yes, no);
-    code.reach(entry, usize::MAX);
+    code.reach(entry, 0);
     code.0.reverse();
     code.0
 }
@@ -136,9 +136,13 @@ struct Code(Vec<Instruction>);
 /// A place in the program: how many instructions there are from it to the end.
 type Label = usize;
 
+fn plain(code: u16, k: u32) -> Instruction {
+    Instruction { code, jt: 0, jf: 0, k }
+}
+
 impl Code {
     fn push(&mut self, code: u16, k: u32) -> Label {
-        self.0.push(Instruction { code, jt: 0, jf: 0, k });
+        self.0.push(plain(code, k));
         self.0.len()
     }
     /// How many instructions one that is pushed next skips to get to `to`.
@@ -147,11 +151,10 @@ impl Code {
     }
     /// A label for `to` that the next instruction reaches by skipping at most `most`.
     fn reach(&mut self, to: Label, most: usize) -> Label {
-        let far = self.distance(to);
-        if far == 0 || far <= most && most != usize::MAX {
-            return to;
+        match self.distance(to) {
+            far if far <= most => to,
+            far => self.push(JMP, u32::try_from(far).unwrap_or(u32::MAX)),
         }
-        self.push(JMP, u32::try_from(far).unwrap_or(u32::MAX))
     }
 
     fn node(&mut self, node: &Node, yes: Label, no: Label) -> Label {
@@ -166,28 +169,86 @@ impl Code {
     }
 
     fn test(&mut self, left: &Number, relation: Relation, right: &Number, yes: Label, no: Label) -> Label {
-        // Conditional jumps skip at most 255; the second label may still move by the jump for the first.
+        // Conditional jumps skip at most 255; a jump for the second label moves the first one by one.
         let yes = self.reach(yes, 254);
         let no = self.reach(no, 255);
-        let jump = |code: &mut Code, source: u16, k: u32| {
-            let (jt, jf) = (code.distance(yes), code.distance(no));
-            let short = |n: usize| u8::try_from(n).unwrap_or(u8::MAX);
-            code.0.push(Instruction { code: JMP | relation as u16 | source, jt: short(jt), jf: short(jf), k });
-        };
-        match right {
-            Number::Constant(k) => {
-                jump(self, 0, *k);
-                self.number(left, 0);
-            }
-            right => {
-                jump(self, X, 0);
-                self.number(left, 1);
-                self.push(LDX | MEM, 0);
-                // The left number is computed after the right one, which waits in memory.
-                self.0.pop();
-                self.0.pop_last_number(left, right);
-            }
+        let (mut load, source, k) = (Vec::new(), source(right), constant(right));
+        if source == X {
+            both(left, right, 0, &mut load);
+        } else {
+            number(left, 0, &mut load);
         }
+        let short = |n: usize| u8::try_from(n).unwrap_or(u8::MAX);
+        let (jt, jf) = (short(self.distance(yes)), short(self.distance(no)));
+        self.0.push(Instruction { code: JMP | relation as u16 | source, jt, jf, k });
+        self.0.extend(load.into_iter().rev());
         self.0.len()
+    }
+}
+
+/// Where an operation finds its second number: in the instruction if that is constant, else in X.
+fn source(n: &Number) -> u16 {
+    if matches!(n, Number::Constant(_)) { 0 } else { X }
+}
+fn constant(n: &Number) -> u32 {
+    if let Number::Constant(k) = n { *k } else { 0 }
+}
+
+/// Instructions that leave a number in the accumulator; memory below `depth` is taken.
+fn number(n: &Number, depth: u32, out: &mut Vec<Instruction>) {
+    match n {
+        Number::Constant(k) => out.push(plain(LD, *k)),
+        Number::Length => out.push(plain(LD | LEN, 0)),
+        Number::Load(size, place) => load(*size, place, depth, out),
+        Number::Negative(n) => {
+            number(n, depth, out);
+            out.push(plain(ALU | NEG, 0));
+        }
+        Number::Binary(operator, operands) => {
+            let [left, right] = &**operands;
+            let (source, k) = (source(right), constant(right));
+            if source == X {
+                both(left, right, depth, out);
+            } else {
+                number(left, depth, out);
+            }
+            out.push(plain(ALU | *operator as u16 | source, k));
+        }
+    }
+}
+
+/// Leaves the left number in the accumulator and the right one in X.
+fn both(left: &Number, right: &Number, depth: u32, out: &mut Vec<Instruction>) {
+    number(left, depth, out);
+    out.push(plain(ST, depth));
+    number(right, depth.saturating_add(1), out);
+    out.push(plain(MISC, 0));
+    out.push(plain(LD | MEM, depth));
+}
+
+fn load(size: Size, place: &Place, depth: u32, out: &mut Vec<Instruction>) {
+    let width = match size {
+        Size::Word => 0x00,
+        Size::Half => 0x08,
+        Size::Byte => BYTE,
+    };
+    match place {
+        Place::At(k) => out.push(plain(LD | width | ABS, *k)),
+        Place::Behind { ip, offset } => {
+            out.push(plain(LDX | BYTE | MSH, *ip));
+            out.push(plain(LD | width | IND, ip.wrapping_add(*offset)));
+        }
+        Place::Computed { base, offset } => {
+            number(offset, depth, out);
+            out.push(plain(MISC, 0));
+            out.push(plain(LD | width | IND, *base));
+        }
+        Place::ComputedBehind { ip, offset } => {
+            number(offset, depth, out);
+            out.push(plain(LDX | BYTE | MSH, *ip));
+            out.push(plain(ALU | Operator::Add as u16 | X, 0));
+            out.push(plain(MISC, 0));
+            out.push(plain(LD | width | IND, *ip));
+        }
     }
 }
