@@ -92,16 +92,17 @@ pub trait Router {
 pub struct Edge {
     /// Packets that wait.
     pub batch: Batch,
-    /// Whether the run loop knows that they wait.
-    pub pending: bool,
     /// Where it leads: the number of a node of the run loop; `u32::MAX` for nowhere.
     pub node: u32,
-    /// The input that it leads to.
+    /// The input that it leads to; where it leads into a chain, the action to begin with.
     pub port: u32,
-    /// Whether it closes a cycle, so that packets crossing it count a hop.
-    pub back: bool,
     /// The element it comes from.
     pub from: u32,
+    /// Whether the run loop knows that packets wait.
+    // INVARIANT: while packets move, an edge with packets is pending unless its element has just emitted them.
+    pub pending: bool,
+    /// Whether it closes a cycle, so that packets crossing it count a hop.
+    pub back: bool,
 }
 
 /// What all elements of one worker share.
@@ -132,6 +133,8 @@ pub struct Core {
     pub deferred: Vec<(u32, HandlerRef)>,
     /// Packets dropped, by element and reason.
     drops: Vec<u64>,
+    /// Packets that follow the one on its way through an action.
+    pub(crate) behind: Batch,
     pub(crate) scratch: Batch,
     pub(crate) spare: Vec<Batch>,
     /// How many handler calls are under way, one within the other.
@@ -141,7 +144,7 @@ pub struct Core {
 impl Default for Edge {
     /// An edge that leads nowhere yet. Most edges of a large router never hold a packet, so it has no room until one comes.
     fn default() -> Self {
-        Edge { batch: Batch::empty(), pending: false, node: 0, port: 0, back: false, from: 0 }
+        Edge { batch: Batch::empty(), node: 0, port: 0, from: 0, pending: false, back: false }
     }
 }
 
@@ -149,7 +152,7 @@ impl Edge {
     /// Whether a packet may cross at once: nothing waits, and no round of a cycle is to be counted.
     #[inline(always)]
     pub fn is_free(&self) -> bool {
-        !self.pending && !self.back && self.batch.is_empty()
+        !(self.pending | self.back)
     }
 }
 
@@ -176,6 +179,7 @@ impl Core {
             limit: 1,
             watches: Watches::default(),
             deferred: Vec::new(),
+            behind: Batch::empty(),
             scratch: Batch::new(),
             spare: Vec::new(),
             nesting: 0,
@@ -200,6 +204,10 @@ impl Core {
             let reason = Reason::ALL.get(i % Reason::COUNT)?;
             Some((u32::try_from(i / Reason::COUNT).ok()?, *reason, n))
         })
+    }
+    /// The packets that an action put behind the one it had ([`Verdict::Several`](crate::Verdict::Several)).
+    pub fn behind(&mut self) -> &mut Batch {
+        &mut self.behind
     }
     /// Turns a notifier on, and wakes who listens.
     #[inline]

@@ -29,12 +29,14 @@ pub struct Cx<'a> {
     /// Where this element's edges start, and how many they are.
     base: u32,
     count: u32,
-    /// Edges that something was emitted to, as bits; the last bit stands for all above it.
+    /// Where the edges of its node start.
+    node: u32,
+    slot_edge: u32,
+    /// Edges of the node that something was emitted to, as bits; the last bit stands for all above it.
     touched: u64,
+    slot: Option<Packet>,
     /// Whether one packet is on its way: then the first emission stays in `slot`, and no batch is needed.
     single: bool,
-    slot_edge: u32,
-    slot: Option<Packet>,
 }
 
 impl<'a> Cx<'a> {
@@ -48,59 +50,110 @@ impl<'a> Cx<'a> {
         first: u32,
     ) -> Cx<'a> {
         let count = edges.len() as u32;
+        let mut cx = Cx::over(edges, core, router, false);
+        cx.enter(me, 0, count, first);
+        cx
+    }
+    /// For elements that have some of these edges each; [`Cx::start`] and [`Cx::enter`] say which. With `single` one packet is
+    /// on its way.
+    #[inline(always)]
+    pub fn over(
+        edges: &'a mut [Edge],
+        core: &'a mut Core,
+        router: Option<&'a mut dyn Router>,
+        single: bool,
+    ) -> Cx<'a> {
         Cx {
             edges,
             core,
             router,
-            me,
-            first,
+            me: 0,
+            first: 0,
             base: 0,
-            count,
-            touched: 0,
-            single: false,
+            count: 0,
+            node: 0,
             slot_edge: 0,
+            touched: 0,
             slot: None,
+            single,
         }
     }
-    /// The same where one packet is on its way, if `single`.
+    /// Goes on to a node whose edges start at `node`. In a chain emissions do not stay in the slot, for the packet on its way
+    /// is still there.
     #[inline(always)]
-    pub fn one(
-        edges: &'a mut [Edge],
-        core: &'a mut Core,
-        router: Option<&'a mut dyn Router>,
-        me: u32,
-        single: bool,
-    ) -> Cx<'a> {
-        let count = edges.len() as u32;
-        Cx { edges, core, router, me, first: 0, base: 0, count, touched: 0, single, slot_edge: 0, slot: None }
+    pub fn start(&mut self, node: u32, single: bool) {
+        self.node = node;
+        self.single = single;
     }
-    /// Goes on to another element of the same node, whose side outputs are `count` edges from `base` on.
+    /// Goes on to an element of the node, whose outputs from `first` on are `count` edges from `base` on.
     #[inline(always)]
-    pub fn enter(&mut self, me: u32, base: u32, count: u32) {
+    pub fn enter(&mut self, me: u32, base: u32, count: u32, first: u32) {
         self.me = me;
         self.base = base;
         self.count = count;
+        self.first = first;
     }
-    /// Edges that something was emitted to, as bits; bit 63 stands for all from 63 on.
+    /// Edges of the node that something was emitted to, as bits; bit 63 stands for all from 63 on, and for calls that wait
+    /// to be carried out.
     #[inline(always)]
     pub fn touched(&self) -> u64 {
         self.touched
     }
-    /// The one packet that was emitted while one was on its way, and its edge; none when there were more or fewer.
+    /// The same, and none from now on.
+    #[inline(always)]
+    pub fn take_touched(&mut self) -> u64 {
+        std::mem::take(&mut self.touched)
+    }
+    /// Adds to what was emitted to.
+    #[inline(always)]
+    pub fn touch(&mut self, touched: u64) {
+        self.touched |= touched;
+    }
+    /// The one packet that was emitted while one was on its way, and its place among all edges; none when there were more or
+    /// fewer. Nothing is touched then.
     #[inline(always)]
     pub fn take_slot(&mut self) -> Option<(usize, Packet)> {
         self.slot.take().map(|p| (self.slot_edge as usize, p))
     }
-    /// Whether no call of the configuration waits to be carried out.
+    /// An edge, by its place among all.
     #[inline(always)]
-    pub fn is_settled(&self) -> bool {
-        self.core.deferred.is_empty()
+    pub fn edge_at(&mut self, i: usize) -> Option<&mut Edge> {
+        self.edges.get_mut(i)
     }
-    /// The place of an output among `edges`.
+    /// Puts a batch on an edge, by its place among all.
+    pub fn park(&mut self, i: usize, batch: &mut Batch) {
+        self.touched |= self.bit(i);
+        if let Some(e) = self.edges.get_mut(i) {
+            e.batch.append(batch);
+        }
+    }
+    /// Puts a packet and those that were put behind it on an edge, by its place among all.
+    #[cold]
+    pub fn park_one(&mut self, i: usize, p: Packet) {
+        self.touched |= self.bit(i);
+        match self.edges.get_mut(i) {
+            Some(e) => {
+                e.batch.push(p);
+                e.batch.append(&mut self.core.behind);
+            }
+            // An action of a class that does not declare copies has no such edge.
+            None => {
+                let mut rest = std::mem::replace(&mut self.core.behind, Batch::empty());
+                self.drop(p, Reason::Discarded);
+                self.drop_all(&mut rest, Reason::Discarded);
+            }
+        }
+    }
+    /// The place of an output among all edges.
     #[inline(always)]
     fn index(&self, port: usize) -> Option<usize> {
         let i = port.wrapping_sub(self.first as usize);
         (i < self.count as usize).then_some(self.base as usize + i)
+    }
+    /// The bit of an edge.
+    #[inline(always)]
+    fn bit(&self, i: usize) -> u64 {
+        1 << i.wrapping_sub(self.node as usize).min(63)
     }
     /// The edge of an output, to put something on.
     #[inline(always)]
@@ -109,18 +162,18 @@ impl<'a> Cx<'a> {
         if self.slot.is_some() {
             self.unslot();
         }
-        self.touched |= 1 << i.min(63);
+        self.touched |= self.bit(i);
         self.edges.get_mut(i)
     }
     /// A second emission: the first one goes to its edge after all.
     #[cold]
     #[inline(never)]
     fn unslot(&mut self) {
-        if let Some((i, p)) = self.take_slot()
-            && let Some(e) = self.edges.get_mut(i)
-        {
-            self.touched |= 1 << i.min(63);
-            e.batch.push(p);
+        if let Some((i, p)) = self.take_slot() {
+            self.touched |= self.bit(i);
+            if let Some(e) = self.edges.get_mut(i) {
+                e.batch.push(p);
+            }
         }
     }
 
@@ -220,6 +273,11 @@ impl<'a> Cx<'a> {
         batch.clear();
     }
 
+    /// Puts a packet behind the one that an action has; its verdict must be [`Verdict::Several`].
+    pub fn behind(&mut self, p: Packet) {
+        self.core.behind.push(p);
+    }
+
     /// An empty batch that others used before.
     #[inline]
     pub fn spare_batch(&mut self) -> Batch {
@@ -268,6 +326,10 @@ impl<'a> Cx<'a> {
                 Verdict::Next => batch.push(p),
                 Verdict::Out(port) => self.emit(port as usize, p),
                 Verdict::Drop(reason) => self.drop(p, reason),
+                Verdict::Several => {
+                    batch.push(p);
+                    batch.extend(self.core.behind.drain());
+                }
             }
         }
         self.core.scratch = rest;
@@ -381,6 +443,7 @@ impl<'a> Cx<'a> {
     /// Carries out a write call of the configuration. From the data path it is carried out when this element has
     /// returned and before its packets go on; what fails is shown as a message.
     pub fn call(&mut self, call: &HandlerRef) {
+        self.touched |= 1 << 63;
         self.core.deferred.push((self.me, call.clone()));
     }
 }

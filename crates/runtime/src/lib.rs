@@ -11,6 +11,8 @@ pub mod handlers;
 pub mod link;
 pub mod naive;
 pub mod nodes;
+mod pull;
+mod push;
 pub mod router;
 pub mod shared;
 mod sleep;
