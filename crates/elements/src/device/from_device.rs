@@ -2,8 +2,6 @@
 //! FromDevice: the frames that a device receives.
 
 mod filter;
-#[cfg(test)]
-mod tests;
 
 use super::args::{DeviceName, Encap, Method};
 use super::claims::claim;

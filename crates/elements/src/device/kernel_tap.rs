@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! KernelTap and KernelTun: a device of the host of which the router is the other end.
 
-#[cfg(test)]
-mod tests;
-
 use super::args::DeviceName;
 use super::claims::claim;
 use super::tap::{Read, Wanted, read, write};

@@ -24,6 +24,3 @@ pub const CLASSES: &[ClassDef] = &[
     element::<to_device::ToDevice>(),
     element::<to_host::ToHost>(),
 ];
-
-#[cfg(test)]
-mod tests;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ToDevice: sends packets by a device.
 
-#[cfg(test)]
-mod tests;
-
 use super::args::{DeviceName, Method};
 use castanet_element::prelude::*;
 use castanet_element::{Interest, Watch};
