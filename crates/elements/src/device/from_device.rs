@@ -155,7 +155,7 @@ impl FromDevice {
     /// Opens the device anew.
     fn open(&mut self, arguments: ArgCx<'_>) -> Result<PacketSocket, String> {
         let name = &self.args.devname.0;
-        let info = device::info(name).map_err(|e| e.to_string())?;
+        let info = device::link_info(name).map_err(|e| e.to_string())?;
         if let Some(wanted) = self.args.encap.filter(|e| e.0 != info.link) {
             return Err(format!("{name}: its link type is {}, not {}", info.link, wanted.0));
         }

@@ -17,7 +17,8 @@ use castanet_spec::Show;
 ///
 /// # Example
 /// ```click
-/// KernelFilter(drop dev lo);
+/// KernelTap(10.81.0.1/24, DEVNAME tapfilter) -> Discard;
+/// KernelFilter(drop dev tapfilter);
 /// DriverManager(wait 0.1s, stop);
 /// ```
 #[derive(Class)]

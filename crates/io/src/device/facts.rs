@@ -20,6 +20,7 @@ const RTA_GATEWAY: u16 = 5;
 const IFF_UP: u32 = 1;
 const IFF_RUNNING: u32 = 0x40;
 const AF_INET: u8 = 2;
+const MAIN_TABLE: u8 = 254;
 /// Bytes of the fixed parts of messages about links, addresses and routes.
 const LINK: usize = 16;
 const ADDRESS: usize = 8;
@@ -127,14 +128,20 @@ pub fn all() -> Result<Vec<DeviceInfo>, DeviceError> {
     read_all().map_err(|e| DeviceError::from_errno("devices", "list them", e))
 }
 
-fn read_all() -> Result<Vec<DeviceInfo>, Errno> {
-    let n = Netlink::open()?;
+/// All devices without addresses and gateways, of which a host may have very many.
+fn read_links(n: &Netlink) -> Result<Vec<DeviceInfo>, Errno> {
     let mut all: Vec<DeviceInfo> = Vec::new();
     n.dump(Message::new(nl::RTM_GETLINK, 0, &[0; LINK]), |kind, body| {
         if kind == nl::RTM_NEWLINK {
             all.extend(link(body));
         }
     })?;
+    Ok(all)
+}
+
+fn read_all() -> Result<Vec<DeviceInfo>, Errno> {
+    let n = Netlink::open()?;
+    let mut all = read_links(&n)?;
     n.dump(Message::new(nl::RTM_GETADDR, 0, &[AF_INET, 0, 0, 0, 0, 0, 0, 0]), |_, body| {
         let found = number32(body, 4).and_then(|i| all.iter_mut().find(|d| d.index == i));
         if let (Some(d), Some(len)) = (found.filter(|d| d.ip.is_none()), body.get(1)) {
@@ -153,8 +160,8 @@ fn read_all() -> Result<Vec<DeviceInfo>, Errno> {
     let mut head = [0; ROUTE];
     head[0] = AF_INET;
     n.dump(Message::new(nl::RTM_GETROUTE, 0, &head), |_, body| {
-        // Destination of no bits: a default route.
-        if body.get(1) != Some(&0) {
+        // Destination of no bits in the main table: a default route.
+        if body.get(1) != Some(&0) || body.get(4) != Some(&MAIN_TABLE) {
             return;
         }
         let (mut device, mut gateway) = (None, None);
@@ -209,16 +216,27 @@ pub fn info(name: &str) -> Result<DeviceInfo, DeviceError> {
     all()?.into_iter().find(|d| d.name == name).ok_or_else(|| DeviceError::missing(name))
 }
 
+/// What is known about the device of that name, IP addresses and gateway left out.
+///
+/// # Errors
+/// [`DeviceError::Missing`] when there is none.
+pub fn link_info(name: &str) -> Result<DeviceInfo, DeviceError> {
+    let links = Netlink::open().and_then(|n| read_links(&n));
+    let links = links.map_err(|e| DeviceError::from_errno(name, "find it", e))?;
+    links.into_iter().find(|d| d.name == name).ok_or_else(|| DeviceError::missing(name))
+}
+
 /// The names of all devices, as far as they can be known.
 pub fn names() -> Vec<String> {
-    let mut names: Vec<String> = read_all().unwrap_or_default().into_iter().map(|d| d.name).collect();
+    let links = Netlink::open().and_then(|n| read_links(&n)).unwrap_or_default();
+    let mut names: Vec<String> = links.into_iter().map(|d| d.name).collect();
     names.sort_unstable();
     names
 }
 
 /// The number of the device of that name, and whether it is up; none when there is none. For looking whether it is back.
 pub fn state(name: &str) -> Option<(u32, bool)> {
-    read_all().ok()?.into_iter().find(|d| d.name == name).map(|d| (d.index, d.up))
+    link_info(name).ok().map(|d| (d.index, d.up))
 }
 
 /// How a device is to be set up; what is none stays as it is.
@@ -278,7 +296,7 @@ pub fn set_up(name: &str, setup: &Setup) -> Result<(), DeviceError> {
     }
     if let Some(gateway) = setup.gateway {
         // The main table, by a static protocol, of universal scope, unicast.
-        let head = [AF_INET, 0, 0, 0, 254, 4, 0, 1, 0, 0, 0, 0];
+        let head = [AF_INET, 0, 0, 0, MAIN_TABLE, 4, 0, 1, 0, 0, 0, 0];
         let m = Message::new(nl::RTM_NEWROUTE, nl::CREATE | nl::REPLACE, &head)
             .attribute(RTA_GATEWAY, &gateway.octets())
             .attribute(RTA_OIF, &number.to_ne_bytes());

@@ -87,7 +87,7 @@ impl PacketSocket {
     /// # Errors
     /// When it is missing, or the system does not permit it. A device that is down can be opened.
     pub fn open(name: &str, options: &PacketOptions) -> Result<PacketSocket, DeviceError> {
-        let info = facts::info(name)?;
+        let info = facts::link_info(name)?;
         let fd = open_socket(name)?;
         let failed = |doing| move |e| DeviceError::from_errno(name, doing, e);
         let set = |option, value: u32| sys::set_option(fd.as_fd(), SOL_PACKET, option, &value);

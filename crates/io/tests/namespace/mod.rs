@@ -30,6 +30,18 @@ pub fn inside(name: &str, body: impl FnOnce()) {
         "in the namespace:\n{text}{}",
         String::from_utf8_lossy(&out.stderr)
     );
+    text.lines().filter(|l| l.starts_with("SKIP")).for_each(|l| println!("{l}"));
+}
+
+/// Whether TUN and TAP devices can be made here; says SKIP if not.
+pub fn has_tun() -> bool {
+    match std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun") {
+        Ok(_) => true,
+        Err(e) => {
+            println!("SKIP: /dev/net/tun: {e}");
+            false
+        }
+    }
 }
 
 /// Runs a command line.
