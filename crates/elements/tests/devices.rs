@@ -358,6 +358,7 @@ fn the_host_speaks_through_tun_and_tap() {
                 assert!(out.contains("3 received"), "{out}");
                 assert_eq!(info("mine").unwrap().mtu, 1400);
             });
+            assert_eq!(messages, [""; 0]);
             assert!(number(&mut r, "t", "packets") >= 3 && number(&mut r, "t", "selected_calls") > 0);
             assert_eq!(value(&mut r, "t", "dev_name"), "mine");
             drop(r);
