@@ -272,6 +272,22 @@ fn super_packets_pass_whole() {
 }
 
 #[test]
+fn jumbo_frames_pass() {
+    inside("jumbo_frames_pass", || {
+        pair();
+        for mtu in [9000, 40_000] {
+            run(&format!("ip link set va mtu {mtu}; ip link set vb mtu {mtu}"));
+            let mut r = PacketSocket::open("vb", &PacketOptions::default()).unwrap();
+            let frames = [60, mtu + 14, 1000, mtu].map(|n| frame(ALL, 0x88b5, n));
+            send(&mut PacketSender::open("va").unwrap(), &frames);
+            let got = receive(&mut r);
+            assert!(got.iter().map(|g| &g.data).eq(&frames), "{mtu}");
+            assert!(r.slots() > 500);
+        }
+    });
+}
+
+#[test]
 fn refusals_say_why() {
     inside("refusals_say_why", || {
         pair();

@@ -58,6 +58,8 @@ pub(super) fn set_buffer(fd: &OwnedFd, force: libc::c_int, plain: libc::c_int, b
 
 /// The longest super-packet (64 KiB) with its link header, and the header that tells of it.
 const LARGEST: usize = VnetHeader::LEN + 65_536 + 64;
+/// The longest packets that slots are made for: longer ones come beside the ring, as super-packets do.
+const LONGEST_SLOT: usize = 16_384;
 /// Bytes for super-packets that wait to be read: some dozens.
 const RECEIVE_BUFFER: u32 = 8 << 20;
 const ETH_P_ALL: u16 = 3;
@@ -92,7 +94,7 @@ impl PacketSocket {
         let failed = |doing| move |e| DeviceError::from_errno(name, doing, e);
         let set = |option, value: u32| sys::set_option(fd.as_fd(), SOL_PACKET, option, &value);
         let header = if info.link.is_ethernet() { 22 } else { 64 };
-        let layout = Layout::new(info.mtu as usize + header, options.slots);
+        let layout = Layout::new((info.mtu as usize).min(LONGEST_SLOT) + header, options.slots);
         set(libc::PACKET_VERSION, 1).map_err(failed("choose the version of its ring"))?;
         // A frame that is longer than a slot is delivered whole beside the ring.
         set(libc::PACKET_COPY_THRESH, 1).map_err(failed("receive super-packets"))?;

@@ -11,6 +11,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Bytes of a slot's header and of the address behind it: nothing of a frame starts earlier.
 const HEADERS: usize = 32 + 20;
 
+/// The most memory that a ring takes, unless two frames need more.
+const MOST: usize = 16 << 20;
+
 /// How a ring is divided, as the system wants it: slots in blocks, slots never cross a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
@@ -21,7 +24,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// At least `slots` slots for frames of `frame` bytes, with room for what stands before a frame.
+    /// About `slots` slots for frames of `frame` bytes, with room for what stands before a frame; fewer where they would take
+    /// more than [`MOST`] bytes.
     pub fn new(frame: usize, slots: usize) -> Layout {
         // Header and address rounded up, room that the system leaves before the network header, the offload header. An odd
         // number of cache lines spreads the headers over the sets of the cache.
@@ -30,7 +34,7 @@ impl Layout {
         // A block is physically contiguous: larger ones are hard to get.
         let block = slot.next_power_of_two().max(1 << 16);
         let per_block = (block / slot).max(1);
-        Layout { block, blocks: slots.div_ceil(per_block).max(2), slot, per_block }
+        Layout { block, blocks: slots.div_ceil(per_block).min(MOST / block).max(2), slot, per_block }
     }
     /// Slots in all.
     pub fn slots(&self) -> usize {
@@ -193,7 +197,8 @@ mod tests {
         for frame in [1, 60, 1522, 9022, 65_558, 65_600] {
             for slots in [0, 1, 2, 100, 4096] {
                 let l = Layout::new(frame, slots);
-                assert!(l.slots() >= slots && l.slot >= frame + 160);
+                assert!(l.slots() >= slots.min(96) && l.slot >= frame + 160);
+                assert!(l.bytes() <= MOST);
                 assert_eq!((l.slot % 16, l.block % 4096), (0, 0));
                 assert!(l.per_block * l.slot <= l.block && l.block < (l.per_block + 1) * l.slot);
             }
