@@ -34,7 +34,7 @@ pub struct PacketOptions {
 
 impl Default for PacketOptions {
     fn default() -> Self {
-        PacketOptions { promiscuous: false, outgoing: false, protocol: 0, filter: None, slots: 2048 }
+        PacketOptions { promiscuous: false, outgoing: false, protocol: 0, filter: None, slots: 4096 }
     }
 }
 
