@@ -212,6 +212,12 @@ impl Core {
     /// Turns a notifier on, and wakes who listens.
     #[inline]
     pub fn set_note(&mut self, note: Note) {
+        if !self.notes.seems_on(note) {
+            self.wake_listeners(note);
+        }
+    }
+    #[inline(never)]
+    fn wake_listeners(&mut self, note: Note) {
         let Core { notes, wakes, outside, worker, .. } = self;
         notes.set(note, |w, e| if w == *worker { wakes.push(e) } else { outside.wake(w, e) });
     }

@@ -35,8 +35,9 @@ pub struct Cx<'a> {
     /// Edges of the node that something was emitted to, as bits; the last bit stands for all above it.
     touched: u64,
     slot: Option<Packet>,
-    /// Whether one packet is on its way: then the first emission stays in `slot`, and no batch is needed.
-    single: bool,
+    /// Whether the next emission may stay in `slot`, so that no batch is needed: one packet is on its way, and nothing was
+    /// emitted or called yet.
+    open: bool,
 }
 
 impl<'a> Cx<'a> {
@@ -51,7 +52,8 @@ impl<'a> Cx<'a> {
     ) -> Cx<'a> {
         let count = edges.len() as u32;
         let mut cx = Cx::over(edges, core, router, false);
-        cx.enter(me, 0, count, first);
+        cx.first = first;
+        cx.enter(me, 0, count);
         cx
     }
     /// For elements that have some of these edges each; [`Cx::start`] and [`Cx::enter`] say which. With `single` one packet is
@@ -75,23 +77,23 @@ impl<'a> Cx<'a> {
             slot_edge: 0,
             touched: 0,
             slot: None,
-            single,
+            open: single,
         }
     }
-    /// Goes on to a node whose edges start at `node`. In a chain emissions do not stay in the slot, for the packet on its way
+    /// Goes on to a node whose edges start at `node`, with output `first` of each element. In a chain emissions do not stay in the slot, for the packet on its way
     /// is still there.
     #[inline(always)]
-    pub fn start(&mut self, node: u32, single: bool) {
+    pub fn start(&mut self, node: u32, single: bool, first: u32) {
         self.node = node;
-        self.single = single;
+        self.open = single;
+        self.first = first;
     }
-    /// Goes on to an element of the node, whose outputs from `first` on are `count` edges from `base` on.
+    /// Goes on to an element of the node, whose outputs from the node's first on are `count` edges from `base` on.
     #[inline(always)]
-    pub fn enter(&mut self, me: u32, base: u32, count: u32, first: u32) {
+    pub fn enter(&mut self, me: u32, base: u32, count: u32) {
         self.me = me;
         self.base = base;
         self.count = count;
-        self.first = first;
     }
     /// Edges of the node that something was emitted to, as bits; bit 63 stands for all from 63 on, and for calls that wait
     /// to be carried out.
@@ -114,6 +116,15 @@ impl<'a> Cx<'a> {
     #[inline(always)]
     pub fn take_slot(&mut self) -> Option<(usize, Packet)> {
         self.slot.take().map(|p| (self.slot_edge as usize, p))
+    }
+    /// Takes back what another context was left with: the slot, and what was touched.
+    #[inline(always)]
+    pub fn put_back(&mut self, slot: Option<(usize, Packet)>, touched: u64) {
+        self.touched = touched;
+        if let Some((i, p)) = slot {
+            self.slot_edge = i as u32;
+            self.slot = Some(p);
+        }
     }
     /// An edge, by its place among all.
     #[inline(always)]
@@ -159,6 +170,7 @@ impl<'a> Cx<'a> {
     #[inline(always)]
     fn edge(&mut self, port: usize) -> Option<&mut Edge> {
         let i = self.index(port)?;
+        self.open = false;
         if self.slot.is_some() {
             self.unslot();
         }
@@ -233,11 +245,10 @@ impl<'a> Cx<'a> {
     /// Sends a packet to an output if that exists, and drops it for a reason otherwise.
     #[inline(always)]
     pub fn emit_or(&mut self, port: usize, p: Packet, reason: Reason) {
-        if self.single
-            && self.slot.is_none()
-            && self.touched == 0
+        if self.open
             && let Some(i) = self.index(port)
         {
+            self.open = false;
             self.slot_edge = i as u32;
             self.slot = Some(p);
             return;
@@ -250,7 +261,7 @@ impl<'a> Cx<'a> {
     /// Sends all packets of a batch to an output, by exchange when nothing waits there.
     #[inline(always)]
     pub fn forward(&mut self, port: usize, batch: &mut Batch) {
-        if self.single && batch.len() == 1 {
+        if self.open && batch.len() == 1 {
             if let Some(p) = batch.pop() {
                 self.emit(port, p);
             }
@@ -444,6 +455,7 @@ impl<'a> Cx<'a> {
     /// returned and before its packets go on; what fails is shown as a message.
     pub fn call(&mut self, call: &HandlerRef) {
         self.touched |= 1 << 63;
+        self.open = false;
         self.core.deferred.push((self.me, call.clone()));
     }
 }

@@ -47,12 +47,16 @@ impl Notes {
     pub fn is_on(&self, note: usize) -> bool {
         self.0.get(note).is_some_and(|s| s.on.load(Ordering::SeqCst))
     }
+    /// Whether setting a notifier would change nothing. Relaxed is enough: `clear` is followed by a recheck in the one who clears.
+    #[inline]
+    pub fn seems_on(&self, note: Note) -> bool {
+        self.0.get(note.0 as usize).is_none_or(|s| s.on.load(Ordering::Relaxed))
+    }
     /// Turns a notifier on; `wake` is called for each listener when it was off.
     #[inline]
     pub fn set(&self, note: Note, mut wake: impl FnMut(u32, u32)) {
         let Some(s) = self.0.get(note.0 as usize) else { return };
-        // Relaxed is enough to skip: `clear` is followed by a recheck in the one who clears.
-        if s.on.load(Ordering::Relaxed) || s.on.swap(true, Ordering::SeqCst) {
+        if s.on.swap(true, Ordering::SeqCst) {
             return;
         }
         for &(w, e) in s.listeners.get().into_iter().flatten() {

@@ -216,6 +216,17 @@ fn setting(graph: &Graph, e: usize, packets: usize) -> Setting {
             let _ = writeln!(text, "{} :: {}({});", x.name.replace('@', "_"), x.class, x.config);
         }
     }
+    // Elements with ports that arguments refer to by name: nothing passes through them.
+    for (other, x) in graph.flat.elements.iter().enumerate() {
+        if other != e
+            && graph.inputs(other) + graph.outputs(other) > 0
+            && element.config.split(',').any(|a| a.trim() == x.name)
+        {
+            let _ = writeln!(text, "{} :: {}({});", x.name, x.class, x.config);
+            (0..graph.inputs(other)).for_each(|i| _ = writeln!(text, "Idle -> [{i}] {};", x.name));
+            (0..graph.outputs(other)).for_each(|o| _ = writeln!(text, "{} [{o}] -> Discard;", x.name));
+        }
+    }
     let _ = writeln!(text, "x :: {}({});", element.class, element.config);
     for i in 0..inputs {
         let queue = if graph.input_kind(e, i) == Kind::Pull { "-> Queue(100000) " } else { "" };

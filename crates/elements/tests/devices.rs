@@ -2,6 +2,8 @@
 //! Routers on real devices, in network namespaces: the host's own stack is at the other end and tells whether it works.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "../../io/tests/namespace/host.rs"]
+mod host;
 #[path = "../../io/tests/namespace/mod.rs"]
 mod namespace;
 #[path = "../../runtime/tests/support/mod.rs"]
@@ -10,7 +12,8 @@ mod support;
 use castanet_element::spec::Reason;
 use castanet_io::device::{Outgoing, PacketOptions, PacketSender, PacketSocket, info};
 use castanet_runtime::Router;
-use namespace::{Host, has_tun, inside, pair, run};
+use host::Host;
+use namespace::{has_tun, inside, pair, run};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -56,7 +59,7 @@ fn drops(r: &Router, element: &str, reason: Reason) -> u64 {
 }
 
 /// A host with device `h{n}`, whose other end is `r{n}` here.
-fn host(n: u32, address: &str) -> Host {
+fn add_host(n: u32, address: &str) -> Host {
     let h = Host::new();
     run(&format!("ip link add r{n} type veth peer name h{n}; ip link set h{n} netns {}", h.id()));
     let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/r{n}/disable_ipv6"), "1");
@@ -71,7 +74,7 @@ fn host(n: u32, address: &str) -> Host {
 #[test]
 fn ping_is_answered() {
     inside("ping_is_answered", || {
-        let h = host(1, "10.0.0.2/24");
+        let h = add_host(1, "10.0.0.2/24");
         // `nsenter --net` leaves /sys as it was, so the host's own tools are asked.
         let shown = h.run("ip -o link show h1");
         let mac = shown.split("link/ether ").nth(1).and_then(|t| t.split(' ').next()).unwrap();
@@ -103,7 +106,7 @@ fn ping_is_answered() {
 #[test]
 fn hosts_speak_tcp_across_with_all_offloads_on() {
     inside("hosts_speak_tcp_across_with_all_offloads_on", || {
-        let (a, b) = (host(1, "10.0.0.1/24"), host(2, "10.0.0.2/24"));
+        let (a, b) = (add_host(1, "10.0.0.1/24"), add_host(2, "10.0.0.2/24"));
         let router = "one :: FromDevice(r1, PROMISC true) -> Queue(5000) -> two_out :: ToDevice(r2);
             two :: FromDevice(r2, PROMISC true) -> Queue(5000) -> one_out :: ToDevice(r1);";
         for workers in [1, 2] {
@@ -387,7 +390,7 @@ fn the_host_speaks_through_tun_and_tap() {
 #[test]
 fn the_host_can_be_kept_out() {
     inside("the_host_can_be_kept_out", || {
-        let h = host(1, "10.0.0.2/24");
+        let h = add_host(1, "10.0.0.2/24");
         run("ip address add 10.0.0.1/24 dev r1");
         assert!(h.run("ping -c 1 -W 2 10.0.0.1").contains("1 received"));
         for text in [

@@ -3,6 +3,7 @@
 //!
 //! - [`CaptureReader`] reads pcap and pcapng, plain or compressed, from files, standard input or memory.
 //! - [`CaptureWriter`] writes them.
+//! - [`summary`] reads and writes summary dumps: text or records with chosen fields of packets.
 //!
 //! Both treat what they read as hostile: no file makes them panic, loop for ever, or allocate more than
 //! [`MAX_CAPTURED`] bytes for a packet.
@@ -17,6 +18,7 @@ mod pcap;
 mod pcapng;
 mod reader;
 mod source;
+pub mod summary;
 mod writer;
 
 pub use error::CaptureError;

@@ -202,6 +202,43 @@ impl Source {
         Ok(filled)
     }
 
+    /// Appends bytes to `line` up to the next line end, that included, and at most until it has `most` of them; returns
+    /// how many were read, 0 at the end of the input.
+    pub(crate) fn read_line(&mut self, line: &mut Vec<u8>, most: usize) -> Result<usize, CaptureError> {
+        let before = line.len();
+        let end = |bytes: &[u8]| bytes.iter().position(|b| *b == b'\n').map(|i| i.saturating_add(1));
+        loop {
+            let room = most.saturating_sub(line.len());
+            let waiting = self.head.get(self.head_pos..).unwrap_or_default();
+            let from_head = !waiting.is_empty();
+            let buffered = if from_head {
+                waiting
+            } else {
+                match io::BufRead::fill_buf(&mut self.reader) {
+                    Ok(bytes) => bytes,
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(e) => return Err(CaptureError::io(&self.name, e)),
+                }
+            };
+            let piece = buffered.get(..room).unwrap_or(buffered);
+            let found = end(piece);
+            let n = found.unwrap_or(piece.len());
+            line.extend_from_slice(piece.get(..n).unwrap_or_default());
+            if from_head {
+                self.head_pos = self.head_pos.saturating_add(n);
+            } else {
+                io::BufRead::consume(&mut self.reader, n);
+            }
+            self.offset = self.offset.saturating_add(u64::try_from(n).unwrap_or(u64::MAX));
+            if n == 0 && room > 0 {
+                self.ended()?;
+            }
+            if n == 0 || found.is_some() {
+                return Ok(line.len().saturating_sub(before));
+            }
+        }
+    }
+
     /// Reads and forgets `count` bytes; false if the input ended before.
     pub(crate) fn skip(&mut self, count: u64) -> Result<bool, CaptureError> {
         let mut left = count;

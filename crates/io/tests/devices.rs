@@ -2,13 +2,16 @@
 //! Devices against the system's own: frames over a veth pair, and a TAP device whose other end is the host's stack.
 #![allow(clippy::unwrap_used)]
 
+#[path = "namespace/host.rs"]
+mod host;
 mod namespace;
 
 use castanet_io::device::{
     DeviceError, FrameKind, Instruction, Outgoing, PacketOptions, PacketSender, PacketSocket, Refusal,
     Segments, Setup, Shield, Start, Tun, TunOptions, VnetHeader, all, complete, info, set_up,
 };
-use namespace::{Host, has_tun, inside, pair, run};
+use host::Host;
+use namespace::{has_tun, inside, pair, run};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};

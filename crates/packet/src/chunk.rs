@@ -84,8 +84,8 @@ pub(crate) const CLASSES: [SizeClass; 2] = [
 /// The header of the slab that a chunk lies in.
 pub(crate) fn slab_of(meta: NonNull<Meta>) -> NonNull<SlabHeader> {
     meta.map_addr(|a| {
-        // Slabs start at multiples of SLAB and never at address zero, so the result is not zero.
-        std::num::NonZeroUsize::new(a.get() & !(SLAB - 1)).unwrap_or(a)
+        // SAFETY: the chunk lies in a slab, which starts at a multiple of SLAB other than zero.
+        unsafe { std::num::NonZeroUsize::new_unchecked(a.get() & !(SLAB - 1)) }
     })
     .cast()
 }

@@ -213,12 +213,23 @@ pub(crate) unsafe fn give(meta: NonNull<Meta>) {
         // alive: the functions that make one do not free packets.
         let local = unsafe { &mut *header.pool.as_ref().local.get() };
         if let Some(f) = local.free.get_mut(class) {
+            // Room for every chunk of the pool was made with its slab, so this does not grow.
+            if f.len() == f.capacity() {
+                return grow_free(f, meta);
+            }
             f.push(meta);
         }
     } else {
         // SAFETY: as the caller promises, and the pool is alive until its balance is settled.
         unsafe { give_remote(header.pool, meta) }
     }
+}
+
+/// Chunks that come home to a list without room.
+#[cold]
+#[inline(never)]
+fn grow_free(free: &mut Vec<NonNull<Meta>>, meta: NonNull<Meta>) {
+    free.push(meta);
 }
 
 /// # Safety

@@ -194,9 +194,17 @@ fn resolve(
             other => other,
         };
     }
-    // Only an element that reaches nobody itself can be pulled from directly.
-    let plain: Vec<bool> = nodes.iter().map(|n| matches!(n.body, Body::Element(_))).collect();
+    // Only an element that reaches nobody itself can be pulled from directly. What it emits then waits where what the task
+    // emits waits otherwise.
+    let plain: Vec<Option<u32>> =
+        nodes.iter().map(|n| matches!(n.body, Body::Element(_)).then_some(n.count)).collect();
     for node in nodes {
-        node.direct = node.direct.filter(|d| plain.get(d.0 as usize).copied().unwrap_or(false));
+        let Some((up, _)) = node.direct else { continue };
+        match (plain.get(up as usize).copied().flatten(), &mut node.body) {
+            (Some(count), Body::Reaching(_, outbox)) => {
+                *outbox = (0..count.max(node.count)).map(|_| Edge::default()).collect();
+            }
+            _ => node.direct = None,
+        }
     }
 }

@@ -6,10 +6,11 @@
 //! on a stack, so that, as when pushing packet by packet, all of output 0's downstream runs before output 1's.
 
 use crate::pull::Direct;
+use crate::push::{End, walk};
 use crate::shared::{Mail, Shared};
 use crate::tasks::Tasks;
 use castanet_element::{Action, Core, Cx, Edge, Element, Messages as _, Router as _, Turn};
-use castanet_packet::{Batch, Packet};
+use castanet_packet::Batch;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
@@ -130,43 +131,46 @@ impl Nodes {
         element: u32,
         f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R,
     ) -> Option<R> {
-        let n = self.node_of(element)?;
+        let n = self.places.get(element as usize)?.0 as usize;
         let single = core.limit == 1;
         let Nodes { nodes, edges, .. } = self;
         let node = nodes.get_mut(n)?;
-        let base = node.base;
-        let (out, emitted, touched) = match (&mut node.body, node.direct) {
-            (Body::Element(e), _) => {
+        let (me, base, count) = (node.me, node.base, node.count);
+        let (out, end) = match &mut node.body {
+            Body::Element(e) => {
                 let mut cx = Cx::over(edges, core, None, single);
-                cx.start(base, single);
-                cx.enter(element, base, node.count, 0);
+                cx.start(base, single, 0);
+                cx.enter(me, base, count);
                 let out = f(e.as_mut(), &mut cx);
-                (out, cx.take_slot(), cx.touched())
+                (out, walk(nodes, &mut cx, n))
             }
-            (Body::Reaching(..), Some((up, port))) => {
-                let Ok([node, upstream]) = nodes.get_disjoint_mut([n, up as usize]) else { return None };
-                let Body::Reaching(e, outbox) = &mut node.body else { return None };
-                let mut reach = Direct { node: upstream, edges, port: port as usize, left: false };
-                let mut cx = Cx::over(outbox, core, Some(&mut reach), single);
-                cx.enter(element, 0, node.count, 0);
-                let out = f(e.as_mut(), &mut cx);
-                let (emitted, touched) = (cx.take_slot(), cx.touched());
-                if touched != 0 {
-                    deliver(outbox, reach.edges, base);
+            Body::Reaching(..) => match node.direct {
+                Some((up, port)) => {
+                    let Ok([node, upstream]) = nodes.get_disjoint_mut([n, up as usize]) else { return None };
+                    let Body::Reaching(e, outbox) = &mut node.body else { return None };
+                    let mut reach = Direct { node: upstream, outbox, port: port as usize, left: false };
+                    let mut cx = Cx::over(edges, core, Some(&mut reach), single);
+                    cx.start(base, single, 0);
+                    cx.enter(me, base, count);
+                    let out = f(e.as_mut(), &mut cx);
+                    let (emitted, touched) = (cx.take_slot(), cx.touched());
+                    if reach.left {
+                        let base = reach.node.base;
+                        deliver(reach.outbox, edges, base);
+                        self.defer(up as usize);
+                    }
+                    let Nodes { nodes, edges, .. } = self;
+                    let mut cx = Cx::over(edges, core, None, single);
+                    cx.start(base, single, 0);
+                    cx.put_back(emitted, touched);
+                    (out, walk(nodes, &mut cx, n))
                 }
-                if reach.left {
-                    self.defer(up as usize);
-                }
-                (out, emitted.map(|(i, p)| (i + base as usize, p)), touched)
-            }
-            (Body::Reaching(..), None) => self.run_reaching(core, n, single, f)?,
-            _ => return None,
+                None => self.run_reaching(core, n, single, f)?,
+            },
+            Body::Chain(_) | Body::Busy => return None,
         };
-        self.settle(core);
-        match emitted {
-            Some((x, p)) => self.follow_one(core, x, p),
-            None if touched != 0 => self.go_on(core, n, touched),
-            None => {}
+        if !matches!(end, End::Gone) {
+            self.finish(core, end);
         }
         if !self.stack.is_empty() || !self.suspended.is_empty() {
             self.drain(core);
@@ -182,7 +186,7 @@ impl Nodes {
         n: usize,
         single: bool,
         f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R,
-    ) -> Option<(R, Option<(usize, Packet)>, u64)> {
+    ) -> Option<(R, End)> {
         let node = self.nodes.get_mut(n)?;
         let (me, base) = (node.me, node.base as usize);
         let Body::Reaching(mut e, mut outbox) = std::mem::replace(&mut node.body, Body::Busy) else {
@@ -190,11 +194,16 @@ impl Nodes {
         };
         let count = outbox.len() as u32;
         let mut cx = Cx::over(&mut outbox, core, Some(self), single);
-        cx.enter(me, 0, count, 0);
+        cx.enter(me, 0, count);
         let out = f(e.as_mut(), &mut cx);
         let (emitted, touched) = (cx.take_slot(), cx.touched());
         self.put_back(n, Body::Reaching(e, outbox), touched);
-        Some((out, emitted.map(|(i, p)| (i + base, p)), touched))
+        self.settle(core);
+        let Nodes { nodes, edges, .. } = self;
+        let mut cx = Cx::over(edges, core, None, single);
+        cx.start(base as u32, single, 0);
+        cx.put_back(emitted.map(|(i, p)| (i + base, p)), touched);
+        Some((out, walk(nodes, &mut cx, n)))
     }
 
     /// Ends the run of a body that had the others within its reach; what it emitted goes to its edges.

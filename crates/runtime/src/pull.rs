@@ -9,7 +9,8 @@ use castanet_packet::{Batch, Packet};
 /// The reach of a task that pulls from one element and calls no handlers.
 pub(crate) struct Direct<'a> {
     pub node: &'a mut Node,
-    pub edges: &'a mut [Edge],
+    /// Where what it emits waits until the task has returned.
+    pub outbox: &'a mut [Edge],
     pub port: usize,
     /// Whether the pull left something to be moved on.
     pub left: bool,
@@ -17,18 +18,16 @@ pub(crate) struct Direct<'a> {
 
 impl castanet_element::Router for Direct<'_> {
     fn pull(&mut self, core: &mut Core, _: u32, _: usize, max: usize, into: &mut Batch) {
-        let Node { body: Body::Element(e), me, base, count, .. } = &mut *self.node else { return };
-        let mut cx = Cx::over(self.edges, core, None, false);
-        cx.start(*base, false);
-        cx.enter(*me, *base, *count, 0);
+        let Node { body: Body::Element(e), me, count, .. } = &mut *self.node else { return };
+        let mut cx = Cx::over(self.outbox, core, None, false);
+        cx.enter(*me, 0, *count);
         e.pull(self.port, max, into, &mut cx);
         self.left |= cx.touched() != 0;
     }
     fn pull_one(&mut self, core: &mut Core, _: u32, _: usize) -> Option<Packet> {
-        let Node { body: Body::Element(e), me, base, count, .. } = &mut *self.node else { return None };
-        let mut cx = Cx::over(self.edges, core, None, false);
-        cx.start(*base, false);
-        cx.enter(*me, *base, *count, 0);
+        let Node { body: Body::Element(e), me, count, .. } = &mut *self.node else { return None };
+        let mut cx = Cx::over(self.outbox, core, None, false);
+        cx.enter(*me, 0, *count);
         let p = e.pull_one(self.port, &mut cx);
         self.left |= cx.touched() != 0;
         p
@@ -53,8 +52,8 @@ impl Nodes {
         match &mut node.body {
             Body::Element(e) => {
                 let mut cx = Cx::over(edges, core, None, false);
-                cx.start(base, false);
-                cx.enter(me, base, count, 0);
+                cx.start(base, false, 0);
+                cx.enter(me, base, count);
                 e.pull(port, max, into, &mut cx);
                 if cx.touched() != 0 {
                     self.settle(core);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Moving packets by push: in batches, or one alone without any batch.
 
-use crate::nodes::{Body, Member, NONE, Nodes};
+use crate::nodes::{Body, Member, NONE, Node, Nodes};
 use castanet_element::{Core, Cx, Edge, Verdict};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::Reason;
@@ -11,8 +11,8 @@ pub(crate) const HOPS: u16 = 1000;
 /// How often packets may go round cycles for each packet of the batch that started it: copies in a cycle multiply.
 pub(crate) const ROUNDS: u64 = 20_000;
 
-/// How the way of one packet through nodes ends for [`Nodes::follow_one`].
-enum End {
+/// How the way of one packet through nodes ends for [`walk`].
+pub(crate) enum End {
     /// It left, or was stored, and nothing else is to be moved.
     Gone,
     /// Something waits on the edges of a node.
@@ -71,8 +71,8 @@ impl Nodes {
                     }
                     Body::Element(e) => {
                         let mut cx = Cx::over(edges, core, None, false);
-                        cx.start(node.base, false);
-                        cx.enter(node.me, node.base, node.count, 0);
+                        cx.start(node.base, false, 0);
+                        cx.enter(node.me, node.base, node.count);
                         e.push(port, current, &mut cx);
                         let touched = cx.touched();
                         if !current.is_empty() {
@@ -100,9 +100,10 @@ impl Nodes {
         }
     }
 
-    /// Follows an edge with one packet, which needs no batch as long as each element emits one.
-    pub(crate) fn follow_one(&mut self, core: &mut Core, x: usize, p: Packet) {
-        match self.walk(core, x, p) {
+    /// Brings to its end what a walk left.
+    #[inline(never)]
+    pub(crate) fn finish(&mut self, core: &mut Core, end: End) {
+        match end {
             End::Gone => {}
             End::Touched(n, touched) => self.go_on(core, n, touched),
             End::Queue(x, p) => {
@@ -113,58 +114,6 @@ impl Nodes {
                 }
             }
             End::Nowhere(from) => core.count_drops(from, Reason::NoPort, 1),
-        }
-    }
-
-    #[inline(always)]
-    fn walk(&mut self, core: &mut Core, mut x: usize, mut p: Packet) -> End {
-        let Nodes { nodes, edges, .. } = self;
-        let mut cx = Cx::over(edges, core, None, true);
-        loop {
-            let Some(edge) = cx.edge_at(x) else { return End::Gone };
-            if !edge.is_free() {
-                return End::Queue(x, p);
-            }
-            let (to, port) = (edge.node as usize, edge.port as usize);
-            let Some(node) = nodes.get_mut(to) else { return End::Nowhere(edge.from) };
-            match &mut node.body {
-                Body::Element(e) => {
-                    cx.start(node.base, true);
-                    cx.enter(node.me, node.base, node.count, 0);
-                    e.push_one(port, p, &mut cx);
-                    match cx.take_slot() {
-                        Some((next, packet)) if cx.touched() == 0 => (x, p) = (next, packet),
-                        Some((next, packet)) => {
-                            // A call goes before the packet.
-                            cx.park_one(next, packet);
-                            return End::Touched(to, cx.touched());
-                        }
-                        None if cx.touched() == 0 => return End::Gone,
-                        None => return End::Touched(to, cx.touched()),
-                    }
-                }
-                Body::Chain(members) => {
-                    cx.start(node.base, false);
-                    x = node.base as usize;
-                    let mut verdict = Verdict::Next;
-                    for m in members.get_mut(port..).unwrap_or_default() {
-                        cx.enter(m.me, m.base, m.count, 1);
-                        verdict = m.action.action(&mut p, &mut cx);
-                        if !matches!(verdict, Verdict::Next) {
-                            x = m.resume as usize;
-                            break;
-                        }
-                    }
-                    match verdict {
-                        Verdict::Next if cx.touched() == 0 => continue,
-                        Verdict::Next | Verdict::Several => cx.park_one(x, p),
-                        Verdict::Out(port) => cx.emit(port as usize, p),
-                        Verdict::Drop(reason) => cx.drop(p, reason),
-                    }
-                    return End::Touched(to, cx.touched());
-                }
-                Body::Reaching(..) | Body::Busy => return End::Queue(x, p),
-            }
         }
     }
 
@@ -192,6 +141,64 @@ impl Nodes {
         self.spare.push(std::mem::replace(&mut self.current, batch));
         self.put_back(n, Body::Reaching(e, outbox), touched);
         touched
+    }
+}
+
+/// Goes on with the packet that node `n` has left in the slot of `cx`, from element to element, without any batch as long as
+/// each of them emits one.
+#[inline(always)]
+pub(crate) fn walk(nodes: &mut [Node], cx: &mut Cx<'_>, mut n: usize) -> End {
+    loop {
+        // What the element emitted.
+        let (mut x, mut p) = match cx.take_slot() {
+            Some(emitted) if cx.touched() == 0 => emitted,
+            Some((x, p)) => {
+                // A call goes before the packet.
+                cx.park_one(x, p);
+                return End::Touched(n, cx.touched());
+            }
+            None if cx.touched() == 0 => return End::Gone,
+            None => return End::Touched(n, cx.touched()),
+        };
+        // Through chains to the next element.
+        loop {
+            let Some(edge) = cx.edge_at(x) else { return End::Gone };
+            if !edge.is_free() {
+                return End::Queue(x, p);
+            }
+            let port = edge.port as usize;
+            n = edge.node as usize;
+            let Some(node) = nodes.get_mut(n) else { return End::Nowhere(edge.from) };
+            match &mut node.body {
+                Body::Element(e) => {
+                    cx.start(node.base, true, 0);
+                    cx.enter(node.me, node.base, node.count);
+                    e.push_one(port, p, cx);
+                    break;
+                }
+                Body::Chain(members) => {
+                    cx.start(node.base, false, 1);
+                    x = node.base as usize;
+                    let mut verdict = Verdict::Next;
+                    for m in members.get_mut(port..).unwrap_or_default() {
+                        cx.enter(m.me, m.base, m.count);
+                        verdict = m.action.action(&mut p, cx);
+                        if !matches!(verdict, Verdict::Next) {
+                            x = m.resume as usize;
+                            break;
+                        }
+                    }
+                    match verdict {
+                        Verdict::Next if cx.touched() == 0 => continue,
+                        Verdict::Next | Verdict::Several => cx.park_one(x, p),
+                        Verdict::Out(port) => cx.emit(port as usize, p),
+                        Verdict::Drop(reason) => cx.drop(p, reason),
+                    }
+                    return End::Touched(n, cx.touched());
+                }
+                Body::Reaching(..) | Body::Busy => return End::Queue(x, p),
+            }
+        }
     }
 }
 
@@ -225,9 +232,9 @@ pub(crate) fn run_chain(
     core: &mut Core,
 ) -> u64 {
     let mut cx = Cx::over(edges, core, None, false);
-    cx.start(base, false);
+    cx.start(base, false, 1);
     for m in members {
-        cx.enter(m.me, m.base, m.count, 1);
+        cx.enter(m.me, m.base, m.count);
         if m.resume == NONE {
             m.action.action_batch(batch, &mut cx);
         } else if copied(m, batch, &mut cx) {

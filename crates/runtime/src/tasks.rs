@@ -2,15 +2,17 @@
 //! Scheduled tasks: turns in rotation while all have the same tickets, by stride scheduling as soon as one has others.
 
 use castanet_tables::stride::{Stride, Ties};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 /// The tickets of a task that nobody gave others.
 pub const TICKETS: u32 = 1024;
 
 /// The scheduled tasks of one worker, by element.
 pub struct Tasks {
-    /// Who waits, next first; with equal tickets stride scheduling is this rotation.
-    rotation: VecDeque<u32>,
+    /// Who waits; with equal tickets stride scheduling is this rotation.
+    rotation: Vec<u32>,
+    /// The place of the one whose turn is next.
+    next: usize,
     /// Once tickets differ, in place of the rotation.
     stride: Option<Stride>,
     tickets: HashMap<u32, u32>,
@@ -21,7 +23,8 @@ impl Tasks {
     /// For a router with so many elements.
     pub fn new(elements: usize) -> Tasks {
         Tasks {
-            rotation: VecDeque::new(),
+            rotation: Vec::new(),
+            next: 0,
             stride: None,
             tickets: HashMap::new(),
             scheduled: vec![false; elements],
@@ -43,6 +46,8 @@ impl Tasks {
             Some(s) => s.set_tickets(element, tickets),
             None if tickets != TICKETS => {
                 let mut stride = Stride::new(Ties::Oldest);
+                self.rotation.rotate_left(self.next);
+                self.next = 0;
                 for e in self.rotation.drain(..) {
                     stride.add(e, self.tickets.get(&e).copied().unwrap_or(TICKETS));
                 }
@@ -60,7 +65,13 @@ impl Tasks {
         let tickets = self.tickets(element);
         match &mut self.stride {
             Some(s) => s.add(element, tickets),
-            None => self.rotation.push_back(element),
+            None => {
+                self.rotation.insert(self.next, element);
+                self.next += 1;
+                if self.next == self.rotation.len() {
+                    self.next = 0;
+                }
+            }
         }
     }
     /// Gives the next turn. The task stays scheduled; call [`Tasks::remove`] if it wants no other turn.
@@ -69,8 +80,11 @@ impl Tasks {
         if let Some(s) = &mut self.stride {
             return s.turn();
         }
-        let e = self.rotation.pop_front()?;
-        self.rotation.push_back(e);
+        let &e = self.rotation.get(self.next)?;
+        self.next += 1;
+        if self.next == self.rotation.len() {
+            self.next = 0;
+        }
         Some(e)
     }
     /// Unschedules the task that had the last turn, or any other.
@@ -82,10 +96,22 @@ impl Tasks {
             Some(s) => {
                 s.remove(element);
             }
-            None if self.rotation.back() == Some(&element) => {
-                self.rotation.pop_back();
+            None => {
+                // Who sleeps had its turn just now.
+                let last = self.next.checked_sub(1).unwrap_or(self.rotation.len().wrapping_sub(1));
+                let at = match self.rotation.get(last) {
+                    Some(&e) if e == element => Some(last),
+                    _ => self.rotation.iter().position(|&e| e == element),
+                };
+                let Some(at) = at else { return };
+                self.rotation.remove(at);
+                if at < self.next {
+                    self.next -= 1;
+                }
+                if self.next == self.rotation.len() {
+                    self.next = 0;
+                }
             }
-            None => self.rotation.retain(|&e| e != element),
         }
     }
 }
@@ -113,6 +139,36 @@ mod tests {
             t.add(4);
         }
         assert_eq!(turns(&mut a), turns(&mut b));
+    }
+
+    #[test]
+    fn a_rotation_is_a_queue() {
+        let mut t = Tasks::new(8);
+        let mut model = std::collections::VecDeque::new();
+        let mut random = castanet_element::Random::new(3, "tasks");
+        for _ in 0..3000 {
+            let e = random.below(8) as u32;
+            match random.below(5) {
+                0 if !t.contains(e) => {
+                    t.add(e);
+                    model.push_back(e);
+                }
+                1 => {
+                    t.remove(e);
+                    model.retain(|&m| m != e);
+                }
+                2 => {
+                    let turn = t.turn();
+                    assert_eq!(turn, model.pop_front());
+                    turn.inspect(|&e| t.remove(e));
+                }
+                _ => {
+                    let turn = model.pop_front();
+                    turn.inspect(|&e| model.push_back(e));
+                    assert_eq!(t.turn(), turn);
+                }
+            }
+        }
     }
 
     #[test]

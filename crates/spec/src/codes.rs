@@ -172,6 +172,9 @@ impl Flow {
         let i = self.inputs.get(input).or(self.inputs.last());
         let o = self.outputs.get(output).or(self.outputs.last());
         match (i, o) {
+            // `#` is a letter that each port has for itself: `[^#]` is every port but that of the same number.
+            (Some(FlowPort::SameIndex), Some(FlowPort::Not(b)))
+            | (Some(FlowPort::Not(b)), Some(FlowPort::SameIndex)) => input != output || !b.contains(&'#'),
             (Some(FlowPort::SameIndex), _) | (_, Some(FlowPort::SameIndex)) => input == output,
             (Some(FlowPort::Set(a)), Some(FlowPort::Set(b))) => a.iter().any(|c| b.contains(c)),
             (Some(FlowPort::Set(a)), Some(FlowPort::Not(b))) => a.iter().any(|c| !b.contains(c)),
@@ -220,6 +223,7 @@ mod tests {
         assert!(!c("x/y", 0, 0));
         assert!(c("xy/x", 0, 0) && !c("xy/x", 1, 0));
         assert!(c("#/#", 2, 2) && !c("#/#", 2, 1));
+        assert!(c("#/[^#]", 2, 1) && !c("#/[^#]", 2, 2) && c("#/[^x]", 2, 2) && !c("[^#]/#", 0, 0));
         assert!(c("x/[xy]", 0, 0) && c("xy/[^x]", 1, 0) && !c("xy/[^x]", 0, 0));
         for bad in ["", "x/", "x/[x", "?"] {
             assert_eq!(Flow::parse(bad), None, "{bad}");

@@ -104,6 +104,16 @@ reasons! {
     BadOffload = "bad-offload",
     /// Only a part of it could be received.
     Truncated = "truncated",
+    /// The port it came or left by was suppressed.
+    Suppressed = "suppressed",
+    /// Its destination is where it came from.
+    SameSegment = "same-segment",
+    /// A message of the spanning tree protocol that was malformed or out of range.
+    BadBpdu = "bad-bpdu",
+    /// No 802.1Q tag, where only tagged frames were wanted.
+    Untagged = "untagged",
+    /// Came faster than a rate allows.
+    OverRate = "over-rate",
 }
 
 impl Reason {

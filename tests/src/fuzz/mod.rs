@@ -6,6 +6,7 @@
 
 pub mod archive;
 pub mod arguments;
+pub mod bpdu;
 pub mod capture;
 pub mod classifier;
 pub mod elements;
@@ -16,6 +17,7 @@ mod load;
 pub mod router;
 pub mod script;
 pub mod settings;
+pub mod summary;
 
 /// A fuzz target.
 pub struct Target {
@@ -29,6 +31,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "archive", body: archive::archive },
     Target { name: "arguments", body: arguments::arguments },
+    Target { name: "bpdu", body: bpdu::bpdu },
     Target { name: "capture", body: capture::capture },
     Target { name: "classifier", body: classifier::classifier },
     Target { name: "elements", body: elements::elements },
@@ -36,6 +39,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "language", body: language::language },
     Target { name: "router", body: router::router },
     Target { name: "script", body: script::script },
+    Target { name: "summary", body: summary::summary },
 ];
 
 /// The bytes up to a limit.

@@ -19,7 +19,7 @@ pub struct Setting {
     pub inputs: Vec<bool>,
     /// Whether each output is pulled.
     pub outputs: Vec<bool>,
-    /// Declarations of elements without ports that it may refer to.
+    /// Declarations of elements that it may refer to.
     pub others: String,
 }
 
@@ -41,6 +41,15 @@ fn setting(graph: &Graph, e: usize, spec: &'static ClassSpec) -> Option<Setting>
         let other = graph.spec(o)?;
         if o != e && graph.inputs(o) + graph.outputs(o) == 0 && !is_script(other) && other.name != "Fuse" {
             let _ = writeln!(others, "{} :: {}({});", x.name.replace('@', "_"), x.class, x.config);
+        }
+    }
+    // Elements with ports that arguments refer to by name: nothing passes through them.
+    for (o, x) in graph.flat.elements.iter().enumerate() {
+        let (inputs, outputs) = (graph.inputs(o), graph.outputs(o));
+        if o != e && inputs + outputs > 0 && element.config.split(',').any(|a| a.trim() == x.name) {
+            let _ = writeln!(others, "{} :: {}({});", x.name, x.class, x.config);
+            (0..inputs).for_each(|i| _ = writeln!(others, "Idle -> [{i}] {};", x.name));
+            (0..outputs).for_each(|i| _ = writeln!(others, "{} [{i}] -> Discard;", x.name));
         }
     }
     let config = match spec.name {

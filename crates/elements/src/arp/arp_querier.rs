@@ -168,10 +168,7 @@ impl Element for ArpQuerier {
         if port == 0 && self.cache.encapsulate(&mut p, self.state.generation(), recent) {
             return cx.emit(0, p);
         }
-        let mut batch = cx.spare_batch();
-        batch.push(p);
-        self.push(port, &mut batch, cx);
-        cx.return_batch(batch);
+        self.push_batch_of_one(port, p, cx);
     }
     fn timer(&mut self, id: u16, cx: &mut Cx<'_>) {
         let now = cx.now();
@@ -184,6 +181,15 @@ impl Element for ArpQuerier {
 }
 
 impl ArpQuerier {
+    #[cold]
+    #[inline(never)]
+    fn push_batch_of_one(&mut self, port: usize, p: Packet, cx: &mut Cx<'_>) {
+        let mut batch = cx.spare_batch();
+        batch.push(p);
+        self.push(port, &mut batch, cx);
+        cx.return_batch(batch);
+    }
+
     /// From the first packet on whose address is not in the cache: packet by packet.
     #[cold]
     #[inline(never)]

@@ -24,3 +24,6 @@ pub const CLASSES: &[ClassDef] = &[
     element::<to_device::ToDevice>(),
     element::<to_host::ToHost>(),
 ];
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,49 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ethernet: headers put on and taken off, frames for this host.
+//! Ethernet: headers put on and taken off, 802.1Q tags, frames for this host, switches and their spanning tree.
+// Several handlers of a class may have the same flags.
+#![allow(clippy::duplicated_attributes)]
 
-use castanet_element::{ClassDef, action};
+use castanet_element::{ClassDef, action, element};
 
 pub mod ether_encap;
+pub mod ether_mirror;
+pub mod ether_rewrite;
+pub mod ether_span_tree;
+pub mod ether_switch;
+pub mod ether_vlan_encap;
+pub mod get_ether_address;
 pub mod host_ether_filter;
+pub mod listen_ether_switch;
+pub mod place;
+pub mod port_flags;
+pub mod set_ether_address;
+pub mod set_vlan_anno;
+pub mod spanning_tree;
+pub mod store_ether_address;
+pub mod strip_ether_vlan_header;
 pub mod strip_to_network_header;
+pub mod suppressor;
+pub mod vlan;
+pub mod vlan_decap;
+pub mod vlan_encap;
 
 /// The classes of this family.
 pub const CLASSES: &[ClassDef] = &[
     action::<ether_encap::EtherEncap>(),
+    action::<ether_mirror::EtherMirror>(),
+    action::<ether_rewrite::EtherRewrite>(),
+    element::<ether_span_tree::EtherSpanTree>(),
+    element::<ether_switch::EtherSwitch>(),
+    action::<ether_vlan_encap::EtherVlanEncap>(),
+    action::<get_ether_address::GetEtherAddress>(),
     action::<host_ether_filter::HostEtherFilter>(),
+    element::<listen_ether_switch::ListenEtherSwitch>(),
+    action::<set_ether_address::SetEtherAddress>(),
+    action::<set_vlan_anno::SetVlanAnno>(),
+    action::<store_ether_address::StoreEtherAddress>(),
+    action::<strip_ether_vlan_header::StripEtherVlanHeader>(),
     action::<strip_to_network_header::StripToNetworkHeader>(),
+    element::<suppressor::Suppressor>(),
+    action::<vlan_decap::VlanDecap>(),
+    action::<vlan_encap::VlanEncap>(),
 ];

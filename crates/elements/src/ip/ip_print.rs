@@ -105,7 +105,7 @@ impl ArgValue for Contents {
 
 /// The file that all replicas print to.
 #[derive(Default)]
-struct OutFile(Mutex<Sink>);
+pub(crate) struct OutFile(Mutex<Sink>);
 
 #[derive(Default)]
 enum Sink {
@@ -126,7 +126,8 @@ impl OutFile {
     fn sink(&self) -> MutexGuard<'_, Sink> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    fn open(&self, name: &str) -> Result<(), String> {
+    /// Opens the file, unless it is open already.
+    pub(crate) fn open(&self, name: &str) -> Result<(), String> {
         let mut sink = self.sink();
         if matches!(*sink, Sink::Closed) {
             *sink = Sink::Open(match name {
@@ -137,7 +138,7 @@ impl OutFile {
         Ok(())
     }
     /// Writes a line; after the first that cannot be written there is no other.
-    fn write(&self, line: &str) -> Result<(), String> {
+    pub(crate) fn write(&self, line: &str) -> Result<(), String> {
         let mut sink = self.sink();
         let Sink::Open(file) = &mut *sink else { return Ok(()) };
         file.write_all(line.as_bytes()).map_err(|e| {
@@ -146,7 +147,7 @@ impl OutFile {
         })
     }
     /// Writes what waits in memory.
-    fn flush(&self) -> Result<(), String> {
+    pub(crate) fn flush(&self) -> Result<(), String> {
         match &mut *self.sink() {
             Sink::Closed => Ok(()),
             Sink::Open(file) => file.flush().map_err(|e| reason(&e)),

@@ -1,11 +1,47 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which of several inputs gives the next packet.
+//! Which of several inputs gives the next packet, and which of several outputs takes it.
 
-use castanet_element::{ClassDef, element};
+use castanet_element::{ClassDef, InitCx, Signal, element};
 
+pub mod bypass;
+pub mod drr_sched;
+pub mod hash_switch;
+mod own_note;
+pub mod paint_switch;
 pub mod prio_sched;
+pub mod pull_switch;
+pub mod pull_tee;
+pub mod random_switch;
 pub mod round_robin_sched;
+pub mod round_robin_switch;
+mod selection;
+mod shares;
+pub mod static_pull_switch;
+pub mod stride_sched;
+pub mod stride_switch;
+pub mod time_sorted_sched;
+
+/// The signals of so many inputs, to look at. What wakes whoever pulls does not wake a scheduler, which has no task.
+fn signals(inputs: usize, cx: &mut InitCx<'_>) -> Vec<Signal> {
+    let signals = (0..inputs).map(|i| cx.upstream(i)).collect();
+    cx.listens.clear();
+    signals
+}
 
 /// The classes of this family.
-pub const CLASSES: &[ClassDef] =
-    &[element::<prio_sched::PrioSched>(), element::<round_robin_sched::RoundRobinSched>()];
+pub const CLASSES: &[ClassDef] = &[
+    element::<bypass::Bypass>(),
+    element::<drr_sched::DrrSched>(),
+    element::<hash_switch::HashSwitch>(),
+    element::<paint_switch::PaintSwitch>(),
+    element::<prio_sched::PrioSched>(),
+    element::<pull_switch::PullSwitch>(),
+    element::<pull_tee::PullTee>(),
+    element::<random_switch::RandomSwitch>(),
+    element::<round_robin_sched::RoundRobinSched>(),
+    element::<round_robin_switch::RoundRobinSwitch>(),
+    element::<static_pull_switch::StaticPullSwitch>(),
+    element::<stride_sched::StrideSched>(),
+    element::<stride_switch::StrideSwitch>(),
+    element::<time_sorted_sched::TimeSortedSched>(),
+];

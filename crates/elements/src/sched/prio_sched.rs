@@ -49,7 +49,7 @@ impl Element for PrioSched {
 
 impl Lifecycle for PrioSched {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        self.signals = (0..self.inputs).map(|i| cx.upstream(i)).collect();
+        self.signals = super::signals(self.inputs, cx);
         Ok(())
     }
 }

@@ -5,15 +5,19 @@ use castanet_element::prelude::*;
 use castanet_element::{ClassDef, element};
 use castanet_tables::TokenBucket;
 
+pub mod fast_udp_source;
 pub mod infinite_source;
 pub mod mem_source;
+pub mod random_source;
 pub mod rated_source;
 pub mod timed_source;
 
 /// The classes of this family.
 pub const CLASSES: &[ClassDef] = &[
+    element::<fast_udp_source::FastUdpSource>(),
     element::<infinite_source::InfiniteSource>(),
     element::<mem_source::MemSource>(),
+    element::<random_source::RandomSource>(),
     element::<rated_source::RatedSource>(),
     element::<timed_source::TimedSource>(),
 ];
@@ -165,7 +169,11 @@ impl Pace {
     }
     /// Counts a packet that went at the moment that `ready` gave.
     pub(crate) fn went(&mut self, at: i64) {
-        self.bucket.remove(1, at);
+        self.paid(1, at);
+    }
+    /// Counts a packet that went at the moment that `ready` gave and costs so many tokens, be they there or not.
+    pub(crate) fn paid(&mut self, tokens: u64, at: i64) {
+        self.bucket.remove(tokens, at);
     }
     /// Changes to another bucket, no fuller than this one is.
     pub(crate) fn change(&mut self, bucket: TokenBucket, now: i64) {

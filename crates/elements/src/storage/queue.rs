@@ -1,53 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Queue: where packets wait to be pulled.
 
-use super::store::Store;
+use super::declare::queue_class;
 use castanet_element::prelude::*;
 
-/// Stores packets until they are pulled, first in, first out.
-///
-/// A packet that finds the queue full leaves on output 1, or is dropped when that is not connected; a message tells of the
-/// first. Tasks that pull from the queue sleep while it is empty; sources that ask for it sleep while it is full. Several
-/// workers may push and pull: they share one lock-free ring.
-///
-/// # Ports
-/// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): those that found no room.
-///
-/// # Example
-/// ```click
-/// InfiniteSource(LIMIT 100, STOP true) -> Queue(20) -> Unqueue -> Discard;
-/// ```
-#[derive(Class)]
-#[class(name = "Queue", aliases("FullNoteQueue"), ports = "1/1-2", processing = "h/lh", packets = "any/same")]
-#[class(workers = share, build, lifecycle, drops(QueueFull, Cleared, Stopped), takes_state = "the packets")]
-#[class(capabilities(Storage, EmptyNotifier, FullNotifier))]
-#[handler(name = "length", flags = "r", doc = "Packets in the queue.")]
-#[handler(name = "highwater_length", flags = "r", doc = "The most packets that were in the queue.")]
-#[handler(
-    name = "capacity",
-    flags = "rw.",
-    doc = "The most packets in the queue; when it shrinks, the oldest stay."
-)]
-#[handler(name = "drops", flags = "r", doc = "Packets that found the queue full.")]
-#[handler(name = "reset_counts", flags = "wb", doc = "Sets drops and highwater_length to 0.")]
-#[handler(name = "reset", flags = "wb", doc = "Drops all packets in the queue.")]
-pub struct Queue {
-    args: Args,
-    store: Store,
-}
-
-/// Arguments of Queue.
-#[derive(Args)]
-pub struct Args {
-    /// The most packets in the queue.
-    #[arg(default = 1000)]
-    capacity: u32,
-}
-
-impl Build for Queue {
-    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        Ok(Queue { store: Store::new(args.capacity, cx), args })
-    }
+queue_class! {
+    /// Stores packets until they are pulled, first in, first out.
+    ///
+    /// A packet that finds the queue full leaves on output 1, or is dropped when that is not connected; a message tells of the
+    /// first. Tasks that pull from the queue sleep while it is empty; sources that ask for it sleep while it is full. Several
+    /// workers may push and pull: they share one lock-free ring.
+    ///
+    /// # Ports
+    /// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): those that found no room.
+    ///
+    /// # Example
+    /// ```click
+    /// InfiniteSource(LIMIT 100, STOP true) -> Queue(20) -> Unqueue -> Discard;
+    /// ```
+    #[derive(Class)]
+    #[class(name = "Queue", aliases("FullNoteQueue", "QuickNoteQueue", "ThreadSafeQueue", "MSQueue"))]
+    #[class(ports = "1/1-2", processing = "h/lh", packets = "any/same", workers = share)]
+    #[class(capabilities(Storage, EmptyNotifier, FullNotifier))]
+    pub struct Queue;
 }
 
 impl Element for Queue {
@@ -66,29 +41,6 @@ impl Element for Queue {
     #[inline]
     fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         self.store.pull(max, into, cx);
-    }
-}
-
-impl Lifecycle for Queue {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        self.store.notify(Self::SPEC, cx);
-        Ok(())
-    }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.store.clear(Reason::Stopped, cx);
-        Ok(())
-    }
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.store.read(handler))
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.store.write(handler, value, cx)
-    }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<Queue>() {
-            self.store.take_over(&mut old.store, cx);
-        }
-        Ok(())
     }
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! RatedUnqueue: from pull to push at a rate.
 
-use crate::source::Pace;
+use super::rated::Rated;
+use crate::shape::rate::{Burst, Unit};
 use castanet_element::prelude::*;
-use castanet_tables::TokenBucket;
 
 /// Pulls packets and pushes them on, at most RATE a second.
 ///
@@ -21,23 +21,18 @@ use castanet_tables::TokenBucket;
 #[derive(Class)]
 #[class(name = "RatedUnqueue", ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
 #[class(task, build, lifecycle)]
-#[handler(name = "rate", flags = "rw", doc = "Packets a second.")]
+#[handler(name = "calls", flags = "r", doc = "Turns that the task had.")]
 #[handler(name = "active", flags = "rw", doc = "When false, nothing is pulled.")]
 pub struct RatedUnqueue {
     args: Args,
-    /// Turns that the task had.
-    #[handler]
-    calls: Count,
-    active: bool,
-    pace: Pace,
-    upstream: Signal,
-    batch: Batch,
+    rated: Rated,
 }
 
 /// Arguments of RatedUnqueue.
 #[derive(Args)]
 pub struct Args {
     /// Packets a second.
+    #[arg(handler = "rw")]
     rate: u32,
     /// How much time's packets may go at once; 20 ms if nothing is said.
     #[arg(keyword)]
@@ -47,47 +42,16 @@ pub struct Args {
     burst_size: Option<u32>,
 }
 
-fn bucket(args: &Args) -> TokenBucket {
-    let rate = u64::from(args.rate);
-    match (args.burst_size, args.burst_duration) {
-        (Some(n), _) => TokenBucket::new(rate, u64::from(n.max(1))),
-        (None, Some(t)) => TokenBucket::with_duration(rate, t.0.max(0).unsigned_abs()),
-        (None, None) => TokenBucket::for_rated_unqueue(rate),
-    }
-}
-
 impl Build for RatedUnqueue {
     fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if args.burst_size.is_some() && args.burst_duration.is_some() {
-            return Err("BURST_SIZE and BURST_DURATION exclude each other".into());
-        }
-        let (calls, upstream, batch) = (Count::default(), Signal::always(), Batch::new());
-        Ok(RatedUnqueue { pace: Pace::new(bucket(&args)), args, calls, active: true, upstream, batch })
+        let burst = Burst::new(args.burst_size, args.burst_duration, "BURST_SIZE")?;
+        Ok(RatedUnqueue { rated: Rated::new(u64::from(args.rate), Unit::Packets, burst), args })
     }
 }
 
 impl Element for RatedUnqueue {
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        self.calls.add(1);
-        if !self.active {
-            return Turn::Sleep;
-        }
-        let at = match self.pace.ready(cx.now()) {
-            Ok(at) => at,
-            Err(timer) => {
-                if let Some(t) = timer {
-                    cx.set_timer(0, t);
-                }
-                return Turn::Sleep;
-            }
-        };
-        cx.pull(0, 1, &mut self.batch);
-        if self.batch.is_empty() {
-            return if cx.is_on(&self.upstream) { Turn::Again } else { Turn::Sleep };
-        }
-        self.pace.went(at);
-        cx.forward(0, &mut self.batch);
-        Turn::Again
+        self.rated.task(cx)
     }
     fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
         cx.schedule();
@@ -96,20 +60,17 @@ impl Element for RatedUnqueue {
 
 impl Lifecycle for RatedUnqueue {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        self.upstream = cx.upstream(0);
+        self.rated.initialise(cx);
         Ok(())
     }
     fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(if handler == "rate" { self.args.rate.show() } else { self.active.show() })
+        Ok(self.rated.read(handler))
     }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        if handler == "rate" {
-            self.args.rate = cx.with_args(|a| u32::parse(value.trim(), a))?;
-            self.pace.change(bucket(&self.args), cx.now());
-        } else {
-            self.active = cx.with_args(|a| bool::parse(value.trim(), a))?;
-        }
-        cx.schedule();
+    fn write(&mut self, _: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.rated.write(value, cx)
+    }
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.rated.set_rate(u64::from(self.args.rate), cx);
         Ok(())
     }
 }

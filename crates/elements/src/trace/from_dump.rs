@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! FromDump: packets from a capture file.
 
-mod args;
+pub(super) mod args;
 mod link;
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Traces: packets from capture files and into them.
+//! Traces: packets from capture files and summary dumps and into them, and what is done with times of packets.
 // Several handlers of a class may have the same flags.
 #![allow(clippy::duplicated_attributes)]
 
-use castanet_element::{ClassDef, element};
+use castanet_element::{ClassDef, action, element};
 
+pub mod adjust_timestamp;
 pub mod from_dump;
+pub mod from_ip_summary_dump;
+pub mod set_timestamp_delta;
+pub mod store_timestamp;
+mod summary_args;
+pub mod time_filter;
 pub mod to_dump;
+pub mod to_ip_summary_dump;
+
+pub(crate) use from_dump::args::Probability;
+pub(crate) use to_dump::try_file;
 
 /// The classes of this family.
-pub const CLASSES: &[ClassDef] = &[element::<from_dump::FromDump>(), element::<to_dump::ToDump>()];
+pub const CLASSES: &[ClassDef] = &[
+    action::<adjust_timestamp::AdjustTimestamp>(),
+    element::<from_dump::FromDump>(),
+    element::<from_ip_summary_dump::FromIpSummaryDump>(),
+    action::<set_timestamp_delta::SetTimestampDelta>(),
+    action::<store_timestamp::StoreTimestamp>(),
+    action::<time_filter::TimeFilter>(),
+    element::<to_dump::ToDump>(),
+    element::<to_ip_summary_dump::ToIpSummaryDump>(),
+];

@@ -137,7 +137,7 @@ impl Build for ToDump {
 }
 
 /// Whether a file can be written, as far as that can be known without changing it; one that is missing is made.
-fn try_file(name: &str) -> Result<(), String> {
+pub(crate) fn try_file(name: &str) -> Result<(), String> {
     // Opening a pipe would wait for its reader.
     let special = std::fs::metadata(name).is_ok_and(|m| !m.is_file() && !m.is_dir());
     if name == "-" || special {

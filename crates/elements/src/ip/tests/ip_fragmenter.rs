@@ -60,7 +60,7 @@ fn fragments_carry_everything_once() {
         let mut kit = Kit::<IpFragmenter>::new(&mtu.to_string()).unwrap();
         let ip = Ip { options, data, more, offset, ..PLAIN };
         let before = ip.packet().data().to_vec();
-        let out = kit.push(0, [ip.packet()]);
+        let out = kit.act([ip.packet()]);
         let got = headers(&out);
         assert_eq!(kit.read("fragments").unwrap(), got.len().to_string());
         let mut at = 0;
@@ -93,7 +93,7 @@ fn the_lengths_of_an_example() {
     // 32 bytes of header, 12 of them options, of which 4 are copied.
     let options = &[148, 4, 0, 0, 7, 7, 4, 0, 0, 0, 0, 1];
     let mut kit = Kit::<IpFragmenter>::new("60").unwrap();
-    let out = kit.push(0, [Ip { options, data: 68, ..PLAIN }.packet()]);
+    let out = kit.act([Ip { options, data: 68, ..PLAIN }.packet()]);
     assert_eq!(out.iter().map(|(_, p)| p.len()).collect::<Vec<_>>(), [56, 56, 36]);
     assert!(out.iter().skip(1).all(|(_, p)| p.headroom() == 28));
 }
@@ -102,9 +102,9 @@ fn the_lengths_of_an_example() {
 fn what_fits_passes() {
     for batch in [1usize, 2, 32] {
         let mut kit = Kit::<IpFragmenter>::new("100").unwrap();
-        let out = kit.push(0, (0..batch).map(|i| Ip { data: 80 - i % 3, dont: true, ..PLAIN }.packet()));
+        let out = kit.act((0..batch).map(|i| Ip { data: 80 - i % 3, dont: true, ..PLAIN }.packet()));
         assert_eq!(out.len(), batch);
-        let out = kit.push(0, [Ip { data: 80, ..PLAIN }.packet(), Ip { data: 81, ..PLAIN }.packet()]);
+        let out = kit.act([Ip { data: 80, ..PLAIN }.packet(), Ip { data: 81, ..PLAIN }.packet()]);
         assert_eq!(out.iter().map(|(_, p)| p.len()).collect::<Vec<_>>(), [100, 100, 21]);
         assert_eq!(kit.read("fragments").unwrap(), "2");
     }
@@ -112,7 +112,7 @@ fn what_fits_passes() {
     let mut kit = Kit::<IpFragmenter>::new("100").unwrap();
     let mut p = Ip { data: 50, ..PLAIN }.packet();
     assert!(p.put(200));
-    assert_eq!(kit.push(0, [p])[0].1.len(), 70);
+    assert_eq!(kit.act([p])[0].1.len(), 70);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn what_must_not_be_fragmented() {
     for outputs in [1, 2] {
         let mut kit = Kit::<IpFragmenter>::with_ports("60", 1, outputs).unwrap();
         let data = long().data().to_vec();
-        let out = kit.push(0, (0..7).map(|_| long()));
+        let out = kit.act((0..7).map(|_| long()));
         assert!(out.iter().all(|(port, p)| *port == 1 && p.data() == data));
         assert_eq!(
             (out.len(), kit.dropped(Reason::MustFragment)),
@@ -131,11 +131,11 @@ fn what_must_not_be_fragmented() {
         assert_eq!(kit.messages(), vec!["IPFragmenter(60) DF 1.0.0.1 2.0.0.2 len=100"; 5]);
     }
     let mut kit = Kit::<IpFragmenter>::new("60, true, true").unwrap();
-    kit.push(0, (0..7).map(|_| long()));
+    kit.act((0..7).map(|_| long()));
     assert_eq!(kit.messages().len(), 7);
 
     let mut kit = Kit::<IpFragmenter>::new("60, false").unwrap();
-    let out = kit.push(0, [long(), long()]);
+    let out = kit.act([long(), long()]);
     let got = headers(&out);
     assert_eq!(got.len(), 4);
     assert!(got.iter().all(|(h, _)| !h.dont_fragment));
@@ -147,12 +147,12 @@ fn what_must_not_be_fragmented() {
 fn no_room_and_no_header() {
     // 27 bytes hold a header and less than 8 bytes of data.
     let mut kit = Kit::<IpFragmenter>::with_ports("27", 1, 2).unwrap();
-    assert_eq!(kit.push(0, [Ip { data: 80, ..PLAIN }.packet()])[0].0, 1);
+    assert_eq!(kit.act([Ip { data: 80, ..PLAIN }.packet()])[0].0, 1);
     for len in 0..60 {
         let mut kit = Kit::<IpFragmenter>::with_ports("8", 1, 2).unwrap();
         let mut p = packet(&vec![0x4f; len]);
         p.set_network_header(0, 60);
-        let out = kit.push(0, [p, packet(&vec![0x4f; len])]);
+        let out = kit.act([p, packet(&vec![0x4f; len])]);
         assert_eq!((out.len(), out[0].0), (1, usize::from(len > 8)));
         assert_eq!(kit.dropped(Reason::NoIpHeader), 1);
     }
@@ -162,7 +162,7 @@ fn no_room_and_no_header() {
     let mut p = packet(&data);
     p.set_network_header(0, 20);
     let mut kit = Kit::<IpFragmenter>::with_ports("30", 1, 2).unwrap();
-    assert_eq!(kit.push(0, [p])[0].0, 1);
+    assert_eq!(kit.act([p])[0].0, 1);
 }
 
 #[test]
@@ -171,6 +171,6 @@ fn arguments() {
     assert!(Kit::<IpFragmenter>::new("").is_err());
     assert!(Kit::<IpFragmenter>::new("100, HEADROOM 100000").is_err());
     let mut kit = Kit::<IpFragmenter>::new("28, HEADROOM 90").unwrap();
-    let out = kit.push(0, [Ip { data: 16, ..PLAIN }.packet()]);
+    let out = kit.act([Ip { data: 16, ..PLAIN }.packet()]);
     assert_eq!(out[1].1.headroom(), 90);
 }

@@ -53,7 +53,7 @@ pub struct Args {
 
 /// A number from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Probability(pub(super) f64);
+pub struct Probability(pub f64);
 
 impl ArgValue for Probability {
     const TYPE: &'static str = "probability";

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// A differentiated-services traffic conditioning block (TOCS 2000, Figure 15; SOSP 1999, Figures 13 and 18). Four streams are told
+// apart by their DSCP (RFC 2474): A is limited by dropping, B by shaping, C by reclassification as best effort, D is best effort.
+//
+//     castanet run -q --simtime conf/diffserv.click -h a.count -h b.count -h c.count -h d.count
+//
+// prints
+//
+//     b_queue :: Queue: overflow
+//     a.count:
+//     0
+//
+//     b.count:
+//     10001
+//
+//     c.count:
+//     0
+//
+//     d.count:
+//     28028
+//
+// Each stream comes at RATE packets a second, 14,000 unless another one is given: `castanet run ... conf/diffserv.click RATE=7000`. A
+// is above its 7,500 and dropped whole. B gets the 10,000 that its shaper lets through; the rest waits, and overflows. C is above its
+// 12,500 and joins D. The counts are those of the last of two simulated seconds; docs/diffserv.md compares them with the ideal
+// curves over all rates.
+
+define($RATE 14000, $LINK 100000);
+
+elementclass Stream { $header | RatedSource(DATA $header, RATE $RATE, LENGTH 46) -> MarkIPHeader -> output; }
+
+dscp :: IPClassifier(ip dscp 46, ip dscp 10, ip dscp 18, -);
+
+Stream(\<45b8002e 00000000 40116506 0a000001 0a000101 04d204d2 001a0000>) -> dscp;
+Stream(\<4528002e 00000000 40116595 0a000002 0a000101 04d204d2 001a0000>) -> dscp;
+Stream(\<4548002e 00000000 40116574 0a000003 0a000101 04d204d2 001a0000>) -> dscp;
+Stream(\<4500002e 00000000 401165bb 0a000004 0a000101 04d204d2 001a0000>) -> dscp;
+
+// Streams A to C share what goes first; best effort gets the rest of the link.
+fair :: RoundRobinSched -> [0] first :: PrioSched -> link :: RatedUnqueue($LINK) -> Discard;
+best_effort :: Queue -> d :: Counter -> [1] first;
+
+// A: dropped while more than 7,500 a second come.
+dscp [0] -> a_meter :: Meter(7500) -> a_queue :: Queue -> a :: Counter -> [0] fair;
+a_meter [1] -> Discard;
+
+// B: 10,000 a second leave, the others stay in the queue.
+dscp [1] -> b_queue :: Queue -> Shaper(10000) -> b :: Counter -> [1] fair;
+
+// C: best effort while more than 12,500 a second come.
+dscp [2] -> c_meter :: Meter(12500) -> c_queue :: Queue -> c :: Counter -> [2] fair;
+c_meter [1] -> Paint(4) -> best_effort;
+
+// D
+dscp [3] -> best_effort;
+
+DriverManager(wait 1s, write a.reset, write b.reset, write c.reset, write d.reset, wait 1s, stop);

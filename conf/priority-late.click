@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Strict priority in three classes, the highest limited to 30,000 packets a second, decided late (TOCS 2000, Figures 19 and 20).
+//
+//     castanet run -q --simtime conf/priority-late.click -h high.count -h medium.count -h low.count
+//
+// prints
+//
+//     eth2 :: Queue: overflow
+//     eth0 :: Queue: overflow
+//     eth1 :: Queue: overflow
+//     high_queue :: Queue: overflow
+//     low_queue :: Queue: overflow
+//     high.count:
+//     15001
+//
+//     medium.count:
+//     50002
+//
+//     low.count:
+//     7002
+//
+// Each class comes at RATE packets a second, 120,000 unless another one is given. The router can look at 300,000 a second; what it does
+// not get to is dropped where packets arrive, whatever their class. So of each class 100,000 arrive at the queues: high keeps
+// its 30,000, medium gets its 100,000, and low what is left of a link of 144,000, although more of medium was sent than got
+// through. conf/priority-early.click mends that. The counts are those of the last half of one simulated second.
+
+define($RATE 120000, $CPU 300000, $LINK 144000);
+
+elementclass Stream { $header | RatedSource(DATA $header, RATE $RATE, LENGTH 46) -> MarkIPHeader -> output; }
+
+// The buffers of three controllers, which know no classes, and the processor that empties them in turn.
+arrived :: RoundRobinSched -> cpu :: RatedUnqueue($CPU) -> priority :: IPClassifier(ip dscp 46, ip dscp 10, -);
+
+Stream(\<45b8002e 00000000 40116506 0a000001 0a000101 04d204d2 001a0000>) -> eth0 :: Queue(256) -> [0] arrived;
+Stream(\<4528002e 00000000 40116595 0a000002 0a000101 04d204d2 001a0000>) -> eth1 :: Queue(256) -> [1] arrived;
+Stream(\<4500002e 00000000 401165bb 0a000004 0a000101 04d204d2 001a0000>) -> eth2 :: Queue(256) -> [2] arrived;
+
+priority [0] -> high_queue :: Queue -> Shaper(30000) -> high :: Counter -> [0] first :: PrioSched;
+priority [1] -> medium_queue :: Queue -> medium :: Counter -> [1] first;
+priority [2] -> low_queue :: Queue -> low :: Counter -> [2] first;
+first -> link :: RatedUnqueue($LINK) -> Discard;
+
+DriverManager(wait 0.5s, write high.reset, write medium.reset, write low.reset, wait 0.5s, stop);

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! EtherSpanTree: no cycles among switches.
+
+mod args;
+#[cfg(test)]
+mod tests;
+
+use super::ether_switch::relay::Control;
+use super::port_flags::PortFlags;
+use super::spanning_tree::bpdu::{Bpdu, BridgeId};
+use super::spanning_tree::protocol::{Bridge, MAX_PORTS, PortState};
+use castanet_element::prelude::*;
+use castanet_wire::EtherAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Takes part in the spanning tree protocol of Ethernet bridges (IEEE 802.1D-1998 section 8).
+///
+/// The bridges of a LAN agree on a tree, and what is not on it blocks: frames go no round, and when a connection breaks
+/// another takes its place. Port N of this element, of both Suppressors and of the switch is port N of one bridge. A
+/// port that blocks or listens is suppressed on both sides. One that learns lets frames in, which the switch learns from
+/// and does not relay. One that forwards is active. While the topology changes the switch forgets what was not heard for
+/// the time that the root says, its forward delay.
+///
+/// By default the priority is worse than that of most bridges, so that one of these becomes the root and sets the times.
+/// Messages that are malformed, or older than they may be, are dropped; times outside the limits of the standard count
+/// as the limits. At most one configuration message a second leaves on each port, whatever comes in.
+///
+/// # Ports
+/// Inputs 0, 1, ...: frames to 01-80-C2-00-00-00 from each port. Outputs, as many: messages for each port.
+///
+/// # Example
+/// ```click
+/// // Two ports on one wire: one of them blocks.
+/// in, out :: Suppressor;
+/// switch :: EtherSwitch;
+/// tree :: EtherSpanTree(02:00:00:00:00:01, in, out, switch, FORWARD_DELAY 4, MAX_AGE 6);
+/// Idle -> [0] in [0] -> [0] switch [0] -> [0] out [0] -> Discard;
+/// Idle -> [1] in [1] -> [1] switch [1] -> [1] out [1] -> Discard;
+/// tree [0] -> [1] tree;
+/// tree [1] -> [0] tree;
+/// DriverManager(wait 20, print tree.msgs, print $(out.active0) $(out.active1), stop);
+/// ```
+#[derive(Class)]
+#[class(name = "EtherSpanTree", ports = "-/=", processing = "h/h", packets = "ether/ether")]
+#[class(workers = share, drops(BadBpdu, Consumed), build, lifecycle)]
+#[handler(
+    name = "msgs",
+    flags = "r",
+    doc = "The bridge and its root; one line a port: role, state, best message."
+)]
+pub struct EtherSpanTree {
+    args: args::Args,
+    shared: Arc<Shared>,
+    ports: usize,
+    /// Whether this is the replica that keeps the time.
+    first: bool,
+    /// Whether there are others.
+    several: bool,
+}
+
+/// What workers share: messages are rare, so a lock does.
+struct Shared {
+    bridge: Mutex<Option<Bridge>>,
+    input: Arc<PortFlags>,
+    output: Arc<PortFlags>,
+    switch: Arc<Control>,
+}
+
+/// How often the replica that keeps the time looks whether others were told something, in nanoseconds.
+const LOOK: i64 = 1_000_000_000;
+
+impl Build for EtherSpanTree {
+    fn build(args: args::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if cx.inputs > MAX_PORTS {
+            return Err(format!("at most {MAX_PORTS} ports").into());
+        }
+        args.check()?;
+        let input = cx.share_as(args.input_suppressor.0, PortFlags::default);
+        let output = cx.share_as(args.output_suppressor.0, PortFlags::default);
+        let switch = cx.share_as(args.switch.0, Control::default);
+        let (first, several, ports) = (cx.replica.0 == 0, cx.replica.1 > 1, cx.inputs);
+        let shared = cx.share(|| Shared { bridge: Mutex::new(None), input, output, switch });
+        Ok(EtherSpanTree { args, shared, ports, first, several })
+    }
+}
+
+impl Shared {
+    /// The bridge. Nobody panics while holding the lock; if somebody did, the bridge would still be whole.
+    fn bridge(&self) -> MutexGuard<'_, Option<Bridge>> {
+        self.bridge.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Opens and closes ports as the bridge has them.
+    fn apply(&self, bridge: &Bridge) {
+        for port in 0..bridge.ports() {
+            let state = bridge.state(port);
+            let (learning, forwarding) =
+                (state == Some(PortState::Learning), state == Some(PortState::Forwarding));
+            // A port closes its exit first and opens it last, and relays nothing in between.
+            if !forwarding {
+                self.output.set(port, true);
+            }
+            self.switch.learning.set(port, !forwarding);
+            self.input.set(port, !(learning || forwarding));
+            if forwarding {
+                self.output.set(port, false);
+            }
+        }
+        self.switch.hurry(bridge.hurry().unwrap_or(0));
+    }
+}
+
+impl EtherSpanTree {
+    /// Lets the bridge do something, and does what it says.
+    fn with(&mut self, cx: &mut Cx<'_>, f: impl FnOnce(&mut Bridge)) {
+        let mut guard = self.shared.bridge();
+        let Some(bridge) = guard.as_mut() else { return };
+        f(bridge);
+        self.shared.apply(bridge);
+        for (port, message) in bridge.sent() {
+            let frame = message.frame(self.args.addr);
+            // Without a buffer there is no message; the next one makes up for it.
+            let Some(mut p) = Packet::copy_of(&frame) else { continue };
+            p.set_mac_header(0);
+            let now = cx.now();
+            p.set_timestamp(now);
+            cx.emit(port, p);
+        }
+        if self.first {
+            let now = cx.now();
+            // What other workers hear may be due before what this one knows of.
+            let look = self.several.then_some(now.saturating_add(LOOK));
+            if let Some(next) = bridge.next().into_iter().chain(look).min() {
+                cx.set_timer(0, next.max(now));
+            }
+        }
+    }
+}
+
+impl Element for EtherSpanTree {
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        for p in batch.drain() {
+            let Some(message) = Bpdu::parse(p.data()) else {
+                cx.drop(p, Reason::BadBpdu);
+                continue;
+            };
+            cx.drop(p, Reason::Consumed);
+            let now = cx.now();
+            self.with(cx, |bridge| {
+                bridge.expire(now);
+                bridge.receive(port, message, now);
+            });
+        }
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        let now = cx.now();
+        self.with(cx, |bridge| bridge.expire(now));
+    }
+}
+
+impl Lifecycle for EtherSpanTree {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        let shared = &self.shared;
+        for (name, flags) in [
+            ("INPUT_SUPPRESSOR", shared.input.as_ref()),
+            ("OUTPUT_SUPPRESSOR", shared.output.as_ref()),
+            ("SWITCH", &shared.switch.learning),
+        ] {
+            if let Some(n) = flags.count().filter(|n| *n != self.ports) {
+                return Err(format!("{name}: has {n} ports, but {} are wanted", self.ports));
+            }
+        }
+        let mut bridge = self.shared.bridge();
+        if bridge.is_none() {
+            let id = BridgeId::new(self.args.bridge_priority, self.args.addr);
+            let made = Bridge::new(id, self.args.times(), self.args.path_cost, self.ports, cx.now());
+            self.shared.apply(&made);
+            *bridge = Some(made);
+        }
+        if self.first {
+            let now = cx.now();
+            cx.set_timer(0, now);
+        }
+        Ok(())
+    }
+    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        let guard = self.shared.bridge();
+        let Some(bridge) = guard.as_ref() else { return Ok(String::new()) };
+        let (root, cost) = bridge.root();
+        let mut text = format!("bridge {}, root {root}, cost {cost}\n", bridge.id());
+        for port in 0..bridge.ports() {
+            if let (Some(role), Some(state), Some(best)) =
+                (bridge.role(port), bridge.state(port), bridge.best(port))
+            {
+                let (role, state) = (role.name(), state.name());
+                let said = format!(
+                    "root {}, cost {}, bridge {}, port {:04x}",
+                    best.root, best.cost, best.bridge, best.port
+                );
+                text.push_str(&format!("{port} {role} {state}: {said}\n"));
+            }
+        }
+        Ok(text)
+    }
+}
+
+/// An element of one of some classes, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named<const SWITCH: bool>(u32);
+
+impl<const SWITCH: bool> ArgValue for Named<SWITCH> {
+    const TYPE: &'static str = if SWITCH { "EtherSwitch" } else { "Suppressor" };
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, String> {
+        let found = ElementRef::parse(text, cx)?;
+        let wanted: &[&str] = if SWITCH { &["EtherSwitch", "ListenEtherSwitch"] } else { &["Suppressor"] };
+        match cx.names.element_class(cx.scope, text) {
+            Some((_, class)) if !wanted.contains(&class) => {
+                Err(format!("'{text}' is of class {class}, not {}", Self::TYPE))
+            }
+            _ => u32::try_from(found.0).map(Named).map_err(|_| "no such element".into()),
+        }
+    }
+}
+
+/// A bridge's address that others can compare: no group, not zero.
+fn is_station(address: EtherAddr) -> bool {
+    !address.is_group() && address != EtherAddr::ZERO
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The arguments of EtherSpanTree.
+
+use super::{Named, is_station};
+use crate::ether::spanning_tree::bpdu::Times;
+use crate::ether::spanning_tree::protocol::SECOND;
+use castanet_element::prelude::*;
+use castanet_wire::EtherAddr;
+
+/// Arguments of EtherSpanTree.
+#[derive(Args)]
+pub struct Args {
+    /// The address of the bridge.
+    pub(super) addr: EtherAddr,
+    /// The Suppressor before the switch.
+    pub(super) input_suppressor: Named<false>,
+    /// The Suppressor behind the switch.
+    pub(super) output_suppressor: Named<false>,
+    /// The switch.
+    pub(super) switch: Named<true>,
+    /// The priority of the bridge: the least becomes the root.
+    #[arg(keyword, default = 0xdead, show = "0xdead")]
+    pub(super) bridge_priority: u16,
+    /// What the path through a port costs: 19 for 100 Mb/s, 4 for 1 Gb/s, 2 for 10 Gb/s.
+    #[arg(keyword, default = 4)]
+    pub(super) path_cost: u32,
+    /// How long a port listens and then learns before it forwards, if this bridge is the root; 2 to 30 seconds.
+    #[arg(keyword, default = Nanos(15 * SECOND), show = "15")]
+    forward_delay: Nanos,
+    /// Time between messages of the root, if this bridge is it; 1 to 10 seconds.
+    #[arg(keyword, default = Nanos(2 * SECOND), show = "2")]
+    hello_time: Nanos,
+    /// How long a message counts, if this bridge is the root; 6 to 40 seconds.
+    #[arg(keyword, default = Nanos(20 * SECOND), show = "20")]
+    max_age: Nanos,
+}
+
+impl Args {
+    /// What does not fit together (section 8.10.2 of the standard and its table 8-3).
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        if !is_station(self.addr) {
+            return Err("ADDR: must be the address of one station".into());
+        }
+        let limits = [
+            ("FORWARD_DELAY", self.forward_delay, 2, 30),
+            ("HELLO_TIME", self.hello_time, 1, 10),
+            ("MAX_AGE", self.max_age, 6, 40),
+        ];
+        for (name, value, low, high) in limits {
+            if !(low * SECOND..=high * SECOND).contains(&value.0) {
+                return Err(format!("{name}: out of range, the limits are {low} and {high}").into());
+            }
+        }
+        if self.path_cost == 0 {
+            return Err("PATH_COST: must be positive".into());
+        }
+        if self.input_suppressor == self.output_suppressor {
+            return Err("INPUT_SUPPRESSOR and OUTPUT_SUPPRESSOR must be two elements".into());
+        }
+        Ok(())
+    }
+    /// The times of this bridge as root.
+    pub(super) fn times(&self) -> Times {
+        Times { max_age: self.max_age.0, hello: self.hello_time.0, forward_delay: self.forward_delay.0 }
+    }
+}

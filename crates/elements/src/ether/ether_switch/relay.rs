@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How a switch relays frames, and what others may change about it.
+
+use super::table::Table;
+use crate::ether::port_flags::PortFlags;
+use castanet_element::prelude::*;
+use castanet_wire::ether::EtherHeader;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
+
+/// What workers share of a switch besides its table, and what EtherSpanTree may change.
+#[derive(Default)]
+pub struct Control {
+    timeout: AtomicI64,
+    /// The longest time that addresses are remembered while the topology changes; 0: no such time.
+    hurry: AtomicI64,
+    /// Ports whose frames are learnt from and not relayed.
+    pub learning: PortFlags,
+}
+
+impl Control {
+    /// Lets addresses be forgotten after `ns` at the latest; 0 for the ordinary timeout.
+    pub fn hurry(&self, ns: i64) {
+        self.hurry.store(ns.max(0), Relaxed);
+    }
+    /// How long addresses are remembered, in nanoseconds.
+    #[inline]
+    pub fn timeout(&self) -> i64 {
+        let (timeout, hurry) = (self.timeout.load(Relaxed), self.hurry.load(Relaxed));
+        if hurry > 0 { timeout.min(hurry) } else { timeout }
+    }
+}
+
+/// A learning bridge between its ports; perhaps there is one output more, which listens.
+pub struct Relay {
+    table: Arc<Table>,
+    control: Arc<Control>,
+    learning: Arc<[AtomicBool]>,
+    ports: usize,
+    listener: Option<usize>,
+}
+
+impl Relay {
+    /// One between the inputs and as many outputs. Further outputs listen.
+    pub fn new(timeout: Nanos, cx: &mut BuildCx<'_>) -> Result<Relay, ConfigError> {
+        let ports = cx.inputs;
+        if ports > Table::MAX_PORTS {
+            return Err(format!("at most {} ports", Table::MAX_PORTS).into());
+        }
+        let seed = cx.random().next_u64();
+        let control = cx.share(Control::default);
+        control.timeout.store(positive(timeout)?.0, Relaxed);
+        let learning = control.learning.of(ports);
+        let listener = (cx.outputs > ports).then_some(ports);
+        Ok(Relay { table: cx.share(|| Table::new(seed)), control, learning, ports, listener })
+    }
+
+    /// Relays all frames of a batch.
+    pub fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        for p in batch.drain() {
+            self.push_one(port, p, cx);
+        }
+    }
+
+    /// Relays a frame: learns where its source is, and sends it where its destination is.
+    #[inline]
+    pub fn push_one(&mut self, port: usize, mut p: Packet, cx: &mut Cx<'_>) {
+        let Some(h) = EtherHeader::from_prefix(p.data()) else {
+            return cx.drop(p, Reason::TooShort);
+        };
+        let (dst, src) = (h.dst, h.src);
+        let (timeout, now) = (self.control.timeout(), p.timestamp());
+        if timeout > 0 {
+            self.table.learn(src, port, now);
+        }
+        if self.learning.get(port).is_some_and(|l| l.load(Relaxed)) {
+            return self.rest(p, Reason::Suppressed, cx);
+        }
+        let known = if timeout > 0 && !dst.is_group() { self.table.port(dst, now, timeout) } else { None };
+        match known {
+            Some(to) if to == port => self.rest(p, Reason::SameSegment, cx),
+            Some(to) => {
+                if let Some(listener) = self.listener {
+                    copy(listener, &mut p, cx);
+                }
+                cx.emit(to, p);
+            }
+            None => self.flood(port, p, cx),
+        }
+    }
+
+    /// What is not relayed goes to the listener, if there is one.
+    fn rest(&self, p: Packet, reason: Reason, cx: &mut Cx<'_>) {
+        match self.listener {
+            Some(listener) => cx.emit(listener, p),
+            None => cx.drop(p, reason),
+        }
+    }
+
+    /// To all outputs but that of the port it came from; the packet itself to the lowest.
+    fn flood(&self, from: usize, mut p: Packet, cx: &mut Cx<'_>) {
+        let last = usize::from(from == 0);
+        let outputs = self.ports + usize::from(self.listener.is_some());
+        for to in (last + 1..outputs).rev().filter(|to| *to != from) {
+            copy(to, &mut p, cx);
+        }
+        cx.emit(last, p);
+    }
+
+    /// The read handlers of a switch.
+    pub fn read(&self, handler: &str) -> Result<String, String> {
+        match handler {
+            "table" => Ok(self.table.list().iter().map(|(a, port)| format!("{a} {port}\n")).collect()),
+            "timeout" => Ok(Nanos(self.control.timeout.load(Relaxed)).show()),
+            _ => Err(format!("no '{handler}' read handler")),
+        }
+    }
+    /// The write handler of a switch, `timeout`.
+    pub fn write(&self, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        let timeout = positive(cx.with_args(|a| Nanos::parse(value.trim(), a))?)?;
+        self.control.timeout.store(timeout.0, Relaxed);
+        Ok(())
+    }
+}
+
+fn positive(timeout: Nanos) -> Result<Nanos, String> {
+    if timeout.0 < 0 { Err("TIMEOUT: must be positive".into()) } else { Ok(timeout) }
+}
+
+fn copy(to: usize, p: &mut Packet, cx: &mut Cx<'_>) {
+    match p.share() {
+        Some(copy) => cx.emit(to, copy),
+        None => {
+            let me = cx.me();
+            cx.core().count_drops(me, Reason::NoBuffer, 1);
+        }
+    }
+}

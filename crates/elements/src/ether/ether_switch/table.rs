@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which port each Ethernet address was last heard on: a table of fixed size that several workers read and write
+//! without a lock.
+
+use castanet_wire::EtherAddr;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+
+/// Entries of a set.
+const WAYS: usize = 8;
+/// Sets, a power of two.
+const SETS: usize = 2048;
+
+/// Entries whose addresses fall together. An entry is an address and, below it, a port and one; 0 is a free entry. Only
+/// one entry of a set has a given address, but for workers that enter it at the same time: then the first one counts,
+/// and the other grows old.
+#[derive(Default)]
+#[repr(align(128))]
+struct Set {
+    entries: [AtomicU64; WAYS],
+    heard: [AtomicI64; WAYS],
+}
+
+/// The table. Ports are below [`Table::MAX_PORTS`].
+pub struct Table {
+    sets: Box<[Set]>,
+    seed: u64,
+}
+
+fn number(address: EtherAddr) -> u64 {
+    let [a, b, c, d, e, f] = address.0;
+    u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+}
+
+/// Whether something heard at a time is too old. What has no time never is.
+fn is_old(heard: i64, now: i64, timeout: i64) -> bool {
+    now.saturating_sub(heard) > timeout
+}
+
+impl Table {
+    /// The most ports.
+    pub const MAX_PORTS: usize = 0xffff;
+
+    /// An empty table. Who does not know the seed cannot choose addresses that fall together.
+    pub fn new(seed: u64) -> Table {
+        Table { sets: (0..SETS).map(|_| Set::default()).collect(), seed }
+    }
+
+    /// The set of an address, and a number to choose among its entries.
+    #[inline]
+    fn set(&self, address: u64) -> Option<(&Set, usize)> {
+        let mixed = (address ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ mixed >> 32 ^ self.seed).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        let i = (mixed >> 32) as usize % SETS;
+        self.sets.get(i).map(|s| (s, (mixed >> 61) as usize))
+    }
+
+    /// The port of an address, if it was heard within `timeout` before `now`. An entry that is too old is forgotten.
+    #[inline]
+    pub fn port(&self, address: EtherAddr, now: i64, timeout: i64) -> Option<usize> {
+        let address = number(address);
+        let (set, _) = self.set(address)?;
+        for (entry, heard) in set.entries.iter().zip(&set.heard) {
+            let e = entry.load(Relaxed);
+            if e >> 16 == address && e != 0 {
+                if is_old(heard.load(Relaxed), now, timeout) {
+                    let _ = entry.compare_exchange(e, 0, Relaxed, Relaxed);
+                    return None;
+                }
+                return (e as usize & 0xffff).checked_sub(1);
+            }
+        }
+        None
+    }
+
+    /// Notes that an address was heard on a port at a time.
+    #[inline]
+    pub fn learn(&self, address: EtherAddr, port: usize, now: i64) {
+        let address = number(address);
+        let want = address << 16 | (port as u64 + 1) & 0xffff;
+        let Some((set, choice)) = self.set(address) else { return };
+        for (entry, heard) in set.entries.iter().zip(&set.heard) {
+            let e = entry.load(Relaxed);
+            if e >> 16 == address && e != 0 {
+                if e != want {
+                    let _ = entry.compare_exchange(e, want, Relaxed, Relaxed);
+                }
+                if heard.load(Relaxed) != now {
+                    heard.store(now, Relaxed);
+                }
+                return;
+            }
+        }
+        enter(set, want, choice, now);
+    }
+
+    /// Every entry: address and port, by address.
+    pub fn list(&self) -> Vec<(EtherAddr, usize)> {
+        let entries = self.sets.iter().flat_map(|s| &s.entries).map(|e| e.load(Relaxed)).filter(|e| *e != 0);
+        let mut all: Vec<_> = entries
+            .map(|e| {
+                let [a, b, c, d, e, f, p0, p1] = e.to_be_bytes();
+                (EtherAddr([a, b, c, d, e, f]), usize::from(u16::from_be_bytes([p0, p1])).saturating_sub(1))
+            })
+            .collect();
+        all.sort_unstable();
+        all.dedup_by_key(|e| e.0);
+        all
+    }
+}
+
+/// Puts a new entry in the place of a free one, or of the one that was heard of longest ago (IEEE 802.1D-1998 section 7.8
+/// allows either that or learning nothing more).
+#[cold]
+fn enter(set: &Set, want: u64, choice: usize, now: i64) {
+    let places = set.entries.iter().zip(&set.heard).cycle().skip(choice).take(WAYS);
+    let aged = places.map(|(entry, heard)| {
+        let e = entry.load(Relaxed);
+        (if e == 0 { i64::MIN } else { heard.load(Relaxed) }, e, entry, heard)
+    });
+    if let Some((_, e, entry, heard)) = aged.min_by_key(|a| a.0)
+        && entry.compare_exchange(e, want, Relaxed, Relaxed).is_ok()
+    {
+        heard.store(now, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use castanet_element::Random;
+    use std::collections::HashMap;
+
+    fn address(n: u64) -> EtherAddr {
+        let [_, _, a, b, c, d, e, f] = n.to_be_bytes();
+        EtherAddr([a, b, c, d, e, f])
+    }
+
+    #[test]
+    fn as_a_map_does() {
+        let (table, mut random) = (Table::new(7), Random::new(1, "table"));
+        let mut map: HashMap<u64, (usize, i64)> = HashMap::new();
+        let mut now = 0;
+        for step in 0..40_000 {
+            now += random.below(3) as i64;
+            let a = random.below(300) << random.below(2);
+            if random.below(3) == 0 {
+                let port = random.below(Table::MAX_PORTS as u64) as usize;
+                table.learn(address(a), port, now);
+                map.insert(a, (port, now));
+            } else {
+                let timeout = random.below(2000) as i64;
+                if map.get(&a).is_some_and(|e| now - e.1 > timeout) {
+                    map.remove(&a);
+                }
+                let want = map.get(&a).map(|e| e.0);
+                assert_eq!(table.port(address(a), now, timeout), want, "step {step}: {a}");
+            }
+        }
+        let mut all: Vec<_> = map.iter().map(|(a, e)| (address(*a), e.0)).collect();
+        all.sort_unstable();
+        assert_eq!(table.list(), all);
+    }
+
+    #[test]
+    fn a_flood_of_addresses_does_not_grow_it() {
+        let (table, mut random) = (Table::new(7), Random::new(2, "flood"));
+        let station = address(5);
+        for now in 0..200_000 {
+            table.learn(address(random.next_u64() >> 16), 1, now);
+            if now % 100 == 0 {
+                table.learn(station, 3, now);
+            }
+        }
+        assert!((WAYS * SETS / 2..=WAYS * SETS).contains(&table.list().len()));
+        assert_eq!(table.port(station, 200_000, i64::MAX), Some(3), "one that speaks often stays");
+        // Nothing tells entries without time apart: somebody has to go all the same.
+        let timeless = Table::new(8);
+        for n in 0..100_000 {
+            timeless.learn(address(n), 0, 0);
+            assert_eq!(timeless.port(address(n), 0, 1), Some(0));
+        }
+    }
+
+    #[test]
+    fn extremes() {
+        let table = Table::new(0);
+        for a in [EtherAddr::ZERO, EtherAddr::BROADCAST] {
+            assert_eq!(table.port(a, 0, 1), None);
+            table.learn(a, Table::MAX_PORTS - 1, i64::MIN);
+            assert_eq!(table.port(a, i64::MIN, 0), Some(Table::MAX_PORTS - 1));
+            assert_eq!(table.port(a, i64::MAX, i64::MAX - 1), None);
+        }
+        assert!(table.list().is_empty());
+    }
+
+    #[test]
+    fn workers_side_by_side() {
+        let table = Table::new(3);
+        std::thread::scope(|s| {
+            for worker in 0..4u64 {
+                let table = &table;
+                s.spawn(move || {
+                    for n in 0..20_000u64 {
+                        let (mine, ours) = ((worker << 32) + n % 500, n % 50);
+                        table.learn(address(mine), worker as usize, n as i64);
+                        table.learn(address(ours << 40), ours as usize, n as i64);
+                        assert_eq!(table.port(address(mine), n as i64, i64::MAX), Some(worker as usize));
+                        let port = table.port(address(ours << 40), n as i64, i64::MAX);
+                        assert!(port.is_none_or(|p| p == ours as usize));
+                    }
+                });
+            }
+        });
+        assert!(table.list().len() >= 2000);
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! EtherVLANEncap: packets become tagged Ethernet frames.
+
+use super::vlan::{ID, Native, Priority, Tag, Tci, VlanId};
+use castanet_element::prelude::*;
+use castanet_wire::ether::{EtherAddr, ethertype};
+
+/// Puts an Ethernet header with an IEEE 802.1Q tag before packets.
+///
+/// The tag is VLAN_TCI, a number or `ANNO` for the VLAN annotation, or made of VLAN_ID and VLAN_PCP. A VLAN_PCP that is
+/// given takes the place of the priority in VLAN_TCI. Packets of the VLAN NATIVE_VLAN get a header without a tag. The
+/// MAC header is marked.
+///
+/// # Ports
+/// Input 0: packets. Output 0: Ethernet frames.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 5, STOP true)
+///     -> EtherVLANEncap(0x0800, 02:00:00:00:00:01, 02:00:00:00:00:02, VLAN_ID 7) -> Print(tagged) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(
+    name = "EtherVLANEncap",
+    aliases("EtherVlanEncap"),
+    ports = "1/1",
+    processing = "a/a",
+    packets = "any/ether"
+)]
+#[class(workers = replicate(first), drops(TooLong), build, lifecycle)]
+#[handler(name = "vlan_tci", flags = "rw", doc = "The whole tag, or ANNO.")]
+#[handler(name = "vlan_id", flags = "rw", doc = "The VLAN identifier.")]
+#[handler(name = "vlan_pcp", flags = "rw", doc = "The priority.")]
+pub struct EtherVlanEncap {
+    args: Args,
+    tag: Tag,
+}
+
+/// Arguments of EtherVLANEncap.
+#[derive(Args)]
+pub struct Args {
+    /// The type of what the frames carry.
+    #[arg(handler = "rw")]
+    ethertype: u16,
+    /// Source address.
+    #[arg(handler = "rw")]
+    src: EtherAddr,
+    /// Destination address.
+    #[arg(handler = "rw")]
+    dst: EtherAddr,
+    /// The whole tag, or ANNO for the annotation.
+    vlan_tci: Option<Tci>,
+    /// The priority.
+    #[arg(show = "0")]
+    vlan_pcp: Option<Priority>,
+    /// The VLAN identifier.
+    #[arg(keyword, show = "0")]
+    vlan_id: Option<VlanId>,
+    /// The VLAN whose frames get no tag; -1 for none.
+    #[arg(keyword, default = Native(0), show = "0", handler = "rw")]
+    native_vlan: Native,
+}
+
+impl Build for EtherVlanEncap {
+    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let tag = Tag::new(args.vlan_tci, args.vlan_id, args.vlan_pcp)?;
+        Ok(EtherVlanEncap { args, tag })
+    }
+}
+
+impl Lifecycle for EtherVlanEncap {
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        self.tag.read(handler).ok_or_else(|| format!("no '{handler}' read handler"))
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        cx.with_args(|a| self.tag.write(handler, value.trim(), a))
+    }
+}
+
+impl Action for EtherVlanEncap {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        let tci = self.tag.of(p);
+        let [d0, d1, d2, d3, d4, d5] = self.args.dst.0;
+        let [s0, s1, s2, s3, s4, s5] = self.args.src.0;
+        let [e0, e1] = self.args.ethertype.to_be_bytes();
+        let done = if i32::from(tci & ID) == self.args.native_vlan.0 {
+            p.push_header().map(|h| *h = [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, e0, e1])
+        } else {
+            let ([v0, v1], [t0, t1]) = (ethertype::VLAN.to_be_bytes(), tci.to_be_bytes());
+            p.push_header().map(|h| {
+                *h = [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, v0, v1, t0, t1, e0, e1];
+            })
+        };
+        if done.is_none() {
+            return Verdict::Drop(Reason::TooLong);
+        }
+        p.set_mac_header(0);
+        Verdict::Next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ether::vlan;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn every_length() {
+        let mut kit =
+            Kit::<EtherVlanEncap>::new("0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2, VLAN_ID 7, VLAN_PCP 5").unwrap();
+        for len in 0..60u8 {
+            let data: Vec<u8> = (0..len).collect();
+            let out = kit.act([packet(&data)]);
+            let (link, rest) = etherparse::Ethernet2Header::from_slice(out[0].1.data()).unwrap();
+            let (tag, rest) = etherparse::SingleVlanHeader::from_slice(rest).unwrap();
+            assert_eq!((link.source, link.destination), ([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]));
+            assert_eq!((tag.vlan_id.value(), tag.pcp.value(), tag.ether_type.0), (7, 5, 0x800));
+            assert_eq!((rest, out[0].1.mac_offset()), (&data[..], Some(0)));
+        }
+    }
+
+    #[test]
+    fn the_native_vlan_has_no_tag() {
+        let mut kit = Kit::<EtherVlanEncap>::new("0x0800, 2:0:0:0:0:1, 2:0:0:0:0:2, ANNO").unwrap();
+        for (anno, len) in [(0, 14), (0xe000, 14), (1, 18), (0xffff, 18)] {
+            let mut p = packet(b"");
+            vlan::annotate(&mut p, anno);
+            let p = &kit.act([p])[0].1;
+            assert_eq!(p.len(), len);
+            assert_eq!(vlan::tag(p.data(), 0x8100), Ok((len == 18).then_some(anno)));
+        }
+    }
+
+    #[test]
+    fn handlers() {
+        let mut kit = Kit::<EtherVlanEncap>::new("1, 2:0:0:0:0:1, 2:0:0:0:0:2, 7, 1").unwrap();
+        for (handler, text, shown) in [
+            ("ethertype", "0x86dd", "34525"),
+            ("src", "4:0:0:0:0:1", "04-00-00-00-00-01"),
+            ("dst", "6:0:0:0:0:1", "06-00-00-00-00-01"),
+            ("vlan_tci", "0x2007", "8199"),
+            ("vlan_id", "8", "8"),
+            ("vlan_pcp", "2", "2"),
+            ("native_vlan", "-1", "-1"),
+        ] {
+            kit.write(handler, text).unwrap();
+            assert_eq!(kit.read(handler).unwrap(), shown);
+        }
+        let want = [6, 0, 0, 0, 0, 1, 4, 0, 0, 0, 0, 1, 0x81, 0, 0x40, 8, 0x86, 0xdd];
+        assert_eq!(kit.act([packet(b"")])[0].1.data(), want);
+        assert!(Kit::<EtherVlanEncap>::new("1, 2:0:0:0:0:1").is_err());
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! GetEtherAddress: an Ethernet address taken from packets.
+
+use super::place::{Anno6, Place};
+use castanet_element::prelude::*;
+
+/// Copies an Ethernet address from packets into an annotation of six bytes.
+///
+/// Packets too short for an address at OFFSET leave unchanged on output 1, or are dropped when that is not connected.
+///
+/// # Ports
+/// Input 0: packets. Output 0: the same packets, annotated. Output 1 (optional): packets too short.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(DATA \<020000000002 020000000001 0800>, LIMIT 5, STOP true)
+///     -> GetEtherAddress(40, src) -> StoreEtherAddress(OFFSET dst, ANNO 40) -> Print(back) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "GetEtherAddress", ports = "1/1-2", processing = "a/ah", packets = "any/same")]
+#[class(workers = replicate(first), drops(TooShort))]
+pub struct GetEtherAddress {
+    args: Args,
+}
+
+/// Arguments of GetEtherAddress.
+#[derive(Args)]
+pub struct Args {
+    /// The annotation.
+    anno: Anno6,
+    /// Where the address is: bytes from the start, src or dst.
+    offset: Place,
+}
+
+impl Action for GetEtherAddress {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        let Some(address) = self.args.offset.get(p.data()) else { return cx.out_or(1, Reason::TooShort) };
+        p.set_anno(self.args.anno.0, address);
+        Verdict::Next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn every_length_and_place() {
+        for (place, at) in [("src", 6), ("dst", 0), ("12", 12)] {
+            let config = format!("42, {place}");
+            let mut two = Kit::<GetEtherAddress>::with_ports(&config, 1, 2).unwrap();
+            let mut one = Kit::<GetEtherAddress>::new(&config).unwrap();
+            for len in 0..60usize {
+                let data: Vec<u8> = (0..len).map(|i| i as u8 + 100).collect();
+                let out = two.act([packet(&data)]);
+                let fits = len >= at + 6;
+                let want: [u8; 6] = std::array::from_fn(|i| if fits { (at + i) as u8 + 100 } else { 0 });
+                assert_eq!((out[0].0, out[0].1.anno::<6>(42)), (usize::from(!fits), want));
+                assert_eq!(one.act([packet(&data)]).len(), usize::from(fits));
+            }
+            assert_eq!(one.dropped(Reason::TooShort), at as u64 + 6);
+        }
+        for config in ["43, src", "PAINT, src", "40", "40, middle"] {
+            assert!(Kit::<GetEtherAddress>::new(config).is_err(), "{config}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ListenEtherSwitch: a learning bridge with one output more, which sees all.
+
+use super::ether_switch::Args;
+use super::ether_switch::relay::Relay;
+use castanet_element::prelude::*;
+
+/// Relays Ethernet frames as EtherSwitch does, and sends a copy of every frame to one output more.
+///
+/// Frames that EtherSwitch would drop leave on that output alone.
+///
+/// # Ports
+/// Inputs 0, 1, ...: Ethernet frames from each port. Outputs, as many: frames to each port. The last output: every frame.
+///
+/// # Example
+/// ```click
+/// s :: ListenEtherSwitch;
+/// InfiniteSource(DATA \<020000000002 020000000001 0800>, LIMIT 3) -> [0] s [0] -> Discard;
+/// InfiniteSource(DATA \<020000000001 020000000002 0800>, LIMIT 3) -> [1] s [1] -> Discard;
+/// s [2] -> all :: Counter -> Discard;
+/// DriverManager(wait 1, print all.count, stop);
+/// ```
+#[derive(Class)]
+#[class(
+    name = "ListenEtherSwitch",
+    ports = "-/=+",
+    processing = "h/h",
+    flow = "#/[^#]",
+    packets = "ether/ether"
+)]
+#[class(workers = share, copies, drops(TooShort, NoBuffer), build, lifecycle)]
+#[handler(name = "table", flags = "r", doc = "One line a station: address and port.")]
+#[handler(name = "timeout", flags = "rw", doc = "Seconds that addresses are remembered.")]
+pub struct ListenEtherSwitch {
+    args: Args,
+    relay: Relay,
+}
+
+impl Build for ListenEtherSwitch {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        Ok(ListenEtherSwitch { relay: Relay::new(args.timeout, cx)?, args })
+    }
+}
+
+impl Element for ListenEtherSwitch {
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.relay.push(port, batch, cx);
+    }
+    fn push_one(&mut self, port: usize, p: Packet, cx: &mut Cx<'_>) {
+        self.relay.push_one(port, p, cx);
+    }
+}
+
+impl Lifecycle for ListenEtherSwitch {
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        self.relay.read(handler)
+    }
+    fn write(&mut self, _: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.relay.write(value, cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn the_last_output_sees_all() {
+        let frame = |dst: u8, src: u8| packet(&[2, 0, 0, 0, 0, dst, 2, 0, 0, 0, 0, src, 8, 0]);
+        let mut kit = Kit::<ListenEtherSwitch>::with_ports("", 2, 3).unwrap();
+        let ports = |out: Vec<(usize, Packet)>| out.into_iter().map(|o| o.0).collect::<Vec<_>>();
+        assert_eq!(ports(kit.push(0, [frame(9, 1)])), [1, 2], "unknown");
+        assert_eq!(ports(kit.push(1, [frame(1, 9)])), [0, 2], "known");
+        assert_eq!(ports(kit.push(0, [frame(1, 7)])), [2], "where it came from");
+        assert_eq!(kit.read("table").unwrap().lines().count(), 3);
+        assert!(kit.push(0, [packet(b"short")]).is_empty());
+        // One port: a listener.
+        let mut kit = Kit::<ListenEtherSwitch>::with_ports("", 1, 2).unwrap();
+        assert_eq!(ports(kit.push(0, [frame(9, 1), frame(9, 2)])), [1, 1]);
+        kit.write("timeout", "5").unwrap();
+        assert_eq!(kit.read("timeout").unwrap(), "5");
+    }
+}

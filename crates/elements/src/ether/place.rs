@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where Ethernet addresses are kept: places in a packet, annotations.
+
+use castanet_element::prelude::*;
+use castanet_spec::anno;
+
+/// A place in a packet: a number of bytes, or `src` or `dst` of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(pub usize);
+
+impl ArgValue for Place {
+    const TYPE: &'static str = "offset, 'src' or 'dst'";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Place, String> {
+        match text {
+            "dst" => Ok(Place(0)),
+            "src" => Ok(Place(6)),
+            _ => u32::parse(text, cx).map(|n| Place(n as usize)),
+        }
+    }
+}
+
+impl Place {
+    /// The address there.
+    #[inline(always)]
+    pub fn get(self, data: &[u8]) -> Option<[u8; 6]> {
+        data.get(self.0..)?.first_chunk().copied()
+    }
+    /// Whether there is room for an address.
+    #[inline(always)]
+    pub fn is_in(self, data: &[u8]) -> bool {
+        data.len() >= self.0.saturating_add(6)
+    }
+    /// Puts an address there.
+    #[inline(always)]
+    pub fn put(self, data: &mut [u8], address: [u8; 6]) {
+        if let Some(place) = data.get_mut(self.0..).and_then(|d| d.first_chunk_mut()) {
+            *place = address;
+        }
+    }
+}
+
+/// The offset of an annotation of six bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Anno6(pub usize);
+
+impl ArgValue for Anno6 {
+    const TYPE: &'static str = "annotation of 6 bytes";
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Anno6, String> {
+        anno::find(text, 6).map(Anno6)
+    }
+}

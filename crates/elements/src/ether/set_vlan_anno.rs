@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! SetVLANAnno: the VLAN annotation.
+
+use super::vlan::{self, Priority, Tag, Tci, VlanId};
+use castanet_element::prelude::*;
+
+/// Sets the VLAN annotation of packets.
+///
+/// It becomes VLAN_TCI, or what VLAN_ID and VLAN_PCP make. Classes such as VLANEncap and ARPQuerier read it.
+///
+/// # Ports
+/// Input 0: packets. Output 0: the same packets, annotated.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 5, STOP true)
+///     -> EtherEncap(0x0800, 02:00:00:00:00:01, 02:00:00:00:00:02)
+///     -> SetVLANAnno(VLAN_ID 7, VLAN_PCP 5) -> VLANEncap(ANNO) -> Print(tagged) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(
+    name = "SetVLANAnno",
+    aliases("SetVlanAnno"),
+    ports = "1/1",
+    processing = "a/a",
+    packets = "any/same"
+)]
+#[class(workers = replicate(first), build, lifecycle)]
+#[handler(name = "vlan_tci", flags = "rw", doc = "The whole tag.")]
+#[handler(name = "vlan_id", flags = "rw", doc = "The VLAN identifier.")]
+#[handler(name = "vlan_pcp", flags = "rw", doc = "The priority.")]
+pub struct SetVlanAnno {
+    args: Args,
+    tag: Tag,
+}
+
+/// Arguments of SetVLANAnno.
+#[derive(Args)]
+pub struct Args {
+    /// The whole tag.
+    vlan_tci: Option<u16>,
+    /// The priority.
+    #[arg(show = "0")]
+    vlan_pcp: Option<Priority>,
+    /// The VLAN identifier.
+    #[arg(keyword, show = "0")]
+    vlan_id: Option<VlanId>,
+}
+
+impl Build for SetVlanAnno {
+    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let tag = Tag::new(args.vlan_tci.map(Tci::Value), args.vlan_id, args.vlan_pcp)?;
+        Ok(SetVlanAnno { args, tag })
+    }
+}
+
+impl Lifecycle for SetVlanAnno {
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        self.tag.read(handler).ok_or_else(|| format!("no '{handler}' read handler"))
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        cx.with_args(|a| {
+            if handler == "vlan_tci" {
+                u16::parse(value.trim(), a)?;
+            }
+            self.tag.write(handler, value.trim(), a)
+        })
+    }
+}
+
+impl Action for SetVlanAnno {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        vlan::annotate(p, self.tag.of(p));
+        Verdict::Next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn annotates() {
+        for (config, want) in [
+            ("", 0),
+            ("0xffff", 0xffff),
+            ("7, 5", 0xa007),
+            ("VLAN_ID 4095, VLAN_PCP 7", 0xefff),
+            ("VLAN_PCP 1", 0x2000),
+        ] {
+            let mut kit = Kit::<SetVlanAnno>::new(config).unwrap();
+            for n in [1, 2, 3, 32] {
+                let out = kit.act((0..n).map(|_| packet(b"")));
+                assert!(out.len() == n && out.iter().all(|(_, p)| vlan::annotation(p) == want), "{config}");
+            }
+        }
+    }
+
+    #[test]
+    fn handlers_and_errors() {
+        let mut kit = Kit::<SetVlanAnno>::new("0x1fff").unwrap();
+        kit.write("vlan_id", "1").unwrap();
+        kit.write("vlan_pcp", "6").unwrap();
+        assert_eq!(vlan::annotation(&kit.act1(packet(b"")).1), 0xd001);
+        kit.write("vlan_tci", "513").unwrap();
+        assert_eq!(["vlan_tci", "vlan_id", "vlan_pcp"].map(|h| kit.read(h).unwrap()), ["513", "513", "0"]);
+        for bad in [("vlan_tci", "ANNO"), ("vlan_id", "4096"), ("vlan_pcp", "-1")] {
+            assert!(kit.write(bad.0, bad.1).is_err());
+        }
+        for config in ["65536", "-2", "1, 8", "VLAN_ID 4096", "1, VLAN_ID 1", "ANNO"] {
+            assert!(Kit::<SetVlanAnno>::new(config).is_err(), "{config}");
+        }
+    }
+}

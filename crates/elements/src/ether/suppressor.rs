@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Suppressor: ports that can be closed.
+
+use super::port_flags::PortFlags;
+use castanet_element::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Passes packets from each input to the output of the same number, unless that port is suppressed.
+///
+/// What is pushed to a suppressed port is dropped; what would be pulled through it stays where it is, and its puller goes on
+/// asking, so Suppressors belong on push paths. All ports are active at first. EtherSpanTree suppresses ports of the Suppressors that it names, and so do the handlers `active0`, `active1`, ...
+///
+/// # Ports
+/// As many inputs as outputs: packets.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 5, STOP true) -> [0] s :: Suppressor [0] -> Discard;
+/// Idle -> [1] s [1] -> Discard;
+/// DriverManager(write s.active1 false, pause, print $(s.active0) $(s.active1), stop);
+/// ```
+#[derive(Class)]
+#[class(name = "Suppressor", ports = "-/=", processing = "a/a", flow = "#/#", packets = "any/same")]
+#[class(workers = share, drops(Suppressed), build, lifecycle)]
+#[handler(name = "reset", flags = "wb", doc = "Makes all ports active.")]
+pub struct Suppressor {
+    suppressed: Arc<[AtomicBool]>,
+}
+
+impl Build for Suppressor {
+    fn build(_: Self::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let ports = cx.inputs;
+        Ok(Suppressor { suppressed: cx.share(PortFlags::default).of(ports) })
+    }
+}
+
+impl Suppressor {
+    #[inline(always)]
+    fn is_suppressed(&self, port: usize) -> bool {
+        self.suppressed.get(port).is_some_and(|s| s.load(Ordering::Relaxed))
+    }
+    /// The flag behind `activeN`.
+    fn flag(&self, handler: &str) -> Result<&AtomicBool, String> {
+        let port = handler.strip_prefix("active").and_then(|n| n.parse::<usize>().ok());
+        port.and_then(|n| self.suppressed.get(n)).ok_or_else(|| format!("no '{handler}' handler"))
+    }
+}
+
+impl Element for Suppressor {
+    #[inline]
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        if self.is_suppressed(port) {
+            cx.drop_all(batch, Reason::Suppressed);
+        } else {
+            cx.forward(port, batch);
+        }
+    }
+    #[inline]
+    fn push_one(&mut self, port: usize, p: Packet, cx: &mut Cx<'_>) {
+        if self.is_suppressed(port) {
+            cx.drop(p, Reason::Suppressed);
+        } else {
+            cx.emit(port, p);
+        }
+    }
+    fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        if !self.is_suppressed(port) {
+            cx.pull(port, max, into);
+        }
+    }
+    fn pull_one(&mut self, port: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        if self.is_suppressed(port) { None } else { cx.pull_one(port) }
+    }
+}
+
+impl Lifecycle for Suppressor {
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok((!self.flag(handler)?.load(Ordering::Relaxed)).show())
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        if handler == "reset" {
+            self.suppressed.iter().for_each(|s| s.store(false, Ordering::Relaxed));
+            return Ok(());
+        }
+        let active = cx.with_args(|a| bool::parse(value.trim(), a))?;
+        self.flag(handler)?.store(!active, Ordering::Relaxed);
+        Ok(())
+    }
+    fn own_handlers(&self) -> Vec<(String, &'static str)> {
+        (0..self.suppressed.len()).map(|i| (format!("active{i}"), "rwc")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn pushes() {
+        for n in [1, 2, 3, 32] {
+            let mut kit = Kit::<Suppressor>::with_ports("", 3, 3).unwrap();
+            kit.write("active1", "false").unwrap();
+            let mut out = Vec::new();
+            for port in 0..3 {
+                out.extend(kit.push(port, (0..n).map(|_| packet(b"x"))));
+            }
+            let want: Vec<_> = (0..n).map(|_| 0).chain((0..n).map(|_| 2)).collect();
+            assert_eq!(out.iter().map(|o| o.0).collect::<Vec<_>>(), want);
+            assert_eq!((kit.dropped(Reason::Suppressed), kit.all_dropped()), (n, n));
+            assert_eq!(["active0", "active1"].map(|h| kit.read(h).unwrap()), ["true", "false"]);
+            kit.write("reset", "").unwrap();
+            assert_eq!(kit.push(1, [packet(b"y")]).len(), 1);
+        }
+    }
+
+    #[test]
+    fn pulls() {
+        let mut kit = Kit::<Suppressor>::with_ports("", 2, 2).unwrap();
+        (0..4).for_each(|_| kit.supply(1, packet(b"x")));
+        assert_eq!((kit.pull(0, 9).len(), kit.pull(1, 2).len()), (0, 2));
+        kit.write("active1", "no").unwrap();
+        assert!(kit.pull(1, 9).is_empty());
+        assert!(kit.with(|e, cx| e.pull_one(1, cx)).is_none());
+        kit.write("active1", "yes").unwrap();
+        assert!(kit.with(|e, cx| e.pull_one(1, cx)).is_some());
+        assert_eq!((kit.pull(1, 9).len(), kit.all_dropped()), (1, 0), "what is suppressed stays");
+    }
+
+    #[test]
+    fn handlers() {
+        let mut kit = Kit::<Suppressor>::with_ports("", 2, 2).unwrap();
+        assert_eq!(kit.element.own_handlers().len(), 2);
+        for bad in ["active2", "active", "active-1", "activeX", "x"] {
+            assert!(kit.read(bad).is_err() && kit.write(bad, "true").is_err(), "{bad}");
+        }
+        assert!(kit.write("active0", "perhaps").is_err());
+        assert!(Kit::<Suppressor>::with_ports("1", 1, 1).is_err());
+        assert!(Kit::<Suppressor>::with_ports("", 0, 0).is_ok());
+    }
+}

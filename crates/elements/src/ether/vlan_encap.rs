@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! VLANEncap: 802.1Q tags put into frames.
+
+use super::vlan::{self, ID, Native, Priority, Tag, Tci, VlanId};
+use castanet_element::prelude::*;
+use castanet_wire::ether::ethertype;
+
+/// Puts an IEEE 802.1Q tag into Ethernet frames.
+///
+/// The tag stands behind the addresses and is VLAN_TCI, a number or `ANNO` for the VLAN annotation, or made of VLAN_ID
+/// and VLAN_PCP. A VLAN_PCP that is given takes the place of the priority in VLAN_TCI. Frames of the VLAN NATIVE_VLAN
+/// pass without a tag.
+///
+/// # Ports
+/// Input 0: Ethernet frames. Output 0: the frames with their tag.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 5, STOP true)
+///     -> EtherEncap(0x0800, 02:00:00:00:00:01, 02:00:00:00:00:02)
+///     -> VLANEncap(VLAN_ID 7, VLAN_PCP 5) -> Print(tagged) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "VLANEncap", ports = "1/1", processing = "a/a", packets = "ether/ether", workers = replicate(first))]
+#[class(drops(TooShort, TooLong), build, lifecycle)]
+#[handler(name = "vlan_tci", flags = "rw", doc = "The whole tag, or ANNO.")]
+#[handler(name = "vlan_id", flags = "rw", doc = "The VLAN identifier.")]
+#[handler(name = "vlan_pcp", flags = "rw", doc = "The priority.")]
+pub struct VlanEncap {
+    args: Args,
+    tag: Tag,
+}
+
+/// Arguments of VLANEncap.
+#[derive(Args)]
+pub struct Args {
+    /// The whole tag, or ANNO for the annotation.
+    vlan_tci: Option<Tci>,
+    /// The priority.
+    #[arg(show = "0")]
+    vlan_pcp: Option<Priority>,
+    /// The VLAN identifier.
+    #[arg(keyword, show = "0")]
+    vlan_id: Option<VlanId>,
+    /// The VLAN whose frames get no tag; -1 for none.
+    #[arg(keyword, default = Native(0), show = "0", handler = "rw")]
+    native_vlan: Native,
+    /// The type of the tag.
+    #[arg(keyword, default = ethertype::VLAN, show = "0x8100", handler = "rw")]
+    ethertype: u16,
+}
+
+impl Build for VlanEncap {
+    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let tag = Tag::new(args.vlan_tci, args.vlan_id, args.vlan_pcp)?;
+        Ok(VlanEncap { args, tag })
+    }
+}
+
+impl Lifecycle for VlanEncap {
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        self.tag.read(handler).ok_or_else(|| format!("no '{handler}' read handler"))
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        cx.with_args(|a| self.tag.write(handler, value.trim(), a))
+    }
+}
+
+impl Action for VlanEncap {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        let tci = self.tag.of(p);
+        if i32::from(tci & ID) == self.args.native_vlan.0 {
+            return Verdict::Next;
+        }
+        match vlan::put(p, self.args.ethertype, tci) {
+            Ok(()) => Verdict::Next,
+            Err(reason) => Verdict::Drop(reason),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    fn frame(len: usize) -> Vec<u8> {
+        (0..len).map(|i| (i as u8).wrapping_mul(7)).collect()
+    }
+
+    #[test]
+    fn every_length() {
+        let mut kit = Kit::<VlanEncap>::new("0xA007").unwrap();
+        for len in 0..60 {
+            let data = frame(len);
+            let mut p = packet(&data);
+            p.set_network_header(len.min(14), 0);
+            let out = kit.act([p]);
+            if len < 14 {
+                assert!(out.is_empty(), "{len}");
+                continue;
+            }
+            let p = &out[0].1;
+            let (link, rest) = etherparse::Ethernet2Header::from_slice(p.data()).unwrap();
+            let (tag, rest) = etherparse::SingleVlanHeader::from_slice(rest).unwrap();
+            assert_eq!((&link.destination[..], &link.source[..]), (&data[..6], &data[6..12]));
+            assert_eq!((link.ether_type.0, tag.vlan_id.value(), tag.pcp.value()), (0x8100, 7, 5));
+            assert_eq!((tag.ether_type.0.to_be_bytes(), rest), ([data[12], data[13]], &data[14..]));
+            assert_eq!((p.mac_offset(), p.network_offset()), (Some(0), Some(18)));
+        }
+        assert_eq!(kit.dropped(Reason::TooShort), 14);
+    }
+
+    #[test]
+    fn native_annotation_and_no_headroom() {
+        // Configuration, annotation, and the tag, if there is one.
+        for (config, anno, want) in [
+            ("ANNO", 0x0005u16, Some(0x0005u16)),
+            ("ANNO", 0x2000, None),
+            ("ANNO, NATIVE_VLAN -1", 0x2000, Some(0x2000)),
+            ("ANNO, NATIVE_VLAN 5", 0xe005, None),
+            ("ANNO, 3", 0xe005, Some(0x6005)),
+            ("VLAN_ID 9, VLAN_PCP 1", 5, Some(0x2009)),
+            ("", 5, None),
+            ("0x3000, NATIVE_VLAN 1", 5, Some(0x3000)),
+        ] {
+            let mut kit = Kit::<VlanEncap>::new(config).unwrap();
+            let mut p = Packet::copy_with_headroom(1, &frame(20)).unwrap();
+            vlan::annotate(&mut p, anno);
+            let out = kit.act([p]);
+            let data = out[0].1.data();
+            assert_eq!(vlan::tag(data, 0x8100), Ok(want), "{config}");
+            assert_eq!(data.len(), 20 + 4 * usize::from(want.is_some()));
+        }
+    }
+
+    #[test]
+    fn handlers_and_errors() {
+        let mut kit = Kit::<VlanEncap>::new("7, ETHERTYPE 0x88a8").unwrap();
+        kit.write("vlan_id", "9").unwrap();
+        kit.write("vlan_pcp", "1").unwrap();
+        assert_eq!(vlan::tag(kit.act([packet(&frame(20))])[0].1.data(), 0x88a8), Ok(Some(0x2009)));
+        kit.write("native_vlan", "9").unwrap();
+        assert_eq!(kit.act([packet(&frame(20))])[0].1.data(), frame(20));
+        kit.write("ethertype", "0x8100").unwrap();
+        let read = ["vlan_tci", "vlan_id", "vlan_pcp", "native_vlan", "ethertype"];
+        assert_eq!(read.map(|h| kit.read(h).unwrap()), ["8201", "9", "1", "9", "33024"]);
+        for (config, error) in [
+            ("65536", "VLAN_TCI: out of range, the limits are 0 and 65535"),
+            ("1, 8", "VLAN_PCP: out of range, the limits are 0 and 7"),
+            ("VLAN_ID 4096", "VLAN_ID: out of range, the limits are 0 and 4095"),
+            ("NATIVE_VLAN -2", "NATIVE_VLAN: out of range, the limits are -1 and 4095"),
+            ("1, VLAN_ID 3", "VLAN_ID: VLAN_TCI has an identifier already"),
+        ] {
+            assert_eq!(Kit::<VlanEncap>::new(config).err().unwrap(), [error], "{config}");
+        }
+    }
+}

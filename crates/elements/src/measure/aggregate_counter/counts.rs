@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Counts by number, and the files that they are written to.
+
+use std::collections::HashMap;
+use std::io::{self, BufWriter, Write};
+use std::net::Ipv4Addr;
+
+/// The most numbers that are counted: what holds them stays below some hundred megabytes.
+pub const MOST: usize = 1 << 22;
+
+/// How counts are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// `NUMBER COUNT`.
+    Text,
+    /// `ADDRESS COUNT`.
+    Addresses,
+    /// Four bytes each.
+    Binary,
+    /// `COUNT SHARE`: how many of all numbers have that count.
+    Shares,
+}
+
+/// Counts by number; only those above zero are kept.
+#[derive(Debug, Default)]
+pub struct Counts {
+    map: HashMap<u32, u64>,
+    total: u64,
+}
+
+impl Counts {
+    /// How many have a count above zero.
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+    /// The sum of all counts.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+    /// Adds to the count of a number; false if it has none yet, and `known` asks for that, or there is no room.
+    #[inline]
+    pub fn add(&mut self, number: u32, by: u64, known: bool) -> bool {
+        if let Some(n) = self.map.get_mut(&number) {
+            *n = n.saturating_add(by);
+        } else {
+            if known || self.map.len() >= MOST {
+                return false;
+            }
+            if by > 0 {
+                self.map.insert(number, by);
+            }
+        }
+        self.total = self.total.saturating_add(by);
+        true
+    }
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        *self = Counts::default();
+    }
+    /// Counts how many numbers have which count; that replaces the counts.
+    pub fn reaggregate(&mut self) {
+        let mut new = Counts::default();
+        for n in self.map.values() {
+            new.add(u32::try_from(*n).unwrap_or(u32::MAX), 1, false);
+        }
+        *self = new;
+    }
+    /// Number and count, sorted.
+    fn sorted(&self) -> Vec<(u32, u64)> {
+        let mut all: Vec<_> = self.map.iter().map(|(a, n)| (*a, *n)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Writes all to a file; `-` is the standard output.
+    pub fn write(&self, name: &str, banner: &str, format: Format) -> Result<(), String> {
+        let done = match name {
+            "-" => self.write_to(&mut io::stdout().lock(), banner, format),
+            _ => std::fs::File::create(name).and_then(|f| {
+                let mut out = BufWriter::new(f);
+                self.write_to(&mut out, banner, format)?;
+                out.flush()
+            }),
+        };
+        done.map_err(|e| {
+            let text = e.to_string();
+            format!("{name}: {}", text.split(" (os error ").next().unwrap_or(&text))
+        })
+    }
+    /// Writes all.
+    pub fn write_to(&self, out: &mut impl Write, banner: &str, format: Format) -> io::Result<()> {
+        writeln!(out, "!IPAggregate 1.0")?;
+        if !banner.is_empty() {
+            writeln!(out, "{}", banner.trim_end_matches('\n'))?;
+        }
+        writeln!(out, "!num_nonzero {}", self.map.len())?;
+        match format {
+            Format::Text => {
+                for (number, count) in self.sorted() {
+                    writeln!(out, "{number} {count}")?;
+                }
+            }
+            Format::Addresses => {
+                writeln!(out, "!ip")?;
+                for (number, count) in self.sorted() {
+                    writeln!(out, "{} {count}", Ipv4Addr::from(number))?;
+                }
+            }
+            Format::Binary => {
+                writeln!(out, "!packed_be")?;
+                for (number, count) in self.sorted() {
+                    out.write_all(&number.to_be_bytes())?;
+                    // Four bytes have room for no more.
+                    out.write_all(&u32::try_from(count).unwrap_or(u32::MAX).to_be_bytes())?;
+                }
+            }
+            Format::Shares => {
+                let mut counts: Vec<u64> = self.map.values().copied().collect();
+                counts.sort_unstable();
+                for same in counts.chunk_by(|a, b| a == b) {
+                    let share = super::super::real(same.len() as f64 / counts.len() as f64);
+                    writeln!(out, "{} {share}", same.first().unwrap_or(&0))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

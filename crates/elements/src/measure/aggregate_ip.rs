@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! AggregateIP: aggregate numbers from a field of the headers.
+
+use super::header_field::{HeaderField, Layer};
+use castanet_element::prelude::*;
+use castanet_spec::anno;
+
+/// Sets the aggregate annotation to the value of a header field.
+///
+/// FIELD is a field by name, such as `ip proto`, `tcp dport` or `ip tos`; with a prefix length its first bits, as in
+/// `ip dst/16`, or with a negative one its last; or any bits: `ip[8]`, `ip[2:2]`, `ip[0 bit 4:4]`. It has at most 32 bits,
+/// and its value is a number: for `ip dst/16` the packets of 2.0.0.0/16 have 512. With UNSHIFT_IP_ADDR bits of an address
+/// stay where they are, the others zero. With INCREMENTAL the aggregate before counts too, as the higher digits of a number:
+/// it is shifted to the left by the bits of the field.
+///
+/// # Ports
+/// Input 0: IP packets. Output 0: the same packets. Output 1 (optional): those that do not have the field, which are
+/// otherwise dropped.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> SetIPAddress(1.2.3.4) -> MarkIPHeader
+///   -> AggregateIP(ip dst/16) -> AggregateCounter -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "AggregateIP", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate(first))]
+#[class(lifecycle, drops(NoIpHeader))]
+#[handler(
+    name = "header",
+    flags = "r",
+    doc = "The header that holds the field: `ip`, `transp` or `payload`."
+)]
+#[handler(name = "bit_offset", flags = "r", doc = "Bits of the header before the field.")]
+#[handler(name = "bit_length", flags = "r", doc = "Bits of the field.")]
+#[handler(name = "field", flags = "r", doc = "The field as `HEADER[OFFSET bit BIT:LENGTH]`, or in bytes.")]
+pub struct AggregateIp {
+    args: Args,
+}
+
+/// Arguments of AggregateIP.
+#[derive(Args)]
+pub struct Args {
+    /// The field.
+    field: HeaderField,
+    /// Whether the value is put behind the bits of the aggregate before.
+    #[arg(keyword, default = false)]
+    incremental: bool,
+    /// Whether bits of addresses stay where they are.
+    #[arg(keyword, default = false)]
+    unshift_ip_addr: bool,
+}
+
+impl Action for AggregateIp {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        let field = &self.args.field;
+        let Some(mut value) = field.of(p) else { return cx.out_or(1, Reason::NoIpHeader) };
+        if self.args.unshift_ip_addr && field.is_address() {
+            value <<= field.address_shift();
+        } else if self.args.incremental {
+            let before = u64::from(p.anno_u32(anno::AGGREGATE)) << field.bits;
+            value |= (before & u64::from(u32::MAX)) as u32;
+        }
+        p.set_anno_u32(anno::AGGREGATE, value);
+        Verdict::Next
+    }
+}
+
+impl Lifecycle for AggregateIp {
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        let f = &self.args.field;
+        Ok(match handler {
+            "header" => match f.layer {
+                Layer::Ip => "ip".into(),
+                Layer::Transport(_) => "transp".into(),
+            },
+            "bit_offset" => f.offset.to_string(),
+            "bit_length" => f.bits.to_string(),
+            _ => f.to_string(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    /// An IPv4 packet of that protocol, 1.2.3.4 to 5.6.7.8, ports 10 and 20.
+    fn ip(protocol: u8) -> Packet {
+        let mut data =
+            vec![0x45, 0xb9, 0, 40, 0x12, 0x34, 0x40, 0, 64, protocol, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+        data.extend([0, 10, 0, 20]);
+        data.resize(40, 0);
+        let mut p = packet(&data);
+        p.set_network_header(0, 20);
+        p
+    }
+
+    #[test]
+    fn values_of_fields() {
+        for (field, value) in [
+            ("ip dst/16", 0x0506),
+            ("ip dst", 0x0506_0708),
+            ("ip src", 0x0102_0304),
+            ("ip src/8", 1),
+            ("ip src/-8", 4),
+            ("ip proto", 6),
+            ("ip vers", 4),
+            ("ip hl", 5),
+            ("ip tos", 0xb9),
+            ("ip dscp", 0xb9 >> 2),
+            ("ip ecn", 1),
+            ("ip len", 40),
+            ("ip id", 0x1234),
+            ("ip off", 0),
+            ("ip df", 1),
+            ("ip mf", 0),
+            ("ip ttl", 64),
+            ("tcp sport", 10),
+            ("tcp dport", 20),
+            ("tcp dport/8", 0),
+            ("sport", 10),
+            ("dport", 20),
+            ("transp[0:2]", 10),
+            ("ip[8]", 64),
+            ("ip[2:2]", 40),
+            ("ip[0 bit 4:4]", 5),
+        ] {
+            let mut kit = Kit::<AggregateIp>::new(field).unwrap();
+            let (v, p) = kit.act1(ip(6));
+            assert_eq!((v, p.anno_u32(anno::AGGREGATE)), (Verdict::Next, value), "{field}");
+        }
+    }
+
+    #[test]
+    fn arguments_and_handlers() {
+        let mut kit = Kit::<AggregateIp>::new("ip dst/16").unwrap();
+        for (handler, text) in
+            [("header", "ip"), ("bit_offset", "128"), ("bit_length", "16"), ("field", "ip[16:2]")]
+        {
+            assert_eq!(kit.read(handler).unwrap(), text);
+        }
+        let mut kit = Kit::<AggregateIp>::new("ip hl").unwrap();
+        assert_eq!(kit.read("field").unwrap(), "ip[0 bit 4:4]");
+        for bad in [
+            "",
+            "foo",
+            "ip foo",
+            "ip",
+            "ip[",
+            "ip[0:5]",
+            "ip[70000]",
+            "ip dst/33",
+            "ip dst/0",
+            "tcp[x]",
+            "ip[0 bit 9:99]",
+        ] {
+            assert!(Kit::<AggregateIp>::new(bad).is_err(), "{bad}");
+        }
+        let agg = |config: &str, before: u32| {
+            let mut p = ip(6);
+            p.set_anno_u32(anno::AGGREGATE, before);
+            Kit::<AggregateIp>::new(config).unwrap().act1(p).1.anno_u32(anno::AGGREGATE)
+        };
+        assert_eq!(agg("ip dst/16, UNSHIFT_IP_ADDR true", 9), 0x0506_0000);
+        assert_eq!(agg("ip proto, UNSHIFT_IP_ADDR true", 9), 6);
+        assert_eq!(agg("ip proto, INCREMENTAL true", 9), 9 << 8 | 6);
+        assert_eq!(agg("ip dst, INCREMENTAL true", 9), 0x0506_0708);
+    }
+
+    #[test]
+    fn packets_without_the_field() {
+        for n in 0..60 {
+            for config in ["ip dst", "tcp dport", "ip[60]"] {
+                let mut p = ip(6);
+                p.truncate(n);
+                let mut kit = Kit::<AggregateIp>::with_ports(config, 1, 2).unwrap();
+                assert_eq!(kit.act([p]).len(), 1);
+            }
+        }
+        for (config, kind) in [("tcp dport", 17), ("udp sport", 6), ("icmp type", 6), ("dport", 1)] {
+            let mut kit = Kit::<AggregateIp>::new(config).unwrap();
+            assert_eq!((kit.act([ip(kind)]).len(), kit.dropped(Reason::NoIpHeader)), (0, 1), "{config}");
+        }
+        let mut fragment = ip(6);
+        fragment.data_mut()[7] = 1;
+        let mut kit = Kit::<AggregateIp>::with_ports("tcp dport", 1, 2).unwrap();
+        assert_eq!(kit.act([fragment, packet(&[0; 40])]).iter().map(|o| o.0).collect::<Vec<_>>(), [1, 1]);
+    }
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! AggregateIPFlows: aggregate numbers by TCP and UDP flow.
+
+mod flows;
+#[cfg(test)]
+mod tests;
+mod trace_info;
+
+use castanet_element::prelude::*;
+use castanet_spec::anno;
+use castanet_wire::ipv4::{MORE_FRAGMENTS, OFFSET_MASK, protocol};
+use castanet_wire::tcp::flag;
+use flows::{Flow, Fragments, Key, Seen, Table, Timeouts};
+use trace_info::TraceInfo;
+
+/// Sets the aggregate annotation to a number for each TCP or UDP flow: 1, 2, ... in the order of their first packets.
+///
+/// Both directions of a flow have its number; the paint annotation is 0 in the direction of the first packet and 1 in the
+/// other. A flow that was idle for longer than its timeout is over, as is a TCP flow that both ends closed, or that was
+/// reset, TCP_DONE_TIMEOUT later or when a new one begins with SYN (RFC 9293 section 3.6): a later packet has a new number.
+/// Time is that of the packets' timestamps, or the time now where they have none.
+///
+/// Later fragments have the number of their first one if that came within FRAGMENT_TIMEOUT before, when FRAGMENTS is true.
+/// With ICMP, errors have the number of the flow whose packet they quote, and the other direction (RFC 792). Flows are
+/// forgotten every REAP seconds when they are over. At most 1048576 are known: for one more the one idle longest or nearly
+/// so has to go.
+///
+/// # Ports
+/// Input 0: IP packets. Output 0: those of flows. Output 1 (optional): all others, which are otherwise dropped.
+///
+/// # Example
+/// ```click
+/// FromIPSummaryDump(DATA "!data src sport dst dport
+/// 1.0.0.1 10 2.0.0.2 20
+/// 2.0.0.2 20 1.0.0.1 10
+/// 1.0.0.1 11 2.0.0.2 20
+/// ", STOP true) -> AggregateIPFlows -> IPPrint(flow, AGGREGATE true, PAINT true) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "AggregateIPFlows", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = exclusive)]
+#[class(build, lifecycle, effects(files, calls), drops(NoMatch, NoIpHeader))]
+#[handler(name = "clear", flags = "wb", doc = "Forgets all flows.")]
+#[handler(name = "nflows", flags = "r", doc = "Flows that are known.")]
+pub struct AggregateIpFlows {
+    args: Args,
+    timeouts: Timeouts,
+    table: Table,
+    fragments: Option<Fragments>,
+    info: Option<TraceInfo>,
+    next_reap: i64,
+}
+
+/// Arguments of AggregateIPFlows.
+#[derive(Args)]
+pub struct Args {
+    /// How long a TCP flow may be idle.
+    #[arg(keyword, default = Nanos(86_400_000_000_000), show = "86400")]
+    tcp_timeout: Nanos,
+    /// How long a TCP flow is known after its end.
+    #[arg(keyword, default = Nanos(30_000_000_000), show = "30")]
+    tcp_done_timeout: Nanos,
+    /// How long a UDP flow may be idle.
+    #[arg(keyword, default = Nanos(60_000_000_000), show = "60")]
+    udp_timeout: Nanos,
+    /// How long a first fragment is remembered.
+    #[arg(keyword, default = Nanos(30_000_000_000), show = "30")]
+    fragment_timeout: Nanos,
+    /// How often flows that are over are forgotten.
+    #[arg(keyword, default = Nanos(1_200_000_000_000), show = "1200")]
+    reap: Nanos,
+    /// Whether ICMP errors belong to the flow they are about.
+    #[arg(keyword, default = false)]
+    icmp: bool,
+    /// A file for what is known of each flow when it is over.
+    #[arg(keyword)]
+    traceinfo: Option<Filename>,
+    /// The element whose file TRACEINFO names as the source.
+    #[arg(keyword)]
+    source: Option<ElementRef>,
+    /// Whether fragments belong to flows; true unless packets are pulled.
+    #[arg(keyword, show = "true unless pulled")]
+    fragments: Option<bool>,
+}
+
+impl Build for AggregateIpFlows {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let with_fragments = args.fragments.unwrap_or_else(|| cx.is_push_input(0));
+        Ok(AggregateIpFlows {
+            timeouts: Timeouts {
+                tcp: args.tcp_timeout.0,
+                tcp_done: args.tcp_done_timeout.0,
+                udp: args.udp_timeout.0,
+            },
+            table: Table::default(),
+            fragments: with_fragments.then(|| Fragments::new(args.fragment_timeout.0)),
+            info: args.traceinfo.as_ref().map(|f| TraceInfo::new(&f.0)),
+            next_reap: i64::MIN,
+            args,
+        })
+    }
+}
+
+/// The ports at the beginning of a transport header.
+fn ports(transport: &[u8]) -> Option<(u16, u16)> {
+    let [a, b, c, d] = *transport.first_chunk()?;
+    Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
+}
+
+/// The flow of an IP packet, and whether it goes in the direction from the lesser end to the greater.
+fn key(ip: &[u8; 20], transport: &[u8]) -> Option<(Key, bool)> {
+    let kind = ip[9];
+    if kind != protocol::TCP && kind != protocol::UDP {
+        return None;
+    }
+    let (sport, dport) = ports(transport)?;
+    let address = |at: usize| ip.get(at..).and_then(|a| a.first_chunk()).map(|a| u32::from_be_bytes(*a));
+    Some(Key::new((address(12)?, sport), (address(16)?, dport), kind))
+}
+
+impl AggregateIpFlows {
+    /// The flow that the packet quoted by an ICMP error belongs to.
+    fn quoted(&mut self, message: &[u8], now: i64) -> Option<Seen> {
+        if !self.args.icmp || !castanet_wire::icmp::is_error(*message.first()?) {
+            return None;
+        }
+        let quoted = message.get(8..)?;
+        let ip: &[u8; 20] = quoted.first_chunk()?;
+        let transport = quoted.get(usize::from(ip[0] & 15).max(5) * 4..)?;
+        if ip[0] >> 4 != 4 || u16::from_be_bytes([ip[6], ip[7]]) & OFFSET_MASK != 0 {
+            return None;
+        }
+        let (key, up) = key(ip, transport)?;
+        let seen = self.table.find(key, up, now, &self.timeouts)?;
+        Some(Seen { paint: 1 - seen.paint, ..seen })
+    }
+
+    /// The number and direction of a packet.
+    fn seen(&mut self, p: &Packet, now: i64) -> Option<Seen> {
+        let ip = p.ip_header()?;
+        let transport = p.transport()?;
+        let fragment = u16::from_be_bytes([ip[6], ip[7]]) & (OFFSET_MASK | MORE_FRAGMENTS);
+        if fragment != 0 && self.fragments.is_none() {
+            return None;
+        }
+        if fragment & OFFSET_MASK != 0 {
+            return self.fragments.as_ref()?.find(ip, now);
+        }
+        if ip[9] == protocol::ICMP {
+            return self.quoted(transport, now);
+        }
+        let (key, up) = key(ip, transport)?;
+        let flags = if ip[9] == protocol::TCP { transport.get(13).copied().unwrap_or(0) } else { 0 };
+        let info = &mut self.info;
+        let gone = |flow: &Flow| tell(info, flow);
+        let seen = self.table.packet(key, up, flags, now, &self.timeouts, gone);
+        if fragment != 0
+            && let Some(f) = &mut self.fragments
+        {
+            f.first(ip, seen, now);
+        }
+        Some(seen)
+    }
+
+    /// Begins the file, if there is one and that has not happened.
+    fn begin_info(&mut self, cx: &mut Cx<'_>) {
+        if let Some(info) = self.info.as_mut().filter(|i| !i.has_begun()) {
+            let source = self.args.source.and_then(|e| u32::try_from(e.0).ok());
+            let file = source.and_then(|e| cx.read_handler(Some(e), "filename", "").ok());
+            info.begin(file.as_deref());
+        }
+    }
+
+    fn reap(&mut self, now: i64) {
+        if self.next_reap != i64::MIN {
+            let info = &mut self.info;
+            self.table.reap(now, &self.timeouts, |flow| tell(info, flow));
+        }
+        self.next_reap = now.saturating_add(self.args.reap.0.max(1_000_000_000));
+    }
+    fn forget_all(&mut self) {
+        let flows = std::mem::take(&mut self.table).into_flows();
+        flows.iter().for_each(|flow| tell(&mut self.info, flow));
+    }
+}
+
+impl Action for AggregateIpFlows {
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        if p.ip_header().is_none() {
+            return cx.out_or(1, Reason::NoIpHeader);
+        }
+        self.begin_info(cx);
+        let now = match p.timestamp() {
+            0 => cx.recent(),
+            t => t,
+        };
+        if now >= self.next_reap {
+            self.reap(now);
+        }
+        let Some(seen) = self.seen(p, now) else { return cx.out_or(1, Reason::NoMatch) };
+        p.set_anno_u32(anno::AGGREGATE, seen.aggregate);
+        p.set_paint(seen.paint);
+        Verdict::Next
+    }
+}
+
+impl Lifecycle for AggregateIpFlows {
+    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
+        match &self.args.traceinfo {
+            Some(name) => crate::trace::try_file(&name.0),
+            None => Ok(()),
+        }
+    }
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.begin_info(cx);
+        self.forget_all();
+        self.info.take().map_or(Ok(()), TraceInfo::write)
+    }
+    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok(self.table.len().to_string())
+    }
+    fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
+        self.forget_all();
+        if let Some(f) = &mut self.fragments {
+            f.clear();
+        }
+        Ok(())
+    }
+    fn effects(&self, declared: Effects) -> Effects {
+        // A handler is read when the file is begun, which the first packet does.
+        match (&self.args.traceinfo, self.args.source) {
+            (None, _) => Effects::NONE,
+            (Some(_), None) => Effects::FILES,
+            _ => declared,
+        }
+    }
+}
+
+/// Puts a flow that is over into the file, if there is one.
+fn tell(info: &mut Option<TraceInfo>, flow: &Flow) {
+    if let Some(info) = info {
+        info.flow(flow);
+    }
+}
+
+/// Whether TCP flags begin a connection.
+fn begins(flags: u8) -> bool {
+    flags & (flag::SYN | flag::ACK) == flag::SYN
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is known of flows, as an XML file.
+
+use super::flows::Flow;
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+
+/// Bytes that are gathered before they are written.
+const BUFFER: usize = 1 << 16;
+
+/// The file: it is emptied when the first packet comes, or at the end.
+pub struct TraceInfo {
+    name: String,
+    /// Whether its head was written.
+    begun: bool,
+    /// None for the standard output.
+    file: Option<File>,
+    /// What waits to be written, from the first flow on.
+    buffer: Vec<u8>,
+    failure: Option<io::Error>,
+}
+
+/// A time with nine digits.
+fn seconds(ns: i64) -> String {
+    format!("{}.{:09}", ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000))
+}
+
+/// Text within an attribute in single quotes.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('\'', "&apos;")
+}
+
+impl TraceInfo {
+    /// For the file of that name.
+    pub fn new(name: &str) -> TraceInfo {
+        TraceInfo { name: name.into(), begun: false, file: None, buffer: Vec::new(), failure: None }
+    }
+
+    /// Appends what is known of a flow.
+    pub fn flow(&mut self, flow: &Flow) {
+        if self.failure.is_some() {
+            return;
+        }
+        let ((src, sport), (dst, dport)) = (flow.src(), flow.dst());
+        let (begin, duration) = (seconds(flow.first), seconds(flow.last.saturating_sub(flow.first)));
+        let mut text = format!(
+            "<flow aggregate='{}' src='{}' sport='{sport}' dst='{}' dport='{dport}' begin='{begin}' duration='{duration}'>\n",
+            flow.aggregate,
+            Ipv4Addr::from(src),
+            Ipv4Addr::from(dst),
+        );
+        let streams =
+            flow.packets.iter().enumerate().map(|(dir, n)| format!("<stream dir='{dir}' packets='{n}' />"));
+        text.push_str("  ");
+        text.extend(streams);
+        text.push_str("\n</flow>\n");
+        self.buffer.extend_from_slice(text.as_bytes());
+        if self.buffer.len() >= BUFFER {
+            self.flush();
+        }
+    }
+
+    /// Whether the head was written.
+    pub fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Opens the file and writes what stands at its head; `source` is where the packets come from.
+    pub fn begin(&mut self, source: Option<&str>) {
+        self.begun = true;
+        let source = source.map_or(String::new(), |s| format!(" file='{}'", escaped(s.trim())));
+        let head = format!("<?xml version='1.0' standalone='yes'?>\n<trace{source}>\n");
+        let opened = if self.name == "-" {
+            io::stdout().write_all(head.as_bytes()).map(|()| None)
+        } else {
+            File::create(&self.name).and_then(|mut f| f.write_all(head.as_bytes()).map(|()| Some(f)))
+        };
+        match opened {
+            Ok(file) => self.file = file,
+            Err(e) => self.failure = Some(e),
+        }
+    }
+    fn flush(&mut self) {
+        let bytes = std::mem::take(&mut self.buffer);
+        let written = match &mut self.file {
+            _ if self.failure.is_some() => return,
+            Some(file) => file.write_all(&bytes),
+            None => io::stdout().write_all(&bytes),
+        };
+        self.failure = written.err();
+    }
+
+    /// Writes the end.
+    pub fn write(mut self) -> Result<(), String> {
+        self.buffer.extend_from_slice(b"</trace>\n");
+        self.flush();
+        match self.failure {
+            Some(e) => {
+                let text = e.to_string();
+                Err(format!("{}: {}", self.name, text.split(" (os error ").next().unwrap_or(&text)))
+            }
+            None => Ok(()),
+        }
+    }
+}

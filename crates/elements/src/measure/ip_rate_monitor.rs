@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! IPRateMonitor: rates by address, finer where there is more traffic.
+
+use castanet_element::prelude::*;
+use castanet_spec::anno;
+use castanet_tables::Ewma;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+/// Measures packets or bytes a second to and from addresses, finer where there is more traffic.
+///
+/// Rates are kept for the first byte of addresses; where the rate of a prefix reaches THRESH, also for prefixes that are one
+/// byte longer, up to whole addresses. Packets of input 0 count by source, as forward, those of input 1 by destination, as
+/// reverse. Each packet is counted with the probability RATIO, then for as many as it stands for. With ANNO a packet gets
+/// the rates of the longest prefix of its address that is kept as forward and reverse rate annotations. Prefixes take at most
+/// MEMORY kilobytes, 65536 where that is 0: when they are used up, those without traffic make room, once a second at most.
+///
+/// # Ports
+/// Input 0: IP packets, by source. Input 1 (optional): IP packets, by destination. Output 0 and 1: the same packets; those of
+/// input 1 leave by output 1, and without it by output 0.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkIPHeader -> IPRateMonitor(PACKETS, 1, 100) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "IPRateMonitor", ports = "1-2/1-2", processing = "a/a", packets = "ip/ip", workers = exclusive)]
+#[class(build, lifecycle)]
+#[handler(
+    name = "look",
+    flags = "r",
+    doc = "Milliseconds since the last reset, then a line `PREFIX FORWARD REVERSE` for each."
+)]
+#[handler(name = "mem", flags = "r", doc = "Bytes that prefixes take.")]
+#[handler(
+    name = "memmax",
+    flags = "rw",
+    doc = "Kilobytes that prefixes may take; 0: as many as they ever may."
+)]
+#[handler(
+    name = "anno_level",
+    flags = "w",
+    doc = "`ADDRESS LEVEL SECONDS`: for so long packets of the address get the rates of its first LEVEL bytes."
+)]
+#[handler(name = "reset", flags = "wb", doc = "Forgets all prefixes.")]
+pub struct IpRateMonitor {
+    args: Args,
+    cells: HashMap<Prefix4, Cell>,
+    most: usize,
+    random: Random,
+    since: i64,
+    /// When room was made last.
+    swept: i64,
+    levels: Vec<AnnoLevel>,
+    passes: bool,
+}
+
+/// Arguments of IPRateMonitor.
+#[derive(Args)]
+pub struct Args {
+    /// What is measured: PACKETS or BYTES.
+    #[arg(name = "TYPE")]
+    unit: Unit,
+    /// The probability that a packet is counted.
+    ratio: crate::trace::Probability,
+    /// The rate from which on a prefix is looked at more closely.
+    #[arg(handler = "r")]
+    thresh: u32,
+    /// Kilobytes that prefixes may take.
+    #[arg(default = 0)]
+    memory: u32,
+    /// Whether packets are annotated.
+    #[arg(default = true)]
+    anno: bool,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Packets.
+    Packets,
+    /// Bytes.
+    Bytes,
+}
+
+impl ArgValue for Unit {
+    const TYPE: &'static str = "PACKETS or BYTES";
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Unit, String> {
+        match text {
+            "PACKETS" => Ok(Unit::Packets),
+            "BYTES" => Ok(Unit::Bytes),
+            _ => Err("expected PACKETS or BYTES".into()),
+        }
+    }
+}
+
+/// The first bytes of an address, and how many they are.
+type Prefix4 = (u32, u8);
+
+fn prefix(address: u32, bytes: u8) -> Prefix4 {
+    let kept = u32::MAX.checked_shl(32 - 8 * u32::from(bytes.min(4))).unwrap_or(0);
+    (address & kept, bytes)
+}
+
+/// Rates of a prefix.
+struct Cell {
+    rates: [Ewma; 2],
+    last: i64,
+}
+
+/// For how long which rates are put on packets of an address.
+struct AnnoLevel {
+    prefix: Prefix4,
+    until: i64,
+}
+
+/// Bytes that a prefix takes, the table's share included.
+const EACH: usize = 2 * (size_of::<Prefix4>() + size_of::<Cell>());
+/// Kilobytes that prefixes may take where no limit is given.
+const MOST_KILOBYTES: usize = 65_536;
+/// The most wishes about annotations.
+const MOST_LEVELS: usize = 64;
+/// A prefix has no traffic when it was not seen for so long.
+const IDLE: i64 = 1_000_000_000;
+
+/// How many prefixes fit into so many kilobytes.
+fn room(kilobytes: u32) -> usize {
+    let kilobytes = match kilobytes as usize {
+        0 => MOST_KILOBYTES,
+        n => n.min(MOST_KILOBYTES),
+    };
+    kilobytes * 1024 / EACH
+}
+
+impl Build for IpRateMonitor {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        Ok(IpRateMonitor {
+            cells: HashMap::new(),
+            most: room(args.memory),
+            random: cx.random(),
+            since: 0,
+            swept: 0,
+            levels: Vec::new(),
+            passes: cx.outputs < 2,
+            args,
+        })
+    }
+}
+
+impl IpRateMonitor {
+    fn rates(cell: &Cell, now: i64) -> [f64; 2] {
+        let [forward, reverse] = &cell.rates;
+        [forward.rate(now), reverse.rate(now)]
+    }
+
+    /// Counts a packet, and the rates to put on it.
+    fn measure(&mut self, address: u32, port: usize, amount: u64, now: i64) -> [f64; 2] {
+        let mut found = [0.0; 2];
+        let fresh = || match self.args.unit {
+            Unit::Packets => Ewma::packets(),
+            Unit::Bytes => Ewma::bytes(),
+        };
+        for bytes in 1..=4 {
+            let key = prefix(address, bytes);
+            if self.cells.len() >= self.most && !self.cells.contains_key(&key) {
+                if now.saturating_sub(self.swept) >= IDLE {
+                    self.swept = now;
+                    self.cells.retain(|_, c| now.saturating_sub(c.last) < IDLE);
+                }
+                if self.cells.len() >= self.most {
+                    break;
+                }
+            }
+            let cell = self.cells.entry(key).or_insert_with(|| Cell { rates: [fresh(), fresh()], last: now });
+            cell.last = now;
+            if let Some(rate) = cell.rates.get_mut(port) {
+                rate.update(amount, now);
+            }
+            found = IpRateMonitor::rates(cell, now);
+            if found.iter().all(|r| *r < f64::from(self.args.thresh)) {
+                break;
+            }
+        }
+        found
+    }
+
+    /// The rates of the longest prefix that is kept.
+    fn known(&self, address: u32, now: i64) -> [f64; 2] {
+        let cells = (1..=4).rev().find_map(|n| self.cells.get(&prefix(address, n)));
+        cells.map_or([0.0; 2], |c| IpRateMonitor::rates(c, now))
+    }
+
+    fn look_at(&mut self, port: usize, p: &mut Packet, cx: &mut Cx<'_>) {
+        let Some(ip) = p.ip_header() else { return };
+        let at = if port == 0 { 12 } else { 16 };
+        let Some(address) = ip.get(at..).and_then(|a| a.first_chunk()).map(|a| u32::from_be_bytes(*a)) else {
+            return;
+        };
+        let now = cx.recent();
+        if self.since == 0 {
+            self.since = now;
+        }
+        let ratio = self.args.ratio.0;
+        let mut rates = if ratio >= 1.0 || self.random.unit() < ratio {
+            let one = if self.args.unit == Unit::Packets { 1.0 } else { p.len() as f64 };
+            // A packet that is counted stands for those that are not.
+            self.measure(address, port, (one / ratio).round() as u64, now)
+        } else {
+            self.known(address, now)
+        };
+        if !self.levels.is_empty() {
+            self.levels.retain(|l| l.until > now);
+            let wish = self.levels.iter().rev().find(|l| prefix(address, l.prefix.1) == l.prefix);
+            if let Some(cell) = wish.and_then(|l| self.cells.get(&l.prefix)) {
+                rates = IpRateMonitor::rates(cell, now);
+            }
+        }
+        if self.args.anno {
+            let [forward, reverse] = rates.map(|r| r.clamp(0.0, f64::from(i32::MAX)) as u32);
+            p.set_anno_u32(anno::FWD_RATE, forward);
+            p.set_anno_u32(anno::REV_RATE, reverse);
+        }
+    }
+}
+
+impl Element for IpRateMonitor {
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        for p in batch.iter_mut() {
+            self.look_at(port, p, cx);
+        }
+        cx.forward(if self.passes { 0 } else { port }, batch);
+    }
+    fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        let before = into.len();
+        cx.pull(port, max, into);
+        for p in into.as_mut_slice().get_mut(before..).unwrap_or_default() {
+            self.look_at(port, p, cx);
+        }
+    }
+}
+
+impl Lifecycle for IpRateMonitor {
+    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+        let now = cx.recent();
+        Ok(match handler {
+            "mem" => (self.cells.len() * EACH).to_string(),
+            "memmax" => self.args.memory.to_string(),
+            _ => {
+                let since = if self.since == 0 { now } else { self.since };
+                let mut out = (now.saturating_sub(since) / 1_000_000).to_string();
+                let mut all: Vec<_> = self.cells.iter().collect();
+                all.sort_unstable_by_key(|c| *c.0);
+                for ((address, bytes), cell) in all {
+                    let octets = address.to_be_bytes();
+                    let name: Vec<String> =
+                        octets.iter().take(usize::from(*bytes)).map(u8::to_string).collect();
+                    let [forward, reverse] = IpRateMonitor::rates(cell, now).map(super::real);
+                    let _ = write!(out, "\n{}\t{forward}\t{reverse}", name.join("."));
+                }
+                out
+            }
+        })
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        match handler {
+            "memmax" => {
+                self.args.memory = cx.with_args(|a| u32::parse(value.trim(), a))?;
+                self.most = room(self.args.memory);
+                while self.cells.len() > self.most {
+                    self.cells.clear();
+                }
+            }
+            "anno_level" => {
+                let words: Vec<&str> = value.split_whitespace().collect();
+                let [address, level, seconds] = words[..] else {
+                    return Err("expected 'ADDRESS LEVEL SECONDS'".into());
+                };
+                let (address, level, seconds) = cx.with_args(|a| {
+                    Ok::<_, String>((
+                        std::net::Ipv4Addr::parse(address, a)?,
+                        u8::parse(level, a)?,
+                        Nanos::parse(seconds, a)?,
+                    ))
+                })?;
+                if !(1..=4).contains(&level) {
+                    return Err("LEVEL must be 1 to 4".into());
+                }
+                if self.levels.len() >= MOST_LEVELS {
+                    self.levels.remove(0);
+                }
+                let until = cx.recent().saturating_add(seconds.0);
+                self.levels.push(AnnoLevel { prefix: prefix(address.into(), level), until });
+            }
+            _ => {
+                self.cells.clear();
+                self.since = cx.recent();
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    fn ip(src: [u8; 4], dst: [u8; 4], len: usize) -> Packet {
+        let mut data = vec![0x45, 0, 0, 20, 0, 0, 0, 0, 9, 17, 0, 0];
+        data.extend(src);
+        data.extend(dst);
+        data.resize(len, 0);
+        let mut p = packet(&data);
+        p.set_network_header(0, 20);
+        p
+    }
+    /// So many packets a second for ten seconds; the rates on the last one.
+    fn load(
+        kit: &mut Kit<IpRateMonitor>,
+        port: usize,
+        each: i64,
+        make: impl Fn(i64) -> Packet,
+    ) -> (u32, u32) {
+        let mut last = (0, 0);
+        for i in 0..10 * each {
+            kit.at(i * 1_000_000_000 / each);
+            let out = kit.push(port, [make(i)]);
+            last = (out[0].1.anno_u32(anno::FWD_RATE), out[0].1.anno_u32(anno::REV_RATE));
+        }
+        last
+    }
+
+    #[test]
+    fn rates_get_finer_where_there_is_traffic() {
+        let mut kit = Kit::<IpRateMonitor>::new("PACKETS, 1, 100").unwrap();
+        let (forward, reverse) =
+            load(&mut kit, 0, 1000, |i| ip([1, 2, 3, if i % 10 == 0 { 4 } else { 5 }], [9; 4], 60));
+        assert!((700..1000).contains(&forward) || (50..110).contains(&forward), "{forward}");
+        assert_eq!(reverse, 0);
+        let look = kit.read("look").unwrap();
+        let rate = |name: &str| -> f64 {
+            let line = look
+                .lines()
+                .find(|l| l.split('\t').next() == Some(name))
+                .unwrap_or_else(|| panic!("{name} in {look}"));
+            line.split('\t').nth(1).unwrap().parse().unwrap()
+        };
+        assert!((rate("1") - 1000.0).abs() < 50.0 && (rate("1.2.3.5") - 900.0).abs() < 50.0, "{look}");
+        kit.write("reset", "").unwrap();
+        assert_eq!(kit.read("look").unwrap(), "0");
+        let mut kit = Kit::<IpRateMonitor>::new("PACKETS, 1, 5000").unwrap();
+        load(&mut kit, 0, 1000, |_| ip([1, 2, 3, 4], [9; 4], 60));
+        assert_eq!(kit.read("look").unwrap().lines().count(), 2, "one prefix of one byte");
+    }
+
+    #[test]
+    fn bytes_directions_and_ratio() {
+        let mut kit = Kit::<IpRateMonitor>::with_ports("BYTES, 1, 1000000", 2, 2).unwrap();
+        let (forward, reverse) = load(&mut kit, 1, 1000, |_| ip([9; 4], [1, 2, 3, 4], 100));
+        assert_eq!(forward, 0);
+        assert!((95_000..105_000).contains(&reverse), "{reverse}");
+        assert_eq!(kit.push(1, [ip([9; 4], [1; 4], 60)])[0].0, 1);
+        let mut kit = Kit::<IpRateMonitor>::new("PACKETS, 0.1, 1000000").unwrap();
+        load(&mut kit, 0, 2000, |_| ip([1; 4], [9; 4], 60));
+        // One packet in ten moves the rate up and down; on average it is right.
+        let many = (0..10_000).map(|i| {
+            kit.at(10_000_000_000 + i * 500_000);
+            u64::from(kit.push(0, [ip([1; 4], [9; 4], 60)])[0].1.anno_u32(anno::FWD_RATE))
+        });
+        let average = many.sum::<u64>() / 10_000;
+        assert!((1800..2200).contains(&average), "{average}");
+        let mut kit = Kit::<IpRateMonitor>::new("PACKETS, 1, 0, ANNO false").unwrap();
+        assert_eq!(load(&mut kit, 0, 100, |_| ip([1; 4], [9; 4], 60)), (0, 0));
+    }
+
+    #[test]
+    fn memory_and_levels() {
+        let mut kit = Kit::<IpRateMonitor>::new("PACKETS, 1, 0, 16").unwrap();
+        load(&mut kit, 0, 5000, |i| ip((i as u32).wrapping_mul(2_654_435_761).to_be_bytes(), [9; 4], 60));
+        assert!(kit.read("mem").unwrap().parse::<usize>().unwrap() <= 16 * 1024);
+        assert_eq!(kit.read("memmax").unwrap(), "16");
+        kit.write("memmax", "1").unwrap();
+        assert!(kit.read("mem").unwrap().parse::<usize>().unwrap() <= 1024);
+        let mut kit = Kit::<IpRateMonitor>::new("PACKETS, 1, 0").unwrap();
+        load(&mut kit, 0, 1000, |i| ip([1, (i % 2) as u8, 0, 0], [9; 4], 60));
+        kit.write("anno_level", "1.0.0.0 1 5").unwrap();
+        let rate = |kit: &mut Kit<IpRateMonitor>| {
+            kit.push(0, [ip([1, 1, 0, 0], [9; 4], 60)])[0].1.anno_u32(anno::FWD_RATE)
+        };
+        assert!(rate(&mut kit) > 800);
+        kit.at(16_000_000_000);
+        assert!(rate(&mut kit) < 800, "the wish is over");
+        for bad in ["", "1.2.3.4", "x 1 1", "1.2.3.4 5 1", "1.2.3.4 0 1"] {
+            assert!(kit.write("anno_level", bad).is_err(), "{bad}");
+        }
+        for bad in ["", "FOO, 1, 1", "PACKETS, 2, 1", "PACKETS, 1", "PACKETS, 1, -1"] {
+            assert!(Kit::<IpRateMonitor>::new(bad).is_err(), "{bad}");
+        }
+        for n in 0..60 {
+            let mut p = ip([1; 4], [2; 4], 60);
+            p.truncate(n);
+            assert_eq!(kit.push(0, [p]).len(), 1);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! TimestampAccum: how long packets took from their timestamp to here.
+
+use castanet_element::prelude::*;
+use castanet_spec::Show;
+
+/// Sums up how long ago the timestamps of packets are.
+///
+/// # Ports
+/// Input 0: packets. Output 0: the same packets.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 10, STOP true) -> SetTimestamp -> TimestampAccum -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "TimestampAccum", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+#[class(lifecycle)]
+#[handler(name = "average_time", flags = "r", doc = "Seconds that a packet took on average.")]
+#[handler(name = "time", flags = "r", doc = "Seconds that all packets took together.")]
+#[handler(name = "reset_counts", flags = "wb", doc = "Starts again.")]
+pub struct TimestampAccum {
+    /// Packets so far.
+    #[handler]
+    count: Count,
+    /// Nanoseconds.
+    time: i64,
+}
+
+impl Action for TimestampAccum {
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        self.count.add(1);
+        self.time = self.time.saturating_add(cx.now().saturating_sub(p.timestamp()));
+        Verdict::Next
+    }
+}
+
+impl Lifecycle for TimestampAccum {
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok(match handler {
+            "time" => Nanos(self.time).show(),
+            _ => super::real(Nanos(self.time).seconds() / self.count.get().max(1) as f64),
+        })
+    }
+    fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
+        self.count.reset();
+        self.time = 0;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn sums() {
+        for batch in [1, 2, 3] {
+            let mut kit = Kit::<TimestampAccum>::new("").unwrap();
+            assert_eq!(["count", "time", "average_time"].map(|h| kit.read(h).unwrap()), ["0", "0", "0"]);
+            let mut packets: Vec<_> = (0..6)
+                .map(|i| {
+                    let mut p = packet(b"");
+                    p.set_timestamp((1000 - i) * 1_000_000_000);
+                    p
+                })
+                .collect();
+            while !packets.is_empty() {
+                assert_eq!(kit.act(packets.drain(..batch)).len(), batch);
+            }
+            let seconds: f64 = kit.read("time").unwrap().parse().unwrap();
+            let average: f64 = kit.read("average_time").unwrap().parse().unwrap();
+            assert!(
+                (15.0..15.001).contains(&seconds) && (2.5..2.501).contains(&average),
+                "{seconds} {average}"
+            );
+            kit.write("reset_counts", "").unwrap();
+            assert_eq!((kit.read("count").unwrap(), kit.read("time").unwrap()), ("0".into(), "0".into()));
+        }
+    }
+}

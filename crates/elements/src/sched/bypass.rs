@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bypass: a detour that can be switched on.
+
+use super::selection::Selection;
+use castanet_element::prelude::*;
+
+/// Passes packets straight on or by a detour, as the handler `active` says.
+///
+/// While it is inactive, what comes on input 0 leaves on output 0. While it is active, what is pushed to input 0 leaves on output 1,
+/// and what comes back on input 1 leaves on output 0, as it always does. On a pull path it is the mirror image: while it is active,
+/// packets are pulled from input 1 in place of input 0; what is pulled from output 1 always comes from input 0. Writing
+/// `active` takes effect at once.
+///
+/// A detour of a pull path that leads from output 1 back to input 1 cannot be switched on, because an element that is being pulled
+/// from cannot be pulled from again; what can is one that leads from another source to input 1.
+///
+/// # Ports
+/// Input 0: packets. Input 1 (optional): packets that come back. Output 0: packets. Output 1 (optional): the detour.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 5, STOP true) -> b :: Bypass(true) -> Discard;
+/// b [1] -> Paint(1) -> [1] b;
+/// ```
+#[derive(Class)]
+#[class(name = "Bypass", ports = "1-2/1-2", processing = "a/a", flow = "xy/[xy]x", packets = "any/same")]
+#[class(workers = replicate(first), build, lifecycle, capabilities(EmptyNotifier))]
+pub struct Bypass {
+    args: Args,
+    pulls: bool,
+    /// Whether, on a pull path, the detour leads back here.
+    returns: bool,
+    /// What output 0 pulls from, on a pull path.
+    selection: Selection,
+}
+
+/// Arguments of Bypass.
+#[derive(Args)]
+pub struct Args {
+    /// Whether packets make the detour.
+    #[arg(default = false, handler = "rw")]
+    active: bool,
+    /// Makes no difference: the element always stays in its place. For configurations that say it.
+    #[arg(keyword, default = false, name = "INLINE")]
+    _inline: bool,
+}
+
+/// Why a detour cannot be switched on.
+const RETURNS: &str =
+    "a detour of a pull path cannot lead from output 1 back to input 1; put the Bypass on a push path";
+
+/// The port on the other side.
+#[inline]
+fn other(port: usize, active: bool) -> usize {
+    usize::from(port == 0 && active)
+}
+
+impl Build for Bypass {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let pulls = !cx.is_push_input(0);
+        let aside = (cx.outputs > 1).then_some(0);
+        let selection = Selection::new(args.active.into(), cx.inputs).also(aside);
+        Ok(Bypass { args, pulls, returns: false, selection })
+    }
+}
+
+impl Element for Bypass {
+    #[inline]
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        cx.forward(other(port, self.args.active), batch);
+    }
+    #[inline]
+    fn push_one(&mut self, port: usize, p: Packet, cx: &mut Cx<'_>) {
+        cx.emit(other(port, self.args.active), p);
+    }
+    #[inline]
+    fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        self.selection.pull_from(Some(other(port, self.args.active)), max, into, cx);
+    }
+    // A notifier upstream that goes on gives a turn to all who asked for it, whether their class has a task or not.
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.selection.woken(cx);
+        Turn::Sleep
+    }
+}
+
+impl Lifecycle for Bypass {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        if self.pulls {
+            self.returns = self.selection.initialise(cx);
+        }
+        if self.returns && self.args.active { Err(RETURNS.into()) } else { Ok(()) }
+    }
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        if self.returns && self.args.active {
+            self.args.active = false;
+            return Err(RETURNS.into());
+        }
+        self.selection.choose(self.args.active.into(), cx);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    /// The other side of a port: for (active, port).
+    const OTHER: [(bool, usize, usize); 4] = [(false, 0, 0), (false, 1, 0), (true, 0, 1), (true, 1, 0)];
+
+    #[test]
+    fn pushes() {
+        for n in [1, 2, 3, 32, 256usize] {
+            let mut kit = Kit::<Bypass>::with_ports("", 2, 2).unwrap();
+            for (active, input, output) in OTHER {
+                kit.write("active", &active.to_string()).unwrap();
+                assert_eq!(kit.read("active").unwrap(), active.to_string());
+                let got = kit.push(input, (0..n).map(|i| packet(&i.to_be_bytes())));
+                let want: Vec<_> = (0..n).map(|i| (output, i.to_be_bytes().to_vec())).collect();
+                assert_eq!(got.iter().map(|(o, p)| (*o, p.data().to_vec())).collect::<Vec<_>>(), want);
+                kit.with(|e, cx| e.push_one(input, packet(b"one"), cx));
+                assert_eq!(kit.push(input, [])[0].0, output);
+            }
+            assert_eq!(kit.all_dropped(), 0);
+        }
+    }
+
+    #[test]
+    fn pulls() {
+        for n in [1, 2, 3, 32, 256] {
+            let mut kit = Kit::<Bypass>::with_ports("", 2, 2).unwrap();
+            for (active, output, input) in OTHER {
+                kit.write("active", &active.to_string()).unwrap();
+                (0..4u8).for_each(|i| kit.supply(usize::from(i % 2), packet(&[i % 2])));
+                let got = kit.pull(output, n);
+                assert_eq!(got.len(), n.min(2));
+                assert!(got.iter().all(|p| usize::from(p.data()[0]) == input));
+                (0..2).for_each(|i| while kit.with(|_, cx| cx.pull_one(i)).is_some() {});
+            }
+        }
+    }
+
+    #[test]
+    fn a_detour_that_leads_nowhere() {
+        let mut kit = Kit::<Bypass>::new("true").unwrap();
+        assert!(kit.push(0, [packet(b"x"), packet(b"y")]).is_empty());
+        assert_eq!(kit.dropped(Reason::NoPort), 2);
+        kit.supply(0, packet(b"z"));
+        assert!(kit.pull(0, 9).is_empty());
+        kit.write("active", "false").unwrap();
+        assert_eq!(kit.pull(0, 9).len(), 1);
+        assert!(Kit::<Bypass>::new("perhaps").is_err() && kit.write("active", "perhaps").is_err());
+        assert!(Kit::<Bypass>::new("true, INLINE true").is_ok());
+    }
+}

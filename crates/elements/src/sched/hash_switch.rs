@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! HashSwitch: an output by what packets contain.
+
+use castanet_element::prelude::*;
+
+/// Sends packets to outputs by a hash of some of their bytes, so that packets that agree there take the same output.
+///
+/// The hash is the sum of LENGTH bytes from OFFSET on. With 2, 4 or 8 outputs the sum is folded, its upper bits over the lower
+/// four, and its last bits choose; otherwise its remainder does. A packet that is too short goes to output 0.
+///
+/// # Ports
+/// Input 0: packets. Outputs 0, 1, ...: the packets that fall to each.
+///
+/// # Example
+/// ```click
+/// RatedSource(DATA "\<0a000001 0a000002>", LIMIT 5, STOP true) -> h :: HashSwitch(0, 8) -> Discard;
+/// h [1] -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "HashSwitch", aliases("HashDemux"), ports = "1/1-", processing = "h/h", packets = "any/same")]
+#[class(workers = replicate(first), build)]
+pub struct HashSwitch {
+    args: Args,
+    /// The end of the bytes to add.
+    end: usize,
+    outputs: u32,
+}
+
+/// Arguments of HashSwitch.
+#[derive(Args)]
+pub struct Args {
+    /// The first byte to add.
+    offset: u32,
+    /// Number of bytes to add, at least 1.
+    length: u32,
+}
+
+impl Build for HashSwitch {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if args.length == 0 {
+            return Err("LENGTH: must be at least 1".into());
+        }
+        let end = (args.offset as usize).saturating_add(args.length as usize);
+        Ok(HashSwitch { args, end, outputs: u32::try_from(cx.outputs).unwrap_or(u32::MAX).max(1) })
+    }
+}
+
+impl HashSwitch {
+    #[inline]
+    fn output(&self, p: &Packet) -> usize {
+        let Some(bytes) = p.data().get(self.args.offset as usize..self.end) else { return 0 };
+        let sum = bytes.iter().fold(0u32, |sum, &b| sum.wrapping_add(b.into()));
+        let output = match self.outputs {
+            n @ (2 | 4 | 8) => (sum ^ sum >> 4) & (n - 1),
+            n => sum % n,
+        };
+        output as usize
+    }
+}
+
+impl Element for HashSwitch {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        for p in batch.drain() {
+            self.push_one(0, p, cx);
+        }
+    }
+    #[inline]
+    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+        cx.emit(self.output(&p), p);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    /// The output, bit by bit.
+    fn model(data: &[u8], offset: usize, length: usize, outputs: usize) -> usize {
+        if data.len() < offset + length {
+            return 0;
+        }
+        let sum: usize = (offset..offset + length).map(|i| usize::from(data[i])).sum();
+        match outputs {
+            2 | 4 | 8 => (sum ^ (sum / 16)) % outputs,
+            _ => sum % outputs,
+        }
+    }
+
+    #[test]
+    fn every_length_and_number_of_outputs() {
+        let mut random = Random::new(2, "hash");
+        for n in [1, 2, 3, 32] {
+            for outputs in 1..18 {
+                for (offset, length) in [(0, 1), (3, 4), (12, 8), (0, 60), (59, 1), (30, 40)] {
+                    let mut kit =
+                        Kit::<HashSwitch>::with_ports(&format!("{offset}, {length}"), 1, outputs).unwrap();
+                    let all: Vec<Vec<u8>> =
+                        (0..61).map(|l| (0..l).map(|_| random.next_u32() as u8).collect()).collect();
+                    for some in all.chunks(n) {
+                        let mut want: Vec<_> =
+                            some.iter().map(|d| (model(d, offset, length, outputs), d.clone())).collect();
+                        want.sort_by_key(|w| w.0);
+                        let got = kit.push(0, some.iter().map(|d| packet(d)));
+                        let got: Vec<_> = got.iter().map(|(o, p)| (*o, p.data().to_vec())).collect();
+                        assert_eq!(got, want);
+                    }
+                    assert_eq!(kit.all_dropped(), 0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn arguments_are_checked() {
+        for config in ["", "0", "0, 0", "-1, 4", "0, -4", "x, 4"] {
+            assert!(Kit::<HashSwitch>::with_ports(config, 1, 2).is_err(), "{config}");
+        }
+        let mut far = Kit::<HashSwitch>::with_ports("4294967295, 4294967295", 1, 2).unwrap();
+        assert_eq!(far.push(0, [packet(&[1; 60])])[0].0, 0);
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One of several pull inputs, and a notifier that tells of that input alone.
+
+use super::own_note::OwnNote;
+use castanet_element::prelude::*;
+
+/// The input that is chosen. The notifiers upstream tell of all inputs; whoever pulled would try again and again while an input that
+/// is not chosen has packets. So there is a notifier of the element's own.
+#[derive(Default)]
+pub(super) struct Selection {
+    input: Option<usize>,
+    /// An input that is pulled from in any case.
+    also: Option<usize>,
+    signals: Vec<Signal>,
+    inputs: usize,
+    note: OwnNote,
+}
+
+impl Selection {
+    /// A number that is no input chooses none.
+    pub fn new(input: i32, inputs: usize) -> Selection {
+        let input = usize::try_from(input).ok().filter(|&i| i < inputs);
+        Selection { input, inputs, ..Selection::default() }
+    }
+    /// Says that some input is pulled from in any case.
+    pub fn also(self, input: Option<usize>) -> Selection {
+        Selection { also: input, ..self }
+    }
+    /// The number of the input that is chosen, -1 for none.
+    pub fn show(&self) -> String {
+        self.input.map_or("-1".into(), |i| i.to_string())
+    }
+
+    /// Asks for the notifiers. Whether some path upstream leads back to this element.
+    pub fn initialise(&mut self, cx: &mut InitCx<'_>) -> bool {
+        self.signals = (0..self.inputs).map(|i| cx.upstream(i)).collect();
+        let own = cx.note(Capability::EmptyNotifier);
+        let returns = cx.listens.iter().any(|&n| Some(Note::new(n)) == own);
+        self.note.initialise(self.input.is_some(), cx);
+        returns
+    }
+    /// Chooses another input.
+    pub fn choose(&mut self, input: i32, cx: &mut Cx<'_>) {
+        self.input = usize::try_from(input).ok().filter(|&i| i < self.inputs);
+        self.found_empty(cx);
+    }
+    /// Pulls from the input that is chosen.
+    #[inline]
+    pub fn pull(&self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        self.pull_from(self.input, max, into, cx);
+    }
+    /// Pulls from an input.
+    #[inline]
+    pub fn pull_from(&self, input: Option<usize>, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        let before = into.len();
+        if let Some(input) = input {
+            cx.pull(input, max, into);
+        }
+        if into.len() == before && max > 0 {
+            self.found_empty(cx);
+        }
+    }
+    fn has_something(&self, cx: &Cx<'_>) -> bool {
+        let inputs = self.input.into_iter().chain(self.also);
+        inputs.filter_map(|i| self.signals.get(i)).any(|s| cx.is_on(s))
+    }
+    /// Turns the notifier on if there is something; called when a notifier upstream has gone on.
+    pub fn woken(&self, cx: &mut Cx<'_>) {
+        self.note.look(self.has_something(cx), cx);
+    }
+    fn found_empty(&self, cx: &mut Cx<'_>) {
+        self.note.found_empty(|cx| self.has_something(cx), cx);
+    }
+}

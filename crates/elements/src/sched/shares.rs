@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Turns in proportion to tickets, where some have nothing to give when their turn comes.
+
+use castanet_element::prelude::*;
+
+/// The stride of one ticket.
+const ONE_TICKET: u64 = 1 << 32;
+/// Passes are moved back to zero when they are larger.
+const LARGE_PASS: u64 = 1 << 62;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    pass: u64,
+    client: usize,
+}
+
+/// Stride scheduling of the ports of an element, after Waldspurger and Weihl (1995): each client has a pass, which grows by its
+/// stride, a constant over its tickets, with each turn; the least pass is next. Among equals, the one that came last goes first.
+#[derive(Clone, Debug)]
+pub(super) struct Shares {
+    /// In the order of the turns.
+    order: Vec<Place>,
+    tickets: Vec<u32>,
+}
+
+impl Shares {
+    /// Each client waits for one stride first.
+    fn new(tickets: Vec<u32>) -> Shares {
+        let mut shares = Shares { order: Vec::with_capacity(tickets.len()), tickets };
+        for client in 0..shares.tickets.len() {
+            shares.enter(Place { pass: shares.stride(client), client });
+        }
+        shares
+    }
+
+    /// Takes the tickets of a configuration string: one number, at least 1, for each of so many ports.
+    pub fn parse(tickets: &[u32], ports: usize, what: &str) -> Result<Shares, ConfigError> {
+        if tickets.len() != ports {
+            let (n, s) = (tickets.len(), if ports == 1 { "" } else { "s" });
+            return Err(format!("TICKETS: {ports} number{s} wanted, one for each {what}, not {n}").into());
+        }
+        if tickets.contains(&0) {
+            return Err("TICKETS: must be at least 1".into());
+        }
+        Ok(Shares::new(tickets.to_vec()))
+    }
+
+    #[inline]
+    fn stride(&self, client: usize) -> u64 {
+        ONE_TICKET / u64::from(self.tickets.get(client).copied().unwrap_or(1).max(1))
+    }
+    #[inline]
+    fn enter(&mut self, place: Place) {
+        let at = self.order.partition_point(|other| other.pass < place.pass);
+        self.order.insert(at, place);
+    }
+
+    /// The client at a place in the order of the turns, 0 the next.
+    #[inline]
+    pub fn get(&self, place: usize) -> Option<usize> {
+        self.order.get(place).map(|p| p.client)
+    }
+
+    /// Gives the client at a place in the order its turn. Those before it had nothing to give: they lose the turns that they
+    /// had until then, so that nobody saves turns up by having nothing to send.
+    #[inline]
+    pub fn turn_at(&mut self, place: usize) {
+        let Some(now) = self.order.get(place).map(|p| p.pass) else { return };
+        // From the back, because each goes behind all that stood before it.
+        for i in (0..=place).rev() {
+            let mut p = self.order.remove(i);
+            let stride = self.stride(p.client);
+            let turns = if p.pass == now { 1 } else { (now - p.pass) / stride + 1 };
+            p.pass += turns * stride;
+            self.enter(p);
+        }
+        // All passes are as large as this one by now.
+        if now > LARGE_PASS {
+            self.order.iter_mut().for_each(|p| p.pass -= now);
+        }
+    }
+
+    /// Names and flags of the handlers `tickets0`, `tickets1`, ...
+    pub fn handlers(&self) -> Vec<(String, &'static str)> {
+        (0..self.tickets.len()).map(|n| (format!("tickets{n}"), "rw")).collect()
+    }
+    fn tickets(&mut self, handler: &str) -> Result<&mut u32, String> {
+        let n = handler.strip_prefix("tickets").and_then(|n| n.parse::<usize>().ok());
+        n.and_then(|n| self.tickets.get_mut(n)).ok_or_else(|| format!("no '{handler}' handler"))
+    }
+    /// Answers a read handler.
+    pub fn read(&mut self, handler: &str) -> Result<String, String> {
+        Ok(self.tickets(handler)?.to_string())
+    }
+    /// Answers a write handler: the tickets count from the client's next turn on.
+    pub fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        let tickets = cx.with_args(|a| u32::parse(value.trim(), a))?;
+        if tickets == 0 {
+            return Err("tickets must be at least 1".into());
+        }
+        *self.tickets(handler)? = tickets;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_tables::{StrideList, Ties};
+
+    fn turn(shares: &mut Shares, has: impl Fn(usize) -> bool) -> Option<usize> {
+        let place = (0..).map_while(|p| shares.get(p)).position(&has)?;
+        let client = shares.get(place);
+        shares.turn_at(place);
+        client
+    }
+
+    #[test]
+    fn with_packets_everywhere_it_is_a_stride_list() {
+        for tickets in [&[1, 2, 3][..], &[7], &[5, 5, 5], &[1, 1000, 65_536, 3, 999], &[u32::MAX, 1]] {
+            let mut shares = Shares::new(tickets.to_vec());
+            let mut list = StrideList::new(tickets, Ties::Newest);
+            for _ in 0..5000 {
+                assert_eq!(turn(&mut shares, |_| true), list.turn(), "{tickets:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn shares_are_exact_in_every_round() {
+        let tickets = vec![1, 2, 3, 10, 4];
+        let mut shares = Shares::new(tickets.clone());
+        for _ in 0..1000 {
+            let mut round = vec![0; 5];
+            (0..20).for_each(|_| round[turn(&mut shares, |_| true).unwrap()] += 1);
+            assert_eq!(round, tickets);
+        }
+    }
+
+    #[test]
+    fn who_has_nothing_loses_its_turns_as_if_it_had_them() {
+        let mut random = Random::new(3, "shares");
+        for clients in 1..7usize {
+            let tickets: Vec<u32> = (0..clients).map(|_| 1 + random.below(40) as u32).collect();
+            let mut shares = Shares::new(tickets.clone());
+            for _ in 0..3000 {
+                let has = random.next_u32();
+                let has = |client: usize| has >> client & 1 == 1;
+                let mut want = shares.order.clone();
+                let Some(first) = want.iter().position(|p| has(p.client)) else {
+                    assert_eq!(turn(&mut shares, has), None);
+                    assert_eq!(shares.order, want);
+                    continue;
+                };
+                // Turn by turn, also for those who have nothing.
+                let now = want[first].pass;
+                for p in &mut want[..=first] {
+                    while p.pass <= now {
+                        p.pass += ONE_TICKET / u64::from(tickets[p.client]);
+                    }
+                }
+                assert_eq!(turn(&mut shares, has), Some(want[first].client));
+                assert!(shares.order.is_sorted_by_key(|p| p.pass));
+                let by_client = |mut list: Vec<Place>| {
+                    list.sort_by_key(|p| p.client);
+                    list
+                };
+                assert_eq!(by_client(shares.order.clone()), by_client(want));
+            }
+        }
+        let mut shares = Shares::new(vec![1000, 1]);
+        (0..5000).for_each(|_| assert_eq!(turn(&mut shares, |c| c == 1), Some(1)));
+        let ones = (0..1001).filter(|_| turn(&mut shares, |_| true) == Some(1)).count();
+        assert_eq!(ones, 1, "no turns were saved up");
+    }
+
+    #[test]
+    fn passes_do_not_overflow() {
+        let mut shares = Shares::new(vec![1, 2]);
+        shares.order.iter_mut().for_each(|p| p.pass += LARGE_PASS - ONE_TICKET);
+        let got = (0..3000).filter(|_| turn(&mut shares, |_| true) == Some(1)).count();
+        assert_eq!(got, 2000);
+        assert!(shares.order.iter().all(|p| p.pass < LARGE_PASS));
+    }
+}

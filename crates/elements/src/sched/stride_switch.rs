@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! StrideSwitch: each output in proportion to its tickets.
+
+use super::shares::Shares;
+use castanet_element::prelude::*;
+
+/// Sends each packet to one output; how often an output is chosen is in proportion to its tickets.
+///
+/// This is stride scheduling (Waldspurger and Weihl 1995): the shares are exact in each round of as many packets as there are
+/// tickets. The handlers `tickets0`, `tickets1`, ... show and change the tickets of each output.
+///
+/// # Ports
+/// Input 0: packets. Outputs 0, 1, ...: the packets that fall to each.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 40, STOP true) -> s :: StrideSwitch(3, 1) -> Discard;
+/// s [1] -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "StrideSwitch", ports = "1/1-", processing = "h/h", packets = "any/same", workers = replicate(first))]
+#[class(build, lifecycle)]
+pub struct StrideSwitch {
+    args: Args,
+    shares: Shares,
+}
+
+/// Arguments of StrideSwitch.
+#[derive(Args)]
+pub struct Args {
+    /// Tickets of each output in order, at least 1.
+    #[arg(rest)]
+    tickets: Vec<u32>,
+}
+
+impl Build for StrideSwitch {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let shares = Shares::parse(&args.tickets, cx.outputs, "output")?;
+        Ok(StrideSwitch { args, shares })
+    }
+}
+
+impl Element for StrideSwitch {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        for p in batch.drain() {
+            self.push_one(0, p, cx);
+        }
+    }
+    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+        // There is an output for each number of tickets, and at least one.
+        let output = self.shares.get(0).unwrap_or(0);
+        self.shares.turn_at(0);
+        cx.emit(output, p);
+    }
+}
+
+impl Lifecycle for StrideSwitch {
+    fn own_handlers(&self) -> Vec<(String, &'static str)> {
+        self.shares.handlers()
+    }
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        self.shares.read(handler)
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.shares.write(handler, value, cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+    use castanet_tables::{StrideList, Ties};
+
+    #[test]
+    fn packets_follow_the_tickets() {
+        for n in [1, 2, 3, 32, 256] {
+            let mut kit = Kit::<StrideSwitch>::with_ports("1, 2, 3", 1, 3).unwrap();
+            let mut list = StrideList::new(&[1, 2, 3], Ties::Newest);
+            let mut number = 0u32;
+            for _ in 0..20 {
+                let mut want: Vec<_> =
+                    (0..n).map(|i| (list.turn().unwrap(), (number + i).to_be_bytes().to_vec())).collect();
+                // The outputs are shown one after the other, the packets of each in order.
+                want.sort_by_key(|w| w.0);
+                let got = kit.push(0, (number..number + n).map(|i| packet(&i.to_be_bytes())));
+                let got: Vec<_> = got.iter().map(|(o, p)| (*o, p.data().to_vec())).collect();
+                assert_eq!(got, want);
+                number += n;
+            }
+            assert_eq!(kit.all_dropped(), 0);
+        }
+    }
+
+    #[test]
+    fn tickets_are_checked_and_changed() {
+        let mut kit = Kit::<StrideSwitch>::with_ports("1, 1", 1, 2).unwrap();
+        assert_eq!(kit.element.own_handlers(), [("tickets0".into(), "rw"), ("tickets1".into(), "rw")]);
+        kit.write("tickets1", " 4 ").unwrap();
+        assert_eq!((kit.read("tickets0"), kit.read("tickets1")), (Ok("1".into()), Ok("4".into())));
+        let out = kit.push(0, (0..100).map(|_| packet(b"")));
+        assert!(out.iter().filter(|o| o.0 == 1).count().abs_diff(80) <= 1);
+        assert!(kit.write("tickets1", "0").is_err() && kit.write("tickets2", "1").is_err());
+        let error = "TICKETS: 2 numbers wanted, one for each output, not 3";
+        assert_eq!(Kit::<StrideSwitch>::with_ports("1, 1, 1", 1, 2).err().unwrap(), [error]);
+        assert!(Kit::<StrideSwitch>::with_ports("1, 0", 1, 2).is_err());
+    }
+}

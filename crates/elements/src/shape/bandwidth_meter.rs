@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! BandwidthMeter: one of several outputs, by how many bytes come a second.
+
+use super::bands::Bands;
+use super::rate::Unit;
+use castanet_element::prelude::*;
+
+/// Sends packets to the output that stands for the rate at which they come, in bytes a second.
+///
+/// The rate is an exponentially weighted moving average over epochs of a millisecond, in which a new epoch weighs a
+/// sixteenth; a packet counts before the rate is looked at. It loses no packet: while the rate is below the first RATE all go
+/// to output 0, while it is below the second to output 1, and so on; the last output is for rates above all.
+///
+/// # Ports
+/// Input 0 (push): packets. Outputs 0, 1, ... (push): packets while the rate is below the first RATE, the second...; one
+/// more for the rest.
+///
+/// # Example
+/// ```click
+/// RatedSource(RATE 100, LIMIT 50, STOP true) -> m :: BandwidthMeter(8kbps) -> Discard;
+/// m [1] -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "BandwidthMeter", ports = "1/2-", processing = "h/h", packets = "any/same", workers = exclusive)]
+#[class(build, lifecycle)]
+#[handler(name = "rate", flags = "r", doc = "Bytes a second, as measured.")]
+#[handler(name = "meters", flags = "r", doc = "The rates between the outputs, one a line.")]
+pub struct BandwidthMeter {
+    args: Args,
+    bands: Bands,
+}
+
+/// Arguments of BandwidthMeter.
+#[derive(Args)]
+pub struct Args {
+    /// Bytes a second at which the next output begins; increasing, one fewer than outputs.
+    #[arg(rest)]
+    rate: Vec<Bandwidth>,
+}
+
+impl Build for BandwidthMeter {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let rates = args.rate.iter().map(|r| r.0).collect();
+        Ok(BandwidthMeter { bands: Bands::new(rates, Unit::Bytes, cx.outputs)?, args })
+    }
+}
+
+impl Element for BandwidthMeter {
+    #[inline]
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.bands.push(batch, cx);
+    }
+}
+
+impl Lifecycle for BandwidthMeter {
+    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+        Ok(self.bands.read(handler, cx))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn bytes_decide() {
+        for (length, port) in [(60, 0), (99, 0), (101, 1), (400, 1), (1500, 2)] {
+            for n in [1, 2, 3, 32] {
+                let mut kit = Kit::<BandwidthMeter>::with_ports("800kbps, 4Mbps", 1, 3).unwrap();
+                // A thousand packets a second: 100 kB/s are packets of 100 bytes.
+                for i in 0..960 / n {
+                    kit.at(i * n * 1_000_000);
+                    let out = kit.push(0, (0..n).map(|_| packet(&vec![7; length])));
+                    assert_eq!(out.len() as i64, n);
+                    // What comes at once makes the average swing, so only steady packets are held to it.
+                    assert!(i * n < 500 || n > 1 || out.iter().all(|o| o.0 == port), "{length}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn handlers_and_errors() {
+        let mut kit = Kit::<BandwidthMeter>::with_ports("8kbps, 1MBps", 1, 3).unwrap();
+        kit.push(0, [packet(&[0; 64])]);
+        kit.at(1_000_000_000);
+        assert_eq!(
+            (kit.read("rate").unwrap(), kit.read("meters").unwrap()),
+            ("500".into(), "1000\n1000000".into())
+        );
+        assert!(Kit::<BandwidthMeter>::with_ports("5", 1, 3).is_err());
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! BandwidthRatedSplitter: so many bytes a second here, the rest there.
+
+use super::rate::{Burst, Unit};
+use super::splitting::Splitting;
+use castanet_element::prelude::*;
+
+/// Sends at most RATE bytes a second to output 0, and what is too much to output 1.
+///
+/// The rate is kept by a token bucket, which is full at the start: after a pause, BURST_BYTES or what is due in BURST_DURATION
+/// may come at once, and one packet more, however long. A packet keeps to the rate when nothing is owed, and pays for its
+/// length. Only bytes that are there count.
+/// What is too much is dropped when output 1 is not connected.
+///
+/// # Ports
+/// Input 0 (push): packets. Output 0 (push): those that keep to the rate. Output 1 (push, optional): the others.
+///
+/// # Example
+/// ```click
+/// RatedSource(RATE 100, LIMIT 50, STOP true) -> s :: BandwidthRatedSplitter(8kbps) -> Discard;
+/// s [1] -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "BandwidthRatedSplitter", ports = "1/1-2", processing = "h/h", packets = "any/same", workers = exclusive)]
+#[class(build, lifecycle, drops(OverRate))]
+pub struct BandwidthRatedSplitter {
+    args: Args,
+    splitting: Splitting,
+}
+
+/// Arguments of BandwidthRatedSplitter.
+#[derive(Args)]
+pub struct Args {
+    /// Bytes a second.
+    #[arg(handler = "rw")]
+    rate: Bandwidth,
+    /// How much time's bytes may come at once; 20 ms if nothing is said.
+    #[arg(keyword)]
+    burst_duration: Option<Nanos>,
+    /// How many bytes may come at once.
+    #[arg(keyword)]
+    burst_bytes: Option<u32>,
+}
+
+impl Build for BandwidthRatedSplitter {
+    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let burst = Burst::new(args.burst_bytes, args.burst_duration, "BURST_BYTES")?;
+        Ok(BandwidthRatedSplitter { splitting: Splitting::new(args.rate.0, Unit::Bytes, burst), args })
+    }
+}
+
+impl Element for BandwidthRatedSplitter {
+    #[inline]
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.splitting.push(batch, cx);
+    }
+}
+
+impl Lifecycle for BandwidthRatedSplitter {
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.splitting.set_rate(self.args.rate.0, cx);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn packets_pay_by_their_lengths() {
+        for n in [1, 2, 3, 32] {
+            let mut kit = Kit::<BandwidthRatedSplitter>::with_ports("1000, BURST_BYTES 100", 1, 2).unwrap();
+            let mut push = |at_ms: i64, lengths: &[usize]| {
+                kit.at(at_ms * 1_000_000);
+                let parts = lengths.chunks(n).flat_map(|part| {
+                    let out = kit.push(0, part.iter().map(|&n| packet(&vec![7; n])));
+                    // By output within one push, so put them back in order of coming.
+                    assert!(out.is_sorted_by_key(|o| o.0));
+                    out.into_iter().map(|o| o.0).collect::<Vec<_>>()
+                });
+                parts.collect::<Vec<_>>()
+            };
+            assert_eq!(push(0, &[60, 60, 1, 0]), [0, 0, 1, 1], "60 + 60 is 19 more than there were");
+            assert_eq!(push(19, &[0]), [1]);
+            assert_eq!(push(20, &[1500, 1]), [0, 1]);
+            assert_eq!(push(1519, &[1]), [1]);
+            assert_eq!(push(1520, &[1]), [0]);
+        }
+        let mut kit = Kit::<BandwidthRatedSplitter>::new("1Mbps").unwrap();
+        kit.write("rate", "8kbps").unwrap();
+        assert_eq!(kit.read("rate").unwrap(), "1000Bps");
+        let both = Kit::<BandwidthRatedSplitter>::new("5, BURST_BYTES 1, BURST_DURATION 1").err().unwrap();
+        assert_eq!(both, ["BURST_BYTES and BURST_DURATION exclude each other"]);
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! BandwidthShaper: at most so many bytes a second on a pull path.
+
+use super::rate::Unit;
+use super::shaping::Shaping;
+use castanet_element::prelude::*;
+
+/// Gives at most RATE bytes a second to those who pull.
+///
+/// In each second a packet goes when the part of the second that is over has room for the bytes before it; what a long packet
+/// takes too much is made up for. After a pause within a second its part of the second is made up for. Only bytes that are
+/// there count.
+/// What may not go yet stays upstream. Those who pull sleep until the next packet may go.
+///
+/// # Ports
+/// Input 0 (pull): packets. Output 0 (pull): the same packets. Output 1 (pull, optional): another way to them, under the
+/// same rate.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 100, LENGTH 100) -> Queue -> BandwidthShaper(1Mbps) -> Unqueue -> Counter(COUNT_CALL 50 stop) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "BandwidthShaper", ports = "1/1-2", processing = "l/l", packets = "any/same", workers = exclusive)]
+#[class(build, lifecycle, capabilities(EmptyNotifier))]
+#[handler(name = "reset", flags = "w", doc = "Forgets what went, so that the next packet may go at once.")]
+pub struct BandwidthShaper {
+    args: Args,
+    shaping: Shaping,
+}
+
+/// Arguments of BandwidthShaper.
+#[derive(Args)]
+pub struct Args {
+    /// Bytes a second.
+    #[arg(handler = "rw")]
+    rate: Bandwidth,
+}
+
+impl Build for BandwidthShaper {
+    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        Ok(BandwidthShaper { shaping: Shaping::new(args.rate.0, Unit::Bytes), args })
+    }
+}
+
+impl Element for BandwidthShaper {
+    #[inline]
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        self.shaping.pull(max, into, cx);
+    }
+    #[inline]
+    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        self.shaping.pull_one(cx)
+    }
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.shaping.woken(cx)
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.shaping.expired(cx);
+    }
+}
+
+impl Lifecycle for BandwidthShaper {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.shaping.initialise(cx);
+        Ok(())
+    }
+    fn write(&mut self, _: &str, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.shaping.reset(cx);
+        Ok(())
+    }
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.shaping.set_rate(self.args.rate.0, cx);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn packets_pay_by_their_lengths() {
+        for n in [1, 2, 3, 32] {
+            let mut kit = Kit::<BandwidthShaper>::new("1000").unwrap();
+            [100, 0, 1500, 60, 40, 1].into_iter().for_each(|n| kit.supply(0, packet(&vec![7; n])));
+            let (mut times, mut now) = (Vec::new(), 0);
+            while times.len() < 6 {
+                if kit.note(Capability::EmptyNotifier) {
+                    times.extend(kit.pull(0, n).iter().map(|p| (now / 1_000_000, p.len())));
+                } else {
+                    now = kit.next_timer().unwrap();
+                    kit.expire().unwrap();
+                }
+            }
+            assert_eq!(times, [(0, 100), (100, 0), (100, 1500), (1600, 60), (1660, 40), (1700, 1)]);
+        }
+    }
+
+    #[test]
+    fn handlers() {
+        let mut kit = Kit::<BandwidthShaper>::new("8Mbps").unwrap();
+        assert_eq!(kit.read("rate").unwrap(), "1000000Bps");
+        kit.write("rate", "8kbps").unwrap();
+        kit.write("reset", "").unwrap();
+        assert_eq!(kit.read("rate").unwrap(), "1000Bps");
+        assert!(kit.write("rate", "-1").is_err());
+    }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! DelayShaper: later, on a pull path.
+
+use super::gate::Gate;
+use castanet_element::prelude::*;
+
+/// Gives each packet no sooner than DELAY after the time in its timestamp.
+///
+/// A packet without timestamp counts from the moment at which it is pulled. The packet that waits for its time is held; those behind
+/// it stay upstream. A packet leaves with the time of its leaving. Those who pull sleep meanwhile.
+///
+/// # Ports
+/// Input 0 (pull): packets. Output 0 (pull): the same packets, later.
+///
+/// # Example
+/// ```click
+/// RatedSource(RATE 100, LIMIT 20) -> Queue -> DelayShaper(0.5) -> Unqueue -> Counter(COUNT_CALL 20 stop) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "DelayShaper", ports = "1/1", processing = "l/l", packets = "any/same", workers = exclusive)]
+#[class(lifecycle, capabilities(EmptyNotifier))]
+pub struct DelayShaper {
+    args: Args,
+    /// The packet that waits, and the time at which it may leave.
+    held: Option<(Packet, i64)>,
+    gate: Gate,
+}
+
+/// Arguments of DelayShaper.
+#[derive(Args)]
+pub struct Args {
+    /// Time from the timestamp of a packet to its leaving.
+    #[arg(handler = "rw")]
+    delay: Nanos,
+}
+
+impl Element for DelayShaper {
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        for _ in 0..max {
+            let Some(p) = self.pull_one(0, cx) else { break };
+            into.push(p);
+        }
+    }
+
+    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        let now = cx.core().clock.peek();
+        let (mut p, at) = match self.held.take() {
+            Some(held) => held,
+            None => {
+                let Some(p) = cx.pull_one(0) else {
+                    self.gate.found_empty(cx);
+                    return None;
+                };
+                let at = release(&p, self.args.delay, now);
+                (p, at)
+            }
+        };
+        if at > now {
+            self.held = Some((p, at));
+            self.gate.close_until(Some(at), cx);
+            return None;
+        }
+        p.set_timestamp(now);
+        Some(p)
+    }
+
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.gate.woken(cx);
+        Turn::Sleep
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.gate.open(cx);
+    }
+}
+
+/// When a packet may leave that was met at `now`.
+pub(super) fn release(p: &Packet, delay: Nanos, now: i64) -> i64 {
+    let from = if p.timestamp() == 0 { now } else { p.timestamp() };
+    from.saturating_add(delay.0)
+}
+
+impl Lifecycle for DelayShaper {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.gate.initialise(cx);
+        Ok(())
+    }
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some((p, _)) = self.held.take() {
+            cx.drop(p, Reason::Stopped);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    const START: i64 = 1_000_000_000_000;
+    const MS: i64 = 1_000_000;
+
+    #[test]
+    fn each_packet_leaves_at_its_time() {
+        for n in [1, 2, 3, 32] {
+            let mut kit = Kit::<DelayShaper>::new("0.1").unwrap();
+            for (i, ms) in [(0, 0), (1, 30), (2, 30), (3, 10), (4, 400)] {
+                let mut p = packet(&[i]);
+                p.set_timestamp(START + ms * MS);
+                kit.supply(0, p);
+            }
+            let (mut got, mut now) = (Vec::new(), 0);
+            while got.len() < 5 {
+                if kit.note(Capability::EmptyNotifier) {
+                    for p in kit.pull(0, n) {
+                        assert_eq!(p.timestamp(), START + now);
+                        got.push((p.data()[0], now / MS));
+                    }
+                } else {
+                    now = kit.next_timer().unwrap();
+                    kit.expire().unwrap();
+                }
+            }
+            assert_eq!(got, [(0, 100), (1, 130), (2, 130), (3, 130), (4, 500)]);
+        }
+    }
+
+    #[test]
+    fn packets_without_time_and_changes() {
+        let mut kit = Kit::<DelayShaper>::new("2s").unwrap();
+        assert!(kit.pull(0, 1).is_empty() && !kit.note(Capability::EmptyNotifier), "nothing upstream");
+        kit.at(5000 * MS);
+        kit.supply(0, packet(b"x"));
+        kit.task();
+        assert!(kit.note(Capability::EmptyNotifier) && kit.pull(0, 3).is_empty());
+        assert_eq!(kit.next_timer(), Some(7000 * MS));
+        kit.write("delay", "0").unwrap();
+        kit.supply(0, packet(b"y"));
+        kit.task();
+        assert!(!kit.note(Capability::EmptyNotifier), "what is held waits on");
+        kit.expire().unwrap();
+        assert_eq!(kit.pull(0, 9).len(), 2);
+        assert_eq!(kit.read("delay").unwrap(), "0");
+        kit.write("delay", "1").unwrap();
+        kit.supply(0, packet(b"z"));
+        assert!(kit.pull(0, 1).is_empty());
+        kit.cleanup().unwrap();
+        assert_eq!(kit.dropped(Reason::Stopped), 1);
+        assert!(Kit::<DelayShaper>::new("").is_err() && Kit::<DelayShaper>::new("x").is_err());
+    }
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! LinkUnqueue: a link with a bandwidth and a latency.
+
+use castanet_element::prelude::*;
+use std::collections::VecDeque;
+
+/// Pulls packets and pushes them on as if they crossed a link.
+///
+/// The sender puts a packet on the link when the one before is on it whole, which takes its length divided by BANDWIDTH; LATENCY
+/// later it has arrived and is pushed on. So there are at most as many packets on the link as fit into LATENCY, and one
+/// that is being sent. A packet leaves with the time of its arrival. An empty packet takes the time of one byte.
+///
+/// # Ports
+/// Input 0 (pull): packets. Output 0 (push): the same packets, when they have arrived.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 20, LENGTH 100) -> Queue -> LinkUnqueue(0.1, 1kBps) -> Counter(COUNT_CALL 20 stop) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "LinkUnqueue", ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
+#[class(task, build, lifecycle, drops(Cleared, Stopped))]
+#[handler(name = "latency", flags = "rw", doc = "The time that a packet is under way.")]
+#[handler(name = "bandwidth", flags = "rw", doc = "Bytes that the link takes a second.")]
+#[handler(name = "size", flags = "r", doc = "Packets on the link.")]
+#[handler(name = "reset", flags = "w", doc = "Drops all packets on the link.")]
+pub struct LinkUnqueue {
+    args: Args,
+    /// Packets on the link with the times of their arrival in their timestamps.
+    link: VecDeque<Packet>,
+    /// When the end of the last packet put on the link arrives.
+    end: i64,
+    upstream: Signal,
+}
+
+/// Arguments of LinkUnqueue.
+#[derive(Args)]
+pub struct Args {
+    /// The time that a packet is under way.
+    latency: Nanos,
+    /// Bytes that the link takes a second.
+    bandwidth: Bandwidth,
+}
+
+/// Less makes no link, and times that are out of all proportion.
+const SLOWEST: u64 = 100;
+
+fn check_latency(latency: Nanos) -> Result<Nanos, String> {
+    if latency.0 >= 0 { Ok(latency) } else { Err("LATENCY: must not be negative".into()) }
+}
+fn check_bandwidth(bandwidth: Bandwidth) -> Result<Bandwidth, String> {
+    if bandwidth.0 >= SLOWEST {
+        Ok(bandwidth)
+    } else {
+        Err(format!("BANDWIDTH: must be at least {SLOWEST}Bps"))
+    }
+}
+
+impl Build for LinkUnqueue {
+    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        check_latency(args.latency)?;
+        check_bandwidth(args.bandwidth)?;
+        Ok(LinkUnqueue { args, link: VecDeque::new(), end: i64::MIN, upstream: Signal::always() })
+    }
+}
+
+impl LinkUnqueue {
+    /// How long it takes to put a packet on the link.
+    fn duration(&self, p: &Packet) -> i64 {
+        let bytes = (p.len() as u64).max(1);
+        let ns = u128::from(bytes) * 1_000_000_000 / u128::from(self.args.bandwidth.0.max(SLOWEST));
+        i64::try_from(ns).unwrap_or(i64::MAX)
+    }
+    /// When the sender has put all packets on the link.
+    fn free(&self) -> i64 {
+        self.end.saturating_sub(self.args.latency.0)
+    }
+}
+
+impl Element for LinkUnqueue {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        let now = cx.core().clock.peek();
+        for _ in 0..cx.limit() {
+            let Some(p) = self.link.pop_front_if(|p| p.timestamp() <= now) else { break };
+            cx.emit(0, p);
+        }
+        let mut more = self.link.front().is_some_and(|p| p.timestamp() <= now);
+        let mut idle = false;
+        if self.free() <= now {
+            match cx.pull_one(0) {
+                Some(mut p) => {
+                    self.end = self.end.max(now.saturating_add(self.args.latency.0));
+                    self.end = self.end.saturating_add(self.duration(&p));
+                    p.set_timestamp(self.end);
+                    self.link.push_back(p);
+                    more |= self.free() <= now;
+                }
+                None => {
+                    idle = true;
+                    more |= cx.is_on(&self.upstream);
+                }
+            }
+        }
+        if more {
+            return Turn::Again;
+        }
+        let arrival = self.link.front().map(Packet::timestamp);
+        let free = (!idle).then(|| self.free());
+        if let Some(next) = arrival.into_iter().chain(free).min() {
+            cx.set_timer(0, next);
+        }
+        Turn::Sleep
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        cx.schedule();
+    }
+}
+
+impl Lifecycle for LinkUnqueue {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.upstream = cx.upstream(0);
+        Ok(())
+    }
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.link.drain(..).for_each(|p| cx.drop(p, Reason::Stopped));
+        Ok(())
+    }
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok(match handler {
+            "latency" => self.args.latency.show(),
+            "bandwidth" => self.args.bandwidth.show(),
+            _ => self.link.len().to_string(),
+        })
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        match handler {
+            "latency" => {
+                let latency = cx.with_args(|a| Nanos::parse(value.trim(), a)).and_then(check_latency)?;
+                // The sender is ready when it was before; what is under way arrives when it would have.
+                self.end = self.free().saturating_add(latency.0);
+                self.args.latency = latency;
+            }
+            "bandwidth" => {
+                let bandwidth = cx.with_args(|a| Bandwidth::parse(value.trim(), a))?;
+                self.args.bandwidth = check_bandwidth(bandwidth)?;
+            }
+            _ => {
+                self.link.drain(..).for_each(|p| cx.drop(p, Reason::Cleared));
+                self.end = i64::MIN;
+            }
+        }
+        cx.schedule();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    const START: i64 = 1_000_000_000_000;
+    const MS: i64 = 1_000_000;
+
+    /// Arrivals up to a time: first byte and millisecond, also that of the timestamp.
+    fn run(kit: &mut Kit<LinkUnqueue>, until: i64) -> Vec<(u8, i64)> {
+        let (mut got, mut now) = (Vec::new(), 0);
+        loop {
+            let (turn, out) = kit.task();
+            if turn == Turn::Again && out.is_empty() {
+                // What a queue does that was found empty.
+                kit.with(|_, cx| cx.clear_note(Note::new(2)));
+            }
+            for (_, p) in out {
+                assert_eq!((p.timestamp() - START) / MS, now / MS);
+                got.push((p.data()[0], now / MS));
+            }
+            if turn == Turn::Sleep {
+                match kit.next_timer() {
+                    Some(t) if t / MS <= until => now = t,
+                    _ => return got,
+                }
+                assert!(kit.expire().unwrap().is_empty() && kit.woken());
+            }
+        }
+    }
+    fn supply(kit: &mut Kit<LinkUnqueue>, first: u8, length: usize) {
+        let mut data = vec![first; length];
+        if let Some(d) = data.first_mut() {
+            *d = first;
+        }
+        kit.supply(0, packet(&data));
+    }
+
+    #[test]
+    fn back_to_back() {
+        for limit in [1, 2, 3, 32] {
+            let mut kit = Kit::<LinkUnqueue>::new("0.1, 1000").unwrap().limit(limit);
+            (0..4).for_each(|i| supply(&mut kit, i, 100));
+            supply(&mut kit, 4, 50);
+            supply(&mut kit, 5, 1);
+            assert_eq!(run(&mut kit, 9000), [(0, 200), (1, 300), (2, 400), (3, 500), (4, 550), (5, 551)]);
+        }
+    }
+
+    #[test]
+    fn takes_no_more_than_fit() {
+        let mut kit = Kit::<LinkUnqueue>::new("1s, 1000").unwrap();
+        (0..50).for_each(|i| supply(&mut kit, i, 100));
+        assert_eq!(run(&mut kit, 1099), []);
+        assert_eq!(kit.read("size").unwrap(), "11", "ten under way, one being sent");
+        assert_eq!(run(&mut kit, 1100).len(), 1);
+        kit.write("reset", "").unwrap();
+        assert!(kit.woken());
+        assert_eq!((kit.read("size").unwrap(), kit.dropped(Reason::Cleared)), ("0".into(), 11));
+        kit.task();
+        kit.cleanup().unwrap();
+        assert_eq!(kit.dropped(Reason::Stopped), 1);
+    }
+
+    #[test]
+    fn after_a_pause_and_at_other_speeds() {
+        let mut kit = Kit::<LinkUnqueue>::new("0.1, 1000").unwrap();
+        assert_eq!((kit.task().0, kit.next_timer()), (Turn::Sleep, None), "nothing upstream");
+        supply(&mut kit, 1, 100);
+        assert_eq!(run(&mut kit, 9000), [(1, 200)]);
+        kit.at(1000 * MS);
+        supply(&mut kit, 2, 100);
+        assert_eq!((kit.task().0, kit.next_timer()), (Turn::Sleep, Some(1100 * MS)));
+        kit.write("bandwidth", "16kbps").unwrap();
+        kit.write("latency", "0.3").unwrap();
+        supply(&mut kit, 3, 100);
+        assert_eq!(run(&mut kit, 9000), [(2, 1200), (3, 1450)]);
+        assert_eq!(
+            ["latency", "bandwidth"].map(|h| kit.read(h).unwrap()),
+            ["0.3".to_string(), "2000Bps".to_string()]
+        );
+        assert!(kit.write("latency", "-1").is_err() && kit.write("bandwidth", "99").is_err());
+    }
+
+    #[test]
+    fn zero_latency_empty_packets_and_errors() {
+        let mut kit = Kit::<LinkUnqueue>::new("0, 1000").unwrap();
+        supply(&mut kit, 1, 100);
+        supply(&mut kit, 2, 1);
+        assert_eq!(run(&mut kit, 9000), [(1, 100), (2, 101)]);
+        let mut kit = Kit::<LinkUnqueue>::new("1, 1000").unwrap();
+        kit.supply(0, packet(b""));
+        kit.task();
+        assert_eq!(kit.next_timer(), Some(MS));
+        for (config, error) in [
+            ("1, 99", "BANDWIDTH: must be at least 100Bps"),
+            ("-1, 100", "LATENCY: must not be negative"),
+            ("1", "BANDWIDTH: required argument missing"),
+        ] {
+            assert_eq!(Kit::<LinkUnqueue>::new(config).err().unwrap(), [error]);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! RatedSplitter: so many packets a second here, the rest there.
+
+use super::rate::{Burst, Unit};
+use super::splitting::Splitting;
+use castanet_element::prelude::*;
+
+/// Sends at most RATE packets a second to output 0, and what is too much to output 1.
+///
+/// The rate is kept by a token bucket, which is full at the start: BURST_SIZE packets, or what is due in BURST_DURATION, may come
+/// at once after a pause.
+/// What is too much is dropped when output 1 is not connected.
+///
+/// # Ports
+/// Input 0 (push): packets. Output 0 (push): those that keep to the rate. Output 1 (push, optional): the others.
+///
+/// # Example
+/// ```click
+/// RatedSource(RATE 100, LIMIT 50, STOP true) -> s :: RatedSplitter(20) -> Discard;
+/// s [1] -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "RatedSplitter", ports = "1/1-2", processing = "h/h", packets = "any/same", workers = exclusive)]
+#[class(build, lifecycle, drops(OverRate))]
+pub struct RatedSplitter {
+    args: Args,
+    splitting: Splitting,
+}
+
+/// Arguments of RatedSplitter.
+#[derive(Args)]
+pub struct Args {
+    /// Packets a second.
+    #[arg(handler = "rw")]
+    rate: u32,
+    /// How much time's packets may come at once; 20 ms if nothing is said.
+    #[arg(keyword)]
+    burst_duration: Option<Nanos>,
+    /// How many packets may come at once.
+    #[arg(keyword)]
+    burst_size: Option<u32>,
+}
+
+impl Build for RatedSplitter {
+    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let burst = Burst::new(args.burst_size, args.burst_duration, "BURST_SIZE")?;
+        Ok(RatedSplitter { splitting: Splitting::new(u64::from(args.rate), Unit::Packets, burst), args })
+    }
+}
+
+impl Element for RatedSplitter {
+    #[inline]
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.splitting.push(batch, cx);
+    }
+}
+
+impl Lifecycle for RatedSplitter {
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.splitting.set_rate(u64::from(self.args.rate), cx);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn keeps_the_rate_at_any_batch() {
+        for (config, rate) in [("100", 100), ("1000, BURST_SIZE 1", 1000), ("100, BURST_DURATION 1", 100)] {
+            let mut runs = Vec::new();
+            for n in [1, 2, 3, 32] {
+                let mut kit = Kit::<RatedSplitter>::with_ports(config, 1, 2).unwrap();
+                let (mut random, mut now, mut good) = (Random::new(8, "split"), 0, Vec::new());
+                while now < 20_000_000_000 {
+                    now += random.below(30_000_000) as i64;
+                    kit.at(now);
+                    for part in vec![(); 1 + random.below(90) as usize].chunks(n) {
+                        let out = kit.push(0, part.iter().map(|()| packet(b"x")));
+                        assert_eq!(out.len(), part.len());
+                        good.extend(out.iter().map(|o| o.0 == 0));
+                    }
+                }
+                let sent = good.iter().filter(|g| **g).count();
+                assert!((1000..=21 * rate).contains(&sent), "{sent} {config}");
+                assert!(!config.contains("DURATION") || sent > 19 * rate, "{sent} {config}");
+                runs.push(good);
+            }
+            assert!(runs.iter().all(|r| *r == runs[0]), "{config}");
+        }
+    }
+
+    #[test]
+    fn boundaries_handlers_and_errors() {
+        let mut kit = Kit::<RatedSplitter>::new("10, BURST_SIZE 3").unwrap();
+        assert_eq!(kit.push(0, (0..5).map(|_| packet(b"x"))).len(), 3);
+        assert_eq!(kit.dropped(Reason::OverRate), 2);
+        kit.at(99_999_999);
+        assert!(kit.push(0, [packet(b"x")]).is_empty());
+        kit.at(100_000_000);
+        assert_eq!(kit.push(0, [packet(b"x"), packet(b"y")]).len(), 1);
+        kit.write("rate", "1000").unwrap();
+        assert!(kit.push(0, [packet(b"x")]).is_empty(), "another rate brings no tokens");
+        kit.at(101_000_000);
+        assert_eq!(kit.push(0, [packet(b"x"), packet(b"y")]).len(), 1);
+        assert_eq!(kit.read("rate").unwrap(), "1000");
+        assert!(kit.write("rate", "much").is_err());
+        let both = Kit::<RatedSplitter>::new("5, BURST_SIZE 1, BURST_DURATION 1").err().unwrap();
+        assert_eq!(both, ["BURST_SIZE and BURST_DURATION exclude each other"]);
+    }
+}

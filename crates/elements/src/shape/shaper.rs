@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Shaper: at most so many packets a second on a pull path.
+
+use super::rate::Unit;
+use super::shaping::Shaping;
+use castanet_element::prelude::*;
+
+/// Gives at most RATE packets a second to those who pull.
+///
+/// Packets are spread evenly: in each second the n-th goes when n / RATE of the second is over, so there are no bursts while
+/// there is always something to go. After a pause within a second its part of the second is made up for.
+/// What may not go yet stays upstream. Those who pull sleep until the next packet may go.
+///
+/// # Ports
+/// Input 0 (pull): packets. Output 0 (pull): the same packets. Output 1 (pull, optional): another way to them, under the
+/// same rate.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 100) -> Queue -> Shaper(1000) -> Unqueue -> Counter(COUNT_CALL 50 stop) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "Shaper", ports = "1/1-2", processing = "l/l", packets = "any/same", workers = exclusive)]
+#[class(build, lifecycle, capabilities(EmptyNotifier))]
+#[handler(name = "reset", flags = "w", doc = "Forgets what went, so that the next packet may go at once.")]
+pub struct Shaper {
+    args: Args,
+    shaping: Shaping,
+}
+
+/// Arguments of Shaper.
+#[derive(Args)]
+pub struct Args {
+    /// Packets a second.
+    #[arg(handler = "rw")]
+    rate: u32,
+}
+
+impl Build for Shaper {
+    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        Ok(Shaper { shaping: Shaping::new(u64::from(args.rate), Unit::Packets), args })
+    }
+}
+
+impl Element for Shaper {
+    #[inline]
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        self.shaping.pull(max, into, cx);
+    }
+    #[inline]
+    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        self.shaping.pull_one(cx)
+    }
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.shaping.woken(cx)
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.shaping.expired(cx);
+    }
+}
+
+impl Lifecycle for Shaper {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.shaping.initialise(cx);
+        Ok(())
+    }
+    fn write(&mut self, _: &str, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.shaping.reset(cx);
+        Ok(())
+    }
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.shaping.set_rate(u64::from(self.args.rate), cx);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    /// Milliseconds at which packets are given to somebody who pulls `n` at once whenever the notifier is on.
+    fn times(kit: &mut Kit<Shaper>, count: usize, n: usize) -> Vec<i64> {
+        let (mut times, mut now) = (Vec::new(), 0);
+        while times.len() < count {
+            if kit.note(Capability::EmptyNotifier) {
+                times.extend(kit.pull(0, n).iter().map(|_| now / 1_000_000));
+            } else {
+                now = kit.next_timer().unwrap();
+                assert!(kit.expire().unwrap().is_empty());
+            }
+        }
+        times
+    }
+
+    #[test]
+    fn spreads_packets_evenly_at_any_batch() {
+        for n in [1, 2, 3, 32, 256] {
+            let mut kit = Kit::<Shaper>::new("4").unwrap();
+            (0..6).for_each(|_| kit.supply(0, packet(b"x")));
+            assert_eq!(times(&mut kit, 6, n), [0, 250, 500, 750, 1000, 1250]);
+        }
+    }
+
+    #[test]
+    fn what_is_due_goes_at_once_and_no_more() {
+        for n in [1, 3, 32] {
+            let mut kit = Kit::<Shaper>::new("10").unwrap();
+            assert!(kit.pull(0, n).is_empty());
+            (0..20).for_each(|_| kit.supply(0, packet(b"x")));
+            kit.at(450_000_000);
+            let got: usize = (0..20).map(|_| kit.pull(0, n).len()).sum();
+            assert_eq!(got, 5);
+            assert!(!kit.note(Capability::EmptyNotifier));
+        }
+    }
+
+    #[test]
+    fn sleeps_and_wakes() {
+        let mut kit = Kit::<Shaper>::new("10").unwrap();
+        assert!(kit.note(Capability::EmptyNotifier), "the first pull finds out");
+        assert!(kit.pull(0, 1).is_empty() && !kit.note(Capability::EmptyNotifier), "nothing upstream");
+        assert_eq!(kit.next_timer(), None, "and nothing to wait for");
+        kit.supply(0, packet(b"x"));
+        kit.supply(0, packet(b"y"));
+        assert_eq!(kit.task().0, Turn::Sleep, "upstream gives a turn");
+        assert!(kit.note(Capability::EmptyNotifier));
+        assert_eq!((kit.pull(0, 2).len(), kit.note(Capability::EmptyNotifier)), (1, false));
+        kit.task();
+        assert!(!kit.note(Capability::EmptyNotifier), "what comes now has to wait for the timer");
+        kit.write("reset", "").unwrap();
+        assert_eq!((kit.next_timer(), kit.note(Capability::EmptyNotifier)), (None, true));
+        assert_eq!(kit.pull(0, 2).len(), 1);
+        kit.write("rate", "0").unwrap();
+        assert_eq!((kit.pull(0, 1).len(), kit.next_timer()), (0, None));
+        assert!(!kit.note(Capability::EmptyNotifier));
+        kit.write("rate", "5").unwrap();
+        assert!(kit.note(Capability::EmptyNotifier));
+        assert_eq!(kit.read("rate").unwrap(), "5");
+        assert!(kit.write("rate", "x").is_err());
+        assert_eq!(Kit::<Shaper>::new("").err().unwrap(), ["RATE: required argument missing"]);
+    }
+}

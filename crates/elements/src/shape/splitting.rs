@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What keeps to a rate, and what does not.
+
+use super::rate::{Burst, Unit};
+use castanet_element::prelude::*;
+use castanet_tables::TokenBucket;
+
+/// What RatedSplitter and BandwidthRatedSplitter do; they differ in what their rates count.
+pub(super) struct Splitting {
+    unit: Unit,
+    burst: Burst,
+    bucket: TokenBucket,
+}
+
+impl Splitting {
+    pub(super) fn new(rate: u64, unit: Unit, burst: Burst) -> Splitting {
+        Splitting { unit, burst, bucket: burst.bucket(rate, unit) }
+    }
+
+    pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+        let now = cx.core().clock.peek();
+        // At one moment tokens only become fewer, so the first packets go and the others do not.
+        let mut good = usize::try_from(self.bucket.available(now)).unwrap_or(usize::MAX).min(batch.len());
+        if self.unit == Unit::Packets {
+            self.bucket.remove(good as u64, now);
+        } else {
+            good = 0;
+            for p in batch.iter() {
+                if self.bucket.available(now) == 0 {
+                    break;
+                }
+                self.bucket.remove(self.unit.cost(p), now);
+                good += 1;
+            }
+        }
+        if good < batch.len() {
+            let mut over = cx.spare_batch();
+            over.extend(batch.as_mut_vec().drain(good..));
+            if cx.has_output(1) {
+                cx.forward(1, &mut over);
+            } else {
+                cx.drop_all(&mut over, Reason::OverRate);
+            }
+            cx.return_batch(over);
+        }
+        if !batch.is_empty() {
+            cx.forward(0, batch);
+        }
+    }
+
+    /// Goes on at another rate, with no more tokens than there are.
+    pub(super) fn set_rate(&mut self, rate: u64, cx: &mut Cx<'_>) {
+        let now = cx.core().clock.peek();
+        let before = self.bucket.available(now);
+        self.bucket = self.burst.bucket(rate, self.unit);
+        let surplus = self.bucket.available(now).saturating_sub(before);
+        self.bucket.remove(surplus, now);
+    }
+}

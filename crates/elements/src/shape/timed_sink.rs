@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! TimedSink: the end of a packet every so often.
+
+use castanet_element::prelude::*;
+
+/// Pulls a packet every INTERVAL and drops it.
+///
+/// The first pull is one INTERVAL after the start.
+///
+/// # Ports
+/// Input 0 (pull): packets to drop.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 20) -> Queue -> Counter(COUNT_CALL 10 stop) -> TimedSink(0.1);
+/// ```
+#[derive(Class)]
+#[class(name = "TimedSink", ports = "1/0", processing = "l/l", packets = "any/", workers = exclusive)]
+#[class(build, lifecycle, drops(Discarded))]
+#[handler(name = "interval", flags = "rw", doc = "Time between pulls.")]
+pub struct TimedSink {
+    args: Args,
+    /// When the timer is set to expire.
+    next: i64,
+}
+
+/// Arguments of TimedSink.
+#[derive(Args)]
+pub struct Args {
+    /// Time between pulls.
+    #[arg(default = Nanos(500_000_000), show = "0.5")]
+    interval: Nanos,
+}
+
+fn check(interval: Nanos) -> Result<Nanos, String> {
+    if interval.0 > 0 { Ok(interval) } else { Err("INTERVAL: must be positive".into()) }
+}
+
+impl Build for TimedSink {
+    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        check(args.interval)?;
+        Ok(TimedSink { args, next: 0 })
+    }
+}
+
+impl Element for TimedSink {
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        if let Some(p) = cx.pull_one(0) {
+            cx.drop(p, Reason::Discarded);
+        }
+        // From when it was due, so that delays do not add up; not twice at once after a long one.
+        let now = cx.core().clock.peek();
+        self.next = self.next.saturating_add(self.args.interval.0).max(now);
+        cx.set_timer(0, self.next);
+    }
+}
+
+impl Lifecycle for TimedSink {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.next = cx.now().saturating_add(self.args.interval.0);
+        cx.set_timer(0, self.next);
+        Ok(())
+    }
+    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok(self.args.interval.show())
+    }
+    fn write(&mut self, _: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.args.interval = cx.with_args(|a| Nanos::parse(value.trim(), a)).and_then(check)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn one_every_interval() {
+        let mut kit = Kit::<TimedSink>::new("").unwrap();
+        (0..3).for_each(|_| kit.supply(0, packet(b"x")));
+        for i in 1..=4 {
+            assert_eq!(kit.next_timer().unwrap() / 1_000_000, 500 * i);
+            assert!(kit.expire().unwrap().is_empty());
+            assert_eq!(kit.dropped(Reason::Discarded), i.min(3) as u64);
+        }
+        kit.write("interval", "2").unwrap();
+        kit.expire().unwrap();
+        assert_eq!(
+            (kit.next_timer().unwrap() / 1_000_000, kit.read("interval").unwrap()),
+            (4500, "2".into())
+        );
+        kit.at(60_000_000_000);
+        kit.expire().unwrap();
+        assert_eq!(kit.next_timer().unwrap() / 1_000_000, 60_000, "late, and not thirty times at once");
+        assert!(kit.write("interval", "0").is_err());
+        assert_eq!(Kit::<TimedSink>::new("0").err().unwrap(), ["INTERVAL: must be positive"]);
+    }
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! FastUDPSource: UDP packets at a rate.
+
+use super::{Pace, Prototype, left};
+use castanet_element::prelude::*;
+use castanet_packet::{DEFAULT_HEADROOM, MAX_LENGTH};
+use castanet_spec::Show;
+use castanet_tables::TokenBucket;
+use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
+use castanet_wire::ipv4::{Ipv4Header, protocol};
+use castanet_wire::udp::{self, UdpHeader};
+use std::net::Ipv4Addr;
+
+/// Ethernet, IPv4 and UDP headers.
+const ETHER: usize = EtherHeader::LEN;
+const IP: usize = Ipv4Header::LEN;
+const HEADERS: usize = ETHER + IP + UdpHeader::LEN;
+
+/// Gives UDP packets with Ethernet and IP headers, RATE a second, to whoever pulls.
+///
+/// All are the same: LENGTH bytes, at least 42 for the headers, the payload zeros, and both checksums right unless CHECKSUM is
+/// false. Their network header is marked, their destination annotation set. After LIMIT packets, or what RATE makes of
+/// INTERVAL seconds, it rests.
+///
+/// # Ports
+/// No inputs. Output 0: packets, pull.
+///
+/// # Example
+/// ```click
+/// FastUDPSource(1000, 5, 60, 2:0:0:0:0:1, 1.0.0.1, 1234, 2:0:0:0:0:2, 2.0.0.2, 5678) -> u :: Unqueue -> c :: Counter(COUNT_CALL 5 stop)
+///   -> IPPrint(udp) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "FastUDPSource", ports = "0/1", processing = "l/l", packets = "/ip", workers = exclusive, build, lifecycle)]
+#[class(capabilities(EmptyNotifier))]
+#[handler(
+    name = "rate",
+    flags = "rw",
+    doc = "Packets a second from the first one to the last; written, how many are to come."
+)]
+#[handler(name = "reset", flags = "wb", doc = "Sets the count to 0 and starts again.")]
+pub struct FastUdpSource {
+    args: Args,
+    /// Packets sent.
+    #[handler]
+    count: Count,
+    proto: Prototype,
+    pace: Pace,
+    /// When the first packet went and the last.
+    span: Option<(i64, i64)>,
+    note: Option<Note>,
+}
+
+/// Arguments of FastUDPSource.
+#[derive(Args)]
+pub struct Args {
+    /// Packets a second.
+    rate: u32,
+    /// How many packets to send; negative for no limit.
+    #[arg(handler = "w")]
+    limit: i64,
+    /// Bytes of a packet, headers included.
+    length: u32,
+    /// Ethernet source.
+    srceth: EtherAddr,
+    /// Source address.
+    srcip: Ipv4Addr,
+    /// Source port.
+    sport: Port,
+    /// Ethernet destination.
+    dsteth: EtherAddr,
+    /// Destination address.
+    dstip: Ipv4Addr,
+    /// Destination port.
+    dport: Port,
+    /// Whether packets have a UDP checksum.
+    #[arg(default = true)]
+    checksum: bool,
+    /// Seconds for which to send; 0 for no limit.
+    #[arg(default = 0)]
+    interval: u32,
+    /// When false, no packet is sent.
+    #[arg(default = true, handler = "w")]
+    active: bool,
+}
+
+/// A UDP port, by number or name.
+#[derive(Clone, Copy, Debug)]
+pub struct Port(u16);
+
+impl ArgValue for Port {
+    const TYPE: &'static str = "udp-port";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Port, String> {
+        let known = || cx.names.port(cx.scope, text, protocol::UDP);
+        let named = || known().or_else(|| castanet_classify::names::port_number(text));
+        u16::parse(text, cx).or_else(|e| named().ok_or(e)).map(Port)
+    }
+}
+
+/// The packet that all are copies of.
+fn frame(args: &Args) -> Vec<u8> {
+    let length = (args.length as usize).clamp(HEADERS, MAX_LENGTH - DEFAULT_HEADROOM).min(ETHER + 65_535);
+    let (total, datagram) = ((length - ETHER) as u16, (length - ETHER - IP) as u16);
+    let (src, dst) = (u32::from(args.srcip), u32::from(args.dstip));
+    let mut out = EtherHeader::new(args.dsteth, args.srceth, ethertype::IPV4).to_bytes().to_vec();
+    out.extend(Ipv4Header::new(protocol::UDP, src, dst, total, 250).to_bytes());
+    out.extend(UdpHeader::new(args.sport.0, args.dport.0, datagram).to_bytes());
+    out.resize(length, 0);
+    if args.checksum {
+        udp::set_checksum(src, dst, out.get_mut(ETHER + IP..).unwrap_or_default());
+    }
+    out
+}
+
+impl Build for FastUdpSource {
+    fn build(mut args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if args.length as usize > MAX_LENGTH - DEFAULT_HEADROOM {
+            return Err(format!("LENGTH: more than {}", MAX_LENGTH - DEFAULT_HEADROOM).into());
+        }
+        if args.interval > 0 {
+            args.limit = i64::from(args.rate) * i64::from(args.interval);
+        }
+        let proto = Prototype::new(&frame(&args), -1, DEFAULT_HEADROOM);
+        let pace = Pace::new(TokenBucket::for_rated_source(args.rate.into()));
+        Ok(FastUdpSource { args, count: Count::default(), proto, pace, span: None, note: None })
+    }
+}
+
+impl FastUdpSource {
+    /// A packet if one is due.
+    fn packet(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        if !self.args.active || left(self.args.limit, self.count) == 0 {
+            self.sleep(cx);
+            return None;
+        }
+        let now = cx.now();
+        let at = match self.pace.ready(now) {
+            Ok(at) => at,
+            Err(timer) => {
+                if let Some(t) = timer {
+                    cx.set_timer(0, t);
+                }
+                self.sleep(cx);
+                return None;
+            }
+        };
+        let mut p = self.proto.packet()?;
+        p.set_timestamp(now);
+        p.set_mac_header(0);
+        p.set_network_header(ETHER, IP);
+        p.set_dst_ip(self.args.dstip.into());
+        self.pace.went(at);
+        self.count.add(1);
+        self.span = Some((self.span.map_or(now, |s| s.0), now));
+        Some(p)
+    }
+    fn sleep(&self, cx: &mut Cx<'_>) {
+        if let Some(note) = self.note {
+            cx.clear_note(note);
+        }
+    }
+    fn wake(&self, cx: &mut Cx<'_>) {
+        if let Some(note) = self.note.filter(|_| self.args.active) {
+            cx.set_note(note);
+        }
+    }
+}
+
+impl Element for FastUdpSource {
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        for _ in 0..max {
+            let Some(p) = self.packet(cx) else { break };
+            into.push(p);
+        }
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.wake(cx);
+    }
+}
+
+impl Lifecycle for FastUdpSource {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.note = cx.note(Capability::EmptyNotifier);
+        if let Some(note) = self.note.filter(|_| self.args.active) {
+            cx.set_note(note);
+        }
+        Ok(())
+    }
+    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        let ms = self.span.map_or(0, |(first, last)| last.saturating_sub(first) / 1_000_000);
+        // Between n packets there are n - 1 gaps.
+        let gaps = self.count.get().saturating_sub(1);
+        Ok(if ms > 0 { (gaps * 1000 / ms.unsigned_abs()).show() } else { "0".into() })
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        if handler == "rate" {
+            self.args.rate = cx.with_args(|a| u32::parse(value.trim(), a))?;
+            self.pace.change(TokenBucket::for_rated_source(self.args.rate.into()), cx.now());
+        } else {
+            self.count.reset();
+            self.span = None;
+        }
+        self.wake(cx);
+        Ok(())
+    }
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.wake(cx);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::Kit;
+
+    const ENDS: &str = "2:0:0:0:0:1, 1.0.0.1, 1234, 2:0:0:0:0:2, 2.0.0.2, domain";
+
+    fn kit(rate: u32, limit: i64, length: u32, more: &str) -> Kit<FastUdpSource> {
+        Kit::new(&format!("{rate}, {limit}, {length}, {ENDS}{more}")).unwrap()
+    }
+
+    #[test]
+    fn packets_are_what_they_should_be() {
+        for length in [0, 42, 43, 60, 1500, 2000] {
+            let p = kit(1000, 1, length, "").pull(0, 1).remove(0);
+            assert_eq!(p.len(), (length as usize).max(HEADERS));
+            assert_eq!(
+                (p.network_offset(), p.transport_offset(), p.dst_addr()),
+                (Some(14), Some(34), [2, 0, 0, 2].into())
+            );
+            let sliced = etherparse::SlicedPacket::from_ethernet(p.data()).unwrap();
+            let etherparse::NetSlice::Ipv4(ip) = sliced.net.unwrap() else { panic!("IPv4") };
+            let header = ip.header().to_header();
+            assert_eq!(
+                (header.header_checksum, header.source),
+                (header.calc_header_checksum(), [1, 0, 0, 1])
+            );
+            let Some(etherparse::TransportSlice::Udp(udp)) = sliced.transport else { panic!("UDP") };
+            let sum = udp.to_header().calc_checksum_ipv4(&header, udp.payload()).unwrap();
+            assert_eq!((udp.checksum(), udp.source_port(), udp.destination_port()), (sum, 1234, 53));
+        }
+        let p = kit(1000, 1, 60, ", false").pull(0, 1).remove(0);
+        assert_eq!(p.data()[40..42], [0, 0]);
+    }
+
+    #[test]
+    fn rate_limit_and_interval() {
+        for max in [1, 2, 3, 32] {
+            let mut k = kit(100, -1, 60, ", true, 3");
+            let mut n = 0;
+            for ms in 0..10_000 {
+                k.at(ms * 1_000_000);
+                n += k.pull(0, max).len();
+            }
+            assert_eq!((n, k.read("count").unwrap()), (300, "300".into()));
+            let rate: u32 = k.read("rate").unwrap().parse().unwrap();
+            assert!((98..=102).contains(&rate), "{rate}");
+            assert!(!k.note(Capability::EmptyNotifier));
+        }
+        let mut k = kit(1_000_000, 5, 60, "");
+        assert_eq!((k.pull(0, 32).len(), k.pull(0, 32).len()), (5, 0));
+        k.write("limit", "7").unwrap();
+        assert!(k.note(Capability::EmptyNotifier));
+        assert_eq!(k.pull(0, 32).len(), 2);
+        k.write("reset", "").unwrap();
+        k.write("active", "false").unwrap();
+        assert_eq!((k.pull(0, 32).len(), k.read("rate").unwrap()), (0, "0".into()));
+        assert!(
+            Kit::<FastUdpSource>::new("1, 2, 3").is_err()
+                && Kit::<FastUdpSource>::new(&format!("1, 2, 99999999, {ENDS}")).is_err()
+        );
+    }
+}

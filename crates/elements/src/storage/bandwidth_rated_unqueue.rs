@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! BandwidthRatedUnqueue: from pull to push at a rate in bytes.
+
+use super::rated::Rated;
+use crate::shape::rate::{Burst, Unit};
+use castanet_element::prelude::*;
+
+/// Pulls packets and pushes them on, at most RATE bytes a second.
+///
+/// The rate is kept by a token bucket, which is full at the start: after a pause, BURST_BYTES or what is due in BURST_DURATION
+/// may go at once, and one packet more, however long. A packet goes when nothing is owed, and pays for its length. The
+/// task sleeps while there is nothing upstream, and until the next packet may go, rounded up to the next millisecond.
+/// Only bytes that are there count.
+///
+/// # Ports
+/// Input 0 (pull): packets. Output 0 (push): the same packets.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 100, LENGTH 100) -> Queue -> BandwidthRatedUnqueue(80kbps) -> Counter(COUNT_CALL 50 stop) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "BandwidthRatedUnqueue", ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
+#[class(task, build, lifecycle)]
+#[handler(name = "calls", flags = "r", doc = "Turns that the task had.")]
+#[handler(name = "active", flags = "rw", doc = "When false, nothing is pulled.")]
+pub struct BandwidthRatedUnqueue {
+    args: Args,
+    rated: Rated,
+}
+
+/// Arguments of BandwidthRatedUnqueue.
+#[derive(Args)]
+pub struct Args {
+    /// Bytes a second.
+    #[arg(handler = "rw")]
+    rate: Bandwidth,
+    /// How much time's bytes may go at once; 20 ms if nothing is said.
+    #[arg(keyword)]
+    burst_duration: Option<Nanos>,
+    /// How many bytes may go at once.
+    #[arg(keyword)]
+    burst_bytes: Option<u32>,
+}
+
+impl Build for BandwidthRatedUnqueue {
+    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let burst = Burst::new(args.burst_bytes, args.burst_duration, "BURST_BYTES")?;
+        Ok(BandwidthRatedUnqueue { rated: Rated::new(args.rate.0, Unit::Bytes, burst), args })
+    }
+}
+
+impl Element for BandwidthRatedUnqueue {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.rated.task(cx)
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        cx.schedule();
+    }
+}
+
+impl Lifecycle for BandwidthRatedUnqueue {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.rated.initialise(cx);
+        Ok(())
+    }
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok(self.rated.read(handler))
+    }
+    fn write(&mut self, _: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.rated.write(value, cx)
+    }
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.rated.set_rate(self.args.rate.0, cx);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    /// Milliseconds at which packets of these lengths leave.
+    fn times(kit: &mut Kit<BandwidthRatedUnqueue>, lengths: &[usize]) -> Vec<i64> {
+        let (mut times, mut now) = (Vec::new(), 0);
+        lengths.iter().for_each(|&n| kit.supply(0, packet(&vec![7; n])));
+        while times.len() < lengths.len() {
+            let (turn, out) = kit.task();
+            times.extend(out.iter().map(|_| now / 1_000_000));
+            if turn == Turn::Sleep {
+                now = kit.next_timer().unwrap();
+                assert!(kit.expire().unwrap().is_empty() && kit.woken());
+            }
+        }
+        times
+    }
+
+    #[test]
+    fn keeps_the_rate() {
+        for (config, lengths, want) in [
+            ("500", &[100; 4][..], &[0, 181, 381, 581][..]),
+            ("500, BURST_BYTES 0", &[100; 3], &[0, 201, 401]),
+            ("500, BURST_BYTES 100", &[100; 4], &[0, 0, 201, 401]),
+            ("500, BURST_DURATION 0.4", &[100, 150, 100], &[0, 0, 101]),
+            ("8kbps, BURST_BYTES 0", &[0, 0, 2000, 1, 1], &[0, 0, 0, 2001, 2002]),
+        ] {
+            let mut kit = Kit::<BandwidthRatedUnqueue>::new(config).unwrap();
+            assert_eq!(times(&mut kit, lengths), want, "{config}");
+        }
+    }
+
+    #[test]
+    fn handlers_and_errors() {
+        let mut kit = Kit::<BandwidthRatedUnqueue>::new("1Mbps").unwrap();
+        assert_eq!(kit.read("rate").unwrap(), "125000Bps");
+        kit.write("rate", "1kBps").unwrap();
+        assert!(kit.woken());
+        assert_eq!(kit.read("rate").unwrap(), "1000Bps");
+        kit.write("active", "false").unwrap();
+        kit.supply(0, packet(b"x"));
+        assert_eq!((kit.task().0, kit.read("active").unwrap()), (Turn::Sleep, "false".into()));
+        assert_eq!(kit.read("calls").unwrap(), "1");
+        assert!(kit.write("rate", "fast").is_err());
+        let both = Kit::<BandwidthRatedUnqueue>::new("5, BURST_BYTES 1, BURST_DURATION 1").err().unwrap();
+        assert_eq!(both, ["BURST_BYTES and BURST_DURATION exclude each other"]);
+    }
+}

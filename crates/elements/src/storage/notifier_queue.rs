@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! NotifierQueue: a queue that tells pullers, and no source.
+
+use super::declare::queue_class;
+use castanet_element::prelude::*;
+
+queue_class! {
+    /// Stores packets until they are pulled, first in, first out, and wakes those who pull.
+    ///
+    /// A packet that finds the queue full leaves on output 1, or is dropped when that is not connected; a message tells of the
+    /// first. Tasks that pull from the queue sleep while it is empty. Sources do not hear that it is full and push on.
+    ///
+    /// # Ports
+    /// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): those that found no room.
+    ///
+    /// # Example
+    /// ```click
+    /// InfiniteSource(LIMIT 100, STOP true) -> NotifierQueue(20) -> Unqueue -> Discard;
+    /// ```
+    #[derive(Class)]
+    #[class(name = "NotifierQueue", ports = "1/1-2", processing = "h/lh", packets = "any/same", workers = share)]
+    #[class(capabilities(Storage, EmptyNotifier))]
+    pub struct NotifierQueue;
+}
+
+impl Element for NotifierQueue {
+    #[inline]
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.store.push(batch, cx);
+    }
+    #[inline]
+    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+        self.store.push_one(p, cx);
+    }
+    #[inline]
+    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        self.store.pull_one(cx)
+    }
+    #[inline]
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        self.store.pull(max, into, cx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn tells_pullers_only() {
+        for n in [1, 2, 3, 32] {
+            let mut kit = Kit::<NotifierQueue>::with_ports("5", 1, 2).unwrap();
+            assert!(!kit.note(Capability::EmptyNotifier));
+            let over = kit.push(0, (0..n).map(|i| packet(&[i])));
+            assert!(kit.note(Capability::EmptyNotifier) && !kit.note(Capability::FullNotifier));
+            assert!(over.iter().zip(5..).all(|((port, p), i)| *port == 1 && p.data() == [i]));
+            let got = kit.pull(0, 64);
+            assert_eq!(got.len() + over.len(), usize::from(n));
+            assert!(kit.pull(0, 1).is_empty() && !kit.note(Capability::EmptyNotifier));
+            let messages = if n > 5 { vec!["e :: NotifierQueue: overflow"] } else { vec![] };
+            assert_eq!(kit.messages(), messages);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! SetTimestampDelta: timestamps that count from another time.
+
+use castanet_element::prelude::*;
+use castanet_spec::{Show, anno};
+
+/// Sets timestamps to the time since another one.
+///
+/// That is, with TYPE RANGE the timestamp of the first packet, with NOW the time now minus the timestamp, and with FIRST the
+/// FIRST_TIMESTAMP annotation.
+///
+/// # Ports
+/// Input 0: packets. Output 0: the same packets.
+///
+/// # Example
+/// ```click
+/// FromIPSummaryDump(DATA "!data timestamp
+/// 7
+/// 9.5
+/// ", STOP true) -> SetTimestampDelta -> Print(since, TIMESTAMP true) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "SetTimestampDelta", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, lifecycle)]
+#[handler(name = "first", flags = "r", doc = "The timestamp of the first packet.")]
+#[handler(name = "reset", flags = "wb", doc = "The next packet is the first one.")]
+pub struct SetTimestampDelta {
+    args: Args,
+    first: Option<i64>,
+}
+
+/// Arguments of SetTimestampDelta.
+#[derive(Args)]
+pub struct Args {
+    /// From when time counts: RANGE, NOW or FIRST.
+    #[arg(keyword, name = "TYPE", default = From::Range, show = "RANGE")]
+    from: From,
+}
+
+/// From when time counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// The first packet.
+    Range,
+    /// Until now.
+    Now,
+    /// The packet's first timestamp.
+    First,
+}
+
+impl ArgValue for From {
+    const TYPE: &'static str = "word";
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<From, String> {
+        match text.to_ascii_uppercase().as_str() {
+            "RANGE" => Ok(From::Range),
+            "NOW" => Ok(From::Now),
+            "FIRST" => Ok(From::First),
+            _ => Err("expected RANGE, NOW or FIRST".into()),
+        }
+    }
+}
+
+impl Action for SetTimestampDelta {
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        let time = p.timestamp();
+        let delta = match self.args.from {
+            From::Range => time.saturating_sub(*self.first.get_or_insert(time)),
+            From::Now => cx.now().saturating_sub(time),
+            From::First => time.saturating_sub(i64::from_ne_bytes(p.anno(anno::FIRST_TIMESTAMP))),
+        };
+        p.set_timestamp(delta);
+        Verdict::Next
+    }
+}
+
+impl Lifecycle for SetTimestampDelta {
+    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok(Nanos(self.first.unwrap_or(0)).show())
+    }
+    fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
+        self.first = None;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn deltas() {
+        let delta = |kit: &mut Kit<SetTimestampDelta>, time: i64| {
+            let mut p = packet(b"");
+            p.set_timestamp(time);
+            p.set_anno(anno::FIRST_TIMESTAMP, 4_i64.to_ne_bytes());
+            kit.act1(p).1.timestamp()
+        };
+        let mut kit = Kit::<SetTimestampDelta>::new("").unwrap();
+        assert_eq!((delta(&mut kit, 10), delta(&mut kit, 17), delta(&mut kit, 3)), (0, 7, -7));
+        assert_eq!(kit.read("first").unwrap(), "0.00000001");
+        kit.write("reset", "").unwrap();
+        assert_eq!(delta(&mut kit, 99), 0);
+        assert_eq!(delta(&mut Kit::new("TYPE first").unwrap(), 10), 6);
+        let now = delta(&mut Kit::new("TYPE NOW").unwrap(), 999_000_000_000);
+        assert!((1_000_000_000..1_001_000_000).contains(&now));
+        assert!(Kit::<SetTimestampDelta>::new("TYPE x").is_err());
+    }
+}

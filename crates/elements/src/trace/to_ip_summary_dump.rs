@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ToIPSummaryDump: packets into a summary dump.
+
+#[cfg(test)]
+mod tests;
+
+use super::summary_args::FieldList;
+use super::to_dump::try_file;
+use castanet_element::prelude::*;
+use castanet_io::CaptureError;
+use castanet_io::summary::{Field, SummaryHeader, SummaryWriter, View};
+use castanet_spec::anno;
+use std::any::Any;
+
+/// The most lines that one packet makes: the count in its annotation may be anything.
+const MOST_LINES: u32 = 1 << 16;
+
+/// Writes a line, or binary record, with chosen fields of each packet.
+///
+/// Packets need not be IP: a field that a packet does not have is `-`, in binary zero. Fields of IP and above are those of
+/// the marked network header. With BAD_PACKETS a line `!bad` before that of a packet says what is wrong with its headers.
+/// A packet that stands for several is written as many times, at most 65536, with MULTIPACKET, unless FIELDS has `count`.
+///
+/// The file is emptied when the router starts to run, so that a hot swap to a router with the same file goes on in it, and
+/// complete when the router has stopped. When writing fails there is one message, and nothing is written any more. The
+/// file `-` is the standard output.
+///
+/// # Ports
+/// Input 0: packets, push or pull. Output 0 (optional, push): the same packets, after they were written.
+///
+/// # Example
+/// ```click
+/// FromIPSummaryDump(DATA "!data ip_src sport
+/// 1.0.0.1 10
+/// 1.0.0.3 30
+/// ", STOP true) -> ToIPSummaryDump(/dev/null, FIELDS ip_src sport ip_len) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "ToIPSummaryDump", ports = "1/0-1", processing = "a/h", packets = "any/same", workers = exclusive, build, lifecycle)]
+#[class(task, effects(files), drops(Consumed, WriteFailed), takes_state = "the open file")]
+#[handler(name = "flush", flags = "w", doc = "Writes to the file what still waits.")]
+pub struct ToIpSummaryDump {
+    args: Args,
+    file: File,
+    failed: bool,
+    /// Whether the user was told that a packet stands for more than are written.
+    told: bool,
+    signal: Signal,
+    push: bool,
+    passes: bool,
+    scratch: Batch,
+}
+
+/// What has become of the file.
+enum File {
+    /// It waits for the router to run.
+    Fresh,
+    Open(Box<SummaryWriter>),
+    /// It was closed, could not be written, or belongs to another router now.
+    Gone,
+}
+
+/// Arguments of ToIPSummaryDump.
+#[derive(Args)]
+pub struct Args {
+    /// The file; `-` is the standard output.
+    filename: Filename,
+    /// The fields to write.
+    #[arg(keyword, alias = "CONTENTS", alias = "DATA", default = standard(), show = "timestamp ip_src")]
+    fields: FieldList,
+    /// Whether the head names host and time.
+    #[arg(keyword, default = false)]
+    verbose: bool,
+    /// Whether there is a head.
+    #[arg(keyword, default = true)]
+    header: bool,
+    /// What the head calls the maker of the dump.
+    #[arg(keyword)]
+    banner: Option<String>,
+    /// Whether a packet that stands for several is written several times.
+    #[arg(keyword, default = false)]
+    multipacket: bool,
+    /// Whether lines say what is wrong with packets.
+    #[arg(keyword, default = false)]
+    bad_packets: bool,
+    /// Whether a packet shorter than its IP header says is bad.
+    #[arg(keyword, default = true)]
+    careful_trunc: bool,
+    /// Whether the bytes of the extra length annotation count as packet length.
+    #[arg(keyword, default = true)]
+    extra_length: bool,
+    /// Whether to write binary records.
+    #[arg(keyword, default = false)]
+    binary: bool,
+}
+
+/// The fields that are written where none are asked for.
+fn standard() -> FieldList {
+    FieldList(["timestamp", "ip_src"].into_iter().filter_map(Field::find).collect())
+}
+
+impl Build for ToIpSummaryDump {
+    fn build(mut args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if args.fields.0.is_empty() {
+            return Err("no contents specified".into());
+        }
+        if args.fields.0.iter().any(|f| f.name == "count") {
+            args.multipacket = false;
+        }
+        Ok(ToIpSummaryDump {
+            args,
+            file: File::Fresh,
+            failed: false,
+            told: false,
+            signal: Signal::default(),
+            push: cx.is_push_input(0),
+            passes: cx.outputs > 0,
+            scratch: Batch::new(),
+        })
+    }
+}
+
+/// The packet as dumps see it.
+fn view<'a>(p: &'a Packet, args: &Args) -> View<'a> {
+    let extra = if args.extra_length { p.anno_u32(anno::EXTRA_LENGTH) } else { 0 };
+    let mut view = View::new(p.data(), p.mac(), p.network(), extra, args.careful_trunc);
+    view.time = p.timestamp();
+    view.first_time = i64::from_ne_bytes(p.anno(anno::FIRST_TIMESTAMP));
+    view.extra_packets = p.anno_u32(anno::EXTRA_PACKETS);
+    (view.paint, view.aggregate) = (p.paint(), p.anno_u32(anno::AGGREGATE));
+    view
+}
+
+/// Writes what there is to say of a packet; false after an error.
+fn write(w: &mut SummaryWriter, p: &Packet, args: &Args) -> Result<bool, CaptureError> {
+    let mut view = view(p, args);
+    if args.bad_packets
+        && let Some(bad) = view.bad()
+    {
+        w.note(&format!("!bad {bad}"))?;
+    }
+    let count = if args.multipacket { view.extra_packets.saturating_add(1).min(MOST_LINES) } else { 1 };
+    if count == 1 {
+        return w.write(&view);
+    }
+    // Together they have its length, and their times lie evenly between that of the first and that of the last.
+    let (first, last) = (view.first_time, view.time);
+    let step = if first > 0 && first < last { (last - first) / i64::from(count - 1) } else { 0 };
+    let (captured, mut left) = (p.len(), view.wire_len());
+    view.extra_packets = 0;
+    for i in (0..count).rev() {
+        view.time = last.saturating_sub(step.saturating_mul(i.into()));
+        let length = left / (i as usize + 1);
+        left = left.saturating_sub(length);
+        view.extra_length = u32::try_from(length.saturating_sub(captured)).unwrap_or(u32::MAX);
+        if !w.write(&view)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+impl ToIpSummaryDump {
+    /// Opens and empties the file unless that has happened.
+    fn open(&mut self, cx: &mut Cx<'_>) {
+        if !matches!(self.file, File::Fresh) {
+            return;
+        }
+        let args = &self.args;
+        let opened =
+            SummaryWriter::create(&args.filename.0, args.fields.0.clone(), args.binary).and_then(|mut w| {
+                if args.header {
+                    let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+                    let origin = args.verbose.then(|| (host().trim().to_string(), cx.now()));
+                    w.header(&SummaryHeader { creator: args.banner.clone(), origin })?;
+                    w.flush()?;
+                }
+                Ok(w)
+            });
+        match opened {
+            Ok(w) => self.file = File::Open(Box::new(w)),
+            Err(e) => self.fail(&e.to_string(), cx),
+        }
+    }
+    #[cold]
+    fn fail(&mut self, error: &str, cx: &mut Cx<'_>) {
+        cx.message(&format!("{}: {error}", cx.declaration()));
+        (self.file, self.failed) = (File::Gone, true);
+    }
+    #[cold]
+    fn tell_of_many(&mut self, cx: &mut Cx<'_>) {
+        self.told = true;
+        let declaration = cx.declaration();
+        cx.message(&format!("{declaration}: a packet stands for more than {MOST_LINES}, which are written"));
+    }
+
+    /// Writes a packet; whether that was possible.
+    fn write_one(&mut self, p: &Packet, cx: &mut Cx<'_>) -> bool {
+        let File::Open(w) = &mut self.file else { return false };
+        let written = write(w, p, &self.args);
+        if self.args.multipacket && !self.told && p.anno_u32(anno::EXTRA_PACKETS) >= MOST_LINES {
+            self.tell_of_many(cx);
+        }
+        written.unwrap_or_else(|e| {
+            self.fail(&e.to_string(), cx);
+            false
+        })
+    }
+
+    /// Writes packets and sees them off.
+    fn take(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.open(cx);
+        if self.passes {
+            for p in batch.iter() {
+                self.write_one(p, cx);
+            }
+            return cx.forward(0, batch);
+        }
+        for p in batch.drain() {
+            let reason = if self.write_one(&p, cx) { Reason::Consumed } else { Reason::WriteFailed };
+            cx.drop(p, reason);
+        }
+    }
+}
+
+impl Element for ToIpSummaryDump {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.take(batch, cx);
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.open(cx);
+    }
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.open(cx);
+        if self.push {
+            return Turn::Sleep;
+        }
+        let mut batch = std::mem::replace(&mut self.scratch, Batch::empty());
+        cx.pull(0, cx.limit(), &mut batch);
+        let some = !batch.is_empty();
+        self.take(&mut batch, cx);
+        self.scratch = batch;
+        if some || cx.is_on(&self.signal) { Turn::Again } else { Turn::Sleep }
+    }
+}
+
+impl Lifecycle for ToIpSummaryDump {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        if !self.push {
+            self.signal = cx.upstream(0);
+        }
+        // It expires as soon as the router runs, which a router that only was prepared never does.
+        let now = cx.now();
+        cx.set_timer(0, now);
+        try_file(&self.args.filename.0)
+    }
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        // A router that did not run leaves alone what may be another one's file, but makes no file without head.
+        if std::fs::metadata(&self.args.filename.0).is_ok_and(|m| m.is_file() && m.len() == 0) {
+            self.open(cx);
+        }
+        if let File::Open(mut w) = std::mem::replace(&mut self.file, File::Gone)
+            && let Err(e) = w.flush()
+        {
+            return Err(e.to_string());
+        }
+        // Why has been told.
+        if self.failed {
+            Err(format!("{}: not all packets were written", self.args.filename.0))
+        } else {
+            Ok(())
+        }
+    }
+    fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
+        match &mut self.file {
+            File::Open(w) => w.flush().map_err(|e| e.to_string()),
+            _ => Ok(()),
+        }
+    }
+    fn take_state(&mut self, old: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_mut::<ToIpSummaryDump>()
+            && old.args.filename == self.args.filename
+            && old.args.fields == self.args.fields
+            && old.args.binary == self.args.binary
+            && matches!(old.file, File::Open(_))
+        {
+            self.file = std::mem::replace(&mut old.file, File::Gone);
+            (self.failed, self.told) = (old.failed, old.told);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Types of fields: how their values look as text and in binary records.
+
+use super::options::{self, TcpOptions};
+use super::words::{
+    DONT, MORE, OFFSET, base64, fragment_offset, hex_bytes, parse_flags, parse_time, print_flags, print_time,
+    protocol, quote, unbase64, unquote,
+};
+use castanet_classify::names;
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+
+/// The value of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// A number, or something that has one.
+    Number(u64),
+    /// Nanoseconds since 1970.
+    Time(i64),
+    /// Bytes: payload, options, addresses of Ethernet, digests.
+    Bytes(Cow<'a, [u8]>),
+}
+
+impl Value<'_> {
+    pub(super) fn number(&self) -> u64 {
+        match self {
+            Value::Number(n) => *n,
+            _ => 0,
+        }
+    }
+    pub(super) fn time(&self) -> i64 {
+        match self {
+            Value::Time(t) => *t,
+            _ => 0,
+        }
+    }
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Value::Bytes(b) => b,
+            _ => &[],
+        }
+    }
+}
+
+/// The type of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A time; in binary seconds and microseconds.
+    Time,
+    /// A time; in binary nanoseconds and seconds.
+    NanoTime,
+    /// A decimal number of so many bytes.
+    Number(u8),
+    /// A paint annotation that stands for a link: reads `>` as 0 and `<` as 1.
+    Link,
+    /// The same, printed as `>` and `<` too.
+    Direction,
+    /// An IPv4 address.
+    Address,
+    /// An IP protocol: `T`, `U`, `I` or a number.
+    Protocol,
+    /// Explicit congestion notification (RFC 3168 section 5).
+    Ecn,
+    /// Which fragment: `.`, `!`, `F` or `f`.
+    Fragment,
+    /// The offset of a fragment in bytes, `+` if more follow, `!` if it must not be fragmented.
+    FragmentOffset,
+    /// Letters of TCP flags.
+    TcpFlags,
+    /// An Ethernet address.
+    Ether,
+    /// Four hexadecimal digits.
+    EtherType,
+    /// A quoted string.
+    Text,
+    /// An MD5 digest in 22 characters.
+    Md5,
+    /// An MD5 digest in 32 hexadecimal digits.
+    Md5Hex,
+    /// An ICMP type by name.
+    IcmpType,
+    /// An ICMP code by name; the value is type and code.
+    IcmpCode,
+    /// TCP options.
+    TcpOptions(TcpOptions),
+    /// IPv4 options.
+    IpOptions,
+}
+
+/// Names of the values of ECN, the first of each printed.
+const ECN: &[(&str, u64)] = &[
+    ("no", 0),
+    ("ect1", 1),
+    ("ect2", 2),
+    ("ce", 3),
+    ("ECT(1)", 1),
+    ("ECT(0)", 2),
+    ("CE", 3),
+    ("0", 0),
+    ("1", 1),
+    ("2", 2),
+    ("3", 3),
+];
+/// The bytes of a digest, if they are as many as it has.
+fn digest(bytes: Option<Vec<u8>>) -> Option<Value<'static>> {
+    bytes.filter(|b| b.len() == 16).map(|b| Value::Bytes(b.into()))
+}
+
+impl Kind {
+    /// How the type is called in the manual.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Time | Kind::NanoTime => "time",
+            Kind::Number(_) | Kind::Link => "number",
+            Kind::Direction => "direction",
+            Kind::Address => "IP address",
+            Kind::Protocol => "protocol",
+            Kind::Ecn => "ECN",
+            Kind::Fragment => "fragment",
+            Kind::FragmentOffset => "fragment offset",
+            Kind::TcpFlags => "TCP flags",
+            Kind::Ether => "Ethernet address",
+            Kind::EtherType => "hexadecimal number",
+            Kind::Text => "quoted bytes",
+            Kind::Md5 | Kind::Md5Hex => "digest",
+            Kind::IcmpType | Kind::IcmpCode => "ICMP name",
+            Kind::TcpOptions(_) => "TCP options",
+            Kind::IpOptions => "IP options",
+        }
+    }
+
+    /// Bytes of a number in binary records.
+    fn size(self) -> Option<usize> {
+        Some(match self {
+            Kind::Number(n) => usize::from(n),
+            Kind::Address => 4,
+            Kind::FragmentOffset | Kind::EtherType => 2,
+            Kind::Link | Kind::Direction | Kind::Protocol | Kind::Ecn | Kind::Fragment => 1,
+            Kind::TcpFlags | Kind::IcmpType | Kind::IcmpCode => 1,
+            _ => return None,
+        })
+    }
+
+    /// Bytes in binary records, for those whose number of bytes is fixed.
+    fn width(self) -> Option<usize> {
+        self.size().or(match self {
+            Kind::Time | Kind::NanoTime => Some(8),
+            Kind::Ether => Some(6),
+            Kind::Md5 | Kind::Md5Hex => Some(16),
+            _ => None,
+        })
+    }
+
+    /// Appends a value as text.
+    pub fn print(self, value: &Value<'_>, out: &mut String) {
+        let n = value.number();
+        let _ = match self {
+            Kind::Time | Kind::NanoTime => {
+                print_time(value.time(), out);
+                Ok(())
+            }
+            Kind::Number(_) | Kind::Link => write!(out, "{n}"),
+            Kind::Direction => match n {
+                0 => write!(out, ">"),
+                1 => write!(out, "<"),
+                _ => write!(out, "{n}"),
+            },
+            Kind::Address => write!(out, "{}", Ipv4Addr::from((n & 0xffff_ffff) as u32)),
+            Kind::Protocol => match n {
+                6 => write!(out, "T"),
+                17 => write!(out, "U"),
+                1 => write!(out, "I"),
+                _ => write!(out, "{n}"),
+            },
+            Kind::Ecn => write!(out, "{}", ECN.iter().find(|e| e.1 == n & 3).map_or("", |e| e.0)),
+            Kind::Fragment => write!(out, "{}", char::from((n & 127) as u8)),
+            Kind::FragmentOffset => {
+                let mark = |bit, text| if n & bit != 0 { text } else { "" };
+                write!(out, "{}{}{}", (n & OFFSET) * 8, mark(MORE, "+"), mark(DONT, "!"))
+            }
+            Kind::TcpFlags => {
+                print_flags(n, out);
+                Ok(())
+            }
+            Kind::Ether => value
+                .bytes()
+                .iter()
+                .enumerate()
+                .try_for_each(|(i, b)| write!(out, "{}{b:02X}", if i > 0 { "-" } else { "" })),
+            Kind::EtherType => write!(out, "{n:04X}"),
+            Kind::Text => {
+                quote(value.bytes(), out);
+                Ok(())
+            }
+            Kind::Md5 => {
+                base64(value.bytes(), out);
+                Ok(())
+            }
+            Kind::Md5Hex => value.bytes().iter().try_for_each(|b| write!(out, "{b:02x}")),
+            Kind::IcmpType => match names::icmp_type_name((n & 255) as u8) {
+                Some(name) => write!(out, "{name}"),
+                None => write!(out, "{n}"),
+            },
+            Kind::IcmpCode => match names::icmp_code_name((n >> 8 & 255) as u8, (n & 255) as u8) {
+                Some(name) => write!(out, "{name}"),
+                None => write!(out, "{}", n & 255),
+            },
+            Kind::TcpOptions(which) => {
+                options::print_tcp(value.bytes(), which, out);
+                Ok(())
+            }
+            Kind::IpOptions => {
+                options::print_ip(value.bytes(), out);
+                Ok(())
+            }
+        };
+    }
+
+    /// The value that a word says; none if it says none.
+    pub fn parse(self, word: &[u8]) -> Option<Value<'static>> {
+        if self == Kind::Text {
+            return Some(Value::Bytes(unquote(word).into()));
+        }
+        let text = std::str::from_utf8(word).ok()?;
+        let decimal = |size: usize| {
+            let n: u64 = text.parse().ok()?;
+            (size >= 8 || n >> (8 * size) == 0).then_some(Value::Number(n))
+        };
+        let number = |n: Option<u64>| n.map(Value::Number);
+        match self {
+            Kind::Time | Kind::NanoTime => parse_time(text).map(Value::Time),
+            Kind::Number(size) => decimal(usize::from(size)),
+            Kind::Link | Kind::Direction => match text {
+                ">" | "L" => number(Some(0)),
+                "<" | "R" | "X" => number(Some(1)),
+                _ => decimal(1),
+            },
+            Kind::Address => number(text.parse::<Ipv4Addr>().ok().map(|a| u64::from(u32::from(a)))),
+            Kind::Protocol => number(protocol(text).map(u64::from)),
+            Kind::Ecn => number(ECN.iter().find(|e| e.0 == text).map(|e| e.1)),
+            Kind::Fragment => match *word {
+                [letter @ (b'.' | b'!' | b'F' | b'f')] => number(Some(letter.into())),
+                _ => None,
+            },
+            Kind::FragmentOffset => number(fragment_offset(text)),
+            Kind::TcpFlags => number(parse_flags(text)),
+            Kind::Ether => {
+                let parts: Option<Vec<u8>> = text
+                    .split(['-', ':'])
+                    .map(|p| u8::from_str_radix(p, 16).ok().filter(|_| p.len() <= 2 && !p.starts_with('+')))
+                    .collect();
+                parts.filter(|p| p.len() == 6).map(|p| Value::Bytes(p.into()))
+            }
+            Kind::EtherType => {
+                let hex = text.len() <= 4 && text.bytes().all(|b| b.is_ascii_hexdigit());
+                number(u64::from_str_radix(text, 16).ok().filter(|_| hex))
+            }
+            Kind::Md5 => digest(unbase64(text)),
+            Kind::Md5Hex => digest(hex_bytes(text)),
+            Kind::IcmpType => match names::icmp_type_number(text) {
+                Some(n) => number(Some(n.into())),
+                None => decimal(1),
+            },
+            Kind::IcmpCode => match names::ICMP_CODES.iter().find(|c| c.1 == text) {
+                Some(code) => number(Some(u64::from(code.0) << 8 | u64::from(code.2))),
+                None => decimal(1),
+            },
+            Kind::TcpOptions(_) => options::parse_tcp(text).map(|b| Value::Bytes(b.into())),
+            Kind::IpOptions => options::parse_ip(text).map(|b| Value::Bytes(b.into())),
+            Kind::Text => None,
+        }
+    }
+
+    /// Appends a value, or zeros for one that is missing, to a binary record.
+    pub fn write(self, value: Option<&Value<'_>>, out: &mut Vec<u8>) {
+        let number = value.map_or(0, Value::number);
+        let bytes = value.map_or(&[][..], Value::bytes);
+        if let Some(size) = self.size() {
+            let all = number.to_be_bytes();
+            out.extend_from_slice(all.get(8 - size.min(8)..).unwrap_or_default());
+            return;
+        }
+        let time = value.map_or(0, Value::time);
+        // Before 1970 and after 2106 there is no such word of seconds.
+        let seconds = u32::try_from(time.div_euclid(1_000_000_000)).unwrap_or(0);
+        let ns = time.rem_euclid(1_000_000_000) as u32;
+        match self {
+            Kind::Time => {
+                out.extend(seconds.to_be_bytes());
+                out.extend((ns / 1000).to_be_bytes());
+            }
+            Kind::NanoTime => {
+                out.extend(ns.to_be_bytes());
+                out.extend(seconds.to_be_bytes());
+            }
+            Kind::Text => {
+                out.extend(u32::try_from(bytes.len()).unwrap_or(0).to_be_bytes());
+                out.extend_from_slice(bytes);
+            }
+            Kind::TcpOptions(_) | Kind::IpOptions => {
+                let bytes = bytes.get(..options::MOST).unwrap_or(bytes);
+                out.push(u8::try_from(bytes.len()).unwrap_or(0));
+                out.extend_from_slice(bytes);
+            }
+            _ => {
+                let end = out.len() + self.width().unwrap_or(0);
+                out.extend_from_slice(bytes);
+                out.resize(end, 0);
+            }
+        }
+    }
+
+    /// Takes a value from the start of what is left of a binary record; none at its end.
+    pub fn read(self, record: &mut &[u8]) -> Option<Value<'static>> {
+        let mut take = |n: usize| {
+            let (bytes, rest) = record.split_at_checked(n)?;
+            *record = rest;
+            Some(bytes)
+        };
+        if let Some(size) = self.size() {
+            return Some(Value::Number(take(size)?.iter().fold(0, |n, b| n << 8 | u64::from(*b))));
+        }
+        let time = |seconds: u32, ns: u64| {
+            let ns = i64::try_from(ns).ok()?;
+            Some(Value::Time(i64::from(seconds).checked_mul(1_000_000_000)?.checked_add(ns)?))
+        };
+        let two = |b: &[u8]| {
+            let [a, b] = *b.as_chunks::<4>().0 else { return None };
+            Some((u32::from_be_bytes(a), u32::from_be_bytes(b)))
+        };
+        match self {
+            Kind::Time => two(take(8)?).and_then(|(s, us)| time(s, u64::from(us) * 1000)),
+            Kind::NanoTime => two(take(8)?).and_then(|(ns, s)| time(s, ns.into())),
+            Kind::Text => {
+                let length = u32::from_be_bytes(*take(4)?.first_chunk()?);
+                Some(Value::Bytes(take(usize::try_from(length).ok()?)?.to_vec().into()))
+            }
+            Kind::TcpOptions(_) | Kind::IpOptions => {
+                let length = usize::from(*take(1)?.first()?);
+                let mut bytes = take(length)?.to_vec();
+                bytes.resize(bytes.len().next_multiple_of(4), 0);
+                (bytes.len() <= options::MOST).then_some(Value::Bytes(bytes.into()))
+            }
+            _ => Some(Value::Bytes(take(self.width()?)?.to_vec().into())),
+        }
+    }
+}

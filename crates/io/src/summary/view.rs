@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the bytes of a packet tell, as far as they are there and can be believed.
+
+use castanet_wire::ipv4::protocol;
+use std::fmt;
+use std::ops::Range;
+
+/// A packet to tell fields of.
+#[derive(Clone, Debug, Default)]
+pub struct View<'a> {
+    /// Nanoseconds since 1970.
+    pub time: i64,
+    /// When the first of the packets came that it stands for.
+    pub first_time: i64,
+    /// Packets it stands for beside itself.
+    pub extra_packets: u32,
+    /// Bytes that were not captured.
+    pub extra_length: u32,
+    /// The paint annotation.
+    pub paint: u8,
+    /// The aggregate annotation.
+    pub aggregate: u32,
+    data: &'a [u8],
+    mac: Option<&'a [u8]>,
+    ip: Option<Ip<'a>>,
+    bad: Option<Bad>,
+}
+
+/// An IPv4 packet whose header is whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Ip<'a> {
+    /// The header, options included.
+    pub header: &'a [u8],
+    /// Header and what follows, as far as captured and part of the packet.
+    pub captured: &'a [u8],
+    /// Bytes of the packet as its header says.
+    pub len: usize,
+}
+
+/// What is wrong with a packet: a text, perhaps with a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bad(&'static str, Option<usize>);
+
+impl fmt::Display for Bad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.1 {
+            Some(n) => write!(f, "{} {n}", self.0),
+            None => f.write_str(self.0),
+        }
+    }
+}
+
+fn at16(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|b| u16::from_be_bytes(*b))
+}
+fn at32(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|b| u32::from_be_bytes(*b))
+}
+
+/// The checks of an IPv4 header (RFC 791 section 3.1), and of the transport header behind it.
+fn check<'a>(rest: Option<&'a [u8]>, extra: usize, careful: bool) -> (Option<Ip<'a>>, Option<Bad>) {
+    let bad = |text, n| (None, Some(Bad(text, n)));
+    let Some(rest) = rest else { return bad("no IP header", None) };
+    let whole = rest.len().saturating_add(extra);
+    let (Some(first), Some(len), true) = (rest.first(), at16(rest, 2), rest.len() >= 20) else {
+        let cut = if whole >= 20 { "truncated IP header capture" } else { "truncated IP header" };
+        return bad(cut, None);
+    };
+    let (version, header_len, len) = (first >> 4, usize::from(first & 15) * 4, usize::from(len));
+    if version != 4 {
+        return bad("IP version", Some(version.into()));
+    }
+    if header_len < 20 {
+        return bad("IP header length", Some(header_len));
+    }
+    if len < header_len {
+        return bad("IP length", Some(len));
+    }
+    let Some(header) = rest.get(..header_len) else {
+        let cut = if whole >= header_len { "truncated IP header capture" } else { "truncated IP header" };
+        return bad(cut, None);
+    };
+    let ip = Ip { header, captured: rest.get(..len).unwrap_or(rest), len };
+    let missing = len.saturating_sub(whole);
+    let what = if careful && missing > 0 {
+        Some(Bad("truncated IP missing", Some(missing)))
+    } else {
+        transport_problem(&ip)
+    };
+    (Some(ip), what)
+}
+
+fn transport_problem(ip: &Ip<'_>) -> Option<Bad> {
+    let (tcp, least) = match ip.header.get(9).copied() {
+        Some(protocol::TCP) => (true, 20),
+        Some(protocol::UDP) => (false, 8),
+        _ => return None,
+    };
+    let fragment = at16(ip.header, 6)?;
+    if fragment & castanet_wire::ipv4::OFFSET_MASK != 0 {
+        return None;
+    }
+    let pick = |for_tcp, for_udp| Some(Bad(if tcp { for_tcp } else { for_udp }, None));
+    let after = ip.captured.get(ip.header.len()..).unwrap_or_default();
+    let said = ip.len.saturating_sub(ip.header.len());
+    let offset = after.get(12).map(|b| usize::from(b >> 4) * 4).filter(|_| tcp);
+    if let Some(n) = offset.filter(|n| *n < 20) {
+        return Some(Bad("TCP header length", Some(n)));
+    }
+    let least = offset.unwrap_or(least);
+    if said < least {
+        return if fragment & castanet_wire::ipv4::MORE_FRAGMENTS != 0 {
+            pick("fragmented TCP header", "fragmented UDP header")
+        } else {
+            pick("truncated TCP header", "truncated UDP header")
+        };
+    }
+    if after.len() < least {
+        return pick("truncated TCP header capture", "truncated UDP header capture");
+    }
+    None
+}
+
+impl<'a> View<'a> {
+    /// Of a packet with this data. `network` is what follows from where the network header starts, `mac` from where the
+    /// link header starts. `careful` finds fault with packets that end before their IP length.
+    pub fn new(
+        data: &'a [u8],
+        mac: Option<&'a [u8]>,
+        network: Option<&'a [u8]>,
+        extra_length: u32,
+        careful: bool,
+    ) -> View<'a> {
+        let extra = usize::try_from(extra_length).unwrap_or(usize::MAX);
+        let (ip, mut bad) = check(network, extra, careful);
+        if network.is_none() && mac.is_some_and(|m| m.len() < 14) {
+            bad = Some(Bad("bad Ethernet header", None));
+        }
+        View { data, mac, ip, bad, extra_length, ..View::default() }
+    }
+
+    /// The first thing wrong with it.
+    pub fn bad(&self) -> Option<Bad> {
+        self.bad
+    }
+    /// The IP packet, if its header is whole.
+    pub fn ip(&self) -> Option<&Ip<'a>> {
+        self.ip.as_ref()
+    }
+    /// Bytes of the packet, with those that were not captured.
+    pub fn wire_len(&self) -> usize {
+        self.data.len().saturating_add(usize::try_from(self.extra_length).unwrap_or(usize::MAX))
+    }
+
+    pub(super) fn mac(&self, range: Range<usize>) -> Option<&'a [u8]> {
+        self.mac?.get(range)
+    }
+    pub(super) fn ip8(&self, at: usize) -> Option<u8> {
+        self.ip.as_ref()?.header.get(at).copied()
+    }
+    pub(super) fn ip16(&self, at: usize) -> Option<u16> {
+        at16(self.ip.as_ref()?.header, at)
+    }
+    pub(super) fn ip32(&self, at: usize) -> Option<u32> {
+        at32(self.ip.as_ref()?.header, at)
+    }
+    /// `.`, `!`, `F` or `f`.
+    pub(super) fn fragment_letter(&self) -> Option<u8> {
+        let f = self.ip16(6)?;
+        Some(match f {
+            _ if f & castanet_wire::ipv4::OFFSET_MASK != 0 => b'f',
+            _ if f & castanet_wire::ipv4::MORE_FRAGMENTS != 0 => b'F',
+            _ if f & castanet_wire::ipv4::DONT_FRAGMENT != 0 => b'!',
+            _ => b'.',
+        })
+    }
+
+    /// What follows the IP header of a first fragment, if the protocol is one of these.
+    fn transport(&self, protocols: &[u8]) -> Option<&'a [u8]> {
+        let ip = self.ip.as_ref()?;
+        let first = at16(ip.header, 6)? & castanet_wire::ipv4::OFFSET_MASK == 0;
+        let wanted = protocols.contains(ip.header.get(9)?);
+        if first && wanted { ip.captured.get(ip.header.len()..) } else { None }
+    }
+    pub(super) fn port(&self, at: usize) -> Option<u16> {
+        const WITH_PORTS: &[u8] = &[protocol::TCP, protocol::UDP, protocol::DCCP, protocol::UDP_LITE];
+        at16(self.transport(WITH_PORTS)?, at)
+    }
+    pub(super) fn tcp16(&self, at: usize) -> Option<u16> {
+        at16(self.transport(&[protocol::TCP])?, at)
+    }
+    pub(super) fn tcp32(&self, at: usize) -> Option<u32> {
+        at32(self.transport(&[protocol::TCP])?, at)
+    }
+    pub(super) fn udp16(&self, at: usize) -> Option<u16> {
+        at16(self.transport(&[protocol::UDP])?, at)
+    }
+    pub(super) fn tcp_options(&self) -> Option<&'a [u8]> {
+        let header = self.transport(&[protocol::TCP])?;
+        header.get(20..usize::from(header.get(12)? >> 4) * 4)
+    }
+    pub(super) fn icmp8(&self, at: usize) -> Option<u8> {
+        self.transport(&[protocol::ICMP])?.get(at).copied()
+    }
+    /// Identifier or sequence number: only queries have them (RFC 792).
+    pub(super) fn icmp_query(&self, at: usize) -> Option<u16> {
+        let query = matches!(self.icmp8(0)?, 0 | 8 | 13..=18);
+        at16(self.transport(&[protocol::ICMP])?, at).filter(|_| query)
+    }
+    /// The next hop's MTU (RFC 1191 section 4).
+    pub(super) fn icmp_mtu(&self) -> Option<u16> {
+        let told = self.icmp8(0)? == 3 && self.icmp8(1)? == 4;
+        at16(self.transport(&[protocol::ICMP])?, 6).filter(|_| told)
+    }
+
+    /// Bytes from the IP header's start to the payload's.
+    fn payload_at(&self, ip: &Ip<'_>) -> usize {
+        let transport = match ip.header.get(9).copied() {
+            _ if at16(ip.header, 6).is_none_or(|f| f & castanet_wire::ipv4::OFFSET_MASK != 0) => 0,
+            Some(protocol::TCP) => {
+                let offset = ip.captured.get(ip.header.len().saturating_add(12));
+                offset.map_or(20, |b| usize::from(b >> 4) * 4).max(20)
+            }
+            Some(protocol::UDP | protocol::ICMP) => 8,
+            _ => 0,
+        };
+        ip.header.len().saturating_add(transport)
+    }
+    pub(super) fn payload(&self) -> Option<&'a [u8]> {
+        match &self.ip {
+            Some(ip) => ip.captured.get(self.payload_at(ip)..),
+            None => Some(self.data),
+        }
+    }
+    pub(super) fn payload_len(&self) -> Option<usize> {
+        match &self.ip {
+            Some(ip) => ip.len.checked_sub(self.payload_at(ip)),
+            None => Some(self.wire_len()),
+        }
+    }
+}

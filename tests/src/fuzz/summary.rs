@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Summary dumps.
+
+use super::at_most;
+use castanet_io::summary::{
+    Draft, FIELDS, Item, Made, Making, SummaryHeader, SummaryReader, SummaryWriter, View,
+};
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The most bytes of data that packets may have.
+const MOST: usize = 4000;
+
+/// What a writer wrote, kept.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A packet as a router would see it.
+fn view<'a>(data: &'a [u8], made: &Made) -> View<'a> {
+    let network = if made.header > 0 { data.get(made.link..) } else { None };
+    let mac = if made.link > 0 { Some(data) } else { None };
+    let mut view = View::new(data, mac, network, made.extra_length, true);
+    (view.time, view.first_time) = (made.time, made.first_time);
+    view.extra_packets = made.count.saturating_sub(1);
+    (view.paint, view.aggregate) = (made.paint, made.aggregate);
+    view
+}
+
+/// Reads a dump; calls `each` for every packet.
+fn read(data: &[u8], checksum: bool, each: &mut dyn FnMut(&[u8], &Made)) -> usize {
+    let Ok(mut reader) = SummaryReader::from_bytes("input", data) else { return 0 };
+    let (mut draft, mut bytes, mut records, mut items) = (Draft::default(), Vec::new(), 0, 0);
+    loop {
+        items += 1;
+        // A line may say two things beside itself.
+        assert!(items <= 3 * data.len() + 3, "more items than bytes");
+        match reader.next(&mut draft) {
+            Ok(Item::Record) => records += 1,
+            Ok(Item::Nothing) => continue,
+            Ok(Item::Problem(text)) => {
+                assert!(text.starts_with("input:"), "{text}");
+                continue;
+            }
+            Ok(Item::End) => return records,
+            Err(e) => {
+                let _ = e.to_string();
+                return records;
+            }
+        }
+        let made = draft.make(reader.defaults(), Making { checksum, most: MOST, part: (0, 1) }, &mut bytes);
+        assert!(bytes.len() <= MOST && made.link + made.header <= bytes.len());
+        each(&bytes, &made);
+    }
+}
+
+/// Reads bytes as a dump, writes each packet with every field, as text and binary, and reads that again. The first byte says
+/// whether checksums are made.
+pub fn summary(data: &[u8]) {
+    let data = at_most(data, 1 << 14);
+    let [first, data @ ..] = data else { return };
+    // Compressed files are for other programs to read.
+    if [&[0x1f, 0x8b][..], b"BZh", &[0xfd, b'7', b'z']].iter().any(|c| data.starts_with(c)) {
+        return;
+    }
+    for binary in [false, true] {
+        let kept = Kept::default();
+        // A dump whose lines begin with a time has no line that looks like a comment.
+        let mut writer = SummaryWriter::from_writer("output", kept.clone(), FIELDS.iter().collect(), binary);
+        assert!(writer.header(&SummaryHeader::default()).is_ok());
+        let mut written = 0;
+        read(data, first & 1 != 0, &mut |bytes, made| {
+            let seen = view(bytes, made);
+            if let Some(bad) = seen.bad()
+                && first & 2 != 0
+            {
+                assert!(writer.note(&format!("!bad {bad}")).is_ok());
+            }
+            assert!(matches!(writer.write(&seen), Ok(true)));
+            written += 1;
+        });
+        assert!(writer.flush().is_ok());
+        let out = kept.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        assert_eq!(read(&out, false, &mut |_, _| {}), written, "records that were written are read");
+    }
+}
