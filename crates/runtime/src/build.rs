@@ -72,14 +72,15 @@ pub(crate) fn explain(graph: &Graph, e: usize, doing: &str, errors: ConfigError)
     each.collect()
 }
 
-/// The elements whose tasks run: those that have one, push what they have and are not pushed to; and sources of any kind.
+/// The elements whose tasks run: those that have one, push what they have and are not pushed to; sources of any kind; and
+/// those that push packets of their own, which nothing that is pushed to them becomes: devices and sockets.
 fn tasks_of(graph: &Graph) -> Vec<usize> {
     let pushed = |e: usize| (0..graph.inputs(e)).any(|p| graph.input_kind(e, p) == Kind::Push);
     let pulled = |e: usize| (0..graph.outputs(e)).any(|p| graph.output_kind(e, p) == Kind::Pull);
     let source = |e: usize| graph.inputs(e) == 0 && graph.outputs(e) > 0;
-    (0..graph.len())
-        .filter(|&e| !pushed(e) && !pulled(e) && (source(e) || graph.spec(e).is_some_and(|s| s.task)))
-        .collect()
+    let own = |e: usize| (0..graph.outputs(e)).any(|o| (0..graph.inputs(e)).all(|i| !graph.flows(e, i, o)));
+    let task = |e: usize| graph.spec(e).is_some_and(|s| s.task);
+    (0..graph.len()).filter(|&e| !pulled(e) && (task(e) && (!pushed(e) || own(e)) || source(e))).collect()
 }
 
 /// Flow-based router context for the initialisation of elements.

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What moves from an old router to a new one: no frame is lost, none comes twice.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../../../io/tests/namespace/mod.rs"]
+mod namespace;
+
+use super::from_device::FromDevice;
+use super::kernel_tap::KernelTap;
+use super::to_device::ToDevice;
+use castanet_element::Lifecycle;
+use castanet_element::kit::{Kit, packet};
+use castanet_element::spec::Reason;
+use castanet_io::device::{Outgoing, PacketOptions, PacketSender, PacketSocket};
+use namespace::{has_tun, inside, pair, run};
+
+fn frame(n: u8) -> Vec<u8> {
+    let mut f = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 9], &[0x88, 0xb5, n]].concat();
+    f.resize(60, 7);
+    f
+}
+
+/// What the turns of a task give until nothing comes any more.
+fn received(kit: &mut Kit<FromDevice>) -> Vec<u8> {
+    let mut all = Vec::new();
+    loop {
+        let (_, out) = kit.task();
+        if out.is_empty() {
+            return all;
+        }
+        all.extend(out.iter().map(|(_, p)| p.data()[14]));
+    }
+}
+
+#[test]
+fn frames_that_wait_move_to_the_new_router() {
+    inside("device::tests::frames_that_wait_move_to_the_new_router", || {
+        pair();
+        let mut sender = PacketSender::open("va").unwrap();
+        let mut send = |n: u8| assert_eq!(sender.send([Outgoing::plain(&frame(n))].into_iter()).count, 1);
+        let mut old = Kit::<FromDevice>::new("vb").unwrap();
+        send(1);
+        assert_eq!(received(&mut old), [1]);
+        assert!(old.waits(), "an empty ring is waited for");
+        send(2);
+        let mut new = Kit::<FromDevice>::new("vb").unwrap();
+        send(3);
+        new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+        send(4);
+        assert_eq!(received(&mut new), [2, 3, 4]);
+        assert_eq!(received(&mut old), []);
+        // Another filter: the old socket is of no use, the new one receives from when it was opened.
+        let mut other = Kit::<FromDevice>::new("vb, PROTOCOL 0x88b5").unwrap();
+        send(5);
+        other.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
+        assert_eq!(received(&mut other), [5]);
+    });
+}
+
+#[test]
+fn packets_that_the_device_has_not_taken_move_to_the_new_router() {
+    inside("device::tests::packets_that_the_device_has_not_taken_move_to_the_new_router", || {
+        pair();
+        let mut sink =
+            PacketSocket::open("vb", &PacketOptions { protocol: 0x88b5, ..Default::default() }).unwrap();
+        let mut old = Kit::<ToDevice>::new("va").unwrap();
+        run("ip link set va down");
+        (1..=3).for_each(|n| old.supply(0, packet(&frame(n))));
+        old.task();
+        assert_eq!((old.read("q").unwrap(), old.all_dropped()), ("3".into(), 0));
+        let mut new = Kit::<ToDevice>::new("va").unwrap();
+        new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+        assert_eq!((old.read("q").unwrap(), new.read("q").unwrap()), ("0".into(), "3".into()));
+        run("ip link set va up");
+        new.supply(0, packet(&frame(4)));
+        new.task();
+        assert_eq!((new.read("q").unwrap(), new.dropped(Reason::Consumed)), ("0".into(), 4));
+        let mut got = Vec::new();
+        sink.receive(9, |f| {
+            let mut data = [0; 60];
+            f.copy_to(&mut data);
+            got.push(data[14]);
+        });
+        assert_eq!(got, [1, 2, 3, 4]);
+        // What is held when the router stops is accounted for.
+        run("ip link set va down");
+        new.supply(0, packet(&frame(5)));
+        new.task();
+        new.cleanup().unwrap();
+        assert_eq!(new.dropped(Reason::Stopped), 1);
+    });
+}
+
+#[test]
+fn the_host_sees_no_gap_when_a_tap_device_moves() {
+    inside("device::tests::the_host_sees_no_gap_when_a_tap_device_moves", || {
+        if !has_tun() {
+            return;
+        }
+        let config = "10.5.0.1/24, DEVNAME mine, ETHER 2:0:0:0:0:1";
+        let mut old = Kit::<KernelTap>::new(config).unwrap();
+        let index = castanet_io::device::index("mine").unwrap();
+        let mut new = Kit::<KernelTap>::new(config).unwrap();
+        new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+        drop(old);
+        // The run loop lets go of descriptors that nobody watches any more, and with the last hold the second queue goes.
+        new.with(|_, cx| cx.core().watches.changes().for_each(drop));
+        assert_eq!(castanet_io::device::index("mine").unwrap(), index);
+        assert_eq!(new.read("dev_name").unwrap(), "mine");
+        // The host asks who has an address there.
+        let socket = std::net::UdpSocket::bind("10.5.0.1:0").unwrap();
+        socket.send_to(b"hello", "10.5.0.9:9").unwrap();
+        let asked = (0..500).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            new.task().1.iter().any(|(_, p)| p.data().get(12..14) == Some(&[8, 6]))
+        });
+        assert!(asked, "packets of the host come to the new router");
+        assert!(new.waits());
+        for bad in
+            ["10.5.0.1/24, MTU 67", "10.5.0.1/24, HEADROOM 9000", "10.5.0.1/24, BURST 0", "10.5.0.1/33"]
+        {
+            assert!(Kit::<KernelTap>::new(bad).is_err(), "{bad}");
+        }
+    });
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests that need devices of their own: the test runs again in a child, in fresh user and network namespaces.
+#![allow(clippy::unwrap_used)]
+
+use std::process::Command;
+
+const INSIDE: &str = "CASTANET_TEST_NAMESPACE";
+
+/// Runs the body of test `name` where it may make devices; says SKIP where that is not possible.
+pub fn inside(name: &str, body: impl FnOnce()) {
+    if std::env::var_os(INSIDE).is_some() {
+        return body();
+    }
+    let probe = Command::new("unshare").args(["-Urn", "ip", "link"]).output();
+    match probe {
+        Ok(o) if o.status.success() => {}
+        Ok(o) => return println!("SKIP: {name}: {}", String::from_utf8_lossy(&o.stderr).trim()),
+        Err(e) => return println!("SKIP: {name}: unshare: {e}"),
+    }
+    let out = Command::new("unshare")
+        .args(["-Urn", "--"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture", "--test-threads=1"])
+        .env(INSIDE, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(
+        out.status.success() && text.contains("1 passed"),
+        "in the namespace:\n{text}{}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+    // The test harness writes the name of the test before what it prints.
+    text.lines().filter_map(|l| l.get(l.find("SKIP")?..)).for_each(|l| println!("{l}"));
+}
+
+/// Whether TUN and TAP devices can be made here; says SKIP if not.
+pub fn has_tun() -> bool {
+    match std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun") {
+        Ok(_) => true,
+        Err(e) => {
+            println!("SKIP: /dev/net/tun: {e}");
+            false
+        }
+    }
+}
+
+/// Runs a command line.
+pub fn run(line: &str) -> String {
+    let out = Command::new("sh").arg("-c").arg(line).output().unwrap();
+    assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8_lossy(&out.stdout).into_owned()
+}
+
+/// A pair of devices that speak only when asked: frames that one sends the other receives.
+pub fn pair() {
+    run("ip link add va type veth peer name vb");
+    for d in ["va", "vb"] {
+        let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{d}/disable_ipv6"), "1");
+        run(&format!("ip link set {d} up"));
+    }
+}
