@@ -6,7 +6,9 @@ use castanet_element::{ClassDef, action, element};
 pub mod align;
 pub mod check_paint;
 pub mod discard;
+pub mod error;
 pub mod idle;
+pub mod message;
 pub mod null;
 pub mod paint;
 pub mod paint_tee;
@@ -23,7 +25,9 @@ pub const CLASSES: &[ClassDef] = &[
     action::<align::Align>(),
     action::<check_paint::CheckPaint>(),
     element::<discard::Discard>(),
+    element::<error::Error>(),
     element::<idle::Idle>(),
+    element::<message::Message>(),
     action::<null::Null>(),
     action::<paint::Paint>(),
     action::<paint_tee::PaintTee>(),
