@@ -13,6 +13,7 @@ pub mod naive;
 pub mod nodes;
 pub mod router;
 pub mod shared;
+mod sleep;
 pub mod table;
 pub mod tasks;
 pub mod worker;
