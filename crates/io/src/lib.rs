@@ -3,8 +3,9 @@
 //!
 //! - [`CaptureReader`] reads pcap and pcapng, plain or compressed, from files, standard input or memory.
 //! - [`CaptureWriter`] writes them.
+//! - [`socket`]: TCP, UDP, Unix, multicast and raw IP sockets that never block.
 //!
-//! Both treat what they read as hostile: no file makes them panic, loop for ever, or allocate more than
+//! All treat what they read as hostile: no file makes them panic, loop for ever, or allocate more than
 //! [`MAX_CAPTURED`] bytes for a packet.
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,8 @@ mod pcapng;
 mod reader;
 mod source;
 mod writer;
+
+pub mod socket;
 
 pub use error::CaptureError;
 pub use link::LinkType;

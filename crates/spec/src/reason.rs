@@ -108,6 +108,8 @@ reasons! {
     ReassemblyTimeout = "reassembly-timeout",
     /// A fragment that had to make room for others.
     ReassemblyFull = "reassembly-full",
+    /// The socket has no peer.
+    NotConnected = "not-connected",
 }
 
 impl Reason {
