@@ -230,7 +230,10 @@ impl Socket {
     fn close(&mut self, error: Option<io::Error>, cx: &mut Cx<'_>) {
         self.pump.detach(cx);
         self.pump.clear(Reason::NotConnected, cx);
-        self.link = Link::None;
+        if let Link::Stream(s) | Link::Ending(s) = std::mem::replace(&mut self.link, Link::None) {
+            // The descriptor itself stays until the run loop has forgotten it.
+            s.end();
+        }
         match error {
             Some(e) => {
                 self.failures.add(1);
@@ -314,24 +317,19 @@ impl Socket {
         let sent = match received {
             // What waits still goes; nothing more is pulled.
             Flow::Closed(None) => self.pump.send(&mut stream, verbose, cx),
-            Flow::Closed(error) => return self.closed(error, cx),
+            Flow::Closed(error) => {
+                self.link = Link::Stream(stream);
+                return self.closed(error, cx);
+            }
             _ => self.pump.pull_and_send(&mut stream, verbose, cx),
         };
+        let over = matches!(received, Flow::Closed(_));
+        self.link = if over { Link::Ending(stream) } else { Link::Stream(stream) };
         match (received, sent) {
             (_, Flow::Closed(error)) => self.closed(error, cx),
             (Flow::Closed(_), _) if self.pump.is_empty() => self.closed(None, cx),
-            (Flow::Closed(_), _) => {
-                self.link = Link::Ending(stream);
-                Turn::Sleep
-            }
-            (Flow::Idle, Flow::Idle) => {
-                self.link = Link::Stream(stream);
-                Turn::Sleep
-            }
-            _ => {
-                self.link = Link::Stream(stream);
-                Turn::Again
-            }
+            (Flow::Closed(_) | Flow::Idle, Flow::Idle) => Turn::Sleep,
+            _ => Turn::Again,
         }
     }
 

@@ -71,6 +71,7 @@ fn a_server_serves_one_after_the_other() {
         assert!(got.iter().all(|p| p.len() <= 7 && p.headroom() == 50 && p.timestamp() > 0));
         assert!(kit.push(0, [packet(b"good "), packet(b""), packet(b"day")]).is_empty());
         let mut answer = [0; 8];
+        client.set_read_timeout(Some(LONG)).unwrap();
         client.read_exact(&mut answer).unwrap();
         assert_eq!(&answer, b"good day");
         drop(client);
@@ -85,6 +86,8 @@ fn a_server_serves_one_after_the_other() {
     assert_eq!(messages.iter().filter(|m| m.starts_with(start)).count(), 4);
     assert_eq!((kit.read("sent").unwrap(), kit.read("failures").unwrap()), ("6".into(), "0".into()));
     kit.cleanup().unwrap();
+    // What the run loop was asked to forget it has forgotten then.
+    drop(kit);
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
 }
 
@@ -95,6 +98,7 @@ fn nothing_is_lost_when_buffers_are_full() {
     for pull in [false, true] {
         let mut kit = socket(&format!("TCP, 127.0.0.1, {port}, SNDBUF 5000"), 1, 0);
         let (mut theirs, _) = server.accept().unwrap();
+        theirs.set_read_timeout(Some(LONG)).unwrap();
         let data: Vec<Vec<u8>> = (0..1000u32).map(|i| vec![i as u8; 4000]).collect();
         if pull {
             kit.element.pump = {
@@ -124,6 +128,7 @@ fn nothing_is_lost_when_buffers_are_full() {
         // More than may wait is dropped and counted.
         let mut kit = socket(&format!("TCP, 127.0.0.1, {port}, SNDBUF 5000"), 1, 0);
         let (mut theirs, _) = server.accept().unwrap();
+        theirs.set_read_timeout(Some(LONG)).unwrap();
         kit.push(0, (0..3000).map(|_| packet(&[7; 4000])));
         let lost = kit.dropped(Reason::QueueFull);
         assert!(lost > 1000);
@@ -144,6 +149,7 @@ fn a_peer_that_half_closes_gets_the_rest_and_one_that_resets_is_counted() {
     turns(&mut kit, |k, _| k.read("connected").unwrap() == "true");
     kit.push(0, (0..300).map(|_| packet(&[9; 4000])));
     client.shutdown(std::net::Shutdown::Write).unwrap();
+    client.set_read_timeout(Some(LONG)).unwrap();
     let reader = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(20));
         let mut got = Vec::new();
