@@ -14,6 +14,7 @@ pub mod get_ip_address;
 pub mod ip_encap;
 pub mod ip_fragmenter;
 pub mod ip_gw_options;
+pub mod ip_mirror;
 pub mod ip_print;
 pub mod ip_proto;
 pub mod ip_reassembler;
@@ -51,6 +52,7 @@ pub const CLASSES: &[ClassDef] = &[
     element::<ip_fragmenter::IpFragmenter>(),
     element::<ip_reassembler::IpReassembler>(),
     action::<ip_encap::IpEncap>(),
+    action::<ip_mirror::IpMirror>(),
     action::<set_ip_checksum::SetIpChecksum>(),
     action::<set_ip_dscp::SetIpDscp>(),
     action::<set_ip_ecn::SetIpEcn>(),

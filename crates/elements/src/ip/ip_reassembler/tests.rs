@@ -130,7 +130,8 @@ fn hostile_fragments() {
         marked(&b)
     };
     // Whole packets, fragments held, failed, bad.
-    let table: Vec<(&str, Vec<Packet>, (usize, usize, u64, u64))> = vec![
+    type Fate = (usize, usize, u64, u64);
+    let table: Vec<(&str, Vec<Packet>, Fate)> = vec![
         ("repeated", vec![f(0, 16, true), f(0, 16, true), f(16, 17, false)], (1, 0, 0, 0)),
         ("last repeated", vec![f(16, 17, false), f(16, 17, false), f(0, 16, true)], (1, 0, 0, 0)),
         ("same place, other data", vec![f(0, 16, true), marked(&other_data), f(16, 17, false)], (0, 0, 1, 2)),
