@@ -108,6 +108,8 @@ impl Pump {
         if self.pull {
             self.upstream = cx.upstream(0);
         }
+        // An element with a push input is not scheduled by itself, but the socket must be listened to.
+        cx.core.wakes.push(cx.me);
     }
 
     /// Whether nothing waits to be sent.

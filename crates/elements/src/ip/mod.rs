@@ -14,7 +14,9 @@ pub mod get_ip_address;
 pub mod ip_encap;
 pub mod ip_fragmenter;
 pub mod ip_gw_options;
+pub mod ip_input_combo;
 pub mod ip_mirror;
+pub mod ip_output_combo;
 pub mod ip_print;
 pub mod ip_proto;
 pub mod ip_reassembler;
@@ -53,6 +55,8 @@ pub const CLASSES: &[ClassDef] = &[
     element::<ip_reassembler::IpReassembler>(),
     action::<ip_encap::IpEncap>(),
     action::<ip_mirror::IpMirror>(),
+    action::<ip_input_combo::IpInputCombo>(),
+    element::<ip_output_combo::IpOutputCombo>(),
     action::<set_ip_checksum::SetIpChecksum>(),
     action::<set_ip_dscp::SetIpDscp>(),
     action::<set_ip_ecn::SetIpEcn>(),
