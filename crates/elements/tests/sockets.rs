@@ -20,6 +20,12 @@ fn free_port() -> u16 {
     }
 }
 
+/// One test at a time, so that what the process uses can be told.
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 /// Runs a router until it stops itself; too long is a failure.
 fn run(r: &mut Router) {
     let shared = r.shared().clone();
@@ -39,6 +45,7 @@ fn run(r: &mut Router) {
 
 #[test]
 fn a_stream_through_small_buffers() {
+    let _alone = alone();
     for workers in [1, 2] {
         let port = free_port();
         let text = format!(
@@ -54,6 +61,7 @@ fn a_stream_through_small_buffers() {
 
 #[test]
 fn answers_behind_a_push_input() {
+    let _alone = alone();
     let port = free_port();
     let text = format!(
         "server :: Socket(UDP, 127.0.0.1, {port}) -> Queue -> server;
@@ -71,6 +79,7 @@ fn answers_behind_a_push_input() {
 
 #[test]
 fn who_waits_uses_no_processor() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let text = format!(
         "Idle -> Socket(UNIX, {0}/s) -> Discard;
@@ -82,7 +91,7 @@ fn who_waits_uses_no_processor() {
     );
     let mut r = router(&text, real(1).0);
     let used = || {
-        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
         let fields: Vec<u64> =
             stat.rsplit(')').next().unwrap().split_whitespace().map(|f| f.parse().unwrap_or(0)).collect();
         // Fields 14 and 15 of proc_pid_stat(5), in hundredths of a second.
