@@ -4,8 +4,9 @@
 //! - [`CaptureReader`] reads pcap and pcapng, plain or compressed, from files, standard input or memory.
 //! - [`CaptureWriter`] writes them.
 //! - [`summary`] reads and writes summary dumps: text or records with chosen fields of packets.
+//! - [`socket`]: TCP, UDP, Unix, multicast and raw IP sockets that never block.
 //!
-//! Both treat what they read as hostile: no file makes them panic, loop for ever, or allocate more than
+//! All treat what they read as hostile: no file makes them panic, loop for ever, or allocate more than
 //! [`MAX_CAPTURED`] bytes for a packet.
 //!
 //! [`device`] talks to network devices of Linux. Unsafe code is in its files `sys`, `ring` and `send` only.
@@ -20,6 +21,8 @@ mod reader;
 mod source;
 pub mod summary;
 mod writer;
+
+pub mod socket;
 
 pub use error::CaptureError;
 pub use link::LinkType;

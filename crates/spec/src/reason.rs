@@ -114,6 +114,18 @@ reasons! {
     Untagged = "untagged",
     /// Came faster than a rate allows.
     OverRate = "over-rate",
+    /// The TCP, UDP or ICMP header, the length or the checksum did not pass the checks.
+    BadTransport = "bad-transport-header",
+    /// A mark of congestion was due on a packet that does not take part in ECN (RFC 3168 section 5).
+    NotEcnCapable = "not-ecn-capable",
+    /// A fragment that overlaps, repeats or contradicts others, or ends where no packet can.
+    BadFragment = "bad-fragment",
+    /// The rest of a fragmented packet did not come in time.
+    ReassemblyTimeout = "reassembly-timeout",
+    /// A fragment that had to make room for others.
+    ReassemblyFull = "reassembly-full",
+    /// The socket has no peer.
+    NotConnected = "not-connected",
 }
 
 impl Reason {

@@ -4,18 +4,29 @@
 use castanet_element::{ClassDef, action, element};
 
 pub mod align;
+pub mod check_length;
 pub mod check_paint;
 pub mod discard;
+pub mod error;
 pub mod idle;
+pub mod mark_mac_header;
+pub mod message;
 pub mod null;
+pub mod pad;
 pub mod paint;
 pub mod paint_tee;
 pub mod print;
+pub mod pull_null;
+pub mod push_null;
+pub mod set_anno_byte;
+pub mod set_packet_type;
 pub mod set_timestamp;
 pub mod static_switch;
+pub mod store_data;
 pub mod strip;
 pub mod switch;
 pub mod tee;
+pub mod truncate;
 pub mod unstrip;
 
 /// The classes of this family.
@@ -23,7 +34,9 @@ pub const CLASSES: &[ClassDef] = &[
     action::<align::Align>(),
     action::<check_paint::CheckPaint>(),
     element::<discard::Discard>(),
+    element::<error::Error>(),
     element::<idle::Idle>(),
+    element::<message::Message>(),
     action::<null::Null>(),
     action::<paint::Paint>(),
     action::<paint_tee::PaintTee>(),
@@ -34,4 +47,13 @@ pub const CLASSES: &[ClassDef] = &[
     element::<switch::Switch>(),
     element::<tee::Tee>(),
     action::<unstrip::Unstrip>(),
+    action::<check_length::CheckLength>(),
+    action::<mark_mac_header::MarkMacHeader>(),
+    action::<pad::Pad>(),
+    action::<pull_null::PullNull>(),
+    action::<push_null::PushNull>(),
+    action::<set_anno_byte::SetAnnoByte>(),
+    action::<set_packet_type::SetPacketType>(),
+    action::<store_data::StoreData>(),
+    action::<truncate::Truncate>(),
 ];

@@ -8,6 +8,11 @@ mod from_host;
 mod intake;
 mod kernel_filter;
 mod kernel_tap;
+pub mod mcast_socket;
+pub mod raw_socket;
+pub mod socket;
+mod socket_pump;
+pub mod socket_tables;
 mod tap;
 mod to_device;
 mod to_host;
@@ -21,6 +26,9 @@ pub const CLASSES: &[ClassDef] = &[
     element::<kernel_filter::KernelFilter>(),
     element::<kernel_tap::KernelTap>(),
     element::<kernel_tap::KernelTun>(),
+    element::<mcast_socket::McastSocket>(),
+    element::<raw_socket::RawSocket>(),
+    element::<socket::Socket>(),
     element::<to_device::ToDevice>(),
     element::<to_host::ToHost>(),
 ];

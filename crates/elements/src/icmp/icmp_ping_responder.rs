@@ -41,36 +41,50 @@ fn is_answerable(ip: &[u8]) -> bool {
         && h.dst.get() != u32::MAX
 }
 
+/// Turns a request into its reply, stamped with the time; another packet is left as it is, and the reason given.
+pub(super) fn answer(p: &mut Packet, cx: &mut Cx<'_>) -> Result<(), Reason> {
+    let ip = p.network().ok_or(Reason::NoIpHeader)?;
+    if !is_answerable(ip) {
+        return Err(Reason::NotAnswered);
+    }
+    let ip = p.network_mut().ok_or(Reason::NoIpHeader)?;
+    let dst = turn(ip).ok_or(Reason::NoIpHeader)?;
+    p.set_dst_ip(dst);
+    p.set_paint(0);
+    p.set_packet_type(PacketType::Host);
+    let now = cx.now();
+    p.set_timestamp(now);
+    Ok(())
+}
+
+/// Turns the headers of a request round and gives the address that the reply goes to.
+fn turn(ip: &mut [u8]) -> Option<u32> {
+    let h = Ipv4Header::from_prefix_mut(ip)?;
+    (h.src, h.dst) = (h.dst, h.src);
+    h.ttl = 255;
+    h.fragment = Be16::new(0);
+    h.checksum = Be16::new(0);
+    let (len, dst) = (h.header_len(), h.dst.get());
+    let (whole, message) = ip.split_at_mut_checked(len).unwrap_or_default();
+    let sum = checksum::ipv4_header_checksum(whole);
+    if let Some(h) = Ipv4Header::from_prefix_mut(whole) {
+        h.checksum.set(sum);
+    }
+    if let Some(m) = IcmpHeader::from_prefix_mut(message) {
+        let code = u16::from(m.code);
+        let old = u16::from(icmp::kind::ECHO) << 8 | code;
+        checksum::update_field16(&mut m.checksum, old, u16::from(icmp::kind::ECHO_REPLY) << 8 | code);
+        m.kind = icmp::kind::ECHO_REPLY;
+    }
+    Some(dst)
+}
+
 impl Action for IcmpPingResponder {
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
-        let Some(ip) = p.network() else { return cx.out_or(1, Reason::NoIpHeader) };
-        if !is_answerable(ip) {
-            return cx.out_or(1, Reason::NotAnswered);
+        match answer(p, cx) {
+            Ok(()) => Verdict::Next,
+            Err(reason) => cx.out_or(1, reason),
         }
-        let Some(ip) = p.network_mut() else { return Verdict::Drop(Reason::NoIpHeader) };
-        let Some(h) = Ipv4Header::from_prefix_mut(ip) else { return Verdict::Drop(Reason::NoIpHeader) };
-        (h.src, h.dst) = (h.dst, h.src);
-        h.ttl = 255;
-        h.fragment = Be16::new(0);
-        h.checksum = Be16::new(0);
-        let (len, dst) = (h.header_len(), h.dst.get());
-        let (whole, message) = ip.split_at_mut_checked(len).unwrap_or_default();
-        let sum = checksum::ipv4_header_checksum(whole);
-        if let Some(h) = Ipv4Header::from_prefix_mut(whole) {
-            h.checksum.set(sum);
-        }
-        if let Some(m) = IcmpHeader::from_prefix_mut(message) {
-            let code = u16::from(m.code);
-            let old = u16::from(icmp::kind::ECHO) << 8 | code;
-            checksum::update_field16(&mut m.checksum, old, u16::from(icmp::kind::ECHO_REPLY) << 8 | code);
-            m.kind = icmp::kind::ECHO_REPLY;
-        }
-        p.set_dst_ip(dst);
-        p.set_paint(0);
-        p.set_packet_type(PacketType::Host);
-        let now = cx.now();
-        p.set_timestamp(now);
-        Verdict::Next
     }
 }
 

@@ -67,7 +67,7 @@ impl Show for UdpPort {
 
 /// A destination: an address, or the annotation when it is none.
 #[derive(Clone, Copy, Debug)]
-pub struct Destination(Option<Ipv4Addr>);
+pub struct Destination(pub(crate) Option<Ipv4Addr>);
 
 impl ArgValue for Destination {
     const TYPE: &'static str = "ip or DST_ANNO";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rates and delays: meters, shapers, splitters.
 
-use castanet_element::{ClassDef, action, element};
+use castanet_element::{ClassDef, element};
 
 pub mod bandwidth_meter;
 pub mod bandwidth_rated_splitter;
@@ -12,7 +12,6 @@ pub mod link_unqueue;
 pub mod meter;
 pub mod rated_splitter;
 pub mod shaper;
-pub mod time_filter;
 pub mod timed_sink;
 
 mod bands;
@@ -33,6 +32,5 @@ pub const CLASSES: &[ClassDef] = &[
     element::<meter::Meter>(),
     element::<rated_splitter::RatedSplitter>(),
     element::<shaper::Shaper>(),
-    action::<time_filter::TimeFilter>(),
     element::<timed_sink::TimedSink>(),
 ];

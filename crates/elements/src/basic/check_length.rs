@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! CheckLength: packets that are too long.
+
+use castanet_element::prelude::*;
+use castanet_element::spec::anno;
+
+/// Passes packets that are not too long.
+///
+/// # Ports
+/// Input 0: packets. Output 0: those of at most LENGTH bytes. Output 1 (optional): longer ones, which are dropped otherwise.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 100, LIMIT 5, STOP true) -> check :: CheckLength(1500) -> Discard;
+/// check [1] -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "CheckLength", offload = none, ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate(first))]
+#[class(drops(TooLong))]
+pub struct CheckLength {
+    args: Args,
+}
+
+/// Arguments of CheckLength.
+#[derive(Args)]
+pub struct Args {
+    /// The most bytes of a packet that passes.
+    #[arg(handler = "rw")]
+    length: u32,
+    /// Whether the bytes of the extra length annotation count too.
+    #[arg(keyword, default = false)]
+    extra_length: bool,
+}
+
+impl Action for CheckLength {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        let extra = if self.args.extra_length { p.anno_u32(anno::EXTRA_LENGTH) as usize } else { 0 };
+        if p.len().saturating_add(extra) <= self.args.length as usize {
+            return Verdict::Next;
+        }
+        cx.out_or(1, Reason::TooLong)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn every_length() {
+        let all = || (0..60).map(|n| packet(&vec![7; n]));
+        let mut kit = Kit::<CheckLength>::with_ports("30", 1, 2).unwrap();
+        let out: Vec<_> = kit.act(all()).iter().map(|(port, p)| (*port, p.len())).collect();
+        let want: Vec<_> = (0..=30).map(|n| (0, n)).chain((31..60).map(|n| (1, n))).collect();
+        assert_eq!(out, want);
+        let mut kit = Kit::<CheckLength>::new("30").unwrap();
+        assert_eq!((kit.act(all()).len(), kit.dropped(Reason::TooLong)), (31, 29));
+        kit.write("length", "0").unwrap();
+        assert_eq!((kit.act(all()).len(), kit.read("length").unwrap()), (1, "0".into()));
+        let mut kit = Kit::<CheckLength>::new("30, EXTRA_LENGTH true").unwrap();
+        let extra = |n| {
+            let mut p = packet(&[7; 20]);
+            p.set_anno_u32(anno::EXTRA_LENGTH, n);
+            p
+        };
+        assert_eq!(kit.act([extra(10), extra(11), extra(u32::MAX)]).len(), 1);
+        assert!(Kit::<CheckLength>::new("").is_err() && Kit::<CheckLength>::new("-1").is_err());
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! MarkMACHeader: where the link-level header is.
+
+use castanet_element::prelude::*;
+
+/// Marks the MAC header of packets; with a LENGTH also the network header behind it.
+///
+/// A packet that is shorter passes without the mark.
+///
+/// # Ports
+/// Input 0: packets. Output 0: the same, marked.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkMACHeader(0, 14) -> StripToNetworkHeader -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "MarkMACHeader", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(first))]
+pub struct MarkMacHeader {
+    args: Args,
+}
+
+/// Arguments of MarkMACHeader.
+#[derive(Args)]
+pub struct Args {
+    /// Where the header starts, in bytes from the start of the packet.
+    #[arg(default = 0)]
+    offset: u32,
+    /// Bytes of the header; 0 for unknown.
+    #[arg(default = 0)]
+    length: u32,
+}
+
+impl Action for MarkMacHeader {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        let (offset, length) = (self.args.offset as usize, self.args.length as usize);
+        let end = offset.saturating_add(length);
+        if end <= p.len() {
+            p.set_mac_header(offset as isize);
+            if length > 0 {
+                p.set_network_header(end, 0);
+            }
+        }
+        Verdict::Next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn every_length() {
+        for (config, mac, network, needs) in [
+            ("", 0, None, 0),
+            ("3", 3, None, 3),
+            ("2, 14", 2, Some(16), 16),
+            ("OFFSET 0, LENGTH 60", 0, Some(60), 60),
+        ] {
+            let mut kit = Kit::<MarkMacHeader>::new(config).unwrap();
+            for len in 0..=60 {
+                let out = kit.act([packet(&vec![7; len])]);
+                let p = &out[0].1;
+                let fits = len >= needs;
+                assert_eq!(p.mac_offset(), fits.then_some(mac), "{config} {len}");
+                assert_eq!(p.network_offset(), network.filter(|_| fits), "{config} {len}");
+            }
+        }
+        let mut kit = Kit::<MarkMacHeader>::new("4294967295, 4294967295").unwrap();
+        assert_eq!(kit.act([packet(b"x")])[0].1.mac_offset(), None);
+        assert!(Kit::<MarkMacHeader>::new("-1").is_err());
+    }
+}

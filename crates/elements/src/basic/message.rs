@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Message: a text of the configuration to whoever runs it.
+
+use castanet_element::prelude::*;
+
+/// Shows a text when the router is initialised.
+///
+/// With TYPE `WARNING` it is a warning about the configuration, with `ERROR` an error, so that no router is made.
+///
+/// # Ports
+/// None.
+///
+/// # Example
+/// ```click
+/// Message("five packets, then the end");
+/// InfiniteSource(LIMIT 5, STOP true) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "Message", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, build, lifecycle)]
+pub struct Message {
+    args: Args,
+    shown: bool,
+}
+
+/// Arguments of Message.
+#[derive(Args)]
+pub struct Args {
+    /// The text.
+    message: String,
+    /// What kind of message it is: `MESSAGE`, `WARNING` or `ERROR`.
+    #[arg(name = "TYPE", default = Word("MESSAGE".into()), show = "MESSAGE")]
+    kind: Word,
+}
+
+impl Build for Message {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let shown = match args.kind.0.as_str() {
+            "MESSAGE" => true,
+            "WARNING" => {
+                cx.warn(ArgError::warning(args.message.clone(), 0..usize::MAX));
+                false
+            }
+            "ERROR" => return Err(args.message.into()),
+            _ => return Err("TYPE: expected MESSAGE, WARNING or ERROR".into()),
+        };
+        Ok(Message { args, shown })
+    }
+}
+
+impl Lifecycle for Message {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        if self.shown {
+            let text = format!("While configuring '{} :: Message':\n  {}", cx.name(), self.args.message);
+            cx.core.outside.message(&text);
+        }
+        Ok(())
+    }
+}
+
+impl Element for Message {}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::Kit;
+
+    #[test]
+    fn every_type() {
+        for config in ["\"a, b\"", "\"a, b\", MESSAGE", "TYPE MESSAGE, MESSAGE \"a, b\""] {
+            let mut kit = Kit::<Message>::new(config).unwrap();
+            assert_eq!(kit.messages(), ["While configuring 'e :: Message':\n  a, b"]);
+            assert!(kit.warnings().is_empty());
+        }
+        let mut kit = Kit::<Message>::new("hark, WARNING").unwrap();
+        assert!(kit.messages().is_empty());
+        assert_eq!(kit.warnings(), ["hark"]);
+        assert_eq!(Kit::<Message>::new("hark, ERROR").err().unwrap(), ["hark"]);
+        assert!(Kit::<Message>::new("hark, OTHER").is_err() && Kit::<Message>::new("").is_err());
+    }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PushNull: nothing happens, on a push connection.
+
+use castanet_element::prelude::*;
+
+/// Passes packets that are pushed unchanged.
+///
+/// It says that both of its connections are push, which Null leaves open.
+///
+/// # Ports
+/// Input 0, output 0 (both push): packets.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 5, STOP true) -> PushNull -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "PushNull", ports = "1/1", processing = "h/h", packets = "any/same", workers = replicate(sum))]
+pub struct PushNull {}
+
+impl Action for PushNull {
+    #[inline]
+    fn action(&mut self, _: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        Verdict::Next
+    }
+    #[inline]
+    fn action_batch(&mut self, _: &mut Batch, _: &mut Cx<'_>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn passes_everything() {
+        let mut kit = Kit::<PushNull>::new("").unwrap();
+        for n in [0, 1, 2, 3, 32] {
+            let out = kit.act((0..n).map(|i| packet(&[i; 60])));
+            assert_eq!(out.len(), usize::from(n));
+            assert!(out.iter().zip(0..).all(|((port, p), i)| *port == 0 && p.data() == [i; 60]));
+        }
+        assert!(Kit::<PushNull>::new("1").is_err());
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! SetPacketType: how packets count as addressed at link level.
+
+use castanet_element::prelude::*;
+
+/// Sets the packet type annotation.
+///
+/// # Ports
+/// Input 0: packets. Output 0: the same with that type.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 5, STOP true) -> SetPacketType(BROADCAST) -> DropBroadcasts -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "SetPacketType", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(first))]
+pub struct SetPacketType {
+    args: Args,
+}
+
+/// Arguments of SetPacketType.
+#[derive(Args)]
+pub struct Args {
+    /// `HOST`, `BROADCAST`, `MULTICAST`, `OTHERHOST`, `OUTGOING` or `LOOPBACK`.
+    #[arg(name = "TYPE")]
+    kind: Kind,
+}
+
+/// A packet type, by word.
+#[derive(Clone, Copy, Debug)]
+struct Kind(PacketType);
+
+impl ArgValue for Kind {
+    const TYPE: &'static str = "packet type";
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Kind, String> {
+        Ok(Kind(match text.to_ascii_uppercase().as_str() {
+            "HOST" => PacketType::Host,
+            "BROADCAST" => PacketType::Broadcast,
+            "MULTICAST" => PacketType::Multicast,
+            "OTHERHOST" => PacketType::OtherHost,
+            "OUTGOING" => PacketType::Outgoing,
+            "LOOPBACK" => PacketType::Loopback,
+            _ => return Err("expected HOST, BROADCAST, MULTICAST, OTHERHOST, OUTGOING or LOOPBACK".into()),
+        }))
+    }
+}
+
+impl Action for SetPacketType {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        p.set_packet_type(self.args.kind.0);
+        Verdict::Next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn every_type() {
+        use PacketType::{Broadcast, Host, Loopback, Multicast, OtherHost, Outgoing};
+        for (word, kind) in [
+            ("HOST", Host),
+            ("BROADCAST", Broadcast),
+            ("multicast", Multicast),
+            ("OTHERHOST", OtherHost),
+            ("OUTGOING", Outgoing),
+            ("LOOPBACK", Loopback),
+        ] {
+            let mut kit = Kit::<SetPacketType>::new(word).unwrap();
+            for before in [Host, Broadcast] {
+                let mut p = packet(b"");
+                p.set_packet_type(before);
+                assert_eq!(kit.act([p])[0].1.packet_type(), kind);
+            }
+        }
+        assert!(Kit::<SetPacketType>::new("").is_err() && Kit::<SetPacketType>::new("NONE").is_err());
+    }
+}

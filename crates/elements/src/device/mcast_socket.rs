@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! McastSocket: UDP datagrams to and from a group.
+
+use super::socket::PortArg;
+use super::socket_pump::{Pump, Shape, options};
+use castanet_element::prelude::*;
+use castanet_io::socket::Multicast;
+use castanet_wire::ipv4::{is_multicast, protocol::UDP};
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// Receives what is sent to a multicast group, and sends to it (RFC 1112).
+///
+/// A packet is the data of one datagram, without headers. What the host has no room for stays upstream, or for a push input waits here,
+/// up to 1024 packets; what it refuses is dropped and the first refusal reported.
+///
+/// # Ports
+/// Input 0 (optional): what is sent. Output 0 (optional): what is received.
+///
+/// # Example
+/// ```click
+/// McastSocket(239.255.0.9, 50009, 127.0.0.1) -> Print(heard) -> Discard;
+/// InfiniteSource(DATA "hello", LIMIT 2) -> McastSocket(239.255.0.9, 50009, 127.0.0.1);
+/// DriverManager(wait 0.01);
+/// ```
+#[derive(Class)]
+#[class(name = "McastSocket", offload = none, ports = "0-1/0-1", processing = "a/h", flow = "x/y", packets = "any/any")]
+#[class(workers = exclusive, task, effects(prints), build, lifecycle)]
+#[class(drops(Consumed, QueueFull, WriteFailed, NotConnected, Stopped))]
+#[handler(name = "received", doc = "Packets received.")]
+#[handler(name = "sent", doc = "Packets sent.")]
+pub struct McastSocket {
+    args: Args,
+    group: SocketAddrV4,
+    source: SocketAddrV4,
+    ways: (bool, bool),
+    socket: Option<Multicast>,
+    pump: Pump,
+}
+
+/// Arguments of McastSocket.
+#[derive(Args)]
+pub struct Args {
+    /// The group.
+    mcastip: Ipv4Addr,
+    /// Its port.
+    mcastport: PortArg,
+    /// The address of the interface to use; left out, the system chooses.
+    #[arg(default = Ipv4Addr::UNSPECIFIED, show = "0.0.0.0")]
+    sourceip: Ipv4Addr,
+    /// The port to send from; 0 for any.
+    #[arg(default = PortArg::default(), show = "0")]
+    sourceport: PortArg,
+    /// The most bytes of a datagram that are received.
+    #[arg(keyword, default = 2048)]
+    snaplen: u32,
+    /// Bytes before the data of packets that are received.
+    #[arg(keyword, default = castanet_packet::DEFAULT_HEADROOM as u32, show = "28")]
+    headroom: u32,
+    /// Whether packets that are received are stamped with the time.
+    #[arg(keyword, default = true)]
+    timestamp: bool,
+    /// Bytes that the system keeps until they are received; -1 for its default.
+    #[arg(keyword, default = -1)]
+    rcvbuf: i32,
+    /// Bytes that the system keeps until they are sent; -1 for its default.
+    #[arg(keyword, default = -1)]
+    sndbuf: i32,
+    /// Whether this host gets what it sends, too.
+    #[arg(name = "LOOP", keyword, default = true)]
+    loopback: bool,
+}
+
+impl Build for McastSocket {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if !is_multicast(args.mcastip.to_bits()) {
+            return Err(format!("MCASTIP: {} is no multicast address (224.0.0.0/4)", args.mcastip).into());
+        }
+        let names = cx.arg_cx();
+        let port = args.mcastport.number(UDP, &names).map_err(|e| format!("MCASTPORT: {e}"))?;
+        let source = args.sourceport.number(UDP, &names).map_err(|e| format!("SOURCEPORT: {e}"))?;
+        let shape =
+            Shape { snaplen: args.snaplen, headroom: args.headroom, timestamp: args.timestamp, ip: false };
+        Ok(McastSocket {
+            pump: Pump::build(shape, cx)?,
+            group: SocketAddrV4::new(args.mcastip, port),
+            source: SocketAddrV4::new(args.sourceip, source),
+            ways: (cx.outputs > 0, cx.inputs > 0),
+            socket: None,
+            args,
+        })
+    }
+}
+
+impl Lifecycle for McastSocket {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        let options = options(self.args.rcvbuf, self.args.sndbuf, false);
+        let socket = Multicast::new(self.group, self.source, self.ways, self.args.loopback, &options);
+        self.socket = Some(socket.map_err(|e| e.to_string())?);
+        self.pump.initialise(cx);
+        Ok(())
+    }
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok(if handler == "received" { self.pump.taken.show() } else { self.pump.given.show() })
+    }
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.pump.finish(self.socket.take().as_mut(), cx);
+        Ok(())
+    }
+    /// The report of the first failure is no reason to run packet by packet.
+    fn effects(&self, _: Effects) -> Effects {
+        Effects::NONE
+    }
+}
+
+impl Element for McastSocket {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.pump.store(batch, cx);
+        match &mut self.socket {
+            Some(s) => drop(self.pump.send_stored(s, false, cx)),
+            None => self.pump.clear(Reason::NotConnected, cx),
+        }
+    }
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        match &mut self.socket {
+            Some(s) => self.pump.turn(s, cx),
+            None => Turn::Sleep,
+        }
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        cx.schedule();
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! RawSocket: IP packets of one protocol, by the host's own IP layer.
+
+use super::socket::PortArg;
+use super::socket_pump::{Pump, Shape};
+use crate::ip::ip_proto::IpProto;
+use castanet_element::prelude::*;
+use castanet_io::socket::{Options, RawIp};
+
+/// Receives and sends IP packets of one protocol through a raw socket of the host (raw(7)).
+///
+/// Packets leave as the host gets them, IP header first, marked, and with the destination address annotation set; the host
+/// handles them too. Packets that are sent must start with their IP header; the host mends length and checksum, and takes its
+/// own routes. What it has no room for stays upstream; what it refuses is dropped and the first refusal reported. With a PORT, for TCP and UDP, only what is sent to it is received, and for UDP the
+/// host does not answer that nobody has the port. Needs the right to open raw sockets.
+///
+/// # Ports
+/// Input 0 (optional): IP packets to send. Output 0 (optional): IP packets received.
+///
+/// # Example
+/// ```click
+/// RawSocket(icmp) -> IPPrint(heard) -> Discard;
+/// InfiniteSource(DATA \<4500001c 00010000 40010000 7f000001 7f000001 0000ffff 00000000>, LIMIT 2)
+///     -> Queue -> RawSocket(icmp);
+/// DriverManager(wait 0.01);
+/// ```
+#[derive(Class)]
+#[class(
+    name = "RawSocket", offload = none,
+    aliases("FromRawSocket", "ToRawSocket"),
+    ports = "0-1/0-1",
+    processing = "l/h",
+    flow = "x/y",
+    packets = "ip/ip"
+)]
+#[class(workers = exclusive, task, effects(prints), build, lifecycle)]
+#[class(drops(Consumed, WriteFailed, Stopped))]
+#[handler(name = "received", doc = "Packets received.")]
+#[handler(name = "sent", doc = "Packets sent.")]
+pub struct RawSocket {
+    args: Args,
+    port: u16,
+    ways: (bool, bool),
+    socket: Option<RawIp>,
+    pump: Pump,
+}
+
+/// Arguments of RawSocket.
+#[derive(Args)]
+pub struct Args {
+    /// The protocol, by name or number.
+    #[arg(name = "TYPE")]
+    kind: IpProto,
+    /// The port that packets must be for; 0 for any.
+    #[arg(default = PortArg::default(), show = "0")]
+    port: PortArg,
+    /// The most bytes of a packet that are received.
+    #[arg(keyword, default = 2048)]
+    snaplen: u32,
+    /// Bytes before the data of packets that are received.
+    #[arg(keyword, default = castanet_packet::DEFAULT_HEADROOM as u32, show = "28")]
+    headroom: u32,
+}
+
+impl Build for RawSocket {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let shape = Shape { snaplen: args.snaplen, headroom: args.headroom, timestamp: true, ip: true };
+        let port = args.port.number(args.kind.0, &cx.arg_cx()).map_err(|e| format!("PORT: {e}"))?;
+        let ways = (cx.outputs > 0, cx.inputs > 0);
+        Ok(RawSocket { pump: Pump::build(shape, cx)?, args, port, ways, socket: None })
+    }
+}
+
+impl Lifecycle for RawSocket {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        let socket = RawIp::new(self.args.kind.0, Some(self.port), self.ways, &Options::default());
+        self.socket = Some(socket.map_err(|e| e.to_string())?);
+        self.pump.initialise(cx);
+        Ok(())
+    }
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok(if handler == "received" { self.pump.taken.show() } else { self.pump.given.show() })
+    }
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.pump.finish(self.socket.take().as_mut(), cx);
+        Ok(())
+    }
+    /// The report of the first failure is no reason to run packet by packet.
+    fn effects(&self, _: Effects) -> Effects {
+        Effects::NONE
+    }
+}
+
+impl Element for RawSocket {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        match &mut self.socket {
+            Some(s) => self.pump.turn(s, cx),
+            None => Turn::Sleep,
+        }
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        cx.schedule();
+    }
+}

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What all elements on sockets have in common: packets in, packets out, and what waits in between.
+
+use castanet_element::prelude::*;
+use castanet_element::spec::anno;
+use castanet_element::{Interest, Watch};
+use castanet_io::socket::{Endpoint, Options, Received, Sent};
+use std::collections::VecDeque;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// The most packets from a push input that wait for a socket.
+const WAITING: usize = 1024;
+/// How long to wait when no descriptor tells, in nanoseconds.
+const LATER: i64 = 1_000_000;
+/// The timer of [`Pump`].
+const TIMER: u16 = 0;
+
+/// How packets are made of what sockets give.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// The most bytes of a packet.
+    pub(super) snaplen: u32,
+    /// Bytes before its data.
+    pub(super) headroom: u32,
+    /// Whether it is stamped with the time.
+    pub(super) timestamp: bool,
+    /// Whether it starts with an IP header.
+    pub(super) ip: bool,
+}
+
+/// Sizes of the system's buffers as arguments give them: negative for the default.
+pub(super) fn options(rcvbuf: i32, sndbuf: i32, nodelay: bool) -> Options {
+    Options { rcvbuf: usize::try_from(rcvbuf).ok(), sndbuf: usize::try_from(sndbuf).ok(), nodelay }
+}
+
+/// How a turn at a socket ended.
+#[derive(Debug)]
+pub(super) enum Flow {
+    /// There may be more to do at once.
+    More,
+    /// The socket tells when there is more to do.
+    Idle,
+    /// The other end has gone, in order or not.
+    Closed(Option<io::Error>),
+}
+
+/// Moves packets between an element and a socket.
+pub(super) struct Pump {
+    shape: Shape,
+    buffer: Vec<u8>,
+    /// What was received and could not become a packet yet: bytes in the buffer, and of the whole datagram.
+    received: Option<(usize, usize)>,
+    outputs: bool,
+    /// Whether there is a pull input.
+    pull: bool,
+    upstream: Signal,
+    waiting: VecDeque<Packet>,
+    /// Bytes of the first waiting packet that went already.
+    gone: usize,
+    blocked: bool,
+    read: Option<Watch>,
+    write: Option<Watch>,
+    reported: bool,
+    refused: u64,
+    /// Packets received.
+    pub(super) taken: Count,
+    /// Packets sent.
+    pub(super) given: Count,
+}
+
+impl Pump {
+    pub(super) fn build(shape: Shape, cx: &BuildCx<'_>) -> Result<Pump, ConfigError> {
+        if !(1..=65_535).contains(&shape.snaplen) {
+            return Err("SNAPLEN: out of range, the limits are 1 and 65535".into());
+        }
+        if shape.headroom > 8192 {
+            return Err("HEADROOM: must be at most 8192".into());
+        }
+        Ok(Pump {
+            shape,
+            buffer: vec![0; shape.snaplen as usize],
+            received: None,
+            outputs: cx.outputs > 0,
+            pull: cx.inputs > 0 && !cx.is_push_input(0),
+            upstream: Signal::default(),
+            waiting: VecDeque::new(),
+            gone: 0,
+            blocked: false,
+            read: None,
+            write: None,
+            reported: false,
+            refused: 0,
+            taken: Count::default(),
+            given: Count::default(),
+        })
+    }
+
+    /// Makes the input a pull input.
+    #[cfg(test)]
+    pub(super) fn set_pull(&mut self) {
+        self.pull = true;
+    }
+
+    pub(super) fn initialise(&mut self, cx: &mut InitCx<'_>) {
+        if self.pull {
+            self.upstream = cx.upstream(0);
+        }
+        // An element with a push input is not scheduled by itself, but the socket must be listened to.
+        cx.core.wakes.push(cx.me);
+    }
+
+    /// Whether nothing waits to be sent.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// How many datagrams were refused since the last time.
+    pub(super) fn take_refused(&mut self) -> u64 {
+        std::mem::take(&mut self.refused)
+    }
+
+    /// Whether packets that are received go anywhere.
+    pub(super) fn has_output(&self) -> bool {
+        self.outputs
+    }
+
+    /// Reports a failure of the socket: the first, and each if `all`.
+    #[cold]
+    pub(super) fn report(&mut self, error: &io::Error, all: bool, cx: &Cx<'_>) {
+        if all || !std::mem::replace(&mut self.reported, true) {
+            let text = error.to_string();
+            let text = text.split_once(" (os error ").map_or(text.as_str(), |t| t.0);
+            cx.message(&format!("{}: {text}", cx.declaration()));
+        }
+    }
+
+    /// Forgets the descriptors: the socket is about to be another one.
+    pub(super) fn detach(&mut self, cx: &mut Cx<'_>) {
+        for watch in [self.read.take(), self.write.take()].into_iter().flatten() {
+            cx.unwatch(watch);
+        }
+        self.blocked = false;
+    }
+
+    /// Wakes the task when there is something to receive.
+    pub(super) fn wait_to_read(&mut self, e: &impl Endpoint, cx: &mut Cx<'_>) {
+        if self.read.is_none() {
+            self.read = e.readable().map(|fd| cx.watch(fd, Interest::Read));
+        }
+        if let Some(watch) = self.read {
+            cx.wait(watch);
+        }
+    }
+
+    /// Wakes the task when something can be sent.
+    pub(super) fn wait_to_write(&mut self, e: &impl Endpoint, cx: &mut Cx<'_>) {
+        self.blocked = true;
+        if self.write.is_none() {
+            self.write = e.writable().map(|fd| cx.watch(fd, Interest::Write));
+        }
+        if let Some(watch) = self.write {
+            cx.wait(watch);
+        }
+    }
+
+    /// Wakes the task when a descriptor of no [`Endpoint`] is readable.
+    pub(super) fn wait_for(&mut self, fd: Arc<OwnedFd>, cx: &mut Cx<'_>) {
+        let watch = *self.read.get_or_insert_with(|| cx.watch(fd, Interest::Read));
+        cx.wait(watch);
+    }
+
+    /// Wakes the task in a millisecond.
+    pub(super) fn wait_a_while(&mut self, cx: &mut Cx<'_>) {
+        let at = cx.now().saturating_add(LATER);
+        cx.set_timer(TIMER, at);
+    }
+
+    /// Makes a packet of what is in the buffer; false if there is no room for it now.
+    fn emit(&mut self, (got, whole): (usize, usize), cx: &mut Cx<'_>) -> bool {
+        let data = self.buffer.get(..got).unwrap_or_default();
+        let Some(mut p) = Packet::copy_with_headroom(self.shape.headroom as usize, data) else {
+            return false;
+        };
+        if self.shape.timestamp {
+            p.set_timestamp(cx.now());
+        }
+        if whole > got {
+            p.set_anno_u32(anno::EXTRA_LENGTH, u32::try_from(whole - got).unwrap_or(u32::MAX));
+        }
+        if self.shape.ip
+            && let Some(h) = castanet_wire::Ipv4Header::from_prefix(p.data())
+        {
+            let (len, dst) = (h.header_len(), h.dst.get());
+            p.set_network_header(0, len);
+            p.set_dst_ip(dst);
+        }
+        self.taken.add(1);
+        cx.emit(0, p);
+        true
+    }
+
+    /// Receives what there is, at most as much as a turn may emit.
+    pub(super) fn receive(
+        &mut self,
+        e: &mut impl Endpoint,
+        allowed: impl Fn(Ipv4Addr, &mut Cx<'_>) -> bool,
+        verbose: bool,
+        cx: &mut Cx<'_>,
+    ) -> Flow {
+        for _ in 0..cx.limit() {
+            if self.received.is_none() {
+                match e.receive(&mut self.buffer, &mut |a| allowed(a, cx)) {
+                    Received::Data(got, whole) => self.received = Some((got, whole)),
+                    Received::Refused => {
+                        self.refused += 1;
+                        continue;
+                    }
+                    Received::Nothing => {
+                        self.wait_to_read(e, cx);
+                        return Flow::Idle;
+                    }
+                    Received::Trouble(error) => {
+                        self.report(&error, verbose, cx);
+                        continue;
+                    }
+                    Received::Closed(error) => return Flow::Closed(error),
+                }
+            }
+            if let Some(data) = self.received.take()
+                && !self.emit(data, cx)
+            {
+                // What a stream has given must not be lost: it stays until there is a buffer.
+                self.received = Some(data);
+                self.wait_a_while(cx);
+                return Flow::Idle;
+            }
+        }
+        Flow::More
+    }
+
+    /// Takes packets from a push input; those that find too many waiting are dropped.
+    pub(super) fn store(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+        for p in batch.drain() {
+            if self.waiting.len() < WAITING {
+                self.waiting.push_back(p);
+            } else {
+                cx.drop(p, Reason::QueueFull);
+            }
+        }
+    }
+
+    /// Drops all that waits.
+    pub(super) fn clear(&mut self, reason: Reason, cx: &mut Cx<'_>) {
+        self.gone = 0;
+        for p in self.waiting.drain(..) {
+            cx.drop(p, reason);
+        }
+    }
+
+    /// Sends from a push input what was stored, unless the socket is known to have no room.
+    pub(super) fn send_stored(&mut self, e: &mut impl Endpoint, verbose: bool, cx: &mut Cx<'_>) -> Flow {
+        if self.blocked { Flow::Idle } else { self.send(e, verbose, cx) }
+    }
+
+    /// Sends what waits, until the socket has no room.
+    pub(super) fn send(&mut self, e: &mut impl Endpoint, verbose: bool, cx: &mut Cx<'_>) -> Flow {
+        self.blocked = false;
+        while let Some(p) = self.waiting.front() {
+            let whole = p.len();
+            let data = p.data().get(self.gone..).unwrap_or_default();
+            let (reason, error) = match e.send(data) {
+                // A part of the data of a stream.
+                Sent::Bytes(n) if n < data.len() => {
+                    self.gone = self.gone.saturating_add(n).min(whole);
+                    continue;
+                }
+                Sent::Bytes(_) => {
+                    self.given.add(1);
+                    (Reason::Consumed, None)
+                }
+                Sent::Full => {
+                    self.wait_to_write(e, cx);
+                    return Flow::Idle;
+                }
+                Sent::Later => {
+                    self.blocked = true;
+                    self.wait_a_while(cx);
+                    return Flow::Idle;
+                }
+                Sent::NoPeer => (Reason::NotConnected, None),
+                Sent::Rejected(error) => (Reason::WriteFailed, Some(error)),
+                Sent::Closed(error) => return Flow::Closed(Some(error)),
+            };
+            if let Some(error) = error {
+                self.report(&error, verbose, cx);
+            }
+            self.gone = 0;
+            if let Some(p) = self.waiting.pop_front() {
+                cx.drop(p, reason);
+            }
+        }
+        Flow::Idle
+    }
+
+    /// Pulls packets, if the input is a pull input, and sends them, until the socket has no room.
+    pub(super) fn pull_and_send(&mut self, e: &mut impl Endpoint, verbose: bool, cx: &mut Cx<'_>) -> Flow {
+        let flow = self.send(e, verbose, cx);
+        if !self.pull || matches!(flow, Flow::Closed(_)) {
+            return flow;
+        }
+        for n in 0..cx.limit() {
+            // Only what can be sent is pulled: what waits, waits in the queue.
+            if self.blocked {
+                return Flow::Idle;
+            }
+            let Some(p) = cx.pull_one(0) else {
+                return if n == 0 && !cx.is_on(&self.upstream) { Flow::Idle } else { Flow::More };
+            };
+            self.waiting.push_back(p);
+            let flow = self.send(e, verbose, cx);
+            if matches!(flow, Flow::Closed(_)) {
+                return flow;
+            }
+        }
+        if self.blocked { Flow::Idle } else { Flow::More }
+    }
+
+    /// One turn at a socket that has no end: receives, pulls and sends.
+    pub(super) fn turn(&mut self, e: &mut impl Endpoint, cx: &mut Cx<'_>) -> Turn {
+        let received = if self.outputs { self.receive(e, |_, _| true, false, cx) } else { Flow::Idle };
+        let sent = self.pull_and_send(e, false, cx);
+        if matches!((&received, &sent), (Flow::Idle, Flow::Idle)) { Turn::Sleep } else { Turn::Again }
+    }
+
+    /// Sends what can be sent at once, and drops the rest.
+    pub(super) fn finish(&mut self, e: Option<&mut impl Endpoint>, cx: &mut Cx<'_>) {
+        if let Some(e) = e {
+            self.send(e, false, cx);
+        }
+        self.clear(Reason::Stopped, cx);
+        self.detach(cx);
+    }
+}

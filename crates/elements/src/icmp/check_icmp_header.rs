@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! CheckICMPHeader: lengths and checksum of ICMP messages.
+
+use crate::transport::faults::{CheckArgs, Fault, Faults, checker};
+use crate::transport::segment;
+use castanet_element::prelude::*;
+use castanet_wire::icmp::kind;
+use castanet_wire::ipv4::protocol::ICMP;
+use castanet_wire::{IcmpHeader, checksum};
+
+/// Checks ICMP headers.
+///
+/// The tests, in this order: the protocol is ICMP; the message is as long as its type wants (RFC 792: 8 bytes, 20 for
+/// timestamps; RFC 950: 12 for address masks), and fits into the packet; its checksum is right. A fragment fails, since the
+/// checksum covers what other fragments carry: IPReassembler goes before. A bad packet leaves on output 1, or is dropped; only the
+/// first one is reported, or each with `VERBOSE`. The network header must be marked.
+///
+/// # Ports
+/// Input 0: IP packets. Output 0: good ICMP messages. Output 1 (optional): all others.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(DATA \<4500001c 00010000 400174dd 01000001 02000002 0800f7fe 00000001>, LIMIT 2, STOP true)
+///     -> MarkIPHeader -> check :: CheckICMPHeader -> Discard;
+/// check [1] -> Print(bad) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "CheckICMPHeader", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate(sum))]
+#[class(effects(prints), drops(BadTransport, NoIpHeader), lifecycle)]
+#[handler(name = "drops", doc = "Bad packets.")]
+#[handler(name = "drop_details", doc = "Bad packets by what was wrong, when DETAILS is true.")]
+pub struct CheckIcmpHeader {
+    args: CheckArgs,
+    faults: Faults,
+}
+
+/// How long a message of a type is at least.
+fn least(message: u8) -> usize {
+    match message {
+        kind::TIMESTAMP | kind::TIMESTAMP_REPLY => 20,
+        kind::MASK_REQUEST | kind::MASK_REPLY => 12,
+        _ => IcmpHeader::LEN,
+    }
+}
+
+#[inline]
+fn examine(network: &[u8]) -> Result<(), Fault> {
+    // Byte 9 of the header; a header that has none is told by its length.
+    if network.get(9).is_some_and(|&protocol| protocol != ICMP) {
+        return Err(Fault::Protocol);
+    }
+    let (ip, message) = segment(network).ok_or(Fault::Length)?;
+    let header = IcmpHeader::from_prefix(message).ok_or(Fault::Length)?;
+    if message.len() < least(header.kind) {
+        return Err(Fault::Length);
+    }
+    if ip.is_fragment() || checksum::sum(message) != 0xffff {
+        return Err(Fault::Checksum);
+    }
+    Ok(())
+}
+
+checker!(CheckIcmpHeader, "ICMP", |cx| format!("{}: ", cx.declaration()));
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::transport::faults::check_table;
+    use etherparse::PacketBuilder;
+
+    /// A packet with a message of a type and so many bytes behind its first word.
+    fn message(kind: u8, rest: usize) -> Vec<u8> {
+        let mut data = Vec::new();
+        let b = PacketBuilder::ipv4([1, 0, 0, 1], [2, 0, 0, 2], 64);
+        b.icmpv4_raw(kind, 0, [0; 4]).write(&mut data, &vec![3; rest]).unwrap();
+        data
+    }
+
+    #[test]
+    fn every_fault() {
+        let good = message(8, 5);
+        let with = |i: usize, v: u8| {
+            let mut d = good.clone();
+            d[i] = v;
+            d
+        };
+        let padded = [&good[..], &[9; 7]].concat();
+        check_table::<CheckIcmpHeader>(
+            &good,
+            &[
+                ("good", good.clone(), None),
+                ("with padding", padded, None),
+                ("UDP", with(9, 17), Some(Fault::Protocol)),
+                ("timestamp", message(13, 12), None),
+                ("short timestamp", message(13, 11), Some(Fault::Length)),
+                ("short timestamp reply", message(14, 11), Some(Fault::Length)),
+                ("mask", message(17, 4), None),
+                ("short mask", message(18, 3), Some(Fault::Length)),
+                ("error", message(3, 0), None),
+                ("total length beyond the end", with(3, 34), Some(Fault::Length)),
+                ("total length too small", with(3, 27), Some(Fault::Length)),
+                ("IP header too short", with(0, 0x44), Some(Fault::Length)),
+                ("data", with(30, 9), Some(Fault::Checksum)),
+                ("type", with(20, 0), Some(Fault::Checksum)),
+                ("first fragment", with(6, 0x20), Some(Fault::Checksum)),
+                ("later fragment", with(7, 1), Some(Fault::Checksum)),
+            ],
+            ("e :: CheckICMPHeader: ", "ICMP"),
+        );
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What all elements that send ICMP messages of their own have in common: the headers.
+
+use castanet_classify::names;
+use castanet_element::prelude::*;
+use castanet_wire::Ipv4Header;
+use castanet_wire::icmp::{self, IcmpHeader};
+use castanet_wire::ipv4::protocol::ICMP;
+use std::net::Ipv4Addr;
+
+const HEADERS: usize = Ipv4Header::LEN + IcmpHeader::LEN;
+
+/// A message but for what it carries.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Message {
+    /// Source address.
+    pub(super) src: Ipv4Addr,
+    /// Destination address.
+    pub(super) dst: Ipv4Addr,
+    /// Type and code.
+    pub(super) kind: (u8, u8),
+    /// The second word.
+    pub(super) word: u32,
+    /// Identification of the IP packet.
+    pub(super) id: u16,
+}
+
+impl Message {
+    /// Makes a packet the data of the message; marks the network header and sets the destination address annotation. False if it
+    /// would become longer than IPv4 allows.
+    pub(super) fn wrap(&self, p: &mut Packet) -> bool {
+        let Ok(total) = u16::try_from(p.len() + HEADERS) else { return false };
+        let mut ip = Ipv4Header::new(ICMP, self.src.to_bits(), self.dst.to_bits(), total, 255);
+        ip.id.set(self.id);
+        ip.set_checksum20();
+        let (kind, code) = self.kind;
+        let message = IcmpHeader::new(kind, code, self.word);
+        let Some(space) = p.push_header::<HEADERS>() else { return false };
+        let (to_ip, to_icmp) = space.split_at_mut(Ipv4Header::LEN);
+        to_ip.copy_from_slice(ip.as_array());
+        to_icmp.copy_from_slice(message.as_array());
+        p.set_network_header(0, Ipv4Header::LEN);
+        p.set_dst_ip(self.dst.to_bits());
+        icmp::set_checksum(p.transport_mut().unwrap_or_default());
+        true
+    }
+}
+
+/// The numbers that messages count: from 1, each replica its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbers {
+    next: u16,
+    step: u16,
+}
+
+impl Numbers {
+    pub(super) fn new((replica, replicas): (usize, usize)) -> Numbers {
+        let small = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+        Numbers { next: small(replica).wrapping_add(1), step: small(replicas).max(1) }
+    }
+    pub(super) fn peek(self) -> u16 {
+        self.next
+    }
+    pub(super) fn advance(&mut self) {
+        self.next = self.next.wrapping_add(self.step);
+    }
+}
+
+/// The second word of an echo, timestamp, information or mask message; other messages have a word of zero.
+pub(super) fn word(kind: u8, identifier: u16, sequence: u16) -> u32 {
+    if matches!(kind, 0 | 8 | 13..=18) { icmp::echo_word(identifier, sequence) } else { 0 }
+}
+
+/// An ICMP type, by name or number.
+#[derive(Clone, Copy, Debug)]
+pub struct IcmpType(pub(super) u8);
+
+impl ArgValue for IcmpType {
+    const TYPE: &'static str = "ICMP type";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<IcmpType, String> {
+        let number = names::icmp_type_number(text).map_or_else(|| u8::parse(text, cx), Ok);
+        number.map(IcmpType).map_err(|_| format!("'{text}' is not an ICMP type"))
+    }
+}

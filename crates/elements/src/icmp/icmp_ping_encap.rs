@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ICMPPingEncap: packets become the data of echo requests.
+
+use super::encap::{Message, Numbers, word};
+use castanet_element::prelude::*;
+use castanet_wire::icmp::kind;
+use std::net::Ipv4Addr;
+
+/// Puts ICMP echo request and IPv4 headers before packets (RFC 792).
+///
+/// Sequence number and IP identification count up together from 1, replicas on several workers draw different ones; the time to
+/// live is 255. The network header is marked and the destination address annotation set. A packet that would become
+/// longer than IPv4 allows is dropped.
+///
+/// # Ports
+/// Input 0: packets. Output 0: echo requests.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 56, LIMIT 3, STOP true) -> ICMPPingEncap(10.0.0.1, 10.0.0.2) -> IPPrint(ping) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "ICMPPingEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate(first))]
+#[class(drops(TooLong), build)]
+pub struct IcmpPingEncap {
+    args: Args,
+    numbers: Numbers,
+}
+
+/// Arguments of ICMPPingEncap.
+#[derive(Args)]
+pub struct Args {
+    /// Source address.
+    #[arg(handler = "rw")]
+    src: Ipv4Addr,
+    /// Destination address.
+    #[arg(handler = "rw")]
+    dst: Ipv4Addr,
+    /// Identifier of the requests.
+    #[arg(keyword, default = 0)]
+    identifier: u16,
+}
+
+impl Build for IcmpPingEncap {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        Ok(IcmpPingEncap { args, numbers: Numbers::new(cx.replica) })
+    }
+}
+
+impl Action for IcmpPingEncap {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        let (Args { src, dst, identifier }, id) = (&self.args, self.numbers.peek());
+        let word = word(kind::ECHO, *identifier, id);
+        if !(Message { src: *src, dst: *dst, kind: (kind::ECHO, 0), word, id }).wrap(p) {
+            return Verdict::Drop(Reason::TooLong);
+        }
+        self.numbers.advance();
+        Verdict::Next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+    use etherparse::{Icmpv4Slice, Icmpv4Type, Ipv4Slice};
+
+    #[test]
+    fn requests_of_every_length() {
+        let mut kit = Kit::<IcmpPingEncap>::new("10.0.0.1, 10.0.0.2, IDENTIFIER 77").unwrap();
+        for n in 0..70u8 {
+            let data: Vec<u8> = (0..n).map(|i| i.wrapping_mul(91)).collect();
+            let out = kit.act([packet(&data)]);
+            let p = &out[0].1;
+            let ip = Ipv4Slice::from_slice(p.data()).unwrap();
+            let h = ip.header().to_header();
+            assert_eq!((h.source, h.destination, h.time_to_live), ([10, 0, 0, 1], [10, 0, 0, 2], 255));
+            assert_eq!((h.identification, h.dont_fragment), (u16::from(n) + 1, false));
+            assert_eq!(h.calc_header_checksum(), h.header_checksum);
+            let m = Icmpv4Slice::from_slice(ip.payload().payload).unwrap();
+            let Icmpv4Type::EchoRequest(e) = m.icmp_type() else { panic!("{:?}", m.icmp_type()) };
+            assert_eq!((e.id, e.seq, m.payload()), (77, u16::from(n) + 1, &data[..]));
+            assert_eq!(m.icmp_type().calc_checksum(m.payload()), m.checksum(), "{n}");
+            assert_eq!((p.dst_ip(), p.network_header_length()), (0x0a00_0002, 20));
+        }
+        for (handler, value) in [("src", "3.0.0.3"), ("dst", "4.0.0.4")] {
+            kit.write(handler, value).unwrap();
+            assert_eq!(kit.read(handler).unwrap(), value);
+        }
+        assert_eq!(kit.act([packet(b"")])[0].1.data()[12..20], [3, 0, 0, 3, 4, 0, 0, 4]);
+        assert_eq!(kit.act([Packet::with_headroom(28, 65_507).unwrap()]).len(), 1);
+        assert!(kit.act([Packet::with_headroom(28, 65_508).unwrap()]).is_empty());
+        assert_eq!(kit.dropped(Reason::TooLong), 1);
+        assert!(Kit::<IcmpPingEncap>::new("10.0.0.1").is_err());
+    }
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ICMPPingSource: echo requests every so often, and what comes back.
+
+mod statistics;
+#[cfg(test)]
+mod tests;
+
+use super::encap::{Message, word};
+use super::icmp_ping_responder::answer;
+use crate::transport::segment;
+use castanet_element::prelude::*;
+use castanet_wire::icmp::{IcmpHeader, kind};
+use castanet_wire::ipv4::protocol::ICMP;
+use statistics::{Statistics, span};
+use std::net::Ipv4Addr;
+
+/// Sends ICMP echo requests (RFC 792) and measures how long replies take.
+///
+/// The first leaves one INTERVAL after the start. Sequence number and IP identification count up together from 1; the time to
+/// live is 255. After LIMIT requests it rests; with STOP it stops the driver one INTERVAL after the last. A reply on input 0
+/// with the right identifier, to a request that was not answered yet, is reported with `VERBOSE`, as is a summary at the end. Input 0
+/// drops what it gets; with MIRROR it answers echo requests on output 0. On a pull output requests that are due are given when
+/// they are asked for.
+///
+/// # Ports
+/// Input 0 (optional): IP packets with marked network header. Output 0: echo requests.
+///
+/// # Example
+/// ```click
+/// ping :: ICMPPingSource(10.0.0.1, 10.0.0.2, INTERVAL 0.01, LIMIT 3, STOP true)
+///     -> ICMPPingResponder -> [0] ping;
+/// ```
+#[derive(Class)]
+#[class(
+    name = "ICMPPingSource",
+    aliases("ICMPSendPings"),
+    ports = "0-1/1",
+    processing = "h/a",
+    packets = "ip/ip"
+)]
+#[class(workers = exclusive, drops(Consumed, Discarded, NoIpHeader), effects(prints, stops), build, lifecycle)]
+#[handler(name = "summary", doc = "Requests sent, replies received, round trip times.")]
+#[handler(name = "rtt_min", doc = "The shortest round trip.")]
+#[handler(name = "rtt_avg", doc = "The mean round trip.")]
+#[handler(name = "rtt_max", doc = "The longest round trip.")]
+#[handler(name = "reset_counts", flags = "wb", doc = "Forgets all requests and replies.")]
+pub struct IcmpPingSource {
+    args: Args,
+    /// Requests sent.
+    #[handler]
+    count: Count,
+    statistics: Statistics,
+    sequence: u16,
+    /// When the timer is set to expire, while it is set.
+    next: Option<i64>,
+    /// Requests that wait to be pulled.
+    due: u64,
+    push: bool,
+    stopped: bool,
+    /// The interval that holds, whatever the handler was given.
+    interval: Nanos,
+}
+
+/// Arguments of ICMPPingSource.
+#[derive(Args)]
+pub struct Args {
+    /// Source address.
+    #[arg(handler = "rw")]
+    src: Ipv4Addr,
+    /// Destination address.
+    #[arg(handler = "rw")]
+    dst: Ipv4Addr,
+    /// Time between requests.
+    #[arg(keyword, default = Nanos(1_000_000_000), show = "1", handler = "w")]
+    interval: Nanos,
+    /// Identifier of the requests.
+    #[arg(keyword, default = 0)]
+    identifier: u16,
+    /// What requests carry.
+    #[arg(keyword, default = Data::default(), show = "")]
+    data: Data,
+    /// How many requests to send; negative for no limit.
+    #[arg(keyword, default = -1, handler = "w")]
+    limit: i64,
+    /// When false, no request is sent.
+    #[arg(keyword, default = true, handler = "rw")]
+    active: bool,
+    /// Whether replies and the summary are reported.
+    #[arg(keyword, default = true)]
+    verbose: bool,
+    /// Whether to stop the driver after LIMIT requests.
+    #[arg(keyword, default = false)]
+    stop: bool,
+    /// Whether echo requests on input 0 are answered.
+    #[arg(keyword, default = false)]
+    mirror: bool,
+}
+
+/// What is wrong with an interval, if anything is.
+fn check(interval: Nanos) -> Result<(), String> {
+    if interval.0 > 0 { Ok(()) } else { Err("INTERVAL: must be positive".into()) }
+}
+
+impl Build for IcmpPingSource {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        check(args.interval)?;
+        if args.data.0.len() > 65_507 {
+            return Err("DATA: longer than the 65507 bytes that a packet can carry".into());
+        }
+        let (count, statistics) = Default::default();
+        let (interval, push) = (args.interval, cx.is_push_output(0));
+        let (sequence, next, due, stopped) = (1, None, 0, false);
+        Ok(IcmpPingSource { args, count, statistics, sequence, next, due, push, stopped, interval })
+    }
+}
+
+impl IcmpPingSource {
+    fn is_done(&self) -> bool {
+        u64::try_from(self.args.limit).is_ok_and(|limit| self.count.get().saturating_add(self.due) >= limit)
+    }
+
+    fn set(&mut self, at: i64, cx: &mut Cx<'_>) {
+        self.next = Some(at);
+        cx.set_timer(0, at);
+    }
+
+    /// The next request, noted as sent now.
+    fn request(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        let Args { src, dst, identifier, data, .. } = &self.args;
+        let mut p = Packet::copy_of(&data.0)?;
+        let word = word(kind::ECHO, *identifier, self.sequence);
+        let message = Message { src: *src, dst: *dst, kind: (kind::ECHO, 0), word, id: self.sequence };
+        if !message.wrap(&mut p) {
+            return None;
+        }
+        let now = cx.now();
+        p.set_timestamp(now);
+        self.statistics.sent(self.sequence, now);
+        self.sequence = self.sequence.wrapping_add(1);
+        self.count.add(1);
+        Some(p)
+    }
+
+    /// Whether a packet is a reply to a request that was not answered yet; it is noted and reported.
+    fn received(&mut self, p: &Packet, cx: &mut Cx<'_>) -> bool {
+        let Some((ip, message)) = p.network().and_then(segment) else { return false };
+        let Some(h) = IcmpHeader::from_prefix(message).filter(|h| h.kind == kind::ECHO_REPLY) else {
+            return false;
+        };
+        if ip.protocol != ICMP || ip.is_fragment() || h.id() != self.args.identifier {
+            return false;
+        }
+        let now = cx.now();
+        let Some(trip) = self.statistics.received(h.sequence(), now) else { return false };
+        if self.args.verbose {
+            let (bytes, from) =
+                (message.len().saturating_sub(IcmpHeader::LEN), Ipv4Addr::from_bits(ip.src.get()));
+            cx.message(&format!(
+                "{}: {bytes} bytes from {from}: icmp_seq={} ttl={} time={:.3} ms",
+                cx.declaration(),
+                h.sequence(),
+                ip.ttl,
+                trip as f64 / 1e6
+            ));
+        }
+        true
+    }
+}
+
+impl Lifecycle for IcmpPingSource {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        if self.args.active {
+            let at = cx.now().saturating_add(self.interval.0);
+            self.next = Some(at);
+            cx.set_timer(0, at);
+        }
+        Ok(())
+    }
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if self.args.verbose {
+            for line in self.statistics.summary(self.count.get()).lines() {
+                cx.message(&format!("{}: {line}", cx.declaration()));
+            }
+        }
+        Ok(())
+    }
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok(match handler {
+            "rtt_min" => span(self.statistics.min()),
+            "rtt_avg" => span(self.statistics.mean()),
+            "rtt_max" => span(self.statistics.max()),
+            _ => self.statistics.summary(self.count.get()),
+        })
+    }
+    fn write(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.count.reset();
+        self.statistics = Statistics::default();
+        self.changed(handler, cx)
+    }
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Err(e) = check(self.args.interval) {
+            self.args.interval = self.interval;
+            return Err(e);
+        }
+        self.interval = self.args.interval;
+        let more = !self.is_done();
+        self.stopped &= !more;
+        if self.args.active && more && self.next.is_none() {
+            let now = cx.now();
+            self.set(now.saturating_add(self.interval.0), cx);
+        }
+        Ok(())
+    }
+    /// STOP falls into a turn without packets, where no batch can show it.
+    fn effects(&self, _: Effects) -> Effects {
+        if self.args.verbose { Effects::PRINTS } else { Effects::NONE }
+    }
+}
+
+impl Element for IcmpPingSource {
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        let Some(due) = self.next.take().filter(|_| self.args.active) else { return };
+        if self.is_done() {
+            if self.args.stop && !std::mem::replace(&mut self.stopped, true) {
+                cx.stop(1);
+            }
+            return;
+        }
+        if !self.push {
+            self.due += 1;
+        } else if let Some(p) = self.request(cx) {
+            cx.emit(0, p);
+        }
+        // From when it was due, so that delays do not add up; not twice at once after a long one.
+        let now = cx.core().clock.peek();
+        self.set(due.saturating_add(self.interval.0).max(now), cx);
+    }
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        let mut all = std::mem::replace(batch, Batch::empty());
+        for mut p in all.drain() {
+            if self.received(&p, cx) {
+                cx.drop(p, Reason::Consumed);
+            } else if self.args.mirror && self.push && answer(&mut p, cx).is_ok() {
+                cx.emit(0, p);
+            } else {
+                cx.drop(p, Reason::Discarded);
+            }
+        }
+        *batch = all;
+    }
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        for _ in 0..max {
+            if self.due == 0 {
+                break;
+            }
+            self.due -= 1;
+            into.extend(self.request(cx));
+        }
+    }
+}

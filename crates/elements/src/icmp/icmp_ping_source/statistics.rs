@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! When requests were sent, and how long their replies took.
+
+/// The times of requests and replies. Times are in nanoseconds.
+#[derive(Debug, Default)]
+pub(super) struct Statistics {
+    /// When the request of each sequence number was sent, plus one; 0 where none waits for a reply. At most 65536.
+    waiting: Vec<i64>,
+    received: u64,
+    shortest: u64,
+    longest: u64,
+    sum: u128,
+    sum_of_squares: u128,
+}
+
+impl Statistics {
+    /// Notes a request.
+    pub(super) fn sent(&mut self, sequence: u16, now: i64) {
+        let i = usize::from(sequence);
+        if i >= self.waiting.len() {
+            self.waiting.resize(i + 1, 0);
+        }
+        if let Some(w) = self.waiting.get_mut(i) {
+            *w = now.saturating_add(1);
+        }
+    }
+
+    /// Notes a reply and gives how long it took; none if no request waits for it.
+    pub(super) fn received(&mut self, sequence: u16, now: i64) -> Option<u64> {
+        let sent = self.waiting.get_mut(usize::from(sequence)).filter(|w| **w != 0)?;
+        // A clock that was set back makes no reply come before its request.
+        let trip = u64::try_from(now.saturating_sub(*sent - 1)).unwrap_or(0);
+        *sent = 0;
+        self.shortest = if self.received == 0 { trip } else { self.shortest.min(trip) };
+        self.longest = self.longest.max(trip);
+        self.received += 1;
+        self.sum = self.sum.saturating_add(trip.into());
+        self.sum_of_squares =
+            self.sum_of_squares.saturating_add(u128::from(trip).saturating_mul(trip.into()));
+        Some(trip)
+    }
+
+    /// The shortest round trip.
+    pub(super) fn min(&self) -> u64 {
+        self.shortest
+    }
+    /// The longest round trip.
+    pub(super) fn max(&self) -> u64 {
+        self.longest
+    }
+    /// The mean round trip.
+    pub(super) fn mean(&self) -> u64 {
+        u64::try_from(self.sum / u128::from(self.received.max(1))).unwrap_or(u64::MAX)
+    }
+
+    /// The lines at the end of a run of ping.
+    pub(super) fn summary(&self, sent: u64) -> String {
+        let received = self.received;
+        let Some(lost) = sent.saturating_sub(received).saturating_mul(100).checked_div(sent) else {
+            return format!("{sent} packets transmitted, {received} received\n");
+        };
+        let first = format!("{sent} packets transmitted, {received} received, {lost}% packet loss\n");
+        if received == 0 {
+            return first;
+        }
+        let mean = self.sum as f64 / received as f64;
+        let deviation = (self.sum_of_squares as f64 / received as f64 - mean * mean).max(0.0).sqrt();
+        let ms = |ns: f64| ns / 1e6;
+        let (min, max) = (ms(self.shortest as f64), ms(self.longest as f64));
+        let (avg, mdev) = (ms(mean), ms(deviation));
+        format!("{first}rtt min/avg/max/mdev = {min:.3}/{avg:.3}/{max:.3}/{mdev:.3}\n")
+    }
+}
+
+/// A span of time with the unit that suits it.
+pub(super) fn span(ns: u64) -> String {
+    let us = ns / 1000;
+    match us {
+        0..1000 => format!("{us}us"),
+        1000..1_000_000 => format!("{}.{:03}ms", us / 1000, us % 1000),
+        _ => format!("{}.{:06}s", us / 1_000_000, us % 1_000_000),
+    }
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! IPEncap: packets become the data of IPv4 packets.
+
+use super::ip_proto::IpProto;
+use super::udp_ip_encap::Destination;
+use castanet_element::prelude::*;
+use castanet_wire::Ipv4Header;
+use std::net::Ipv4Addr;
+
+/// Puts an IPv4 header before packets.
+///
+/// With protocol `ipip` packets with an IP header of their own go through a tunnel (RFC 2003). The identification counts up
+/// from 0; replicas on several workers draw different numbers. The network header is marked and the destination address
+/// annotation set. A packet that would become longer than IPv4 allows is dropped.
+///
+/// # Ports
+/// Input 0: packets. Output 0: IP packets.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> IPEncap(ipip, 10.0.0.1, 10.0.0.2, DSCP 10) -> IPPrint(out) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "IPEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate(first))]
+#[class(drops(TooLong), build, lifecycle)]
+pub struct IpEncap {
+    args: Args,
+    /// The header but for length, identification, destination and checksum.
+    header: Ipv4Header,
+    id: u16,
+    step: u16,
+}
+
+/// Arguments of IPEncap.
+#[derive(Args)]
+pub struct Args {
+    /// What packets are: a protocol by name or number.
+    proto: IpProto,
+    /// Source address.
+    #[arg(handler = "rw")]
+    src: Ipv4Addr,
+    /// Destination address, or DST_ANNO for the one in the annotation.
+    #[arg(handler = "rw")]
+    dst: Destination,
+    /// Type of service byte, in place of DSCP, ECT and CE.
+    #[arg(keyword, default = -1)]
+    tos: i32,
+    /// Time to live.
+    #[arg(keyword, default = 250)]
+    ttl: u8,
+    /// Differentiated services code point.
+    #[arg(keyword, default = -1)]
+    dscp: i32,
+    /// Whether packets say that their ends know ECN: true or 1 for ECT(1), 2 for ECT(0).
+    #[arg(keyword, default = Ect(None), show = "false")]
+    ect: Ect,
+    /// Whether packets say that they met congestion.
+    #[arg(keyword, show = "false")]
+    ce: Option<bool>,
+    /// Whether packets must not be fragmented.
+    #[arg(keyword, default = false)]
+    df: bool,
+}
+
+/// The ECN bits of packets that did not meet congestion, if they are given.
+#[derive(Clone, Copy, Debug)]
+struct Ect(Option<u8>);
+
+impl ArgValue for Ect {
+    const TYPE: &'static str = "bool or 2";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Ect, String> {
+        if text == "2" { Ok(Ect(Some(2))) } else { bool::parse(text, cx).map(|b| Ect(Some(u8::from(b)))) }
+    }
+}
+
+impl Args {
+    /// The type of service byte.
+    fn tos(&self) -> Result<u8, String> {
+        let (ect, ce) = (self.ect.0, self.ce.is_some());
+        if self.tos >= 0 && (self.dscp >= 0 || ect.is_some() || ce) {
+            return Err("TOS: cannot be given together with DSCP, ECT or CE".into());
+        }
+        if ect.is_some() && ce {
+            return Err("ECT: cannot be given together with CE".into());
+        }
+        let below = |n: i32, max: u8, name: &str| match u8::try_from(n) {
+            Ok(n) if n <= max => Ok(n),
+            _ if n == -1 => Ok(0),
+            _ => Err(format!("{name}: out of range, the limits are 0 and {max}")),
+        };
+        let tos = below(self.tos, 255, "TOS")?;
+        let ecn = if self.ce == Some(true) { 3 } else { ect.unwrap_or(0) };
+        Ok(tos | below(self.dscp, 63, "DSCP")? << 2 | ecn)
+    }
+}
+
+impl Build for IpEncap {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let mut header = Ipv4Header::new(args.proto.0, args.src.to_bits(), 0, 0, args.ttl);
+        header.tos = args.tos()?;
+        header.set_fragment(0, false, args.df);
+        let (replica, replicas) = cx.replica;
+        let small = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+        Ok(IpEncap { args, header, id: small(replica), step: small(replicas).max(1) })
+    }
+}
+
+impl Lifecycle for IpEncap {
+    fn changed(&mut self, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
+        self.header.src.set(self.args.src.to_bits());
+        Ok(())
+    }
+}
+
+impl Action for IpEncap {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        let Ok(total) = u16::try_from(p.len() + Ipv4Header::LEN) else {
+            return Verdict::Drop(Reason::TooLong);
+        };
+        let dst = self.args.dst.0.map_or(p.dst_ip(), Ipv4Addr::to_bits);
+        let mut header = self.header;
+        header.total_len.set(total);
+        header.id.set(self.id);
+        header.dst.set(dst);
+        header.set_checksum20();
+        let Some(space) = p.push_header() else { return Verdict::Drop(Reason::TooLong) };
+        *space = header.to_bytes();
+        self.id = self.id.wrapping_add(self.step);
+        p.set_network_header(0, Ipv4Header::LEN);
+        p.set_dst_ip(dst);
+        Verdict::Next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn packets_of_every_length() {
+        let mut kit = Kit::<IpEncap>::new("ipip, 10.0.0.1, 10.0.0.2").unwrap();
+        for len in 0..70u8 {
+            let data: Vec<u8> = (0..len).collect();
+            let out = kit.act([packet(&data)]);
+            let p = &out[0].1;
+            let (h, rest) = etherparse::Ipv4Header::from_slice(p.data()).unwrap();
+            assert_eq!((h.source, h.destination, h.protocol.0), ([10, 0, 0, 1], [10, 0, 0, 2], 4));
+            assert_eq!((h.identification, h.time_to_live, h.dont_fragment), (u16::from(len), 250, false));
+            assert_eq!((usize::from(h.total_len), h.calc_header_checksum()), (p.len(), h.header_checksum));
+            assert_eq!((rest, h.dscp.value(), h.ecn.value()), (&data[..], 0, 0));
+            assert_eq!(
+                (p.dst_ip(), p.network_offset(), p.network_header_length()),
+                (0x0a000002, Some(0), 20)
+            );
+        }
+    }
+
+    #[test]
+    fn type_of_service() {
+        for (config, tos, fragment) in [
+            ("TOS 0xff", 0xff, 0),
+            ("TOS 0, DF true", 0, 0x40),
+            ("DSCP 63", 0xfc, 0),
+            ("DSCP 10, ECT true", 0x29, 0),
+            ("ECT 2", 2, 0),
+            ("ECT false", 0, 0),
+            ("CE true, DSCP 1", 7, 0),
+            ("CE false", 0, 0),
+        ] {
+            let mut kit = Kit::<IpEncap>::new(&format!("47, 1.0.0.1, 2.0.0.2, TTL 9, {config}")).unwrap();
+            let out = kit.act([packet(b"x")]);
+            let (h, _) = etherparse::Ipv4Header::from_slice(out[0].1.data()).unwrap();
+            assert_eq!(out[0].1.data()[..10], [0x45, tos, 0, 21, 0, 0, fragment, 0, 9, 47], "{config}");
+            assert_eq!(h.calc_header_checksum(), h.header_checksum);
+        }
+        for (config, error) in [
+            ("TOS 1, DSCP 1", "TOS: cannot be given together with DSCP, ECT or CE"),
+            ("TOS 1, CE false", "TOS: cannot be given together with DSCP, ECT or CE"),
+            ("ECT 1, CE true", "ECT: cannot be given together with CE"),
+            ("TOS 256", "TOS: out of range, the limits are 0 and 255"),
+            ("DSCP 64", "DSCP: out of range, the limits are 0 and 63"),
+            ("DSCP -2", "DSCP: out of range, the limits are 0 and 63"),
+            ("ECT 3", "ECT: syntax error, expected 'true' or 'false'"),
+        ] {
+            let kit = Kit::<IpEncap>::new(&format!("udp, 1.0.0.1, 2.0.0.2, {config}"));
+            assert_eq!(kit.err().unwrap(), [error], "{config}");
+        }
+        let bad = Kit::<IpEncap>::new("nosuch, 1.0.0.1, 2.0.0.2").err().unwrap();
+        assert_eq!(bad, ["PROTO: 'nosuch' is not an IP protocol"]);
+    }
+
+    #[test]
+    fn annotation_and_handlers() {
+        let mut kit = Kit::<IpEncap>::new("udp, 1.0.0.1, DST_ANNO").unwrap();
+        let mut p = packet(b"x");
+        p.set_dst_ip(0x0708090a);
+        assert_eq!(kit.act([p])[0].1.data()[12..20], [1, 0, 0, 1, 7, 8, 9, 10]);
+        for (handler, value) in [("src", "3.0.0.3"), ("dst", "4.0.0.4")] {
+            kit.write(handler, value).unwrap();
+            assert_eq!(kit.read(handler).unwrap(), value);
+        }
+        assert_eq!(kit.act([packet(b"x")])[0].1.data()[12..20], [3, 0, 0, 3, 4, 0, 0, 4]);
+        assert!(kit.write("src", "x").is_err());
+    }
+
+    #[test]
+    fn too_long() {
+        let mut kit = Kit::<IpEncap>::new("udp, 1.0.0.1, 2.0.0.2").unwrap();
+        assert_eq!(kit.act([Packet::with_headroom(20, 65_515).unwrap()])[0].1.data()[2..4], [255, 255]);
+        assert!(kit.act([Packet::with_headroom(20, 65_516).unwrap()]).is_empty());
+        assert_eq!(kit.dropped(Reason::TooLong), 1);
+    }
+}

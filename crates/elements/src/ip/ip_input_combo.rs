@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! IPInputCombo: what an IP router does with each frame that comes in.
+
+use super::check_ip_header::CheckIpHeader;
+use castanet_element::prelude::*;
+
+/// Paints Ethernet frames, takes their headers off, and checks the IPv4 headers behind.
+///
+/// The same as `Paint(COLOR) -> Strip(14) -> CheckIPHeader(...) -> GetIPAddress(16)` in one element. Bad packets are dropped.
+///
+/// # Ports
+/// Input 0: Ethernet frames. Output 0: IP packets with marked network header.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(DATA \<020000000001 020000000002 0800 4500001c 00000000 401177cf 01000001 02000002 00010002 00080000>,
+///     LIMIT 5, STOP true) -> IPInputCombo(1, INTERFACES 1.0.0.9/8 2.0.0.9/8) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "IPInputCombo", ports = "1/1", processing = "a/a", packets = "ether/ip", workers = replicate(sum))]
+#[class(effects(prints), drops(BadIpHeader, TooShort, BadSource), build, lifecycle)]
+#[handler(name = "drops", doc = "Bad packets.")]
+pub struct IpInputCombo {
+    args: Args,
+    check: CheckIpHeader,
+}
+
+/// Arguments of IPInputCombo.
+#[derive(Args)]
+pub struct Args {
+    /// What packets are painted with, 0 to 255.
+    color: u8,
+    /// Source addresses that are bad.
+    badsrc: Option<String>,
+    /// Networks with the router's own addresses, as CheckIPHeader takes them.
+    #[arg(keyword)]
+    interfaces: Option<String>,
+    /// Destinations for which bad sources do not matter.
+    #[arg(keyword)]
+    gooddst: Option<String>,
+}
+
+/// Bytes of an Ethernet header.
+const ETHER: usize = 14;
+
+/// Makes a part of a combination from its configuration string.
+pub(super) fn part<T: Build>(config: &str, cx: &mut BuildCx<'_>) -> Result<T, ConfigError> {
+    use castanet_element::spec::Args as _;
+    let (args, errors) = T::Args::parse(config, cx.arg_cx());
+    // The places of errors are places of another string than the one that was written.
+    let errors = errors.into_iter().map(|e| ArgError { range: 0..usize::MAX, ..e });
+    match args {
+        Some(args) => T::build(args, cx),
+        None => Err(ConfigError(errors.collect())),
+    }
+}
+
+impl Build for IpInputCombo {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let mut config = format!("OFFSET {ETHER}");
+        for (keyword, value) in
+            [("BADSRC", &args.badsrc), ("INTERFACES", &args.interfaces), ("GOODDST", &args.gooddst)]
+        {
+            if let Some(value) = value {
+                config.push_str(&format!(", {keyword} {value}"));
+            }
+        }
+        Ok(IpInputCombo { check: part(&config, cx)?, args })
+    }
+}
+
+impl Lifecycle for IpInputCombo {
+    fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+        self.check.read(handler, parameters, cx)
+    }
+    fn effects(&self, declared: Effects) -> Effects {
+        self.check.effects(declared)
+    }
+}
+
+impl Action for IpInputCombo {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        p.set_paint(self.args.color);
+        let verdict = self.check.action(p, cx);
+        if verdict == Verdict::Next {
+            p.strip(ETHER);
+        }
+        verdict
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::basic::{paint::Paint, strip::Strip};
+    use castanet_element::kit::{Kit, packet};
+
+    fn frame(src: [u8; 4]) -> Vec<u8> {
+        let b = etherparse::PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4(src, [2, 0, 0, 2], 64).udp(1, 2);
+        let mut data = Vec::new();
+        b.write(&mut data, b"abc").unwrap();
+        data.extend([0; 9]);
+        data
+    }
+
+    #[test]
+    fn as_its_parts_one_after_the_other() {
+        let good = frame([1, 0, 0, 1]);
+        let mut all: Vec<Vec<u8>> = (0..=good.len()).map(|n| good[..n].to_vec()).collect();
+        all.extend((0..good.len()).map(|i| {
+            let mut d = good.clone();
+            d[i] ^= 0x81;
+            d
+        }));
+        all.extend([frame([1, 255, 255, 255]), frame([9, 9, 9, 9])]);
+        let rules = "BADSRC 9.9.9.9, INTERFACES 1.0.0.9/8, GOODDST 2.0.0.3";
+        let mut combo = Kit::<IpInputCombo>::new(&format!("7, {rules}")).unwrap();
+        let mut paint = Kit::<Paint>::new("7").unwrap();
+        let mut strip = Kit::<Strip>::new("14").unwrap();
+        let mut check = Kit::<CheckIpHeader>::new(rules).unwrap();
+        let mut passed = 0;
+        for data in all {
+            let one = combo.act([packet(&data)]);
+            let painted = paint.act([packet(&data)]).into_iter().map(|o| o.1);
+            let stripped: Vec<_> = strip.act(painted).into_iter().map(|o| o.1).collect();
+            let other = check.act(stripped);
+            assert_eq!(one.len(), other.len(), "{data:02x?}");
+            for ((_, a), (_, b)) in one.iter().zip(&other) {
+                passed += 1;
+                assert_eq!((a.data(), a.annotations()), (b.data(), b.annotations()));
+                assert_eq!(
+                    (a.network_offset(), a.transport_offset()),
+                    (b.network_offset(), b.transport_offset())
+                );
+            }
+        }
+        assert!(passed > 20);
+        assert_eq!(combo.read("drops").unwrap(), check.read("drops").unwrap());
+        for bad in ["", "256", "1, x", "1, INTERFACES x"] {
+            assert!(Kit::<IpInputCombo>::new(bad).is_err(), "{bad}");
+        }
+    }
+}

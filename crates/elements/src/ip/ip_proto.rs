@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Values of arguments that concern the IPv4 header: protocols, ECN bits.
+
+use castanet_classify::names;
+use castanet_element::prelude::*;
+
+/// An IP protocol, by name or number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IpProto(pub u8);
+
+impl ArgValue for IpProto {
+    const TYPE: &'static str = "ip-proto";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<IpProto, String> {
+        let number = names::ip_proto_number(text).map_or_else(|| u8::parse(text, cx), Ok);
+        number.map(IpProto).map_err(|_| format!("'{text}' is not an IP protocol"))
+    }
+}
+
+impl Show for IpProto {
+    fn show(&self) -> String {
+        names::ip_proto_name(self.0).map_or_else(|| self.0.to_string(), Into::into)
+    }
+}
+
+/// The two ECN bits (RFC 3168 section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ecn(pub u8);
+
+/// Names of each value of the ECN bits; the first one is the one shown.
+const ECN: [&[&str]; 4] =
+    [&["no", "0", "Not-ECT"], &["ect1", "1", "ECT(1)"], &["ect2", "2", "ECT(0)"], &["ce", "3", "CE"]];
+
+impl ArgValue for Ecn {
+    const TYPE: &'static str = "ecn";
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Ecn, String> {
+        let found = (0u8..).zip(ECN).find(|(_, names)| names.contains(&text));
+        found.map(|(bits, _)| Ecn(bits)).ok_or_else(|| "expected 'no', 'ect1', 'ect2' or 'ce'".into())
+    }
+}
+
+impl Show for Ecn {
+    fn show(&self) -> String {
+        ECN.get(usize::from(self.0)).and_then(|n| n.first()).copied().unwrap_or_default().to_string()
+    }
+}

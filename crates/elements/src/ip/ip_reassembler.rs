@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! IPReassembler: fragments become packets again.
+
+mod datagram;
+#[cfg(test)]
+mod tests;
+
+use castanet_element::prelude::*;
+use castanet_element::spec::Anno2;
+use castanet_wire::ipv4::Ipv4Header;
+use datagram::{Added, Datagram, Fragment, Piece};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+/// Puts fragmented IPv4 packets together again (RFC 791 section 3.2, RFC 815).
+///
+/// Whole packets pass at once. Fragments wait for the others of the same source, destination, protocol and
+/// identification; when the last one has come the packet leaves with the header, the options and the annotations of its first
+/// fragment, lengths and checksum mended. It says that it met congestion if one of its fragments does (RFC 3168 section 5.3).
+/// A fragment that is repeated is dropped. One that overlaps others, or contradicts what they say of the
+/// length, makes the whole packet suspect: as RFC 5722 wants it for IPv6, all of it is dropped, and what is still to come of it
+/// too. Fragments that end where no packet can, carry nothing, or are cut are dropped alone.
+///
+/// When nothing has come for 30 seconds, by the clock or by the timestamps of packets, or when more than HIMEM bytes wait, then for
+/// the packets that have waited longest until a quarter is free, the fragments that are there leave as they came on output 1, where
+/// ICMPError may answer the first one, or are dropped. A fragment counts as at least 2048 bytes, which is what it occupies.
+/// The network header must be marked.
+///
+/// # Ports
+/// Input 0: IP packets. Output 0: whole packets. Output 1 (optional): fragments of packets that did not become whole.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> IPEncap(udp, 10.0.0.1, 10.0.0.2) -> IPFragmenter(40)
+///     -> whole :: IPReassembler -> IPPrint(whole) -> Discard;
+/// whole [1] -> ICMPError(10.0.0.9, timeexceeded, reassembly) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "IPReassembler", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = exclusive)]
+#[class(drops(BadFragment, Consumed, ReassemblyTimeout, ReassemblyFull, NoIpHeader), build, lifecycle)]
+#[handler(name = "dump", doc = "Counts, and the fragments that wait.")]
+pub struct IpReassembler {
+    args: Args,
+    max_mtu_anno: Option<usize>,
+    datagrams: BTreeMap<Key, Datagram>,
+    /// Datagrams in the order of their last fragments.
+    order: BTreeMap<u64, Key>,
+    next_order: u64,
+    /// Bytes that all datagrams are charged.
+    charged: u64,
+    seen: u64,
+    good: u64,
+    failed: u64,
+    bad: u64,
+    /// Lists of pieces that are used again.
+    spare: Vec<Vec<Piece>>,
+}
+
+/// Arguments of IPReassembler.
+#[derive(Args)]
+pub struct Args {
+    /// The most bytes of fragments that wait.
+    #[arg(keyword, default = 256 * 1024, show = "262144")]
+    himem: u32,
+    /// An annotation of two bytes that gets the length of a packet's longest fragment; -1 for none.
+    #[arg(keyword, default = MtuAnno(None), show = "-1")]
+    max_mtu_anno: MtuAnno,
+}
+
+/// An annotation of two bytes, or none.
+#[derive(Clone, Copy, Debug)]
+struct MtuAnno(Option<usize>);
+
+impl ArgValue for MtuAnno {
+    const TYPE: &'static str = "anno2";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<MtuAnno, String> {
+        if text == "-1" { Ok(MtuAnno(None)) } else { Anno2::parse(text, cx).map(|a| MtuAnno(Some(a.0))) }
+    }
+}
+
+/// What the fragments of one packet have in common (RFC 791 section 3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    src: u32,
+    dst: u32,
+    id: u16,
+    protocol: u8,
+}
+
+/// How long a packet waits for its next fragment, in nanoseconds.
+const PATIENCE: i64 = 30_000_000_000;
+/// What an empty datagram is charged: those that are suspect keep their entry.
+const ENTRY: u64 = 256;
+/// What a short fragment is charged: the buffer it occupies.
+const BUFFER: u64 = 2048;
+/// The most spare lists.
+const SPARE: usize = 64;
+
+impl Build for IpReassembler {
+    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let max_mtu_anno = args.max_mtu_anno.0;
+        Ok(IpReassembler {
+            args,
+            max_mtu_anno,
+            datagrams: BTreeMap::new(),
+            order: BTreeMap::new(),
+            next_order: 0,
+            charged: 0,
+            seen: 0,
+            good: 0,
+            failed: 0,
+            bad: 0,
+            spare: Vec::new(),
+        })
+    }
+}
+
+impl Lifecycle for IpReassembler {
+    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        let mut out = format!(
+            "frags seen total:    {}\ngood reassemblies:   {}\nfailed reassemblies: {}\nbad fragments seen:  {}\n\
+             cached chunk data:\n",
+            self.seen, self.good, self.failed, self.bad
+        );
+        for (key, datagram) in &self.datagrams {
+            let (src, dst) = (Ipv4Addr::from_bits(key.src), Ipv4Addr::from_bits(key.dst));
+            out.push_str(&format!(" ({src}, 0, {dst}, 0) {}", key.id));
+            for piece in datagram.pieces() {
+                out.push_str(&format!(" ({},{})", piece.start, piece.end));
+            }
+            out.push('\n');
+        }
+        Ok(out)
+    }
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        while let Some((_, key)) = self.order.pop_first() {
+            for piece in self.remove(key).into_iter().flatten() {
+                cx.drop(piece.packet, Reason::Stopped);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a fragment is charged while it waits.
+fn charge(p: &Packet) -> u64 {
+    (p.len() as u64).max(BUFFER)
+}
+
+impl IpReassembler {
+    /// Takes a datagram out that `order` does not know any more, and gives its pieces.
+    fn remove(&mut self, key: Key) -> Option<Vec<Piece>> {
+        let pieces = self.datagrams.remove(&key)?.into_pieces();
+        let freed = pieces.iter().map(|p| charge(&p.packet)).sum::<u64>();
+        self.charged = self.charged.saturating_sub(freed.saturating_add(ENTRY));
+        Some(pieces)
+    }
+
+    fn keep_list(&mut self, mut pieces: Vec<Piece>) {
+        pieces.clear();
+        if self.spare.len() < SPARE {
+            self.spare.push(pieces);
+        }
+    }
+
+    /// Gives a datagram up: its fragments leave as they came.
+    fn give_up(&mut self, key: Key, reason: Reason, cx: &mut Cx<'_>) {
+        let Some(mut pieces) = self.remove(key) else { return };
+        // A suspect datagram was counted when it became one.
+        self.failed = self.failed.wrapping_add(u64::from(!pieces.is_empty()));
+        for piece in pieces.drain(..) {
+            cx.emit_or(1, piece.packet, reason);
+        }
+        self.keep_list(pieces);
+    }
+
+    /// Gives up what has waited too long, oldest first.
+    fn reap(&mut self, is_late: impl Fn(&Datagram) -> bool, cx: &mut Cx<'_>) {
+        while let Some((&order, &key)) = self.order.first_key_value()
+            && self.datagrams.get(&key).is_none_or(&is_late)
+        {
+            self.order.remove(&order);
+            self.give_up(key, Reason::ReassemblyTimeout, cx);
+        }
+    }
+
+    /// Gives up the oldest until a quarter of the room is free.
+    #[cold]
+    fn make_room(&mut self, cx: &mut Cx<'_>) {
+        let enough = u64::from(self.args.himem) / 4 * 3;
+        while self.charged > enough
+            && let Some((_, key)) = self.order.pop_first()
+        {
+            self.give_up(key, Reason::ReassemblyFull, cx);
+        }
+    }
+
+    fn reject(&mut self, p: Packet, cx: &mut Cx<'_>) -> Option<Packet> {
+        self.bad = self.bad.wrapping_add(1);
+        cx.drop(p, Reason::BadFragment);
+        None
+    }
+
+    /// A packet: itself if it is whole, or the packet that it makes whole.
+    #[inline]
+    fn take(&mut self, p: Packet, cx: &mut Cx<'_>) -> Option<Packet> {
+        let stamp = p.timestamp();
+        if stamp != 0 && !self.order.is_empty() {
+            self.reap(|d| d.stamp <= stamp.saturating_sub(PATIENCE), cx);
+        }
+        match p.network().and_then(Ipv4Header::from_prefix) {
+            Some(h) if !h.is_fragment() => Some(p),
+            Some(h) => {
+                let key = Key { src: h.src.get(), dst: h.dst.get(), id: h.id.get(), protocol: h.protocol };
+                self.add(key, p, stamp, cx)
+            }
+            None => {
+                cx.drop(p, Reason::NoIpHeader);
+                None
+            }
+        }
+    }
+
+    fn add(&mut self, key: Key, mut p: Packet, stamp: i64, cx: &mut Cx<'_>) -> Option<Packet> {
+        self.seen = self.seen.wrapping_add(1);
+        let Some(fragment) = Fragment::of(&mut p) else { return self.reject(p, cx) };
+        let due = cx.recent().saturating_add(PATIENCE);
+        if self.order.is_empty() {
+            cx.set_timer(0, due);
+        }
+        let datagram = self.datagrams.entry(key).or_insert_with(|| {
+            self.charged += ENTRY;
+            Datagram::new(self.spare.pop().unwrap_or_default())
+        });
+        let cost = charge(&p);
+        let added = datagram.add(fragment, p);
+        if matches!(added, Added::Held | Added::Complete) || datagram.order.is_none() {
+            if let Some(order) = datagram.order.replace(self.next_order) {
+                self.order.remove(&order);
+            }
+            self.order.insert(self.next_order, key);
+            self.next_order = self.next_order.wrapping_add(1);
+            // Without a timestamp the clock alone tells how long it waits.
+            (datagram.stamp, datagram.due) = (if stamp == 0 { i64::MAX } else { stamp }, due);
+        }
+        match added {
+            Added::Held => {
+                self.charged = self.charged.saturating_add(cost);
+                if self.charged > u64::from(self.args.himem) {
+                    self.make_room(cx);
+                }
+                None
+            }
+            Added::Complete => {
+                // So that what `remove` takes off was put on.
+                self.charged = self.charged.saturating_add(cost);
+                self.complete(key, cx)
+            }
+            Added::Repeated(p) => {
+                cx.drop(p, Reason::BadFragment);
+                None
+            }
+            Added::Suspect(p) => {
+                for piece in datagram.suspect() {
+                    self.charged = self.charged.saturating_sub(charge(&piece.packet));
+                    cx.drop(piece.packet, Reason::BadFragment);
+                }
+                self.failed = self.failed.wrapping_add(1);
+                self.reject(p, cx)
+            }
+            Added::Shunned(p) => self.reject(p, cx),
+        }
+    }
+
+    /// Makes one packet of a datagram that is complete.
+    fn complete(&mut self, key: Key, cx: &mut Cx<'_>) -> Option<Packet> {
+        let order = self.datagrams.get(&key)?.order?;
+        self.order.remove(&order);
+        let mtu = self.datagrams.get(&key).map_or(0, |d| d.longest);
+        let mut pieces = self.remove(key).filter(|p| !p.is_empty())?;
+        let first = pieces.remove(0);
+        let whole = datagram::assemble(first, &pieces);
+        let reason = if whole.is_ok() { Reason::Consumed } else { Reason::BadFragment };
+        for piece in pieces.drain(..) {
+            cx.drop(piece.packet, reason);
+        }
+        self.keep_list(pieces);
+        match whole {
+            Ok(mut p) => {
+                self.good = self.good.wrapping_add(1);
+                if let Some(at) = self.max_mtu_anno {
+                    p.set_anno(at, mtu.to_ne_bytes());
+                }
+                Some(p)
+            }
+            Err((p, reason)) => {
+                self.failed = self.failed.wrapping_add(1);
+                cx.drop(p, reason);
+                None
+            }
+        }
+    }
+}
+
+impl Element for IpReassembler {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        let whole =
+            |p: &Packet| p.network().and_then(Ipv4Header::from_prefix).is_some_and(|h| !h.is_fragment());
+        if self.order.is_empty() && batch.iter().all(whole) {
+            return cx.forward(0, batch);
+        }
+        let mut all = std::mem::replace(batch, Batch::empty());
+        for p in all.drain() {
+            if let Some(p) = self.take(p, cx) {
+                cx.emit(0, p);
+            }
+        }
+        *batch = all;
+    }
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        for _ in 0..max {
+            match self.pull_one(0, cx) {
+                Some(p) => into.push(p),
+                None => break,
+            }
+        }
+    }
+    /// Pulls until a packet is whole or nothing is left, so that a task that sleeps on the queue upstream misses nothing.
+    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        while let Some(p) = cx.pull_one(0) {
+            let whole = self.take(p, cx);
+            if whole.is_some() {
+                return whole;
+            }
+        }
+        None
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        let now = cx.recent();
+        self.reap(|d| d.due <= now, cx);
+        if let Some((_, key)) = self.order.first_key_value()
+            && let Some(d) = self.datagrams.get(key)
+        {
+            cx.set_timer(0, d.due);
+        }
+    }
+}

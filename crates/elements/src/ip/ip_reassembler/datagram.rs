@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The fragments of one packet, kept in order without overlap.
+
+use castanet_element::prelude::*;
+use castanet_wire::checksum;
+use castanet_wire::ipv4::{DONT_FRAGMENT, Ipv4Header, whole_header};
+
+/// The most bytes that a packet can carry behind the shortest header.
+const MOST: u32 = 65_535 - Ipv4Header::LEN as u32;
+
+/// What a good fragment says of itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fragment {
+    start: u16,
+    end: u16,
+    more: bool,
+    length: u16,
+}
+
+impl Fragment {
+    /// Reads the header of a fragment and cuts off padding; none if it is cut itself, carries nothing, or carries what cannot be
+    /// part of any packet.
+    pub(super) fn of(p: &mut Packet) -> Option<Fragment> {
+        let network = p.network()?;
+        let h = Ipv4Header::from_prefix(network)?;
+        let (header, total) = (h.header_len(), h.total_len.get());
+        let carried = usize::from(total).checked_sub(header)?;
+        let (start, more) = (h.fragment_offset(), h.more_fragments());
+        let fits = header >= Ipv4Header::LEN && usize::from(total) <= network.len();
+        // RFC 791 section 3.2: all but the last carry a multiple of 8 bytes.
+        if !fits || carried == 0 || more && carried % 8 != 0 {
+            return None;
+        }
+        let end = u32::from(start).checked_add(u32::try_from(carried).ok()?).filter(|&end| end <= MOST)?;
+        // Where the packet ends in its data; before them if the header was stripped and nothing is left.
+        let keep = p.network_offset()?.checked_add_unsigned(usize::from(total))?;
+        p.truncate(usize::try_from(keep).ok()?);
+        Some(Fragment { start, end: u16::try_from(end).ok()?, more, length: total })
+    }
+}
+
+/// A fragment that waits.
+#[derive(Debug)]
+pub(super) struct Piece {
+    /// Where its data start in the whole.
+    pub(super) start: u16,
+    /// Where they end.
+    pub(super) end: u16,
+    /// The fragment, cut to its total length.
+    pub(super) packet: Packet,
+}
+
+impl Piece {
+    /// What the fragment carries.
+    fn carried(&self) -> &[u8] {
+        carried(&self.packet)
+    }
+}
+
+fn carried(p: &Packet) -> &[u8] {
+    let n = p.network().unwrap_or_default();
+    let from = whole_header(n).map_or(n.len(), <[u8]>::len);
+    n.get(from..).unwrap_or_default()
+}
+
+/// What came of a fragment that was added.
+#[derive(Debug)]
+pub(super) enum Added {
+    /// It waits.
+    Held,
+    /// It waits, and was the last one that was missing.
+    Complete,
+    /// It is there already.
+    Repeated(Packet),
+    /// It overlaps others or contradicts them.
+    Suspect(Packet),
+    /// The datagram was suspect already.
+    Shunned(Packet),
+}
+
+/// The fragments of one packet.
+#[derive(Debug)]
+pub(super) struct Datagram {
+    /// In order, without overlap.
+    pieces: Vec<Piece>,
+    /// How many bytes are there.
+    have: u32,
+    /// How many there are to be, once the last fragment has come.
+    total: Option<u16>,
+    /// Whether fragments overlapped or contradicted each other.
+    suspect: bool,
+    /// The length of the longest fragment.
+    pub(super) longest: u16,
+    /// Its place in the order of the last fragments.
+    pub(super) order: Option<u64>,
+    /// The timestamp of the last fragment.
+    pub(super) stamp: i64,
+    /// When it has waited too long, by the clock.
+    pub(super) due: i64,
+}
+
+impl Datagram {
+    /// One with no fragment; `pieces` is an empty list.
+    pub(super) fn new(pieces: Vec<Piece>) -> Datagram {
+        let (have, total, suspect, longest, order) = (0, None, false, 0, None);
+        Datagram { pieces, have, total, suspect, longest, order, stamp: 0, due: 0 }
+    }
+    pub(super) fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+    pub(super) fn into_pieces(self) -> Vec<Piece> {
+        self.pieces
+    }
+    /// Marks it as suspect and gives what it holds.
+    pub(super) fn suspect(&mut self) -> Vec<Piece> {
+        self.suspect = true;
+        std::mem::take(&mut self.pieces)
+    }
+
+    /// Adds a fragment.
+    pub(super) fn add(&mut self, f: Fragment, packet: Packet) -> Added {
+        if self.suspect {
+            return Added::Shunned(packet);
+        }
+        // Fragments come in order mostly.
+        let at = match self.pieces.last() {
+            Some(last) if f.start < last.end => self.pieces.partition_point(|p| p.start < f.start),
+            _ => self.pieces.len(),
+        };
+        let after = self.pieces.get(at);
+        if let Some(same) = after.filter(|p| (p.start, p.end) == (f.start, f.end)) {
+            let says_the_same = f.more == (self.total != Some(f.end));
+            return if says_the_same && same.carried() == carried(&packet) {
+                Added::Repeated(packet)
+            } else {
+                Added::Suspect(packet)
+            };
+        }
+        let before = at.checked_sub(1).and_then(|i| self.pieces.get(i));
+        let overlaps = before.is_some_and(|p| p.end > f.start) || after.is_some_and(|p| p.start < f.end);
+        let ends_late = self.total.is_some_and(|total| if f.more { f.end >= total } else { f.end != total });
+        let ends_early = !f.more && self.pieces.last().is_some_and(|p| p.end > f.end);
+        if overlaps || ends_late || ends_early {
+            return Added::Suspect(packet);
+        }
+        if !f.more {
+            self.total = Some(f.end);
+        }
+        self.longest = self.longest.max(f.length);
+        // Cannot overflow: without overlap it is at most 65535.
+        self.have += u32::from(f.end - f.start);
+        self.pieces.insert(at, Piece { start: f.start, end: f.end, packet });
+        if self.total.is_some_and(|total| u32::from(total) == self.have) {
+            Added::Complete
+        } else {
+            Added::Held
+        }
+    }
+}
+
+/// Makes the first piece the whole packet, with what the others carry. What cannot become one comes back with the reason.
+pub(super) fn assemble(first: Piece, others: &[Piece]) -> Result<Packet, (Packet, Reason)> {
+    let Piece { end, packet: mut whole, .. } = first;
+    let total = others.last().map_or(end, |p| p.end).into();
+    let headers =
+        std::iter::once(&whole).chain(others.iter().map(|p| &p.packet)).filter_map(Packet::ip_header);
+    let ecn = headers.fold(0u8, |seen, h| seen | 1 << (h[1] & 3));
+    let header_len = whole.network().and_then(whole_header).map_or(Ipv4Header::LEN, <[u8]>::len);
+    let length = u16::try_from(header_len.saturating_add(total)).ok();
+    // RFC 3168 section 5.3: a mark on one fragment is a mark on the packet, unless others say that its ends do not know ECN.
+    let (congested, unable) = (ecn & 1 << 3 != 0, ecn & 1 != 0);
+    let Some(length) = length.filter(|_| !(congested && unable)) else {
+        return Err((whole, Reason::BadFragment));
+    };
+    if !whole.put(total.saturating_sub(usize::from(end))) {
+        return Err((whole, Reason::NoBuffer));
+    }
+    let network = whole.network_mut().unwrap_or_default();
+    for piece in others {
+        let from = header_len.saturating_add(usize::from(piece.start));
+        let data = piece.carried();
+        if let Some(to) = network.get_mut(from..).and_then(|n| n.get_mut(..data.len())) {
+            to.copy_from_slice(data);
+        }
+    }
+    if let Some(h) = Ipv4Header::from_prefix_mut(network) {
+        h.total_len.set(length);
+        h.fragment.set(h.fragment.get() & DONT_FRAGMENT);
+        if congested {
+            h.tos |= 3;
+        }
+    }
+    let sum = whole_header(network).map(checksum::ipv4_header_checksum);
+    if let (Some(sum), Some(h)) = (sum, Ipv4Header::from_prefix_mut(network)) {
+        h.checksum.set(sum);
+    }
+    Ok(whole)
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! SetIPChecksum: the checksum of IPv4 headers.
+
+use castanet_element::prelude::*;
+use castanet_wire::{Ipv4Header, checksum, ipv4};
+
+/// Sets the checksum of IPv4 headers (RFC 791 section 3.1).
+///
+/// It is needed only where something has changed the header without mending it; every class that changes a header does. A
+/// packet that has no marked header, or one that is cut or has an impossible length, is dropped.
+///
+/// # Ports
+/// Input 0: IP packets. Output 0: the same with a right header checksum.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(DATA \<4500001c 00000000 40110000 01000001 02000002 00010002 00080000>, LIMIT 5, STOP true)
+///     -> MarkIPHeader -> SetIPChecksum -> CheckIPHeader(VERBOSE true) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "SetIPChecksum", ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate(sum))]
+#[class(drops(BadIpHeader, NoIpHeader))]
+pub struct SetIpChecksum {
+    /// Packets dropped because their header is cut or has an impossible length.
+    #[handler]
+    drops: Count,
+}
+
+impl Action for SetIpChecksum {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        let Some(network) = p.network_mut() else { return Verdict::Drop(Reason::NoIpHeader) };
+        let sum = ipv4::whole_header(network).map(checksum::ipv4_header_checksum);
+        let header = Ipv4Header::from_prefix_mut(network);
+        let (Some(sum), Some(header)) = (sum, header) else {
+            self.drops.add(1);
+            return Verdict::Drop(Reason::BadIpHeader);
+        };
+        header.checksum.set(sum);
+        Verdict::Next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn every_header_length_and_cut() {
+        let data: Vec<u8> = (0..70u8).map(|i| i.wrapping_mul(91)).collect();
+        let (mut kit, mut bad) = (Kit::<SetIpChecksum>::new("").unwrap(), 0);
+        for words in 0..16u8 {
+            for len in 0..=data.len() {
+                let mut data = data[..len].to_vec();
+                if let Some(b) = data.first_mut() {
+                    *b = 0x40 | words;
+                }
+                let mut p = packet(&data);
+                p.set_network_header(0, usize::from(words) * 4);
+                let out = kit.act([p]);
+                if words < 5 || usize::from(words) * 4 > len {
+                    bad += 1;
+                    assert!(out.is_empty());
+                } else {
+                    let (h, _) = etherparse::Ipv4Header::from_slice(out[0].1.data()).unwrap();
+                    assert_eq!(h.calc_header_checksum(), h.header_checksum, "{words} {len}");
+                }
+            }
+        }
+        assert_eq!((kit.dropped(Reason::BadIpHeader), kit.read("drops").unwrap()), (bad, bad.to_string()));
+        assert!(kit.act([packet(&data)]).is_empty());
+        assert_eq!(kit.dropped(Reason::NoIpHeader), 1);
+    }
+}

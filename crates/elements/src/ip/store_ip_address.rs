@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! StoreIPAddress: an address into the packet.
+
+use castanet_element::prelude::*;
+use castanet_wire::ipv4::protocol::{DCCP, TCP, UDP, UDP_LITE};
+use castanet_wire::{Be16, Ipv4Header, checksum};
+use std::net::Ipv4Addr;
+
+/// Writes an IPv4 address into packets: ADDR, or the destination address annotation.
+///
+/// At `src` or `dst` of the marked IP header the checksums of the IP header and of TCP, UDP, UDP-Lite or DCCP behind it are
+/// updated incrementally (RFC 1624). At a number of bytes into the packet nothing else changes. A packet that is too
+/// short, or has no marked header where one is needed, leaves unchanged on output 1, or is dropped.
+///
+/// # Ports
+/// Input 0: packets. Output 0: the same with the address. Output 1 (optional): those that are too short.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(DATA \<4500001c 00000000 401177cf 01000001 02000002 00010002 00080000>, LIMIT 5, STOP true)
+///     -> CheckIPHeader -> StoreIPAddress(10.0.0.1, src) -> CheckIPHeader(VERBOSE true) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "StoreIPAddress", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate(first))]
+#[class(offload = none, drops(TooShort, NoIpHeader), build)]
+pub struct StoreIpAddress {
+    args: Args,
+    addr: Option<Ipv4Addr>,
+    place: Place,
+}
+
+/// Arguments of StoreIPAddress.
+#[derive(Args)]
+pub struct Args {
+    /// The address; left out, the one in the destination address annotation.
+    addr: String,
+    /// Where it goes: bytes from the start of the packet, `src` or `dst`.
+    offset: Option<String>,
+}
+
+/// Where the address goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Bytes from the start of the packet.
+    Data(usize),
+    /// The field at this byte of the IP header.
+    Header(usize),
+}
+
+impl Build for StoreIpAddress {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let arg_cx = cx.arg_cx();
+        // With one argument that is the place.
+        let (addr, place) = match &args.offset {
+            Some(place) => {
+                let addr = Ipv4Addr::parse(&args.addr, &arg_cx).map_err(|e| format!("ADDR: {e}"))?;
+                (Some(addr), place)
+            }
+            None => (None, &args.addr),
+        };
+        let place = match place.trim() {
+            "src" => Place::Header(12),
+            "dst" => Place::Header(16),
+            number => match u32::parse(number, &arg_cx) {
+                Ok(n) => Place::Data(n as usize),
+                Err(_) => return Err("OFFSET: expected a number of bytes, 'src' or 'dst'".into()),
+            },
+        };
+        Ok(StoreIpAddress { args, addr, place })
+    }
+}
+
+/// Where the checksum that covers the addresses stands in what the packet carries, if it is there; and whether zero means
+/// that there is none.
+fn checksum_place(h: &Ipv4Header) -> Option<(usize, bool)> {
+    if !h.is_first_fragment() {
+        return None;
+    }
+    match h.protocol {
+        TCP => Some((16, false)),
+        UDP => Some((6, true)),
+        UDP_LITE | DCCP => Some((6, false)),
+        _ => None,
+    }
+}
+
+/// Sets the field at byte `at` of the header that `network` starts with; false if it is cut.
+#[inline]
+fn rewrite(network: &mut [u8], at: usize, addr: u32) -> bool {
+    let Some(h) = Ipv4Header::from_prefix_mut(network) else { return false };
+    let old = if at == 12 { h.src.get() } else { h.dst.get() };
+    if at == 12 {
+        h.rewrite_src(addr);
+    } else {
+        h.rewrite_dst(addr);
+    }
+    // INVARIANT: nothing behind the total length belongs to the packet.
+    let (from, total, sum) = (h.header_len(), usize::from(h.total_len.get()), checksum_place(h));
+    let carried = network.get_mut(..total).and_then(|n| n.get_mut(from.max(Ipv4Header::LEN)..));
+    if let Some((sum, optional)) = sum
+        && let Some(field) = carried.and_then(|c| c.get_mut(sum..)?.first_chunk_mut())
+    {
+        let before = u16::from_be_bytes(*field);
+        let mut after = Be16::new(before);
+        checksum::update_field32(&mut after, old, addr);
+        // RFC 768: zero is no checksum, and a sum of zero is sent as 0xffff.
+        if !(optional && before == 0) {
+            let after = after.get();
+            *field = if optional && after == 0 { [255, 255] } else { after.to_be_bytes() };
+        }
+    }
+    true
+}
+
+impl Action for StoreIpAddress {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        let addr = self.addr.map_or(p.dst_ip(), Ipv4Addr::to_bits);
+        match self.place {
+            Place::Header(at) => match p.network() {
+                None => cx.out_or(1, Reason::NoIpHeader),
+                Some(n) if n.len() < Ipv4Header::LEN => cx.out_or(1, Reason::TooShort),
+                Some(_) => match p.network_mut().is_some_and(|n| rewrite(n, at, addr)) {
+                    true => Verdict::Next,
+                    false => cx.out_or(1, Reason::TooShort),
+                },
+            },
+            Place::Data(at) => {
+                if p.len().checked_sub(4).is_none_or(|room| room < at) {
+                    return cx.out_or(1, Reason::TooShort);
+                }
+                if let Some(field) = p.data_mut().get_mut(at..).and_then(|b| b.first_chunk_mut()) {
+                    *field = addr.to_be_bytes();
+                }
+                Verdict::Next
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+    use etherparse::{Ipv4Slice, PacketBuilder, TcpSlice, UdpSlice};
+
+    fn marked(data: &[u8]) -> Packet {
+        let mut p = packet(data);
+        p.set_network_header(0, 20);
+        p.set_dst_ip(0x0909_0909);
+        p
+    }
+    fn built(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let mut data = Vec::new();
+        write(&mut data);
+        data
+    }
+
+    #[test]
+    fn checksums_stay_right() {
+        let from = || PacketBuilder::ipv4([1, 0, 0, 1], [2, 0, 0, 2], 64);
+        let tcp = built(|d| from().tcp(1, 2, 3, 4).write(d, b"abc").unwrap());
+        let udp = built(|d| from().udp(1, 2).write(d, b"abc").unwrap());
+        for a in 0..=255u8 {
+            for (place, at) in [("src", 12), ("dst", 16)] {
+                let addr = [a, 255 - a, a.wrapping_mul(7), 255];
+                let mut kit =
+                    Kit::<StoreIpAddress>::new(&format!("{}, {place}", Ipv4Addr::from(addr))).unwrap();
+                for data in [&tcp, &udp] {
+                    let out = kit.act([marked(data)]);
+                    let bytes = out[0].1.data();
+                    let ip = Ipv4Slice::from_slice(bytes).unwrap();
+                    let h = ip.header().to_header();
+                    assert_eq!(bytes[at..at + 4], addr);
+                    assert_eq!(h.calc_header_checksum(), h.header_checksum);
+                    let right = match bytes[9] {
+                        6 => {
+                            let t = TcpSlice::from_slice(ip.payload().payload).unwrap();
+                            t.calc_checksum_ipv4(h.source, h.destination).unwrap() == t.checksum()
+                        }
+                        _ => {
+                            let u = UdpSlice::from_slice(ip.payload().payload).unwrap();
+                            let u_header = u.to_header();
+                            u_header.calc_checksum_ipv4(&h, u.payload()).unwrap() == u.checksum()
+                        }
+                    };
+                    assert!(right, "{place} {addr:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn checksums_that_are_not_there_stay_away() {
+        let mut data = built(|d| {
+            PacketBuilder::ipv4([1, 0, 0, 1], [2, 0, 0, 2], 64).udp(1, 2).write(d, b"abc").unwrap()
+        });
+        let mut kit = Kit::<StoreIpAddress>::new("9.9.9.9, dst").unwrap();
+        for (at, v) in [(7, 1), (9, 47)] {
+            let mut other = data.clone();
+            other[at] = v;
+            assert_eq!(kit.act([marked(&other)])[0].1.data()[20..], other[20..]);
+        }
+        data[26..28].fill(0);
+        assert_eq!(kit.act([marked(&data)])[0].1.data()[20..], data[20..]);
+        data[26..28].fill(1);
+        data[3] = 26;
+        assert_eq!(kit.act([marked(&data)])[0].1.data()[20..], data[20..], "behind the total length");
+    }
+
+    #[test]
+    fn at_a_byte() {
+        for (config, want) in
+            [("3", [9, 9, 9, 9]), ("OFFSET 3, ADDR 1.2.3.4", [1, 2, 3, 4]), ("1.2.3.4, 3", [1, 2, 3, 4])]
+        {
+            for outputs in [1, 2] {
+                let mut kit = Kit::<StoreIpAddress>::with_ports(config, 1, outputs).unwrap();
+                for n in 0..60 {
+                    let out = kit.act([marked(&vec![7; n])]);
+                    if n >= 7 {
+                        let mut all = vec![7; n];
+                        all[3..7].copy_from_slice(&want);
+                        assert_eq!((out[0].0, out[0].1.data()), (0, &all[..]));
+                    } else if outputs == 2 {
+                        assert_eq!((out[0].0, out[0].1.data()), (1, &vec![7; n][..]));
+                    } else {
+                        assert!(out.is_empty());
+                    }
+                }
+                assert_eq!(kit.dropped(Reason::TooShort), if outputs == 1 { 7 } else { 0 });
+            }
+        }
+        let mut kit = Kit::<StoreIpAddress>::new("4294967295").unwrap();
+        assert!(kit.act([marked(&[0; 60])]).is_empty());
+    }
+
+    #[test]
+    fn short_headers_and_errors() {
+        for n in 0..20 {
+            let mut kit = Kit::<StoreIpAddress>::new("dst").unwrap();
+            assert!(kit.act([marked(&vec![0x45; n]), packet(&[0x45; 60])]).is_empty());
+            assert_eq!((kit.dropped(Reason::TooShort), kit.dropped(Reason::NoIpHeader)), (1, 1));
+        }
+        for bad in ["", "x", "-1", "1.2.3.4, x", "x, 3", "1.2.3.4, 3, 4"] {
+            assert!(Kit::<StoreIpAddress>::new(bad).is_err(), "{bad}");
+        }
+    }
+}

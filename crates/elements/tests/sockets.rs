@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sockets in running routers: their tasks wake by themselves, nothing is lost, and an idle router sleeps.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "../../runtime/tests/support/mod.rs"]
+mod support;
+
+use castanet_runtime::Router;
+use std::net::{TcpListener, UdpSocket};
+use std::time::{Duration, Instant};
+use support::{number, real, router};
+
+/// A port that nobody has at the moment, for both protocols.
+fn free_port() -> u16 {
+    loop {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        if UdpSocket::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// One test at a time, so that what the process uses can be told.
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Runs a router until it stops itself; too long is a failure.
+fn run(r: &mut Router) {
+    let shared = r.shared().clone();
+    let (done, wait) = std::sync::mpsc::channel::<()>();
+    let watch = std::thread::spawn(move || {
+        let late =
+            wait.recv_timeout(Duration::from_secs(20)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
+        if late {
+            shared.end();
+        }
+        late
+    });
+    let ended = r.run();
+    drop(done);
+    assert!(!watch.join().unwrap() && ended.is_ok(), "it did not stop by itself");
+}
+
+#[test]
+fn a_stream_through_small_buffers() {
+    let _alone = alone();
+    for workers in [1, 2] {
+        let port = free_port();
+        let text = format!(
+            "server :: Socket(TCP, 127.0.0.1, {port}) -> c :: Counter(BYTE_COUNT_CALL 2000000 stop) -> Discard;
+             InfiniteSource(LENGTH 1000, LIMIT 2000) -> Queue(3000) -> client :: Socket(TCP, 127.0.0.1, {port}, SNDBUF 5000);"
+        );
+        let mut r = router(&text, real(workers).0);
+        run(&mut r);
+        assert_eq!((number(&mut r, "c", "byte_count"), number(&mut r, "client", "sent")), (2_000_000, 2000));
+        assert!(r.cleanup().is_empty());
+    }
+}
+
+#[test]
+fn answers_behind_a_push_input() {
+    let _alone = alone();
+    let port = free_port();
+    let text = format!(
+        "server :: Socket(UDP, 127.0.0.1, {port}) -> Queue -> server;
+         RatedSource(LENGTH 10, RATE 500, LIMIT 20)
+             -> client :: Socket(UDP, 127.0.0.1, {port}, CLIENT true) -> Counter(COUNT_CALL 20 stop) -> Discard;"
+    );
+    let mut r = router(&text, real(1).0);
+    run(&mut r);
+    for (element, handler) in
+        [("server", "received"), ("server", "sent"), ("client", "sent"), ("client", "received")]
+    {
+        assert_eq!(number(&mut r, element, handler), 20, "{element}.{handler}");
+    }
+}
+
+#[test]
+fn who_waits_uses_no_processor() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!(
+        "Idle -> Socket(UNIX, {0}/s) -> Discard;
+         Idle -> Queue -> Socket(UDP, 127.0.0.1, {1}) -> Discard;
+         Idle -> McastSocket(239.255.77.3, {1}, 127.0.0.1) -> Discard;
+         DriverManager(wait 0.3, stop);",
+        folder.path().display(),
+        free_port()
+    );
+    let mut r = router(&text, real(1).0);
+    let used = || {
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+        let fields: Vec<u64> =
+            stat.rsplit(')').next().unwrap().split_whitespace().map(|f| f.parse().unwrap_or(0)).collect();
+        // Fields 14 and 15 of proc_pid_stat(5), in hundredths of a second.
+        fields[11] + fields[12]
+    };
+    let (start, before) = (Instant::now(), used());
+    run(&mut r);
+    assert!(start.elapsed() >= Duration::from_millis(290));
+    assert!(used() - before <= 5, "it was busy while there was nothing to do");
+}

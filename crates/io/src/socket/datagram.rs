@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Datagrams: UDP and Unix, to one peer or to whoever spoke last.
+
+use super::place::File;
+use super::{Endpoint, Options, Pair, Place, Received, Sent, SocketError, again};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketFlags, SocketType};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// A socket for datagrams.
+#[derive(Debug)]
+pub struct Datagrams {
+    pair: Pair,
+    /// Whether it has one peer for good.
+    connected: bool,
+    unix: bool,
+    /// Whoever spoke last, or was told.
+    peer: Option<SocketAddrAny>,
+    _file: Option<File>,
+}
+
+impl Datagrams {
+    pub(super) fn open(family: AddressFamily, options: &Options) -> Result<OwnedFd, Errno> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let fd = rustix::net::socket_with(family, SocketType::DGRAM, flags, None)?;
+        options.apply(&fd)?;
+        Ok(fd)
+    }
+    pub(super) fn of(fd: OwnedFd, connected: bool, file: Option<File>) -> Result<Datagrams, Errno> {
+        Ok(Datagrams { pair: Pair::new(fd)?, connected, unix: false, peer: None, _file: file })
+    }
+
+    /// Takes datagrams at a place, and answers whoever spoke last.
+    ///
+    /// # Errors
+    /// When the system refuses the place.
+    pub fn bind(place: &Place, options: &Options) -> Result<Datagrams, SocketError> {
+        let what = || format!("open a socket for {place}");
+        let fd = Datagrams::open(place.family(), options).map_err(SocketError::of(what))?;
+        let file = place.bind(&fd, SocketType::DGRAM)?;
+        let unix = place.family() == AddressFamily::UNIX;
+        let socket = Datagrams::of(fd, false, Some(file)).map_err(SocketError::of(what))?;
+        Ok(Datagrams { unix, ..socket })
+    }
+
+    /// Sends datagrams to a place, from another one if that is given, and takes its answers.
+    ///
+    /// # Errors
+    /// When the system refuses one of the places.
+    pub fn connect(
+        place: &Place,
+        local: Option<&Place>,
+        options: &Options,
+    ) -> Result<Datagrams, SocketError> {
+        let what = || format!("connect to {place}");
+        let fd = Datagrams::open(place.family(), options).map_err(SocketError::of(what))?;
+        let file = local.map(|l| l.bind(&fd, SocketType::DGRAM)).transpose()?;
+        rustix::net::connect(&fd, &place.address()?).map_err(SocketError::of(what))?;
+        Datagrams::of(fd, true, file).map_err(SocketError::of(what))
+    }
+
+    /// The address that it has, which tells the port when none was asked for.
+    pub fn address(&self) -> Option<SocketAddrV4> {
+        SocketAddrV4::try_from(rustix::net::getsockname(&self.pair.read).ok()?).ok()
+    }
+
+    /// Whether there is somebody to send to.
+    pub fn has_peer(&self) -> bool {
+        self.connected || self.peer.is_some()
+    }
+
+    fn try_send(&self, data: &[u8]) -> Option<Result<usize, Errno>> {
+        Some(match (&self.peer, self.connected) {
+            (_, true) => again(|| rustix::net::send(&self.pair.write, data, SendFlags::NOSIGNAL)),
+            (Some(to), _) => again(|| rustix::net::sendto(&self.pair.write, data, SendFlags::NOSIGNAL, to)),
+            (None, _) => return None,
+        })
+    }
+}
+
+impl Endpoint for Datagrams {
+    fn receive(&mut self, into: &mut [u8], allowed: &mut dyn FnMut(Ipv4Addr) -> bool) -> Received {
+        let got = again(|| rustix::net::recvfrom(&self.pair.read, &mut *into, RecvFlags::TRUNC));
+        let (got, whole, from) = match got {
+            Ok((got, whole, from)) => (got, whole, from),
+            Err(Errno::AGAIN) => return Received::Nothing,
+            Err(e) => return Received::Trouble(e.into()),
+        };
+        let inet = from.clone().and_then(|a| SocketAddrV4::try_from(a).ok());
+        if inet.is_some_and(|a| !allowed(*a.ip())) {
+            return Received::Refused;
+        }
+        // A Unix socket without a name cannot be answered.
+        if !self.connected && (inet.is_some() || from.as_ref().is_some_and(has_name)) {
+            self.peer = from;
+        }
+        Received::Data(got, whole)
+    }
+    fn send(&mut self, data: &[u8]) -> Sent {
+        let Some(mut done) = self.try_send(data) else { return Sent::NoPeer };
+        if done == Err(Errno::CONNREFUSED) && !self.unix {
+            // The system tells of an earlier datagram (ip(7)); this one was not tried yet.
+            done = self.try_send(data).unwrap_or(done);
+        }
+        match done {
+            Ok(n) => Sent::Bytes(n),
+            // Whether the other end of a Unix socket has room, the descriptor tells only when it is the one peer.
+            Err(Errno::AGAIN) if self.unix && !self.connected => Sent::Later,
+            Err(Errno::AGAIN) => Sent::Full,
+            Err(Errno::NOBUFS | Errno::NOMEM) => Sent::Later,
+            Err(e) => Sent::Rejected(e.into()),
+        }
+    }
+    fn readable(&self) -> Option<Arc<OwnedFd>> {
+        Some(self.pair.read.clone())
+    }
+    fn writable(&self) -> Option<Arc<OwnedFd>> {
+        Some(self.pair.write.clone())
+    }
+}
+
+fn has_name(a: &SocketAddrAny) -> bool {
+    rustix::net::SocketAddrUnix::try_from(a.clone()).is_ok_and(|u| !u.is_unnamed())
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Multicast: UDP to and from a group.
+
+use super::{Datagrams, Endpoint, Options, Place, Received, Sent, SocketError};
+use rustix::net::{AddressFamily, sockopt};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// A group that datagrams are sent to and taken from.
+#[derive(Debug)]
+pub struct Multicast {
+    input: Option<Datagrams>,
+    output: Option<Datagrams>,
+}
+
+impl Multicast {
+    /// Takes what is sent to `group`, if `receive`, and sends to it, if `send`. `source` is the address of the interface to use, and
+    /// the port that is sent from; with `loopback` this host gets what it sends too.
+    ///
+    /// # Errors
+    /// When the system refuses the group or the source.
+    pub fn new(
+        group: SocketAddrV4,
+        source: SocketAddrV4,
+        (receive, send): (bool, bool),
+        loopback: bool,
+        options: &Options,
+    ) -> Result<Multicast, SocketError> {
+        let input = receive.then(|| Multicast::input(group, source, options)).transpose()?;
+        let output = send.then(|| Multicast::output(group, source, loopback, options)).transpose()?;
+        Ok(Multicast { input, output })
+    }
+
+    fn input(group: SocketAddrV4, source: SocketAddrV4, options: &Options) -> Result<Datagrams, SocketError> {
+        let fail = || SocketError::of(|| format!("join the group {group}"));
+        let fd = Datagrams::open(AddressFamily::INET, options).map_err(fail())?;
+        // Others on this host may be members too.
+        sockopt::set_socket_reuseaddr(&fd, true).map_err(fail())?;
+        // To the group and not to any address: another group may have the same port.
+        let file = Place::Inet(group).bind(&fd, rustix::net::SocketType::DGRAM)?;
+        sockopt::set_ip_add_membership(&fd, group.ip(), source.ip()).map_err(fail())?;
+        Datagrams::of(fd, false, Some(file)).map_err(fail())
+    }
+
+    fn output(
+        group: SocketAddrV4,
+        source: SocketAddrV4,
+        loopback: bool,
+        options: &Options,
+    ) -> Result<Datagrams, SocketError> {
+        let fail = || SocketError::of(|| format!("send to the group {group}"));
+        let fd = Datagrams::open(AddressFamily::INET, options).map_err(fail())?;
+        sockopt::set_ip_multicast_loop(&fd, loopback).map_err(fail())?;
+        if !source.ip().is_unspecified() {
+            sockopt::set_ip_multicast_if(&fd, source.ip()).map_err(fail())?;
+        }
+        sockopt::set_socket_reuseaddr(&fd, true).map_err(fail())?;
+        let file = Place::Inet(source).bind(&fd, rustix::net::SocketType::DGRAM)?;
+        rustix::net::connect(&fd, &group).map_err(fail())?;
+        Datagrams::of(fd, true, Some(file)).map_err(fail())
+    }
+}
+
+impl Endpoint for Multicast {
+    fn receive(&mut self, into: &mut [u8], allowed: &mut dyn FnMut(Ipv4Addr) -> bool) -> Received {
+        self.input.as_mut().map_or(Received::Nothing, |s| s.receive(into, allowed))
+    }
+    fn send(&mut self, data: &[u8]) -> Sent {
+        self.output.as_mut().map_or(Sent::NoPeer, |s| s.send(data))
+    }
+    fn readable(&self) -> Option<Arc<OwnedFd>> {
+        self.input.as_ref()?.readable()
+    }
+    fn writable(&self) -> Option<Arc<OwnedFd>> {
+        self.output.as_ref()?.writable()
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where sockets are: addresses and ports, or files.
+
+use super::SocketError;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix};
+use std::fmt;
+use std::net::SocketAddrV4;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::PathBuf;
+
+/// Where a socket is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// An IPv4 address and a port.
+    Inet(SocketAddrV4),
+    /// A file.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Inet(a) => a.fmt(f),
+            Place::Unix(p) => p.display().fmt(f),
+        }
+    }
+}
+
+impl Place {
+    pub(super) fn family(&self) -> AddressFamily {
+        match self {
+            Place::Inet(_) => AddressFamily::INET,
+            Place::Unix(_) => AddressFamily::UNIX,
+        }
+    }
+
+    pub(super) fn address(&self) -> Result<SocketAddrAny, SocketError> {
+        match self {
+            Place::Inet(a) => Ok((*a).into()),
+            Place::Unix(p) => SocketAddrUnix::new(p.as_path())
+                .map(Into::into)
+                .map_err(SocketError::of(|| format!("use '{self}' as the name of a socket"))),
+        }
+    }
+
+    /// Whether the file is a socket that nobody has open any more.
+    fn is_stale(&self, kind: rustix::net::SocketType) -> bool {
+        let Place::Unix(path) = self else { return false };
+        if !std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket()) {
+            return false;
+        }
+        let probe = rustix::net::socket_with(
+            AddressFamily::UNIX,
+            kind,
+            rustix::net::SocketFlags::CLOEXEC | rustix::net::SocketFlags::NONBLOCK,
+            None,
+        );
+        let (Ok(probe), Ok(address)) = (probe, self.address()) else { return false };
+        rustix::net::connect(&probe, &address) == Err(Errno::CONNREFUSED)
+    }
+
+    /// Binds a socket to the place. A file that a socket left behind is replaced.
+    pub(super) fn bind(&self, fd: &OwnedFd, kind: rustix::net::SocketType) -> Result<File, SocketError> {
+        let address = self.address()?;
+        let what = || format!("bind to {self}");
+        match rustix::net::bind(fd, &address) {
+            Err(Errno::ADDRINUSE) if self.is_stale(kind) => {
+                if let Place::Unix(path) = self {
+                    // If it cannot be removed, the next try says why.
+                    let _ = std::fs::remove_file(path);
+                }
+                rustix::net::bind(fd, &address).map_err(SocketError::of(what))?;
+            }
+            other => other.map_err(SocketError::of(what))?,
+        }
+        Ok(File(match self {
+            Place::Unix(path) => Some(path.clone()),
+            Place::Inet(_) => None,
+        }))
+    }
+}
+
+/// The file of a socket, removed with it.
+#[derive(Debug)]
+pub(super) struct File(Option<PathBuf>);
+
+impl Drop for File {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // It may be gone already.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}

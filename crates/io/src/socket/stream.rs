@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Streams: TCP and Unix, either end.
+
+use super::place::File;
+use super::{Endpoint, Options, Pair, Place, Received, Sent, SocketError, again};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrAny, SocketFlags, SocketType, sockopt,
+};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
+
+fn open(place: &Place, options: &Options) -> Result<OwnedFd, SocketError> {
+    let what = || format!("open a socket for {place}");
+    let fd = rustix::net::socket_with(place.family(), SocketType::STREAM, FLAGS, None)
+        .map_err(SocketError::of(what))?;
+    options.apply(&fd).map_err(SocketError::of(what))?;
+    Ok(fd)
+}
+
+/// What waits for others to connect.
+#[derive(Debug)]
+pub struct Listener {
+    fd: Arc<OwnedFd>,
+    options: Options,
+    inet: bool,
+    _file: File,
+}
+
+/// What came of one look for a connection.
+#[derive(Debug)]
+pub enum Accepted {
+    /// One was made, from this address if it has one.
+    Stream(Stream, Option<SocketAddrV4>),
+    /// Somebody was turned away.
+    Refused(Option<SocketAddrV4>),
+    /// Nobody is there.
+    Nothing,
+    /// The system could not make a connection: no descriptors, no memory.
+    Failed(io::Error),
+}
+
+impl Listener {
+    /// Waits for connections at a place.
+    ///
+    /// # Errors
+    /// When the system refuses the place.
+    pub fn new(place: &Place, options: &Options) -> Result<Listener, SocketError> {
+        let fd = open(place, options)?;
+        let inet = place.family() == AddressFamily::INET;
+        if inet {
+            // So that the place is free again at once after a router that had connections stopped.
+            sockopt::set_socket_reuseaddr(&fd, true)
+                .map_err(SocketError::of(|| format!("bind to {place}")))?;
+        }
+        let file = place.bind(&fd, SocketType::STREAM)?;
+        rustix::net::listen(&fd, 16).map_err(SocketError::of(|| format!("listen at {place}")))?;
+        Ok(Listener { fd: Arc::new(fd), options: *options, inet, _file: file })
+    }
+
+    /// The address that it has, which tells the port when none was asked for.
+    pub fn address(&self) -> Option<SocketAddrV4> {
+        SocketAddrV4::try_from(rustix::net::getsockname(&self.fd).ok()?).ok()
+    }
+
+    /// The descriptor that becomes readable when somebody is there.
+    pub fn readable(&self) -> Arc<OwnedFd> {
+        self.fd.clone()
+    }
+
+    /// Takes a connection, if somebody is there whom `allowed` lets in.
+    pub fn accept(&mut self, mut allowed: impl FnMut(Ipv4Addr) -> bool) -> Accepted {
+        let (fd, from) = match again(|| rustix::net::acceptfrom_with(&self.fd, FLAGS)) {
+            Ok(got) => got,
+            // Whoever was there has gone again (accept(2)): as good as nobody.
+            Err(Errno::AGAIN | Errno::CONNABORTED | Errno::PROTO) => return Accepted::Nothing,
+            Err(e) => return Accepted::Failed(e.into()),
+        };
+        let from = from.and_then(|a: SocketAddrAny| SocketAddrV4::try_from(a).ok());
+        if from.is_some_and(|a| !allowed(*a.ip())) {
+            return Accepted::Refused(from);
+        }
+        match self.set_up(fd) {
+            Ok(stream) => Accepted::Stream(stream, from),
+            Err(e) => Accepted::Failed(e.into()),
+        }
+    }
+
+    fn set_up(&self, fd: OwnedFd) -> Result<Stream, Errno> {
+        self.options.apply(&fd)?;
+        if self.inet {
+            sockopt::set_tcp_nodelay(&fd, self.options.nodelay)?;
+        }
+        Ok(Stream { pair: Pair::new(fd)?, _file: None })
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Stream {
+    pair: Pair,
+    _file: Option<File>,
+}
+
+impl Stream {
+    /// Starts a connection to a place, from another one if that is given. [`Stream::finish`] tells when it is made.
+    ///
+    /// # Errors
+    /// When the system refuses at once.
+    pub fn connect(place: &Place, local: Option<&Place>, options: &Options) -> Result<Stream, SocketError> {
+        let fd = open(place, options)?;
+        let what = || format!("connect to {place}");
+        if place.family() == AddressFamily::INET {
+            sockopt::set_tcp_nodelay(&fd, options.nodelay).map_err(SocketError::of(what))?;
+        }
+        let file = local.map(|l| l.bind(&fd, SocketType::STREAM)).transpose()?;
+        match rustix::net::connect(&fd, &place.address()?) {
+            Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
+            Err(e) => return Err(SocketError::of(what)(e)),
+        }
+        Ok(Stream { pair: Pair::new(fd).map_err(SocketError::of(what))?, _file: file })
+    }
+
+    /// Whether the connection is made, after waiting for at most so long.
+    ///
+    /// # Errors
+    /// When it failed.
+    pub fn finish(&self, wait: Duration) -> io::Result<bool> {
+        let mut fds = [PollFd::new(&self.pair.write, PollFlags::OUT)];
+        let time = Timespec {
+            tv_sec: wait.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: wait.subsec_nanos().into(),
+        };
+        if again(|| poll(&mut fds, Some(&time)))? == 0 {
+            return Ok(false);
+        }
+        sockopt::socket_error(&self.pair.read)??;
+        Ok(true)
+    }
+
+    /// Whether the other end has closed; data that wait are left where they are.
+    pub fn is_over(&self) -> bool {
+        match again(|| rustix::net::recv(&self.pair.read, &mut [0_u8; 1], RecvFlags::PEEK)) {
+            Ok((_, n)) => n == 0,
+            Err(e) => e != Errno::AGAIN,
+        }
+    }
+
+    /// Whether data wait.
+    pub fn has_data(&self) -> bool {
+        let got = again(|| rustix::net::recv(&self.pair.read, &mut [0_u8; 1], RecvFlags::PEEK));
+        got.is_ok_and(|(_, n)| n > 0)
+    }
+
+    /// Says that nothing more will be sent.
+    pub fn end(&self) {
+        // The other end may have gone already.
+        let _ = rustix::net::shutdown(&self.pair.read, Shutdown::Write);
+    }
+}
+
+impl Endpoint for Stream {
+    fn receive(&mut self, into: &mut [u8], _: &mut dyn FnMut(Ipv4Addr) -> bool) -> Received {
+        match again(|| rustix::net::recv(&self.pair.read, &mut *into, RecvFlags::empty())) {
+            Ok((_, 0)) => Received::Closed(None),
+            Ok((_, n)) => Received::Data(n, n),
+            Err(Errno::AGAIN) => Received::Nothing,
+            Err(e) => Received::Closed(Some(e.into())),
+        }
+    }
+    fn send(&mut self, data: &[u8]) -> Sent {
+        match again(|| rustix::net::send(&self.pair.write, data, SendFlags::NOSIGNAL)) {
+            Ok(n) => Sent::Bytes(n),
+            Err(Errno::AGAIN) => Sent::Full,
+            Err(Errno::NOBUFS | Errno::NOMEM) => Sent::Later,
+            Err(e) => Sent::Closed(e.into()),
+        }
+    }
+    fn readable(&self) -> Option<Arc<OwnedFd>> {
+        Some(self.pair.read.clone())
+    }
+    fn writable(&self) -> Option<Arc<OwnedFd>> {
+        Some(self.pair.write.clone())
+    }
+}
