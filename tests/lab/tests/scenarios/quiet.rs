@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A router with little to do. These measure, so each has the machine for itself.
+
+use crate::net::{Net, both, ours};
+use castanet_lab::{Kind, Lab};
+use std::time::Duration;
+
+fn alone(kind: Kind) -> Option<Net> {
+    let lab = Lab::alone().inspect_err(|why| println!("SKIP: {why}")).ok()?;
+    Some(Net::within(lab, kind, (1500, 1500), &[]))
+}
+
+#[test]
+fn an_idle_router_uses_no_processor() {
+    let Some(net) = alone(ours()) else { return };
+    net.a.run("ping -c 3 -i 0.02 -W 2 10.0.1.2").good();
+    let before = net.r.cpu();
+    std::thread::sleep(Duration::from_secs(2));
+    let used = net.r.cpu().zip(before).map(|(after, before)| after - before);
+    // One tick of the clock may fall on anybody.
+    assert!(used.is_some_and(|t| t <= Duration::from_millis(10)), "{used:?} in two seconds");
+}
+
+/// The least round trip of some pings on an idle network, in milliseconds: what the way takes when nothing else runs.
+fn round_trip(net: &Net) -> f64 {
+    let text = net.a.run("ping -c 60 -i 0.01 -q -W 2 10.0.1.2").good();
+    let numbers = text.rsplit("= ").next().unwrap_or_default();
+    let average = numbers.split('/').nth(1).and_then(|n| n.parse().ok());
+    average.unwrap_or_else(|| panic!("no round trips:\n{text}"))
+}
+
+#[test]
+fn an_idle_ping_takes_at_most_three_times_the_kernels() {
+    let mut best = [f64::INFINITY; 2];
+    // By turns, so that what else the machine does hits both.
+    for _ in 0..3 {
+        for (best, kind) in best.iter_mut().zip(both()) {
+            let Some(net) = alone(kind) else { return };
+            *best = best.min(round_trip(&net));
+        }
+    }
+    let [kernel, castanet] = best;
+    println!("idle ping: kernel {kernel} ms, Castanet {castanet} ms");
+    assert!(castanet <= 3.0 * kernel, "kernel {kernel} ms, Castanet {castanet} ms");
+}
