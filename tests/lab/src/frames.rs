@@ -90,6 +90,7 @@ impl Ip {
             IpFragOffset::try_new(self.offset).unwrap_or_else(|e| impossible(e.to_string()));
         header.options =
             Ipv4Options::try_from(&self.options[..]).unwrap_or_else(|e| impossible(e.to_string()));
+        header.set_payload_len(self.payload.len()).unwrap_or_else(|e| impossible(e.to_string()));
         header.header_checksum = header.calc_header_checksum();
         [&header.to_bytes()[..], &self.payload].concat()
     }

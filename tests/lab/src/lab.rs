@@ -3,7 +3,7 @@
 
 use crate::process::{Output, Process};
 use crate::wire::Wire;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,6 +28,8 @@ pub struct Lab {
     helper: PathBuf,
     holder: Process,
     links: Cell<u8>,
+    /// All hosts: one whose last handle is dropped is still there for the others.
+    hosts: RefCell<Vec<Host>>,
     _turn: Turn,
 }
 
@@ -92,7 +94,7 @@ impl Lab {
         }
         let helper = helper();
         let holder = hold(&helper, None)?;
-        Ok(Lab { helper, holder, links: Cell::new(0), _turn: turn })
+        Ok(Lab { helper, holder, links: Cell::new(0), hosts: RefCell::default(), _turn: turn })
     }
 
     /// Makes a host. It speaks no IPv6, does not forward, and takes redirects.
@@ -111,8 +113,8 @@ impl Lab {
             host.sysctl(&format!("net.ipv4.conf.{scope}.secure_redirects"), 0);
         }
         host.sysctl("net.ipv4.ip_forward", 0);
-        // Any user may ping.
         host.ip("link set lo up");
+        self.hosts.borrow_mut().push(host.clone());
         host
     }
 
@@ -131,8 +133,8 @@ impl Lab {
     }
 
     /// Joins devices, which it makes, by a switch.
-    pub fn lan(&self, name: &str, devices: &[(&Host, &str)]) -> Host {
-        let switch = self.host(name);
+    pub fn lan(&self, devices: &[(&Host, &str)]) {
+        let switch = self.host("switch");
         // Without a spanning tree its ports forward at once; without snooping it is silent itself.
         switch.ip("link add name bridge type bridge stp_state 0 mcast_snooping 0");
         switch.ip("link set bridge up");
@@ -141,7 +143,6 @@ impl Lab {
             self.link((host, device), (&switch, &port));
             switch.ip(&format!("link set {port} master bridge"));
         }
-        switch
     }
 }
 

@@ -63,7 +63,8 @@ impl PacketSocket {
     fn set<T>(&self, option: i32, value: &T) -> io::Result<()> {
         let (fd, size) = (self.0.as_raw_fd(), size_of::<T>() as libc::socklen_t);
         // SAFETY: the value outlives the call, and the length is its own.
-        let done = unsafe { libc::setsockopt(fd, libc::SOL_PACKET, option, (&raw const *value).cast(), size) };
+        let done =
+            unsafe { libc::setsockopt(fd, libc::SOL_PACKET, option, (&raw const *value).cast(), size) };
         checked(done as isize).map(drop)
     }
 
@@ -85,7 +86,8 @@ impl PacketSocket {
         // SAFETY: the structure is made of numbers and pointers, for which zero is a value.
         let mut message: libc::msghdr = unsafe { zeroed() };
         (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
-        (message.msg_control, message.msg_controllen) = (control.as_mut_ptr().cast(), size_of_val(&control) as _);
+        (message.msg_control, message.msg_controllen) =
+            (control.as_mut_ptr().cast(), size_of_val(&control) as _);
         let len = loop {
             // SAFETY: the message points to a buffer and a control buffer with their own lengths, which outlive the call.
             match checked(unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut message, 0) }) {

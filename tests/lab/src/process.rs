@@ -57,7 +57,9 @@ fn collect(mut from: impl Read + Send + 'static, to: &Text) -> JoinHandle<()> {
     thread::spawn(move || {
         let mut some = [0; 4096];
         while let Ok(n @ 1..) = from.read(&mut some) {
-            to.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(some.get(..n).unwrap_or_default());
+            to.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend_from_slice(some.get(..n).unwrap_or_default());
         }
     })
 }
@@ -178,7 +180,8 @@ impl Process {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap_or_default();
         let after_name = stat.rsplit(')').next().unwrap_or_default();
         // utime and stime, fields 14 and 15 of the line (proc_pid_stat(5)), in hundredths of a second.
-        let ticks = |n: usize| after_name.split_whitespace().nth(n).and_then(|w| w.parse::<u64>().ok()).unwrap_or(0);
+        let ticks =
+            |n: usize| after_name.split_whitespace().nth(n).and_then(|w| w.parse::<u64>().ok()).unwrap_or(0);
         Duration::from_millis(10 * (ticks(11) + ticks(12)))
     }
 }

@@ -33,7 +33,8 @@ fn questions_for_the_router_are_answered() {
 
 /// Waits for a question about [`NOBODY`], and says whom it was sent to.
 fn question(b: &mut Wire) -> [u8; 6] {
-    let ask = b.expect("question", |f| arp_in(&f.bytes).filter(|a| a.asks && a.to.1 == address(NOBODY).octets()));
+    let ask =
+        b.expect("question", |f| arp_in(&f.bytes).filter(|a| a.asks && a.to.1 == address(NOBODY).octets()));
     assert_eq!(ask.from, (R1.to_vec(), vec![10, 0, 1, 1]));
     ask.frame_to
 }
@@ -83,7 +84,8 @@ fn the_router_asks_a_host_once_and_both_learn() {
         let Some(net) = Net::new(kind) else { return };
         let mut b = net.b.wire("eth0");
         net.a.run("ping -c 3 -i 0.02 -W 2 10.0.1.2").good();
-        let questions: Vec<_> = b.rest(QUIET).iter().filter_map(|f| arp_in(&f.bytes)).filter(|a| a.asks).collect();
+        let questions: Vec<_> =
+            b.rest(QUIET).iter().filter_map(|f| arp_in(&f.bytes)).filter(|a| a.asks).collect();
         assert_eq!(questions.len(), 1, "{kind:?}: {questions:?}");
         assert_eq!((questions[0].frame_to, &questions[0].to.1), (BROADCAST, &vec![10, 0, 1, 2]));
         let known = net.b.neighbour(address("10.0.1.1")).unwrap_or_default();
@@ -98,7 +100,8 @@ fn entries_are_probed_by_unicast_and_expire() {
     let mut new = a.command(castanet());
     new.args(["new", "ip-router", "eth0=10.0.0.1/24", "eth1=10.0.1.1/24"]);
     let text = Process::start(new).wait(Duration::from_secs(20)).good();
-    let (long, short) = ("ARPQuerier($net, $dev:eth)", "ARPQuerier($net, $dev:eth, POLL_TIMEOUT 1s, TIMEOUT 2s)");
+    let (long, short) =
+        ("ARPQuerier($dev:net, $dev:eth)", "ARPQuerier($dev:net, $dev:eth, POLL_TIMEOUT 1s, TIMEOUT 2s)");
     assert!(text.contains(long), "{text}");
     let _r = Router::run(r, castanet(), &["-e", &text.replace(long, short)], 2);
     let (mut a, mut b) = (a.wire("eth0"), b.wire("eth0"));
@@ -132,7 +135,8 @@ fn answers_of_groups_are_not_believed() {
         let body = frames::arp(2, (group, address(NOBODY)), (R1, address("10.0.1.1")));
         b.send(&frames::ethernet(R1, B, 0x0806, &body));
     }
-    let sent = b.rest(QUIET).iter().filter(|f| ip_in(&f.bytes).is_some_and(|ip| ip.to == address(NOBODY))).count();
+    let sent =
+        b.rest(QUIET).iter().filter(|f| ip_in(&f.bytes).is_some_and(|ip| ip.to == address(NOBODY))).count();
     assert_eq!(sent, 0);
     answer(&mut b);
     b.expect("packet", arrived);

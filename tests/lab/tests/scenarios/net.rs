@@ -72,9 +72,9 @@ impl Net {
     /// The network in a lab, with these MTUs of the router and these routes besides those to its own networks.
     pub fn within(lab: Lab, kind: Kind, mtus: (u16, u16), routes: &[(&str, &str)]) -> Net {
         let (a, r, b) = hosts(&lab);
-        // A host may send what its neighbour takes.
-        a.ip(&format!("link set eth0 mtu {}", mtus.0.max(1500)));
-        b.ip(&format!("link set eth0 mtu {}", mtus.1.max(1500)));
+        // Both ends of a link have one MTU.
+        a.ip(&format!("link set eth0 mtu {}", mtus.0));
+        b.ip(&format!("link set eth0 mtu {}", mtus.1));
         let r = Router::start(r, kind, &ports(mtus.0, mtus.1), routes);
         Net { a, b, r, _lab: lab }
     }
@@ -111,7 +111,8 @@ pub fn through(a: &mut Wire, b: &mut Wire, frames: &[Vec<u8>]) -> Vec<Frame> {
     a.send_all(&all);
     let mut before = Vec::new();
     b.expect("last packet", |frame| {
-        let last = castanet_lab::frames::ip_in(&frame.bytes).is_some_and(|ip| ip.header.identification == LAST);
+        let last =
+            castanet_lab::frames::ip_in(&frame.bytes).is_some_and(|ip| ip.header.identification == LAST);
         if !last {
             before.push(frame.clone());
         }

@@ -12,7 +12,10 @@ fn too_big_and_not_to_be_cut() {
         let net = Net::within(lab, kind, (1500, 1000), &[]);
         let (mut a, mut b) = net.wires();
         let text = net.a.run("ping -M do -s 1400 -c 1 -W 2 10.0.1.2").stdout;
-        assert!(text.contains("From 10.0.0.1 icmp_seq=1 Frag needed and DF set (mtu = 1000)"), "{kind:?}: {text}");
+        assert!(
+            text.contains("From 10.0.0.1 icmp_seq=1 Frag needed and DF set (mtu = 1000)"),
+            "{kind:?}: {text}"
+        );
         let error = a.expect("error", |f| icmp_in(&f.bytes).filter(|m| m.kind == (3, 4)));
         // RFC 1191, section 4: the lower half of what was unused.
         assert_eq!(error.rest, [0, 0, 0x03, 0xe8]);
@@ -20,7 +23,8 @@ fn too_big_and_not_to_be_cut() {
         net.a.ip("route flush cache");
         let text = net.a.run("ping -M do -s 972 -c 1 -W 2 10.0.1.2").good();
         assert!(text.contains("1 received"), "{kind:?}: {text}");
-        let lengths: Vec<_> = b.rest(QUIET).iter().filter_map(|f| ip_in(&f.bytes)).map(|ip| ip.bytes.len()).collect();
+        let lengths: Vec<_> =
+            b.rest(QUIET).iter().filter_map(|f| ip_in(&f.bytes)).map(|ip| ip.bytes.len()).collect();
         assert_eq!(lengths, [1000], "{kind:?}");
     }
 }
@@ -52,7 +56,8 @@ fn jumbo_frames_cross_whole() {
         let (_, mut b) = net.wires();
         let text = net.a.run("ping -M do -s 8972 -c 2 -i 0.05 -W 2 10.0.1.2").good();
         assert!(text.contains("2 received, 0% packet loss"), "{kind:?}: {text}");
-        let lengths: Vec<_> = b.rest(QUIET).iter().filter_map(|f| ip_in(&f.bytes)).map(|ip| ip.bytes.len()).collect();
+        let lengths: Vec<_> =
+            b.rest(QUIET).iter().filter_map(|f| ip_in(&f.bytes)).map(|ip| ip.bytes.len()).collect();
         assert_eq!(lengths, [9000, 9000], "{kind:?}");
     }
 }
