@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Packets for the router itself, and what it leaves as it is in packets for others.
+
+use crate::net::{Net, QUIET, both, castanet, from_a, hosts, lab, ours, ports, through};
+use castanet_lab::Router;
+use castanet_lab::frames::{Ip, icmp_in, ip_in, packet};
+
+#[test]
+fn packets_for_the_router_may_be_at_their_end() {
+    // RFC 1812, 4.2.2.9: the time to live of what is delivered here does not matter.
+    for kind in both() {
+        let Some(net) = Net::new(kind) else { return };
+        for address in ["10.0.0.1", "10.0.1.1"] {
+            let text = net.a.run(&format!("ping -c 1 -t 1 -W 2 {address}")).good();
+            assert!(text.contains("1 received"), "{kind:?}: {text}");
+        }
+    }
+}
+
+#[test]
+fn echoes_return_all_that_was_sent() {
+    // RFC 1812, 4.3.3.6.
+    for kind in both() {
+        let Some(net) = Net::new(kind) else { return };
+        let (mut a, _) = net.wires();
+        let data: Vec<u8> = (0..=255).cycle().take(1400).collect();
+        a.send(&from_a(&Ip::icmp("10.0.0.2", "10.0.1.1", 8, 0, [1, 2, 3, 4], &data)));
+        let reply = a.expect("reply", |f| icmp_in(&f.bytes).filter(|m| m.rest == [1, 2, 3, 4]));
+        assert_eq!((reply.kind, reply.payload), ((0, 0), data), "{kind:?}");
+        assert_eq!(reply.ip.from.to_string(), "10.0.1.1", "{kind:?}: from the address that was asked");
+    }
+}
+
+#[test]
+fn messages_that_nobody_knows_get_no_answer() {
+    // RFC 1812, 4.3.2.1.
+    for kind in both() {
+        let Some(net) = Net::new(kind) else { return };
+        let (mut a, _) = net.wires();
+        for (kind, code) in [(200, 0), (40, 7), (0, 0), (3, 200)] {
+            a.send(&from_a(&Ip::icmp("10.0.0.2", "10.0.0.1", kind, code, [0; 4], b"what?")));
+        }
+        a.send(&from_a(&Ip::icmp("10.0.0.2", "10.0.0.1", 8, 0, [9; 4], b"")));
+        a.expect("reply to the last", |f| {
+            let message = icmp_in(&f.bytes)?;
+            assert_eq!(message.rest, [9; 4], "{kind:?}: {message:?}");
+            Some(())
+        });
+    }
+}
+
+#[test]
+fn broadcasts_for_the_router_get_no_echo() {
+    // RFC 1812, 4.3.3.6 lets a router ignore them; smurf attacks are why it does. Linux does so too.
+    for kind in both() {
+        let Some(net) = Net::new(kind) else { return };
+        let (mut a, _) = net.wires();
+        for to in ["10.0.0.255", "10.0.1.255", "255.255.255.255"] {
+            a.send(&from_a(&Ip::icmp("10.0.0.2", to, 8, 0, [7; 4], b"")));
+        }
+        let replies =
+            a.rest(QUIET).iter().filter_map(|f| icmp_in(&f.bytes)).filter(|m| m.rest == [7; 4]).count();
+        assert_eq!(replies, 0, "{kind:?}");
+    }
+}
+
+#[test]
+fn what_a_router_must_not_touch() {
+    // RFC 1812, 4.2.2.3 (unused bits), 4.2.2.4 (type of service); identification, flags and payload.
+    for kind in both() {
+        let Some(net) = Net::new(kind) else { return };
+        let (mut a, mut b) = net.wires();
+        let mut sent = from_a(&Ip { whole: true, ..Ip::udp("10.0.0.2", "10.0.1.2", b"payload") });
+        // All of the type of service, and the flag that nobody uses, with the checksum made right.
+        (sent[15], sent[20]) = (0xff, 0xc0);
+        sent.splice(24..26, [0, 0]);
+        let sum = castanet_lab::frames::checksum(&sent[14..34]);
+        sent.splice(24..26, sum.to_be_bytes());
+        let got = through(&mut a, &mut b, &[sent.clone()]);
+        let got: Vec<_> = got.iter().filter(|f| ip_in(&f.bytes).is_some()).collect();
+        assert_eq!(got.len(), 1, "{kind:?}");
+        // Time to live and checksum apart, it is the same.
+        for (i, (was, is)) in sent.iter().zip(&got[0].bytes).enumerate().skip(14) {
+            assert!(was == is || matches!(i, 22 | 24 | 25), "{kind:?}: byte {i} is {is:#x}, was {was:#x}");
+        }
+        assert_eq!((got[0].bytes[22], got[0].bytes.len()), (63, sent.len()));
+    }
+}
+
+#[test]
+fn the_longest_prefix_wins() {
+    // RFC 1812, 5.2.4.3. Networks are told apart by who is asked for: two gateways that nobody has.
+    for kind in both() {
+        let Some(lab) = lab() else { return };
+        let routes = [
+            ("10.8.0.0/13", "10.0.1.8"),
+            ("10.9.0.0/16", "10.0.1.9"),
+            ("10.9.7.0/24", "10.0.1.10"),
+            ("0.0.0.0/0", "10.0.1.2"),
+        ];
+        let net = Net::within(lab, kind, (1500, 1500), &routes);
+        let (mut a, mut b) = net.wires();
+        for (to, gateway) in [
+            ("10.9.7.7", 10),
+            ("10.9.8.7", 9),
+            ("10.10.0.1", 8),
+            ("10.15.255.255", 8),
+            ("10.16.0.1", 2),
+            ("8.8.8.8", 2),
+        ] {
+            a.send(&from_a(&Ip::udp("10.0.0.2", to, b"")));
+            let asked = b.expect("packet or question", |f| {
+                let arp = castanet_lab::frames::arp_in(&f.bytes).filter(|arp| arp.asks).map(|arp| arp.to.1);
+                arp.or_else(|| {
+                    ip_in(&f.bytes).filter(|ip| ip.to.to_string() == to).map(|_| vec![10, 0, 1, 2])
+                })
+            });
+            assert_eq!(asked, [10, 0, 1, gateway], "{kind:?}: {to}");
+            // The next one to the same gateway asks again only after a while.
+            std::thread::sleep(std::time::Duration::from_millis(120));
+            b.rest(std::time::Duration::ZERO);
+        }
+    }
+}
+
+#[test]
+fn the_configuration_in_conf_routes() {
+    // The other scenarios run what `castanet new ip-router` writes.
+    let Some(lab) = lab() else { return };
+    let (a, r, b) = hosts(&lab);
+    let conf = castanet_tests::binary::root().join("conf/ip-router.click");
+    let words = [conf.to_str().unwrap_or_default(), "ELSEWHERE=10.0.1.2 2"];
+    let _r = Router::run(r, castanet(), &words, ports(1500, 1500).len());
+    b.ip("addr add 172.16.0.1/32 dev lo");
+    for address in ["10.0.0.1", "10.0.1.1", "10.0.1.2", "172.16.0.1"] {
+        let text = a.run(&format!("ping -c 2 -i 0.02 -W 2 {address}")).good();
+        assert!(text.contains("2 received, 0% packet loss") && !text.contains("DUP"), "{address}: {text}");
+    }
+    let text = a.run("traceroute -n -q 1 -w 2 172.16.0.1").good();
+    assert!(text.contains(" 1  10.0.0.1 ") && text.contains(" 2  172.16.0.1 "), "{text}");
+}
+
+#[test]
+fn errors_say_which_packet_they_are_about() {
+    // RFC 1812, 4.3.2.3: header and at least 8 bytes, options included.
+    let Some(net) = Net::new(ours()) else { return };
+    let (mut a, _) = net.wires();
+    let options = vec![7, 11, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let sent = Ip { ttl: 1, id: 4711, options, ..Ip::udp("10.0.0.2", "10.0.1.2", &[1; 20]) };
+    a.send(&from_a(&sent));
+    let error = a.expect("error", |f| icmp_in(&f.bytes).filter(|m| m.kind.0 == 11));
+    let quoted = packet(&error.payload);
+    assert_eq!(quoted.map(|q| (q.header.identification, q.payload.len())), Some((4711, 28)));
+}
