@@ -30,7 +30,7 @@ fn nothing(kind: Kind) -> Vec<Vec<u8>> {
     all.push(forged(2, &[0x10, 0]));
     // Addresses that are none (RFC 1812, 5.3.7).
     let always = ["127.0.0.1", "224.0.0.1", "255.255.255.255", "0.0.0.0"];
-    let ours = ["10.0.0.255", "10.0.1.255", "10.0.0.0", "0.1.2.3", "240.0.0.1"];
+    let ours = ["10.0.0.255", "10.0.1.255", "0.1.2.3", "240.0.0.1"];
     for from in always.into_iter().chain(ours.into_iter().filter(|_| kind != Kind::Kernel)) {
         all.push(Ip::udp(from, "10.0.1.2", b"martian").bytes());
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packets for the router itself, and what it leaves as it is in packets for others.
 
-use crate::net::{Net, QUIET, both, castanet, from_a, hosts, lab, ours, ports, through};
+use crate::net::{B, Net, QUIET, R1, both, castanet, from_a, hosts, lab, ours, ports, through};
 use castanet_lab::Router;
-use castanet_lab::frames::{Ip, icmp_in, ip_in, packet};
+use castanet_lab::frames::{self, Ip, arp_in, icmp_in, ip_in, packet};
+use std::net::Ipv4Addr;
 
 #[test]
 fn packets_for_the_router_may_be_at_their_end() {
@@ -74,7 +75,7 @@ fn what_a_router_must_not_touch() {
         // All of the type of service, and the flag that nobody uses, with the checksum made right.
         (sent[15], sent[20]) = (0xff, 0xc0);
         sent.splice(24..26, [0, 0]);
-        let sum = castanet_lab::frames::checksum(&sent[14..34]);
+        let sum = frames::checksum(&sent[14..34]);
         sent.splice(24..26, sum.to_be_bytes());
         let got = through(&mut a, &mut b, &[sent.clone()]);
         let got: Vec<_> = got.iter().filter(|f| ip_in(&f.bytes).is_some()).collect();
@@ -89,36 +90,40 @@ fn what_a_router_must_not_touch() {
 
 #[test]
 fn the_longest_prefix_wins() {
-    // RFC 1812, 5.2.4.3. Networks are told apart by who is asked for: two gateways that nobody has.
+    // RFC 1812, 5.2.4.3. Gateways 8, 9 and 10 are none but answer ARP, each with an Ethernet address of its own.
+    let gateway = |n: u8| [2, 0, 0, 0, 8, n];
+    let routes = [
+        ("10.8.0.0/13", "10.0.1.8"),
+        ("10.9.0.0/16", "10.0.1.9"),
+        ("10.9.7.0/24", "10.0.1.10"),
+        ("0.0.0.0/0", "10.0.1.2"),
+    ];
+    let table = [
+        ("10.9.7.7", gateway(10)),
+        ("10.9.8.7", gateway(9)),
+        ("10.10.0.1", gateway(8)),
+        ("10.15.255.255", gateway(8)),
+        ("10.7.255.255", B),
+        ("10.16.0.1", B),
+        ("8.8.8.8", B),
+    ];
     for kind in both() {
         let Some(lab) = lab() else { return };
-        let routes = [
-            ("10.8.0.0/13", "10.0.1.8"),
-            ("10.9.0.0/16", "10.0.1.9"),
-            ("10.9.7.0/24", "10.0.1.10"),
-            ("0.0.0.0/0", "10.0.1.2"),
-        ];
         let net = Net::within(lab, kind, (1500, 1500), &routes);
         let (mut a, mut b) = net.wires();
-        for (to, gateway) in [
-            ("10.9.7.7", 10),
-            ("10.9.8.7", 9),
-            ("10.10.0.1", 8),
-            ("10.15.255.255", 8),
-            ("10.16.0.1", 2),
-            ("8.8.8.8", 2),
-        ] {
+        let mut answers = net.b.wire("eth0");
+        for (to, next) in table {
             a.send(&from_a(&Ip::udp("10.0.0.2", to, b"")));
-            let asked = b.expect("packet or question", |f| {
-                let arp = castanet_lab::frames::arp_in(&f.bytes).filter(|arp| arp.asks).map(|arp| arp.to.1);
-                arp.or_else(|| {
-                    ip_in(&f.bytes).filter(|ip| ip.to.to_string() == to).map(|_| vec![10, 0, 1, 2])
-                })
+            let went = b.expect("packet", |f| {
+                if let Some(arp) = arp_in(&f.bytes).filter(|arp| arp.asks && arp.to.1[3] > 2) {
+                    let from = (gateway(arp.to.1[3]), Ipv4Addr::new(10, 0, 1, arp.to.1[3]));
+                    let body = frames::arp(2, from, (R1, frames::address("10.0.1.1")));
+                    answers.send(&frames::ethernet(R1, from.0, 0x0806, &body));
+                }
+                let found = ip_in(&f.bytes).filter(|ip| ip.to.to_string() == to);
+                found.and_then(|_| f.bytes.first_chunk::<6>().copied())
             });
-            assert_eq!(asked, [10, 0, 1, gateway], "{kind:?}: {to}");
-            // The next one to the same gateway asks again only after a while.
-            std::thread::sleep(std::time::Duration::from_millis(120));
-            b.rest(std::time::Duration::ZERO);
+            assert_eq!(went, next, "{kind:?}: {to}");
         }
     }
 }
@@ -129,8 +134,9 @@ fn the_configuration_in_conf_routes() {
     let Some(lab) = lab() else { return };
     let (a, r, b) = hosts(&lab);
     let conf = castanet_tests::binary::root().join("conf/ip-router.click");
-    let words = [conf.to_str().unwrap_or_default(), "ELSEWHERE=10.0.1.2 2"];
-    let _r = Router::run(r, castanet(), &words, ports(1500, 1500).len());
+    let text = std::fs::read_to_string(&conf).unwrap_or_else(|e| panic!("{}: {e}", conf.display()));
+    let text = castanet_lab::router::with_ethers(&r, &ports(1500, 1500), &text);
+    let _r = Router::run(r, castanet(), &["-e", &text, "ELSEWHERE=10.0.1.2 2"], 2);
     b.ip("addr add 172.16.0.1/32 dev lo");
     for address in ["10.0.0.1", "10.0.1.1", "10.0.1.2", "172.16.0.1"] {
         let text = a.run(&format!("ping -c 2 -i 0.02 -W 2 {address}")).good();

@@ -38,7 +38,7 @@ pub fn ours() -> Kind {
 
 /// Both routers, the kernel first.
 pub fn both() -> [Kind; 2] {
-    [Kind::Kernel, Kind::Kernel]
+    [Kind::Kernel, ours()]
 }
 
 /// A lab, or a word on why there is none.

@@ -66,6 +66,9 @@ fn jumbo_frames_cross_whole() {
 fn tcp_finds_the_mtu_of_the_path() {
     let Some(lab) = lab() else { return };
     let net = Net::within(lab, ours(), (1500, 1000), &[]);
+    // The hosts know nothing of it: only the router takes its second link for one of 1000 bytes.
+    net.r.host.ip("link set eth1 mtu 1500");
+    net.b.ip("link set eth0 mtu 1500");
     let (_, mut b) = net.wires();
     let mut server = net.b.spawn("iperf3 -s -1 --forceflush");
     server.wait_for("listening", Duration::from_secs(5));
