@@ -210,10 +210,10 @@ impl IpRouter {
             if self.routes.iter().take(i).any(|r| r.network == network) {
                 errors.push(format!("there are two routes to {network}"));
             }
-            if let Some(own) = self.interfaces.iter().find(|own| own.prefix.network() == network.address) {
-                if own.prefix.length == network.length {
-                    errors.push(format!("{network} is the network of {} itself", own.device));
-                }
+            let own =
+                |i: &&Interface| (i.prefix.network(), i.prefix.length) == (network.address, network.length);
+            if let Some(own) = self.interfaces.iter().find(own) {
+                errors.push(format!("{network} is the network of {} itself", own.device));
             }
             let Some(gateway) = route.gateway else { continue };
             match self.interfaces.iter().find(|own| own.prefix.contains(gateway)) {
@@ -323,7 +323,10 @@ impl IpRouter {
              or src net 127.0.0.0/8 or src net 224.0.0.0/3, allow all)\n    -> routes :: StaticIPLookup(\n        ",
         );
         out.push_str(&self.table().join(",\n        "));
-        out.push_str(");\n\nerrors :: RatedSplitter($ERRORS) -> routes;\n");
+        out.push_str(
+            ");\n\nerrors :: RatedSplitter($ERRORS) -> SetIPDSCP(48) -> routes; \
+             // RFC 1812, 4.3.2.8 and 4.3.2.5\n",
+        );
         for (i, own) in self.interfaces.iter().enumerate() {
             let (port, device) = (i + 1, &own.device);
             let _ = writeln!(
@@ -337,7 +340,8 @@ impl IpRouter {
             "routes[{nobody}] -> nobody :: Discard;\n\
              routes[{unreachable}] -> ICMPError({first}:ip, unreachable, net, BADADDRS $HEARD) -> errors;\n\n\
              // For the router itself: it answers pings, and has no ports.\n\
-             routes[0] -> ping :: ICMPPingResponder -> routes;\n\
+             routes[0] -> whole :: IPReassembler -> ping :: ICMPPingResponder -> routes;\n\
+             whole[1] -> ICMPError({first}:ip, timeexceeded, reassembly, BADADDRS $HEARD) -> errors;\n\
              ping[1] -> host :: IPClassifier(udp, icmp, -);\n\
              host[0] -> ICMPError({first}:ip, unreachable, port, BADADDRS $HEARD) -> errors;\n\
              host[1] -> nobody;\n\

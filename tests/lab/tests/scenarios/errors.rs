@@ -30,6 +30,8 @@ fn time_to_live_runs_out() {
         let error = error(&mut a);
         assert_eq!((error.kind, error.rest), ((11, 0), [0; 4]), "{kind:?}");
         assert_eq!((error.ip.from, error.ip.to), (address("10.0.0.1"), address("10.0.0.2")));
+        // Precedence 6 (RFC 1812, 4.3.2.5).
+        assert_eq!(error.ip.header.dscp.value() >> 3, 6, "{kind:?}");
         // As much of the packet as fits in 576 bytes (RFC 1812, 4.3.2.3), and as it was (4.3.2.4, 5.3.1).
         assert_eq!(error.ip.bytes.len(), 576, "{kind:?}");
         assert_eq!(error.payload, sent.bytes()[..548], "{kind:?}");

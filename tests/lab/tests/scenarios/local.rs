@@ -33,6 +33,21 @@ fn echoes_return_all_that_was_sent() {
 }
 
 #[test]
+fn echoes_in_fragments_are_answered_in_fragments() {
+    // RFC 1812, 4.2.2.8 and 4.3.3.6.
+    for kind in both() {
+        let Some(net) = Net::new(kind) else { return };
+        for address in ["10.0.0.1", "10.0.1.1"] {
+            let text = net.a.run(&format!("ping -s 4000 -c 2 -i 0.02 -W 2 {address}")).good();
+            assert!(
+                text.contains("2 received, 0% packet loss") && text.contains("4008 bytes from"),
+                "{kind:?}: {text}"
+            );
+        }
+    }
+}
+
+#[test]
 fn messages_that_nobody_knows_get_no_answer() {
     // RFC 1812, 4.3.2.1.
     for kind in both() {

@@ -13,3 +13,4 @@ mod net;
 mod options;
 mod quiet;
 mod size;
+mod vlan;
