@@ -9,10 +9,12 @@
 //! - `pattern`, `ip`: the languages; errors are data with a byte range into the pattern.
 //! - `expr`: tests and boolean expressions over them.
 //! - `dag`, `facts`, `optimise`: expressions to trees, and what a branch knows about the packet.
+//! - [`bpf`]: capture filters, the language of tcpdump, compiled for the kernel.
 //! - `program`, `run`: the result, its text, and the interpreter.
 //! - [`names`]: the public name tables of ports, protocols and ICMP messages.
 #![forbid(unsafe_code)]
 
+pub mod bpf;
 mod dag;
 mod error;
 mod expr;

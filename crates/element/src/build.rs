@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What elements are built and initialised with.
 
-use crate::cx::Core;
+use crate::core::Core;
+use crate::gauge::Gauge;
 use crate::notify::{Note, Signal};
 use crate::random::Random;
+use crate::watch::{Interest, Watch};
 use castanet_spec::{ArgCx, ArgError, Capability, ClassSpec, Names};
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// Why an element could not be configured: one error for each thing wrong.
@@ -128,6 +131,12 @@ pub trait Wiring {
     fn upstream(&self, element: u32, input: usize, capability: Capability) -> (Vec<u32>, bool);
     /// The notifiers of that capability nearest downstream of an output, and whether some path has none.
     fn downstream(&self, element: u32, output: usize, capability: Capability) -> (Vec<u32>, bool);
+    /// The gauge of an element of capability Storage.
+    fn gauge(&self, element: u32) -> Option<Gauge>;
+    /// The storages nearest upstream of an input.
+    fn storages_upstream(&self, element: u32, input: usize) -> Vec<u32>;
+    /// The storages nearest downstream of an output.
+    fn storages_downstream(&self, element: u32, output: usize) -> Vec<u32>;
 }
 
 /// What an element is initialised with.
@@ -166,6 +175,30 @@ impl InitCx<'_> {
         let always = notes.is_empty();
         self.listens.extend(&notes);
         Signal::new(notes, always)
+    }
+    /// This element's gauge, if its class declares the capability Storage: it is to be kept right.
+    pub fn gauge(&self) -> Gauge {
+        self.gauge_of(self.me).unwrap_or_default()
+    }
+    /// The gauge of another element, if its class declares the capability Storage.
+    pub fn gauge_of(&self, element: u32) -> Option<Gauge> {
+        self.wiring.gauge(element)
+    }
+    /// The elements of capability Storage nearest upstream of an input.
+    pub fn storages_upstream(&self, input: usize) -> Vec<u32> {
+        self.wiring.storages_upstream(self.me, input)
+    }
+    /// The elements of capability Storage nearest downstream of an output.
+    pub fn storages_downstream(&self, output: usize) -> Vec<u32> {
+        self.wiring.storages_downstream(self.me, output)
+    }
+    /// Watches a descriptor; nothing happens until [`InitCx::wait`] or [`Cx::wait`](crate::Cx::wait).
+    pub fn watch(&mut self, fd: Arc<OwnedFd>, interest: Interest) -> Watch {
+        self.core.watches.add(self.me, fd, interest)
+    }
+    /// Has this element's task scheduled, once, as soon as the descriptor is ready.
+    pub fn wait(&mut self, watch: Watch) {
+        self.core.watches.wait(watch);
     }
     /// Sets timer `id` of this element.
     pub fn set_timer(&mut self, id: u16, at: i64) {

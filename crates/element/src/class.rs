@@ -16,6 +16,9 @@ pub enum Verdict {
     Out(u16),
     /// It is dropped.
     Drop(Reason),
+    /// It goes on, after the copies that were emitted for it and before the packets that were put behind it
+    /// ([`Cx::behind`]). For classes that declare `copies`.
+    Several,
 }
 
 /// What a task wants after its turn.

@@ -1,217 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What elements work with: outputs to emit to, time, notifiers, timers, handlers of others, counters of drops.
+//! What elements work with: outputs to emit to, time, notifiers, timers, descriptors, handlers of others.
 
 use crate::class::Verdict;
-use crate::clock::Clock;
-use crate::notify::{Note, Notes, Signal};
+use crate::core::{CallError, Core, Edge, Router};
+use crate::notify::{Note, Signal};
+use crate::watch::{Interest, Watch};
 use castanet_packet::{Batch, Packet};
-use castanet_spec::{ArgCx, HandlerRef, Names, Reason};
-use castanet_tables::timer_queue::TimerQueue;
+use castanet_spec::{ArgCx, HandlerRef, Reason};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
-
-/// What messages and tools say of an element.
-#[derive(Clone, Debug, Default)]
-pub struct Info {
-    /// Full name.
-    pub name: String,
-    /// The name of its class as the configuration writes it.
-    pub class: String,
-    /// Its configuration string.
-    pub config: String,
-    /// `FILE:LINE` of its declaration; empty if unknown.
-    pub place: String,
-    /// The scope prefix of its name.
-    pub scope: String,
-}
-
-/// The world outside one worker: other workers, the driver, whoever reads messages.
-pub trait Messages: Send + Sync {
-    /// Shows one message; it may have several lines and ends without a line end.
-    fn message(&self, text: &str);
-    /// Shows one message to those who listen to a named channel; by default nobody does.
-    fn message_on(&self, _channel: &str, _text: &str) {}
-    /// Asks the driver to stop, so many times.
-    fn stop(&self, times: u32);
-    /// Wakes the task of an element on another worker.
-    fn wake(&self, worker: u32, element: u32);
-}
-
-/// Why a handler could not be called.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallError {
-    /// `no 'x' read handler`, `no element named 'x'`: nothing to call.
-    Missing(String),
-    /// The element is running just now, further up.
-    Busy(String),
-    /// The handler said no.
-    Failed(String),
-}
-
-impl std::fmt::Display for CallError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            CallError::Missing(t) | CallError::Busy(t) | CallError::Failed(t) => f.write_str(t),
-        }
-    }
-}
-
-/// The other elements, as far as an element may reach them.
-pub trait Router {
-    /// Pulls at most `max` packets through an input of `me`.
-    fn pull(&mut self, core: &mut Core, me: u32, input: usize, max: usize, into: &mut Batch);
-    /// Pulls one packet through an input of `me`.
-    fn pull_one(&mut self, core: &mut Core, me: u32, input: usize) -> Option<Packet> {
-        let mut batch = core.spare.pop().unwrap_or_default();
-        self.pull(core, me, input, 1, &mut batch);
-        let p = batch.pop();
-        core.spare.push(batch);
-        p
-    }
-    /// Reads a handler; no element: a global one.
-    fn read(
-        &mut self,
-        core: &mut Core,
-        element: Option<u32>,
-        handler: &str,
-        parameters: &str,
-    ) -> Result<String, CallError>;
-    /// Writes a handler; no element: a global one.
-    fn write(
-        &mut self,
-        core: &mut Core,
-        element: Option<u32>,
-        handler: &str,
-        value: &str,
-    ) -> Result<(), CallError>;
-    /// Whether such a handler can be read and written.
-    fn has(&self, core: &Core, element: Option<u32>, handler: &str) -> (bool, bool);
-}
-
-/// A connection, with the packets that wait to cross it.
-#[derive(Debug)]
-pub struct Edge {
-    /// Packets that wait.
-    pub batch: Batch,
-    /// Whether the run loop knows that they wait.
-    pub pending: bool,
-    /// Where it leads: the number of a node of the run loop; `u32::MAX` for nowhere.
-    pub node: u32,
-    /// The input that it leads to.
-    pub port: u32,
-    /// Whether it closes a cycle, so that packets crossing it count a hop.
-    pub back: bool,
-    /// The element it comes from.
-    pub from: u32,
-}
-
-/// What all elements of one worker share.
-pub struct Core {
-    /// Time.
-    pub clock: Clock,
-    /// All notifiers of the router.
-    pub notes: Notes,
-    /// All elements of the router.
-    pub info: Arc<[Info]>,
-    /// Names that the configuration defines.
-    pub names: Arc<Names>,
-    /// The world outside.
-    pub outside: Arc<dyn Messages>,
-    /// The number of this worker.
-    pub worker: u32,
-    /// Elements whose tasks are to be scheduled.
-    pub wakes: Vec<u32>,
-    /// When the run loop last looked at the clock; a few turns of tasks ago at most.
-    pub recent: i64,
-    /// Timers by element and number.
-    pub timers: TimerQueue<(u32, u16)>,
-    /// The most packets that the running task may emit or pull in one turn.
-    pub limit: usize,
-    /// Calls from the data path that wait until the calling element has returned.
-    pub deferred: Vec<(u32, HandlerRef)>,
-    /// Packets dropped, by element and reason.
-    drops: Vec<u64>,
-    scratch: Batch,
-    spare: Vec<Batch>,
-    /// How many handler calls are under way, one within the other.
-    nesting: u32,
-}
 
 /// The most handler calls one within the other: elements that call each other must not use up the stack.
 const NESTING: u32 = 64;
-
-impl Default for Edge {
-    /// An edge that leads nowhere yet. Most edges of a large router never hold a packet, so it has no room until one comes.
-    fn default() -> Self {
-        Edge { batch: Batch::empty(), pending: false, node: 0, port: 0, back: false, from: 0 }
-    }
-}
-
-impl Edge {
-    /// Whether a packet may cross at once: nothing waits, and no round of a cycle is to be counted.
-    #[inline(always)]
-    pub fn is_free(&self) -> bool {
-        !self.pending && !self.back && self.batch.is_empty()
-    }
-}
-
-impl Core {
-    /// For a router with these elements.
-    pub fn new(
-        info: Arc<[Info]>,
-        names: Arc<Names>,
-        notes: Notes,
-        outside: Arc<dyn Messages>,
-        clock: Clock,
-    ) -> Core {
-        Core {
-            recent: 0,
-            clock,
-            notes,
-            drops: vec![0; info.len().saturating_mul(Reason::COUNT)],
-            info,
-            names,
-            outside,
-            worker: 0,
-            wakes: Vec::new(),
-            timers: TimerQueue::new(),
-            limit: 1,
-            deferred: Vec::new(),
-            scratch: Batch::new(),
-            spare: Vec::new(),
-            nesting: 0,
-        }
-    }
-    /// Counts `n` packets that an element dropped.
-    #[inline]
-    pub fn count_drops(&mut self, element: u32, reason: Reason, n: u64) {
-        let i = (element as usize).wrapping_mul(Reason::COUNT).wrapping_add(reason as usize);
-        if let Some(d) = self.drops.get_mut(i) {
-            *d = d.wrapping_add(n);
-        }
-    }
-    /// Packets that an element dropped for a reason.
-    pub fn drops(&self, element: u32, reason: Reason) -> u64 {
-        let i = (element as usize).saturating_mul(Reason::COUNT).saturating_add(reason as usize);
-        self.drops.get(i).copied().unwrap_or(0)
-    }
-    /// Packets dropped, by element and reason, where there were any.
-    pub fn all_drops(&self) -> impl Iterator<Item = (u32, Reason, u64)> + '_ {
-        self.drops.iter().enumerate().filter(|d| *d.1 > 0).filter_map(|(i, &n)| {
-            let reason = Reason::ALL.get(i % Reason::COUNT)?;
-            Some((u32::try_from(i / Reason::COUNT).ok()?, *reason, n))
-        })
-    }
-    /// Turns a notifier on, and wakes who listens.
-    #[inline]
-    pub fn set_note(&mut self, note: Note) {
-        let Core { notes, wakes, outside, worker, .. } = self;
-        notes.set(note, |w, e| if w == *worker { wakes.push(e) } else { outside.wake(w, e) });
-    }
-    /// The name of an element.
-    pub fn name(&self, element: u32) -> &str {
-        self.info.get(element as usize).map_or("", |i| &i.name)
-    }
-}
 
 #[cold]
 fn nested(handler: &str) -> CallError {
@@ -229,12 +29,14 @@ pub struct Cx<'a> {
     /// Where this element's edges start, and how many they are.
     base: u32,
     count: u32,
-    /// Edges that something was emitted to, as bits; the last bit stands for all above it.
+    /// Where the edges of its node start.
+    node: u32,
+    slot_edge: u32,
+    /// Edges of the node that something was emitted to, as bits; the last bit stands for all above it.
     touched: u64,
+    slot: Option<Packet>,
     /// Whether one packet is on its way: then the first emission stays in `slot`, and no batch is needed.
     single: bool,
-    slot_edge: u32,
-    slot: Option<Packet>,
 }
 
 impl<'a> Cx<'a> {
@@ -248,59 +50,110 @@ impl<'a> Cx<'a> {
         first: u32,
     ) -> Cx<'a> {
         let count = edges.len() as u32;
+        let mut cx = Cx::over(edges, core, router, false);
+        cx.enter(me, 0, count, first);
+        cx
+    }
+    /// For elements that have some of these edges each; [`Cx::start`] and [`Cx::enter`] say which. With `single` one packet is
+    /// on its way.
+    #[inline(always)]
+    pub fn over(
+        edges: &'a mut [Edge],
+        core: &'a mut Core,
+        router: Option<&'a mut dyn Router>,
+        single: bool,
+    ) -> Cx<'a> {
         Cx {
             edges,
             core,
             router,
-            me,
-            first,
+            me: 0,
+            first: 0,
             base: 0,
-            count,
-            touched: 0,
-            single: false,
+            count: 0,
+            node: 0,
             slot_edge: 0,
+            touched: 0,
             slot: None,
+            single,
         }
     }
-    /// The same where one packet is on its way, if `single`.
+    /// Goes on to a node whose edges start at `node`. In a chain emissions do not stay in the slot, for the packet on its way
+    /// is still there.
     #[inline(always)]
-    pub fn one(
-        edges: &'a mut [Edge],
-        core: &'a mut Core,
-        router: Option<&'a mut dyn Router>,
-        me: u32,
-        single: bool,
-    ) -> Cx<'a> {
-        let count = edges.len() as u32;
-        Cx { edges, core, router, me, first: 0, base: 0, count, touched: 0, single, slot_edge: 0, slot: None }
+    pub fn start(&mut self, node: u32, single: bool) {
+        self.node = node;
+        self.single = single;
     }
-    /// Goes on to another element of the same node, whose side outputs are `count` edges from `base` on.
+    /// Goes on to an element of the node, whose outputs from `first` on are `count` edges from `base` on.
     #[inline(always)]
-    pub fn enter(&mut self, me: u32, base: u32, count: u32) {
+    pub fn enter(&mut self, me: u32, base: u32, count: u32, first: u32) {
         self.me = me;
         self.base = base;
         self.count = count;
+        self.first = first;
     }
-    /// Edges that something was emitted to, as bits; bit 63 stands for all from 63 on.
+    /// Edges of the node that something was emitted to, as bits; bit 63 stands for all from 63 on, and for calls that wait
+    /// to be carried out.
     #[inline(always)]
     pub fn touched(&self) -> u64 {
         self.touched
     }
-    /// The one packet that was emitted while one was on its way, and its edge; none when there were more or fewer.
+    /// The same, and none from now on.
+    #[inline(always)]
+    pub fn take_touched(&mut self) -> u64 {
+        std::mem::take(&mut self.touched)
+    }
+    /// Adds to what was emitted to.
+    #[inline(always)]
+    pub fn touch(&mut self, touched: u64) {
+        self.touched |= touched;
+    }
+    /// The one packet that was emitted while one was on its way, and its place among all edges; none when there were more or
+    /// fewer. Nothing is touched then.
     #[inline(always)]
     pub fn take_slot(&mut self) -> Option<(usize, Packet)> {
         self.slot.take().map(|p| (self.slot_edge as usize, p))
     }
-    /// Whether no call of the configuration waits to be carried out.
+    /// An edge, by its place among all.
     #[inline(always)]
-    pub fn is_settled(&self) -> bool {
-        self.core.deferred.is_empty()
+    pub fn edge_at(&mut self, i: usize) -> Option<&mut Edge> {
+        self.edges.get_mut(i)
     }
-    /// The place of an output among `edges`.
+    /// Puts a batch on an edge, by its place among all.
+    pub fn park(&mut self, i: usize, batch: &mut Batch) {
+        self.touched |= self.bit(i);
+        if let Some(e) = self.edges.get_mut(i) {
+            e.batch.append(batch);
+        }
+    }
+    /// Puts a packet and those that were put behind it on an edge, by its place among all.
+    #[cold]
+    pub fn park_one(&mut self, i: usize, p: Packet) {
+        self.touched |= self.bit(i);
+        match self.edges.get_mut(i) {
+            Some(e) => {
+                e.batch.push(p);
+                e.batch.append(&mut self.core.behind);
+            }
+            // An action of a class that does not declare copies has no such edge.
+            None => {
+                let mut rest = std::mem::replace(&mut self.core.behind, Batch::empty());
+                self.drop(p, Reason::Discarded);
+                self.drop_all(&mut rest, Reason::Discarded);
+            }
+        }
+    }
+    /// The place of an output among all edges.
     #[inline(always)]
     fn index(&self, port: usize) -> Option<usize> {
         let i = port.wrapping_sub(self.first as usize);
         (i < self.count as usize).then_some(self.base as usize + i)
+    }
+    /// The bit of an edge.
+    #[inline(always)]
+    fn bit(&self, i: usize) -> u64 {
+        1 << i.wrapping_sub(self.node as usize).min(63)
     }
     /// The edge of an output, to put something on.
     #[inline(always)]
@@ -309,18 +162,18 @@ impl<'a> Cx<'a> {
         if self.slot.is_some() {
             self.unslot();
         }
-        self.touched |= 1 << i.min(63);
+        self.touched |= self.bit(i);
         self.edges.get_mut(i)
     }
     /// A second emission: the first one goes to its edge after all.
     #[cold]
     #[inline(never)]
     fn unslot(&mut self) {
-        if let Some((i, p)) = self.take_slot()
-            && let Some(e) = self.edges.get_mut(i)
-        {
-            self.touched |= 1 << i.min(63);
-            e.batch.push(p);
+        if let Some((i, p)) = self.take_slot() {
+            self.touched |= self.bit(i);
+            if let Some(e) = self.edges.get_mut(i) {
+                e.batch.push(p);
+            }
         }
     }
 
@@ -420,6 +273,11 @@ impl<'a> Cx<'a> {
         batch.clear();
     }
 
+    /// Puts a packet behind the one that an action has; its verdict must be [`Verdict::Several`].
+    pub fn behind(&mut self, p: Packet) {
+        self.core.behind.push(p);
+    }
+
     /// An empty batch that others used before.
     #[inline]
     pub fn spare_batch(&mut self) -> Batch {
@@ -468,6 +326,10 @@ impl<'a> Cx<'a> {
                 Verdict::Next => batch.push(p),
                 Verdict::Out(port) => self.emit(port as usize, p),
                 Verdict::Drop(reason) => self.drop(p, reason),
+                Verdict::Several => {
+                    batch.push(p);
+                    batch.extend(self.core.behind.drain());
+                }
             }
         }
         self.core.scratch = rest;
@@ -512,6 +374,18 @@ impl<'a> Cx<'a> {
     /// Takes timer `id` of this element back.
     pub fn clear_timer(&mut self, id: u16) {
         self.core.timers.cancel((self.me, id));
+    }
+    /// Watches a descriptor; nothing happens until [`Cx::wait`].
+    pub fn watch(&mut self, fd: Arc<OwnedFd>, interest: Interest) -> Watch {
+        self.core.watches.add(self.me, fd, interest)
+    }
+    /// Has this element's task scheduled, once, as soon as the descriptor is ready.
+    pub fn wait(&mut self, watch: Watch) {
+        self.core.watches.wait(watch);
+    }
+    /// Watches a descriptor no longer.
+    pub fn unwatch(&mut self, watch: Watch) {
+        self.core.watches.remove(watch);
     }
     /// Asks the driver to stop.
     pub fn stop(&mut self, times: u32) {
@@ -569,6 +443,7 @@ impl<'a> Cx<'a> {
     /// Carries out a write call of the configuration. From the data path it is carried out when this element has
     /// returned and before its packets go on; what fails is shown as a message.
     pub fn call(&mut self, call: &HandlerRef) {
+        self.touched |= 1 << 63;
         self.core.deferred.push((self.me, call.clone()));
     }
 }

@@ -4,7 +4,9 @@
 use crate::build::{BuildCx, InitCx, Shared, Wiring};
 use crate::class::{Action, Build, Drive, Element, Lifecycle, Turn, Verdict};
 use crate::clock::Clock;
-use crate::cx::{CallError, Core, Cx, Edge, Info, Messages, Router};
+use crate::core::{CallError, Core, Edge, Info, Messages, Router};
+use crate::cx::Cx;
+use crate::gauge::Gauge;
 use crate::notify::{Note, Notes};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::codes::{Ports, Processing, ProcessingCode};
@@ -12,8 +14,12 @@ use castanet_spec::{Args, Capability, Names, Reason};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The notifier that the kit gives to every capability: 0 for the empty one, 1 for the full one.
-struct OneElement;
+/// What the kit gives for flow-based router context. Of notifiers, 0 is the element's empty one, 1 its full one. Of storages,
+/// 0 is the element, 1 the only one downstream, 2 the only one upstream.
+#[derive(Clone, Default)]
+struct OneElement {
+    gauges: [Gauge; 3],
+}
 
 impl Wiring for OneElement {
     fn note(&self, _: u32, capability: Capability) -> Option<Note> {
@@ -24,6 +30,15 @@ impl Wiring for OneElement {
     }
     fn downstream(&self, _: u32, _: usize, _: Capability) -> (Vec<u32>, bool) {
         (Vec::new(), true)
+    }
+    fn gauge(&self, element: u32) -> Option<Gauge> {
+        self.gauges.get(element as usize).cloned()
+    }
+    fn storages_upstream(&self, _: u32, _: usize) -> Vec<u32> {
+        vec![2]
+    }
+    fn storages_downstream(&self, _: u32, _: usize) -> Vec<u32> {
+        vec![1]
     }
 }
 
@@ -94,6 +109,7 @@ pub struct Kit<T> {
     around: Around,
     outside: Arc<Outside>,
     warnings: Vec<String>,
+    wiring: OneElement,
     first: u32,
 }
 
@@ -160,12 +176,13 @@ impl<T: Build + Lifecycle> Kit<T> {
         let mut core =
             Core::new([info].into(), Arc::new(names), Notes::new(2 + inputs), outside.clone(), clock);
         core.limit = 32;
+        let wiring = OneElement::default();
         let mut init =
-            InitCx { core: &mut core, me: 0, wiring: &OneElement, scheduled: true, listens: Vec::new() };
+            InitCx { core: &mut core, me: 0, wiring: &wiring, scheduled: true, listens: Vec::new() };
         element.initialise(&mut init).map_err(|e| vec![e])?;
         let edges = (0..outputs).map(|_| Edge::default()).collect();
         let around = Around { supply: (0..inputs).map(|_| VecDeque::new()).collect(), ..Around::default() };
-        Ok(Kit { element, core, edges, around, outside, warnings: texts, first: 0 })
+        Ok(Kit { element, core, edges, around, outside, warnings: texts, wiring, first: 0 })
     }
 
     /// Lends the element and what it has at hand while it runs.
@@ -204,6 +221,14 @@ impl<T: Build + Lifecycle> Kit<T> {
             s.push_back(p);
         }
         self.core.set_note(Note(2 + u32::try_from(input).unwrap_or(0)));
+    }
+    /// The gauge of a storage: 0 this element's own, 1 the one downstream of it, 2 the one upstream.
+    pub fn gauge(&self, storage: usize) -> Gauge {
+        self.wiring.gauges.get(storage).cloned().unwrap_or_default()
+    }
+    /// Whether the element waits for a descriptor.
+    pub fn waits(&self) -> bool {
+        self.core.watches.any()
     }
     /// What a read handler answers.
     pub fn read(&mut self, handler: &str) -> Result<String, String> {

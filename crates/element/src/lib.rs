@@ -32,11 +32,14 @@ extern crate self as castanet_element;
 pub mod build;
 pub mod class;
 pub mod clock;
+pub mod core;
 pub mod count;
 pub mod cx;
+pub mod gauge;
 pub mod kit;
 pub mod notify;
 pub mod random;
+pub mod watch;
 
 pub use build::{BuildCx, ConfigError, InitCx};
 pub use castanet_derive::{Args, Class};
@@ -46,10 +49,13 @@ pub use class::{
     Verdict, action, element, information,
 };
 pub use clock::Clock;
+pub use core::{CallError, Core, Edge, Info, Messages, Router};
 pub use count::Count;
-pub use cx::{CallError, Core, Cx, Edge, Info, Messages, Router};
+pub use cx::Cx;
+pub use gauge::Gauge;
 pub use notify::{Note, Signal};
 pub use random::Random;
+pub use watch::{Interest, Watch};
 
 /// What an element file needs.
 pub mod prelude {
@@ -60,8 +66,8 @@ pub mod prelude {
         Reason, Show,
     };
     pub use crate::{
-        Action, Args, Build, BuildCx, CallError, Class, ConfigError, Count, Cx, Drive, Element, Information,
-        InitCx, Lifecycle, Note, Random, Signal, Turn, Verdict,
+        Action, Args, Build, BuildCx, CallError, Class, ConfigError, Count, Cx, Drive, Element, Gauge,
+        Information, InitCx, Interest, Lifecycle, Note, Random, Signal, Turn, Verdict, Watch,
     };
     pub use castanet_packet::{Batch, Packet, PacketType};
 }

@@ -17,6 +17,8 @@ pub enum Why {
     Cycle(usize),
     /// It reaches an element that calls handlers, and packets before the call must be gone by then.
     Calls(usize),
+    /// It reaches an element that looks at what packets before this one have changed.
+    Looks(usize),
 }
 
 impl Why {
@@ -33,6 +35,7 @@ impl Why {
                 format!("a cycle leads to '{}', which has outside effects", graph.declaration(e))
             }
             Why::Calls(e) => format!("'{}' calls handlers", graph.declaration(e)),
+            Why::Looks(e) => format!("'{}' looks at the length of queues", graph.declaration(e)),
         }
     }
 }
@@ -48,11 +51,17 @@ pub fn batch_limits(
 ) -> Vec<(usize, Option<Why>)> {
     let calls = Calls::new(graph);
     let order = Order::new(&calls);
-    let acts: Vec<bool> = (0..graph.len()).map(|e| !effects(e).is_empty()).collect();
-    let callers: Vec<bool> = (0..graph.len()).map(|e| effects(e).contains(Effects::CALLS)).collect();
+    let acts: Vec<bool> = (0..graph.len()).map(|e| !Effects::LOOKS.contains(effects(e))).collect();
+    let alone: Vec<Option<Why>> = (0..graph.len())
+        .map(|e| match effects(e) {
+            x if x.contains(Effects::CALLS) => Some(Why::Calls(e)),
+            x if x.contains(Effects::LOOKS) => Some(Why::Looks(e)),
+            _ => None,
+        })
+        .collect();
     let mut paths =
         Paths { calls: &calls, order: &order, count: vec![0; calls.len()], cyclic: vec![false; calls.len()] };
-    tasks.iter().map(|&t| (t, paths.why(graph, &acts, &callers, t))).collect()
+    tasks.iter().map(|&t| (t, paths.why(graph, &acts, &alone, t))).collect()
 }
 
 /// Strongly connected components of the calls, numbered from the last called on.
@@ -125,7 +134,7 @@ struct Paths<'a> {
 }
 
 impl Paths<'_> {
-    fn why(&mut self, graph: &Graph, acts: &[bool], callers: &[bool], task: usize) -> Option<Why> {
+    fn why(&mut self, graph: &Graph, acts: &[bool], alone: &[Option<Why>], task: usize) -> Option<Why> {
         let starts: HashSet<usize> = self.calls.starts(graph, task).collect();
         let mut reached = Vec::new();
         let mut stack: Vec<usize> = starts.iter().copied().collect();
@@ -164,10 +173,9 @@ impl Paths<'_> {
                 self.cyclic[q] |= self.cyclic[s] && more > 0;
             }
         }
-        let calls = |&&s: &&usize| {
-            callers.get(self.calls.owner(s)).copied().unwrap_or(false) && self.calls.enters(graph, s)
-        };
-        let caller = reached.iter().find(calls).map(|&s| Why::Calls(self.calls.owner(s)));
+        let alone =
+            |&s: &usize| alone.get(self.calls.owner(s)).copied()?.filter(|_| self.calls.enters(graph, s));
+        let caller = reached.iter().find_map(alone);
         let why = self.judge(graph, acts, task, &mut reached).or(caller);
         for s in reached {
             self.count[s] = 0;

@@ -59,7 +59,7 @@ fn random_graphs_agree_with_the_model() {
             assert_eq!(why.is_some(), many_effects(&g, &acts, t), "{t} {why:?} {mask} {:?}", g.flat);
             match why {
                 Some(Why::Two(a, b)) => assert!(a != b && acts(a) && acts(b)),
-                Some(Why::Paths(e) | Why::Cycle(e) | Why::Calls(e)) => assert!(acts(e)),
+                Some(Why::Paths(e) | Why::Cycle(e) | Why::Calls(e) | Why::Looks(e)) => assert!(acts(e)),
                 None => free += usize::from(mask != 0),
             }
             limited += usize::from(why.is_some());
@@ -102,5 +102,26 @@ fn reasons() {
         let limits = batch_limits(&g, &effects, &[g.find("x").unwrap()]);
         let why = limits[0].1.map(|w| w.describe(&g));
         assert_eq!(why.as_deref(), expected, "{text}");
+    }
+}
+
+#[test]
+fn who_looks_at_others_is_no_outside_effect_but_stands_alone() {
+    let g = graph("x :: Source -> a :: Check -> b :: Check -> Queue -> Unqueue -> Discard;");
+    let [x, a, b] = ["x", "a", "b"].map(|name| g.find(name).unwrap());
+    let (none, looks, prints) = (Effects::NONE, Effects::LOOKS, Effects::PRINTS);
+    for (of_a, of_b, why) in
+        [(looks, none, Some(Why::Looks(a))), (looks, prints, Some(Why::Looks(a))), (none, prints, None)]
+    {
+        let effects = |e: usize| {
+            if e == a {
+                of_a
+            } else if e == b {
+                of_b
+            } else {
+                none
+            }
+        };
+        assert_eq!(batch_limits(&g, &effects, &[x]), [(x, why)]);
     }
 }

@@ -6,8 +6,11 @@
 //!
 //! Both treat what they read as hostile: no file makes them panic, loop for ever, or allocate more than
 //! [`MAX_CAPTURED`] bytes for a packet.
-#![forbid(unsafe_code)]
+//!
+//! [`device`] talks to network devices of Linux. Unsafe code is in its files `sys`, `ring` and `send` only.
+#![deny(unsafe_code)]
 
+pub mod device;
 mod error;
 mod link;
 mod pcap;

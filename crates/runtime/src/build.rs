@@ -4,16 +4,16 @@
 use crate::link::link;
 use crate::router::Router;
 use crate::shared::{Inbox, Mail, Printer, Shared};
+use crate::sleep::Sleeper;
 use crate::worker::Worker;
 use castanet_element::build::{Shared as Replicas, Wiring};
 use castanet_element::notify::Notes;
-use castanet_element::{BuildCx, Clock, ConfigError, Core, Info, InitCx, Instance, Note};
+use castanet_element::{BuildCx, Clock, ConfigError, Core, Gauge, Info, InitCx, Instance, Note};
 use castanet_graph::batch::batch_limits;
 use castanet_graph::placement::Placement;
 use castanet_graph::{Graph, Kind};
-use castanet_lang::{Diagnostic, Sources};
+use castanet_lang::{Diagnostic, Sources, Span};
 use castanet_spec::{Capability, Effects, Names};
-use crossbeam_utils::sync::Parker;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::mpsc::{Receiver, channel};
@@ -84,6 +84,7 @@ fn tasks_of(graph: &Graph) -> Vec<usize> {
 pub(crate) struct Context<'a> {
     pub graph: &'a Graph,
     pub notes: &'a HashMap<(u32, Capability), u32>,
+    pub gauges: &'a HashMap<u32, Gauge>,
 }
 
 impl Context<'_> {
@@ -103,6 +104,17 @@ impl Wiring for Context<'_> {
     fn downstream(&self, element: u32, output: usize, capability: Capability) -> (Vec<u32>, bool) {
         let found = self.graph.nearest_downstream(element as usize, Some(output), capability);
         (self.numbers(found, capability), false)
+    }
+    fn gauge(&self, element: u32) -> Option<Gauge> {
+        self.gauges.get(&element).cloned()
+    }
+    fn storages_upstream(&self, element: u32, input: usize) -> Vec<u32> {
+        let found = self.graph.nearest_upstream(element as usize, Some(input), Capability::Storage);
+        found.into_iter().map(|e| e as u32).collect()
+    }
+    fn storages_downstream(&self, element: u32, output: usize) -> Vec<u32> {
+        let found = self.graph.nearest_downstream(element as usize, Some(output), Capability::Storage);
+        found.into_iter().map(|e| e as u32).collect()
     }
 }
 
@@ -232,10 +244,11 @@ pub(crate) struct Prepared {
     pub notes: Notes,
     /// The number of each notifier, by its element and what it tells.
     pub notes_of: HashMap<(u32, Capability), u32>,
+    pub gauges: HashMap<u32, Gauge>,
     /// By element: the most packets that its task may move at once.
     pub limits: Arc<[u32]>,
     pub batch: usize,
-    pub parkers: Vec<Parker>,
+    pub sleepers: Vec<Sleeper>,
     pub mails: Vec<Receiver<Mail>>,
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -299,15 +312,18 @@ pub(crate) fn prepare(
         }
     }
     let notes = Notes::new(notes_of.len());
-    let parkers: Vec<Parker> = (0..workers).map(|_| Parker::new()).collect();
+    let storage = |e: &usize| graph.spec(*e).is_some_and(|s| s.has(Capability::Storage));
+    let gauges = (0..graph.len()).filter(storage).map(|e| (e as u32, Gauge::default())).collect();
+    let sleepers: Vec<Sleeper> = match (0..workers).map(|_| Sleeper::new()).collect() {
+        Ok(s) => s,
+        Err(e) => {
+            return Err(vec![Diagnostic::error(format!("cannot start a worker: {e}"), Span::default())]);
+        }
+    };
     let (mut inboxes, mut mails) = (Vec::new(), Vec::new());
-    for p in &parkers {
+    for s in &sleepers {
         let (sender, receiver) = channel();
-        inboxes.push(Inbox {
-            sender: Mutex::new(sender),
-            unparker: p.unparker().clone(),
-            full: AtomicBool::new(false),
-        });
+        inboxes.push(Inbox { sender: Mutex::new(sender), waker: s.waker(), full: AtomicBool::new(false) });
         mails.push(receiver);
     }
     let shared = Arc::new(Shared {
@@ -326,7 +342,19 @@ pub(crate) fn prepare(
         printer,
     });
     let limits = limits.into();
-    Ok(Prepared { built, shared, clock, notes, notes_of, limits, batch, parkers, mails, diagnostics })
+    Ok(Prepared {
+        built,
+        shared,
+        clock,
+        notes,
+        notes_of,
+        gauges,
+        limits,
+        batch,
+        sleepers,
+        mails,
+        diagnostics,
+    })
 }
 
 /// Builds a router from a graph whose checks have passed, and initialises it. The second value are warnings.
@@ -339,11 +367,22 @@ pub fn build(
     sources: &Sources,
     options: Options,
 ) -> Result<(Router, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let Prepared { built, shared, clock, notes, notes_of, limits, batch, parkers, mails, mut diagnostics } =
-        prepare(graph, classes, sources, options)?;
+    let Prepared {
+        built,
+        shared,
+        clock,
+        notes,
+        notes_of,
+        gauges,
+        limits,
+        batch,
+        sleepers,
+        mails,
+        mut diagnostics,
+    } = prepare(graph, classes, sources, options)?;
     let back = shared.graph.back_edges();
     let mut router = Router { shared: shared.clone(), workers: Vec::new() };
-    for (w, ((instances, parker), mail)) in built.workers.into_iter().zip(parkers).zip(mails).enumerate() {
+    for (w, ((instances, sleeper), mail)) in built.workers.into_iter().zip(sleepers).zip(mails).enumerate() {
         let nodes = link(&shared, instances, &back, &built.effects);
         let mut core = Core::new(
             shared.info.clone(),
@@ -353,9 +392,9 @@ pub fn build(
             clock.clone(),
         );
         core.worker = w as u32;
-        router.workers.push(Worker::new(nodes, core, parker, mail, limits.clone(), batch));
+        router.workers.push(Worker::new(nodes, core, sleeper, mail, limits.clone(), batch));
     }
-    initialise(&mut router, &notes_of, &notes, &mut diagnostics);
+    initialise(&mut router, &notes_of, &gauges, &notes, &mut diagnostics);
     if failed(&diagnostics) {
         // What was opened is closed again; what that says is of no interest beside the error.
         router.cleanup();
@@ -367,11 +406,12 @@ pub fn build(
 fn initialise(
     router: &mut Router,
     notes_of: &HashMap<(u32, Capability), u32>,
+    gauges: &HashMap<u32, Gauge>,
     notes: &Notes,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let shared = router.shared.clone();
-    let context = Context { graph: &shared.graph, notes: notes_of };
+    let context = Context { graph: &shared.graph, notes: notes_of, gauges };
     let mut listeners: HashMap<u32, Vec<(u32, u32)>> = HashMap::new();
     for e in 0..shared.graph.len() as u32 {
         for worker in &mut router.workers {

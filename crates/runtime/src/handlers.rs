@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Handlers: those of elements, the standard ones that every element has, the global ones of the router.
 
-use crate::nodes::{Body, Nodes};
+use crate::nodes::{Body, Nodes, deliver};
 use crate::shared::{Mail, Shared};
-use castanet_element::{CallError, Core, Cx, Lifecycle, Router};
+use castanet_element::{CallError, Core, Cx, Edge, Lifecycle, Router};
 use castanet_graph::Kind;
 use castanet_lang::PortRef;
 use castanet_packet::Batch;
@@ -137,21 +137,25 @@ impl Nodes {
         let member = self.places.get(element as usize)?.1 as usize;
         let node = self.nodes.get_mut(n)?;
         let mut body = std::mem::replace(&mut node.body, Body::Busy);
-        let mut edges = std::mem::take(&mut node.edges);
+        let base = match &body {
+            Body::Chain(members) => members.get(member).map_or((node.base, 0), |m| (m.base, m.count)),
+            _ => (node.base, node.count),
+        };
+        let mut outbox: Vec<Edge> = (0..base.1).map(|_| Edge::default()).collect();
         let out = match &mut body {
-            Body::Element(e) => Ok(f(e.as_mut(), &mut Cx::new(&mut edges, core, Some(self), element, 0))),
+            Body::Element(e) | Body::Reaching(e, _) => {
+                Ok(f(e.as_mut(), &mut Cx::new(&mut outbox, core, Some(self), element, 0)))
+            }
             Body::Chain(members) => match members.get_mut(member) {
-                Some(m) => {
-                    let side = edges.get_mut(m.first as usize..m.end as usize).unwrap_or_default();
-                    Ok(f(m.action.as_mut(), &mut Cx::new(side, core, Some(self), element, 1)))
-                }
+                Some(m) => Ok(f(m.action.as_mut(), &mut Cx::new(&mut outbox, core, Some(self), element, 1))),
                 None => Err(CallError::Missing(format!("no element '{}' here", core.name(element)))),
             },
             Body::Busy => {
                 return Some(Err(CallError::Busy(format!("element '{}' is busy", core.name(element)))));
             }
         };
-        self.put_back(n, body, edges);
+        deliver(&mut outbox, &mut self.edges, base.0);
+        self.put_back(n, body, 0);
         self.defer(n);
         self.settle(core);
         Some(out)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Linking: the elements of one worker become nodes; maximal runs of actions become chains.
 
-use crate::nodes::{Body, Member, Node, Nodes};
+use crate::nodes::{Body, Member, NONE, Node, Nodes};
 use crate::shared::Shared;
 use castanet_element::{Edge, Instance};
 use castanet_graph::{Graph, Kind};
@@ -46,11 +46,12 @@ pub(crate) fn link(
     }
     let is_action =
         |local: &[Option<Instance>], e: usize| matches!(local.get(e), Some(Some(Instance::Action(_))));
-    // A class that calls handlers stands alone, so that the calls are carried out before its packets go on; one that emits
-    // copies ends its chain, so that the copy goes first.
+    // A class that calls handlers stands alone, so that the calls are carried out before its packets go on. One that emits
+    // copies ends its chain where packets are pulled; where they are pushed, the chain is taken up again behind it.
     let calls = |e: usize| effects.get(e).is_some_and(|x| x.contains(Effects::CALLS));
-    let ends =
-        |e: usize| calls(e) || graph.spec(e).is_some_and(|s| s.copies) || back_outputs.contains(&port(e, 0));
+    let copies = |e: usize| graph.spec(e).is_some_and(|s| s.copies);
+    let pushes = |e: usize| graph.outputs(e) > 0 && graph.output_kind(e, 0) == Kind::Push;
+    let ends = |e: usize| calls(e) || copies(e) && !pushes(e) || back_outputs.contains(&port(e, 0));
     let joins = |local: &[Option<Instance>], a: usize| {
         follower(graph, a).filter(|&b| is_action(local, a) && is_action(local, b) && !ends(a) && !calls(b))
     };
@@ -63,7 +64,8 @@ pub(crate) fn link(
         }
     }
     let mut nodes: Vec<Node> = Vec::new();
-    let mut places = vec![(u32::MAX, 0); n];
+    let mut edges: Vec<Edge> = Vec::new();
+    let mut places = vec![(NONE, 0); n];
     // First the heads of chains and single elements; then what is left are cycles of actions, cut anywhere.
     for pass in 0..2 {
         for &e in &order {
@@ -71,56 +73,68 @@ pub(crate) fn link(
                 continue;
             }
             let Some(instance) = local.get_mut(e).and_then(Option::take) else { continue };
-            let me = e as u32;
-            match instance {
+            let (node, base) = (nodes.len(), edges.len() as u32);
+            let (body, mains) = match instance {
                 Instance::Element(body) => {
-                    set(&mut places, e, nodes.len(), 0);
-                    let edges = (0..graph.outputs(e)).map(|p| edge(graph, e, p, &back_outputs)).collect();
-                    nodes.push(Node {
-                        body: Body::Element(body),
-                        edges,
-                        me,
-                        sources: Box::default(),
-                        reaches: false,
-                        direct: None,
-                    });
+                    set(&mut places, e, node, 0);
+                    edges.extend((0..graph.outputs(e)).map(|p| edge(graph, e, p, &back_outputs)));
+                    (Body::Element(body), 0)
                 }
                 Instance::Action(action) => {
-                    let mut members = Vec::new();
-                    let mut edges = vec![Edge { node: u32::MAX, ..Edge::default() }];
-                    let (mut e, mut action) = (e, action);
-                    loop {
-                        set(&mut places, e, nodes.len(), members.len());
-                        let first = edges.len() as u32;
-                        edges.extend((1..graph.outputs(e)).map(|p| edge(graph, e, p, &back_outputs)));
-                        members.push(Member { action, me: e as u32, first, end: edges.len() as u32 });
+                    let mut chain = vec![(e, action)];
+                    while let Some(&(last, _)) = chain.last()
                         // `joins` wants both sides present, and this side has been taken out: ask the graph only.
-                        let next =
-                            follower(graph, e).filter(|&b| !ends(e) && !calls(b) && is_action(&local, b));
-                        match next.and_then(|b| local.get_mut(b).and_then(Option::take).map(|i| (b, i))) {
-                            Some((b, Instance::Action(a))) => (e, action) = (b, a),
-                            _ => break,
-                        }
-                    }
-                    if graph.outputs(e) > 0
-                        && let Some(main) = edges.first_mut()
+                        && let Some(b) = follower(graph, last)
+                        && !ends(last)
+                        && !calls(b)
+                        && is_action(&local, b)
+                        && let Some(Instance::Action(a)) = local.get_mut(b).and_then(Option::take)
                     {
-                        *main = edge(graph, e, 0, &back_outputs);
+                        chain.push((b, a));
                     }
-                    nodes.push(Node {
-                        body: Body::Chain(members.into()),
-                        edges: edges.into(),
-                        me,
-                        sources: Box::default(),
-                        reaches: false,
-                        direct: None,
+                    let last = chain.last().map_or(e, |c| c.0);
+                    edges.push(match graph.outputs(last) {
+                        0 => Edge { node: NONE, from: last as u32, ..Edge::default() },
+                        _ => edge(graph, last, 0, &back_outputs),
                     });
+                    let mut members: Vec<Member> = Vec::with_capacity(chain.len());
+                    for (i, (e, action)) in chain.into_iter().enumerate() {
+                        set(&mut places, e, node, i);
+                        let mut resume = NONE;
+                        if copies(e) && pushes(e) {
+                            resume = edges.len() as u32;
+                            // Until all nodes are known an edge leads to an element: the first of this chain.
+                            let (node, port) = (members.first().map_or(e as u32, |m| m.me), i as u32 + 1);
+                            edges.push(Edge { node, port, from: e as u32, ..Edge::default() });
+                        }
+                        members.push(Member { action, me: e as u32, base: 0, count: 0, resume });
+                    }
+                    let mains = edges.len() as u32 - base;
+                    for m in &mut members {
+                        m.base = edges.len() as u32;
+                        edges.extend(
+                            (1..graph.outputs(m.me as usize))
+                                .map(|p| edge(graph, m.me as usize, p, &back_outputs)),
+                        );
+                        m.count = edges.len() as u32 - m.base;
+                    }
+                    (Body::Chain(members.into()), mains)
                 }
-            }
+            };
+            let count = edges.len() as u32 - base;
+            nodes.push(Node {
+                body,
+                me: e as u32,
+                base,
+                count,
+                mains,
+                sources: Box::default(),
+                direct: None,
+            });
         }
     }
-    resolve(graph, &mut nodes, &places, effects);
-    Nodes::new(nodes, places, shared.clone())
+    resolve(graph, &mut nodes, &mut edges, &places, effects);
+    Nodes::new(nodes, edges, places, shared.clone())
 }
 
 fn set(places: &mut [(u32, u32)], e: usize, node: usize, member: usize) {
@@ -131,7 +145,7 @@ fn set(places: &mut [(u32, u32)], e: usize, node: usize, member: usize) {
 
 /// The edge of an output; `node` holds the element that it leads to until all nodes are known.
 fn edge(graph: &Graph, e: usize, p: usize, back: &std::collections::HashSet<PortRef>) -> Edge {
-    let mut out = Edge { node: u32::MAX, from: e as u32, ..Edge::default() };
+    let mut out = Edge { node: NONE, from: e as u32, ..Edge::default() };
     if graph.output_kind(e, p) == Kind::Push
         && let &[to] = graph.downstream(port(e, p))
     {
@@ -142,31 +156,46 @@ fn edge(graph: &Graph, e: usize, p: usize, back: &std::collections::HashSet<Port
 }
 
 /// Turns elements into nodes, and finds out what pull inputs pull from.
-fn resolve(graph: &Graph, nodes: &mut [Node], places: &[(u32, u32)], effects: &[Effects]) {
-    let node_of = |e: u32| places.get(e as usize).map_or(u32::MAX, |p| p.0);
+fn resolve(
+    graph: &Graph,
+    nodes: &mut [Node],
+    edges: &mut [Edge],
+    places: &[(u32, u32)],
+    effects: &[Effects],
+) {
+    let node_of = |e: u32| places.get(e as usize).map_or(NONE, |p| p.0);
+    for e in edges {
+        e.node = if e.node == NONE { NONE } else { node_of(e.node) };
+    }
     for node in nodes.iter_mut() {
-        for e in &mut node.edges {
-            e.node = if e.node == u32::MAX { u32::MAX } else { node_of(e.node) };
-        }
         let me = node.me as usize;
         node.sources = (0..graph.inputs(me))
             .map(|i| match graph.upstream(port(me, i)) {
                 &[from] if graph.input_kind(me, i) == Kind::Pull => {
                     (node_of(from.element as u32), from.port as u32)
                 }
-                _ => (u32::MAX, 0),
+                _ => (NONE, 0),
             })
             .collect();
         let calls = effects.get(me).is_some_and(|x| x.contains(Effects::CALLS));
-        node.reaches = calls || node.sources.iter().any(|s| s.0 != u32::MAX);
+        let pulls = node.sources.iter().any(|s| s.0 != NONE);
         let pushed = (0..graph.inputs(me)).any(|i| graph.input_kind(me, i) == Kind::Push);
-        node.direct = match node.sources[..] {
-            [(up, port)] if !calls && !pushed && matches!(node.body, Body::Element(_)) => Some((up, port)),
-            _ => None,
+        if !calls && !pulls {
+            continue;
+        }
+        node.body = match std::mem::replace(&mut node.body, Body::Busy) {
+            Body::Element(e) => {
+                node.direct = match node.sources[..] {
+                    [(up, port)] if !calls && !pushed => Some((up, port)),
+                    _ => None,
+                };
+                Body::Reaching(e, (0..node.count).map(|_| Edge::default()).collect())
+            }
+            other => other,
         };
     }
     // Only an element that reaches nobody itself can be pulled from directly.
-    let plain: Vec<bool> = nodes.iter().map(|n| !n.reaches && matches!(n.body, Body::Element(_))).collect();
+    let plain: Vec<bool> = nodes.iter().map(|n| matches!(n.body, Body::Element(_))).collect();
     for node in nodes {
         node.direct = node.direct.filter(|d| plain.get(d.0 as usize).copied().unwrap_or(false));
     }

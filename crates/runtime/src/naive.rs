@@ -11,7 +11,7 @@ use crate::router::STACK;
 use crate::shared::Shared;
 use crate::{Classes, Options};
 use castanet_element::notify::Notes;
-use castanet_element::{CallError, Core, Cx, Drive, Element, InitCx, Instance, Router, Turn};
+use castanet_element::{CallError, Core, Cx, Drive, Element, Gauge, InitCx, Instance, Router, Turn};
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, Sources};
 use castanet_spec::{Capability, Reason};
@@ -44,12 +44,12 @@ impl Naive {
         options: Options,
     ) -> Result<Naive, Vec<Diagnostic>> {
         let options = Options { workers: 1, ..options };
-        let Prepared { built, shared, clock, notes, notes_of, mut diagnostics, .. } =
+        let Prepared { built, shared, clock, notes, notes_of, gauges, mut diagnostics, .. } =
             prepare(graph, classes, sources, options)?;
         let core = Core::new(shared.info.clone(), shared.names.clone(), notes.clone(), shared.clone(), clock);
         let net = Net::new(shared, built.workers.into_iter().flatten());
         let mut naive = Naive { net, core };
-        naive.initialise(&notes_of, &notes, &mut diagnostics);
+        naive.initialise(&notes_of, &gauges, &notes, &mut diagnostics);
         if failed(&diagnostics) {
             return Err(diagnostics);
         }
@@ -59,11 +59,12 @@ impl Naive {
     fn initialise(
         &mut self,
         notes_of: &HashMap<(u32, Capability), u32>,
+        gauges: &HashMap<u32, Gauge>,
         notes: &Notes,
         diagnostics: &mut Vec<Diagnostic>,
     ) {
         let shared = self.net.shared.clone();
-        let context = Context { graph: &shared.graph, notes: notes_of };
+        let context = Context { graph: &shared.graph, notes: notes_of, gauges };
         let mut listeners: HashMap<u32, Vec<(u32, u32)>> = HashMap::new();
         for e in 0..shared.graph.len() {
             let me = e as u32;

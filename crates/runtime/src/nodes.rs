@@ -1,108 +1,82 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The elements of one worker, linked: moving packets.
+//! The elements of one worker, linked: what runs, and where packets wait.
 //!
 //! The run loop owns every element and calls one at a time with `&mut`: no recursion on push. A node is a chain of actions or
 //! one element. After a node has run, the first of its outputs that has packets is followed at once; the others wait
 //! on a stack, so that, as when pushing packet by packet, all of output 0's downstream runs before output 1's.
 
+use crate::pull::Direct;
 use crate::shared::{Mail, Shared};
 use crate::tasks::Tasks;
-use castanet_element::{
-    Action, CallError, Core, Cx, Edge, Element, Messages as _, Router as _, Turn, Verdict,
-};
+use castanet_element::{Action, Core, Cx, Edge, Element, Messages as _, Router as _, Turn};
 use castanet_packet::{Batch, Packet};
-use castanet_spec::Reason;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-/// How often one packet may go round cycles.
-pub(crate) const HOPS: u16 = 1000;
 /// How many calls may be carried out one because of the other.
 const CALLS: u32 = 64;
-/// How often packets may go round cycles for each packet of the batch that started it: copies in a cycle multiply.
-pub(crate) const ROUNDS: u64 = 20_000;
+/// No edge, no node.
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// One action of a chain.
 pub(crate) struct Member {
     pub action: Box<dyn Action>,
     pub me: u32,
-    /// Its side outputs among the node's edges.
-    pub first: u32,
-    pub end: u32,
+    /// Where the edges of its side outputs start, and how many they are.
+    pub base: u32,
+    pub count: u32,
+    /// Where the packets wait that go on after this action when it has emitted copies or put packets behind them: an edge
+    /// that leads back into the chain. `NONE` for actions that do no such thing.
+    pub resume: u32,
 }
 
 /// What runs.
 pub(crate) enum Body {
-    /// Actions in order; edge 0 is where the last one leads.
+    /// Actions in order.
     Chain(Box<[Member]>),
-    /// An element; edge `i` is output `i`.
+    /// An element that reaches nobody.
     Element(Box<dyn Element>),
+    /// One that pulls or calls handlers, so that the others must be within its reach while it runs; what it emits waits on
+    /// edges of its own until it has returned.
+    Reaching(Box<dyn Element>, Box<[Edge]>),
     /// It is running just now, further up.
     Busy,
 }
 
 pub(crate) struct Node {
     pub body: Body,
-    pub edges: Box<[Edge]>,
     /// The element, or the first of the chain.
     pub me: u32,
+    /// Where its edges start, and how many they are. An element has one for each output. A chain has that of its last
+    /// output 0, then those that lead back into it, then its side outputs.
+    pub base: u32,
+    pub count: u32,
+    /// How many of a chain's edges come before its side outputs.
+    pub mains: u32,
     /// For each pull input the node and output it pulls from.
     pub sources: Box<[(u32, u32)]>,
-    /// Whether it pulls or calls handlers, so that the others must be within its reach while it runs.
-    pub reaches: bool,
     /// All that it reaches, when that is one element that reaches nobody: the queue that a task pulls from.
     pub direct: Option<(u32, u32)>,
-}
-
-/// The reach of a task that pulls from one element and calls no handlers.
-struct Direct<'a> {
-    node: &'a mut Node,
-    port: usize,
-    /// Whether the pull left something to be moved on.
-    left: bool,
-}
-
-impl castanet_element::Router for Direct<'_> {
-    fn pull(&mut self, core: &mut Core, _: u32, _: usize, max: usize, into: &mut Batch) {
-        let Body::Element(e) = &mut self.node.body else { return };
-        let mut cx = Cx::new(&mut self.node.edges, core, None, self.node.me, 0);
-        e.pull(self.port, max, into, &mut cx);
-        self.left |= cx.touched() != 0;
-    }
-    fn pull_one(&mut self, core: &mut Core, _: u32, _: usize) -> Option<Packet> {
-        let Body::Element(e) = &mut self.node.body else { return None };
-        let mut cx = Cx::new(&mut self.node.edges, core, None, self.node.me, 0);
-        let p = e.pull_one(self.port, &mut cx);
-        self.left |= cx.touched() != 0;
-        p
-    }
-    fn read(&mut self, _: &mut Core, _: Option<u32>, handler: &str, _: &str) -> Result<String, CallError> {
-        Err(CallError::Busy(format!("handler '{handler}' cannot be read from here")))
-    }
-    fn write(&mut self, _: &mut Core, _: Option<u32>, handler: &str, _: &str) -> Result<(), CallError> {
-        Err(CallError::Busy(format!("handler '{handler}' cannot be written from here")))
-    }
-    fn has(&self, _: &Core, _: Option<u32>, _: &str) -> (bool, bool) {
-        (false, false)
-    }
 }
 
 /// The elements of one worker.
 pub struct Nodes {
     pub(crate) nodes: Vec<Node>,
+    /// The edges of all nodes.
+    pub(crate) edges: Vec<Edge>,
     /// For each element of the router its node and place in the chain; `u32::MAX` where it is not on this worker.
     pub(crate) places: Vec<(u32, u32)>,
     /// Edges with packets that wait, last first.
-    stack: Vec<(u32, u32)>,
+    pub(crate) stack: Vec<u32>,
     /// Edges with packets that wait until those that went back into a cycle have come to their ends, with the packets.
-    suspended: Vec<Vec<(u32, u32, Batch)>>,
+    suspended: Vec<Vec<(u32, Batch)>>,
     /// Edges that lead to a running element.
-    parked: Vec<(u32, u32)>,
+    pub(crate) parked: Vec<u32>,
     /// The batch on its way.
-    current: Batch,
+    pub(crate) current: Batch,
     /// Empty batches for pulls.
-    spare: Vec<Batch>,
-    rounds: u64,
+    pub(crate) spare: Vec<Batch>,
+    pub(crate) rounds: u64,
     /// How many calls are being carried out, one because of the other.
     calls: u32,
     /// Scheduled tasks.
@@ -113,10 +87,16 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    pub(crate) fn new(nodes: Vec<Node>, places: Vec<(u32, u32)>, shared: Arc<Shared>) -> Nodes {
+    pub(crate) fn new(
+        nodes: Vec<Node>,
+        edges: Vec<Edge>,
+        places: Vec<(u32, u32)>,
+        shared: Arc<Shared>,
+    ) -> Nodes {
         let tasks = Tasks::new(places.len());
         Nodes {
             nodes,
+            edges,
             places,
             stack: Vec::with_capacity(64),
             suspended: Vec::new(),
@@ -132,8 +112,9 @@ impl Nodes {
     }
 
     /// The node of an element.
+    #[inline]
     pub(crate) fn node_of(&self, element: u32) -> Option<usize> {
-        self.places.get(element as usize).filter(|p| p.0 != u32::MAX).map(|p| p.0 as usize)
+        self.places.get(element as usize).filter(|p| p.0 != NONE).map(|p| p.0 as usize)
     }
 
     /// Gives an element's task a turn and moves what it emits to where it ends.
@@ -150,53 +131,86 @@ impl Nodes {
         f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R,
     ) -> Option<R> {
         let n = self.node_of(element)?;
-        let node = self.nodes.get_mut(n)?;
-        let (direct, reaches) = (node.direct, node.reaches);
-        let (out, touched) = if let Some((up, port)) = direct
-            && let Ok([node, upstream]) = self.nodes.get_disjoint_mut([n, up as usize])
-        {
-            let Body::Element(e) = &mut node.body else { return None };
-            let single = core.limit == 1;
-            let mut reach = Direct { node: upstream, port: port as usize, left: false };
-            let mut cx = Cx::one(&mut node.edges, core, Some(&mut reach), element, single);
-            let out = f(e.as_mut(), &mut cx);
-            let emitted = (cx.take_slot(), cx.touched());
-            if reach.left {
-                self.defer(up as usize);
+        let single = core.limit == 1;
+        let Nodes { nodes, edges, .. } = self;
+        let node = nodes.get_mut(n)?;
+        let base = node.base;
+        let (out, emitted, touched) = match (&mut node.body, node.direct) {
+            (Body::Element(e), _) => {
+                let mut cx = Cx::over(edges, core, None, single);
+                cx.start(base, single);
+                cx.enter(element, base, node.count, 0);
+                let out = f(e.as_mut(), &mut cx);
+                (out, cx.take_slot(), cx.touched())
             }
-            (out, emitted)
-        } else if reaches {
-            let node = self.nodes.get_mut(n)?;
-            let Body::Element(mut e) = std::mem::replace(&mut node.body, Body::Busy) else { return None };
-            let mut edges = std::mem::take(&mut node.edges);
-            let single = core.limit == 1;
-            let mut cx = Cx::one(&mut edges, core, Some(self), element, single);
-            let out = f(e.as_mut(), &mut cx);
-            let emitted = (cx.take_slot(), cx.touched());
-            self.put_back(n, Body::Element(e), edges);
-            (out, emitted)
-        } else {
-            let node = self.nodes.get_mut(n)?;
-            let Body::Element(e) = &mut node.body else { return None };
-            let single = core.limit == 1;
-            let mut cx = Cx::one(&mut node.edges, core, None, element, single);
-            let out = f(e.as_mut(), &mut cx);
-            (out, (cx.take_slot(), cx.touched()))
+            (Body::Reaching(..), Some((up, port))) => {
+                let Ok([node, upstream]) = nodes.get_disjoint_mut([n, up as usize]) else { return None };
+                let Body::Reaching(e, outbox) = &mut node.body else { return None };
+                let mut reach = Direct { node: upstream, edges, port: port as usize, left: false };
+                let mut cx = Cx::over(outbox, core, Some(&mut reach), single);
+                cx.enter(element, 0, node.count, 0);
+                let out = f(e.as_mut(), &mut cx);
+                let (emitted, touched) = (cx.take_slot(), cx.touched());
+                if touched != 0 {
+                    deliver(outbox, reach.edges, base);
+                }
+                if reach.left {
+                    self.defer(up as usize);
+                }
+                (out, emitted.map(|(i, p)| (i + base as usize, p)), touched)
+            }
+            (Body::Reaching(..), None) => self.run_reaching(core, n, single, f)?,
+            _ => return None,
         };
         self.settle(core);
-        match touched {
-            (Some((i, p)), _) => self.follow_one(core, n, i, p),
-            (None, touched) => {
-                if let Some(next) = self.next_of(n, touched) {
-                    self.follow(core, n, next);
-                }
-            }
+        match emitted {
+            Some((x, p)) => self.follow_one(core, x, p),
+            None if touched != 0 => self.go_on(core, n, touched),
+            None => {}
         }
         if !self.stack.is_empty() || !self.suspended.is_empty() {
             self.drain(core);
         }
         self.rounds = 0;
         Some(out)
+    }
+
+    /// Calls an element that has the others within its reach.
+    fn run_reaching<R>(
+        &mut self,
+        core: &mut Core,
+        n: usize,
+        single: bool,
+        f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R,
+    ) -> Option<(R, Option<(usize, Packet)>, u64)> {
+        let node = self.nodes.get_mut(n)?;
+        let (me, base) = (node.me, node.base as usize);
+        let Body::Reaching(mut e, mut outbox) = std::mem::replace(&mut node.body, Body::Busy) else {
+            return None;
+        };
+        let count = outbox.len() as u32;
+        let mut cx = Cx::over(&mut outbox, core, Some(self), single);
+        cx.enter(me, 0, count, 0);
+        let out = f(e.as_mut(), &mut cx);
+        let (emitted, touched) = (cx.take_slot(), cx.touched());
+        self.put_back(n, Body::Reaching(e, outbox), touched);
+        Some((out, emitted.map(|(i, p)| (i + base, p)), touched))
+    }
+
+    /// Ends the run of a body that had the others within its reach; what it emitted goes to its edges.
+    pub(crate) fn put_back(&mut self, n: usize, body: Body, touched: u64) {
+        let Nodes { nodes, edges, stack, parked, .. } = self;
+        if let Some(node) = nodes.get_mut(n) {
+            node.body = body;
+            if touched != 0
+                && let Body::Reaching(_, outbox) = &mut node.body
+            {
+                deliver(outbox, edges, node.base);
+            }
+        }
+        if !parked.is_empty() {
+            stack.append(parked);
+        }
     }
 
     /// Carries out calls that elements left for after their return.
@@ -229,56 +243,55 @@ impl Nodes {
         self.calls -= 1;
     }
 
-    /// The output of a node to follow at once, when `touched` tells what it emitted to.
+    /// The edge of a node to follow at once, when `touched` tells what it emitted to.
     #[inline(always)]
-    fn next_of(&mut self, n: usize, touched: u64) -> Option<usize> {
+    pub(crate) fn next_of(&mut self, n: usize, touched: u64) -> Option<usize> {
         if touched == 0 {
             return None;
         }
-        let i = touched.trailing_zeros() as usize;
+        let i = touched.trailing_zeros();
         if touched == 1 << i && i < 63 {
-            let edge = self.nodes.get_mut(n)?.edges.get_mut(i)?;
-            return (!edge.pending && !edge.batch.is_empty()).then_some(i);
+            let x = (self.nodes.get(n)?.base + i) as usize;
+            let edge = self.edges.get(x)?;
+            return (!edge.pending && !edge.batch.is_empty()).then_some(x);
         }
         self.pending(n)
     }
 
-    /// Marks the outputs of a node that have packets; the first of them is returned, the others go on the stack.
+    /// Marks the edges of a node that have packets; the first of them is returned, the others go on the stack.
     #[inline]
     fn pending(&mut self, n: usize) -> Option<usize> {
-        let Nodes { nodes, stack, .. } = self;
-        let node = nodes.get_mut(n)?;
-        let mut next: Option<usize> = None;
-        let mut mark = |i: usize, edges: &mut [Edge]| {
-            let Some(e) = edges.get_mut(i) else { return };
-            if e.batch.is_empty() || e.pending {
+        let Nodes { nodes, edges, stack, .. } = self;
+        let node = nodes.get(n)?;
+        let mut next = None;
+        let mut mark = |x: u32| {
+            let Some(e) = edges.get_mut(x as usize).filter(|e| !e.batch.is_empty() && !e.pending) else {
                 return;
-            }
+            };
             e.pending = true;
-            if let Some(later) = next.replace(i) {
-                stack.push((n as u32, later as u32));
+            if let Some(later) = next.replace(x) {
+                stack.push(later);
             }
         };
-        let len = node.edges.len();
-        if matches!(node.body, Body::Chain(_)) {
-            // A copy that left by a side output goes before the packet itself.
-            mark(0, &mut node.edges);
-            for i in (1..len).rev() {
-                mark(i, &mut node.edges);
-            }
-        } else {
-            for i in (0..len).rev() {
-                mark(i, &mut node.edges);
-            }
+        // A copy that left a chain by a side output goes before the packet itself.
+        let (base, sides, end) = (node.base, node.base + node.mains, node.base + node.count);
+        (base..sides).for_each(&mut mark);
+        (sides..end).rev().for_each(&mut mark);
+        next.map(|x| x as usize)
+    }
+
+    /// Puts the edges of a node that have packets on the stack.
+    pub(crate) fn defer(&mut self, n: usize) {
+        if let Some(x) = self.pending(n) {
+            self.stack.push(x as u32);
         }
-        next
     }
 
     /// Runs whatever waits on the stack.
     pub(crate) fn drain(&mut self, core: &mut Core) {
         loop {
-            while let Some((n, i)) = self.stack.pop() {
-                self.follow(core, n as usize, i as usize);
+            while let Some(x) = self.stack.pop() {
+                self.follow(core, x as usize);
             }
             if !self.resume() {
                 break;
@@ -290,318 +303,41 @@ impl Nodes {
     /// Takes the packets that wait off their edges, so that what goes back into a cycle does not queue up behind them:
     /// packet by packet, pushing is depth first.
     #[cold]
-    fn suspend(&mut self) {
-        let Nodes { nodes, stack, suspended, .. } = self;
-        let edges = stack.drain(..).filter_map(|(n, i)| {
-            let edge = nodes.get_mut(n as usize)?.edges.get_mut(i as usize)?;
+    pub(crate) fn suspend(&mut self) {
+        let Nodes { edges, stack, suspended, .. } = self;
+        let taken = stack.drain(..).filter_map(|x| {
+            let edge = edges.get_mut(x as usize)?;
             edge.pending = false;
-            Some((n, i, std::mem::take(&mut edge.batch)))
+            Some((x, std::mem::take(&mut edge.batch)))
         });
-        suspended.push(edges.collect());
+        suspended.push(taken.collect());
     }
 
     /// Puts the packets that were taken off last back on their edges; false when there are none.
     fn resume(&mut self) -> bool {
-        let Some(edges) = self.suspended.pop() else { return false };
-        for (n, i, mut batch) in edges {
-            let Some(edge) = self.nodes.get_mut(n as usize).and_then(|n| n.edges.get_mut(i as usize)) else {
-                continue;
-            };
+        let Some(taken) = self.suspended.pop() else { return false };
+        for (x, mut batch) in taken {
+            let Some(edge) = self.edges.get_mut(x as usize) else { continue };
             edge.batch.append(&mut batch);
             if !std::mem::replace(&mut edge.pending, true) {
-                self.stack.push((n, i));
+                self.stack.push(x);
             }
         }
         true
     }
 
-    /// Follows an edge, and from there the first pending output of each node, until nothing is left there.
-    fn follow(&mut self, core: &mut Core, mut n: usize, mut i: usize) {
-        loop {
-            // Take the packets off the edge.
-            let Some(edge) = self.nodes.get_mut(n).and_then(|n| n.edges.get_mut(i)) else { return };
-            edge.pending = false;
-            std::mem::swap(&mut self.current, &mut edge.batch);
-            let (mut to, mut port, mut from) = (edge.node as usize, edge.port as usize, edge.from);
-            if core.limit == 1 && self.current.len() > 1 {
-                // One at a time also where an element made several of one: each goes to its end before the next.
-                edge.batch.extend(self.current.as_mut_vec().drain(1..));
-                edge.pending = true;
-                self.stack.push((n as u32, i as u32));
-            }
-            if edge.back {
-                count_hops(&mut self.current, &mut self.rounds, core, from);
-                if core.limit == 1 && !self.stack.is_empty() {
-                    self.suspend();
-                }
-            }
-            // Where one output alone has packets nothing is marked and looked up again.
-            let touched = loop {
-                let Some(node) = self.nodes.get_mut(to) else {
-                    core.count_drops(from, Reason::NoPort, self.current.len() as u64);
-                    self.current.clear();
-                    return;
-                };
-                let touched = match &mut node.body {
-                    Body::Chain(members) => {
-                        let sides = run_chain(members, &mut node.edges, &mut self.current, core);
-                        if self.current.is_empty() {
-                            sides
-                        } else {
-                            let Some(main) = node.edges.first_mut() else { return };
-                            if sides == 0 && core.deferred.is_empty() && main.batch.is_empty() && !main.back {
-                                (n, i) = (to, 0);
-                                (to, port, from) = (main.node as usize, main.port as usize, main.from);
-                                continue;
-                            }
-                            main.batch.append(&mut self.current);
-                            sides | 1
-                        }
-                    }
-                    Body::Element(e) if !node.reaches => {
-                        let mut cx = Cx::new(&mut node.edges, core, None, node.me, 0);
-                        e.push(port, &mut self.current, &mut cx);
-                        let touched = cx.touched();
-                        if !self.current.is_empty() {
-                            leftover(&mut self.current, core, node.me);
-                        }
-                        touched
-                    }
-                    Body::Element(_) => self.push_reaching(core, to, port),
-                    Body::Busy => {
-                        // Put the packets back; the edge is taken up again when the element has returned.
-                        if let Some(edge) = self.nodes.get_mut(n).and_then(|n| n.edges.get_mut(i)) {
-                            edge.pending = true;
-                            edge.batch.append(&mut self.current);
-                            self.parked.push((n as u32, i as u32));
-                        }
-                        return;
-                    }
-                };
-                break touched;
-            };
-            self.settle(core);
-            match self.next_of(to, touched) {
-                Some(next) => (n, i) = (to, next),
-                None => return,
-            }
-        }
-    }
-
-    /// Follows an edge with one packet, which needs no batch as long as each element emits one.
-    fn follow_one(&mut self, core: &mut Core, mut n: usize, mut i: usize, mut p: Packet) {
-        let Some(edge) = self.nodes.get_mut(n).and_then(|n| n.edges.get_mut(i)) else { return };
-        if !edge.is_free() {
-            return self.queue_one(core, n, i, p);
-        }
-        let (mut to, mut port, mut from) = (edge.node as usize, edge.port as usize, edge.from);
-        loop {
-            let Some(node) = self.nodes.get_mut(to) else {
-                core.count_drops(from, Reason::NoPort, 1);
-                return;
-            };
-            // The packet leaves by edge `next`, or has left; then `touched` tells where something waits.
-            let (next, touched) = match &mut node.body {
-                Body::Chain(members) => {
-                    let mut cx = Cx::new(&mut node.edges, core, None, node.me, 1);
-                    let mut verdict = Verdict::Next;
-                    for m in members.iter_mut() {
-                        cx.enter(m.me, m.first, m.end - m.first);
-                        verdict = m.action.action(&mut p, &mut cx);
-                        if !matches!(verdict, Verdict::Next) {
-                            break;
-                        }
-                    }
-                    match verdict {
-                        Verdict::Next => (0, cx.touched()),
-                        Verdict::Out(port) => {
-                            cx.emit(port as usize, p);
-                            let touched = cx.touched();
-                            return self.go_on(core, to, touched);
-                        }
-                        Verdict::Drop(reason) => {
-                            cx.drop(p, reason);
-                            let touched = cx.touched();
-                            return self.go_on(core, to, touched);
-                        }
-                    }
-                }
-                Body::Element(e) if !node.reaches => {
-                    let mut cx = Cx::one(&mut node.edges, core, None, node.me, true);
-                    e.push_one(port, p, &mut cx);
-                    match (cx.take_slot(), cx.touched()) {
-                        (Some((next, packet)), touched) => {
-                            p = packet;
-                            (next, touched)
-                        }
-                        (None, 0) if cx.is_settled() => return,
-                        (None, touched) => return self.go_on(core, to, touched),
-                    }
-                }
-                Body::Element(_) | Body::Busy => return self.queue_one(core, n, i, p),
-            };
-            let Some(edge) = node.edges.get_mut(next) else { return };
-            if touched != 0 || !edge.is_free() || !core.deferred.is_empty() {
-                edge.batch.push(p);
-                return self.go_on(core, to, touched | 1 << next.min(63));
-            }
-            (n, i) = (to, next);
-            (to, port, from) = (edge.node as usize, edge.port as usize, edge.from);
-        }
-    }
-
-    /// Puts one packet on an edge and follows that by the batch path.
-    #[cold]
-    fn queue_one(&mut self, core: &mut Core, n: usize, i: usize, p: Packet) {
-        let Some(edge) = self.nodes.get_mut(n).and_then(|n| n.edges.get_mut(i)) else { return };
-        edge.batch.push(p);
-        if !edge.pending {
-            self.follow(core, n, i);
-        }
-    }
-
-    /// After a node has run: calls first, then what it emitted.
-    #[inline]
-    fn go_on(&mut self, core: &mut Core, n: usize, touched: u64) {
-        self.settle(core);
-        if let Some(next) = self.next_of(n, touched) {
-            self.follow(core, n, next);
-        }
-    }
-
-    /// Pushes to an element that must have the others within its reach.
-    fn push_reaching(&mut self, core: &mut Core, n: usize, port: usize) -> u64 {
-        let Some(node) = self.nodes.get_mut(n) else { return 0 };
-        let me = node.me;
-        let Body::Element(mut e) = std::mem::replace(&mut node.body, Body::Busy) else { return 0 };
-        let mut edges = std::mem::take(&mut node.edges);
-        let mut batch = std::mem::replace(&mut self.current, self.spare.pop().unwrap_or_default());
-        let mut cx = Cx::new(&mut edges, core, Some(self), me, 0);
-        e.push(port, &mut batch, &mut cx);
-        let touched = cx.touched();
-        leftover(&mut batch, core, me);
-        self.spare.push(std::mem::replace(&mut self.current, batch));
-        self.put_back(n, Body::Element(e), edges);
-        touched
-    }
-
-    /// Pulls through an output of a node.
-    fn pull_node(&mut self, core: &mut Core, n: usize, port: usize, max: usize, into: &mut Batch) {
-        let Some(node) = self.nodes.get_mut(n) else { return };
-        if !node.reaches
-            && let Body::Element(e) = &mut node.body
-        {
-            let mut cx = Cx::new(&mut node.edges, core, None, node.me, 0);
-            e.pull(port, max, into, &mut cx);
-            if cx.touched() != 0 || !core.deferred.is_empty() {
-                self.settle(core);
-                self.defer(n);
-            }
-            return;
-        }
-        match std::mem::replace(&mut node.body, Body::Busy) {
-            Body::Element(mut e) => {
-                let me = node.me;
-                let mut edges = std::mem::take(&mut node.edges);
-                e.pull(port, max, into, &mut Cx::new(&mut edges, core, Some(self), me, 0));
-                self.put_back(n, Body::Element(e), edges);
-            }
-            Body::Chain(mut members) => {
-                let (up, up_port) = node.sources.first().copied().unwrap_or((u32::MAX, 0));
-                let mut edges = std::mem::take(&mut node.edges);
-                if into.is_empty() {
-                    self.pull_node(core, up as usize, up_port as usize, max, into);
-                    run_chain(&mut members, &mut edges, into, core);
-                } else {
-                    let mut got = self.spare.pop().unwrap_or_default();
-                    self.pull_node(core, up as usize, up_port as usize, max, &mut got);
-                    run_chain(&mut members, &mut edges, &mut got, core);
-                    into.append(&mut got);
-                    self.spare.push(got);
-                }
-                self.put_back(n, Body::Chain(members), edges);
-            }
-            // The graph refuses pull cycles; a handler that pulls while its element runs finds nothing.
-            Body::Busy => return,
-        }
-        self.settle(core);
-        // What left beside the pull path goes to its end before the pulled packets go on.
-        self.defer(n);
-        self.drain(core);
-    }
-
-    /// Puts the outputs of a node that have packets on the stack.
-    pub(crate) fn defer(&mut self, n: usize) {
-        if let Some(i) = self.pending(n) {
-            self.stack.push((n as u32, i as u32));
-        }
-    }
-
-    pub(crate) fn put_back(&mut self, n: usize, body: Body, edges: Box<[Edge]>) {
-        if let Some(node) = self.nodes.get_mut(n) {
-            node.body = body;
-            node.edges = edges;
-        }
-        if !self.parked.is_empty() {
-            self.stack.append(&mut self.parked);
-        }
-    }
-
-    /// The pull of [`castanet_element::Router`].
-    pub(crate) fn pull_input(
-        &mut self,
-        core: &mut Core,
-        me: u32,
-        input: usize,
-        max: usize,
-        into: &mut Batch,
-    ) {
-        // What earlier pulls pushed aside is moved on before the next one.
-        if !self.stack.is_empty() {
-            self.drain(core);
-        }
-        let Some(node) = self.node_of(me).and_then(|n| self.nodes.get(n)) else { return };
-        if let Some(&(up, port)) = node.sources.get(input) {
-            self.pull_node(core, up as usize, port as usize, max, into);
-        }
-    }
-
     /// Packets on edges and stacks, for accounting when the router stops.
     pub fn waiting(&self) -> usize {
-        let suspended = self.suspended.iter().flatten().map(|s| s.2.len()).sum::<usize>();
-        suspended + self.nodes.iter().flat_map(|n| n.edges.iter()).map(|e| e.batch.len()).sum::<usize>()
+        let suspended = self.suspended.iter().flatten().map(|s| s.1.len()).sum::<usize>();
+        suspended + self.edges.iter().map(|e| e.batch.len()).sum::<usize>()
     }
 }
 
-/// Counts a round of a cycle for each packet on its way, and drops those that went round too often.
-#[cold]
-#[inline(never)]
-fn count_hops(batch: &mut Batch, rounds: &mut u64, core: &mut Core, from: u32) {
-    *rounds += batch.len() as u64;
-    let over = *rounds > ROUNDS * core.limit.max(1) as u64;
-    let before = batch.len();
-    batch.as_mut_vec().retain_mut(|p| p.count_hop() <= HOPS && !over);
-    core.count_drops(from, Reason::PushLoop, (before - batch.len()) as u64);
-}
-
-/// Drops what an element left of a batch that was pushed to it.
-#[cold]
-#[inline(never)]
-fn leftover(batch: &mut Batch, core: &mut Core, me: u32) {
-    core.count_drops(me, Reason::Discarded, batch.len() as u64);
-    batch.clear();
-}
-
-/// Runs a chain over a batch; what is left in the batch goes on. The bits of edges that something left by are returned.
-#[inline]
-fn run_chain(members: &mut [Member], edges: &mut [Edge], batch: &mut Batch, core: &mut Core) -> u64 {
-    let mut cx = Cx::new(edges, core, None, 0, 1);
-    for m in members.iter_mut() {
-        cx.enter(m.me, m.first, m.end - m.first);
-        m.action.action_batch(batch, &mut cx);
-        if batch.is_empty() {
-            break;
+/// Moves what an element has emitted while it reached others to its edges, which start at `base`.
+pub(crate) fn deliver(outbox: &mut [Edge], edges: &mut [Edge], base: u32) {
+    for (own, edge) in outbox.iter_mut().zip(edges.iter_mut().skip(base as usize)) {
+        if !own.batch.is_empty() {
+            edge.batch.append(&mut own.batch);
         }
     }
-    cx.touched()
 }

@@ -2,11 +2,11 @@
 //! What all workers of a router have in common: the graph, the mail between workers, requests to stop.
 
 use crate::build::Classes;
+use crate::sleep::Waker;
 use castanet_element::{CallError, Info, Messages};
 use castanet_graph::Graph;
 use castanet_graph::placement::Placement;
 use castanet_spec::{ClassSpec, Names};
-use crossbeam_utils::sync::Unparker;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,7 +44,7 @@ pub enum Mail {
 /// The way to one worker.
 pub struct Inbox {
     pub(crate) sender: Mutex<Sender<Mail>>,
-    pub(crate) unparker: Unparker,
+    pub(crate) waker: Arc<Waker>,
     /// Whether there is mail; looked at once a turn, so it must be cheap.
     pub(crate) full: AtomicBool,
 }
@@ -55,7 +55,7 @@ impl Inbox {
         // A worker that is gone needs no mail.
         let _ = self.sender.lock().unwrap_or_else(PoisonError::into_inner).send(mail);
         self.full.store(true, Ordering::SeqCst);
-        self.unparker.unpark();
+        self.waker.wake();
     }
 }
 
@@ -102,7 +102,7 @@ impl Shared {
     pub fn end(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         for i in &self.inboxes {
-            i.unparker.unpark();
+            i.waker.wake();
         }
     }
     /// The class of an element.
@@ -126,7 +126,7 @@ impl Messages for Shared {
         let add = |n: u32| Some(n.saturating_add(times));
         let _ = self.requests.fetch_update(Ordering::SeqCst, Ordering::SeqCst, add);
         if let Some(i) = self.inboxes.get(self.driver_worker()) {
-            i.unparker.unpark();
+            i.waker.wake();
         }
     }
     fn wake(&self, worker: u32, element: u32) {

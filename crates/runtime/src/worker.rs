@@ -3,8 +3,8 @@
 
 use crate::nodes::Nodes;
 use crate::shared::{Mail, Shared};
+use crate::sleep::Sleeper;
 use castanet_element::{Core, Drive, Turn};
-use crossbeam_utils::sync::Parker;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
@@ -18,7 +18,7 @@ const PIECES: u32 = 4096;
 pub struct Worker {
     pub(crate) nodes: Nodes,
     pub(crate) core: Core,
-    pub(crate) parker: Parker,
+    pub(crate) sleeper: Sleeper,
     /// By element: the most packets that its task may move at once.
     pub(crate) limits: Arc<[u32]>,
     /// The most packets that anything else may move at once.
@@ -29,13 +29,13 @@ impl Worker {
     pub(crate) fn new(
         mut nodes: Nodes,
         core: Core,
-        parker: Parker,
+        sleeper: Sleeper,
         mail: Receiver<Mail>,
         limits: Arc<[u32]>,
         batch: usize,
     ) -> Worker {
         nodes.mail = Some(mail);
-        Worker { nodes, core, parker, limits, batch }
+        Worker { nodes, core, sleeper, limits, batch }
     }
 
     /// Runs until the router is stopped.
@@ -54,8 +54,9 @@ impl Worker {
             self.take_mail(&shared, me);
             let busy = self.run_tasks(&shared);
             let fired = self.run_timers();
-            if !busy && !fired && self.core.wakes.is_empty() {
-                self.sleep(&shared, me);
+            let ready = self.core.watches.any() && self.look();
+            if !busy && !fired && !ready && self.core.wakes.is_empty() {
+                self.sleep(&shared, me, drives);
             }
         }
     }
@@ -136,19 +137,29 @@ impl Worker {
         fired
     }
 
-    /// Sleeps until the next timer, or until somebody wakes this worker.
-    fn sleep(&mut self, shared: &Shared, me: usize) {
-        let mail = shared.inboxes.get(me).is_some_and(|i| i.full.load(Ordering::SeqCst));
-        if mail || shared.stopped.load(Ordering::SeqCst) {
-            return;
-        }
-        match self.core.timers.next() {
-            Some((t, _)) if self.core.clock.is_simulated() => self.core.clock.jump(t),
-            Some((t, _)) => {
-                let wait = self.core.clock.until(t);
-                self.parker.park_timeout(wait);
+    /// Schedules the tasks whose descriptors are ready; false when there was none.
+    fn look(&mut self) -> bool {
+        let Core { watches, wakes, .. } = &mut self.core;
+        self.sleeper.look(watches, |e| wakes.push(e))
+    }
+
+    /// Sleeps until the next timer, until a descriptor is ready, or until somebody wakes this worker.
+    fn sleep(&mut self, shared: &Shared, me: usize, drives: bool) {
+        let stay = || {
+            shared.inboxes.get(me).is_some_and(|i| i.full.load(Ordering::SeqCst))
+                || shared.stopped.load(Ordering::SeqCst)
+                || drives && shared.requests.load(Ordering::SeqCst) > 0
+        };
+        let time = match self.core.timers.next() {
+            Some((t, _)) if self.core.clock.is_simulated() => {
+                if !stay() {
+                    self.core.clock.jump(t);
+                }
+                return;
             }
-            None => self.parker.park(),
-        }
+            Some((t, _)) => Some(self.core.clock.until(t)),
+            None => None,
+        };
+        self.sleeper.sleep(&mut self.core.watches, time, stay);
     }
 }

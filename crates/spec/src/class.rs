@@ -50,6 +50,8 @@ impl Effects {
     pub const CALLS: Effects = Effects(4);
     /// May stop the driver.
     pub const STOPS: Effects = Effects(8);
+    /// Looks at what others change packet by packet: the length of a storage downstream.
+    pub const LOOKS: Effects = Effects(16);
 
     /// Both sets together.
     pub const fn and(self, other: Effects) -> Effects {

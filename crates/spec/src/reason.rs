@@ -98,6 +98,12 @@ reasons! {
     ArpTimeout = "arp-timeout",
     /// Was stored, and a handler or a smaller capacity cleared it out.
     Cleared = "cleared",
+    /// The device did not take it.
+    SendFailed = "send-failed",
+    /// A checksum or segments that a device left to be done could not be done.
+    BadOffload = "bad-offload",
+    /// Only a part of it could be received.
+    Truncated = "truncated",
 }
 
 impl Reason {

@@ -51,6 +51,7 @@ impl Action for PaintTee {
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
         if p.anno_u8(self.args.anno.0) == self.args.color {
             copy(p, cx);
+            return Verdict::Several;
         }
         Verdict::Next
     }

@@ -1,7 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Devices of the host, and sockets: where packets enter and leave the router.
 
-use castanet_element::ClassDef;
+mod args;
+mod claims;
+mod from_device;
+mod from_host;
+mod intake;
+mod kernel_filter;
+mod kernel_tap;
+mod tap;
+mod to_device;
+mod to_host;
+
+use castanet_element::{ClassDef, element};
 
 /// The classes of this family.
-pub const CLASSES: &[ClassDef] = &[];
+pub const CLASSES: &[ClassDef] = &[
+    element::<from_device::FromDevice>(),
+    element::<from_host::FromHost>(),
+    element::<kernel_filter::KernelFilter>(),
+    element::<kernel_tap::KernelTap>(),
+    element::<kernel_tap::KernelTun>(),
+    element::<to_device::ToDevice>(),
+    element::<to_host::ToHost>(),
+];
+
+#[cfg(test)]
+mod tests;

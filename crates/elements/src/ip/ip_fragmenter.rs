@@ -152,25 +152,24 @@ impl IpFragmenter {
         true
     }
 
-    fn fragment(&mut self, mut p: Packet, cx: &mut Cx<'_>) {
-        let Some(network) = p.network() else { return cx.drop(p, Reason::NoIpHeader) };
+    #[cold]
+    #[inline(never)]
+    fn fragment(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        let Some(network) = p.network() else { return Verdict::Drop(Reason::NoIpHeader) };
         let length = network.len();
-        if length <= self.args.mtu as usize {
-            return cx.emit(0, p);
-        }
         let Some(plan) = self.plan(network) else { return self.too_long(p, cx) };
         if plan.total <= self.args.mtu as usize {
             // Only padding made it too long.
             p.take_end(length - plan.total);
-            return cx.emit(0, p);
+            return Verdict::Next;
         }
         let Some(h) = Ipv4Header::from_prefix(network) else { return self.too_long(p, cx) };
         // RFC 6864 section 4.1: a packet that must not be fragmented needs no identification of its own, a fragment does.
         let fresh = h.dont_fragment() && !h.is_fragment();
         let id = if fresh { self.random.next_u64() as u16 } else { h.id.get() };
-        if !self.later_pieces(&p, &plan, id) {
+        if !self.later_pieces(p, &plan, id) {
             self.pieces.clear();
-            return cx.drop(p, Reason::NoBuffer);
+            return Verdict::Drop(Reason::NoBuffer);
         }
         let first_len = plan.header + plan.first;
         p.take_end(length - first_len);
@@ -186,15 +185,13 @@ impl IpFragmenter {
             }
         }
         self.fragments.add(1 + self.pieces.len() as u64);
-        cx.emit(0, p);
         for piece in self.pieces.drain() {
-            cx.emit(0, piece);
+            cx.behind(piece);
         }
+        Verdict::Several
     }
 
-    #[cold]
-    #[inline(never)]
-    fn too_long(&mut self, p: Packet, cx: &mut Cx<'_>) {
+    fn too_long(&mut self, p: &Packet, cx: &mut Cx<'_>) -> Verdict {
         if self.args.verbose || self.drops.get() < 5 {
             let h = p.network().and_then(Ipv4Header::from_prefix);
             let (df, src, dst) = h.map_or((false, 0, 0), |h| (h.dont_fragment(), h.src.get(), h.dst.get()));
@@ -208,30 +205,17 @@ impl IpFragmenter {
             ));
         }
         self.drops.add(1);
-        cx.emit_or(1, p, Reason::MustFragment);
+        cx.out_or(1, Reason::MustFragment)
     }
 }
 
-impl Element for IpFragmenter {
+impl Action for IpFragmenter {
     #[inline]
-    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        let mtu = self.args.mtu as usize;
-        if batch.iter().all(|p| p.network().is_some_and(|n| n.len() <= mtu)) {
-            return cx.forward(0, batch);
-        }
-        let mut all = std::mem::replace(batch, Batch::empty());
-        for p in all.drain() {
-            self.fragment(p, cx);
-        }
-        *batch = all;
-    }
-
-    #[inline]
-    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
         if p.network().is_some_and(|n| n.len() <= self.args.mtu as usize) {
-            return cx.emit(0, p);
+            return Verdict::Next;
         }
-        self.fragment(p, cx);
+        self.fragment(p, cx)
     }
 }
 

@@ -39,7 +39,7 @@ pub const CLASSES: &[ClassDef] = &[
     action::<ip_gw_options::IpGwOptions>(),
     action::<fix_ip_src::FixIpSrc>(),
     action::<dec_ip_ttl::DecIpTtl>(),
-    element::<ip_fragmenter::IpFragmenter>(),
+    action::<ip_fragmenter::IpFragmenter>(),
     action::<strip_ip_header::StripIpHeader>(),
     action::<udp_ip_encap::UdpIpEncap>(),
     action::<ip_print::IpPrint>(),

@@ -47,6 +47,8 @@ pub(super) struct Store {
     empty: Option<Note>,
     /// On while there is room.
     full: Option<Note>,
+    /// How many packets wait, for others to see.
+    gauge: Gauge,
 }
 
 impl Store {
@@ -58,13 +60,14 @@ impl Store {
         } else {
             Packets::own(capacity)
         };
-        Store { packets, empty: None, full: None }
+        Store { packets, empty: None, full: None, gauge: Gauge::default() }
     }
 
     /// Takes up the notifiers that the class declares.
     pub fn notify(&mut self, class: &castanet_element::spec::ClassSpec, cx: &mut InitCx<'_>) {
         let note = |c: Capability| class.has(c).then(|| cx.note(c)).flatten();
         (self.empty, self.full) = (note(Capability::EmptyNotifier), note(Capability::FullNotifier));
+        self.gauge = cx.gauge();
         if let Some(full) = self.full.filter(|_| !self.is_full()) {
             cx.set_note(full);
         }
@@ -135,11 +138,14 @@ impl Store {
                     fifo.extend_from(batch.as_mut_vec());
                 }
                 *highwater = fifo.len().max(*highwater);
+                self.gauge.set(fifo.len());
                 was_empty
             }
             Packets::Shared(s) => {
                 let ring = s.ring();
+                let before = batch.len();
                 ring.push_many(batch.as_mut_vec());
+                self.gauge.add(before - batch.len());
                 // Reading first keeps the line with the readers while the mark stands.
                 let len = ring.len();
                 if len > s.highwater.load(Ordering::Relaxed) {
@@ -169,6 +175,7 @@ impl Store {
                 return self.push_late(p, cx);
             }
             *highwater = fifo.len().max(*highwater);
+            self.gauge.set(fifo.len());
             let full = fifo.is_full();
             if was_empty && let Some(note) = self.empty {
                 cx.set_note(note);
@@ -234,12 +241,15 @@ impl Store {
                     1 => fifo.pop().map(|p| into.push(p)).map_or(0, |()| 1),
                     _ => fifo.drain_into(max, into.as_mut_vec()),
                 };
+                self.gauge.set(fifo.len());
                 (n, was_full)
             }
             Packets::Shared(s) => {
                 let ring = s.ring();
                 // Whether it was full cannot be known; setting a note that is on costs only a look at it.
-                (ring.pop_many(max, into.as_mut_vec()), true)
+                let n = ring.pop_many(max, into.as_mut_vec());
+                self.gauge.sub(n);
+                (n, true)
             }
         };
         if n == 0 {
@@ -257,9 +267,15 @@ impl Store {
         let (p, was_full) = match &mut self.packets {
             Packets::Own { fifo, .. } => {
                 let was_full = fifo.is_full();
-                (fifo.pop(), was_full)
+                let p = fifo.pop();
+                self.gauge.set(fifo.len());
+                (p, was_full)
             }
-            Packets::Shared(s) => (s.ring().pop(), true),
+            Packets::Shared(s) => {
+                let p = s.ring().pop();
+                self.gauge.sub(usize::from(p.is_some()));
+                (p, true)
+            }
         };
         if p.is_none() {
             self.found_empty(cx);
@@ -289,6 +305,7 @@ impl Store {
                 s.ring.write().unwrap_or_else(PoisonError::into_inner).set_capacity(capacity)
             }
         };
+        self.measure(surplus.len());
         for p in surplus {
             cx.drop(p, Reason::Cleared);
         }
@@ -299,6 +316,13 @@ impl Store {
         }
     }
 
+    /// Says how many wait after some were taken out.
+    fn measure(&self, gone: usize) {
+        match &self.packets {
+            Packets::Own { fifo, .. } => self.gauge.set(fifo.len()),
+            Packets::Shared(_) => self.gauge.sub(gone),
+        }
+    }
     /// Drops all packets for a reason.
     pub fn clear(&mut self, reason: Reason, cx: &mut Cx<'_>) {
         let mut all = Batch::empty();
@@ -338,8 +362,10 @@ impl Store {
         // Only what is new is told: these packets did not come in here.
         if let Packets::Own { fifo, .. } = &mut self.packets {
             fifo.extend_from(all.as_mut_vec());
+            self.gauge.set(fifo.len());
         } else if let Packets::Shared(s) = &self.packets {
             s.ring().push_many(all.as_mut_vec());
+            self.gauge.add(before - all.len());
         }
         if !all.is_empty() {
             let me = cx.me() as usize;
@@ -382,7 +408,7 @@ mod tests {
 
     /// A store in place of the one of a queue under test, without notifiers.
     fn store(packets: Packets) -> Store {
-        Store { packets, empty: None, full: None }
+        Store { packets, empty: None, full: None, gauge: Gauge::default() }
     }
     /// A class that lends its context.
     fn kit() -> Kit<super::super::queue::Queue> {

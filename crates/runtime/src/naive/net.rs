@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Elements of the naive interpreter, and the packets that move among them.
 
-use crate::nodes::{HOPS, ROUNDS};
+use crate::push::{HOPS, ROUNDS};
 use crate::shared::Shared;
 use crate::tasks::TICKETS;
 use castanet_element::{CallError, Core, Cx, Edge, Instance, Lifecycle, Messages, Router, Verdict};
@@ -182,7 +182,11 @@ impl Net {
         let reaches = matches!(slot.instance, Some(Instance::Element(_)));
         let goes_on = self.enter(core, e, reaches, |instance, cx| take(instance, input, p, cx)).flatten();
         self.send(core, e);
+        let mut behind = std::mem::replace(core.behind(), Batch::empty());
         if let Some(p) = goes_on {
+            self.push(core, e, 0, p);
+        }
+        for p in behind.drain() {
             self.push(core, e, 0, p);
         }
     }
@@ -215,7 +219,7 @@ impl Net {
 fn take(instance: &mut Instance, input: usize, mut p: Packet, cx: &mut Cx<'_>) -> Option<Packet> {
     match instance {
         Instance::Action(a) => match a.action(&mut p, cx) {
-            Verdict::Next => return Some(p),
+            Verdict::Next | Verdict::Several => return Some(p),
             Verdict::Out(port) => cx.emit(port as usize, p),
             Verdict::Drop(reason) => cx.drop(p, reason),
         },

@@ -21,6 +21,7 @@ pub fn add_to(r: &mut Registry) {
         action::<Edit>(),
         action::<Pick>(),
         action::<Copy>(),
+        action::<Twice>(),
         action::<Lap>(),
         element::<Split>(),
         element::<Quit>(),
@@ -252,6 +253,26 @@ impl Action for Copy {
             && let Some(copy) = p.share()
         {
             cx.emit(1, copy);
+            return Verdict::Several;
+        }
+        Verdict::Next
+    }
+}
+
+/// Sends packets whose number is REM modulo MOD twice, one behind the other.
+#[derive(Class)]
+#[class(name = "Twice", ports = "1/1", processing = "h/h", packets = "any/same", workers = replicate(sum), copies)]
+pub struct Twice {
+    args: Modulo,
+}
+
+impl Action for Twice {
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        if self.args.has(p)
+            && let Some(copy) = p.share()
+        {
+            cx.behind(copy);
+            return Verdict::Several;
         }
         Verdict::Next
     }

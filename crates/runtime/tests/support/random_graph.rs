@@ -80,7 +80,7 @@ impl Maker {
         self.push.push((mark, 0));
     }
     /// An action: its class, and whether it has a side output.
-    fn action(&mut self) -> (String, bool) {
+    fn action(&mut self, pushed: bool) -> (String, bool) {
         let (a, b) = (self.below(3) + 2, self.below(2));
         self.sinks += 1;
         let id = self.sinks;
@@ -98,6 +98,9 @@ impl Maker {
             (format!("Copy({a}, {b})"), side),
             (format!("Copy({a}, {b})"), side),
         ];
+        if pushed {
+            list.push((format!("Twice({a}, {b})"), false));
+        }
         let switch = self.c.nodes.iter().position(|n| n.declaration.starts_with("Switch"));
         if let Some(s) = switch.filter(|_| self.wish.exact) {
             list.push((format!("Counter(COUNT_CALL {} e{s}.switch {})", 3 * a, b), false));
@@ -122,7 +125,7 @@ impl Maker {
             // An action on a push path.
             0..=2 if !self.push.is_empty() => {
                 let from = self.take_push();
-                let (text, side) = self.action();
+                let (text, side) = self.action(true);
                 let e = self.add(text, 1, 1 + usize::from(side), false);
                 self.connect(from, e, 0);
                 if side {
@@ -196,7 +199,7 @@ impl Maker {
             }
             9 | 10 if !self.pull.is_empty() => {
                 let from = self.take_pull();
-                let (text, side) = self.action();
+                let (text, side) = self.action(false);
                 let e = self.add(text, 1, 1 + usize::from(side), true);
                 self.connect(from, e, 0);
                 self.pull.push((e, 0));

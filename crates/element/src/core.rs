@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the elements of one worker share, and what connects them.
+
+use crate::clock::Clock;
+use crate::notify::{Note, Notes};
+use crate::watch::Watches;
+use castanet_packet::{Batch, Packet};
+use castanet_spec::{HandlerRef, Names, Reason};
+use castanet_tables::timer_queue::TimerQueue;
+use std::sync::Arc;
+
+/// What messages and tools say of an element.
+#[derive(Clone, Debug, Default)]
+pub struct Info {
+    /// Full name.
+    pub name: String,
+    /// The name of its class as the configuration writes it.
+    pub class: String,
+    /// Its configuration string.
+    pub config: String,
+    /// `FILE:LINE` of its declaration; empty if unknown.
+    pub place: String,
+    /// The scope prefix of its name.
+    pub scope: String,
+}
+
+/// The world outside one worker: other workers, the driver, whoever reads messages.
+pub trait Messages: Send + Sync {
+    /// Shows one message; it may have several lines and ends without a line end.
+    fn message(&self, text: &str);
+    /// Shows one message to those who listen to a named channel; by default nobody does.
+    fn message_on(&self, _channel: &str, _text: &str) {}
+    /// Asks the driver to stop, so many times.
+    fn stop(&self, times: u32);
+    /// Wakes the task of an element on another worker.
+    fn wake(&self, worker: u32, element: u32);
+}
+
+/// Why a handler could not be called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// `no 'x' read handler`, `no element named 'x'`: nothing to call.
+    Missing(String),
+    /// The element is running just now, further up.
+    Busy(String),
+    /// The handler said no.
+    Failed(String),
+}
+
+impl std::fmt::Display for CallError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            CallError::Missing(t) | CallError::Busy(t) | CallError::Failed(t) => f.write_str(t),
+        }
+    }
+}
+
+/// The other elements, as far as an element may reach them.
+pub trait Router {
+    /// Pulls at most `max` packets through an input of `me`.
+    fn pull(&mut self, core: &mut Core, me: u32, input: usize, max: usize, into: &mut Batch);
+    /// Pulls one packet through an input of `me`.
+    fn pull_one(&mut self, core: &mut Core, me: u32, input: usize) -> Option<Packet> {
+        let mut batch = core.spare.pop().unwrap_or_default();
+        self.pull(core, me, input, 1, &mut batch);
+        let p = batch.pop();
+        core.spare.push(batch);
+        p
+    }
+    /// Reads a handler; no element: a global one.
+    fn read(
+        &mut self,
+        core: &mut Core,
+        element: Option<u32>,
+        handler: &str,
+        parameters: &str,
+    ) -> Result<String, CallError>;
+    /// Writes a handler; no element: a global one.
+    fn write(
+        &mut self,
+        core: &mut Core,
+        element: Option<u32>,
+        handler: &str,
+        value: &str,
+    ) -> Result<(), CallError>;
+    /// Whether such a handler can be read and written.
+    fn has(&self, core: &Core, element: Option<u32>, handler: &str) -> (bool, bool);
+}
+
+/// A connection, with the packets that wait to cross it.
+#[derive(Debug)]
+pub struct Edge {
+    /// Packets that wait.
+    pub batch: Batch,
+    /// Where it leads: the number of a node of the run loop; `u32::MAX` for nowhere.
+    pub node: u32,
+    /// The input that it leads to; where it leads into a chain, the action to begin with.
+    pub port: u32,
+    /// The element it comes from.
+    pub from: u32,
+    /// Whether the run loop knows that packets wait.
+    // INVARIANT: while packets move, an edge with packets is pending unless its element has just emitted them.
+    pub pending: bool,
+    /// Whether it closes a cycle, so that packets crossing it count a hop.
+    pub back: bool,
+}
+
+/// What all elements of one worker share.
+pub struct Core {
+    /// Time.
+    pub clock: Clock,
+    /// All notifiers of the router.
+    pub notes: Notes,
+    /// All elements of the router.
+    pub info: Arc<[Info]>,
+    /// Names that the configuration defines.
+    pub names: Arc<Names>,
+    /// The world outside.
+    pub outside: Arc<dyn Messages>,
+    /// The number of this worker.
+    pub worker: u32,
+    /// Elements whose tasks are to be scheduled.
+    pub wakes: Vec<u32>,
+    /// When the run loop last looked at the clock; a few turns of tasks ago at most.
+    pub recent: i64,
+    /// Timers by element and number.
+    pub timers: TimerQueue<(u32, u16)>,
+    /// The most packets that the running task may emit or pull in one turn.
+    pub limit: usize,
+    /// Descriptors that elements wait for.
+    pub watches: Watches,
+    /// Calls from the data path that wait until the calling element has returned.
+    pub deferred: Vec<(u32, HandlerRef)>,
+    /// Packets dropped, by element and reason.
+    drops: Vec<u64>,
+    /// Packets that follow the one on its way through an action.
+    pub(crate) behind: Batch,
+    pub(crate) scratch: Batch,
+    pub(crate) spare: Vec<Batch>,
+    /// How many handler calls are under way, one within the other.
+    pub(crate) nesting: u32,
+}
+
+impl Default for Edge {
+    /// An edge that leads nowhere yet. Most edges of a large router never hold a packet, so it has no room until one comes.
+    fn default() -> Self {
+        Edge { batch: Batch::empty(), node: 0, port: 0, from: 0, pending: false, back: false }
+    }
+}
+
+impl Edge {
+    /// Whether a packet may cross at once: nothing waits, and no round of a cycle is to be counted.
+    #[inline(always)]
+    pub fn is_free(&self) -> bool {
+        !(self.pending | self.back)
+    }
+}
+
+impl Core {
+    /// For a router with these elements.
+    pub fn new(
+        info: Arc<[Info]>,
+        names: Arc<Names>,
+        notes: Notes,
+        outside: Arc<dyn Messages>,
+        clock: Clock,
+    ) -> Core {
+        Core {
+            recent: 0,
+            clock,
+            notes,
+            drops: vec![0; info.len().saturating_mul(Reason::COUNT)],
+            info,
+            names,
+            outside,
+            worker: 0,
+            wakes: Vec::new(),
+            timers: TimerQueue::new(),
+            limit: 1,
+            watches: Watches::default(),
+            deferred: Vec::new(),
+            behind: Batch::empty(),
+            scratch: Batch::new(),
+            spare: Vec::new(),
+            nesting: 0,
+        }
+    }
+    /// Counts `n` packets that an element dropped.
+    #[inline]
+    pub fn count_drops(&mut self, element: u32, reason: Reason, n: u64) {
+        let i = (element as usize).wrapping_mul(Reason::COUNT).wrapping_add(reason as usize);
+        if let Some(d) = self.drops.get_mut(i) {
+            *d = d.wrapping_add(n);
+        }
+    }
+    /// Packets that an element dropped for a reason.
+    pub fn drops(&self, element: u32, reason: Reason) -> u64 {
+        let i = (element as usize).saturating_mul(Reason::COUNT).saturating_add(reason as usize);
+        self.drops.get(i).copied().unwrap_or(0)
+    }
+    /// Packets dropped, by element and reason, where there were any.
+    pub fn all_drops(&self) -> impl Iterator<Item = (u32, Reason, u64)> + '_ {
+        self.drops.iter().enumerate().filter(|d| *d.1 > 0).filter_map(|(i, &n)| {
+            let reason = Reason::ALL.get(i % Reason::COUNT)?;
+            Some((u32::try_from(i / Reason::COUNT).ok()?, *reason, n))
+        })
+    }
+    /// The packets that an action put behind the one it had ([`Verdict::Several`](crate::Verdict::Several)).
+    pub fn behind(&mut self) -> &mut Batch {
+        &mut self.behind
+    }
+    /// Turns a notifier on, and wakes who listens.
+    #[inline]
+    pub fn set_note(&mut self, note: Note) {
+        let Core { notes, wakes, outside, worker, .. } = self;
+        notes.set(note, |w, e| if w == *worker { wakes.push(e) } else { outside.wake(w, e) });
+    }
+    /// The name of an element.
+    pub fn name(&self, element: u32) -> &str {
+        self.info.get(element as usize).map_or("", |i| &i.name)
+    }
+}

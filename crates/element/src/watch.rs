@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Descriptors that elements wait for: sockets and devices that have packets, or room for some.
+//!
+//! An element asks once for a [`Watch`] and says [`wait`](Watches::wait) each time it has found its descriptor idle. Its task is
+//! scheduled once when the descriptor is ready; to hear of it again it says `wait` again. What the operating system is asked,
+//! and when, is the run loop's business: it takes [`Watches::changes`] and says [`Watches::ready`].
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// What a descriptor is to be ready for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// Reading: there is something, or the other end has gone.
+    Read,
+    /// Writing: there is room.
+    Write,
+}
+
+/// A descriptor that an element may wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watch {
+    slot: u32,
+    /// Tells it from earlier users of the slot.
+    turn: u32,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    turn: u32,
+    used: Option<(u32, Arc<OwnedFd>, Interest)>,
+    waiting: bool,
+}
+
+/// What the run loop has to do about a descriptor.
+#[derive(Debug)]
+pub enum Change {
+    /// Tell when it is ready, once: its slot, and what for.
+    Wait(u64, Arc<OwnedFd>, Interest),
+    /// Forget it.
+    Forget(u64, Arc<OwnedFd>),
+}
+
+/// The watches of one worker.
+#[derive(Debug, Default)]
+pub struct Watches {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    changes: Vec<Change>,
+    waiting: usize,
+}
+
+impl Watch {
+    fn key(self) -> u64 {
+        u64::from(self.turn) << 32 | u64::from(self.slot)
+    }
+}
+
+impl Watches {
+    /// Watches a descriptor for an element.
+    pub fn add(&mut self, element: u32, fd: Arc<OwnedFd>, interest: Interest) -> Watch {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
+        });
+        let turn = self.slots.get_mut(slot as usize).map_or(0, |s| {
+            s.used = Some((element, fd, interest));
+            s.turn
+        });
+        Watch { slot, turn }
+    }
+    /// The slot of a watch, if that is still its own.
+    fn slot(&mut self, key: u64) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut((key & 0xffff_ffff) as usize)?;
+        (u64::from(slot.turn) == key >> 32).then_some(slot)
+    }
+    /// Waits for a descriptor, unless its watch waits already.
+    pub fn wait(&mut self, watch: Watch) {
+        let key = watch.key();
+        let Some(slot) = self.slot(key).filter(|s| !s.waiting) else { return };
+        let Some((_, fd, interest)) = &slot.used else { return };
+        let change = Change::Wait(key, fd.clone(), *interest);
+        slot.waiting = true;
+        self.waiting += 1;
+        self.changes.push(change);
+    }
+    /// Ends a watch.
+    pub fn remove(&mut self, watch: Watch) {
+        let Some(slot) = self.slot(watch.key()) else { return };
+        let Some((_, fd, _)) = slot.used.take() else { return };
+        let waited = std::mem::take(&mut slot.waiting);
+        slot.turn = slot.turn.wrapping_add(1);
+        self.waiting -= usize::from(waited);
+        self.free.push(watch.slot);
+        self.changes.push(Change::Forget(watch.key(), fd));
+    }
+    /// What is to be told to the operating system, in order.
+    pub fn changes(&mut self) -> std::vec::Drain<'_, Change> {
+        self.changes.drain(..)
+    }
+    /// Whether some element waits.
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.waiting > 0
+    }
+    /// A descriptor that was waited for is ready: the element whose task it wakes.
+    pub fn ready(&mut self, key: u64) -> Option<u32> {
+        let slot = self.slot(key).filter(|s| s.waiting)?;
+        slot.waiting = false;
+        let element = slot.used.as_ref().map(|u| u.0);
+        self.waiting -= 1;
+        element
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn descriptor() -> Arc<OwnedFd> {
+        Arc::new(std::fs::File::open("/dev/null").unwrap().into())
+    }
+
+    #[test]
+    fn a_wait_is_answered_once() {
+        let mut w = Watches::default();
+        let (a, b) = (w.add(7, descriptor(), Interest::Read), w.add(8, descriptor(), Interest::Write));
+        w.wait(a);
+        w.wait(a);
+        w.wait(b);
+        let keys: Vec<u64> = w
+            .changes()
+            .map(|c| match c {
+                Change::Wait(key, ..) | Change::Forget(key, _) => key,
+            })
+            .collect();
+        assert_eq!(keys.len(), 2);
+        assert!(w.any());
+        assert_eq!((w.ready(keys[0]), w.ready(keys[0]), w.ready(keys[1])), (Some(7), None, Some(8)));
+        assert!(!w.any());
+    }
+
+    #[test]
+    fn news_of_a_watch_that_ended_reach_nobody() {
+        let mut w = Watches::default();
+        let a = w.add(7, descriptor(), Interest::Read);
+        w.wait(a);
+        w.remove(a);
+        w.remove(a);
+        let b = w.add(9, descriptor(), Interest::Read);
+        w.wait(a);
+        assert!(!w.any() && b.slot == a.slot);
+        w.wait(b);
+        let changes: Vec<Change> = w.changes().collect();
+        assert!(matches!(changes[..], [Change::Wait(..), Change::Forget(..), Change::Wait(..)]));
+        assert_eq!((w.ready(a.key()), w.ready(b.key())), (None, Some(9)));
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Values that arguments of devices have.
+
+use castanet_element::prelude::*;
+use castanet_io::LinkType;
+use castanet_spec::Show;
+
+/// The name of a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceName(pub(super) String);
+
+impl ArgValue for DeviceName {
+    const TYPE: &'static str = "device";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<DeviceName, String> {
+        let name = String::parse(text, cx)?;
+        let good = |b: u8| b.is_ascii_graphic() && b != b'/';
+        if name.is_empty() || name.len() > 15 || !name.bytes().all(good) {
+            return Err(format!("'{name}' is no name for a device: at most 15 characters, no spaces"));
+        }
+        Ok(DeviceName(name))
+    }
+}
+
+impl Show for DeviceName {
+    fn show(&self) -> String {
+        self.0.clone()
+    }
+}
+
+/// How frames come in or go out: words of old configurations, all of which mean packet sockets here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Method(pub(super) String);
+
+/// The words that METHOD takes.
+const METHODS: [&str; 6] = ["LINUX", "PACKET", "PCAP", "PCAPFD", "DEVBPF", "NETMAP"];
+
+impl ArgValue for Method {
+    const TYPE: &'static str = "method";
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Method, String> {
+        let word = text.to_ascii_uppercase();
+        if METHODS.contains(&word.as_str()) {
+            return Ok(Method(word));
+        }
+        let near = castanet_lang::nearest(&word, METHODS).map(|m| format!("; did you mean {m}?"));
+        Err(format!("unknown method '{text}'{}", near.unwrap_or_else(|| ": LINUX, PACKET or PCAP".into())))
+    }
+}
+
+impl Show for Method {
+    fn show(&self) -> String {
+        self.0.clone()
+    }
+}
+
+/// A link type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Encap(pub(super) LinkType);
+
+impl ArgValue for Encap {
+    const TYPE: &'static str = "link type";
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Encap, String> {
+        let words: Vec<&str> = LinkType::words().collect();
+        LinkType::parse(text)
+            .map(Encap)
+            .ok_or_else(|| format!("unknown link type '{text}': {}", words.join(", ")))
+    }
+}
+
+impl Show for Encap {
+    fn show(&self) -> String {
+        self.0.to_string()
+    }
+}

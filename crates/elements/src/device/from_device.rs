@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! FromDevice: the frames that a device receives.
+
+mod filter;
+#[cfg(test)]
+mod tests;
+
+use super::args::{DeviceName, Encap, Method};
+use super::claims::claim;
+use super::intake::{Intake, default_headroom, ipv4_header};
+use castanet_element::prelude::*;
+use castanet_element::{Interest, Watch};
+use castanet_io::LinkType;
+use castanet_io::device::{self, DeviceError, Instruction, PacketOptions, PacketSocket, Shield};
+use castanet_spec::anno;
+use std::any::Any;
+
+/// The most frames of a turn: what is ready is emitted at once, whatever BURST says.
+const MOST: usize = 64;
+/// How often a device that is down or gone is looked for.
+const LOOK: i64 = 200_000_000;
+
+/// Emits the frames that a network device receives, through a packet socket.
+///
+/// A frame is an Ethernet frame, VLAN tag included, or an IP packet where the device has no link header. Packets have their MAC
+/// header marked, the packet type annotation that the system gave (to this host, broadcast, multicast, to another host), and
+/// the time at which the system received them as timestamp. Partial checksums are completed, and super-packets are cut into
+/// the segments that they stand for. Frames that wait are emitted together; the task sleeps until some come.
+///
+/// The host's own network stack sees the frames too, and answers those to its addresses, unless SNIFFER is false. With
+/// BPF_FILTER, an expression of tcpdump, the system leaves out frames before they are copied.
+///
+/// A device that goes down or vanishes while the router runs is told of once and picked up again when it is back. Two
+/// FromDevice on one device would give each frame twice: this is an error unless BPF_FILTER or PROTOCOL tells them apart.
+///
+/// # Ports
+/// No inputs. Output 0 (push): frames. Output 1 (optional): with FORCE_IP, frames that hold no IPv4, which are otherwise
+/// dropped.
+///
+/// # Example
+/// ```click
+/// FromDevice(lo, SNIFFER true) -> Discard;
+/// DriverManager(wait 0.1s, stop);
+/// ```
+#[derive(Class)]
+#[class(name = "FromDevice", aliases("PollDevice"), ports = "0/1-2", processing = "h/h", packets = "any/any")]
+#[class(workers = exclusive, build, lifecycle, task, effects(prints))]
+#[class(drops(NotIp, BadOffload, Truncated, TooLong, NoBuffer))]
+#[class(takes_state = "the open socket with the frames that wait")]
+#[handler(
+    name = "kernel_drops",
+    flags = "r",
+    doc = "Frames that the system dropped because they were not read in time."
+)]
+#[handler(name = "encap", flags = "r", doc = "The link type: `ETHER`, `IP`...")]
+#[handler(name = "reset_counts", flags = "wb", doc = "Sets `count` to 0.")]
+pub struct FromDevice {
+    args: Args,
+    /// Packets emitted.
+    #[handler]
+    count: Count,
+    /// How often the device went down or vanished.
+    #[handler]
+    losses: Count,
+    options: PacketOptions,
+    socket: Option<(PacketSocket, Watch)>,
+    intake: Intake,
+    shield: Option<Shield>,
+    /// Whether the device is known to be down or gone.
+    lost: bool,
+    /// Drops of sockets that were closed.
+    drops_before: u64,
+    link: LinkType,
+}
+
+/// Arguments of FromDevice.
+#[derive(Args)]
+pub struct Args {
+    /// The device.
+    devname: DeviceName,
+    /// Whether frames to other hosts are received.
+    #[arg(default = false)]
+    promisc: bool,
+    /// The most bytes of a packet, 14 to 65535; more are cut off and counted by the extra length annotation. Without it packets
+    /// are whole.
+    snaplen: Option<u32>,
+    /// Whether the host's own network stack sees the frames too.
+    #[arg(keyword, default = true)]
+    sniffer: bool,
+    /// Emit only IPv4 packets, their network header marked.
+    #[arg(keyword, default = false)]
+    force_ip: bool,
+    /// LINUX, PACKET or PCAP: understood for old configurations; a packet socket it is in any case.
+    #[arg(keyword, name = "METHOD", alias = "CAPTURE")]
+    _method: Option<Method>,
+    /// Only frames for which this expression of tcpdump is true.
+    #[arg(keyword)]
+    bpf_filter: Option<String>,
+    /// Only frames of this Ethernet type; 0 for all.
+    #[arg(keyword, default = 0)]
+    protocol: u16,
+    /// Whether frames that the host sends are received too.
+    #[arg(keyword, default = false)]
+    outbound: bool,
+    /// Bytes before the data of each packet; by default about 28, so that the IP header is aligned.
+    #[arg(keyword)]
+    headroom: Option<u32>,
+    /// The link type that packets are to have; an error if the device has another.
+    #[arg(keyword)]
+    encap: Option<Encap>,
+    /// Understood for old configurations; frames that are ready are emitted together, up to 64 of them.
+    #[arg(keyword, default = 1)]
+    burst: u32,
+    /// Whether packets have timestamps.
+    #[arg(keyword, default = true)]
+    timestamp: bool,
+}
+
+impl Build for FromDevice {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if args.snaplen.is_some_and(|n| !(14..=65_535).contains(&n)) {
+            return Err("SNAPLEN: must be between 14 and 65535".into());
+        }
+        if args.headroom.is_some_and(|n| n > 8192) {
+            return Err("HEADROOM: must be at most 8192".into());
+        }
+        if args.burst == 0 {
+            return Err("BURST: must be at least 1".into());
+        }
+        // Wrong filters are errors of the configuration, whether the device is there or not.
+        let filter = args.bpf_filter.as_deref().unwrap_or("").trim().to_string();
+        filter::compile(&filter, LinkType::ETHERNET, cx.arg_cx())?;
+        let name = &args.devname.0;
+        claim(&format!("device '{name}', filter '{filter}', protocol {},", args.protocol), cx)?;
+        let options = PacketOptions {
+            promiscuous: args.promisc,
+            outgoing: args.outbound,
+            protocol: args.protocol,
+            ..PacketOptions::default()
+        };
+        Ok(FromDevice {
+            count: Count::default(),
+            losses: Count::default(),
+            options,
+            socket: None,
+            intake: Intake::new(0, LinkType::ETHERNET),
+            shield: None,
+            lost: false,
+            drops_before: 0,
+            link: LinkType::ETHERNET,
+            args,
+        })
+    }
+}
+
+impl FromDevice {
+    /// Opens the device anew.
+    fn open(&mut self, arguments: ArgCx<'_>) -> Result<PacketSocket, String> {
+        let name = &self.args.devname.0;
+        let info = device::info(name).map_err(|e| e.to_string())?;
+        if let Some(wanted) = self.args.encap.filter(|e| e.0 != info.link) {
+            return Err(format!("{name}: its link type is {}, not {}", info.link, wanted.0));
+        }
+        let filter = self.args.bpf_filter.as_deref().map(str::trim).filter(|f| !f.is_empty());
+        let compiled = filter.map(|f| filter::compile(f, info.link, arguments)).transpose();
+        self.options.filter =
+            compiled.map_err(|e| e.0.into_iter().map(|e| e.message).collect::<Vec<_>>().join("; "))?;
+        let socket = PacketSocket::open(name, &self.options).map_err(|e| e.to_string())?;
+        if !self.args.sniffer && self.shield.as_ref().is_none_or(|s| !s.is_up_to_date()) {
+            self.shield = Some(Shield::raise(name).map_err(|e| e.to_string())?);
+        }
+        self.link = info.link;
+        let headroom = self.args.headroom.map_or(default_headroom(info.link), |n| n as usize);
+        self.intake = Intake::new(headroom, info.link);
+        Ok(socket)
+    }
+
+    /// Sends a packet on its way.
+    #[inline]
+    fn emit(&mut self, mut p: Packet, cx: &mut Cx<'_>) {
+        if !self.args.timestamp {
+            p.set_timestamp(0);
+        }
+        if let Some(most) = self.args.snaplen {
+            self.cut(&mut p, most as usize);
+        }
+        if self.args.force_ip {
+            let Some((at, len)) = ipv4_header(self.intake.start, p.data()) else {
+                return cx.emit_or(1, p, Reason::NotIp);
+            };
+            p.set_network_header(at, len);
+            if let Some(h) = p.ip_header() {
+                let dst = u32::from_be_bytes([h[16], h[17], h[18], h[19]]);
+                p.set_dst_ip(dst);
+            }
+        }
+        self.count.add(1);
+        cx.emit(0, p);
+    }
+
+    #[cold]
+    fn cut(&self, p: &mut Packet, most: usize) {
+        let extra = p.len().saturating_sub(most);
+        if extra > 0 {
+            p.truncate(most);
+            p.set_anno_u32(anno::EXTRA_LENGTH, u32::try_from(extra).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Nothing has come: whether the device is still there.
+    #[cold]
+    fn idle(&mut self, cx: &mut Cx<'_>) -> Turn {
+        if let Some((socket, watch)) = &self.socket {
+            match socket.check() {
+                Ok(()) => cx.wait(*watch),
+                Err(e) => self.lose(&e, cx),
+            }
+        }
+        Turn::Sleep
+    }
+
+    /// The device is down or gone.
+    #[cold]
+    fn lose(&mut self, error: &DeviceError, cx: &mut Cx<'_>) {
+        if !std::mem::replace(&mut self.lost, true) {
+            self.losses.add(1);
+            let text = error.to_string();
+            let what = text.lines().next().unwrap_or("");
+            cx.message(&format!("{}: {what}; packets are received again when it is back", cx.declaration()));
+        }
+        let now = cx.now();
+        cx.set_timer(0, now.saturating_add(LOOK));
+    }
+
+    /// Looks whether a lost device is back.
+    fn look(&mut self, cx: &mut Cx<'_>) {
+        let name = self.args.devname.0.clone();
+        let (index, up) = match device::state(&name) {
+            Some(state) => state,
+            None => return self.lose(&DeviceError::Down { name }, cx),
+        };
+        let same = self.socket.as_ref().is_some_and(|s| s.0.index() == index);
+        if !same {
+            match cx.with_args(|a| self.open(ArgCx { scope: a.scope, names: a.names })) {
+                Ok(socket) => self.replace(socket, cx),
+                Err(_) => return self.lose(&DeviceError::Down { name }, cx),
+            }
+        }
+        if !up {
+            return self.lose(&DeviceError::Down { name }, cx);
+        }
+        self.lost = false;
+        cx.message(&format!("{}: {}: device is back", cx.declaration(), self.args.devname.0));
+        cx.schedule();
+    }
+
+    /// Takes another socket in place of the one there is.
+    fn replace(&mut self, socket: PacketSocket, cx: &mut Cx<'_>) {
+        if let Some((mut old, watch)) = self.socket.take() {
+            self.drops_before = self.drops_before.saturating_add(old.drops());
+            cx.unwatch(watch);
+        }
+        let watch = cx.watch(socket.fd().clone(), Interest::Read);
+        self.socket = Some((socket, watch));
+    }
+}
+
+impl Element for FromDevice {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        if self.lost {
+            return Turn::Sleep;
+        }
+        let most = MOST.min(cx.limit()).max(1);
+        let mut frames = 0;
+        // Segments of one super-packet may be more than a turn emits: the rest of them comes first.
+        for _ in 0..most {
+            if let Some(p) = self.intake.segment(cx) {
+                self.emit(p, cx);
+                frames += 1;
+                continue;
+            }
+            let Some((socket, _)) = &mut self.socket else { return Turn::Sleep };
+            let intake = &mut self.intake;
+            let mut packet = None;
+            let got = socket.receive(1, |f| packet = intake.packet(f, cx));
+            if got == 0 {
+                break;
+            }
+            frames += 1;
+            if let Some(p) = packet {
+                self.emit(p, cx);
+            }
+        }
+        if frames == 0 { self.idle(cx) } else { Turn::Again }
+    }
+
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        if self.lost {
+            self.look(cx);
+        }
+    }
+}
+
+impl Lifecycle for FromDevice {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        let names = cx.core.names.clone();
+        let scope = cx.core.info.get(cx.me as usize).map_or(String::new(), |i| i.scope.clone());
+        let socket = self.open(ArgCx { scope: &scope, names: &names })?;
+        let watch = cx.watch(socket.fd().clone(), Interest::Read);
+        // A device that is down is known to be; when it comes up its frames come by the same socket.
+        self.socket = Some((socket, watch));
+        Ok(())
+    }
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.socket = None;
+        self.shield = None;
+        Ok(())
+    }
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        match handler {
+            "kernel_drops" => {
+                let now = self.socket.as_mut().map_or(0, |s| s.0.drops());
+                Ok(self.drops_before.saturating_add(now).to_string())
+            }
+            "encap" => Ok(self.link.to_string()),
+            _ => Err(format!("no '{handler}' read handler")),
+        }
+    }
+    fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
+        self.count.reset();
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<FromDevice>() else { return Ok(()) };
+        let same = |a: &PacketOptions, b: &PacketOptions| a == b;
+        if old.args.devname == self.args.devname && same(&old.options, &self.options) && !old.lost {
+            // What the new socket received since it was opened, the old one received as well.
+            if let Some((socket, _)) = old.socket.take() {
+                self.drops_before = old.drops_before;
+                if let Some((_, watch)) = self.socket.take() {
+                    cx.unwatch(watch);
+                }
+                let watch = cx.watch(socket.fd().clone(), Interest::Read);
+                self.socket = Some((socket, watch));
+                std::mem::swap(&mut self.intake, &mut old.intake);
+                self.intake.headroom = old.intake.headroom;
+                cx.schedule();
+            }
+        }
+        Ok(())
+    }
+    fn effects(&self, _: Effects) -> Effects {
+        // Messages about the device concern no packet.
+        Effects::NONE
+    }
+}
+
+/// Instructions as the system takes them.
+fn instructions(program: Vec<castanet_classify::bpf::Instruction>) -> Vec<Instruction> {
+    program.into_iter().map(|i| Instruction::new(i.code, i.jt, i.jf, i.k)).collect()
+}

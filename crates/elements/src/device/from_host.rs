@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! FromHost: what the host sends by a device that the router makes for it.
+
+use super::args::DeviceName;
+use super::claims::{ROUTER, claim};
+use super::tap::{Read, Wanted, read};
+use castanet_element::prelude::*;
+use castanet_element::{Interest, Watch};
+use castanet_io::device::Tun;
+use castanet_packet::DEFAULT_HEADROOM;
+use castanet_wire::ether::EtherAddr;
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// The most packets of a turn.
+const MOST: usize = 64;
+const DEFAULT_MTU: u32 = 2048;
+
+/// A device that a FromHost makes and ToHost elements use as well.
+#[derive(Default)]
+pub(super) struct HostDevice {
+    wanted: OnceLock<Wanted>,
+    tun: Mutex<Option<Arc<Tun>>>,
+}
+
+impl HostDevice {
+    /// The open device; made by whoever asks first. An error when no FromHost has said how it is to be.
+    pub(super) fn open(&self, name: &str) -> Result<Arc<Tun>, String> {
+        let wanted = self.wanted.get().ok_or_else(|| {
+            format!("no FromHost element for '{name}'\n  help: FromHost({name}) makes the device that ToHost({name}) uses")
+        })?;
+        let mut tun = self.tun.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tun) = &*tun {
+            return Ok(tun.clone());
+        }
+        let made = Arc::new(wanted.open().map_err(|e| e.to_string())?);
+        Ok(tun.insert(made).clone())
+    }
+}
+
+/// The host devices of a router, by name.
+#[derive(Default)]
+pub(super) struct HostDevices(Mutex<HashMap<String, Arc<HostDevice>>>);
+
+impl HostDevices {
+    /// The device of that name, whether it is open or not.
+    pub(super) fn get(name: &str, cx: &mut BuildCx<'_>) -> Arc<HostDevice> {
+        let all = cx.share_as(ROUTER, HostDevices::default);
+        let mut all = all.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(name.to_string()).or_default().clone()
+    }
+}
+
+/// Makes an Ethernet device for the host, and emits the frames that the host sends by it.
+///
+/// The device gets an address if DST is given: that of DST as written, in its network, and the host a route there. Frames have
+/// their MAC header marked and the time as timestamp. While a queue downstream is full nothing is read.
+/// ToHost with the same device name sends frames to the host.
+///
+/// # Ports
+/// No inputs. Output 0 (push): Ethernet frames of the host.
+///
+/// # Example
+/// ```click
+/// FromHost(fake0, 10.79.0.1/24) -> Discard;
+/// InfiniteSource(LENGTH 60, LIMIT 10) -> EtherEncap(0x88b5, 2:2:2:2:2:2, ff:ff:ff:ff:ff:ff) -> ToHost(fake0);
+/// DriverManager(wait 0.1s, stop);
+/// ```
+#[derive(Class)]
+#[class(name = "FromHost", aliases("FromLinux"), ports = "0/1", processing = "h/h", packets = "/ether")]
+#[class(workers = exclusive, build, lifecycle, task, effects(prints), drops(TooLong, BadOffload, NoBuffer))]
+#[handler(name = "dev_name", flags = "r", doc = "The name of the device.")]
+#[handler(name = "signal", flags = "r", doc = "Whether there is room downstream.")]
+pub struct FromHost {
+    args: Args,
+    device: Arc<HostDevice>,
+    wanted: Wanted,
+    tun: Option<(Arc<Tun>, Watch)>,
+    downstream: Signal,
+    /// Frames that came from the host.
+    #[handler]
+    count: Count,
+}
+
+/// Arguments of FromHost.
+#[derive(Args)]
+pub struct Args {
+    /// The device to make.
+    devname: DeviceName,
+    /// The host's address on it, and the network that it reaches by it.
+    dst: Option<Prefix>,
+    /// The default route of the host, if it is to lead by the device.
+    #[arg(keyword)]
+    gateway: Option<Ipv4Addr>,
+    /// The host's Ethernet address on the device.
+    #[arg(keyword)]
+    ether: Option<EtherAddr>,
+    /// Bytes before the data of each packet.
+    #[arg(keyword, default = DEFAULT_HEADROOM as u32, show = "28")]
+    headroom: u32,
+    /// The longest packet, Ethernet header left out.
+    #[arg(keyword, default = DEFAULT_MTU, show = "2048")]
+    mtu: u32,
+}
+
+impl Build for FromHost {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if !(68..=65_000).contains(&args.mtu) {
+            return Err("MTU: must be between 68 and 65000".into());
+        }
+        if args.headroom > 8192 {
+            return Err("HEADROOM: must be at most 8192".into());
+        }
+        claim(&format!("host device '{}'", args.devname.0), cx)?;
+        let wanted = Wanted {
+            name: Some(args.devname.0.clone()),
+            tap: true,
+            ip: args.dst.map(|d| (d.addr, d.len)),
+            gateway: args.gateway,
+            ether: args.ether.map(|e| e.0),
+            mtu: args.mtu,
+        };
+        let device = HostDevices::get(&args.devname.0, cx);
+        // Claimed above, so nobody else has said it.
+        let _ = device.wanted.set(wanted.clone());
+        Ok(FromHost {
+            args,
+            device,
+            wanted,
+            tun: None,
+            downstream: Signal::default(),
+            count: Count::default(),
+        })
+    }
+}
+
+impl Element for FromHost {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        let Some((tun, watch)) = &self.tun else { return Turn::Sleep };
+        let now = cx.now();
+        for _ in 0..MOST.min(cx.limit()).max(1) {
+            // The notifier wakes the task when there is room again.
+            if !cx.is_on(&self.downstream) {
+                return Turn::Sleep;
+            }
+            match read(tun, &self.wanted, self.args.headroom as usize, now) {
+                Ok(Read::Packet(p) | Read::Bad(p)) => {
+                    self.count.add(1);
+                    cx.emit(0, p);
+                }
+                Ok(Read::Lost(reason)) => {
+                    let me = cx.me();
+                    cx.core().count_drops(me, reason, 1);
+                }
+                Ok(Read::None) => {
+                    cx.wait(*watch);
+                    return Turn::Sleep;
+                }
+                Err(e) => {
+                    // The other elements of the device have the same end of it, so it is not made again.
+                    let text = e.to_string();
+                    let what = text.lines().next().unwrap_or("");
+                    cx.message(&format!("{}: {what}; nothing more is received", cx.declaration()));
+                    return Turn::Sleep;
+                }
+            }
+        }
+        Turn::Again
+    }
+}
+
+impl Lifecycle for FromHost {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.downstream = cx.downstream(0);
+        let tun = self.device.open(&self.args.devname.0)?;
+        let fd = tun.queues().first().cloned().ok_or("no queue")?;
+        let watch = cx.watch(fd, Interest::Read);
+        self.tun = Some((tun, watch));
+        Ok(())
+    }
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.tun = None;
+        Ok(())
+    }
+    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+        match handler {
+            "dev_name" => Ok(self.args.devname.0.clone()),
+            "signal" => Ok(cx.is_on(&self.downstream).to_string()),
+            _ => Err(format!("no '{handler}' read handler")),
+        }
+    }
+    fn effects(&self, _: Effects) -> Effects {
+        Effects::NONE
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! KernelFilter: keeps the host's own network stack from devices that the router works on.
+
+use super::args::DeviceName;
+use castanet_element::prelude::*;
+use castanet_io::device::Shield;
+use castanet_spec::Show;
+
+/// Keeps the host's own network stack from seeing what devices receive, so that it does not answer too.
+///
+/// Each argument is `drop dev NAME`. While the router runs, a filter at the ingress of the device drops all frames behind the
+/// packet sockets of FromDevice, which see them as before; it needs the kernel's sch_ingress and cls_bpf. When the
+/// program is killed the filter stays until `tc qdisc del dev NAME clsact`. FromDevice with SNIFFER false does the same.
+///
+/// # Ports
+/// None.
+///
+/// # Example
+/// ```click
+/// KernelFilter(drop dev lo);
+/// DriverManager(wait 0.1s, stop);
+/// ```
+#[derive(Class)]
+#[class(name = "KernelFilter", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, build, lifecycle)]
+pub struct KernelFilter {
+    args: Args,
+    shields: Vec<Shield>,
+}
+
+/// Arguments of KernelFilter.
+#[derive(Args)]
+pub struct Args {
+    /// `drop dev NAME`.
+    #[arg(rest)]
+    spec: Vec<Spec>,
+    /// Understood for old configurations; no command is needed.
+    #[arg(keyword)]
+    iptables_command: Option<String>,
+}
+
+/// What is to be kept from the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec(DeviceName);
+
+impl ArgValue for Spec {
+    const TYPE: &'static str = "'drop dev DEVICE'";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Spec, String> {
+        let words: Vec<&str> =
+            castanet_lang::args::words(text).into_iter().filter_map(|r| text.get(r)).collect();
+        match words[..] {
+            ["drop", "dev", name] => DeviceName::parse(name, cx).map(Spec),
+            _ => Err("expected 'drop dev DEVICE'".into()),
+        }
+    }
+}
+
+impl Show for Spec {
+    fn show(&self) -> String {
+        format!("drop dev {}", self.0.0)
+    }
+}
+
+impl Build for KernelFilter {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if args.iptables_command.is_some() {
+            cx.warn(ArgError::warning("IPTABLES_COMMAND: no command is needed to filter", 0..usize::MAX));
+        }
+        Ok(KernelFilter { args, shields: Vec::new() })
+    }
+}
+
+impl Element for KernelFilter {}
+
+impl Lifecycle for KernelFilter {
+    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
+        for Spec(name) in &self.args.spec {
+            self.shields.push(Shield::raise(&name.0).map_err(|e| e.to_string())?);
+        }
+        Ok(())
+    }
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.shields.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The router's end of a TUN or TAP device: what KernelTap, KernelTun, FromHost and ToHost have in common.
+
+use super::intake::ipv4_header;
+use castanet_element::prelude::*;
+use castanet_io::device::{self, DeviceError, Outgoing, Refusal, Setup, Start, Tun, TunOptions, complete};
+use std::net::Ipv4Addr;
+
+/// How the device is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) name: Option<String>,
+    pub(super) tap: bool,
+    pub(super) ip: Option<(Ipv4Addr, u8)>,
+    pub(super) gateway: Option<Ipv4Addr>,
+    pub(super) ether: Option<[u8; 6]>,
+    pub(super) mtu: u32,
+}
+
+impl Wanted {
+    /// Makes the device and sets it up.
+    pub(super) fn open(&self) -> Result<Tun, DeviceError> {
+        let options =
+            TunOptions { name: self.name.clone(), tap: self.tap, queues: 1, ..TunOptions::default() };
+        let tun = Tun::open(&options)?;
+        let setup = Setup {
+            ip: self.ip,
+            gateway: self.gateway,
+            mtu: Some(self.mtu),
+            ether: self.ether.filter(|_| self.tap),
+            up: Some(true),
+        };
+        device::set_up(tun.name(), &setup)?;
+        Ok(tun)
+    }
+    pub(super) fn start(&self) -> Start {
+        if self.tap { Start::Ethernet } else { Start::Ip }
+    }
+    /// Bytes that a packet of the host can have, and one more that tells when it has more still.
+    pub(super) fn room(&self) -> usize {
+        (self.mtu as usize).saturating_add(19)
+    }
+}
+
+/// What a read from the host gives.
+pub(super) enum Read {
+    /// A packet that is as it should be.
+    Packet(Packet),
+    /// A packet that holds no IP, from a device whose packets are IP.
+    Bad(Packet),
+    /// A packet that is lost, for a reason.
+    Lost(Reason),
+    /// There is none.
+    None,
+}
+
+/// Reads one packet that the host sent.
+pub(super) fn read(tun: &Tun, wanted: &Wanted, headroom: usize, now: i64) -> Result<Read, DeviceError> {
+    let room = wanted.room();
+    let Some(mut p) = Packet::with_headroom(headroom, room) else { return Ok(Read::Lost(Reason::NoBuffer)) };
+    let Some((vnet, n)) = tun.receive(0, p.data_mut())? else { return Ok(Read::None) };
+    // Longer than the MTU that the device was given.
+    if n >= room {
+        return Ok(Read::Lost(Reason::TooLong));
+    }
+    p.truncate(n);
+    if vnet.is_super() || complete(p.data_mut(), &vnet).is_err() {
+        return Ok(Read::Lost(Reason::BadOffload));
+    }
+    p.set_timestamp(now);
+    if wanted.tap {
+        p.set_mac_header(0);
+        return Ok(Read::Packet(p));
+    }
+    if let Some((at, len)) = ipv4_header(Start::Ip, p.data()) {
+        p.set_network_header(at, len);
+        return Ok(Read::Packet(p));
+    }
+    let six = p.len() >= 40 && p.data().first().is_some_and(|b| b >> 4 == 6);
+    if six {
+        p.set_network_header(0, 40);
+    }
+    Ok(if six { Read::Packet(p) } else { Read::Bad(p) })
+}
+
+/// Gives one packet to the host; why that was not possible.
+pub(super) fn write(tun: &Tun, start: Start, p: &Packet) -> Result<(), Reason> {
+    let data = p.data();
+    let fits = match start {
+        Start::Ethernet => data.len() >= 14,
+        Start::Ip => matches!(data.first().map(|b| b >> 4), Some(4 | 6)),
+    };
+    if !fits {
+        return Err(if start == Start::Ethernet { Reason::TooShort } else { Reason::NotIp });
+    }
+    tun.send(0, Outgoing::plain(data)).map_err(|r| match r {
+        Refusal::Full | Refusal::Congested => Reason::QueueFull,
+        Refusal::TooLong => Reason::TooLong,
+        Refusal::Down | Refusal::Refused(_) => Reason::SendFailed,
+    })
+}

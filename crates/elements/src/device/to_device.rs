@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ToDevice: sends packets by a device.
+
+#[cfg(test)]
+mod tests;
+
+use super::args::{DeviceName, Method};
+use castanet_element::prelude::*;
+use castanet_element::{Interest, Watch};
+use castanet_io::device::{self, MAX_BATCH, Outgoing, PacketSender, Refusal};
+use std::any::Any;
+
+/// How often a device that is down or gone is looked for.
+const LOOK: i64 = 200_000_000;
+/// After how long a device is tried again whose queue was full: some packets' time.
+const PAUSE: i64 = 100_000;
+
+/// Sends the packets that it pulls by a network device.
+///
+/// Packets are Ethernet frames, or IP packets where the device has no link header. Those that are ready are given to the system
+/// together, past the device's queueing discipline. What the device does not take for now is kept, in order, and nothing more
+/// is pulled meanwhile, so that queues upstream fill up as they would before a slow link. A device that goes down or
+/// vanishes while the router runs is told of once; sending goes on when it is back. Packets that can never be sent, longer
+/// than the device's MTU allows for instance, are dropped, or leave on output 1.
+///
+/// # Ports
+/// Input 0 (pull): packets. Output 0 (push, optional): packets that were sent. Output 1 (push, optional): packets that could
+/// not be sent.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 10) -> EtherEncap(0x88b5, 1:1:1:1:1:1, 2:2:2:2:2:2) -> Queue -> ToDevice(lo);
+/// DriverManager(wait 0.1s, stop);
+/// ```
+#[derive(Class)]
+#[class(name = "ToDevice", ports = "1/0-2", processing = "l/h", packets = "any/same", workers = exclusive)]
+#[class(build, lifecycle, task, effects(prints), drops(Consumed, TooLong, SendFailed))]
+#[class(takes_state = "the packets that the device has not taken yet")]
+#[handler(name = "signal", flags = "r", doc = "Whether there may be packets upstream.")]
+#[handler(name = "q", flags = "r", doc = "Packets that the device has not taken yet.")]
+pub struct ToDevice {
+    args: Args,
+    /// Packets pulled.
+    #[handler]
+    pulls: Count,
+    /// Packets sent.
+    #[handler]
+    count: Count,
+    /// Packets that could not be sent.
+    #[handler]
+    drops: Count,
+    /// How often the device went down or vanished.
+    #[handler]
+    losses: Count,
+    sender: Option<(PacketSender, Watch)>,
+    held: Batch,
+    upstream: Signal,
+    lost: bool,
+    /// Why packets were refused, as far as it has been told.
+    told: Option<Refusal>,
+}
+
+/// Arguments of ToDevice.
+#[derive(Args)]
+pub struct Args {
+    /// The device.
+    devname: DeviceName,
+    /// Whether every packet that cannot be sent is told of, not only the first.
+    #[arg(keyword, default = false, handler = "rw")]
+    debug: bool,
+    /// LINUX, PACKET or PCAP: understood for old configurations; a packet socket it is in any case.
+    #[arg(keyword, name = "METHOD")]
+    _method: Option<Method>,
+    /// Understood for old configurations; packets that are ready are sent together, up to 64 of them.
+    #[arg(keyword, default = 1)]
+    burst: u32,
+}
+
+impl Build for ToDevice {
+    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if args.burst == 0 {
+            return Err("BURST: must be at least 1".into());
+        }
+        Ok(ToDevice {
+            args,
+            pulls: Count::default(),
+            count: Count::default(),
+            drops: Count::default(),
+            losses: Count::default(),
+            sender: None,
+            held: Batch::new(),
+            upstream: Signal::default(),
+            lost: false,
+            told: None,
+        })
+    }
+}
+
+impl ToDevice {
+    /// Sends what is held; why it did not all go, as far as it may go later.
+    fn send(&mut self, cx: &mut Cx<'_>) -> Option<Refusal> {
+        while !self.held.is_empty() {
+            let Some((sender, _)) = &mut self.sender else { return Some(Refusal::Down) };
+            let sent = sender.send(self.held.iter().map(|p| Outgoing::plain(p.data())));
+            self.count.add(sent.count as u64);
+            for p in self.held.as_mut_vec().drain(..sent.count) {
+                cx.emit_or(0, p, Reason::Consumed);
+            }
+            match sent.refusal {
+                Some(r) if r.is_for_now() => return Some(r),
+                Some(r) => self.refuse(r, cx),
+                None => {}
+            }
+        }
+        None
+    }
+
+    /// The first packet that is held can never be sent.
+    #[cold]
+    fn refuse(&mut self, refusal: Refusal, cx: &mut Cx<'_>) {
+        if self.held.is_empty() {
+            return;
+        }
+        let p = self.held.as_mut_vec().remove(0);
+        self.drops.add(1);
+        if self.args.debug || self.told != Some(refusal) {
+            self.told = Some(refusal);
+            let why = match refusal {
+                Refusal::Refused(e) => {
+                    let text = std::io::Error::from(e).to_string();
+                    text.split(" (os error ").next().unwrap_or("").to_string()
+                }
+                _ => "it is longer than the device's MTU allows".into(),
+            };
+            let name = &self.args.devname.0;
+            cx.message(&format!(
+                "{}: {name}: a packet of {} bytes cannot be sent: {why}",
+                cx.declaration(),
+                p.len()
+            ));
+        }
+        let reason = if refusal == Refusal::TooLong { Reason::TooLong } else { Reason::SendFailed };
+        cx.emit_or(1, p, reason);
+    }
+
+    /// The device is down or gone.
+    #[cold]
+    fn lose(&mut self, cx: &mut Cx<'_>) {
+        let name = &self.args.devname.0;
+        if !std::mem::replace(&mut self.lost, true) {
+            self.losses.add(1);
+            let what =
+                if device::state(name).is_some() { "device is down" } else { "no such device any more" };
+            cx.message(&format!(
+                "{}: {name}: {what}; packets are sent again when it is back",
+                cx.declaration()
+            ));
+        }
+        let now = cx.now();
+        cx.set_timer(1, now.saturating_add(LOOK));
+    }
+
+    /// Looks whether a lost device is back.
+    fn look(&mut self, cx: &mut Cx<'_>) {
+        let name = self.args.devname.0.clone();
+        let Some((index, true)) = device::state(&name) else { return self.lose(cx) };
+        if self.sender.as_ref().is_none_or(|s| s.0.index() != index) {
+            let Ok(sender) = PacketSender::open(&name) else { return self.lose(cx) };
+            let watch = cx.watch(sender.fd().clone(), Interest::Write);
+            if let Some((_, old)) = self.sender.replace((sender, watch)) {
+                cx.unwatch(old);
+            }
+        }
+        self.lost = false;
+        cx.message(&format!("{}: {name}: device is back", cx.declaration()));
+        cx.schedule();
+    }
+}
+
+impl Element for ToDevice {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        if self.lost {
+            return Turn::Sleep;
+        }
+        let room = MAX_BATCH.min(cx.limit()).saturating_sub(self.held.len());
+        let before = self.held.len();
+        if room > 0 {
+            cx.pull(0, room, &mut self.held);
+        }
+        let got = self.held.len().saturating_sub(before);
+        self.pulls.add(got as u64);
+        match self.send(cx) {
+            None if got > 0 || cx.is_on(&self.upstream) => return Turn::Again,
+            None => {}
+            Some(Refusal::Full) => {
+                if let Some((_, watch)) = &self.sender {
+                    cx.wait(*watch);
+                }
+            }
+            Some(Refusal::Down) => self.lose(cx),
+            Some(_) => {
+                let now = cx.now();
+                cx.set_timer(0, now.saturating_add(PAUSE));
+            }
+        }
+        Turn::Sleep
+    }
+
+    fn timer(&mut self, id: u16, cx: &mut Cx<'_>) {
+        if id == 0 {
+            cx.schedule();
+        } else if self.lost {
+            self.look(cx);
+        }
+    }
+}
+
+impl Lifecycle for ToDevice {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.upstream = cx.upstream(0);
+        let sender = PacketSender::open(&self.args.devname.0).map_err(|e| e.to_string())?;
+        let watch = cx.watch(sender.fd().clone(), Interest::Write);
+        self.sender = Some((sender, watch));
+        Ok(())
+    }
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let mut held = std::mem::take(&mut self.held);
+        cx.drop_all(&mut held, Reason::Stopped);
+        self.sender = None;
+        Ok(())
+    }
+    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+        match handler {
+            "signal" => Ok(cx.is_on(&self.upstream).to_string()),
+            "q" => Ok(self.held.len().to_string()),
+            _ => Err(format!("no '{handler}' read handler")),
+        }
+    }
+    fn take_state(&mut self, old: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_mut::<ToDevice>()
+            && old.args.devname == self.args.devname
+        {
+            self.held.append(&mut old.held);
+        }
+        Ok(())
+    }
+    fn effects(&self, _: Effects) -> Effects {
+        // Messages about the device and about packets that it refuses show nothing of how packets are batched.
+        Effects::NONE
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ToHost: frames for the host.
+
+use super::args::DeviceName;
+use super::from_host::{HostDevice, HostDevices};
+use super::tap::write;
+use castanet_element::prelude::*;
+use castanet_io::device::{Start, Tun};
+use std::sync::Arc;
+
+/// Sends Ethernet frames to the host, which receives them by the device that FromHost with the same name makes.
+///
+/// # Ports
+/// Input 0 (push): Ethernet frames.
+///
+/// # Example
+/// ```click
+/// FromHost(fake1, 10.80.0.1/24) -> Discard;
+/// InfiniteSource(LENGTH 60, LIMIT 10) -> EtherEncap(0x88b5, 2:2:2:2:2:2, ff:ff:ff:ff:ff:ff) -> ToHost(fake1);
+/// DriverManager(wait 0.1s, stop);
+/// ```
+#[derive(Class)]
+#[class(name = "ToHost", aliases("ToLinux"), ports = "1/0", processing = "h/h", packets = "ether/")]
+#[class(workers = replicate(sum), build, lifecycle, effects(prints))]
+#[class(drops(Consumed, TooShort, TooLong, QueueFull, SendFailed))]
+#[handler(name = "dev_name", flags = "r", doc = "The name of the device.")]
+pub struct ToHost {
+    args: Args,
+    device: Arc<HostDevice>,
+    tun: Option<Arc<Tun>>,
+    /// Frames that the host did not take.
+    #[handler]
+    drops: Count,
+}
+
+/// Arguments of ToHost.
+#[derive(Args)]
+pub struct Args {
+    /// The device that FromHost makes.
+    devname: DeviceName,
+}
+
+impl Build for ToHost {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let device = HostDevices::get(&args.devname.0, cx);
+        Ok(ToHost { args, device, tun: None, drops: Count::default() })
+    }
+}
+
+impl Element for ToHost {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        for p in batch.drain() {
+            let sent = self.tun.as_ref().map_or(Err(Reason::SendFailed), |t| write(t, Start::Ethernet, &p));
+            match sent {
+                Ok(()) => cx.drop(p, Reason::Consumed),
+                Err(reason) => {
+                    if self.drops.get() == 0 {
+                        let name = &self.args.devname.0;
+                        cx.message(&format!(
+                            "{}: {name}: the host does not take a frame: {reason}",
+                            cx.declaration()
+                        ));
+                    }
+                    self.drops.add(1);
+                    cx.drop(p, reason);
+                }
+            }
+        }
+    }
+}
+
+impl Lifecycle for ToHost {
+    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
+        self.tun = Some(self.device.open(&self.args.devname.0)?);
+        Ok(())
+    }
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.tun = None;
+        Ok(())
+    }
+    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok(self.args.devname.0.clone())
+    }
+    fn effects(&self, _: Effects) -> Effects {
+        Effects::NONE
+    }
+}

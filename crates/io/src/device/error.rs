@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can go wrong with a device, in words for its user: what happened, and what to do about it.
+
+use rustix::io::Errno;
+use std::fmt;
+
+/// An error of a device. Its text says what happened and, on a line of its own behind `help:`, what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// There is no device of that name.
+    Missing {
+        /// The name that was asked for.
+        name: String,
+        /// The devices that there are.
+        here: Vec<String>,
+    },
+    /// The system did not allow it.
+    NotPermitted {
+        /// The device.
+        name: String,
+        /// What was not allowed.
+        doing: &'static str,
+        /// The capability that allows it.
+        capability: &'static str,
+    },
+    /// Another program, or another element, has the device.
+    Busy {
+        /// The device.
+        name: String,
+    },
+    /// The device is down or has vanished.
+    Down {
+        /// The device.
+        name: String,
+    },
+    /// The system has no support for this.
+    Unsupported {
+        /// The device.
+        name: String,
+        /// What is not there.
+        what: String,
+    },
+    /// What the device was to be given is not possible.
+    Invalid {
+        /// The device.
+        name: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// Any other answer of the system.
+    System {
+        /// The device.
+        name: String,
+        /// What was being done.
+        doing: &'static str,
+        /// The answer.
+        errno: Errno,
+    },
+}
+
+impl std::error::Error for DeviceError {}
+
+impl DeviceError {
+    /// The error for what the system answered.
+    pub(crate) fn from_errno(name: &str, doing: &'static str, errno: Errno) -> DeviceError {
+        let name = name.to_owned();
+        match errno {
+            Errno::PERM | Errno::ACCESS => {
+                let capability =
+                    if doing == OPEN_SOCKET { "CAP_NET_RAW and CAP_NET_ADMIN" } else { "CAP_NET_ADMIN" };
+                DeviceError::NotPermitted { name, doing, capability }
+            }
+            Errno::BUSY => DeviceError::Busy { name },
+            Errno::NETDOWN => DeviceError::Down { name },
+            Errno::NXIO | Errno::NODEV => DeviceError::missing(&name),
+            errno => DeviceError::System { name, doing, errno },
+        }
+    }
+
+    /// The error for a device that is not there.
+    pub(crate) fn missing(name: &str) -> DeviceError {
+        DeviceError::Missing { name: name.to_owned(), here: super::facts::names() }
+    }
+
+    /// What to do about it; empty where nothing can be said.
+    pub fn help(&self) -> String {
+        match self {
+            DeviceError::Missing { here, .. } if here.is_empty() => "there are no devices here".into(),
+            DeviceError::Missing { here, .. } => format!("devices here: {}", here.join(", ")),
+            DeviceError::NotPermitted { capability, .. } => {
+                let caps = capability.to_ascii_lowercase().replace(" and ", ",");
+                format!("run as root, or grant {capability}: setcap {caps}+ep PROGRAM")
+            }
+            DeviceError::Busy { name } => {
+                format!("'{name}' is in use; end the program that has it, or name another device")
+            }
+            DeviceError::Down { name } => format!("bring it up: ip link set {name} up"),
+            DeviceError::Unsupported { .. } | DeviceError::Invalid { .. } | DeviceError::System { .. } => {
+                String::new()
+            }
+        }
+    }
+
+    /// Whether the device may come back by itself.
+    pub fn may_return(&self) -> bool {
+        matches!(self, DeviceError::Missing { .. } | DeviceError::Down { .. })
+    }
+}
+
+/// What is done when a packet socket is opened.
+pub(crate) const OPEN_SOCKET: &str = "open a packet socket";
+
+impl fmt::Display for DeviceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceError::Missing { name, .. } => write!(f, "{name}: no such device")?,
+            DeviceError::NotPermitted { name, doing, .. } => write!(f, "{name}: not permitted to {doing}")?,
+            DeviceError::Busy { name } => write!(f, "{name}: device is busy")?,
+            DeviceError::Down { name } => write!(f, "{name}: device is down")?,
+            DeviceError::Unsupported { name, what } => write!(f, "{name}: no support for {what}")?,
+            DeviceError::Invalid { name, what } => write!(f, "{name}: {what}")?,
+            DeviceError::System { name, doing, errno } => {
+                let text = std::io::Error::from(*errno).to_string();
+                let text = text.split(" (os error ").next().unwrap_or(&text);
+                write!(f, "{name}: cannot {doing}: {text}")?;
+            }
+        }
+        match self.help() {
+            help if help.is_empty() => Ok(()),
+            help => write!(f, "\n  help: {help}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_say_what_to_do() {
+        let here = vec!["eth0".to_string(), "lo".to_string()];
+        let table = [
+            (
+                DeviceError::Missing { name: "eth9".into(), here },
+                "eth9: no such device\n  help: devices here: eth0, lo",
+            ),
+            (
+                DeviceError::from_errno("eth0", OPEN_SOCKET, Errno::PERM),
+                "eth0: not permitted to open a packet socket\n  help: run as root, or grant CAP_NET_RAW and \
+                 CAP_NET_ADMIN: setcap cap_net_raw,cap_net_admin+ep PROGRAM",
+            ),
+            (
+                DeviceError::from_errno("tap0", "create the device", Errno::BUSY),
+                "tap0: device is busy\n  help: 'tap0' is in use; end the program that has it, or name another device",
+            ),
+            (
+                DeviceError::from_errno("eth0", "send", Errno::NETDOWN),
+                "eth0: device is down\n  help: bring it up: ip link set eth0 up",
+            ),
+            (
+                DeviceError::from_errno("eth0", "set its address", Errno::INVAL),
+                "eth0: cannot set its address: Invalid argument",
+            ),
+        ];
+        for (error, text) in table {
+            assert_eq!(error.to_string(), text);
+        }
+    }
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Instructions of the classic packet filter (McCanne and Jacobson, 1993), which Linux runs before a socket sees a frame.
+
+/// One instruction, as the system takes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Instruction {
+    /// Class, size, mode, operation.
+    pub code: u16,
+    /// Instructions to skip when a condition holds.
+    pub jt: u8,
+    /// Instructions to skip when it does not.
+    pub jf: u8,
+    /// An offset, a number, a distance.
+    pub k: u32,
+}
+
+impl Instruction {
+    /// From its four numbers, in the order in which `tcpdump -ddd` writes them.
+    pub fn new(code: u16, jt: u8, jf: u8, k: u32) -> Instruction {
+        Instruction { code, jt, jf, k }
+    }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Network devices of Linux: packet sockets, TUN and TAP, and what the system knows of its devices.
+//!
+//! - [`PacketSocket`] receives the frames of a device by a ring in shared memory, [`PacketSender`] sends frames.
+//! - [`Tun`] makes a device of which this program is the other end.
+//! - [`info`] tells addresses, MTU and state; [`set_up`] sets them; [`Shield`] keeps the host's own stack from a device.
+//! - [`VnetHeader`] tells which work on checksums and segments is left to whoever sends a frame on; [`complete`] and
+//!   [`Segments`] do it in software.
+
+mod error;
+mod facts;
+mod filter;
+mod frame;
+mod netlink;
+mod packet;
+mod ring;
+mod segment;
+mod send;
+mod shield;
+mod sys;
+mod tun;
+mod vnet;
+
+pub use error::DeviceError;
+pub use facts::{DeviceInfo, Setup, Statistics, all, index, info, names, set_up, state};
+pub use filter::Instruction;
+pub use frame::{Frame, FrameKind};
+pub use packet::{PacketOptions, PacketSocket};
+pub use segment::{Segments, Start};
+pub use send::{MAX_BATCH, Outgoing, PacketSender, Refusal, Sent};
+pub use shield::Shield;
+pub use tun::{Tun, TunOptions};
+pub use vnet::{BadOffload, VnetHeader, complete};

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! System calls that no library wraps, behind safe functions.
+#![allow(unsafe_code)]
+
+use super::filter::Instruction;
+use rustix::io::Errno;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+/// The result of a system call that gives -1 and sets `errno` when it fails.
+fn check(result: libc::c_int) -> Result<libc::c_int, Errno> {
+    if result < 0 {
+        Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
+    } else {
+        Ok(result)
+    }
+}
+
+fn length<T>() -> libc::socklen_t {
+    // Options are a few bytes long.
+    size_of::<T>() as libc::socklen_t
+}
+
+/// Sets a socket option.
+pub fn set_option<T: IntoBytes + Immutable>(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &T,
+) -> Result<(), Errno> {
+    // SAFETY: the pointer is to size_of::<T>() initialised bytes that live during the call, which only reads them. No option
+    // that is set here holds pointers (SO_ATTACH_FILTER has its own function): T has no invalid bit patterns to hold any.
+    let r = unsafe {
+        libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), length::<T>())
+    };
+    check(r).map(drop)
+}
+
+/// Reads a socket option; bytes that the system does not fill in are zero.
+pub fn get_option<T: FromBytes + IntoBytes>(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+) -> Result<T, Errno> {
+    let mut value = T::new_zeroed();
+    let mut len = length::<T>();
+    // SAFETY: the call writes at most `len` bytes, the size of T, to a value that any bytes are valid for.
+    let r = unsafe {
+        libc::getsockopt(fd.as_raw_fd(), level, name, std::ptr::from_mut(&mut value).cast(), &mut len)
+    };
+    check(r).map(|_| value)
+}
+
+/// Attaches a filter to a socket: frames for which it gives 0 are not delivered.
+pub fn attach_filter(fd: BorrowedFd<'_>, program: &[Instruction]) -> Result<(), Errno> {
+    let len = u16::try_from(program.len()).map_err(|_| Errno::INVAL)?;
+    let mut code: Vec<libc::sock_filter> =
+        program.iter().map(|i| libc::sock_filter { code: i.code, jt: i.jt, jf: i.jf, k: i.k }).collect();
+    let fprog = libc::sock_fprog { len, filter: code.as_mut_ptr() };
+    // SAFETY: the option is a sock_fprog whose pointer is to `len` instructions; both live during the call, which copies and
+    // checks them.
+    let r = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            std::ptr::from_ref(&fprog).cast(),
+            length::<libc::sock_fprog>(),
+        )
+    };
+    check(r).map(drop)
+}
+
+/// Binds a packet socket to a device and a protocol, from when on it receives.
+pub fn bind_packet(fd: BorrowedFd<'_>, index: u32, protocol: u16) -> Result<(), Errno> {
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: protocol.to_be(),
+        sll_ifindex: i32::try_from(index).map_err(|_| Errno::NODEV)?,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    // SAFETY: the pointer is to a whole sockaddr_ll that lives during the call, and the length is its size.
+    let r = unsafe {
+        libc::bind(fd.as_raw_fd(), std::ptr::from_ref(&address).cast(), length::<libc::sockaddr_ll>())
+    };
+    check(r).map(drop)
+}
+
+/// The argument of the requests that attach a queue to a TUN or TAP device: name, flags, and nothing that is looked at.
+#[repr(C, align(8))]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TunRequest {
+    /// The name, ended by a zero byte; the system writes the name that it chose.
+    pub name: [u8; libc::IFNAMSIZ],
+    /// IFF_TUN, IFF_TAP...
+    pub flags: u16,
+    /// Room that the system's requests have behind the flags.
+    pub rest: [u8; 22],
+}
+
+// A request that is shorter than the system's would let it write behind the end.
+const _: () = assert!(size_of::<TunRequest>() >= size_of::<libc::ifreq>());
+
+/// Attaches the queue behind a descriptor of `/dev/net/tun` to a device, which is made if it is missing.
+pub fn tun_attach(fd: BorrowedFd<'_>, request: &mut TunRequest) -> Result<(), Errno> {
+    // SAFETY: TUNSETIFF reads and writes an ifreq, which is not longer than the request (asserted above) and in which it
+    // looks only at the name and the flags.
+    let r = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETIFF as _, std::ptr::from_mut(request)) };
+    check(r).map(drop)
+}
+
+/// What of a TUN or TAP device can be set by a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TunOption {
+    /// Which offloads the reader of the queue understands: TUN_F_...
+    Offload,
+    /// Whether the device stays when nobody has it open.
+    Persist,
+}
+
+/// Sets an option of the device behind a queue.
+pub fn tun_set(fd: BorrowedFd<'_>, option: TunOption, value: u32) -> Result<(), Errno> {
+    let request = match option {
+        TunOption::Offload => libc::TUNSETOFFLOAD,
+        TunOption::Persist => libc::TUNSETPERSIST,
+    };
+    // SAFETY: the argument of both requests is a number by value, no pointer.
+    let r = unsafe { libc::ioctl(fd.as_raw_fd(), request as _, libc::c_ulong::from(value)) };
+    check(r).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn options_of_a_socket() {
+        let s = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        set_option(s.as_fd(), libc::SOL_SOCKET, libc::SO_PRIORITY, &5u32).unwrap();
+        assert_eq!(get_option::<u32>(s.as_fd(), libc::SOL_SOCKET, libc::SO_PRIORITY), Ok(5));
+        // More room than the option has stays zero.
+        assert_eq!(get_option::<[u32; 3]>(s.as_fd(), libc::SOL_SOCKET, libc::SO_PRIORITY), Ok([5, 0, 0]));
+        assert_eq!(set_option(s.as_fd(), libc::SOL_SOCKET, 9999, &5u32), Err(Errno::NOPROTOOPT));
+    }
+
+    #[test]
+    fn bad_filters_are_refused() {
+        let s = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let ret = Instruction { code: 6, jt: 0, jf: 0, k: 0 };
+        assert_eq!(attach_filter(s.as_fd(), &[]), Err(Errno::INVAL));
+        assert_eq!(attach_filter(s.as_fd(), &[Instruction { code: 0xffff, ..ret }]), Err(Errno::INVAL));
+        assert_eq!(attach_filter(s.as_fd(), &vec![ret; 70_000]), Err(Errno::INVAL));
+        attach_filter(s.as_fd(), &[ret]).unwrap();
+        let to = s.local_addr().unwrap();
+        s.send_to(b"dropped by the filter", to).unwrap();
+        s.set_nonblocking(true).unwrap();
+        assert!(s.recv(&mut [0; 64]).is_err(), "a filter that gives 0 delivers nothing");
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Moving packets by pull: from the element that asks upstream to the one that stores.
+
+use crate::nodes::{Body, NONE, Node, Nodes};
+use crate::push::run_chain;
+use castanet_element::{CallError, Core, Cx, Edge};
+use castanet_packet::{Batch, Packet};
+
+/// The reach of a task that pulls from one element and calls no handlers.
+pub(crate) struct Direct<'a> {
+    pub node: &'a mut Node,
+    pub edges: &'a mut [Edge],
+    pub port: usize,
+    /// Whether the pull left something to be moved on.
+    pub left: bool,
+}
+
+impl castanet_element::Router for Direct<'_> {
+    fn pull(&mut self, core: &mut Core, _: u32, _: usize, max: usize, into: &mut Batch) {
+        let Node { body: Body::Element(e), me, base, count, .. } = &mut *self.node else { return };
+        let mut cx = Cx::over(self.edges, core, None, false);
+        cx.start(*base, false);
+        cx.enter(*me, *base, *count, 0);
+        e.pull(self.port, max, into, &mut cx);
+        self.left |= cx.touched() != 0;
+    }
+    fn pull_one(&mut self, core: &mut Core, _: u32, _: usize) -> Option<Packet> {
+        let Node { body: Body::Element(e), me, base, count, .. } = &mut *self.node else { return None };
+        let mut cx = Cx::over(self.edges, core, None, false);
+        cx.start(*base, false);
+        cx.enter(*me, *base, *count, 0);
+        let p = e.pull_one(self.port, &mut cx);
+        self.left |= cx.touched() != 0;
+        p
+    }
+    fn read(&mut self, _: &mut Core, _: Option<u32>, handler: &str, _: &str) -> Result<String, CallError> {
+        Err(CallError::Busy(format!("handler '{handler}' cannot be read from here")))
+    }
+    fn write(&mut self, _: &mut Core, _: Option<u32>, handler: &str, _: &str) -> Result<(), CallError> {
+        Err(CallError::Busy(format!("handler '{handler}' cannot be written from here")))
+    }
+    fn has(&self, _: &Core, _: Option<u32>, _: &str) -> (bool, bool) {
+        (false, false)
+    }
+}
+
+impl Nodes {
+    /// Pulls through an output of a node.
+    fn pull_node(&mut self, core: &mut Core, n: usize, port: usize, max: usize, into: &mut Batch) {
+        let Nodes { nodes, edges, .. } = self;
+        let Some(node) = nodes.get_mut(n) else { return };
+        let (me, base, count) = (node.me, node.base, node.count);
+        match &mut node.body {
+            Body::Element(e) => {
+                let mut cx = Cx::over(edges, core, None, false);
+                cx.start(base, false);
+                cx.enter(me, base, count, 0);
+                e.pull(port, max, into, &mut cx);
+                if cx.touched() != 0 {
+                    self.settle(core);
+                    self.defer(n);
+                }
+                return;
+            }
+            Body::Chain(_) => {
+                let (up, up_port) = node.sources.first().copied().unwrap_or((NONE, 0));
+                if into.is_empty() {
+                    self.pull_node(core, up as usize, up_port as usize, max, into);
+                    self.run_pulled(core, n, into);
+                } else {
+                    let mut got = self.spare.pop().unwrap_or_default();
+                    self.pull_node(core, up as usize, up_port as usize, max, &mut got);
+                    self.run_pulled(core, n, &mut got);
+                    into.append(&mut got);
+                    self.spare.push(got);
+                }
+            }
+            body @ Body::Reaching(..) => {
+                if let Body::Reaching(mut e, mut outbox) = std::mem::replace(body, Body::Busy) {
+                    let mut cx = Cx::new(&mut outbox, core, Some(self), me, 0);
+                    e.pull(port, max, into, &mut cx);
+                    let touched = cx.touched();
+                    self.put_back(n, Body::Reaching(e, outbox), touched);
+                }
+            }
+            // The graph refuses pull cycles; a handler that pulls while its element runs finds nothing.
+            Body::Busy => return,
+        }
+        self.settle(core);
+        // What left beside the pull path goes to its end before the pulled packets go on.
+        self.defer(n);
+        self.drain(core);
+    }
+
+    /// Runs a chain over packets that were pulled.
+    fn run_pulled(&mut self, core: &mut Core, n: usize, batch: &mut Batch) {
+        let Nodes { nodes, edges, .. } = self;
+        if let Some(Node { body: Body::Chain(members), base, .. }) = nodes.get_mut(n) {
+            run_chain(members, edges, *base, batch, core);
+        }
+    }
+
+    /// The pull of [`castanet_element::Router`].
+    pub(crate) fn pull_input(
+        &mut self,
+        core: &mut Core,
+        me: u32,
+        input: usize,
+        max: usize,
+        into: &mut Batch,
+    ) {
+        // What earlier pulls pushed aside is moved on before the next one.
+        if !self.stack.is_empty() {
+            self.drain(core);
+        }
+        let Some(node) = self.node_of(me).and_then(|n| self.nodes.get(n)) else { return };
+        if let Some(&(up, port)) = node.sources.get(input) {
+            self.pull_node(core, up as usize, port as usize, max, into);
+        }
+    }
+}

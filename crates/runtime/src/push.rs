@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Moving packets by push: in batches, or one alone without any batch.
+
+use crate::nodes::{Body, Member, NONE, Nodes};
+use castanet_element::{Core, Cx, Edge, Verdict};
+use castanet_packet::{Batch, Packet};
+use castanet_spec::Reason;
+
+/// How often one packet may go round cycles.
+pub(crate) const HOPS: u16 = 1000;
+/// How often packets may go round cycles for each packet of the batch that started it: copies in a cycle multiply.
+pub(crate) const ROUNDS: u64 = 20_000;
+
+/// How the way of one packet through nodes ends for [`Nodes::follow_one`].
+enum End {
+    /// It left, or was stored, and nothing else is to be moved.
+    Gone,
+    /// Something waits on the edges of a node.
+    Touched(usize, u64),
+    /// It waits before an edge that takes batches only.
+    Queue(usize, Packet),
+    /// There is nothing where an edge of this element leads.
+    Nowhere(u32),
+}
+
+impl Nodes {
+    /// Follows an edge, and from there the first pending edge of each node, until nothing is left there.
+    pub(crate) fn follow(&mut self, core: &mut Core, mut x: usize) {
+        loop {
+            // Take the packets off the edge.
+            let Some(edge) = self.edges.get_mut(x) else { return };
+            edge.pending = false;
+            std::mem::swap(&mut self.current, &mut edge.batch);
+            let (mut to, mut port, mut from) = (edge.node as usize, edge.port as usize, edge.from);
+            if core.limit == 1 && self.current.len() > 1 {
+                // One at a time also where an element made several of one: each goes to its end before the next.
+                edge.batch.extend(self.current.as_mut_vec().drain(1..));
+                edge.pending = true;
+                self.stack.push(x as u32);
+            }
+            if edge.back {
+                count_hops(&mut self.current, &mut self.rounds, core, from);
+                if core.limit == 1 && !self.stack.is_empty() {
+                    self.suspend();
+                }
+            }
+            // Where one output alone has packets nothing is marked and looked up again.
+            let touched = loop {
+                let Nodes { nodes, edges, current, .. } = self;
+                let Some(node) = nodes.get_mut(to) else {
+                    core.count_drops(from, Reason::NoPort, current.len() as u64);
+                    current.clear();
+                    return;
+                };
+                break match &mut node.body {
+                    Body::Chain(members) => {
+                        let members = members.get_mut(port..).unwrap_or_default();
+                        let sides = run_chain(members, edges, node.base, current, core);
+                        if current.is_empty() {
+                            sides
+                        } else {
+                            let Some(main) = edges.get_mut(node.base as usize) else { return };
+                            if sides == 0 && main.is_free() {
+                                x = node.base as usize;
+                                (to, port, from) = (main.node as usize, main.port as usize, main.from);
+                                continue;
+                            }
+                            main.batch.append(current);
+                            sides | 1
+                        }
+                    }
+                    Body::Element(e) => {
+                        let mut cx = Cx::over(edges, core, None, false);
+                        cx.start(node.base, false);
+                        cx.enter(node.me, node.base, node.count, 0);
+                        e.push(port, current, &mut cx);
+                        let touched = cx.touched();
+                        if !current.is_empty() {
+                            leftover(current, core, node.me);
+                        }
+                        touched
+                    }
+                    Body::Reaching(..) => self.push_reaching(core, to, port),
+                    Body::Busy => {
+                        // Put the packets back; the edge is taken up again when the element has returned.
+                        if let Some(edge) = edges.get_mut(x) {
+                            edge.pending = true;
+                            edge.batch.append(current);
+                            self.parked.push(x as u32);
+                        }
+                        return;
+                    }
+                };
+            };
+            self.settle(core);
+            match self.next_of(to, touched) {
+                Some(next) => x = next,
+                None => return,
+            }
+        }
+    }
+
+    /// Follows an edge with one packet, which needs no batch as long as each element emits one.
+    pub(crate) fn follow_one(&mut self, core: &mut Core, x: usize, p: Packet) {
+        match self.walk(core, x, p) {
+            End::Gone => {}
+            End::Touched(n, touched) => self.go_on(core, n, touched),
+            End::Queue(x, p) => {
+                let Some(edge) = self.edges.get_mut(x) else { return };
+                edge.batch.push(p);
+                if !edge.pending {
+                    self.follow(core, x);
+                }
+            }
+            End::Nowhere(from) => core.count_drops(from, Reason::NoPort, 1),
+        }
+    }
+
+    #[inline(always)]
+    fn walk(&mut self, core: &mut Core, mut x: usize, mut p: Packet) -> End {
+        let Nodes { nodes, edges, .. } = self;
+        let mut cx = Cx::over(edges, core, None, true);
+        loop {
+            let Some(edge) = cx.edge_at(x) else { return End::Gone };
+            if !edge.is_free() {
+                return End::Queue(x, p);
+            }
+            let (to, port) = (edge.node as usize, edge.port as usize);
+            let Some(node) = nodes.get_mut(to) else { return End::Nowhere(edge.from) };
+            match &mut node.body {
+                Body::Element(e) => {
+                    cx.start(node.base, true);
+                    cx.enter(node.me, node.base, node.count, 0);
+                    e.push_one(port, p, &mut cx);
+                    match cx.take_slot() {
+                        Some((next, packet)) if cx.touched() == 0 => (x, p) = (next, packet),
+                        Some((next, packet)) => {
+                            // A call goes before the packet.
+                            cx.park_one(next, packet);
+                            return End::Touched(to, cx.touched());
+                        }
+                        None if cx.touched() == 0 => return End::Gone,
+                        None => return End::Touched(to, cx.touched()),
+                    }
+                }
+                Body::Chain(members) => {
+                    cx.start(node.base, false);
+                    x = node.base as usize;
+                    let mut verdict = Verdict::Next;
+                    for m in members.get_mut(port..).unwrap_or_default() {
+                        cx.enter(m.me, m.base, m.count, 1);
+                        verdict = m.action.action(&mut p, &mut cx);
+                        if !matches!(verdict, Verdict::Next) {
+                            x = m.resume as usize;
+                            break;
+                        }
+                    }
+                    match verdict {
+                        Verdict::Next if cx.touched() == 0 => continue,
+                        Verdict::Next | Verdict::Several => cx.park_one(x, p),
+                        Verdict::Out(port) => cx.emit(port as usize, p),
+                        Verdict::Drop(reason) => cx.drop(p, reason),
+                    }
+                    return End::Touched(to, cx.touched());
+                }
+                Body::Reaching(..) | Body::Busy => return End::Queue(x, p),
+            }
+        }
+    }
+
+    /// After a node has run: calls first, then what it emitted.
+    #[inline]
+    pub(crate) fn go_on(&mut self, core: &mut Core, n: usize, touched: u64) {
+        self.settle(core);
+        if let Some(next) = self.next_of(n, touched) {
+            self.follow(core, next);
+        }
+    }
+
+    /// Pushes to an element that must have the others within its reach.
+    fn push_reaching(&mut self, core: &mut Core, n: usize, port: usize) -> u64 {
+        let Some(node) = self.nodes.get_mut(n) else { return 0 };
+        let me = node.me;
+        let Body::Reaching(mut e, mut outbox) = std::mem::replace(&mut node.body, Body::Busy) else {
+            return 0;
+        };
+        let mut batch = std::mem::replace(&mut self.current, self.spare.pop().unwrap_or_default());
+        let mut cx = Cx::new(&mut outbox, core, Some(self), me, 0);
+        e.push(port, &mut batch, &mut cx);
+        let touched = cx.touched();
+        leftover(&mut batch, core, me);
+        self.spare.push(std::mem::replace(&mut self.current, batch));
+        self.put_back(n, Body::Reaching(e, outbox), touched);
+        touched
+    }
+}
+
+/// Counts a round of a cycle for each packet on its way, and drops those that went round too often.
+#[cold]
+#[inline(never)]
+fn count_hops(batch: &mut Batch, rounds: &mut u64, core: &mut Core, from: u32) {
+    *rounds += batch.len() as u64;
+    let over = *rounds > ROUNDS * core.limit.max(1) as u64;
+    let before = batch.len();
+    batch.as_mut_vec().retain_mut(|p| p.count_hop() <= HOPS && !over);
+    core.count_drops(from, Reason::PushLoop, (before - batch.len()) as u64);
+}
+
+/// Drops what an element left of a batch that was pushed to it.
+#[cold]
+#[inline(never)]
+fn leftover(batch: &mut Batch, core: &mut Core, me: u32) {
+    core.count_drops(me, Reason::Discarded, batch.len() as u64);
+    batch.clear();
+}
+
+/// Runs actions of a chain, whose edges start at `base`, over a batch; what is left in the batch goes on by output 0 of the last.
+/// The bits of edges that something waits on are returned.
+#[inline]
+pub(crate) fn run_chain(
+    members: &mut [Member],
+    edges: &mut [Edge],
+    base: u32,
+    batch: &mut Batch,
+    core: &mut Core,
+) -> u64 {
+    let mut cx = Cx::over(edges, core, None, false);
+    cx.start(base, false);
+    for m in members {
+        cx.enter(m.me, m.base, m.count, 1);
+        if m.resume == NONE {
+            m.action.action_batch(batch, &mut cx);
+        } else if copied(m, batch, &mut cx) {
+            break;
+        }
+        if batch.is_empty() {
+            break;
+        }
+    }
+    cx.touched()
+}
+
+/// Runs an action that may emit copies or put packets behind others. If it did, they must go first, or one by one: the batch
+/// waits on the edge that leads to the next action.
+fn copied(m: &mut Member, batch: &mut Batch, cx: &mut Cx<'_>) -> bool {
+    let (before, len) = (cx.take_touched(), batch.len());
+    m.action.action_batch(batch, cx);
+    let copied = cx.touched() != 0 || batch.len() > len;
+    cx.touch(before);
+    if copied {
+        cx.park(m.resume as usize, batch);
+    }
+    copied
+}
