@@ -121,6 +121,9 @@ impl Wiring for Context<'_> {
 /// Names of all elements, and what information elements say.
 fn names_of(graph: &Graph, classes: &dyn Classes, diagnostics: &mut Vec<Diagnostic>) -> Names {
     let mut names = Names::new();
+    if let Some(devices) = classes.devices() {
+        names.set_devices(devices);
+    }
     for (e, element) in graph.flat.elements.iter().enumerate() {
         let class = graph.spec(e).map_or("", |s| s.name);
         names.define_element(&element.name, e, class);
@@ -229,7 +232,8 @@ fn place_named(graph: &Graph, names: &Names, workers: usize) -> (Placement, Vec<
 /// Everything that configuring the elements of a graph finds, without initialising any.
 pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
-    let names = names_of(&graph, classes.as_ref(), &mut diagnostics);
+    let mut names = names_of(&graph, classes.as_ref(), &mut diagnostics);
+    names.trust_devices();
     let (placement, errors) = place_named(&graph, &names, options.workers);
     diagnostics.extend(errors);
     build_elements(&graph, classes.as_ref(), &names, &placement, options, &mut diagnostics);

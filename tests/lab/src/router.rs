@@ -63,7 +63,6 @@ impl Router {
                 let mut command = host.command(castanet);
                 command.args(words);
                 let text = Process::start(command).wait(PATIENCE).good();
-                let text = with_ethers(&host, ports, &text);
                 return Router::run(host, castanet, &["-e", &text], ports.len());
             }
         };
@@ -101,16 +100,6 @@ impl Router {
     pub fn stop(mut self) -> Option<Output> {
         self.process.take().map(Process::stop)
     }
-}
-
-/// A configuration that is told the Ethernet addresses of the devices.
-pub fn with_ethers(host: &Host, ports: &[Port], text: &str) -> String {
-    let ether = |p: &Port| {
-        let bytes = host.ether(p.device).map(|b| format!("{b:02x}"));
-        format!("{} {}", p.device, bytes.join(":"))
-    };
-    let all: Vec<_> = ports.iter().map(ether).collect();
-    format!("AddressInfo({});\n{text}", all.join(", "))
 }
 
 /// Lets the kernel route, and say all that a router says, as often as it has reason to.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packets for the router itself, and what it leaves as it is in packets for others.
 
-use crate::net::{B, Net, QUIET, R1, both, castanet, from_a, hosts, lab, ours, ports, through};
+use crate::net::{B, Net, QUIET, R1, both, castanet, from_a, hosts, lab, ours, through};
 use castanet_lab::Router;
 use castanet_lab::frames::{self, Ip, arp_in, icmp_in, ip_in, packet};
 use std::net::Ipv4Addr;
@@ -149,9 +149,12 @@ fn the_configuration_in_conf_routes() {
     let Some(lab) = lab() else { return };
     let (a, r, b) = hosts(&lab);
     let conf = castanet_tests::binary::root().join("conf/ip-router.click");
-    let text = std::fs::read_to_string(&conf).unwrap_or_else(|e| panic!("{}: {e}", conf.display()));
-    let text = castanet_lab::router::with_ethers(&r, &ports(1500, 1500), &text);
-    let _r = Router::run(r, castanet(), &["-e", &text, "ELSEWHERE=10.0.1.2 2"], 2);
+    // Another name for a device, as a user would give it; the Ethernet addresses are the devices' own.
+    r.ip("link set eth1 down");
+    r.ip("link set eth1 name uplink");
+    r.ip("link set uplink up");
+    let words = [conf.to_str().unwrap_or_default(), "DEV1=uplink", "ELSEWHERE=10.0.1.2 2"];
+    let _r = Router::run(r, castanet(), &words, 2);
     b.ip("addr add 172.16.0.1/32 dev lo");
     for address in ["10.0.0.1", "10.0.1.1", "10.0.1.2", "172.16.0.1"] {
         let text = a.run(&format!("ping -c 2 -i 0.02 -W 2 {address}")).good();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! IEEE 802.1Q: a network behind a tag. The hosts' kernels may not know tags, so their frames are made by hand.
 
-use crate::net::{A, QUIET, R0, castanet, hosts, lab, ports};
+use crate::net::{A, QUIET, R0, castanet, hosts, lab};
 use castanet_lab::frames::{self, BROADCAST, Ip, address, arp_in, ip_in};
 use castanet_lab::{Frame, Process, Router};
 use std::time::Duration;
@@ -45,7 +45,6 @@ fn tags_come_off_and_go_on() {
         })
         .unwrap_or_default();
     let text = text.replace(from, to).replace("ip :: Strip(14)", &format!("{definition}\nip :: Strip(14)"));
-    let text = castanet_lab::router::with_ethers(&r, &ports(1500, 1500), &text);
     let _r = Router::run(r, castanet(), &["-e", &text], 2);
     let (mut at_a, mut at_b) = (a.wire("eth0"), b.wire("eth0"));
     // ARP in the VLAN: a question is answered with a tag. The same without a tag, or in another VLAN, is not.
