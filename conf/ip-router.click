@@ -14,7 +14,7 @@ define($DEV0 eth0, $IP0 10.0.0.1/24, $MTU0 1500,
 
 // All of the router's addresses. From here on a device's name stands for them: eth0:ip, eth0:net, eth0:bcast, eth0:eth.
 AddressInfo($DEV0 $IP0, $DEV1 $IP1);
-define($OURS $DEV0 $DEV1, $HEARD $DEV0:bcast $DEV1:bcast);
+define($OURS $DEV0 $DEV1, $HEARD 255.255.255.255 $DEV0:bcast $DEV1:bcast);
 
 // A device with its way in (output 0: IP packets, output 1: ICMP errors) and its way out (input: routed packets).
 elementclass Interface { $dev, $color, $mtu |

@@ -312,7 +312,7 @@ impl IpRouter {
         out.push_str(&addresses.join(",\n            "));
         let _ = writeln!(
             out,
-            ");\ndefine($OURS{},\n       $HEARD{},\n       $ERRORS {});\n",
+            ");\ndefine($OURS{},\n       $HEARD 255.255.255.255{},\n       $ERRORS {});\n",
             list("", &|_| true),
             list(":bcast", &|own| own.prefix.broadcast().is_some()),
             self.icmp_errors
