@@ -154,7 +154,7 @@ fn the_configuration_in_conf_routes() {
     r.ip("link set eth1 name uplink");
     r.ip("link set uplink up");
     let words = [conf.to_str().unwrap_or_default(), "DEV1=uplink", "ELSEWHERE=10.0.1.2 2"];
-    let _r = Router::run(r, castanet(), &words, 2);
+    let r = Router::run(r, castanet(), &words, 2);
     b.ip("addr add 172.16.0.1/32 dev lo");
     for address in ["10.0.0.1", "10.0.1.1", "10.0.1.2", "172.16.0.1"] {
         let text = a.run(&format!("ping -c 2 -i 0.02 -W 2 {address}")).good();
@@ -162,6 +162,9 @@ fn the_configuration_in_conf_routes() {
     }
     let text = a.run("traceroute -n -q 1 -w 2 172.16.0.1").good();
     assert!(text.contains(" 1  10.0.0.1 ") && text.contains(" 2  172.16.0.1 "), "{text}");
+    // Asked to end, it ends, and had nothing to complain about.
+    let ended = r.stop();
+    assert!(ended.as_ref().is_some_and(|o| o.ok() && o.stderr.is_empty()), "{ended:?}");
 }
 
 #[test]
