@@ -41,6 +41,8 @@ pub enum Command {
     List(List),
     /// Make links under the classic names (click, click-check, ...), by which scripts call this binary.
     Links(Links),
+    /// Write a configuration to start from.
+    New(crate::new::New),
     /// Measure how fast packets go.
     #[command(after_help = "Example:\n  castanet bench fig8 --batch 1,32 --instructions --svg fig8.svg")]
     Bench(crate::bench::Bench),

@@ -13,6 +13,7 @@ mod flatten;
 mod links;
 mod live;
 mod load;
+mod new;
 mod provides;
 mod requests;
 mod run;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         args::Command::Doc(a) => doc::main(&a),
         args::Command::List(a) => doc::list(&a),
         args::Command::Links(a) => links::main(&a),
+        args::Command::New(a) => new::main(&a),
         args::Command::Bench(a) => bench::main(&a),
     }
 }

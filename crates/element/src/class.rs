@@ -202,6 +202,10 @@ pub trait Classes: Send + Sync {
     fn get(&self, name: &str) -> Option<ClassDef>;
     /// Every name, aliases included, sorted.
     fn names(&self) -> Vec<&'static str>;
+    /// How names such as `eth0:eth` find the addresses of devices; none where there are no devices.
+    fn devices(&self) -> Option<castanet_spec::names::Devices> {
+        None
+    }
 }
 
 /// A class whose elements carry no packets: they only say something that others are configured with.

@@ -84,4 +84,7 @@ impl Classes for Registry {
         all.sort_unstable();
         all
     }
+    fn devices(&self) -> Option<castanet_element::spec::names::Devices> {
+        Some(device::addresses)
+    }
 }

@@ -124,6 +124,9 @@ impl Wiring for Context<'_> {
 /// Names of all elements, and what information elements say.
 fn names_of(graph: &Graph, classes: &dyn Classes, diagnostics: &mut Vec<Diagnostic>) -> Names {
     let mut names = Names::new();
+    if let Some(devices) = classes.devices() {
+        names.set_devices(devices);
+    }
     for (e, element) in graph.flat.elements.iter().enumerate() {
         let class = graph.spec(e).map_or("", |s| s.name);
         names.define_element(&element.name, e, class);
@@ -236,7 +239,8 @@ pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<
     if failed(&diagnostics) {
         return diagnostics;
     }
-    let names = names_of(&graph, classes.as_ref(), &mut diagnostics);
+    let mut names = names_of(&graph, classes.as_ref(), &mut diagnostics);
+    names.trust_devices();
     let (placement, errors) = place_named(&graph, &names, options.workers);
     diagnostics.extend(errors);
     build_elements(&graph, classes.as_ref(), &names, &placement, options, &mut diagnostics);

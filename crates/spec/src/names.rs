@@ -2,6 +2,7 @@
 //! Names that a configuration defines: elements, addresses (AddressInfo) and ports (PortInfo), by scope.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 /// The addresses behind one name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,7 +17,26 @@ pub struct Addresses {
     pub ip6: Option<[u8; 16]>,
     /// IPv6 prefix: address and length.
     pub net6: Option<([u8; 16], u8)>,
+    /// The gateway of the device's default route.
+    pub gateway: Option<[u8; 4]>,
 }
+
+impl Addresses {
+    /// These, and where one is missing, that of others.
+    fn or(self, other: Addresses) -> Addresses {
+        Addresses {
+            ip: self.ip.or(other.ip),
+            net: self.net.or(other.net),
+            ether: self.ether.or(other.ether),
+            ip6: self.ip6.or(other.ip6),
+            net6: self.net6.or(other.net6),
+            gateway: self.gateway.or(other.gateway),
+        }
+    }
+}
+
+/// Asks the system for the addresses of its devices.
+pub type Devices = fn() -> HashMap<String, Addresses>;
 
 /// Names by full name, looked up from a scope outward.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +46,10 @@ pub struct Names {
     elements: HashMap<String, (usize, &'static str)>,
     tickets: HashMap<usize, u32>,
     homes: HashMap<usize, usize>,
+    devices: Option<Devices>,
+    /// The addresses of devices, once they were asked for.
+    asked: OnceLock<HashMap<String, Addresses>>,
+    trusting: bool,
 }
 
 fn outward<T>(scope: &str, name: &str, mut get: impl FnMut(&str) -> Option<T>) -> Option<T> {
@@ -76,9 +100,27 @@ impl Names {
     pub fn elements_in(&self, prefix: &str) -> Vec<usize> {
         self.elements.iter().filter(|(n, _)| n.starts_with(prefix)).map(|(_, e)| e.0).collect()
     }
-    /// The addresses behind a name.
+    /// Lets names of devices stand for their addresses, where nothing else was said of the name.
+    pub fn set_devices(&mut self, devices: Devices) {
+        self.devices = Some(devices);
+    }
+    /// Has Ethernet addresses of devices that are not here taken on trust, for looking at a configuration elsewhere than on
+    /// the machine that it is for.
+    pub fn trust_devices(&mut self) {
+        self.trusting = true;
+    }
+    /// Whether Ethernet addresses of devices that are not here are taken on trust.
+    pub fn trusts_devices(&self) -> bool {
+        self.trusting
+    }
+    /// The addresses behind a name: those that were defined, and those of the device of that name.
     pub fn addresses(&self, scope: &str, name: &str) -> Option<Addresses> {
-        outward(scope, name, |n| self.addresses.get(n).copied())
+        let defined = outward(scope, name, |n| self.addresses.get(n).copied());
+        let of_device = self.devices.and_then(|ask| self.asked.get_or_init(ask).get(name).copied());
+        match (defined, of_device) {
+            (Some(a), Some(b)) => Some(a.or(b)),
+            (a, b) => a.or(b),
+        }
     }
     /// The port behind a name.
     pub fn port(&self, scope: &str, name: &str, protocol: u8) -> Option<u16> {
@@ -115,5 +157,25 @@ mod tests {
         n.define_addresses("a/", "host").ip = Some([1, 2, 3, 4]);
         assert_eq!(n.addresses("a/b/", "host").and_then(|a| a.ip), Some([1, 2, 3, 4]));
         assert_eq!(n.addresses("", "host"), None);
+    }
+
+    #[test]
+    fn devices_say_what_nobody_defined() {
+        let mut n = Names::new();
+        n.define_addresses("", "eth0").ip = Some([10, 0, 0, 1]);
+        assert_eq!(n.addresses("", "eth0").and_then(|a| a.ether), None);
+        n.set_devices(|| {
+            let device = Addresses {
+                ip: Some([9; 4]),
+                ether: Some([2; 6]),
+                gateway: Some([8; 4]),
+                ..Addresses::default()
+            };
+            HashMap::from([("eth0".to_string(), device), ("eth1".to_string(), device)])
+        });
+        let a = n.addresses("in/", "eth0").unwrap_or_default();
+        assert_eq!((a.ip, a.ether, a.gateway), (Some([10, 0, 0, 1]), Some([2; 6]), Some([8; 4])));
+        assert_eq!(n.addresses("", "eth1").and_then(|a| a.ip), Some([9; 4]));
+        assert_eq!(n.addresses("", "eth2"), None);
     }
 }

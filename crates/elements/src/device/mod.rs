@@ -35,3 +35,23 @@ pub const CLASSES: &[ClassDef] = &[
 
 #[cfg(test)]
 mod tests;
+
+/// The addresses of the system's devices, for names such as `eth0:ip`; empty where the system does not tell.
+pub(crate) fn addresses() -> std::collections::HashMap<String, castanet_element::spec::names::Addresses> {
+    let all = castanet_io::device::all().unwrap_or_default();
+    all.into_iter()
+        .map(|d| {
+            let net = d.ip.zip(d.netmask()).map(|((ip, _), mask)| (ip.octets(), mask.octets()));
+            let ip = d.ip.map(|(ip, _)| ip.octets());
+            let gateway = d.gateway.map(|a| a.octets());
+            let addresses = castanet_element::spec::names::Addresses {
+                ip,
+                net,
+                ether: d.ether,
+                gateway,
+                ..Default::default()
+            };
+            (d.name, addresses)
+        })
+        .collect()
+}

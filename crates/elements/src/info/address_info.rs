@@ -48,6 +48,7 @@ fn add(word: &str, scope: &str, names: &Names, to: &mut Addresses) -> Result<(),
         to.ether = known.ether.or(to.ether);
         to.ip6 = known.ip6.or(to.ip6);
         to.net6 = known.net6.or(to.net6);
+        to.gateway = known.gateway.or(to.gateway);
     } else if let Ok(a) = word.parse::<Ipv6Addr>() {
         to.ip6 = Some(a.octets());
     } else if let Some((addr, len)) = prefix6(word) {

@@ -63,7 +63,7 @@ fn what_the_fragmenter_cuts_becomes_whole_in_any_order() {
             let mut cut = Kit::<IpFragmenter>::new(&mtu.to_string()).unwrap();
             let mut p = marked(&data);
             p.set_paint(7);
-            let mut pieces: Vec<Packet> = cut.push(0, [p]).into_iter().map(|o| o.1).collect();
+            let mut pieces: Vec<Packet> = cut.act([p]).into_iter().map(|o| o.1).collect();
             for i in (1..pieces.len()).rev() {
                 pieces.swap(i, random.below(i as u64 + 1) as usize);
             }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// The IP router of TOCS 2000, Figure 8 ("The Click Modular Router"), between two devices, as RFC 1812 wants it.
+//
+//     castanet run conf/ip-router.click
+//     castanet run conf/ip-router.click DEV0=lan IP0=10.1.0.1/16 DEV1=wan IP1=192.0.2.2/30 ELSEWHERE='192.0.2.1 2'
+//
+// `castanet new ip-router` writes the same for any number of interfaces and routes. The devices belong to the router: the
+// kernel must have no address there (`ip addr flush dev eth0`) and not forward (`sysctl net.ipv4.ip_forward=0`), or it would
+// answer and forward a second time. So the IP addresses stand here, and only the Ethernet addresses are asked of the
+// devices. ELSEWHERE is the route for all other networks: `4` (unreachable), or a gateway and the interface to it, 1 or 2.
+
+define($DEV0 eth0, $IP0 10.0.0.1/24, $MTU0 1500,
+       $DEV1 eth1, $IP1 10.0.1.1/24, $MTU1 1500, $ELSEWHERE 4, $ERRORS 1000);
+
+// All of the router's addresses. From here on a device's name stands for them: eth0:ip, eth0:net, eth0:bcast, eth0:eth.
+AddressInfo($DEV0 $IP0, $DEV1 $IP1);
+define($OURS $DEV0 $DEV1, $HEARD 255.255.255.255 $DEV0:bcast $DEV1:bcast);
+
+// A device with its way in (output 0: IP packets, output 1: ICMP errors) and its way out (input: routed packets).
+elementclass Interface { $dev, $color, $mtu |
+    FromDevice($dev) -> HostEtherFilter($dev:eth)                       // frames for others end here
+        -> kind :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800);
+    kind[0] -> ARPResponder($dev:ip $dev:eth) -> queue :: Queue -> ToDevice($dev);
+    kind[1] -> [1] arp :: ARPQuerier($dev:net, $dev:eth) -> queue;
+    kind[2] -> Paint($color) -> output;
+
+    input -> DropBroadcasts                                             // link-level ones, RFC 1812, 5.3.4
+        -> back :: PaintTee($color)                                     // leaves where it came in?
+        -> options :: IPGWOptions($dev:ip, OTHERADDRS $OURS)            // record route, timestamp
+        -> FixIPSrc($dev:ip)                                            // our errors get this interface's address
+        -> ttl :: DecIPTTL
+        -> cut :: IPFragmenter($mtu)
+        -> [0] arp;
+    back[1] -> IPClassifier(src net $dev:net)                           // only neighbours: RFC 1812, 5.2.7.2
+        -> ICMPError($dev:ip, redirect, host, BADADDRS $HEARD) -> [1] output;
+    options[1] -> ICMPError($dev:ip, parameterproblem, erroratptr, BADADDRS $HEARD) -> [1] output;
+    ttl[1] -> ICMPError($dev:ip, timeexceeded, transit, BADADDRS $HEARD) -> [1] output;
+    cut[1] -> ICMPError($dev:ip, unreachable, needfrag, BADADDRS $HEARD, PMTU $mtu) -> [1] output;
+}
+
+one :: Interface($DEV0, 1, $MTU0) -> ip :: Strip(14)
+    -> CheckIPHeader(INTERFACES $OURS)
+    -> martians :: IPFilter(deny src net 0.0.0.0/8 or src net 127.0.0.0/8 or src net 224.0.0.0/3, allow all)
+    -> routes :: StaticIPLookup(
+        $DEV0:ip 0, $DEV1:ip 0, $DEV0:net 1, $DEV1:net 2,
+        $DEV0:bcast 3, $DEV1:bcast 3, 0.0.0.0/8 3, 127.0.0.0/8 3, 224.0.0.0/3 3, 0.0.0.0/0 $ELSEWHERE);
+two :: Interface($DEV1, 2, $MTU1) -> ip;
+routes[1] -> one; one[1] -> errors :: RatedSplitter($ERRORS) -> SetIPDSCP(48) -> routes;  // RFC 1812, 4.3.2.8 and 4.3.2.5
+routes[2] -> two; two[1] -> errors;
+routes[3] -> nobody :: Discard;                                         // broadcasts and addresses that are none
+routes[4] -> ICMPError($DEV0:ip, unreachable, net, BADADDRS $HEARD) -> errors;
+
+// For the router itself: it answers pings, and has no ports.
+routes[0] -> whole :: IPReassembler -> ping :: ICMPPingResponder -> routes;
+whole[1] -> ICMPError($DEV0:ip, timeexceeded, reassembly, BADADDRS $HEARD) -> errors;
+ping[1] -> host :: IPClassifier(udp, icmp, -);
+host[0] -> ICMPError($DEV0:ip, unreachable, port, BADADDRS $HEARD) -> errors;
+host[1] -> nobody;
+host[2] -> ICMPError($DEV0:ip, unreachable, protocol, BADADDRS $HEARD) -> errors;

@@ -1,0 +1,21 @@
+// A device with its way in (output 0: IP packets, output 1: ICMP errors) and its way out (input: routed packets).
+elementclass Interface { $dev, $color, $mtu |
+    FromDevice($dev) -> HostEtherFilter($dev:eth)                       // frames for others end here
+        -> kind :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800);
+    kind[0] -> ARPResponder($dev:ip $dev:eth) -> queue :: Queue -> ToDevice($dev);
+    kind[1] -> [1] arp :: ARPQuerier($dev:net, $dev:eth) -> queue;
+    kind[2] -> Paint($color) -> output;
+
+    input -> DropBroadcasts                                             // link-level ones, RFC 1812, 5.3.4
+        -> back :: PaintTee($color)                                     // leaves where it came in?
+        -> options :: IPGWOptions($dev:ip, OTHERADDRS $OURS)            // record route, timestamp
+        -> FixIPSrc($dev:ip)                                            // our errors get this interface's address
+        -> ttl :: DecIPTTL
+        -> cut :: IPFragmenter($mtu)
+        -> [0] arp;
+    back[1] -> IPClassifier(src net $dev:net)                           // only neighbours: RFC 1812, 5.2.7.2
+        -> ICMPError($dev:ip, redirect, host, BADADDRS $HEARD) -> [1] output;
+    options[1] -> ICMPError($dev:ip, parameterproblem, erroratptr, BADADDRS $HEARD) -> [1] output;
+    ttl[1] -> ICMPError($dev:ip, timeexceeded, transit, BADADDRS $HEARD) -> [1] output;
+    cut[1] -> ICMPError($dev:ip, unreachable, needfrag, BADADDRS $HEARD, PMTU $mtu) -> [1] output;
+}

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `castanet new ip-router`: a router for these devices, addresses and routes.
+
+use clap::Args;
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+use std::str::FromStr;
+
+/// What `--help` says first.
+pub const ABOUT: &str = "Writes the configuration of an IP router between any number of devices.
+
+It forwards IPv4 as RFC 1812 wants it: it answers ARP and asks, checks headers, drops martians, fills in options, sends ICMP \
+errors at a limited rate, fragments, and answers pings. The router is that of conf/ip-router.click, after Figure 8 of \"The Click \
+Modular Router\".
+
+The devices belong to the router. The kernel must have no address on them and must not forward, or it answers and forwards a \
+second time:
+
+  ip addr flush dev eth0; ip link set eth0 up; sysctl net.ipv4.ip_forward=0";
+
+/// What `--help` says last.
+pub const EXAMPLES: &str = "Examples:
+  castanet new ip-router eth0=10.0.0.1/24 eth1=10.0.1.1/24 > router.click && castanet run router.click
+  castanet new ip-router lan=10.1.0.1/16 wan=192.0.2.2/30 --route 0.0.0.0/0=192.0.2.1
+  castanet new ip-router eth0=10.0.0.1/24 eth1=10.0.1.1/24 --route 10.9.0.0/16=10.0.1.2 \
+--route 10.9.7.0/24=unreachable --mtu 9000 --mtu eth1=1400";
+
+/// The definition of an interface, as in conf/ip-router.click.
+const INTERFACE: &str = include_str!("interface.click");
+/// Colours that tell interfaces apart are bytes, and 0 is none.
+const MOST: usize = 255;
+/// The longest device name that Linux takes (IFNAMSIZ, netdevice(7)).
+const LONGEST_NAME: usize = 15;
+/// What every link must carry (RFC 791, section 3.2), and the longest IPv4 packet.
+const MTUS: std::ops::RangeInclusive<u32> = 68..=65535;
+
+/// Arguments of `castanet new ip-router`.
+#[derive(Args)]
+pub struct IpRouter {
+    /// A device, and the router's address on it with the length of its network's prefix.
+    #[arg(value_name = "DEVICE=ADDRESS/LENGTH", required = true)]
+    interfaces: Vec<Interface>,
+    /// A network behind a gateway, or one that is known to be `unreachable`; 0.0.0.0/0 is all that nothing else says.
+    #[arg(short, long = "route", value_name = "NETWORK/LENGTH=GATEWAY")]
+    routes: Vec<Route>,
+    /// The longest packet in bytes, of one device or all the others; 1500 where nothing is said.
+    #[arg(short, long = "mtu", value_name = "[DEVICE=]BYTES")]
+    mtus: Vec<Mtu>,
+    /// ICMP errors a second, at most (RFC 1812, section 4.3.2.8).
+    #[arg(long, value_name = "RATE", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    icmp_errors: u32,
+}
+
+/// An address and the network that it is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Prefix {
+    address: Ipv4Addr,
+    length: u8,
+}
+
+impl Prefix {
+    fn mask(self) -> u32 {
+        u32::MAX.checked_shl(32 - u32::from(self.length)).unwrap_or(0)
+    }
+    fn network(self) -> Ipv4Addr {
+        Ipv4Addr::from_bits(self.address.to_bits() & self.mask())
+    }
+    fn contains(self, address: Ipv4Addr) -> bool {
+        address.to_bits() & self.mask() == self.network().to_bits()
+    }
+    /// The broadcast address; networks of one or two addresses have none (RFC 3021).
+    fn broadcast(self) -> Option<Ipv4Addr> {
+        (self.length < 31).then(|| Ipv4Addr::from_bits(self.network().to_bits() | !self.mask()))
+    }
+    fn overlaps(self, other: Prefix) -> bool {
+        self.contains(other.address) || other.contains(self.address)
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Prefix, String> {
+        let (address, length) = text.split_once('/').ok_or_else(|| {
+            format!("'{text}' has no prefix length: how large its network is, as in 10.0.0.1/24")
+        })?;
+        let parsed = address.parse().map_err(|_| format!("'{address}' is not an IPv4 address"))?;
+        let length = length.parse().ok().filter(|n| *n <= 32);
+        let length =
+            length.ok_or_else(|| format!("the prefix length of '{text}' is not a number from 0 to 32"))?;
+        Ok(Prefix { address: parsed, length })
+    }
+}
+
+impl std::fmt::Display for Prefix {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.address, self.length)
+    }
+}
+
+/// A device name that can stand in a configuration as it is.
+fn device(text: &str) -> Result<String, String> {
+    let plain = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
+    if text.is_empty() || text.starts_with('-') || !text.bytes().all(plain) {
+        return Err(format!("'{text}' is not a device name of letters, digits, '.', '_' and '-'"));
+    }
+    if text.len() > LONGEST_NAME {
+        return Err(format!("the device name '{text}' is longer than {LONGEST_NAME} characters"));
+    }
+    Ok(text.to_string())
+}
+
+/// A device with the router's address.
+#[derive(Clone, Debug)]
+struct Interface {
+    device: String,
+    prefix: Prefix,
+}
+
+impl FromStr for Interface {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Interface, String> {
+        let (name, prefix) =
+            text.split_once('=').ok_or("expected DEVICE=ADDRESS/LENGTH, as in eth0=10.0.0.1/24")?;
+        let (device, prefix) = (device(name)?, prefix.parse::<Prefix>()?);
+        let address = prefix.address;
+        let [first, ..] = address.octets();
+        if first == 0 || first == 127 || first >= 224 {
+            return Err(format!("no host can have the address {address}"));
+        }
+        if prefix.length == 0 {
+            return Err(format!("the network of {prefix} would be the whole Internet"));
+        }
+        if prefix.length < 31 && address == prefix.network() {
+            return Err(format!("{prefix} is the network itself; the router needs an address in it"));
+        }
+        if prefix.broadcast() == Some(address) {
+            return Err(format!("{prefix} is the broadcast address of its network"));
+        }
+        Ok(Interface { device, prefix })
+    }
+}
+
+/// A network, and the gateway to it; none if it is unreachable.
+#[derive(Clone, Debug)]
+struct Route {
+    network: Prefix,
+    gateway: Option<Ipv4Addr>,
+}
+
+impl FromStr for Route {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Route, String> {
+        let (network, gateway) =
+            text.split_once('=').ok_or("expected NETWORK/LENGTH=GATEWAY, as in 10.9.0.0/16=10.0.1.2")?;
+        let network: Prefix = network.parse()?;
+        if network.address != network.network() {
+            let right = Prefix { address: network.network(), ..network };
+            return Err(format!("{network} has bits behind its prefix; is it {right}?"));
+        }
+        let gateway = match gateway {
+            "unreachable" => None,
+            address => Some(
+                address
+                    .parse()
+                    .map_err(|_| format!("'{address}' is not an IPv4 address or 'unreachable'"))?,
+            ),
+        };
+        Ok(Route { network, gateway })
+    }
+}
+
+/// An MTU, of one device or of all.
+#[derive(Clone, Debug)]
+struct Mtu {
+    device: Option<String>,
+    bytes: u32,
+}
+
+impl FromStr for Mtu {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Mtu, String> {
+        let (name, bytes) = text.split_once('=').map_or((None, text), |(name, bytes)| (Some(name), bytes));
+        let bytes = bytes.parse().ok().filter(|n| MTUS.contains(n));
+        let bytes = bytes.ok_or_else(|| format!("expected {} to {} bytes", MTUS.start(), MTUS.end()))?;
+        Ok(Mtu { device: name.map(device).transpose()?, bytes })
+    }
+}
+
+impl IpRouter {
+    /// What contradicts itself.
+    fn errors(&self) -> Vec<String> {
+        let mut errors = Vec::new();
+        if self.interfaces.len() > MOST {
+            errors.push(format!("{} interfaces are more than {MOST}", self.interfaces.len()));
+        }
+        for (i, a) in self.interfaces.iter().enumerate() {
+            for b in self.interfaces.iter().take(i) {
+                if a.device == b.device {
+                    errors.push(format!("the device {} is given twice", a.device));
+                } else if a.prefix.overlaps(b.prefix) {
+                    errors.push(format!(
+                        "the networks of {}={} and {}={} overlap: no route could tell them apart",
+                        b.device, b.prefix, a.device, a.prefix
+                    ));
+                }
+            }
+        }
+        for (i, route) in self.routes.iter().enumerate() {
+            let network = route.network;
+            if self.routes.iter().take(i).any(|r| r.network == network) {
+                errors.push(format!("there are two routes to {network}"));
+            }
+            let own =
+                |i: &&Interface| (i.prefix.network(), i.prefix.length) == (network.address, network.length);
+            if let Some(own) = self.interfaces.iter().find(own) {
+                errors.push(format!("{network} is the network of {} itself", own.device));
+            }
+            let Some(gateway) = route.gateway else { continue };
+            match self.interfaces.iter().find(|own| own.prefix.contains(gateway)) {
+                None => errors.push(format!(
+                    "the gateway {gateway} to {network} is in no network of the router; a gateway must be a neighbour"
+                )),
+                Some(own) if own.prefix.address == gateway => {
+                    errors.push(format!("the gateway {gateway} to {network} is the router itself"));
+                }
+                Some(own) if own.prefix.broadcast() == Some(gateway) => {
+                    errors.push(format!("the gateway {gateway} to {network} is the broadcast address of {}", own.device));
+                }
+                Some(_) => {}
+            }
+        }
+        for mtu in &self.mtus {
+            if let Some(name) =
+                mtu.device.as_ref().filter(|d| self.interfaces.iter().all(|i| i.device != **d))
+            {
+                errors.push(format!("--mtu {name}={}: there is no interface {name}", mtu.bytes));
+            }
+        }
+        errors
+    }
+
+    fn mtu(&self, device: &str) -> u32 {
+        let last = |name: Option<&str>| self.mtus.iter().rev().find(|m| m.device.as_deref() == name);
+        last(Some(device)).or_else(|| last(None)).map_or(1500, |m| m.bytes)
+    }
+
+    /// The configuration, or all that is wrong.
+    pub fn configuration(&self) -> Result<String, Vec<String>> {
+        let errors = self.errors();
+        if errors.is_empty() { Ok(self.text()) } else { Err(errors) }
+    }
+
+    /// The route table: the router itself is output 0, interfaces are counted from 1; behind them come `nobody` and
+    /// `unreachable`.
+    fn table(&self) -> Vec<String> {
+        let n = self.interfaces.len();
+        let (nobody, unreachable) = (n + 1, n + 2);
+        let own = |format: &dyn Fn(usize, &Interface) -> String| -> Vec<String> {
+            self.interfaces.iter().enumerate().map(|(i, own)| format(i + 1, own)).collect()
+        };
+        let mut lines = vec![own(&|_, own| format!("{}:ip 0", own.device)).join(", ")];
+        // A network of one address is that of the router itself.
+        let networks = self.interfaces.iter().enumerate().filter(|(_, own)| own.prefix.length < 32);
+        let networks: Vec<_> = networks.map(|(i, own)| format!("{}:net {}", own.device, i + 1)).collect();
+        lines.extend((!networks.is_empty()).then(|| networks.join(", ")));
+        for route in &self.routes {
+            lines.push(match route.gateway {
+                None => format!("{} {unreachable}", route.network),
+                Some(gateway) => {
+                    let port = self.interfaces.iter().position(|own| own.prefix.contains(gateway));
+                    format!("{} {gateway} {}", route.network, port.map_or(unreachable, |i| i + 1))
+                }
+            });
+        }
+        let broadcasts = self.interfaces.iter().filter(|own| own.prefix.broadcast().is_some());
+        let mut none: Vec<_> = broadcasts.map(|own| format!("{}:bcast {nobody}", own.device)).collect();
+        let martians = ["0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3"];
+        none.extend(martians.map(|net| format!("{net} {nobody}")));
+        lines.push(none.join(", "));
+        if self.routes.iter().all(|r| r.network.length > 0) {
+            lines.push(format!("0.0.0.0/0 {unreachable}"));
+        }
+        lines
+    }
+
+    fn text(&self) -> String {
+        let n = self.interfaces.len();
+        let (nobody, unreachable) = (n + 1, n + 2);
+        let list = |suffix: &str, some: &dyn Fn(&Interface) -> bool| {
+            let words = self.interfaces.iter().filter(|own| some(own));
+            words.map(|own| format!(" {}{suffix}", own.device)).collect::<String>()
+        };
+        let first = self.interfaces.first().map_or("", |own| own.device.as_str());
+        let mut out = String::from(
+            "// An IP router as RFC 1812 wants it, after Figure 8 of TOCS 2000 (\"The Click Modular Router\").\n\
+             // The kernel must have no address on the devices, and not forward, or it does all of this a second time:\n//\n",
+        );
+        for own in &self.interfaces {
+            let _ = writeln!(
+                out,
+                "//     ip addr flush dev {0}; ip link set {0} up mtu {1}",
+                own.device,
+                self.mtu(&own.device)
+            );
+        }
+        out.push_str(
+            "//     sysctl net.ipv4.ip_forward=0\n\n// All of the router's addresses. From here on a device's name stands \
+             for them, as in eth0:ip, eth0:net, eth0:bcast,\n// and for its own Ethernet address: eth0:eth.\nAddressInfo(",
+        );
+        let addresses: Vec<_> =
+            self.interfaces.iter().map(|own| format!("{} {}", own.device, own.prefix)).collect();
+        out.push_str(&addresses.join(",\n            "));
+        let _ = writeln!(
+            out,
+            ");\ndefine($OURS{},\n       $HEARD 255.255.255.255{},\n       $ERRORS {});\n",
+            list("", &|_| true),
+            list(":bcast", &|own| own.prefix.broadcast().is_some()),
+            self.icmp_errors
+        );
+        let _ = writeln!(out, "{INTERFACE}");
+        out.push_str(
+            "ip :: Strip(14)\n    -> CheckIPHeader(INTERFACES $OURS)\n    -> martians :: IPFilter(deny src net 0.0.0.0/8 \
+             or src net 127.0.0.0/8 or src net 224.0.0.0/3, allow all)\n    -> routes :: StaticIPLookup(\n        ",
+        );
+        out.push_str(&self.table().join(",\n        "));
+        out.push_str(
+            ");\n\nerrors :: RatedSplitter($ERRORS) -> SetIPDSCP(48) -> routes; \
+             // RFC 1812, 4.3.2.8 and 4.3.2.5\n",
+        );
+        for (i, own) in self.interfaces.iter().enumerate() {
+            let (port, device) = (i + 1, &own.device);
+            let _ = writeln!(
+                out,
+                "routes[{port}] -> interface{port} :: Interface({device}, {port}, {}) -> ip; interface{port}[1] -> errors;",
+                self.mtu(device)
+            );
+        }
+        let _ = write!(
+            out,
+            "routes[{nobody}] -> nobody :: Discard;\n\
+             routes[{unreachable}] -> ICMPError({first}:ip, unreachable, net, BADADDRS $HEARD) -> errors;\n\n\
+             // For the router itself: it answers pings, and has no ports.\n\
+             routes[0] -> whole :: IPReassembler -> ping :: ICMPPingResponder -> routes;\n\
+             whole[1] -> ICMPError({first}:ip, timeexceeded, reassembly, BADADDRS $HEARD) -> errors;\n\
+             ping[1] -> host :: IPClassifier(udp, icmp, -);\n\
+             host[0] -> ICMPError({first}:ip, unreachable, port, BADADDRS $HEARD) -> errors;\n\
+             host[1] -> nobody;\n\
+             host[2] -> ICMPError({first}:ip, unreachable, protocol, BADADDRS $HEARD) -> errors;\n"
+        );
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `castanet new ip-router` writes, and what it refuses.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::load::{Source, load};
+use castanet_lang::{Diagnostic, Unknown};
+use clap::Parser;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    router: IpRouter,
+}
+
+/// The router of a command line, words separated by spaces.
+fn router(line: &str) -> Result<IpRouter, String> {
+    let words = std::iter::once("new").chain(line.split_whitespace());
+    Line::try_parse_from(words).map(|l| l.router).map_err(|e| e.to_string())
+}
+
+fn configuration(line: &str) -> String {
+    router(line).unwrap().configuration().unwrap()
+}
+
+/// How many elements a configuration has, and what is wrong with it.
+fn checked(text: &str) -> (usize, Vec<String>) {
+    let source = Source { name: "new".into(), bytes: text.into(), defines: Vec::new() };
+    let loaded = load(&source, None, Unknown::Error);
+    let n = loaded.graph.len();
+    let mut diagnostics = loaded.diagnostics;
+    if !diagnostics.iter().any(Diagnostic::is_error) {
+        let options = castanet_runtime::Options::default();
+        diagnostics.extend(castanet_runtime::check(loaded.graph, loaded.classes.0.clone(), &options));
+    }
+    (n, diagnostics.iter().map(|d| d.message.clone()).collect())
+}
+
+#[test]
+fn every_size_checks_clean() {
+    for n in [1, 2, 8, 40, 255] {
+        let interfaces: Vec<_> = (0..n).map(|i| format!("eth{i}=10.0.{i}.1/24")).collect();
+        let (elements, errors) = checked(&configuration(&interfaces.join(" ")));
+        assert_eq!(errors, [""; 0]);
+        // The router of TOCS 2000, section 6.2, has 19 elements for each interface too, and 9 for all. Six more here
+        // are for what the figure leaves to Linux: packets for the router itself.
+        assert_eq!(elements, 19 * n + 15, "{n} interfaces");
+    }
+}
+
+#[test]
+fn routes_and_mtus_check_clean() {
+    for line in [
+        "eth0=10.0.0.1/24 eth1=10.0.1.1/24 --route 0.0.0.0/0=10.0.1.2 --mtu 9000 --mtu eth1=1400 --icmp-errors 5",
+        "eth0=10.0.0.1/31 eth1=10.0.1.1/32 --route 10.9.0.0/16=10.0.0.0 --route 10.9.1.0/24=unreachable",
+        "eth0=10.0.0.1/30 -r 10.0.0.0/8=10.0.0.2 -r 0.0.0.0/0=unreachable -m 68",
+    ] {
+        assert_eq!(checked(&configuration(line)).1, [""; 0], "{line}");
+    }
+}
+
+#[test]
+fn routes_are_where_they_should_be() {
+    let line = "a=10.0.0.1/24 b=10.0.1.1/24 c=10.0.2.1/31 -r 10.9.0.0/16=10.0.1.2 -r 10.8.0.0/16=unreachable";
+    let table = router(line).unwrap().table();
+    assert_eq!(
+        table,
+        [
+            "a:ip 0, b:ip 0, c:ip 0",
+            "a:net 1, b:net 2, c:net 3",
+            "10.9.0.0/16 10.0.1.2 2",
+            "10.8.0.0/16 5",
+            "a:bcast 4, b:bcast 4, 0.0.0.0/8 4, 127.0.0.0/8 4, 224.0.0.0/3 4",
+            "0.0.0.0/0 5",
+        ]
+    );
+    let line = "a=10.0.0.1/24 -r 0.0.0.0/0=10.0.0.2";
+    let table = router(line).unwrap().table();
+    assert_eq!(
+        table.last().map(String::as_str),
+        Some("a:bcast 2, 0.0.0.0/8 2, 127.0.0.0/8 2, 224.0.0.0/3 2")
+    );
+}
+
+#[test]
+fn the_last_mtu_of_a_device_wins() {
+    let r = router("a=10.0.0.1/24 b=10.0.1.1/24 -m 9000 -m b=1400 -m b=1300").unwrap();
+    assert_eq!((r.mtu("a"), r.mtu("b")), (9000, 1300));
+    assert_eq!(router("a=10.0.0.1/24").unwrap().mtu("a"), 1500);
+}
+
+#[test]
+fn words_that_cannot_be() {
+    for (line, message) in [
+        ("", "required"),
+        ("eth0", "expected DEVICE=ADDRESS/LENGTH, as in eth0=10.0.0.1/24"),
+        ("eth0=10.0.0.1", "'10.0.0.1' has no prefix length"),
+        ("eth0=10.0.0/24", "'10.0.0' is not an IPv4 address"),
+        ("eth0=10.0.0.1/33", "the prefix length of '10.0.0.1/33' is not a number from 0 to 32"),
+        ("eth0=10.0.0.1/0", "would be the whole Internet"),
+        ("eth0=10.0.0.0/24", "10.0.0.0/24 is the network itself"),
+        ("eth0=10.0.0.255/24", "10.0.0.255/24 is the broadcast address of its network"),
+        ("eth0=127.0.0.1/8", "no host can have the address 127.0.0.1"),
+        ("eth0=224.0.0.1/24", "no host can have the address 224.0.0.1"),
+        ("=10.0.0.1/24", "'' is not a device name"),
+        ("e,h=10.0.0.1/24", "'e,h' is not a device name"),
+        ("abcdefghijklmnop=10.0.0.1/24", "longer than 15 characters"),
+        ("a=10.0.0.1/24 --route 10.9.0.0/16", "expected NETWORK/LENGTH=GATEWAY"),
+        ("a=10.0.0.1/24 --route 10.9.0.1/16=10.0.0.2", "is it 10.9.0.0/16?"),
+        ("a=10.0.0.1/24 --route 10.9.0.0/16=g", "'g' is not an IPv4 address or 'unreachable'"),
+        ("a=10.0.0.1/24 --mtu 67", "expected 68 to 65535 bytes"),
+        ("a=10.0.0.1/24 --mtu a=65536", "expected 68 to 65535 bytes"),
+        ("a=10.0.0.1/24 --icmp-errors 0", "0 is not in 1.."),
+    ] {
+        let error = router(line).err().unwrap_or_default();
+        assert!(error.contains(message), "{line}: {error}");
+    }
+}
+
+#[test]
+fn contradictions_are_told_all_at_once() {
+    let line = "a=10.0.0.1/24 a=10.0.1.1/24 b=10.0.0.9/16 --mtu c=900 -r 10.9.0.0/16=10.7.7.7 -r 10.9.0.0/16=10.0.0.1 \
+                -r 10.0.0.0/24=unreachable -r 10.8.0.0/16=10.0.0.255";
+    assert_eq!(
+        router(line).unwrap().configuration().unwrap_err(),
+        [
+            "the device a is given twice",
+            "the networks of a=10.0.0.1/24 and b=10.0.0.9/16 overlap: no route could tell them apart",
+            "the networks of a=10.0.1.1/24 and b=10.0.0.9/16 overlap: no route could tell them apart",
+            "the gateway 10.7.7.7 to 10.9.0.0/16 is in no network of the router; a gateway must be a neighbour",
+            "there are two routes to 10.9.0.0/16",
+            "the gateway 10.0.0.1 to 10.9.0.0/16 is the router itself",
+            "10.0.0.0/24 is the network of a itself",
+            "the gateway 10.0.0.255 to 10.8.0.0/16 is the broadcast address of a",
+            "--mtu c=900: there is no interface c",
+        ]
+    );
+}
+
+#[test]
+fn the_configuration_in_conf_has_the_same_interfaces() {
+    let conf = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/ip-router.click");
+    let text = std::fs::read_to_string(conf).unwrap();
+    assert!(text.contains(INTERFACE), "{conf} has another elementclass Interface than new/interface.click");
+    assert!(text.lines().count() < 60);
+    assert_eq!(checked(&text), (19 * 2 + 15, Vec::new()));
+}

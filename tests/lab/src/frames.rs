@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Packets made by hand, right or wrong, and what matters in those that arrive.
+
+use etherparse::{ArpOperation, ArpPacketSlice, IpFragOffset, IpNumber, Ipv4Header, Ipv4Options, UdpHeader};
+use std::net::Ipv4Addr;
+
+/// An Ethernet address.
+pub type Ether = [u8; 6];
+
+/// All stations.
+pub const BROADCAST: Ether = [0xff; 6];
+
+/// An Ethernet frame.
+pub fn ethernet(destination: Ether, source: Ether, kind: u16, payload: &[u8]) -> Vec<u8> {
+    [&destination[..], &source, &kind.to_be_bytes(), payload].concat()
+}
+
+/// An ARP packet for Ethernet and IPv4; operation 1 asks, 2 answers.
+pub fn arp(operation: u8, from: (Ether, Ipv4Addr), to: (Ether, Ipv4Addr)) -> Vec<u8> {
+    let head = [0, 1, 8, 0, 6, 4, 0, operation];
+    [&head[..], &from.0, &from.1.octets(), &to.0, &to.1.octets()].concat()
+}
+
+/// An IPv4 packet to be made.
+#[derive(Clone, Debug)]
+pub struct Ip {
+    /// Source address.
+    pub from: Ipv4Addr,
+    /// Destination address.
+    pub to: Ipv4Addr,
+    /// Time to live.
+    pub ttl: u8,
+    /// Identification.
+    pub id: u16,
+    /// Whether it must not be fragmented.
+    pub whole: bool,
+    /// Whether more fragments follow.
+    pub more: bool,
+    /// Fragment offset in units of 8 bytes.
+    pub offset: u16,
+    /// Options, a multiple of 4 bytes.
+    pub options: Vec<u8>,
+    /// Protocol.
+    pub protocol: u8,
+    /// What it carries.
+    pub payload: Vec<u8>,
+}
+
+impl Ip {
+    /// A UDP datagram from port 1000 to port 2000.
+    pub fn udp(from: &str, to: &str, payload: &[u8]) -> Ip {
+        let (from, to) = (address(from), address(to));
+        let header = UdpHeader::with_ipv4_checksum(
+            1000,
+            2000,
+            &Ipv4Header::new(0, 64, IpNumber::UDP, from.octets(), to.octets()).unwrap_or_default(),
+            payload,
+        );
+        let header = header.map(|h| h.to_bytes()).unwrap_or_default();
+        Ip::with(from, to, IpNumber::UDP.0, [&header, payload].concat())
+    }
+
+    /// An ICMP message: type, code, the rest of its header, and what follows.
+    pub fn icmp(from: &str, to: &str, kind: u8, code: u8, rest: [u8; 4], payload: &[u8]) -> Ip {
+        let mut message = [&[kind, code, 0, 0], &rest[..], payload].concat();
+        let sum = checksum(&message);
+        message.splice(2..4, sum.to_be_bytes());
+        Ip::with(address(from), address(to), IpNumber::ICMP.0, message)
+    }
+
+    fn with(from: Ipv4Addr, to: Ipv4Addr, protocol: u8, payload: Vec<u8>) -> Ip {
+        let (whole, more, offset, options) = (false, false, 0, Vec::new());
+        Ip { from, to, ttl: 64, id: 0x1234, whole, more, offset, options, protocol, payload }
+    }
+
+    /// Its bytes, with a right header checksum.
+    ///
+    /// # Panics
+    /// When it cannot exist.
+    pub fn bytes(&self) -> Vec<u8> {
+        let impossible = |e: String| -> ! { panic!("{self:?}: {e}") };
+        let length = u16::try_from(self.payload.len()).unwrap_or_else(|e| impossible(e.to_string()));
+        let (from, to) = (self.from.octets(), self.to.octets());
+        let mut header = Ipv4Header::new(length, self.ttl, IpNumber(self.protocol), from, to)
+            .unwrap_or_else(|e| impossible(e.to_string()));
+        header.identification = self.id;
+        header.dont_fragment = self.whole;
+        header.more_fragments = self.more;
+        header.fragment_offset =
+            IpFragOffset::try_new(self.offset).unwrap_or_else(|e| impossible(e.to_string()));
+        header.options =
+            Ipv4Options::try_from(&self.options[..]).unwrap_or_else(|e| impossible(e.to_string()));
+        header.set_payload_len(self.payload.len()).unwrap_or_else(|e| impossible(e.to_string()));
+        header.header_checksum = header.calc_header_checksum();
+        [&header.to_bytes()[..], &self.payload].concat()
+    }
+}
+
+/// An address from its text.
+///
+/// # Panics
+/// When it is none.
+pub fn address(text: &str) -> Ipv4Addr {
+    text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+/// The Internet checksum (RFC 1071); 0 over data that holds a right one.
+pub fn checksum(bytes: &[u8]) -> u16 {
+    let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0));
+    let mut sum: u32 = bytes.chunks(2).map(word).sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+/// What an ARP frame says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arp {
+    /// Destination of the frame.
+    pub frame_to: Ether,
+    /// Whether it asks.
+    pub asks: bool,
+    /// The sender's Ethernet and IP address.
+    pub from: (Vec<u8>, Vec<u8>),
+    /// The target's Ethernet and IP address.
+    pub to: (Vec<u8>, Vec<u8>),
+}
+
+/// Reads an ARP frame; none if it is something else.
+pub fn arp_in(frame: &[u8]) -> Option<Arp> {
+    let body = frame.get(14..).filter(|_| frame.get(12..14) == Some(&[8, 6]))?;
+    let packet = ArpPacketSlice::from_slice(body).ok()?;
+    let hw = |a: &[u8], p: &[u8]| (a.to_vec(), p.to_vec());
+    Some(Arp {
+        frame_to: frame.get(..6)?.try_into().ok()?,
+        asks: packet.operation() == ArpOperation::REQUEST,
+        from: hw(packet.sender_hw_addr(), packet.sender_protocol_addr()),
+        to: hw(packet.target_hw_addr(), packet.target_protocol_addr()),
+    })
+}
+
+/// An IPv4 packet that arrived; its header checksum is right.
+#[derive(Clone, Debug)]
+pub struct IpIn {
+    /// Its header.
+    pub header: Ipv4Header,
+    /// Source and destination.
+    pub from: Ipv4Addr,
+    /// Destination address.
+    pub to: Ipv4Addr,
+    /// What it carries.
+    pub payload: Vec<u8>,
+    /// All its bytes, without what the link added.
+    pub bytes: Vec<u8>,
+}
+
+/// Reads the IPv4 packet of a frame; none if there is none.
+///
+/// # Panics
+/// When its header checksum is wrong.
+pub fn ip_in(frame: &[u8]) -> Option<IpIn> {
+    let body = frame.get(14..).filter(|_| frame.get(12..14) == Some(&[8, 0]))?;
+    packet(body).inspect(|p| {
+        let sum = checksum(p.bytes.get(..p.header.header_len()).unwrap_or_default());
+        assert_eq!(sum, 0, "wrong header checksum: {p:?}");
+    })
+}
+
+/// Reads an IPv4 packet, which may be cut short.
+pub fn packet(bytes: &[u8]) -> Option<IpIn> {
+    let (header, _) = Ipv4Header::from_slice(bytes).ok()?;
+    let length = usize::from(header.total_len).min(bytes.len());
+    let bytes = bytes.get(..length)?.to_vec();
+    let payload = bytes.get(header.header_len()..)?.to_vec();
+    let (from, to) = (header.source.into(), header.destination.into());
+    Some(IpIn { header, from, to, payload, bytes })
+}
+
+/// An ICMP message that arrived; its checksum is right.
+#[derive(Clone, Debug)]
+pub struct IcmpIn {
+    /// The packet that it came in.
+    pub ip: IpIn,
+    /// Its type and code.
+    pub kind: (u8, u8),
+    /// The rest of its header.
+    pub rest: [u8; 4],
+    /// What follows: of an error, the packet that it is about.
+    pub payload: Vec<u8>,
+}
+
+/// Reads the ICMP message of a frame; none if there is none, or only a later part of one.
+///
+/// # Panics
+/// When its checksum is wrong.
+pub fn icmp_in(frame: &[u8]) -> Option<IcmpIn> {
+    let ip = ip_in(frame).filter(|p| p.header.protocol == IpNumber::ICMP)?;
+    if ip.header.is_fragmenting_payload() {
+        return None;
+    }
+    assert_eq!(checksum(&ip.payload), 0, "wrong ICMP checksum: {ip:?}");
+    let kind = (*ip.payload.first()?, *ip.payload.get(1)?);
+    let rest = ip.payload.get(4..8)?.try_into().ok()?;
+    let payload = ip.payload.get(8..)?.to_vec();
+    Some(IcmpIn { ip, kind, rest, payload })
+}

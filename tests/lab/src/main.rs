@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a lab does in processes of its own, because a process with several threads may not enter a user namespace.
+//!
+//! - `castanet-lab hold` makes a user and a network namespace, says `ready`, and keeps them until its input ends.
+//! - `castanet-lab hold PID` makes a network namespace inside the user namespace of another holder.
+//! - `castanet-lab enter PID COMMAND...` runs a command in the namespaces of a holder.
+//! - `castanet-lab wire DEVICE` sends the frames that it reads and prints those that arrive, in hexadecimal.
+#![deny(unsafe_code)]
+
+mod packet_socket;
+
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::signal::Signal;
+use packet_socket::PacketSocket;
+use std::fs::{self, File};
+use std::io::{self, BufRead, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+use std::thread;
+
+type Done = Result<(), String>;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["hold"] => hold(None),
+        ["hold", pid] => hold(Some(pid)),
+        ["enter", pid, program, ref arguments @ ..] => enter(pid, program, arguments),
+        ["wire", device] => wire(device),
+        _ => Err("usage: castanet-lab hold [PID] | enter PID COMMAND... | wire DEVICE".into()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("castanet-lab: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn said(what: &str) -> impl Fn(io::Error) -> String + '_ {
+    move |e| format!("{what}: {e}")
+}
+
+/// Ends this process when the one that started it ends.
+fn end_with_parent() -> Done {
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(|e| format!("parent death signal: {e}"))
+}
+
+/// Enters a namespace of a process, `user` or `net`.
+fn join(pid: &str, namespace: &str, flag: CloneFlags) -> Done {
+    let path = format!("/proc/{pid}/ns/{namespace}");
+    let file = File::open(&path).map_err(said(&path))?;
+    setns(file, flag).map_err(|e| format!("enter {path}: {e}"))
+}
+
+/// Makes namespaces and keeps them until the input ends.
+fn hold(inside: Option<&str>) -> Done {
+    end_with_parent()?;
+    match inside {
+        Some(pid) => join(pid, "user", CloneFlags::CLONE_NEWUSER)?,
+        None => {
+            let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
+            unshare(CloneFlags::CLONE_NEWUSER).map_err(|e| format!("make a user namespace: {e}"))?;
+            let write = |file: &str, text: String| {
+                let path = format!("/proc/self/{file}");
+                fs::write(&path, text).map_err(said(&path))
+            };
+            write("uid_map", format!("0 {user} 1"))?;
+            write("setgroups", "deny".into())?;
+            write("gid_map", format!("0 {group} 1"))?;
+        }
+    }
+    unshare(CloneFlags::CLONE_NEWNET).map_err(|e| format!("make a network namespace: {e}"))?;
+    println!("ready");
+    io::stdin().lock().read_to_end(&mut Vec::new()).map(drop).map_err(said("standard input"))
+}
+
+/// Becomes a command in the namespaces of a holder.
+fn enter(pid: &str, program: &str, arguments: &[&str]) -> Done {
+    join(pid, "user", CloneFlags::CLONE_NEWUSER)?;
+    join(pid, "net", CloneFlags::CLONE_NEWNET)?;
+    end_with_parent()?;
+    let program = if program == "castanet-lab" { "/proc/self/exe" } else { program };
+    Err(said(program)(Command::new(program).args(arguments).exec()))
+}
+
+/// Sends and prints frames.
+fn wire(device: &str) -> Done {
+    end_with_parent()?;
+    let socket = PacketSocket::open(device).map_err(said(device))?;
+    println!("ready");
+    let sender = socket.try_clone().map_err(said(device))?;
+    thread::spawn(move || {
+        let mut buffer = vec![0; 1 << 17];
+        while let Ok(Some(frame)) = socket.receive(&mut buffer) {
+            let (seconds, partial) = (frame.seconds, u8::from(frame.partial));
+            let hex: String = frame.bytes.iter().map(|b| format!("{b:02x}")).collect();
+            if writeln!(io::stdout(), "{seconds:.6} {partial} {hex}").is_err() {
+                return;
+            }
+        }
+    });
+    for line in io::stdin().lock().lines() {
+        let line = line.map_err(said("standard input"))?;
+        let digit = |i: usize| line.get(i..i + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
+        let frame: Vec<u8> = (0..line.len()).step_by(2).map_while(digit).collect();
+        if let Err(e) = sender.send(&frame) {
+            eprintln!("castanet-lab: {device}: {} bytes: {e}", frame.len());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Commands that are bounded in time and ended by their process id.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::io::Read;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How long a process may take to end after it was asked to.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// What a command did.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Its exit code; none when a signal ended it.
+    pub code: Option<i32>,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+impl Output {
+    /// Whether it ended with exit code 0.
+    pub fn ok(&self) -> bool {
+        self.code == Some(0)
+    }
+
+    /// Standard output of a command that must succeed.
+    ///
+    /// # Panics
+    /// When it did not.
+    #[track_caller]
+    pub fn good(self) -> String {
+        assert!(self.ok(), "exit {:?}\n{}{}", self.code, self.stdout, self.stderr);
+        self.stdout
+    }
+}
+
+/// What a process has written so far.
+type Text = Arc<Mutex<Vec<u8>>>;
+
+/// A running command. It is killed when this is dropped.
+pub struct Process {
+    name: String,
+    child: Child,
+    stdout: Text,
+    stderr: Text,
+    readers: Vec<JoinHandle<()>>,
+}
+
+fn collect(mut from: impl Read + Send + 'static, to: &Text) -> JoinHandle<()> {
+    let to = to.clone();
+    thread::spawn(move || {
+        let mut some = [0; 4096];
+        while let Ok(n @ 1..) = from.read(&mut some) {
+            to.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend_from_slice(some.get(..n).unwrap_or_default());
+        }
+    })
+}
+
+fn text(of: &Text) -> String {
+    String::from_utf8_lossy(&of.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+}
+
+impl Process {
+    /// Starts a command; its input is a pipe that [`Process::stdin`] takes.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn start(mut command: Command) -> Process {
+        let name = format!("{command:?}");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|e| panic!("{name}: {e}"));
+        let (stdout, stderr) = (Text::default(), Text::default());
+        let readers = [
+            child.stdout.take().map(|from| collect(from, &stdout)),
+            child.stderr.take().map(|from| collect(from, &stderr)),
+        ];
+        Process { name, child, stdout, stderr, readers: readers.into_iter().flatten().collect() }
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its standard input; without it, the process reads the end.
+    pub fn stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    /// What it wrote so far on standard output.
+    pub fn stdout(&self) -> String {
+        text(&self.stdout)
+    }
+
+    /// What it wrote on standard output behind its first `at` bytes.
+    pub fn stdout_from(&self, at: usize) -> String {
+        let all = self.stdout.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(all.get(at..).unwrap_or_default()).into_owned()
+    }
+
+    /// What it wrote so far on standard error.
+    pub fn stderr(&self) -> String {
+        text(&self.stderr)
+    }
+
+    /// Waits until it has written something, on either output.
+    ///
+    /// # Panics
+    /// When it ends before, or does not in time.
+    #[track_caller]
+    pub fn wait_for(&mut self, what: &str, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        loop {
+            let ended = self.child.try_wait().is_ok_and(|s| s.is_some());
+            if self.stdout().contains(what) || self.stderr().contains(what) {
+                return;
+            }
+            if ended || Instant::now() > deadline {
+                panic!("{}: no '{what}' in\n{}{}", self.name, self.stdout(), self.stderr());
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn status(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + limit;
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(1)),
+                Ok(status) => return status,
+                Err(_) => return None,
+            }
+        }
+    }
+
+    fn output(&mut self, status: Option<ExitStatus>) -> Output {
+        self.readers.drain(..).for_each(|r| drop(r.join()));
+        Output { code: status.and_then(|s| s.code()), stdout: self.stdout(), stderr: self.stderr() }
+    }
+
+    /// Waits until it ends.
+    ///
+    /// # Panics
+    /// When it does not in time; it is killed then.
+    #[track_caller]
+    pub fn wait(mut self, limit: Duration) -> Output {
+        drop(self.stdin());
+        match self.status(limit) {
+            Some(status) => self.output(Some(status)),
+            None => panic!("{}: still runs after {limit:?}\n{}{}", self.name, self.stdout(), self.stderr()),
+        }
+    }
+
+    /// Asks it to end (SIGTERM), and says what it did.
+    ///
+    /// # Panics
+    /// When it does not end soon; it is killed then.
+    #[track_caller]
+    pub fn stop(mut self) -> Output {
+        if let Ok(id) = i32::try_from(self.id()) {
+            // It may have ended by itself, which its output will tell.
+            let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
+        }
+        match self.status(FAREWELL) {
+            Some(status) => self.output(Some(status)),
+            None => panic!("{}: does not end\n{}{}", self.name, self.stdout(), self.stderr()),
+        }
+    }
+
+    /// Processor time that it has used, user and system.
+    pub fn cpu(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap_or_default();
+        let after_name = stat.rsplit(')').next().unwrap_or_default();
+        // utime and stime, fields 14 and 15 of the line (proc_pid_stat(5)), in hundredths of a second.
+        let ticks =
+            |n: usize| after_name.split_whitespace().nth(n).and_then(|w| w.parse::<u64>().ok()).unwrap_or(0);
+        Duration::from_millis(10 * (ticks(11) + ticks(12)))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended long ago.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

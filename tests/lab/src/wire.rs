@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Frames as they are on a link.
+
+use crate::process::Process;
+use std::collections::VecDeque;
+use std::io::Write as _;
+use std::process::{ChildStdin, Command};
+use std::time::{Duration, Instant};
+
+/// Longer than a frame is on its way, however slow the machine.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A frame that arrived.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// When, in seconds since 1970.
+    pub time: f64,
+    /// Whether its transport checksum was left to the hardware.
+    pub partial: bool,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// A device of a host: frames from there, and all that arrive there.
+pub struct Wire {
+    process: Process,
+    input: ChildStdin,
+    /// How much of what it prints has been read.
+    read: usize,
+    waiting: VecDeque<Frame>,
+}
+
+fn parsed(line: &str) -> Option<Frame> {
+    let mut words = line.split(' ');
+    let time = words.next()?.parse().ok()?;
+    let partial = words.next()? == "1";
+    let hex = words.next().unwrap_or_default();
+    let bytes = (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(hex.get(i..i + 2)?, 16).ok());
+    Some(Frame { time, partial, bytes: bytes.collect::<Option<_>>()? })
+}
+
+impl Wire {
+    /// Starts the command that looks at the device.
+    pub(crate) fn new(command: Command) -> Wire {
+        let mut process = Process::start(command);
+        process.wait_for("ready\n", PATIENCE);
+        let input = process.stdin().unwrap_or_else(|| panic!("the input is taken"));
+        Wire { process, input, read: "ready\n".len(), waiting: VecDeque::new() }
+    }
+
+    /// Sends a frame.
+    ///
+    /// # Panics
+    /// When the device does not take it.
+    pub fn send(&mut self, frame: &[u8]) {
+        self.send_all(&[frame.to_vec()]);
+    }
+
+    /// Sends frames one right after the other.
+    ///
+    /// # Panics
+    /// When the device does not take them.
+    pub fn send_all(&mut self, frames: &[Vec<u8>]) {
+        let mut lines = String::new();
+        for frame in frames {
+            frame.iter().for_each(|b| lines.push_str(&format!("{b:02x}")));
+            lines.push('\n');
+        }
+        self.input.write_all(lines.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{}", self.process.stderr()));
+        assert_eq!(self.process.stderr(), "");
+    }
+
+    /// The frames that have arrived and were not looked at.
+    fn take(&mut self) {
+        let text = self.process.stdout_from(self.read);
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        self.read += whole;
+        for line in text.get(..whole).unwrap_or_default().lines() {
+            self.waiting.push_back(parsed(line).unwrap_or_else(|| panic!("not a frame: {line}")));
+        }
+    }
+
+    /// Waits for a frame for which `wanted` returns something; others are passed over.
+    pub fn find<T>(&mut self, limit: Duration, mut wanted: impl FnMut(&Frame) -> Option<T>) -> Option<T> {
+        let deadline = Instant::now() + limit;
+        loop {
+            self.take();
+            while let Some(frame) = self.waiting.pop_front() {
+                if let Some(found) = wanted(&frame) {
+                    return Some(found);
+                }
+            }
+            if Instant::now() > deadline {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Waits for a frame for which `wanted` returns something.
+    ///
+    /// # Panics
+    /// When none comes.
+    #[track_caller]
+    pub fn expect<T>(&mut self, what: &str, wanted: impl FnMut(&Frame) -> Option<T>) -> T {
+        let found = self.find(PATIENCE, wanted);
+        assert_eq!(self.process.stderr(), "");
+        found.unwrap_or_else(|| panic!("no {what} came; what came:\n{}", self.process.stdout()))
+    }
+
+    /// All frames that have arrived since the last look, and those that arrive in a while.
+    pub fn rest(&mut self, quiet: Duration) -> Vec<Frame> {
+        let mut all = Vec::new();
+        self.find(quiet, |frame| {
+            all.push(frame.clone());
+            None::<()>
+        });
+        all
+    }
+}

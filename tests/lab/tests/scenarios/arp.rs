@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who has this address?
+
+use crate::net::{A, B, Net, QUIET, R0, R1, both, castanet, from_a, hosts, lab, ours};
+use castanet_lab::frames::{self, BROADCAST, Ip, address, arp_in, ip_in};
+use castanet_lab::{Process, Router, Wire};
+use std::time::Duration;
+
+/// An address of b's network that nobody has but who answers for it.
+const NOBODY: &str = "10.0.1.50";
+const SOMEBODY: [u8; 6] = [2, 0, 0, 0, 9, 9];
+
+#[test]
+fn questions_for_the_router_are_answered() {
+    for kind in both() {
+        let Some(net) = Net::new(kind) else { return };
+        let mut a = net.a.wire("eth0");
+        let (me, router) = (address("10.0.0.2"), address("10.0.0.1"));
+        let ask = |target| frames::ethernet(BROADCAST, A, 0x0806, &frames::arp(1, (A, me), ([0; 6], target)));
+        // Nobody's address first: what comes is about the second.
+        a.send_all(&[ask(address("10.0.0.99")), ask(router)]);
+        let answer = a.expect("answer", |f| arp_in(&f.bytes).filter(|arp| !arp.asks));
+        assert_eq!(answer.frame_to, A);
+        assert_eq!(answer.from, (R0.to_vec(), router.octets().to_vec()), "{kind:?}");
+        assert_eq!(answer.to, (A.to_vec(), me.octets().to_vec()));
+        let more = a.rest(QUIET).iter().filter_map(|f| arp_in(&f.bytes)).filter(|arp| !arp.asks).count();
+        assert_eq!(more, 0, "{kind:?}: answered once");
+        // By unicast too, as hosts ask again (RFC 1122, 2.3.2.1).
+        a.send(&frames::ethernet(R0, A, 0x0806, &frames::arp(1, (A, me), ([0; 6], router))));
+        a.expect("answer to unicast", |f| arp_in(&f.bytes).filter(|arp| !arp.asks));
+    }
+}
+
+/// Waits for a question about [`NOBODY`], and says whom it was sent to.
+fn question(b: &mut Wire) -> [u8; 6] {
+    let ask =
+        b.expect("question", |f| arp_in(&f.bytes).filter(|a| a.asks && a.to.1 == address(NOBODY).octets()));
+    assert_eq!(ask.from, (R1.to_vec(), vec![10, 0, 1, 1]));
+    ask.frame_to
+}
+
+/// Answers for [`NOBODY`].
+fn answer(b: &mut Wire) {
+    let body = frames::arp(2, (SOMEBODY, address(NOBODY)), (R1, address("10.0.1.1")));
+    b.send(&frames::ethernet(R1, SOMEBODY, 0x0806, &body));
+}
+
+/// A packet for [`NOBODY`], with an identification.
+fn packet(id: u16) -> Vec<u8> {
+    from_a(&Ip { id, ..Ip::udp("10.0.0.2", NOBODY, b"held") })
+}
+
+/// The identification of a packet that reached [`NOBODY`].
+fn arrived(frame: &castanet_lab::Frame) -> Option<u16> {
+    let ip = ip_in(&frame.bytes).filter(|ip| ip.to == address(NOBODY))?;
+    assert_eq!(frame.bytes.get(..12), Some(&[SOMEBODY, R1].concat()[..]));
+    Some(ip.header.identification)
+}
+
+#[test]
+fn held_packets_leave_in_order() {
+    for kind in both() {
+        let Some(net) = Net::new(kind) else { return };
+        let (mut a, mut b) = (net.a.wire("eth0"), net.b.wire("eth0"));
+        a.send_all(&(1..=8).map(packet).collect::<Vec<_>>());
+        assert_eq!(question(&mut b), BROADCAST);
+        let early = b.rest(QUIET).iter().filter_map(arrived).count();
+        assert_eq!(early, 0);
+        answer(&mut b);
+        let order: Vec<u16> = b.rest(QUIET).iter().filter_map(arrived).collect();
+        assert_eq!(order, [1, 2, 3, 4, 5, 6, 7, 8], "{kind:?}");
+        // No more questions: it is known now.
+        a.send(&packet(9));
+        b.expect("packet", |f| {
+            assert_eq!(arp_in(&f.bytes), None);
+            arrived(f).filter(|id| *id == 9)
+        });
+    }
+}
+
+#[test]
+fn the_router_asks_a_host_once_and_both_learn() {
+    for kind in both() {
+        let Some(net) = Net::new(kind) else { return };
+        let mut b = net.b.wire("eth0");
+        net.a.run("ping -c 3 -i 0.02 -W 2 10.0.1.2").good();
+        let questions: Vec<_> =
+            b.rest(QUIET).iter().filter_map(|f| arp_in(&f.bytes)).filter(|a| a.asks).collect();
+        assert_eq!(questions.len(), 1, "{kind:?}: {questions:?}");
+        assert_eq!((questions[0].frame_to, &questions[0].to.1), (BROADCAST, &vec![10, 0, 1, 2]));
+        let known = net.b.neighbour(address("10.0.1.1")).unwrap_or_default();
+        assert!(known.contains("02:00:00:00:02:02"), "{kind:?}: {known}");
+    }
+}
+
+#[test]
+fn entries_are_probed_by_unicast_and_expire() {
+    let Some(lab) = lab() else { return };
+    let (a, r, b) = hosts(&lab);
+    let mut new = a.command(castanet());
+    new.args(["new", "ip-router", "eth0=10.0.0.1/24", "eth1=10.0.1.1/24"]);
+    let text = Process::start(new).wait(Duration::from_secs(20)).good();
+    let (long, short) =
+        ("ARPQuerier($dev:net, $dev:eth)", "ARPQuerier($dev:net, $dev:eth, POLL_TIMEOUT 1s, TIMEOUT 2s)");
+    assert!(text.contains(long), "{text}");
+    let text = text.replace(long, short);
+    let _r = Router::run(r, castanet(), &["-e", &text], 2);
+    let (mut a, mut b) = (a.wire("eth0"), b.wire("eth0"));
+    a.send(&packet(1));
+    assert_eq!(question(&mut b), BROADCAST);
+    answer(&mut b);
+    b.expect("first packet", |f| arrived(f).filter(|id| *id == 1));
+    std::thread::sleep(Duration::from_millis(1200));
+    // Old, not too old: the packet goes, and a question goes to that host only. Nobody answers.
+    a.send(&packet(2));
+    let (mut went, mut probes) = (0, 0);
+    for frame in b.rest(QUIET) {
+        went += usize::from(arrived(&frame) == Some(2));
+        probes += usize::from(arp_in(&frame.bytes).is_some_and(|q| q.asks && q.frame_to == SOMEBODY));
+    }
+    assert_eq!((went, probes), (1, 1));
+    std::thread::sleep(Duration::from_millis(1200));
+    // Too old: held, and everybody is asked.
+    a.send(&packet(3));
+    assert_eq!(question(&mut b), BROADCAST);
+    assert_eq!(b.rest(QUIET).iter().filter_map(arrived).count(), 0);
+    // A refreshed entry lives on.
+    answer(&mut b);
+    b.expect("third packet", |f| arrived(f).filter(|id| *id == 3));
+}
+
+#[test]
+fn answers_of_groups_are_not_believed() {
+    // RFC 1812, 3.3.2: a reply that claims a broadcast or multicast Ethernet address must not be believed.
+    let Some(net) = Net::new(ours()) else { return };
+    let (mut a, mut b) = (net.a.wire("eth0"), net.b.wire("eth0"));
+    a.send(&packet(1));
+    question(&mut b);
+    for group in [BROADCAST, [1, 0, 0x5e, 0, 0, 1]] {
+        let body = frames::arp(2, (group, address(NOBODY)), (R1, address("10.0.1.1")));
+        b.send(&frames::ethernet(R1, B, 0x0806, &body));
+    }
+    let sent =
+        b.rest(QUIET).iter().filter(|f| ip_in(&f.bytes).is_some_and(|ip| ip.to == address(NOBODY))).count();
+    assert_eq!(sent, 0);
+    answer(&mut b);
+    b.expect("packet", arrived);
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Packets that nobody may forward, and frames of odd lengths.
+
+use crate::net::{A, Net, QUIET, R0, both, from_a, through};
+use castanet_lab::Kind;
+use castanet_lab::frames::{self, Ip, checksum, icmp_in, ip_in};
+
+/// A good packet with some header bytes replaced, and the checksum made right again.
+fn forged(at: usize, bytes: &[u8]) -> Vec<u8> {
+    let mut packet = Ip::udp("10.0.0.2", "10.0.1.2", b"payload").bytes();
+    packet.splice(at..at + bytes.len(), bytes.iter().copied());
+    packet.splice(10..12, [0, 0]);
+    let sum = checksum(&packet[..20]);
+    packet.splice(10..12, sum.to_be_bytes());
+    packet
+}
+
+/// Frames that must come to nothing. Linux looks at sources by whether it would route to them the same way, which would
+/// hinder other scenarios; without that, it only drops some of the sources.
+fn nothing(kind: Kind) -> Vec<Vec<u8>> {
+    let mut all: Vec<Vec<u8>> = Vec::new();
+    // Wrong checksum, version, header length, total length (RFC 1812, 5.2.2).
+    let mut wrong_sum = Ip::udp("10.0.0.2", "10.0.1.2", b"payload").bytes();
+    wrong_sum[10] ^= 0x40;
+    all.push(wrong_sum);
+    all.push(forged(0, &[0x65]));
+    all.push(forged(0, &[0x44]));
+    all.push(forged(0, &[0x4f]));
+    all.push(forged(2, &[0, 19]));
+    all.push(forged(2, &[0x10, 0]));
+    // Addresses that are none (RFC 1812, 5.3.7).
+    let always = ["127.0.0.1", "224.0.0.1", "255.255.255.255", "0.0.0.0"];
+    let ours = ["10.0.0.255", "10.0.1.255", "0.1.2.3", "240.0.0.1"];
+    for from in always.into_iter().chain(ours.into_iter().filter(|_| kind != Kind::Kernel)) {
+        all.push(Ip::udp(from, "10.0.1.2", b"martian").bytes());
+    }
+    // Linux has no opinion about class E: no route to there.
+    let always = ["127.0.0.1", "0.0.0.0", "255.255.255.255", "224.0.0.5"];
+    for to in always.into_iter().chain(["240.0.0.1"].into_iter().filter(|_| kind != Kind::Kernel)) {
+        all.push(Ip::udp("10.0.0.2", to, b"martian").bytes());
+    }
+    all.iter().map(|packet| frames::ethernet(R0, A, 0x0800, packet)).collect()
+}
+
+#[test]
+fn martians_and_broken_headers_come_to_nothing() {
+    for kind in both() {
+        let Some(net) = Net::new(kind) else { return };
+        let (mut a, mut b) = net.wires();
+        let before = through(&mut a, &mut b, &nothing(kind));
+        let leaked: Vec<_> = before.iter().filter(|f| f.bytes.get(12..14) == Some(&[8, 0])).collect();
+        assert!(leaked.is_empty(), "{kind:?}: {leaked:?}");
+        // Nor is anything said about them.
+        let said: Vec<_> = a.rest(QUIET).iter().filter_map(|f| icmp_in(&f.bytes)).collect();
+        assert!(said.iter().all(|m| m.ip.from.to_string() == "10.0.1.2"), "{kind:?}: {said:?}");
+    }
+}
+
+#[test]
+fn directed_broadcasts_are_not_forwarded() {
+    // RFC 2644 makes this the default that RFC 1812, 5.3.5.2 still left open.
+    for kind in both() {
+        let Some(net) = Net::new(kind) else { return };
+        let (mut a, mut b) = net.wires();
+        let frames =
+            ["10.0.1.255", "10.0.1.0", "10.0.0.255"].map(|to| from_a(&Ip::udp("10.0.0.2", to, b"all")));
+        let before = through(&mut a, &mut b, &frames);
+        let leaked: Vec<_> = before.iter().filter_map(|f| ip_in(&f.bytes)).collect();
+        assert!(leaked.is_empty(), "{kind:?}: {leaked:?}");
+    }
+}
+
+#[test]
+fn link_broadcasts_are_not_forwarded() {
+    // RFC 1812, 5.3.4.
+    for kind in both() {
+        let Some(net) = Net::new(kind) else { return };
+        let (mut a, mut b) = net.wires();
+        let packet = Ip { id: 7, ..Ip::udp("10.0.0.2", "10.0.1.2", b"") }.bytes();
+        let frames =
+            [frames::BROADCAST, [1, 0, 0x5e, 0, 0, 5]].map(|to| frames::ethernet(to, A, 0x0800, &packet));
+        let before = through(&mut a, &mut b, &frames);
+        assert_eq!(before.iter().filter_map(|f| ip_in(&f.bytes)).count(), 0, "{kind:?}");
+    }
+}
+
+#[test]
+fn short_frames_do_no_harm() {
+    for kind in both() {
+        let Some(net) = Net::new(kind) else { return };
+        let (mut a, mut b) = net.wires();
+        let whole = from_a(&Ip::udp("10.0.0.2", "10.0.1.2", b"payload"));
+        let question =
+            frames::arp(1, (A, frames::address("10.0.0.2")), ([0; 6], frames::address("10.0.0.1")));
+        let question = frames::ethernet(frames::BROADCAST, A, 0x0806, &question);
+        let mut cut: Vec<Vec<u8>> = (14..whole.len()).map(|n| whole[..n].to_vec()).collect();
+        cut.extend((14..question.len()).map(|n| question[..n].to_vec()));
+        let before = through(&mut a, &mut b, &cut);
+        assert_eq!(before.iter().filter_map(|f| ip_in(&f.bytes)).count(), 0, "{kind:?}");
+    }
+}
+
+#[test]
+fn long_frames_lose_what_is_no_packet() {
+    for kind in both() {
+        let Some(net) = Net::new(kind) else { return };
+        let (mut a, mut b) = net.wires();
+        // The shortest packet in the shortest frame, and one with a long tail.
+        let packet = Ip::udp("10.0.0.2", "10.0.1.2", b"");
+        let (mut padded, mut long) = (from_a(&packet), from_a(&packet));
+        padded.resize(60, 0xee);
+        long.resize(1514, 0xee);
+        let got = through(&mut a, &mut b, &[padded, long]);
+        let lengths: Vec<_> =
+            got.iter().filter(|f| ip_in(&f.bytes).is_some()).map(|f| f.bytes.len()).collect();
+        assert_eq!(lengths, [42, 42], "{kind:?}");
+    }
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A router among hosts. Every scenario runs with the kernel as the router too, where the kernel can do it, so that what is
+//! asked of Castanet is what Linux does.
+#![forbid(unsafe_code)]
+
+mod arp;
+mod bad;
+mod errors;
+mod forward;
+mod gateway;
+mod local;
+mod net;
+mod options;
+mod quiet;
+mod size;
+mod vlan;

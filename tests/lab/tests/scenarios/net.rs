@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The network of most scenarios: host a, a router, host b.
+
+use castanet_lab::frames::Ip;
+use castanet_lab::{Frame, Host, Kind, Lab, Port, Router, Wire};
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// How long nothing must happen to be called nothing.
+pub const QUIET: Duration = Duration::from_millis(150);
+
+/// Ethernet addresses of the first link: a and the router's eth0.
+pub const A: [u8; 6] = [2, 0, 0, 0, 1, 1];
+pub const R0: [u8; 6] = [2, 0, 0, 0, 1, 2];
+/// Ethernet addresses of the second link: b and the router's eth1.
+pub const B: [u8; 6] = [2, 0, 0, 0, 2, 1];
+pub const R1: [u8; 6] = [2, 0, 0, 0, 2, 2];
+
+/// a (10.0.0.2) - eth0 of r (10.0.0.1), eth1 of r (10.0.1.1) - b (10.0.1.2).
+pub struct Net {
+    pub a: Host,
+    pub b: Host,
+    pub r: Router,
+    _lab: Lab,
+}
+
+/// The castanet command.
+pub fn castanet() -> &'static Path {
+    static BUILT: OnceLock<std::path::PathBuf> = OnceLock::new();
+    BUILT.get_or_init(castanet_tests::binary::castanet)
+}
+
+/// Castanet as the router.
+pub fn ours() -> Kind {
+    Kind::Castanet(castanet())
+}
+
+/// Both routers, the kernel first.
+pub fn both() -> [Kind; 2] {
+    [Kind::Kernel, ours()]
+}
+
+/// A lab, or a word on why there is none.
+pub fn lab() -> Option<Lab> {
+    Lab::new().inspect_err(|why| println!("SKIP: {why}")).ok()
+}
+
+/// The router's interfaces, with an MTU each.
+pub fn ports(mtu0: u16, mtu1: u16) -> [Port; 2] {
+    [
+        Port { device: "eth0", address: "10.0.0.1/24", mtu: mtu0 },
+        Port { device: "eth1", address: "10.0.1.1/24", mtu: mtu1 },
+    ]
+}
+
+/// Two hosts and a host that is to be the router, joined.
+pub fn hosts(lab: &Lab) -> (Host, Host, Host) {
+    let (a, r, b) = (lab.host("a"), lab.host("r"), lab.host("b"));
+    lab.link((&a, "eth0"), (&r, "eth0"));
+    lab.link((&b, "eth0"), (&r, "eth1"));
+    for (host, network) in [(&a, "10.0.0"), (&b, "10.0.1")] {
+        host.address("eth0", &format!("{network}.2/24"));
+        host.route("default", &format!("{network}.1"));
+        // They answer as often as they are asked.
+        host.sysctl("net.ipv4.icmp_ratelimit", 0);
+    }
+    (a, r, b)
+}
+
+impl Net {
+    /// The network in a lab, with these MTUs of the router and these routes besides those to its own networks.
+    pub fn within(lab: Lab, kind: Kind, mtus: (u16, u16), routes: &[(&str, &str)]) -> Net {
+        let (a, r, b) = hosts(&lab);
+        // Both ends of a link have one MTU.
+        a.ip(&format!("link set eth0 mtu {}", mtus.0));
+        b.ip(&format!("link set eth0 mtu {}", mtus.1));
+        let r = Router::start(r, kind, &ports(mtus.0, mtus.1), routes);
+        Net { a, b, r, _lab: lab }
+    }
+
+    /// The network with nothing special.
+    pub fn new(kind: Kind) -> Option<Net> {
+        lab().map(|lab| Net::within(lab, kind, (1500, 1500), &[]))
+    }
+
+    /// What a and b get to see, once all know each other.
+    pub fn wires(&self) -> (Wire, Wire) {
+        self.a.run("ping -c 1 -W 5 10.0.1.2").good();
+        (self.a.wire("eth0"), self.b.wire("eth0"))
+    }
+}
+
+/// A frame from a to the router.
+pub fn from_a(ip: &Ip) -> Vec<u8> {
+    castanet_lab::frames::ethernet(R0, A, 0x0800, &ip.bytes())
+}
+
+/// A frame from b to the router.
+pub fn from_b(ip: &Ip) -> Vec<u8> {
+    castanet_lab::frames::ethernet(R1, B, 0x0800, &ip.bytes())
+}
+
+/// The identification of the packet by which a test knows that all before it is done.
+pub const LAST: u16 = 0xfffe;
+
+/// Sends frames from a, and a packet that gets through behind them; what arrived at b before that.
+pub fn through(a: &mut Wire, b: &mut Wire, frames: &[Vec<u8>]) -> Vec<Frame> {
+    let mut all = frames.to_vec();
+    all.push(from_a(&Ip { id: LAST, ..Ip::udp("10.0.0.2", "10.0.1.2", b"last") }));
+    a.send_all(&all);
+    let mut before = Vec::new();
+    b.expect("last packet", |frame| {
+        let last =
+            castanet_lab::frames::ip_in(&frame.bytes).is_some_and(|ip| ip.header.identification == LAST);
+        if !last {
+            before.push(frame.clone());
+        }
+        last.then_some(())
+    });
+    before
+}
