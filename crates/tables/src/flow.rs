@@ -262,7 +262,9 @@ mod tests {
         let mut counts = [0u32; 256];
         for a in 0..256u64 {
             for p in 0..256u64 {
-                counts[hash([a << 24 | 10, p << 8 | 6 << 32], [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9]) as usize % 256] += 1;
+                counts[hash([a << 24 | 10, p << 8 | 6 << 32], [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9])
+                    as usize
+                    % 256] += 1;
             }
         }
         assert!(counts.iter().all(|&n| (150..380).contains(&n)), "{counts:?}");

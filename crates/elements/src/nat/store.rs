@@ -1,0 +1,551 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where flows are kept: found by either direction, bounded, the least useful one making room.
+
+use super::flow::{Flow, Kind, Timeouts, bit, class};
+use super::handle::UNBOUNDED;
+use super::pattern::Pattern;
+use super::seq::Shift;
+use super::spec::{Outs, Spec};
+use super::tuple::Tuple;
+use castanet_element::prelude::*;
+use castanet_tables::flow::{self, FlowIndex};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
+
+/// The most flows where no capacity is given: bounded memory all the same, 400 MB at most.
+const CEILING: usize = 1 << 22;
+/// Flows that are too old and are forgotten when a new one comes, at most.
+const CLEANED: usize = 4;
+
+/// A flow in the order of ageing: its last packet then, its place, its generation.
+type Due = Reverse<(i64, u32, u32)>;
+
+/// Flows of one rewriter with equal timeouts. The heap lags behind: a packet only notes its time in the flow, and what
+/// comes to the top is put where it belongs then. That keeps the order exact for whoever looks at the top.
+#[derive(Default)]
+struct Class {
+    timeout: i64,
+    guarantee: i64,
+    heap: BinaryHeap<Due>,
+    flows: usize,
+}
+
+/// An input of a rewriter.
+pub struct Input {
+    /// What it does with packets of unknown flows.
+    pub spec: Spec,
+    /// Flows that came from it.
+    pub flows: usize,
+    /// Packets that should have made a flow and could not.
+    pub failures: u64,
+}
+
+/// One rewriter's part of the store.
+pub struct Space {
+    kind: Kind,
+    classes: [Class; class::COUNT],
+    /// Its inputs.
+    pub inputs: Vec<Input>,
+    /// Directions that are looked for.
+    pub entries: usize,
+}
+
+/// The flows of one rewriter, or of those with a common capacity.
+pub struct Store {
+    flows: Vec<Flow>,
+    free: Vec<u32>,
+    index: FlowIndex,
+    seed: [u64; 2],
+    random: Random,
+    spaces: Vec<Space>,
+    /// The most flows.
+    pub capacity: u32,
+    /// Sequence numbers of the few flows where they are shifted.
+    shifts: HashMap<u32, [Shift; 2]>,
+    /// Counts flows that went.
+    removals: u64,
+    /// Patterns found exhausted for a remote end, and `removals` then: nobody goes through them again in vain.
+    exhausted: [Option<(usize, Tuple, u64)>; 8],
+}
+
+/// A new flow.
+pub struct New {
+    /// The rewriter.
+    pub space: u16,
+    /// Its input.
+    pub input: u16,
+    /// IP protocol.
+    pub proto: u8,
+    /// What the packet carries.
+    pub from: Tuple,
+    /// The class that it starts in.
+    pub class: u8,
+    /// The reply annotation.
+    pub anno: u8,
+    /// The time.
+    pub now: i64,
+}
+
+/// What became of a packet of an unknown flow.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Made {
+    /// A flow: its place.
+    Flow(u32),
+    /// Nothing; it leaves by an output unchanged.
+    Pass(u16),
+    /// Nothing; it is dropped.
+    Drop(Reason),
+}
+
+impl Store {
+    /// An empty store.
+    pub fn new(capacity: u32, mut random: Random) -> Store {
+        let seed = [random.next_u64(), random.next_u64()];
+        let room = if capacity == UNBOUNDED { 1024 } else { capacity as usize };
+        Store {
+            flows: Vec::new(),
+            free: Vec::new(),
+            index: FlowIndex::with_capacity(room.saturating_mul(2)),
+            seed,
+            random,
+            spaces: Vec::new(),
+            capacity,
+            shifts: HashMap::new(),
+            removals: 0,
+            exhausted: [const { None }; 8],
+        }
+    }
+    /// Adds a rewriter, whose inputs drop everything at first.
+    pub fn join(&mut self, kind: Kind, timeouts: Timeouts, inputs: usize) -> Option<u16> {
+        let n = u16::try_from(self.spaces.len()).ok()?;
+        let input = || Input { spec: Spec::Drop, flows: 0, failures: 0 };
+        let of = |(timeout, guarantee): (i64, i64)| Class { timeout, guarantee, ..Class::default() };
+        self.spaces.push(Space {
+            kind,
+            classes: timeouts.0.map(of),
+            inputs: (0..inputs).map(|_| input()).collect(),
+            entries: 0,
+        });
+        Some(n)
+    }
+    /// A rewriter.
+    pub fn space(&self, space: u16) -> Option<&Space> {
+        self.spaces.get(usize::from(space))
+    }
+    /// An input of a rewriter.
+    pub fn input(&mut self, space: u16, input: usize) -> Option<&mut Input> {
+        self.spaces.get_mut(usize::from(space))?.inputs.get_mut(input)
+    }
+    /// How many flows there are, of all rewriters.
+    pub fn count(&self) -> usize {
+        self.flows.len().saturating_sub(self.free.len())
+    }
+    fn limit(&self) -> usize {
+        if self.capacity == UNBOUNDED { CEILING } else { self.capacity as usize }
+    }
+    /// The tag of a key.
+    #[inline(always)]
+    pub fn tag(&self, space: u16, proto: u8, t: Tuple) -> u32 {
+        let rest = u64::from(t.ports) | u64::from(proto) << 32 | u64::from(space) << 40;
+        flow::hash([t.addrs, rest], self.seed)
+    }
+    /// Whether an entry is that of a key.
+    #[inline(always)]
+    pub fn is(&self, value: u32, space: u16, proto: u8, t: Tuple) -> bool {
+        let reply = value & 1 == 1;
+        self.flows.get((value >> 1) as usize).is_some_and(|f| {
+            f.tuples[usize::from(reply)] == t && f.space == space && f.proto == proto && f.has(reply)
+        })
+    }
+    /// A guess which entry has a tag.
+    #[inline(always)]
+    pub fn guess(&self, tag: u32) -> Option<u32> {
+        self.index.guess(tag)
+    }
+    /// The entry of a key: twice the flow's place, and 1 for a reply. What is too old is not found.
+    #[inline]
+    pub fn find(&mut self, tag: u32, space: u16, proto: u8, t: Tuple, now: i64) -> Option<u32> {
+        let value = self.index.find(tag, |v| self.is(v, space, proto, t))?;
+        if self.is_expired(value >> 1, now) {
+            self.remove(value >> 1);
+            return None;
+        }
+        Some(value)
+    }
+    /// The same without a tag at hand.
+    pub fn look_up(&mut self, space: u16, proto: u8, t: Tuple, now: i64) -> Option<u32> {
+        self.find(self.tag(space, proto, t), space, proto, t, now)
+    }
+    #[inline(always)]
+    fn class_of(&self, f: &Flow) -> Option<&Class> {
+        self.spaces.get(usize::from(f.space))?.classes.get(usize::from(f.class))
+    }
+    /// Whether a flow is too old.
+    #[inline]
+    pub fn is_expired(&self, place: u32, now: i64) -> bool {
+        let Some(f) = self.flow(place) else { return true };
+        self.class_of(f).is_none_or(|c| now.saturating_sub(f.last) >= c.timeout.max(c.guarantee))
+    }
+    /// A flow.
+    #[inline(always)]
+    pub fn flow(&self, place: u32) -> Option<&Flow> {
+        self.flows.get(place as usize)
+    }
+    /// A flow, to note something.
+    #[inline(always)]
+    pub fn flow_mut(&mut self, place: u32) -> Option<&mut Flow> {
+        self.flows.get_mut(place as usize)
+    }
+    /// Seconds until a flow is too old, rounded.
+    fn seconds_left(&self, f: &Flow, now: i64) -> i64 {
+        let left = self.class_of(f).map_or(0, |c| f.last.saturating_add(c.timeout).saturating_sub(now));
+        left.max(0).saturating_add(500_000_000) / 1_000_000_000
+    }
+
+    /// Makes a flow by what its input says.
+    pub fn make(&mut self, new: &New) -> Made {
+        let Some(input) = self.input(new.space, usize::from(new.input)) else {
+            return Made::Drop(Reason::NoMapping);
+        };
+        let spec = input.spec.clone();
+        if let Spec::Pass(out) = &spec {
+            return Made::Pass(*out);
+        }
+        self.clean(new.space, new.now, CLEANED);
+        let made = match &spec {
+            Spec::Pass(out) => return Made::Pass(*out),
+            Spec::Drop => Err(Reason::NoMapping),
+            Spec::Keep(outs) => self.insert(new, new.from, *outs),
+            Spec::Pattern(t) => self.make_by(&t.pattern, t.outs, new),
+            Spec::Mapper(m) => {
+                let mut out = Err(Reason::PatternFull);
+                for t in m.order(new.from) {
+                    out = self.make_by(&t.pattern, t.outs, new);
+                    if out != Err(Reason::PatternFull) {
+                        break;
+                    }
+                }
+                out
+            }
+        };
+        match made {
+            Ok(place) => Made::Flow(place),
+            Err(reason) => {
+                if let Some(input) = self.input(new.space, usize::from(new.input)) {
+                    input.failures = input.failures.saturating_add(1);
+                }
+                Made::Drop(reason)
+            }
+        }
+    }
+
+    /// Makes a flow by a pattern.
+    fn make_by(&mut self, pattern: &Arc<Pattern>, outs: Outs, new: &New) -> Result<u32, Reason> {
+        let kind = self.space(new.space).map_or(Kind::Ports, |s| s.kind);
+        let id = Arc::as_ptr(pattern) as usize;
+        // The remote end alone decides with the pattern whether anything is free.
+        let end = Tuple { addrs: new.from.addrs >> 32, ports: new.from.ports >> 16 };
+        if self.exhausted.contains(&Some((id, end, self.removals))) {
+            return Err(Reason::PatternFull);
+        }
+        let mut random = self.random.clone();
+        let to = pattern.choose(new.from, kind.has_ports(), &mut random, |t| {
+            let reply = t.reversed();
+            let tag = self.tag(new.space, new.proto, reply);
+            let held = self.index.find(tag, |v| self.is(v, new.space, new.proto, reply));
+            held.is_none_or(|v| self.is_expired(v >> 1, new.now))
+        });
+        self.random = random;
+        match to {
+            Some(to) => self.insert(new, to, outs),
+            None => {
+                self.exhausted.rotate_right(1);
+                self.exhausted[0] = Some((id, end, self.removals));
+                Err(Reason::PatternFull)
+            }
+        }
+    }
+
+    /// Enters a flow whose packets become `to`. It makes room if it must and can.
+    pub fn insert(&mut self, new: &New, to: Tuple, outs: Outs) -> Result<u32, Reason> {
+        while self.count() >= self.limit() {
+            if !self.evict(new.now) {
+                return Err(Reason::TableFull);
+            }
+        }
+        let Some(kind) = self.space(new.space).map(|s| s.kind) else { return Err(Reason::NoMapping) };
+        let reply = to.reversed();
+        let (from_tag, reply_tag) =
+            (self.tag(new.space, new.proto, new.from), self.tag(new.space, new.proto, reply));
+        // Two flows that are answered alike: the later one gets the answers.
+        if let Some(v) = self.index.find(reply_tag, |v| self.is(v, new.space, new.proto, reply)) {
+            self.detach(v, reply_tag);
+        }
+        let change = new.from.change(to);
+        let mut f = Flow {
+            tuples: [new.from, reply],
+            last: new.now,
+            ip_change: change.addrs,
+            transport_change: kind.transport_change(change),
+            generation: 0,
+            outs,
+            space: new.space,
+            input: new.input,
+            proto: new.proto,
+            class: new.class,
+            // A flow that answers itself is found once.
+            bits: if new.from == reply { bit::FORWARD } else { bit::ALIVE },
+            anno: new.anno,
+        };
+        let place = match self.free.pop() {
+            Some(p) => p,
+            None => {
+                let p = u32::try_from(self.flows.len()).ok().filter(|p| *p < u32::MAX >> 1);
+                let p = p.ok_or(Reason::TableFull)?;
+                self.flows.push(Flow { bits: 0, ..f.clone() });
+                p
+            }
+        };
+        let entries = f.bits.count_ones() as usize;
+        let Some(old) = self.flows.get_mut(place as usize) else { return Err(Reason::TableFull) };
+        f.generation = old.generation;
+        let (now, generation, both) = (f.last, f.generation, f.bits == bit::ALIVE);
+        *old = f;
+        self.index.insert(from_tag, place << 1);
+        if both {
+            self.index.insert(reply_tag, place << 1 | 1);
+        }
+        if let Some(s) = self.spaces.get_mut(usize::from(new.space)) {
+            s.entries += entries;
+            if let Some(i) = s.inputs.get_mut(usize::from(new.input)) {
+                i.flows += 1;
+            }
+            if let Some(c) = s.classes.get_mut(usize::from(new.class)) {
+                c.flows += 1;
+                c.heap.push(Reverse((now, place, generation)));
+            }
+        }
+        self.trim(new.space, new.class);
+        Ok(place)
+    }
+
+    /// Takes one direction of a flow out of the table; a flow without any goes.
+    fn detach(&mut self, value: u32, tag: u32) {
+        let (place, reply) = (value >> 1, value & 1 == 1);
+        self.index.remove(tag, value);
+        let Some(f) = self.flows.get_mut(place as usize) else { return };
+        f.bits &= !(bit::FORWARD << u8::from(reply));
+        let (space, alive) = (usize::from(f.space), f.bits & bit::ALIVE != 0);
+        if let Some(s) = self.spaces.get_mut(space) {
+            s.entries = s.entries.saturating_sub(1);
+        }
+        if !alive {
+            self.release(place);
+        }
+    }
+
+    /// Forgets a flow.
+    pub fn remove(&mut self, place: u32) {
+        let Some(f) = self.flow(place) else { return };
+        let (space, proto, tuples) = (f.space, f.proto, f.tuples);
+        let present = [f.has(false), f.has(true)];
+        for (i, t) in tuples.into_iter().enumerate() {
+            if present[i] {
+                self.detach(place << 1 | i as u32, self.tag(space, proto, t));
+            }
+        }
+    }
+
+    /// Gives the place of a flow back that is not found any more.
+    fn release(&mut self, place: u32) {
+        let Some(f) = self.flows.get_mut(place as usize) else { return };
+        f.generation = f.generation.wrapping_add(1);
+        let (space, input, class, shifted) = (f.space, f.input, f.class, f.bits & bit::SHIFTED != 0);
+        f.bits = 0;
+        if let Some(s) = self.spaces.get_mut(usize::from(space)) {
+            if let Some(i) = s.inputs.get_mut(usize::from(input)) {
+                i.flows = i.flows.saturating_sub(1);
+            }
+            if let Some(c) = s.classes.get_mut(usize::from(class)) {
+                c.flows = c.flows.saturating_sub(1);
+            }
+        }
+        if shifted {
+            self.shifts.remove(&place);
+        }
+        self.free.push(place);
+        self.removals = self.removals.wrapping_add(1);
+    }
+
+    /// Moves a flow to another class.
+    #[cold]
+    pub fn reclass(&mut self, place: u32, to: u8) {
+        let Some(f) = self.flows.get_mut(place as usize) else { return };
+        let (space, from) = (f.space, std::mem::replace(&mut f.class, to));
+        let due = Reverse((f.last, place, f.generation));
+        if let Some(s) = self.spaces.get_mut(usize::from(space)) {
+            if let Some(c) = s.classes.get_mut(usize::from(from)) {
+                c.flows = c.flows.saturating_sub(1);
+            }
+            if let Some(c) = s.classes.get_mut(usize::from(to)) {
+                c.flows += 1;
+                c.heap.push(due);
+            }
+        }
+        self.trim(space, to);
+    }
+
+    /// Rebuilds a heap when most of it is of flows that went.
+    fn trim(&mut self, space: u16, class: u8) {
+        let flows = &self.flows;
+        let spaces = &mut self.spaces;
+        let Some(c) = spaces.get_mut(usize::from(space)).and_then(|s| s.classes.get_mut(usize::from(class)))
+        else {
+            return;
+        };
+        if c.heap.len() <= c.flows * 2 + 64 {
+            return;
+        }
+        let mut all = std::mem::take(&mut c.heap).into_vec();
+        all.retain(|Reverse((_, place, generation))| {
+            flows.get(*place as usize).is_some_and(|f| {
+                f.generation == *generation && f.bits != 0 && f.class == class && f.space == space
+            })
+        });
+        all.sort_unstable_by_key(|d| d.0.1);
+        all.dedup_by_key(|d| d.0.1);
+        c.heap = all.into();
+    }
+
+    /// The flow of a class whose last packet is longest ago.
+    fn oldest(&mut self, space: usize, class: usize) -> Option<(i64, u32)> {
+        let c = self.spaces.get_mut(space)?.classes.get_mut(class)?;
+        loop {
+            let mut top = c.heap.peek_mut()?;
+            let Reverse((last, place, generation)) = *top;
+            match self.flows.get(place as usize) {
+                Some(f)
+                    if f.generation == generation
+                        && f.bits != 0
+                        && usize::from(f.class) == class
+                        && usize::from(f.space) == space =>
+                {
+                    if f.last == last {
+                        return Some((last, place));
+                    }
+                    *top = Reverse((f.last, place, generation));
+                }
+                _ => {
+                    std::collections::binary_heap::PeekMut::pop(top);
+                }
+            }
+        }
+    }
+
+    /// Forgets the flow that would be the first to become too old, of those without guarantee; false if there is none.
+    fn evict(&mut self, now: i64) -> bool {
+        let mut first: Option<(i64, u32)> = None;
+        for space in 0..self.spaces.len() {
+            for class in 0..class::COUNT {
+                let Some((last, place)) = self.oldest(space, class) else { continue };
+                let Some(c) = self.spaces.get(space).and_then(|s| s.classes.get(class)) else { continue };
+                let expiry = last.saturating_add(c.timeout);
+                if last.saturating_add(c.guarantee) <= now && first.is_none_or(|f| expiry < f.0) {
+                    first = Some((expiry, place));
+                }
+            }
+        }
+        first.is_some_and(|(_, place)| {
+            self.remove(place);
+            true
+        })
+    }
+
+    /// Forgets at most `most` flows of a rewriter that are too old.
+    pub fn clean(&mut self, space: u16, now: i64, most: usize) {
+        let mut left = most;
+        for class in 0..class::COUNT {
+            while left > 0
+                && let Some((_, place)) = self.oldest(usize::from(space), class)
+                && self.is_expired(place, now)
+            {
+                self.remove(place);
+                left -= 1;
+            }
+        }
+    }
+    /// Forgets all flows of a rewriter.
+    pub fn clear(&mut self, space: u16) {
+        for place in self.places(space) {
+            self.remove(place);
+        }
+        if self.count() == 0 {
+            self.index.clear();
+        }
+    }
+    /// The places of all flows of a rewriter.
+    pub fn places(&self, space: u16) -> Vec<u32> {
+        let all = (0u32..).zip(&self.flows);
+        all.filter(|(_, f)| f.space == space && f.bits & bit::ALIVE != 0).map(|(p, _)| p).collect()
+    }
+    /// Sets the capacity; as many flows go at once as may.
+    pub fn set_capacity(&mut self, capacity: u32, now: i64) {
+        self.capacity = capacity;
+        while self.count() > self.limit() && self.evict(now) {}
+    }
+
+    /// How the sequence numbers of a flow are shifted, forward and back.
+    pub fn shifts(&self, place: u32) -> Option<&[Shift; 2]> {
+        self.shifts.get(&place)
+    }
+    /// The same, to be changed; the flow is marked.
+    pub fn shift(&mut self, place: u32, reply: bool) -> Option<&mut Shift> {
+        let f = self.flows.get_mut(place as usize)?;
+        f.bits |= bit::SHIFTED;
+        self.shifts.entry(place).or_default().get_mut(usize::from(reply))
+    }
+
+    /// Lists the flows of a rewriter, of one protocol or all, a line for each direction.
+    pub fn list(&mut self, space: u16, proto: Option<u8>, now: i64) -> String {
+        use std::fmt::Write as _;
+        self.clean(space, now, usize::MAX);
+        let kind = self.space(space).map_or(Kind::Ports, |s| s.kind);
+        let mut out = String::new();
+        for place in self.places(space) {
+            let Some(f) = self.flow(place) else { continue };
+            if proto.is_some_and(|p| p != f.proto) {
+                continue;
+            }
+            for reply in [false, true].into_iter().filter(|r| f.has(*r)) {
+                let (from, to) = (f.tuples[usize::from(reply)], f.rewritten(reply));
+                let _ = match kind {
+                    Kind::Ports | Kind::Ping => write!(out, "{from} => {to}"),
+                    Kind::Pair => write!(out, "{} => {}", Pair(from), Pair(to)),
+                    Kind::Addr => {
+                        let end = |t: Tuple| ip(if reply { t.dst() } else { t.src() });
+                        write!(out, "{} => {}", end(from), end(to))
+                    }
+                };
+                let star = |r: bool| if r == reply { "*" } else { "" };
+                let [a, b] = f.outs;
+                let left = self.seconds_left(f, now);
+                let _ = writeln!(out, " [{}{a} {}{b}] i{} exp{left}", star(false), star(true), f.input);
+            }
+        }
+        out
+    }
+}
+
+fn ip(a: u32) -> std::net::Ipv4Addr {
+    std::net::Ipv4Addr::from_bits(a)
+}
+
+/// A pair of addresses as tables show it.
+struct Pair(Tuple);
+
+impl std::fmt::Display for Pair {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "({}, {})", ip(self.0.src()), ip(self.0.dst()))
+    }
+}
