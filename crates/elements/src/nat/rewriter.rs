@@ -302,8 +302,7 @@ impl<F: Family> Rewriter<F> {
             Made::Flow(place) => {
                 if !self.timed {
                     self.timed = true;
-                    let at = cx.now().saturating_add(self.reap);
-                    cx.set_timer(REAP, at);
+                    cx.set_timer(REAP, now.saturating_add(self.reap));
                 }
                 self.apply(p, place << 1, now, store)
             }
