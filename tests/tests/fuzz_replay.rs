@@ -98,4 +98,4 @@ macro_rules! replays {
     };
 }
 
-replays!(archive arguments capture classifier elements handlers language router script);
+replays!(archive arguments capture classifier elements handlers language rewriter router script);

@@ -201,6 +201,11 @@ struct Setting {
     outputs: usize,
 }
 
+/// Whether arguments speak of an element of that name.
+fn is_named(config: &str, name: &str) -> bool {
+    config.split(|c: char| !(c.is_alphanumeric() || "_@/".contains(c))).any(|word| word == name)
+}
+
 fn setting(graph: &Graph, e: usize, packets: usize) -> Setting {
     let element = graph.element(e).unwrap();
     let (inputs, outputs) = (graph.inputs(e), graph.outputs(e));
@@ -213,6 +218,14 @@ fn setting(graph: &Graph, e: usize, packets: usize) -> Setting {
             && x.class != "DriverManager"
         {
             let _ = writeln!(text, "{} :: {}({});", x.name.replace('@', "_"), x.class, x.config);
+        } else if other != e && is_named(&element.config, &x.name) {
+            let _ = writeln!(text, "{} :: {}({});", x.name, x.class, x.config);
+            for i in 0..graph.inputs(other) {
+                let _ = writeln!(text, "Idle -> [{i}] {};", x.name);
+            }
+            for o in 0..graph.outputs(other) {
+                let _ = writeln!(text, "{} [{o}] -> Discard;", x.name);
+            }
         }
     }
     let _ = writeln!(text, "x :: {}({});", element.class, element.config);
