@@ -83,7 +83,7 @@ fn drive<T: Build + Element>(text: &str, fallback: &str, write: &str, packets: &
         kit.at(i64::from(sent as u32) * i64::from(*time) * 10_000_000);
         let [head @ .., last] = rest;
         let Some(mut data) = made(*head) else { continue };
-        let good = raw & 1 == 0;
+        let good = raw & 1 == 0 && is_right(&data);
         if !good {
             // Cut, or with a byte that is wrong.
             data.truncate(usize::from(*last));

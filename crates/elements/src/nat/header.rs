@@ -47,6 +47,8 @@ fn transport<'a>(net: &'a [u8], h: &[u8; 20], header: u8) -> Option<&'a [u8; 8]>
 
 /// A family of rewriters: what its packets are found by, and how they are rewritten.
 pub trait Family: Send + 'static {
+    /// Whether the checksum of ICMP changes: it has no pseudo-header, so addresses do not matter to it (RFC 792).
+    const ICMP: bool = false;
     /// The key of a packet from its network header on; `None` if the family can make nothing of it.
     fn key(net: &[u8]) -> Option<Key>;
     /// A second key, where replies are not found by the same one.
@@ -63,6 +65,11 @@ pub trait Family: Send + 'static {
     #[inline(always)]
     fn become_of(_: Key, to: Tuple, _reply: bool) -> Tuple {
         to
+    }
+    /// Whether a packet may belong to that direction of a flow; what begins a flow is forward.
+    #[inline(always)]
+    fn fits(_net: &[u8], _: Key, _reply: bool) -> bool {
+        true
     }
     /// Puts new ports in, behind the IP header.
     fn set_ports(rest: &mut [u8], to: Tuple, reply: bool);
@@ -100,6 +107,7 @@ impl<const TCP: bool, const UDP: bool, const DCCP: bool> Family for Ports<TCP, U
 pub struct Ping;
 
 impl Family for Ping {
+    const ICMP: bool = true;
     #[inline]
     fn key(net: &[u8]) -> Option<Key> {
         let (mut key, h) = addresses(net)?;
@@ -115,8 +123,12 @@ impl Family for Ping {
         Some(key)
     }
     #[inline]
+    fn fits(net: &[u8], key: Key, reply: bool) -> bool {
+        // Requests begin flows and only they do (RFC 5508 section 3.1); identifiers of 0 look alike in both.
+        (net.get(usize::from(key.header)) == Some(&icmp::kind::ECHO)) != reply
+    }
+    #[inline]
     fn set_ports(rest: &mut [u8], to: Tuple, _: bool) {
-        // The type says which it is, not the direction: a host behind the rewriter may answer too.
         let request = rest.first() == Some(&icmp::kind::ECHO);
         let [a, b, c, d] = to.ports.to_le_bytes();
         if let Some(place) = rest.get_mut(4..6) {
@@ -190,7 +202,7 @@ pub fn rewrite<F: Family>(
     }
     let Some(rest) = net.get_mut(usize::from(key.header)..) else { return };
     F::set_ports(rest, to, reply);
-    if !is_nothing(transport) {
+    if !is_nothing(transport) && (F::ICMP || proto != protocol::ICMP) {
         mend_transport(rest, proto, transport);
     }
 }

@@ -239,7 +239,6 @@ impl<F: Family> Rewriter<F> {
     fn apply(&self, p: &mut Packet, value: u32, now: i64, store: &mut Store) -> Fate {
         let (place, reply) = (value >> 1, value & 1 == 1);
         let Some(f) = store.flow_mut(place) else { return Fate::Drop(Reason::NoMapping) };
-        f.last = now;
         let (ip, transport) = match reply {
             false => (f.ip_change, f.transport_change),
             true => (!f.ip_change, !f.transport_change),
@@ -247,6 +246,9 @@ impl<F: Family> Rewriter<F> {
         let (to, out, anno) = (f.rewritten(reply), f.outs[usize::from(reply)], f.anno);
         let Some(net) = p.network_mut() else { return Fate::Drop(Reason::NoIpHeader) };
         let Some(key) = F::key(net) else { return Fate::Drop(Reason::NotRewritable) };
+        if !F::fits(net, key, reply) {
+            return Fate::Drop(Reason::NoMapping);
+        }
         let to = F::become_of(key, to, reply);
         header::rewrite::<F>(net, key, key.proto, to, reply, ip, transport);
         let (mut bits, mut kept) = (f.bits, f.class);
@@ -258,6 +260,7 @@ impl<F: Family> Rewriter<F> {
             (bits, kept) = after_datagram(bits, kept, reply);
         }
         let class = f.class;
+        f.last = now;
         f.bits = bits;
         if kept != class {
             store.reclass(place, kept);
@@ -289,6 +292,12 @@ impl<F: Family> Rewriter<F> {
         store: &mut Store,
         cx: &mut Cx<'_>,
     ) -> Fate {
+        if !p.network().is_some_and(|net| F::fits(net, a.key, false)) {
+            return match self.foreign(p, port, space, store) {
+                Fate::Drop(_) => Fate::Drop(Reason::NoMapping),
+                out => out,
+            };
+        }
         let new = New {
             space,
             input: u16::try_from(port).unwrap_or(u16::MAX),

@@ -151,7 +151,7 @@ mod tests {
                 options.push(0);
             }
             let mut b = vec![0u8; 20];
-            b[12] = ((20 + options.len()) / 4 << 4) as u8;
+            b[12] = (((20 + options.len()) / 4) << 4) as u8;
             b[13] = flag::ACK;
             b[8..12].copy_from_slice(&150u32.to_be_bytes());
             b.extend(&options);

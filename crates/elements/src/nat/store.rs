@@ -249,16 +249,18 @@ impl Store {
         if self.exhausted.contains(&Some((id, end, self.removals))) {
             return Err(Reason::PatternFull);
         }
+        // Echo requests have no destination port, whatever the pattern says.
+        let real = |t: Tuple| if kind == Kind::Ping { Tuple { ports: t.ports & 0xffff, ..t } } else { t };
         let mut random = self.random.clone();
         let to = pattern.choose(new.from, kind.has_ports(), &mut random, |t| {
-            let reply = t.reversed();
+            let reply = real(t).reversed();
             let tag = self.tag(new.space, new.proto, reply);
             let held = self.index.find(tag, |v| self.is(v, new.space, new.proto, reply));
             held.is_none_or(|v| self.is_expired(v >> 1, new.now))
         });
         self.random = random;
         match to {
-            Some(to) => self.insert(new, to, outs),
+            Some(to) => self.insert(new, real(to), outs),
             None => {
                 self.exhausted.rotate_right(1);
                 self.exhausted[0] = Some((id, end, self.removals));

@@ -32,6 +32,9 @@ fn addresses() {
     let out = kit.push(0, [later]);
     assert_eq!(show(&out[0].1), "9.9.9.9 > 2.0.0.2");
     assert_eq!(out[0].1.data()[20..], udp(A, 10, B, 20).data()[20..]);
+    let out = kit.push(0, [echo(A, B, true, 7), echo(B, N, false, 7)]);
+    let shown: Vec<_> = out.iter().map(|(_, p)| show(p)).collect();
+    assert_eq!(shown, ["9.9.9.9 > 2.0.0.2 icmp 8", "2.0.0.2 > 1.0.0.1 icmp 0"]);
     assert_eq!(kit.read("size").unwrap(), "1");
     assert!(kit.push(1, [udp(B, 1, [8, 8, 8, 8], 1)]).is_empty());
     assert!(Kit::<IpAddrRewriter>::with_ports("pattern 9.9.9.9 3.0.0.3 0 1", 1, 2).is_err());
@@ -80,6 +83,14 @@ fn pings() {
         table.contains("(1.0.0.1, 7, 2.0.0.2, 0) => (9.9.9.9, 1024, 2.0.0.2, 0) [*0 1] i0 exp300"),
         "{table}"
     );
+    // A reply begins nothing, and a request is no answer, though its identifier be 0.
+    assert!(kit.push(0, [echo(A, B, false, 9)]).is_empty());
+    assert_eq!(kit.dropped(Reason::NoMapping), 1);
+    let mut zero = Kit::<IcmpPingRewriter>::with_ports("pattern 9.9.9.9 0 3.0.0.3 5 0 1", 1, 2).unwrap();
+    let out =
+        zero.push(0, [echo(A, B, true, 7), echo([3, 0, 0, 3], N, true, 0), echo([3, 0, 0, 3], N, false, 0)]);
+    let shown: Vec<_> = out.iter().map(|(o, p)| format!("{o} {} {}", show(p), id(p))).collect();
+    assert_eq!(shown, ["0 9.9.9.9 > 3.0.0.3 icmp 8 0", "1 2.0.0.2 > 1.0.0.1 icmp 0 7"]);
     let mut other = echo(A, B, true, 7);
     other.data_mut()[20] = 13;
     assert!(kit.push(0, [other, udp(A, 1, B, 1)]).is_empty());

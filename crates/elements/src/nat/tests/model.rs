@@ -7,11 +7,13 @@ use castanet_element::kit::Kit;
 use std::collections::HashMap;
 
 type Side = ([u8; 4], u16);
+/// What a packet carries: source and destination.
+type Ends = (Side, Side);
 
 /// Flows as two maps: from what packets carry to what they become, the other direction's key and the last packet's time.
 #[derive(Default)]
 struct Model {
-    flows: HashMap<usize, (i64, (Side, Side), (Side, Side))>,
+    flows: HashMap<usize, (i64, Ends, Ends)>,
     next: usize,
 }
 
