@@ -123,6 +123,13 @@ impl Pattern {
         self.daddr.is_some()
     }
 
+    /// What of a packet decides whether anything is free for it: all but what is replaced.
+    pub fn decisive(&self, t: Tuple) -> Tuple {
+        let src = if self.addrs.is_some() { 0 } else { t.src() };
+        let sport = if self.ports.is_some() { 0 } else { t.sport() };
+        Tuple::new(src, sport, t.dst(), t.dport())
+    }
+
     /// What a new flow becomes; `None` when everything is taken. `with_ports` is false where there are none.
     pub fn choose(
         &self,

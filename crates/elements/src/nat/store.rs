@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where flows are kept: found by either direction, bounded, the least useful one making room.
 
+mod ageing;
+mod list;
+
 use super::flow::{Flow, Kind, Timeouts, bit, class};
 use super::handle::UNBOUNDED;
 use super::pattern::Pattern;
@@ -65,8 +68,16 @@ pub struct Store {
     shifts: HashMap<u32, [Shift; 2]>,
     /// Counts flows that went.
     removals: u64,
-    /// Patterns found exhausted for a remote end, and `removals` then: nobody goes through them again in vain.
-    exhausted: [Option<(usize, Tuple, u64)>; 8],
+    /// Wishes that could not be met: nobody goes through all the ports again in vain.
+    exhausted: [Option<Wish>; 8],
+}
+
+/// What was asked of a pattern, and how many flows had gone until then.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Wish {
+    pattern: usize,
+    key: (u16, u8, Tuple),
+    removals: u64,
 }
 
 /// A new flow.
@@ -137,6 +148,14 @@ impl Store {
     pub fn input(&mut self, space: u16, input: usize) -> Option<&mut Input> {
         self.spaces.get_mut(usize::from(space))?.inputs.get_mut(input)
     }
+    /// Says what an input does with packets of unknown flows from now on.
+    pub fn set_spec(&mut self, space: u16, input: usize, spec: Spec) {
+        // Patterns are known by their places there, and another may come to lie in the place of one that goes.
+        self.exhausted = [const { None }; 8];
+        if let Some(input) = self.input(space, input) {
+            input.spec = spec;
+        }
+    }
     /// How many flows there are, of all rewriters.
     pub fn count(&self) -> usize {
         self.flows.len().saturating_sub(self.free.len())
@@ -197,11 +216,6 @@ impl Store {
     pub fn flow_mut(&mut self, place: u32) -> Option<&mut Flow> {
         self.flows.get_mut(place as usize)
     }
-    /// Seconds until a flow is too old, rounded.
-    fn seconds_left(&self, f: &Flow, now: i64) -> i64 {
-        let left = self.class_of(f).map_or(0, |c| f.last.saturating_add(c.timeout).saturating_sub(now));
-        left.max(0).saturating_add(500_000_000) / 1_000_000_000
-    }
 
     /// Makes a flow by what its input says.
     pub fn make(&mut self, new: &New) -> Made {
@@ -243,10 +257,12 @@ impl Store {
     /// Makes a flow by a pattern.
     fn make_by(&mut self, pattern: &Arc<Pattern>, outs: Outs, new: &New) -> Result<u32, Reason> {
         let kind = self.space(new.space).map_or(Kind::Ports, |s| s.kind);
-        let id = Arc::as_ptr(pattern) as usize;
-        // The remote end alone decides with the pattern whether anything is free.
-        let end = Tuple { addrs: new.from.addrs >> 32, ports: new.from.ports >> 16 };
-        if self.exhausted.contains(&Some((id, end, self.removals))) {
+        let wish = Wish {
+            pattern: Arc::as_ptr(pattern) as usize,
+            key: (new.space, new.proto, pattern.decisive(new.from)),
+            removals: self.removals,
+        };
+        if self.exhausted.contains(&Some(wish)) {
             return Err(Reason::PatternFull);
         }
         // Echo requests have no destination port, whatever the pattern says.
@@ -263,7 +279,7 @@ impl Store {
             Some(to) => self.insert(new, real(to), outs),
             None => {
                 self.exhausted.rotate_right(1);
-                self.exhausted[0] = Some((id, end, self.removals));
+                self.exhausted[0] = Some(wish);
                 Err(Reason::PatternFull)
             }
         }
@@ -380,103 +396,6 @@ impl Store {
         self.removals = self.removals.wrapping_add(1);
     }
 
-    /// Moves a flow to another class.
-    #[cold]
-    pub fn reclass(&mut self, place: u32, to: u8) {
-        let Some(f) = self.flows.get_mut(place as usize) else { return };
-        let (space, from) = (f.space, std::mem::replace(&mut f.class, to));
-        let due = Reverse((f.last, place, f.generation));
-        if let Some(s) = self.spaces.get_mut(usize::from(space)) {
-            if let Some(c) = s.classes.get_mut(usize::from(from)) {
-                c.flows = c.flows.saturating_sub(1);
-            }
-            if let Some(c) = s.classes.get_mut(usize::from(to)) {
-                c.flows += 1;
-                c.heap.push(due);
-            }
-        }
-        self.trim(space, to);
-    }
-
-    /// Rebuilds a heap when most of it is of flows that went.
-    fn trim(&mut self, space: u16, class: u8) {
-        let flows = &self.flows;
-        let spaces = &mut self.spaces;
-        let Some(c) = spaces.get_mut(usize::from(space)).and_then(|s| s.classes.get_mut(usize::from(class)))
-        else {
-            return;
-        };
-        if c.heap.len() <= c.flows * 2 + 64 {
-            return;
-        }
-        let mut all = std::mem::take(&mut c.heap).into_vec();
-        all.retain(|Reverse((_, place, generation))| {
-            flows.get(*place as usize).is_some_and(|f| {
-                f.generation == *generation && f.bits != 0 && f.class == class && f.space == space
-            })
-        });
-        all.sort_unstable_by_key(|d| d.0.1);
-        all.dedup_by_key(|d| d.0.1);
-        c.heap = all.into();
-    }
-
-    /// The flow of a class whose last packet is longest ago.
-    fn oldest(&mut self, space: usize, class: usize) -> Option<(i64, u32)> {
-        let c = self.spaces.get_mut(space)?.classes.get_mut(class)?;
-        loop {
-            let mut top = c.heap.peek_mut()?;
-            let Reverse((last, place, generation)) = *top;
-            match self.flows.get(place as usize) {
-                Some(f)
-                    if f.generation == generation
-                        && f.bits != 0
-                        && usize::from(f.class) == class
-                        && usize::from(f.space) == space =>
-                {
-                    if f.last == last {
-                        return Some((last, place));
-                    }
-                    *top = Reverse((f.last, place, generation));
-                }
-                _ => {
-                    std::collections::binary_heap::PeekMut::pop(top);
-                }
-            }
-        }
-    }
-
-    /// Forgets the flow that would be the first to become too old, of those without guarantee; false if there is none.
-    fn evict(&mut self, now: i64) -> bool {
-        let mut first: Option<(i64, u32)> = None;
-        for space in 0..self.spaces.len() {
-            for class in 0..class::COUNT {
-                let Some((last, place)) = self.oldest(space, class) else { continue };
-                let Some(c) = self.spaces.get(space).and_then(|s| s.classes.get(class)) else { continue };
-                let expiry = last.saturating_add(c.timeout);
-                if last.saturating_add(c.guarantee) <= now && first.is_none_or(|f| expiry < f.0) {
-                    first = Some((expiry, place));
-                }
-            }
-        }
-        first.is_some_and(|(_, place)| {
-            self.remove(place);
-            true
-        })
-    }
-
-    /// Forgets at most `most` flows of a rewriter that are too old.
-    pub fn clean(&mut self, space: u16, now: i64, most: usize) {
-        let mut left = most;
-        for class in 0..class::COUNT {
-            while left > 0
-                && let Some((_, place)) = self.oldest(usize::from(space), class)
-                && self.is_expired(place, now)
-            {
-                self.remove(place);
-                left -= 1;
-            }
-        }
-    }
     /// Forgets all flows of a rewriter.
     pub fn clear(&mut self, space: u16) {
         for place in self.places(space) {
@@ -506,48 +425,5 @@ impl Store {
         let f = self.flows.get_mut(place as usize)?;
         f.bits |= bit::SHIFTED;
         self.shifts.entry(place).or_default().get_mut(usize::from(reply))
-    }
-
-    /// Lists the flows of a rewriter, of one protocol or all, a line for each direction.
-    pub fn list(&mut self, space: u16, proto: Option<u8>, now: i64) -> String {
-        use std::fmt::Write as _;
-        self.clean(space, now, usize::MAX);
-        let kind = self.space(space).map_or(Kind::Ports, |s| s.kind);
-        let mut out = String::new();
-        for place in self.places(space) {
-            let Some(f) = self.flow(place) else { continue };
-            if proto.is_some_and(|p| p != f.proto) {
-                continue;
-            }
-            for reply in [false, true].into_iter().filter(|r| f.has(*r)) {
-                let (from, to) = (f.tuples[usize::from(reply)], f.rewritten(reply));
-                let _ = match kind {
-                    Kind::Ports | Kind::Ping => write!(out, "{from} => {to}"),
-                    Kind::Pair => write!(out, "{} => {}", Pair(from), Pair(to)),
-                    Kind::Addr => {
-                        let end = |t: Tuple| ip(if reply { t.dst() } else { t.src() });
-                        write!(out, "{} => {}", end(from), end(to))
-                    }
-                };
-                let star = |r: bool| if r == reply { "*" } else { "" };
-                let [a, b] = f.outs;
-                let left = self.seconds_left(f, now);
-                let _ = writeln!(out, " [{}{a} {}{b}] i{} exp{left}", star(false), star(true), f.input);
-            }
-        }
-        out
-    }
-}
-
-fn ip(a: u32) -> std::net::Ipv4Addr {
-    std::net::Ipv4Addr::from_bits(a)
-}
-
-/// A pair of addresses as tables show it.
-struct Pair(Tuple);
-
-impl std::fmt::Display for Pair {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "({}, {})", ip(self.0.src()), ip(self.0.dst()))
     }
 }

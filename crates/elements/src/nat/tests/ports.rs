@@ -88,6 +88,21 @@ fn ports_are_kept_and_used_up() {
 }
 
 #[test]
+fn what_is_exhausted_is_so_for_those_alone() {
+    let mut kit = Kit::<IpRewriter>::with_ports("pattern - 1024-1025# - - 0 0", 1, 1).unwrap();
+    let five = |client: u8, port| (0..5).map(move |i| udp([1, 0, 0, client], i, B, port)).collect::<Vec<_>>();
+    for (client, port) in [(1, 20), (2, 20), (1, 21)] {
+        assert_eq!(kit.push(0, five(client, port)).len(), 2, "{client} {port}");
+    }
+    assert_eq!(kit.push(0, (0..5).map(|i| tcp((A, i), (B, 20), "S", 1, 0, b""))).len(), 2);
+    // Another pattern has something free at once.
+    kit.write("pattern0", "pattern - 1026-1027# - - 0 0").unwrap();
+    assert_eq!(kit.push(0, five(1, 20)).len(), 4);
+    kit.write("clear", "").unwrap();
+    assert_eq!(kit.push(0, five(1, 20)).len(), 2);
+}
+
+#[test]
 fn what_does_not_vary_replaces() {
     let mut kit = Kit::<UdpRewriter>::with_ports("pattern 9.9.9.9 2000 - - 0 0", 1, 1).unwrap();
     kit.push(0, [udp(A, 1, B, 20), udp(A, 2, B, 20)]);
