@@ -24,7 +24,7 @@ use castanet_element::prelude::*;
 /// # Example
 /// ```click
 /// rw :: ICMPPingRewriter(pattern 9.9.9.9 1024-65535 - - 0 1);
-/// MemSource(\<4500001C 00010000 40017CDB 0A000001 02000002  0800F7FD 00000002>, LIMIT 1)
+/// MemSource(\<4500001C 00010000 40017CDB 0A000001 02000002  0800F7F6 00070002>, LIMIT 1)
 ///     -> CheckIPHeader(CHECKSUM false) -> rw;
 /// rw [0] -> IPPrint(out) -> Discard;
 /// rw [1] -> Discard;
