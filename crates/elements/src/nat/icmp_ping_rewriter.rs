@@ -77,7 +77,7 @@ pub struct Args {
     /// The annotation of one byte whose value in the packet that made a flow its replies get.
     #[arg(keyword)]
     reply_anno: Option<Anno1>,
-    /// The most flows, or a rewriter to share them with; bounded by memory if not given.
+    /// The most flows, or a rewriter to share them with; 4,194,304 at most if not given.
     #[arg(keyword, alias = "MAPPING_CAPACITY", default = Capacity::Flows(UNBOUNDED), show = "2147483647")]
     capacity: Capacity,
     /// How often flows that are too old are looked for, though nobody finds them before either.

@@ -412,3 +412,23 @@ fn common_capacity() {
     let mut c: IpRewriter = rig.build("c", "drop, CAPACITY c", (1, 1)).unwrap();
     assert!(rig.init("c", &mut c).unwrap_err().contains("circle"));
 }
+
+#[test]
+fn workers_see_the_same_flows() {
+    let mut rig = Rig::new(&[("rw", "IPRewriter")]);
+    let mut each: Vec<IpRewriter> = (0..2)
+        .map(|_| rig.build("rw", "pattern 9.9.9.9 1024-65535# - - 0 1, drop", (2, 2)).unwrap())
+        .collect();
+    for e in &mut each {
+        rig.init("rw", e).unwrap();
+    }
+    assert_eq!(
+        shown(&rig.push("rw", &mut each[0], 0, vec![udp(A, 1, B, 2)])),
+        ["0 9.9.9.9:1024 > 2.0.0.2:2"]
+    );
+    assert_eq!(
+        shown(&rig.push("rw", &mut each[1], 1, vec![udp(B, 2, N, 1024)])),
+        ["1 2.0.0.2:2 > 1.0.0.1:1"]
+    );
+    assert_eq!(rig.read("rw", &mut each[1], "size"), "1");
+}
