@@ -8,6 +8,7 @@ mod ftp;
 mod icmp;
 mod model;
 mod ports;
+mod several;
 
 use castanet_element::build::{Shared, Wiring};
 use castanet_element::kit::packet;
