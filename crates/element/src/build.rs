@@ -131,12 +131,18 @@ pub trait Wiring {
     fn upstream(&self, element: u32, input: usize, capability: Capability) -> (Vec<u32>, bool);
     /// The notifiers of that capability nearest downstream of an output, and whether some path has none.
     fn downstream(&self, element: u32, output: usize, capability: Capability) -> (Vec<u32>, bool);
-    /// The gauge of an element of capability Storage.
-    fn gauge(&self, element: u32) -> Option<Gauge>;
-    /// The storages nearest upstream of an input.
-    fn storages_upstream(&self, element: u32, input: usize) -> Vec<u32>;
-    /// The storages nearest downstream of an output.
-    fn storages_downstream(&self, element: u32, output: usize) -> Vec<u32>;
+    /// The gauge of an element of capability Storage; by default nobody has one.
+    fn gauge(&self, _element: u32) -> Option<Gauge> {
+        None
+    }
+    /// The storages nearest upstream of an input; by default there is none.
+    fn storages_upstream(&self, _element: u32, _input: usize) -> Vec<u32> {
+        Vec::new()
+    }
+    /// The storages nearest downstream of an output; by default there is none.
+    fn storages_downstream(&self, _element: u32, _output: usize) -> Vec<u32> {
+        Vec::new()
+    }
 }
 
 /// What an element is initialised with.
