@@ -10,6 +10,7 @@ mod forward;
 mod gateway;
 mod local;
 mod net;
+mod offload;
 mod options;
 mod quiet;
 mod size;
