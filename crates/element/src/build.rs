@@ -168,7 +168,9 @@ impl InitCx<'_> {
     pub fn note(&self, capability: Capability) -> Option<Note> {
         self.wiring.note(self.me, capability)
     }
-    /// What a task that pulls from an input sleeps on.
+    /// What a task that pulls from an input sleeps on. Each of these notifiers, when it goes on, gives the element a turn
+    /// ([`Element::task`](crate::Element::task)), whether its class declares a task or not: one that delays packets on a pull path
+    /// and has a notifier of its own turns that on then.
     pub fn upstream(&mut self, input: usize) -> Signal {
         let (notes, open) = self.wiring.upstream(self.me, input, Capability::EmptyNotifier);
         let always = open || notes.is_empty();
