@@ -16,6 +16,11 @@ pub struct Offload {
 }
 
 impl Packet {
+    /// Whether something may still be to be done.
+    #[inline(always)]
+    pub fn has_offload(&self) -> bool {
+        self.meta().flags & OFFLOAD != 0
+    }
     /// What is still to be done; none for an ordinary packet, and none when the headers it is about were cut off.
     #[inline(always)]
     pub fn offload(&self) -> Option<Offload> {

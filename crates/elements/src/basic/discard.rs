@@ -51,6 +51,15 @@ impl Build for Discard {
     }
 }
 
+impl Discard {
+    #[cold]
+    #[inline(never)]
+    fn discard_super(&mut self, p: Packet, cx: &mut Cx<'_>) {
+        self.count.add(p.segments().0);
+        cx.drop(p, Reason::Discarded);
+    }
+}
+
 /// Packets of a batch, super-packets by their segments.
 fn segments(batch: &Batch) -> u64 {
     batch.iter().map(|p| p.segments().0).sum()
@@ -64,7 +73,10 @@ impl Element for Discard {
     }
     #[inline]
     fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
-        self.count.add(p.segments().0);
+        if p.has_offload() {
+            return self.discard_super(p, cx);
+        }
+        self.count.add(1);
         cx.drop(p, Reason::Discarded);
     }
 

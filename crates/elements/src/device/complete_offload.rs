@@ -33,7 +33,7 @@ pub struct CompleteOffload {
 impl CompleteOffload {
     /// Puts what becomes of a packet behind `into`.
     fn complete(&mut self, p: Packet, into: &mut Batch, cx: &mut Cx<'_>) {
-        if p.offload().is_none() {
+        if !p.has_offload() {
             return into.push(p);
         }
         self.split.add(u64::from(p.offload().is_some_and(|o| o.segments.is_some())));
@@ -46,7 +46,7 @@ impl CompleteOffload {
 
 impl Element for CompleteOffload {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        if batch.iter().all(|p| p.offload().is_none()) {
+        if !batch.iter().any(Packet::has_offload) {
             return cx.forward(0, batch);
         }
         let mut whole = std::mem::take(&mut self.spare);

@@ -183,6 +183,15 @@ impl Element for MemSource {
         if self.sent == 0 && !cx.is_on(&self.downstream) {
             return Turn::Sleep;
         }
+        if burst == 1 {
+            // A burst of one needs no account of how much of it was sent.
+            self.sent = 0;
+            if let Some(p) = self.packet() {
+                self.count.add(1);
+                cx.emit(0, p);
+            }
+            return Turn::Again;
+        }
         let n = left.min(burst.saturating_sub(self.sent)).min(cx.limit());
         if n == 1 {
             // One packet needs no batch.
