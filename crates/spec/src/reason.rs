@@ -108,6 +108,8 @@ reasons! {
     Untagged = "untagged",
     /// Came faster than a rate allows.
     OverRate = "over-rate",
+    /// Dropped before a queue was full, so that those who send slow down.
+    EarlyDrop = "early-drop",
 }
 
 impl Reason {

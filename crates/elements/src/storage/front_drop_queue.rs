@@ -71,6 +71,7 @@ mod tests {
                 }
                 assert!(kit.note(Capability::EmptyNotifier) || model.is_empty());
                 assert_eq!(kit.read("length").unwrap(), model.len().to_string());
+                assert_eq!(kit.gauge(0).get(), model.len());
             }
             assert_eq!(kit.read("drops").unwrap(), drops.to_string());
             assert_eq!(kit.dropped(Reason::QueueFull), if outputs == 1 { drops } else { 0 });

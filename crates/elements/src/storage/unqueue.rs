@@ -74,7 +74,8 @@ impl Element for Unqueue {
             return Turn::More;
         }
         self.done = 0;
-        if got == 0 && !cx.is_on(&self.upstream) { Turn::Sleep } else { Turn::Again }
+        // A pull that gave fewer than asked is the same as single pulls of which the last was in vain.
+        if got < n && !cx.is_on(&self.upstream) { Turn::Sleep } else { Turn::Again }
     }
 }
 
