@@ -172,7 +172,7 @@ fn decides_like_the_pseudo_code_at_any_batch() {
 
 #[test]
 fn packets_without_time_and_the_last_ones_are_kept() {
-    let mut bench = Bench::new("0, 1ns");
+    let mut bench = Bench::new("1ns, 1ns");
     (0..50).for_each(|i| bench.supply(i, 0));
     for i in 0..50 {
         bench.kit.at(i64::from(i) * 1000 * MS);

@@ -183,7 +183,6 @@ fn handlers_and_errors() {
         ("5, 50, -0.1", "MAX_P: must lie between 0 and 1"),
         ("51, 50, 0.1", "MIN_THRESH: must not be above MAX_THRESH"),
         ("5, 50, 0.1, STABILITY 33", "STABILITY: must be at most 32"),
-        ("5, 50, 0.1, QUEUES \"\"", "QUEUES: expected names of queues"),
     ] {
         assert_eq!(Kit::<Red>::new(config).err().unwrap(), [error], "{config}");
     }
