@@ -45,7 +45,7 @@ shared -> Link;
 // RED behind the queue: drop from front.
 traffic [3] -> FrontDropQueue -> front :: RED(20, 80, 0.2) -> Link;
 
-// The averages are given a minute to settle and looked at every fifth of a second for a quarter of an hour.
+// The averages are given a minute to settle and looked at every fifth of a second for five minutes.
 DriverManager(
     set n 0, set one 0, set several 0, set shared 0, set front 0,
     wait 60s,
@@ -57,7 +57,7 @@ DriverManager(
     set several $(add $several $(several.avg_queue_size)),
     set shared $(add $shared $(high.avg_queue_size)),
     set front $(add $front $(front.avg_queue_size)),
-    goto look $(lt $n 4500),
+    goto look $(lt $n 1500),
     print "one:      $(sub $(one.drops) $o) dropped, average $(div $one $n)",
     print "several:  $(sub $(several.drops) $s) dropped, average $(div $several $n)",
     print "weighted: $(sub $(high.drops) $h) $(sub $(medium.drops) $m) $(sub $(low.drops) $l) dropped, average $(div $shared $n)",

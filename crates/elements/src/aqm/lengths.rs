@@ -41,7 +41,8 @@ impl Lengths {
         if all.is_empty() {
             let side = if pulled { "upstream" } else { "downstream" };
             let (who, class) = cx.core.info.get(cx.me as usize).map_or(("", ""), |i| (&i.name, &i.class));
-            let text = format!("{who} :: {class}: no queue {side} and none named by QUEUES, so nothing is dropped");
+            let text =
+                format!("{who} :: {class}: no queue {side} and none named by QUEUES, so nothing is dropped");
             cx.core.outside.message(&text);
         }
         Ok(Lengths(all))
