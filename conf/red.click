@@ -5,10 +5,10 @@
 //
 // prints
 //
-//     one:      18002 dropped, average 47.2533093333
-//     several:  17998 dropped, average 47.2097157778
-//     weighted: 1163 4959 11879 dropped, average 41.2195446667
-//     front:    18005 dropped, average 47.1908464444
+//     one:      6002 dropped, average 47.4022313333
+//     several:  5996 dropped, average 47.1484646667
+//     weighted: 375 1654 3968 dropped, average 41.2907373333
+//     front:    6002 dropped, average 47.6123126667
 //
 // Three flows of EACH packets a second, 40 unless another number is given, are offered to four links of LINK. One class makes four
 // policies, because it finds the queues that count by flow-based router context: RED before a queue; before several queues, whose

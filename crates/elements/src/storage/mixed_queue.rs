@@ -80,6 +80,10 @@ mod tests {
                 } else {
                     let got: Vec<_> = kit.pull(0, n).iter().map(number).collect();
                     assert_eq!(got, model.drain(..n.min(model.len())).collect::<Vec<_>>());
+                    assert!(
+                        got.len() == n || !kit.note(Capability::EmptyNotifier),
+                        "a short pull is the last"
+                    );
                 }
                 assert!(kit.note(Capability::EmptyNotifier) || model.is_empty());
                 assert_eq!(kit.gauge(0).get(), model.len());
