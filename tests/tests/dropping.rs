@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Dropping policies in whole routers: RED follows its formula wherever it stands, the others hold queues where they are told, and the
-//! configurations of conf/ do what their papers say. `CASTANET_BLESS=1` draws their pictures anew.
+//! Dropping policies in whole routers: RED follows its formula wherever it stands, the others hold queues where they are told, and
+//! the configurations of conf/ do what their papers say. `CASTANET_BLESS=1` draws their pictures anew.
 #![allow(clippy::unwrap_used)]
 
 use castanet_tests::binary::{castanet, root};
@@ -44,8 +44,8 @@ impl Red {
             _ => 1.0,
         }
     }
-    /// Mean and variance of the distance from one dropped packet to the next at an average: up to 1/p each has probability p (section 7,
-    /// method 2).
+    /// Mean and variance of the distance from one dropped packet to the next at an average: up to 1/p each has probability p
+    /// (section 7, method 2).
     fn distance(self, average: f64) -> (f64, f64) {
         let p = self.formula(average);
         let whole = (1.0 / p).floor() as u32;
@@ -345,6 +345,25 @@ fn short_bursts_are_the_same_at_every_batch_size() {
         sum += numbers(&want)[0];
     }
     assert!(sum > 4000.0, "{sum}");
+}
+
+#[test]
+fn workers_share_one_policy_and_lose_count_of_nothing() {
+    for place in
+        ["RED(5, 50, 0.1) -> q :: Queue(100)", "PI(1000, 0.001, 0.0009, 20) -> q :: FrontDropQueue(60)"]
+    {
+        let text = format!(
+            "InfiniteSource(LENGTH 60, LIMIT 20000, STOP true) -> n :: Null -> p :: {place} -> u :: Unqueue(BURST 8) -> c :: Counter -> Discard;
+            InfiniteSource(LENGTH 60, LIMIT 20000, STOP true) -> n; p [1] -> d :: Counter -> Discard; StaticThreadSched(u 2);
+            DriverManager(wait_stop, wait_stop, wait 0.2s, print $(p.drops) $(q.drops) $(c.count) $(q.length) $(d.count), stop);"
+        );
+        let mut c = Command::new(castanet());
+        let out = c.args(["run", "-q", "--workers", "3", "-e", &text]).current_dir(root()).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let seen = numbers(&String::from_utf8_lossy(&out.stdout));
+        let [dropped, overflowed, passed, waiting, aside] = seen[..] else { panic!("{seen:?}") };
+        assert_eq!((dropped + overflowed + passed, waiting, aside), (40_000.0, 0.0, dropped), "{place}");
+    }
 }
 
 #[test]

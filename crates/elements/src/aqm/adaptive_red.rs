@@ -8,9 +8,9 @@ use castanet_element::prelude::*;
 
 /// Drops packets like `RED`, and changes the probability until the average length of queues is near TARGET.
 ///
-/// The thresholds are half of TARGET and one and a half of it (Floyd, Gummadi and Shenker 2001). Every half second, at the first packet after it, the probability grows by
-/// a hundredth, or by a quarter of itself if that is less, when the average lies above the middle fifth between the thresholds; it
-/// becomes a tenth less when the average lies below.
+/// The thresholds are half of TARGET and one and a half of it (Floyd, Gummadi and Shenker 2001). Every half second, at the first
+/// packet after it, the probability grows by a hundredth, or by a quarter of itself if that is less, when the average lies above the
+/// middle fifth between the thresholds; it becomes a tenth less when the average lies below.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: those that are not dropped. Output 1 (push, optional): those that are.

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Drops packets with a probability that a proportional-integral controller sets (Hollot, Misra, Towsley and Gong 2001).
 ///
-/// W times a second the probability grows by A times how far the average length of queues is above TARGET, less B times how far it was above it
-/// the time before. So it rests only when the length is TARGET. Packets are dropped independently of each other. The paper
-/// gives 160, 1.822e-5 and 1.816e-5 for 60 flows over a link of 3750 packets a second, and 200 for TARGET.
+/// W times a second the probability grows by A times how far the average length of queues is above TARGET, less B times how far
+/// it was above it the time before. So it rests only when the length is TARGET. Packets are dropped independently of each other.
+/// The paper gives 160, 1.822e-5 and 1.816e-5 for 60 flows over a link of 3750 packets a second, and 200 for TARGET.
 ///
 /// What counts as length, and how it is averaged, is as for `RED`; with STABILITY 0 it is the length itself, as in the paper.
 /// While the queues are empty and nothing is dropped the controller rests.

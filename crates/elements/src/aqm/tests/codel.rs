@@ -178,7 +178,8 @@ fn packets_without_time_and_the_last_ones_are_kept() {
         bench.kit.at(i64::from(i) * 1000 * MS);
         assert_eq!(bench.pull(1), [i]);
     }
-    // An interval of next to nothing: the first finds that it is late, the second begins to drop, and from then on all but the last two go.
+    // An interval of next to nothing: the first finds that it is late, the second begins to drop, and from then on all but the last
+    // two go.
     (0..50).for_each(|i| bench.supply(i, START));
     let got: Vec<_> = (1..9)
         .flat_map(|i| {
