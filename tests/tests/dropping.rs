@@ -20,6 +20,14 @@ fn run(configuration: &[&str], batch: u32) -> String {
     String::from_utf8(out.stdout).unwrap()
 }
 
+/// The same at several batch sizes, which must not matter.
+fn run_alike(configuration: &[&str], batches: &[u32]) -> String {
+    let mut all = batches.iter().map(|&b| run(configuration, b));
+    let first = all.next().unwrap();
+    all.for_each(|other| assert_eq!(other, first, "{configuration:?}"));
+    first
+}
+
 /// The numbers of a line.
 fn numbers(line: &str) -> Vec<f64> {
     line.split_whitespace().filter_map(|w| w.trim_end_matches(',').parse().ok()).collect()
@@ -163,8 +171,7 @@ fn red_follows_the_formula_at_every_length_in_each_placement() {
 fn the_batch_size_does_not_matter() {
     for place in PLACEMENTS {
         let text = placement(place, 33);
-        let want = run(&["-e", &text], 1);
-        assert!(BATCHES.iter().all(|&b| run(&["-e", &text], b) == want), "{place}");
+        run_alike(&["-e", &text], &BATCHES);
     }
     // Queues that fill and run empty.
     for place in [
@@ -180,8 +187,7 @@ fn the_batch_size_does_not_matter() {
             RatedSource(LENGTH 100, RATE 80) -> n; s :: RatedSource(LENGTH 100, RATE 40) -> n;
             DriverManager(wait 3, write s.active false, wait 2, write s.active true, wait 3, print $(c.count) $(q.drops) $(q.length), stop);"
         );
-        let want = run(&["-e", &text], 1);
-        assert!(BATCHES.iter().all(|&b| run(&["-e", &text], b) == want), "{place}");
+        run_alike(&["-e", &text], &BATCHES);
     }
 }
 
@@ -264,8 +270,7 @@ fn one_red_makes_four_policies() {
     let weighted = weighted.map(|(min, max, max_p)| Red { min, max, max_p });
     for (each, batches) in [(40, &BATCHES[..]), (60, &[32]), (120, &[32])] {
         let rate = format!("EACH={each}");
-        let printed = run(&["conf/red.click", &rate], batches[0]);
-        assert!(batches.iter().all(|&b| run(&["conf/red.click", &rate], b) == printed), "{each}");
+        let printed = run_alike(&["conf/red.click", &rate], batches);
         let lines: Vec<Vec<f64>> = printed.lines().map(numbers).collect();
         let load = 3.0 * f64::from(each);
         let (too_much, seconds) = ((load - 100.0) / load, 300.0);
@@ -290,8 +295,7 @@ fn one_red_makes_four_policies() {
 /// TOCS 2000, Figure 12 and section 4.3: the four requirements, measured together.
 #[test]
 fn two_lines_two_priorities_fairness_and_one_red() {
-    let printed = run(&["conf/two-t1s.click"], 32);
-    assert!(BATCHES.iter().all(|&b| run(&["conf/two-t1s.click"], b) == printed));
+    let printed = run_alike(&["conf/two-t1s.click"], &BATCHES);
     let lines: Vec<Vec<f64>> = printed.lines().map(|l| numbers(l.split_once(": ").unwrap().1)).collect();
     assert_eq!(lines.len(), 8);
     let (seconds, red) = (30.0, Red { min: 50.0, max: 300.0, max_p: 0.1 });
