@@ -188,7 +188,8 @@ impl Nodes {
         for h in declared.iter().rev() {
             let _ = writeln!(out, "{}\t{}", h.name, h.flags);
         }
-        for (n, f) in STANDARD {
+        // A class may answer `config` itself.
+        for (n, f) in STANDARD.iter().filter(|s| !declared.iter().any(|h| h.name == s.0)) {
             let _ = writeln!(out, "{n}\t{f}");
         }
         out

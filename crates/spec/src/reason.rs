@@ -136,6 +136,8 @@ reasons! {
     TableFull = "table-full",
     /// Carries a command that points at somebody else (RFC 2577 section 3).
     RefusedCommand = "refused-command",
+    /// Dropped before a queue was full, so that those who send slow down.
+    EarlyDrop = "early-drop",
 }
 
 impl Reason {

@@ -95,7 +95,7 @@ impl Element for Discard {
             return Turn::More;
         }
         self.done = 0;
-        if got == 0 && !cx.is_on(&self.upstream) { Turn::Sleep } else { Turn::Again }
+        if got < n && !cx.is_on(&self.upstream) { Turn::Sleep } else { Turn::Again }
     }
 }
 

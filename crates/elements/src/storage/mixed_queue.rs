@@ -80,8 +80,13 @@ mod tests {
                 } else {
                     let got: Vec<_> = kit.pull(0, n).iter().map(number).collect();
                     assert_eq!(got, model.drain(..n.min(model.len())).collect::<Vec<_>>());
+                    assert!(
+                        got.len() == n || !kit.note(Capability::EmptyNotifier),
+                        "a short pull is the last"
+                    );
                 }
                 assert!(kit.note(Capability::EmptyNotifier) || model.is_empty());
+                assert_eq!(kit.gauge(0).get(), model.len());
             }
             assert_eq!(kit.read("drops").unwrap(), drops.to_string());
             assert_eq!(kit.dropped(Reason::QueueFull), if outputs == 1 { drops } else { 0 });

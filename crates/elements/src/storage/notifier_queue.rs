@@ -56,9 +56,11 @@ mod tests {
             let over = kit.push(0, (0..n).map(|i| packet(&[i])));
             assert!(kit.note(Capability::EmptyNotifier) && !kit.note(Capability::FullNotifier));
             assert!(over.iter().zip(5..).all(|((port, p), i)| *port == 1 && p.data() == [i]));
+            assert_eq!(kit.gauge(0).get(), usize::from(n.min(5)));
             let got = kit.pull(0, 64);
             assert_eq!(got.len() + over.len(), usize::from(n));
-            assert!(kit.pull(0, 1).is_empty() && !kit.note(Capability::EmptyNotifier));
+            assert!(!kit.note(Capability::EmptyNotifier) && kit.gauge(0).get() == 0);
+            assert!(kit.pull(0, 1).is_empty());
             let messages = if n > 5 { vec!["e :: NotifierQueue: overflow"] } else { vec![] };
             assert_eq!(kit.messages(), messages);
         }

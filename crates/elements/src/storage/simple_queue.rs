@@ -54,9 +54,11 @@ mod tests {
             let mut kit = Kit::<SimpleQueue>::new("5").unwrap();
             kit.push(0, (0..n).map(|i| packet(&[i])));
             assert!(!kit.note(Capability::EmptyNotifier) && !kit.note(Capability::FullNotifier));
+            assert_eq!(kit.gauge(0).get(), usize::from(n.min(5)));
             let got = kit.pull(0, 64);
             assert!(got.len() == usize::from(n.min(5)) && got.iter().zip(0..).all(|(p, i)| p.data() == [i]));
             assert_eq!(kit.dropped(Reason::QueueFull), u64::from(n - n.min(5)));
+            assert_eq!(kit.gauge(0).get(), 0);
             assert_eq!(kit.read("highwater_length").unwrap(), n.min(5).to_string());
         }
         assert_eq!(Kit::<SimpleQueue>::new("many").err().unwrap(), ["CAPACITY: invalid number"]);

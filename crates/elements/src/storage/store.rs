@@ -256,12 +256,15 @@ impl Store {
                 (n, true)
             }
         };
-        if n == 0 {
-            if max > 0 {
-                self.found_empty(cx);
-            }
-        } else if was_full && let Some(note) = self.full {
+        if n > 0
+            && was_full
+            && let Some(note) = self.full
+        {
             cx.set_note(note);
+        }
+        // The single pull after the last packet would have been in vain.
+        if n < max {
+            self.found_empty(cx);
         }
     }
 

@@ -49,6 +49,16 @@ const UNLIMITED: usize = 1 << 16;
 
 impl Element for Unqueue {
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        if self.args.burst == 1 && self.args.limit < 0 && self.args.active {
+            // A burst of one needs no account of how much of it is done.
+            self.done = 0;
+            let Some(p) = cx.pull_one(0) else {
+                return if cx.is_on(&self.upstream) { Turn::Again } else { Turn::Sleep };
+            };
+            self.count.add(1);
+            cx.emit(0, p);
+            return Turn::Again;
+        }
         let burst = usize::try_from(self.args.burst).unwrap_or(UNLIMITED);
         let mut n = burst.saturating_sub(self.done).min(cx.limit());
         if let Ok(limit) = u64::try_from(self.args.limit) {
@@ -74,7 +84,8 @@ impl Element for Unqueue {
             return Turn::More;
         }
         self.done = 0;
-        if got == 0 && !cx.is_on(&self.upstream) { Turn::Sleep } else { Turn::Again }
+        // A pull that gave fewer than asked is the same as single pulls of which the last was in vain.
+        if got < n && !cx.is_on(&self.upstream) { Turn::Sleep } else { Turn::Again }
     }
 }
 

@@ -18,12 +18,17 @@ impl Store {
                 over.extend(batch.as_mut_vec().drain(..surplus - stored));
                 fifo.extend_from(batch.as_mut_vec());
                 *highwater = fifo.len().max(*highwater);
+                self.gauge.set(fifo.len());
             }
             Packets::Shared(s) => {
                 let ring = s.ring();
+                let came = batch.len();
                 for p in batch.drain() {
                     force(&ring, p, &mut over);
                 }
+                // What others stored before may have made room, so that fewer packets are left than were.
+                self.gauge.add(came);
+                self.gauge.sub(over.len());
                 s.highwater.fetch_max(ring.len(), Ordering::Relaxed);
             }
         }
@@ -42,6 +47,7 @@ impl Store {
             over.extend(fifo.push_front(p).err());
             *highwater = fifo.len().max(*highwater);
         }
+        self.gauge.set(fifo.len());
         self.tell(over, cx);
     }
 

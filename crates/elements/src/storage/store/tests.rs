@@ -72,7 +72,9 @@ fn the_oldest_make_room_on_several_workers_too() {
         kit.with(|_, cx| {
             let mut batch = batch(5);
             s.push_over_oldest(&mut batch, cx);
+            assert_eq!(s.gauge.get(), capacity);
             s.pull(9, &mut batch, cx);
+            assert_eq!(s.gauge.get(), 0);
             assert_eq!(firsts(&batch), &[0, 1, 2, 3, 4][5 - capacity..]);
             assert_eq!((s.drops(), s.highwater()), (5 - capacity as u64, capacity));
         });

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! AdaptiveRED: random early detection that finds its probability itself.
+
+use super::early::{Early, Settings};
+use super::lengths::Queues;
+use super::policy;
+use castanet_element::prelude::*;
+
+/// Drops packets like `RED`, and changes the probability until the average length of queues is near TARGET.
+///
+/// The thresholds are half of TARGET and one and a half of it (Floyd, Gummadi and Shenker 2001). Every half second, at the first
+/// packet after it, the probability grows by a hundredth, or by a quarter of itself if that is less, when the average lies above the
+/// middle fifth between the thresholds; it becomes a tenth less when the average lies below.
+///
+/// # Ports
+/// Input 0: packets. Output 0: those that are not dropped. Output 1 (push, optional): those that are.
+///
+/// # Example
+/// ```click
+/// RatedSource(RATE 1000, LIMIT 500, STOP true) -> AdaptiveRED(20, 0.02) -> Queue -> RatedUnqueue(500) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "AdaptiveRED", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = share)]
+#[class(effects(looks), build, lifecycle, drops(EarlyDrop))]
+#[class(takes_state = "the average length, the probability, the drops")]
+#[handler(name = "drops", flags = "r", doc = "Packets dropped.")]
+#[handler(name = "min_thresh", flags = "rw", doc = "The average length up to which no packet is dropped.")]
+#[handler(name = "max_thresh", flags = "rw", doc = "The average length at which MAX_P is reached.")]
+#[handler(name = "max_p", flags = "rw", doc = "The probability at max_thresh.")]
+#[handler(name = "avg_queue_size", flags = "r", doc = "The average length.")]
+#[handler(name = "stats", flags = "r", doc = "The length, the average length and the drops, one a line.")]
+#[handler(name = "queues", flags = "r", doc = "The queues that count, one a line.")]
+#[handler(name = "config", flags = "r", doc = "Arguments that would make an element like this one.")]
+pub struct AdaptiveRed {
+    args: Args,
+    early: Early,
+}
+
+/// Arguments of AdaptiveRED.
+#[derive(Args)]
+pub struct Args {
+    /// The average length that is aimed at.
+    target: u32,
+    /// The probability at the upper threshold to begin with.
+    max_p: f64,
+    /// The queues that count, by name; the nearest ones if none are named.
+    #[arg(keyword)]
+    queues: Option<Queues>,
+    /// How slowly the average follows the length; 0 for the length itself.
+    #[arg(keyword, default = 4)]
+    stability: u32,
+}
+
+impl Build for AdaptiveRed {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let half = args.target / 2;
+        let settings = Settings {
+            min: half,
+            max: args.target.saturating_add(half),
+            max_p: args.max_p,
+            queues: args.queues.clone(),
+            stability: args.stability,
+            gentle: true,
+            adapts: true,
+        };
+        Ok(AdaptiveRed { early: Early::new(settings, cx)?, args })
+    }
+}
+
+impl Element for AdaptiveRed {
+    #[inline]
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        policy::push(&mut self.early, batch, cx);
+    }
+    #[inline]
+    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+        policy::push_one(&mut self.early, p, cx);
+    }
+    #[inline]
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        policy::pull(&mut self.early, max, into, cx);
+    }
+    #[inline]
+    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        policy::pull_one(&mut self.early, cx)
+    }
+}
+
+impl Lifecycle for AdaptiveRed {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.early.initialise(cx)
+    }
+    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+        Ok(self.early.read(handler, cx))
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.early.write(handler, value, cx)
+    }
+    fn effects(&self, declared: Effects) -> Effects {
+        self.early.effects(declared)
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_ref::<AdaptiveRed>() {
+            self.early.take_over(&old.early);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    const MS: i64 = 1_000_000;
+
+    fn max_p(kit: &mut Kit<AdaptiveRed>) -> f64 {
+        kit.read("max_p").unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn the_probability_follows_the_average() {
+        // Floyd, Gummadi and Shenker 2001: the aim lies between 18 and 22 for thresholds of 10 and 30.
+        for n in [1, 3, 32] {
+            for (length, rises, falls) in
+                [(5, false, true), (17, false, true), (20, false, false), (23, true, false)]
+            {
+                let mut kit = Kit::<AdaptiveRed>::with_ports("20, 0.1, STABILITY 0", 1, 2).unwrap();
+                kit.gauge(1).set(length);
+                let mut want = 0.1;
+                for i in 0..300 {
+                    kit.at(i * 100 * MS);
+                    assert_eq!(kit.push(0, (0..n).map(|_| packet(b"x"))).len(), n);
+                    if i > 0 && i % 5 == 0 {
+                        if rises && want <= 0.5 {
+                            want += f64::min(0.01, want / 4.0);
+                        } else if falls && want >= 0.01 {
+                            want *= 0.9;
+                        }
+                    }
+                    assert!((max_p(&mut kit) - want).abs() < 1e-12, "{length} at {i}");
+                }
+                assert!(if rises { want > 0.5 } else { want <= 0.1 });
+            }
+        }
+    }
+
+    #[test]
+    fn small_probabilities_grow_by_quarters_and_pauses_count() {
+        let mut kit = Kit::<AdaptiveRed>::new("20, 0.004, STABILITY 0").unwrap();
+        kit.gauge(1).set(29);
+        kit.push(0, [packet(b"x")]);
+        kit.at(1000 * MS);
+        kit.push(0, [packet(b"x")]);
+        assert!((max_p(&mut kit) - 0.004 * 1.25 * 1.25).abs() < 1e-12, "two intervals");
+        kit.write("max_p", "0.5").unwrap();
+        kit.gauge(1).set(0);
+        kit.at(i64::MAX / 4);
+        kit.push(0, [packet(b"x")]);
+        assert!((0.009..0.01).contains(&max_p(&mut kit)), "it has rested at the least");
+        kit.at(i64::MAX - 2_000_000_000_000);
+        kit.push(0, [packet(b"x")]);
+    }
+
+    #[test]
+    fn handlers_and_errors() {
+        for target in [20, 21] {
+            let mut kit = Kit::<AdaptiveRed>::new(&format!("{target}, 0.02")).unwrap();
+            let values = ["min_thresh", "max_thresh", "max_p", "drops"].map(|h| kit.read(h).unwrap());
+            assert_eq!(values, ["10", &(target + 10).to_string(), "0.02", "0"]);
+            let config = kit.read("config").unwrap();
+            assert_eq!(config.split(", QUEUES").next().unwrap(), format!("{target}, 0.02"));
+        }
+        for (config, error) in [
+            ("20", "MAX_P: required argument missing"),
+            ("20, 1.5", "MAX_P: must lie between 0 and 1"),
+            ("20, 0.1, STABILITY 33", "STABILITY: must be at most 32"),
+            ("20, 0.1, 3", "too many arguments"),
+        ] {
+            assert_eq!(Kit::<AdaptiveRed>::new(config).err().unwrap(), [error]);
+        }
+        assert!(Kit::<AdaptiveRed>::new("4294967295, 1").is_ok());
+    }
+
+    #[test]
+    fn hot_swap_keeps_what_was_found() {
+        let (mut old, mut new) =
+            (Kit::<AdaptiveRed>::new("20, 0.1").unwrap(), Kit::<AdaptiveRed>::new("20, 0.1").unwrap());
+        old.gauge(1).set(1000);
+        for i in 0..50 {
+            old.at(i * 100 * MS);
+            old.push(0, [packet(b"x")]);
+        }
+        new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+        for handler in ["max_p", "avg_queue_size", "drops"] {
+            assert_eq!(new.read(handler).unwrap(), old.read(handler).unwrap());
+        }
+        assert!(max_p(&mut new) > 0.15);
+    }
+}

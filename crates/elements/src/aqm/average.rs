@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The average length of a queue, as Floyd and Jacobson 1993 take it.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+
+/// While a queue is empty, the average falls as if a packet had come so often, in nanoseconds.
+const IDLE: i64 = 20_000_000;
+
+/// A real number that several workers look at and change; what one of two changes at the same moment is lost.
+pub(super) struct Real(AtomicU64);
+
+impl Real {
+    pub(super) fn new(value: f64) -> Real {
+        Real(AtomicU64::new(value.to_bits()))
+    }
+    #[inline]
+    pub(super) fn get(&self) -> f64 {
+        f64::from_bits(self.0.load(Relaxed))
+    }
+    #[inline]
+    pub(super) fn set(&self, value: f64) {
+        self.0.store(value.to_bits(), Relaxed);
+    }
+}
+
+/// An exponentially weighted moving average of the lengths that packets find.
+pub(super) struct Average {
+    value: Real,
+    /// Since when the queue may be empty.
+    since: AtomicI64,
+    weight: f64,
+}
+
+impl Average {
+    /// A new length weighs 2 to the minus `stability`.
+    pub(super) fn new(stability: u32) -> Average {
+        let weight = 0.5_f64.powi(i32::try_from(stability).unwrap_or(i32::MAX));
+        Average { value: Real::new(0.0), since: AtomicI64::new(i64::MAX), weight }
+    }
+    /// The average.
+    pub(super) fn get(&self) -> f64 {
+        self.value.get()
+    }
+    /// Goes on where another one was.
+    pub(super) fn take_over(&self, old: &Average) {
+        self.value.set(old.get());
+        self.since.store(old.since.load(Relaxed), Relaxed);
+    }
+    /// The average with one packet more, which comes `now` and finds so many others. A packet that is pulled leaves the queue at
+    /// this very time; one that is pushed will come into it, and when it became empty is not known but for the packet before.
+    #[inline]
+    pub(super) fn update(&self, length: usize, pulled: bool, now: i64) -> f64 {
+        let old = self.value.get();
+        let new = if length > 0 { old + (length as f64 - old) * self.weight } else { self.idle(old, now) };
+        self.value.set(new);
+        self.since.store(if pulled && length > 0 { i64::MAX } else { now }, Relaxed);
+        new
+    }
+    /// What is left of the average when the queue has been empty (Floyd and Jacobson 1993, section 4).
+    fn idle(&self, old: f64, now: i64) -> f64 {
+        let steps = now.saturating_sub(self.since.load(Relaxed)) / IDLE;
+        old * (1.0 - self.weight).powi(i32::try_from(steps.max(1)).unwrap_or(i32::MAX))
+    }
+    /// The text for handlers: three decimal places.
+    pub(super) fn show(&self) -> String {
+        ((self.get() * 1000.0).round() / 1000.0).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn follows_the_definition() {
+        for stability in [0, 1, 4, 9] {
+            let (average, w) = (Average::new(stability), 1.0 / f64::from(1 << stability));
+            let mut want = 0.0;
+            for i in 0..500_i32 {
+                let length = (i * 7919 % 31) as usize;
+                // Packets come a millisecond apart, so an empty queue counts as one packet that found nothing.
+                want = (1.0 - w) * want + w * length as f64;
+                assert!((average.update(length, false, i64::from(i) * 1_000_000) - want).abs() < 1e-9);
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_queue_forgets_with_time() {
+        let after = |pulled, lengths: &[(usize, i64)]| {
+            let average = Average::new(4);
+            average.value.set(100.0);
+            lengths.iter().for_each(|&(n, ms)| {
+                average.update(n, pulled, ms * 1_000_000);
+            });
+            average.get()
+        };
+        let keep = |steps| 100.0 * 0.9375_f64.powi(steps);
+        for (lengths, steps) in [
+            (&[(0, 500)][..], 1),
+            (&[(0, 0), (0, 19)], 2),
+            (&[(0, 0), (0, 39)], 2),
+            (&[(0, 0), (0, 40)], 3),
+            (&[(0, 0), (0, 2000)], 101),
+            (&[(0, 1000), (0, 500)], 2),
+            (&[(0, 0), (0, i64::MAX / 1_000_000)], i32::MAX),
+        ] {
+            for pulled in [false, true] {
+                assert!((after(pulled, lengths) - keep(steps)).abs() < 1e-9, "{lengths:?}");
+            }
+        }
+        // A hundred steps pass between two packets; the first of them left others in the queue.
+        let before = 100.0 + (200.0 - 100.0) / 16.0;
+        let pushed = after(false, &[(200, 0), (0, 2000)]);
+        assert!((pushed - before * 0.9375_f64.powi(100)).abs() < 1e-9);
+        assert!((after(true, &[(200, 0), (0, 2000)]) - before * 0.9375).abs() < 1e-9, "empty only now");
+        assert_eq!(after(false, &[(0, 0)]), 93.75);
+    }
+
+    #[test]
+    fn shows_three_places() {
+        let average = Average::new(4);
+        for (value, text) in [(0.0, "0"), (1.0, "1"), (2.000_49, "2"), (0.0625, "0.063"), (93.75, "93.75")] {
+            average.value.set(value);
+            assert_eq!(average.show(), text);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! CoDel: packets that waited too long are dropped.
+
+use super::lengths::{Lengths, Queues};
+use castanet_element::prelude::*;
+
+/// Drops packets while those that come out of a queue have waited longer than TARGET for at least INTERVAL (CoDel, RFC 8289).
+///
+/// How long a packet has waited is told by its timestamp: put a `SetTimestamp` before the queue where what comes before it
+/// does not set one. A packet without timestamp counts as one that has not waited. The first packet is dropped when the wait
+/// was longer than TARGET for a whole INTERVAL; the next ones at intervals that shrink with the square root of their number,
+/// until a packet comes that has waited less (RFC 8289 section 5). Nothing is dropped while at most one packet is left in the queues
+/// upstream. Instead of a packet that is dropped the next one is given.
+///
+/// # Ports
+/// Input 0 (pull): packets. Output 0 (pull): those that are not dropped.
+///
+/// # Example
+/// ```click
+/// RatedSource(RATE 1000, LIMIT 900, STOP true) -> Queue -> CoDel -> RatedUnqueue(500) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "CoDel", ports = "1/1", processing = "l/l", packets = "any/same", workers = exclusive)]
+#[class(build, lifecycle, drops(EarlyDrop), takes_state = "what the control law remembers, the drops")]
+#[handler(name = "drops", flags = "r", doc = "Packets dropped.")]
+#[handler(name = "codel_target", flags = "rw", doc = "How long packets may wait.")]
+#[handler(name = "codel_interval", flags = "rw", doc = "For how long they may wait longer.")]
+#[handler(name = "stats", flags = "r", doc = "The length of the queues and the drops, one a line.")]
+#[handler(name = "queues", flags = "r", doc = "The queues that count, one a line.")]
+#[handler(name = "config", flags = "r", doc = "Arguments that would make an element like this one.")]
+pub struct CoDel {
+    args: Args,
+    lengths: Lengths,
+    law: Law,
+    drops: u64,
+}
+
+/// Arguments of CoDel.
+#[derive(Args)]
+pub struct Args {
+    /// How long packets may wait.
+    #[arg(default = Nanos(5_000_000), show = "5ms")]
+    target: Nanos,
+    /// For how long they may wait longer.
+    #[arg(default = Nanos(100_000_000), show = "100ms")]
+    interval: Nanos,
+    /// The queues that count, by name; the nearest ones upstream if none are named.
+    #[arg(keyword)]
+    queues: Option<Queues>,
+}
+
+/// What the control law remembers (RFC 8289 section 5.3). Times are nanoseconds since 1970.
+#[derive(Clone, Default)]
+struct Law {
+    /// When waits will have been too long for a whole interval, since they became too long.
+    above: Option<i64>,
+    dropping: bool,
+    /// When the next packet is to be dropped.
+    next: i64,
+    /// Packets dropped since dropping began.
+    count: u32,
+    /// What the count was when dropping began.
+    first_count: u32,
+}
+
+/// What is wrong with the two times.
+fn check(target: Nanos, interval: Nanos) -> Result<(), String> {
+    match (target.0, interval.0) {
+        (..0, _) => Err("TARGET: must not be negative".into()),
+        (_, ..=0) => Err("INTERVAL: must be positive".into()),
+        _ => Ok(()),
+    }
+}
+
+impl Build for CoDel {
+    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        check(args.target, args.interval)?;
+        Ok(CoDel { args, lengths: Lengths::default(), law: Law::default(), drops: 0 })
+    }
+}
+
+impl CoDel {
+    /// The next packet, and whether it may be dropped.
+    #[inline]
+    fn next(&mut self, now: i64, cx: &mut Cx<'_>) -> Option<(Packet, bool)> {
+        let Some(p) = cx.pull_one(0) else {
+            self.law.above = None;
+            return None;
+        };
+        let waited = if p.timestamp() == 0 { 0 } else { now.saturating_sub(p.timestamp()) };
+        // What is left is at most one packet of the greatest length; fewer bytes are not told.
+        if waited < self.args.target.0 || self.lengths.total() <= 1 {
+            self.law.above = None;
+            return Some((p, false));
+        }
+        let interval = self.args.interval.0;
+        let above = *self.law.above.get_or_insert(now.saturating_add(interval));
+        Some((p, now >= above))
+    }
+
+    fn discard(&mut self, p: Packet, cx: &mut Cx<'_>) {
+        self.drops = self.drops.wrapping_add(1);
+        cx.drop(p, Reason::EarlyDrop);
+    }
+
+    /// When a packet is to be dropped after one at `t`.
+    fn law(&self, t: i64) -> i64 {
+        let pause = self.args.interval.0 as f64 / f64::from(self.law.count.max(1)).sqrt();
+        // Dropping goes on even where the interval is next to nothing.
+        t.saturating_add((pause as i64).max(1))
+    }
+
+    /// Drops the packets that are due, and gives the one after them.
+    #[cold]
+    fn drop_due(&mut self, p: Packet, now: i64, cx: &mut Cx<'_>) -> Option<Packet> {
+        let mut p = p;
+        while now >= self.law.next {
+            self.discard(p, cx);
+            self.law.count = self.law.count.saturating_add(1);
+            let Some((following, may_drop)) = self.next(now, cx) else {
+                self.law.dropping = false;
+                return None;
+            };
+            p = following;
+            if !may_drop {
+                self.law.dropping = false;
+                break;
+            }
+            self.law.next = self.law(self.law.next);
+        }
+        Some(p)
+    }
+
+    /// Drops a packet and begins to drop others, and gives the one after it.
+    #[cold]
+    fn begin(&mut self, p: Packet, now: i64, cx: &mut Cx<'_>) -> Option<Packet> {
+        self.discard(p, cx);
+        let following = self.next(now, cx);
+        self.law.dropping = true;
+        // Shortly after dropping ended it goes on at the rate at which it ended.
+        let before = self.law.count.saturating_sub(self.law.first_count);
+        let short = now.saturating_sub(self.law.next) < self.args.interval.0.saturating_mul(16);
+        self.law.count = if before > 1 && short { before } else { 1 };
+        self.law.next = self.law(now);
+        self.law.first_count = self.law.count;
+        following.map(|f| f.0)
+    }
+}
+
+impl Element for CoDel {
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        for _ in 0..max {
+            let Some(p) = self.pull_one(0, cx) else { break };
+            into.push(p);
+        }
+    }
+    #[inline]
+    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        let now = cx.core().clock.peek();
+        let Some((p, may_drop)) = self.next(now, cx) else {
+            self.law.dropping = false;
+            return None;
+        };
+        match (self.law.dropping, may_drop) {
+            (true, true) => self.drop_due(p, now, cx),
+            (false, true) => self.begin(p, now, cx),
+            (_, false) => {
+                self.law.dropping = false;
+                Some(p)
+            }
+        }
+    }
+}
+
+impl Lifecycle for CoDel {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.lengths = Lengths::find(self.args.queues.as_ref(), true, cx)?;
+        Ok(())
+    }
+    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+        let (target, interval) = (self.args.target.show(), self.args.interval.show());
+        Ok(match handler {
+            "codel_target" => target,
+            "codel_interval" => interval,
+            "stats" => format!("{} current queue\n{} drops\n", self.lengths.total(), self.drops),
+            "queues" => self.lengths.names("\n", cx) + "\n",
+            "config" => format!("{target}, {interval}, QUEUES {}", self.lengths.names(" ", cx)),
+            _ => self.drops.to_string(),
+        })
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        let value = cx.with_args(|a| Nanos::parse(value.trim(), a))?;
+        if handler == "codel_target" {
+            check(value, self.args.interval)?;
+            self.args.target = value;
+        } else {
+            check(self.args.target, value)?;
+            self.args.interval = value;
+        }
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_ref::<CoDel>() {
+            (self.law, self.drops) = (old.law.clone(), old.drops);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/codel.rs"]
+mod tests;

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The queues that a dropping policy looks at: those near it, or those it is told.
+
+use castanet_element::prelude::*;
+
+/// Elements that store packets, by their numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queues(Vec<u32>);
+
+impl ArgValue for Queues {
+    const TYPE: &'static str = "elements";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Queues, String> {
+        let mut all = Vec::new();
+        for name in text.split_ascii_whitespace() {
+            let found = ElementRef::parse(name, cx)?;
+            let number = u32::try_from(found.0).map_err(|_| format!("'{name}': no such element"))?;
+            if !all.contains(&number) {
+                all.push(number);
+            }
+        }
+        if all.is_empty() { Err("expected names of queues".into()) } else { Ok(Queues(all)) }
+    }
+}
+
+/// The queues and how many packets wait in all of them together.
+#[derive(Default)]
+pub(super) struct Lengths(Vec<(u32, Gauge)>);
+
+impl Lengths {
+    /// The queues that are named; if none are, those nearest upstream where packets are pulled, and downstream where they are pushed.
+    /// There may be none, as flow-based router context goes; then somebody is to know.
+    pub(super) fn find(named: Option<&Queues>, pulled: bool, cx: &InitCx<'_>) -> Result<Lengths, String> {
+        let near = || if pulled { cx.storages_upstream(0) } else { cx.storages_downstream(0) };
+        let mut all = Vec::new();
+        for e in named.map_or_else(near, |q| q.0.clone()) {
+            match cx.gauge_of(e) {
+                Some(gauge) => all.push((e, gauge)),
+                None => return Err(format!("QUEUES: '{}' does not store packets", cx.core.name(e))),
+            }
+        }
+        if all.is_empty() {
+            let side = if pulled { "upstream" } else { "downstream" };
+            let (who, class) = cx.core.info.get(cx.me as usize).map_or(("", ""), |i| (&i.name, &i.class));
+            let text =
+                format!("{who} :: {class}: no queue {side} and none named by QUEUES, so nothing is dropped");
+            cx.core.outside.message(&text);
+        }
+        Ok(Lengths(all))
+    }
+
+    /// How many packets wait.
+    #[inline]
+    pub(super) fn total(&self) -> usize {
+        // A gauge may be short of some packets for a moment while several workers change it, and wraps below 0.
+        let sum = self.0.iter().fold(0_usize, |n, (_, gauge)| n.wrapping_add(gauge.get()));
+        usize::try_from(sum.cast_signed()).unwrap_or(0)
+    }
+
+    /// The names of the queues with `end` behind each but the last.
+    pub(super) fn names(&self, end: &str, cx: &mut Cx<'_>) -> String {
+        let core = cx.core();
+        self.0.iter().map(|(e, _)| core.name(*e)).collect::<Vec<_>>().join(end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn lengths_add_up_and_never_fall_below_nothing() {
+        let (a, b) = (Gauge::default(), Gauge::default());
+        let both = Lengths(vec![(1, a.clone()), (2, b.clone())]);
+        for (n, m, want) in [(0, 0, 0), (3, 4, 7), (usize::MAX, 4, 3), (usize::MAX, 0, 0)] {
+            a.set(n);
+            b.set(m);
+            assert_eq!(both.total(), want);
+        }
+    }
+
+    #[test]
+    fn names_of_queues() {
+        let mut names = Names::new();
+        names.define_element("q", 3, "Queue");
+        names.define_element("r", 1, "Queue");
+        let cx = ArgCx { scope: "", names: &names };
+        let parse = |text| Queues::parse(text, &cx).map(|q| q.0);
+        assert_eq!(parse("q").unwrap(), [3]);
+        assert_eq!(parse(" r  q r ").unwrap(), [1, 3]);
+        assert!(parse("").is_err() && parse("q s").unwrap_err().contains("does not name an element"));
+    }
+}

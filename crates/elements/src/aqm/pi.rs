@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PI: a controller that holds a queue at a length.
+
+use super::average::{Average, Real};
+use super::early::MOST_STABILITY;
+use super::lengths::{Lengths, Queues};
+use super::policy::{self, Policy};
+use castanet_element::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// Drops packets with a probability that a proportional-integral controller sets (Hollot, Misra, Towsley and Gong 2001).
+///
+/// W times a second the probability grows by A times how far the average length of queues is above TARGET, less B times how far
+/// it was above it the time before. So it rests only when the length is TARGET. Packets are dropped independently of each other.
+/// The paper gives 160, 1.822e-5 and 1.816e-5 for 60 flows over a link of 3750 packets a second, and 200 for TARGET.
+///
+/// What counts as length, and how it is averaged, is as for `RED`; with STABILITY 0 it is the length itself, as in the paper.
+/// While the queues are empty and nothing is dropped the controller rests.
+///
+/// # Ports
+/// Input 0: packets. Output 0: those that are not dropped. Output 1 (push, optional): those that are.
+///
+/// # Example
+/// ```click
+/// RatedSource(RATE 1000, LIMIT 900, STOP true) -> PI(160, 0.001, 0.0009, 20) -> Queue -> RatedUnqueue(500) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "PI", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = share, effects(looks))]
+#[class(build, lifecycle, drops(EarlyDrop), takes_state = "the average length, the probability, the drops")]
+#[handler(name = "drops", flags = "r", doc = "Packets dropped.")]
+#[handler(name = "w", flags = "rw", doc = "How often the controller looks, a second.")]
+#[handler(name = "a", flags = "rw", doc = "What an excess of one packet adds to the probability.")]
+#[handler(
+    name = "b",
+    flags = "rw",
+    doc = "What an excess of one packet the time before takes from the probability."
+)]
+#[handler(name = "avg_queue_size", flags = "r", doc = "The average length.")]
+#[handler(name = "stats", flags = "r", doc = "The length, the average length and the drops, one a line.")]
+#[handler(name = "queues", flags = "r", doc = "The queues that count, one a line.")]
+#[handler(name = "config", flags = "r", doc = "Arguments that would make an element like this one.")]
+pub struct Pi {
+    args: Args,
+    controller: Controller,
+}
+
+/// Arguments of PI.
+#[derive(Args)]
+pub struct Args {
+    /// How often the controller looks, a second: at most 10,000.
+    w: f64,
+    /// What an excess of one packet adds to the probability.
+    a: f64,
+    /// What an excess of one packet the time before takes from the probability.
+    b: f64,
+    /// The length that is aimed at.
+    #[arg(alias = "QREF")]
+    target: u32,
+    /// The queues that count, by name; the nearest ones if none are named.
+    queues: Option<Queues>,
+    /// How slowly the average follows the length; 0 for the length itself.
+    #[arg(keyword, default = 4)]
+    stability: u32,
+}
+
+/// What all workers share.
+struct State {
+    w: Real,
+    a: Real,
+    b: Real,
+    average: Average,
+    /// How far the length was above its aim when the controller last looked.
+    before: Real,
+    probability: Real,
+    /// Whether the timer is not set.
+    resting: AtomicBool,
+    drops: AtomicU64,
+}
+
+/// The policy.
+struct Controller {
+    state: Arc<State>,
+    lengths: Lengths,
+    target: f64,
+    pulled: bool,
+    random: Random,
+}
+
+fn check_frequency(w: f64) -> Result<f64, String> {
+    if w > 0.0 && w <= 10_000.0 { Ok(w) } else { Err("must be above 0 and at most 10000".into()) }
+}
+
+impl Build for Pi {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let w = check_frequency(args.w).map_err(|e| format!("W: {e}"))?;
+        if args.stability > MOST_STABILITY {
+            return Err(format!("STABILITY: must be at most {MOST_STABILITY}").into());
+        }
+        let target = f64::from(args.target);
+        let state = cx.share(|| State {
+            w: Real::new(w),
+            a: Real::new(args.a),
+            b: Real::new(args.b),
+            average: Average::new(args.stability),
+            before: Real::new(-target),
+            probability: Real::new(0.0),
+            resting: AtomicBool::new(true),
+            drops: AtomicU64::new(0),
+        });
+        // Workers that draw the same numbers would drop at the same moments.
+        let random = Random::new(cx.seed.wrapping_add(cx.replica.0 as u64), cx.name);
+        let pulled = !cx.is_push_input(0);
+        Ok(Pi { args, controller: Controller { state, lengths: Lengths::default(), target, pulled, random } })
+    }
+}
+
+impl Controller {
+    /// Sets the timer to the next moment at which the controller is to look.
+    fn rearm(&self, now: i64, cx: &mut Cx<'_>) {
+        let period = (1e9 / self.state.w.get()).round() as i64;
+        cx.set_timer(0, now.saturating_add(period));
+    }
+
+    fn look(&self, now: i64, cx: &mut Cx<'_>) {
+        let (s, length) = (&self.state, self.lengths.total());
+        let excess = s.average.update(length, self.pulled, now) - self.target;
+        let p = s.probability.get() + s.a.get() * excess - s.b.get() * s.before.get();
+        // What lies outside is no probability, and would only take time to come back from.
+        let p = if p > 0.0 { p.min(1.0) } else { 0.0 };
+        s.probability.set(p);
+        s.before.set(excess);
+        if length == 0 && p == 0.0 {
+            s.resting.store(true, Relaxed);
+        } else {
+            self.rearm(now, cx);
+        }
+    }
+}
+
+impl Policy for Controller {
+    #[inline]
+    fn refuses(&mut self, cx: &mut Cx<'_>) -> bool {
+        let s = &self.state;
+        let now = cx.recent();
+        s.average.update(self.lengths.total(), self.pulled, now);
+        if s.resting.load(Relaxed) && s.resting.swap(false, Relaxed) {
+            self.rearm(now, cx);
+        }
+        let p = s.probability.get();
+        let refused = p > 0.0 && self.random.unit() < p;
+        if refused {
+            s.drops.fetch_add(1, Relaxed);
+        }
+        refused
+    }
+}
+
+impl Element for Pi {
+    #[inline]
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        policy::push(&mut self.controller, batch, cx);
+    }
+    #[inline]
+    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+        policy::push_one(&mut self.controller, p, cx);
+    }
+    #[inline]
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        policy::pull(&mut self.controller, max, into, cx);
+    }
+    #[inline]
+    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        policy::pull_one(&mut self.controller, cx)
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        let now = cx.core().clock.peek();
+        self.controller.look(now, cx);
+    }
+}
+
+impl Lifecycle for Pi {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        let c = &mut self.controller;
+        c.lengths = Lengths::find(self.args.queues.as_ref(), c.pulled, cx)?;
+        Ok(())
+    }
+    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+        let (c, s) = (&self.controller, &self.controller.state);
+        let drops = s.drops.load(Relaxed);
+        let (w, a, b) = (s.w.get(), s.a.get(), s.b.get());
+        Ok(match handler {
+            "w" => w.to_string(),
+            "a" => a.to_string(),
+            "b" => b.to_string(),
+            "avg_queue_size" => s.average.show(),
+            "stats" => format!(
+                "{} current queue\n{} avg queue\n{drops} drops\n",
+                c.lengths.total(),
+                s.average.show()
+            ),
+            "queues" => c.lengths.names("\n", cx) + "\n",
+            "config" => format!(
+                "{w}, {a}, {b}, {}, QUEUES {}, STABILITY {}",
+                self.args.target,
+                c.lengths.names(" ", cx),
+                self.args.stability
+            ),
+            _ => drops.to_string(),
+        })
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        let value = cx.with_args(|a| f64::parse(value.trim(), a))?;
+        let s = &self.controller.state;
+        match handler {
+            "w" => s.w.set(check_frequency(value)?),
+            "a" => s.a.set(value),
+            _ => s.b.set(value),
+        }
+        Ok(())
+    }
+    fn effects(&self, declared: Effects) -> Effects {
+        // Single pulls find queues as they are; what is pushed must come one by one for that.
+        if self.controller.pulled { Effects::NONE } else { declared }
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_ref::<Pi>() {
+            let (new, old) = (&self.controller.state, &old.controller.state);
+            new.average.take_over(&old.average);
+            new.before.set(old.before.get());
+            new.probability.set(old.probability.get());
+            new.drops.store(old.drops.load(Relaxed), Relaxed);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    const MS: i64 = 1_000_000;
+
+    fn probability(kit: &Kit<Pi>) -> f64 {
+        kit.element.controller.state.probability.get()
+    }
+
+    #[test]
+    fn the_controller_is_that_of_the_paper() {
+        // Hollot et al. 2001, section III-C: p(kT) = a (q(kT) - ref) - b (q((k-1)T) - ref) + p((k-1)T).
+        let (a, b, reference) = (1.822e-3, 1.816e-3, 200.0);
+        let mut kit = Kit::<Pi>::new("100, 1.822e-3, 1.816e-3, 200, STABILITY 0").unwrap();
+        let (mut random, mut p, mut before, mut most) = (Random::new(6, "pi"), 0.0_f64, -reference, 0.0_f64);
+        kit.gauge(1).set(1);
+        kit.push(0, [packet(b"x")]);
+        for k in 1..2000 {
+            let length = 1 + random.below(if k % 500 < 250 { 600 } else { 200 }) as usize;
+            kit.gauge(1).set(length);
+            assert_eq!(kit.next_timer(), Some(k * 10 * MS));
+            kit.expire().unwrap();
+            let excess = length as f64 - reference;
+            p = (a * excess - b * before + p).clamp(0.0, 1.0);
+            before = excess;
+            assert!((probability(&kit) - p).abs() < 1e-12);
+            most = most.max(p);
+        }
+        assert!(most > 0.5, "{most}");
+    }
+
+    #[test]
+    fn drops_with_the_probability() {
+        for n in [1, 2, 3, 32] {
+            let mut kit = Kit::<Pi>::with_ports("160, 0.001, 0.001, 0", 1, 2).unwrap();
+            for p in [0.0, 0.1, 0.75, 1.0] {
+                kit.element.controller.state.probability.set(p);
+                let all: usize = 32_000 / n * n;
+                let mut dropped = 0;
+                for _ in 0..all / n {
+                    dropped += kit.push(0, (0..n).map(|_| packet(b"x"))).iter().filter(|o| o.0 == 1).count();
+                }
+                let (want, deviation) = (p * all as f64, (all as f64 * p * (1.0 - p)).sqrt());
+                assert!((dropped as f64 - want).abs() <= 4.0 * deviation, "{dropped} at {p}");
+            }
+        }
+    }
+
+    #[test]
+    fn rests_while_there_is_nothing_to_do() {
+        let mut kit = Kit::<Pi>::new("100, 0.01, 0.009, 10").unwrap();
+        assert_eq!(kit.next_timer(), None);
+        kit.gauge(1).set(50);
+        kit.push(0, [packet(b"x")]);
+        kit.expire().unwrap();
+        kit.gauge(1).set(0);
+        let mut looks = 0;
+        while kit.expire().is_some() {
+            looks += 1;
+        }
+        assert!((1..1000).contains(&looks) && probability(&kit) == 0.0, "{looks}");
+        kit.push(0, [packet(b"x"), packet(b"y")]);
+        assert!(kit.next_timer().is_some());
+    }
+
+    #[test]
+    fn handlers_and_errors() {
+        let mut names = Names::new();
+        names.define_element("e", 0, "PI");
+        names.define_element("q", 1, "Queue");
+        let mut kit = Kit::<Pi>::with_names("160, 0.25, 0.5, QREF 20, QUEUES q", 1, 1, names).unwrap();
+        kit.write("w", "10").unwrap();
+        kit.write("a", "1e-3").unwrap();
+        kit.write("b", "0.125").unwrap();
+        let values = ["w", "a", "b", "drops", "avg_queue_size"].map(|h| kit.read(h).unwrap());
+        assert_eq!(values, ["10", "0.001", "0.125", "0", "0"]);
+        assert!(kit.read("config").unwrap().starts_with("10, 0.001, 0.125, 20, QUEUES "));
+        kit.gauge(1).set(8);
+        assert_eq!(kit.read("stats").unwrap(), "8 current queue\n0 avg queue\n0 drops\n");
+        assert!(kit.write("w", "0").is_err() && kit.write("a", "x").is_err());
+        for (config, error) in [
+            ("1, 2, 3", "TARGET: required argument missing"),
+            ("0, 2, 3, 4", "W: must be above 0 and at most 10000"),
+            ("1, 2, 3, 4, STABILITY 40", "STABILITY: must be at most 32"),
+        ] {
+            assert_eq!(Kit::<Pi>::new(config).err().unwrap(), [error]);
+        }
+        let mut new = Kit::<Pi>::new("1, 1, 1, 1").unwrap();
+        kit.element.controller.state.probability.set(0.5);
+        new.with(|e, cx| e.take_state(&mut kit.element, cx)).unwrap();
+        assert_eq!(probability(&new), 0.5);
+    }
+}
