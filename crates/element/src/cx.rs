@@ -309,7 +309,6 @@ impl<'a> Cx<'a> {
         let mut left = None;
         for (i, p) in batch.iter_mut().enumerate() {
             let v = f(p, self);
-            // A pattern looks at the discriminant alone; comparing values looks at what they hold too.
             if !matches!(v, Verdict::Next) {
                 left = Some((i, v));
                 break;
@@ -321,7 +320,7 @@ impl<'a> Cx<'a> {
     }
     /// From the first packet that leaves on: the rest is moved aside and comes back packet by packet.
     #[inline(never)]
-    fn apply_rest(
+    pub(crate) fn apply_rest(
         &mut self,
         batch: &mut Batch,
         from: usize,

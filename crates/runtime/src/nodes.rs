@@ -119,12 +119,13 @@ impl Nodes {
     }
 
     /// Gives an element's task a turn and moves what it emits to where it ends.
+    #[inline(always)]
     pub(crate) fn run_task(&mut self, core: &mut Core, element: u32) -> Turn {
         self.run(core, element, |e, cx| e.task(cx)).unwrap_or(Turn::Sleep)
     }
 
     /// Calls an element that stands alone, then moves what it emitted to where it ends.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn run<R>(
         &mut self,
         core: &mut Core,
