@@ -56,7 +56,14 @@ impl Hostile {
     }
 
     fn bytes(&mut self, n: usize) -> Vec<u8> {
-        (0..n).map(|_| self.number() as u8).collect()
+        let mut all: Vec<u8> = Vec::with_capacity(n + 8);
+        while all.len() < n {
+            let number = self.state;
+            self.number();
+            all.extend_from_slice(&number.to_le_bytes());
+        }
+        all.truncate(n);
+        all
     }
 
     fn ether(&mut self) -> Ether {

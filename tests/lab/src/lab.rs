@@ -2,7 +2,7 @@
 //! Labs, their hosts and links.
 
 use crate::process::{Output, Process};
-use crate::wire::{Wire, lines};
+use crate::wire::Wire;
 use std::cell::{Cell, RefCell};
 use std::io::Write as _;
 use std::net::Ipv4Addr;
@@ -254,7 +254,11 @@ impl Host {
         command.args(["flood", device, &time.as_millis().to_string()]);
         let mut process = Process::start(command);
         let mut input = process.stdin().unwrap_or_else(|| panic!("the input is taken"));
-        input.write_all(lines(frames).as_bytes()).unwrap_or_else(|e| panic!("{e}\n{}", process.stderr()));
+        for frame in frames {
+            let length = u16::try_from(frame.len()).unwrap_or_else(|e| panic!("{} bytes: {e}", frame.len()));
+            let all = [&length.to_be_bytes()[..], frame].concat();
+            input.write_all(&all).unwrap_or_else(|e| panic!("{e}\n{}", process.stderr()));
+        }
         process
     }
 }

@@ -5,7 +5,7 @@
 //! - `castanet-lab hold PID` makes a network namespace inside the user namespace of another holder.
 //! - `castanet-lab enter PID COMMAND...` runs a command in the namespaces of a holder.
 //! - `castanet-lab wire DEVICE` sends the frames that it reads and prints those that arrive, in hexadecimal.
-//! - `castanet-lab flood DEVICE MILLISECONDS` reads frames to the end, then sends them over and over as fast as it can, and
+//! - `castanet-lab flood DEVICE MILLISECONDS` reads frames to the end, each behind its length in two bytes, then sends them over and over as fast as it can, and
 //!   says how many.
 #![deny(unsafe_code)]
 
@@ -93,20 +93,21 @@ fn enter(pid: &str, program: &str, arguments: &[&str]) -> Done {
     Err(said(program)(Command::new(program).args(arguments).exec()))
 }
 
-/// A frame from its hexadecimal digits.
-fn bytes(line: &str) -> Vec<u8> {
-    let digit = |i: usize| line.get(i..i + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
-    (0..line.len()).step_by(2).map_while(digit).collect()
-}
-
 /// Sends frames at full rate. What the device does not take is not tried again.
 fn flood(device: &str, milliseconds: &str) -> Done {
     end_with_parent()?;
     let time = milliseconds.parse().map_err(|e| format!("{milliseconds}: {e}"))?;
     let socket = PacketSocket::open(device).map_err(said(device))?;
-    let lines: io::Result<Vec<String>> = io::stdin().lock().lines().collect();
-    let frames: Vec<Vec<u8>> =
-        lines.map_err(said("standard input"))?.iter().map(|line| bytes(line)).collect();
+    let mut all = Vec::new();
+    io::stdin().lock().read_to_end(&mut all).map_err(said("standard input"))?;
+    let (mut frames, mut rest) = (Vec::new(), &all[..]);
+    while let Some((length, behind)) = rest.split_first_chunk() {
+        let Some((frame, behind)) = behind.split_at_checked(u16::from_be_bytes(*length).into()) else {
+            break;
+        };
+        frames.push(frame);
+        rest = behind;
+    }
     let end = Instant::now() + Duration::from_millis(time);
     let (mut sent, mut refused) = (0u64, 0u64);
     while Instant::now() < end && !frames.is_empty() {
@@ -138,7 +139,9 @@ fn wire(device: &str) -> Done {
         }
     });
     for line in io::stdin().lock().lines() {
-        let frame = bytes(&line.map_err(said("standard input"))?);
+        let line = line.map_err(said("standard input"))?;
+        let digit = |i: usize| line.get(i..i + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
+        let frame: Vec<u8> = (0..line.len()).step_by(2).map_while(digit).collect();
         if let Err(e) = sender.send(&frame) {
             eprintln!("castanet-lab: {device}: {} bytes: {e}", frame.len());
         }

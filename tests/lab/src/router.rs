@@ -85,6 +85,11 @@ impl Router {
         self.process.as_ref().map(Process::cpu)
     }
 
+    /// How often its threads have gone to sleep; none for the kernel.
+    pub fn sleeps(&self) -> Option<u64> {
+        self.process.as_ref().map(Process::sleeps)
+    }
+
     /// Waits until it has said something in a line that begins in a certain way.
     ///
     /// # Panics

@@ -39,18 +39,6 @@ fn parsed(line: &str) -> Option<Frame> {
     Some(Frame { time, partial, bytes: bytes.collect::<Option<_>>()? })
 }
 
-/// Frames in hexadecimal, one a line.
-pub(crate) fn lines(frames: &[Vec<u8>]) -> String {
-    let mut lines = String::with_capacity(frames.iter().map(|f| 2 * f.len() + 1).sum());
-    for frame in frames {
-        frame.iter().for_each(|b| {
-            lines.extend([b >> 4, b & 15].map(|d| char::from_digit(d.into(), 16).unwrap_or('0')))
-        });
-        lines.push('\n');
-    }
-    lines
-}
-
 impl Wire {
     /// Starts the command that looks at the device.
     pub(crate) fn new(command: Command) -> Wire {
@@ -73,9 +61,12 @@ impl Wire {
     /// # Panics
     /// When the device does not take them.
     pub fn send_all(&mut self, frames: &[Vec<u8>]) {
-        self.input
-            .write_all(lines(frames).as_bytes())
-            .unwrap_or_else(|e| panic!("{e}\n{}", self.process.stderr()));
+        let mut lines = String::new();
+        for frame in frames {
+            frame.iter().for_each(|b| lines.push_str(&format!("{b:02x}")));
+            lines.push('\n');
+        }
+        self.input.write_all(lines.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{}", self.process.stderr()));
         assert_eq!(self.process.stderr(), "");
     }
 

@@ -151,7 +151,7 @@ impl Field {
         let r = Router::run(r, castanet(), &arguments, 2);
         a.run("ping -c 1 -W 5 10.0.1.2").good();
         let memory = r.memory().map_or(0, |m| m.0);
-        Some(Field { a, b, r, before, gone: Links::default(), memory, lab: lab })
+        Some(Field { a, b, r, before, gone: Links::default(), memory, lab })
     }
 
     /// Sends what `make` makes, new frames every few seconds, for as long as an attack takes.
