@@ -163,7 +163,8 @@ impl Field {
             while frames.len() < ROUND {
                 frames.extend(make(&mut hostile));
             }
-            let left = end.saturating_duration_since(Instant::now()).min(Duration::from_secs(3));
+            let left = end.saturating_duration_since(Instant::now());
+            let left = left.clamp(Duration::from_millis(500), Duration::from_secs(3));
             let text = self.a.flood("eth0", &frames, left).wait(Duration::from_secs(30)).good();
             let sent: u64 = text.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0);
             assert!(sent > 1000, "{text}");
