@@ -152,6 +152,16 @@ fn main() -> std::io::Result<()> {
     for dump in SUMMARIES {
         summaries.add(dump)?;
     }
+    let mut folder = Folder::new("rewriter")?;
+    for class in 0..6 {
+        let records = (0..40u8).flat_map(|i| {
+            let kind = [0, 3 | 2 << 3, 5, 6, 3 | 8, 7][usize::from(i % 6)];
+            [i, i << 7, kind, i / 2 % 16, i % 3, 128 | i % 5, i, 40]
+        });
+        let text: &[u8] = [&b"pattern 9.9.9.9 1024-1030# - - 0 1, drop"[..], b""][usize::from(class) % 2];
+        folder.add(&[&[class, class * 9], text, b"\0keep 1 0\0", &records.collect::<Vec<_>>()].concat())?;
+    }
+
     let mut folder = Folder::new("script")?;
     SCRIPTS.iter().try_for_each(|s| folder.add(s.as_bytes()))?;
 

@@ -12,8 +12,11 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Pictures, and the configurations that they show.
-const PICTURES: [(&str, &str); 2] =
-    [("docs/ip-router.svg", "conf/ip-router-trace.click"), ("docs/scheduling.svg", "conf/scheduling.click")];
+const PICTURES: [(&str, &str); 3] = [
+    ("docs/ip-router.svg", "conf/ip-router-trace.click"),
+    ("docs/scheduling.svg", "conf/scheduling.click"),
+    ("docs/ethernet-switch.svg", "conf/ethernet-switch.click"),
+];
 
 fn root() -> PathBuf {
     fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap()
@@ -148,7 +151,7 @@ fn shown(prints: &str, said: &str) -> bool {
 }
 
 /// Texts whose commands are run.
-const TEXTS: [&str; 3] = ["README.md", "docs/running.md", "docs/language.md"];
+const TEXTS: [&str; 4] = ["README.md", "docs/running.md", "docs/language.md", "docs/ethernet-switch.md"];
 
 #[test]
 fn what_the_texts_show_is_true() {

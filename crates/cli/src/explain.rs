@@ -19,9 +19,11 @@ pub fn main(args: &Explain) -> ExitCode {
     let mut diagnostics = std::mem::take(&mut loaded.diagnostics);
     let mut text = String::new();
     if !diagnostics.iter().any(Diagnostic::is_error) {
-        let (placement, more) =
-            castanet_runtime::place(&loaded.graph, loaded.classes.0.as_ref(), args.workers);
-        text = placement.explain(&loaded.graph);
+        // As it is run: with what completes offloads.
+        let (graph, more) = castanet_graph::offload::complete(loaded.graph, &loaded.classes);
+        diagnostics.extend(more);
+        let (placement, more) = castanet_runtime::place(&graph, loaded.classes.0.as_ref(), args.workers);
+        text = placement.explain(&graph);
         diagnostics.extend(more);
     }
     show(&loaded.sources, &diagnostics, args.configuration.json);

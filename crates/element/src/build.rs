@@ -131,12 +131,18 @@ pub trait Wiring {
     fn upstream(&self, element: u32, input: usize, capability: Capability) -> (Vec<u32>, bool);
     /// The notifiers of that capability nearest downstream of an output, and whether some path has none.
     fn downstream(&self, element: u32, output: usize, capability: Capability) -> (Vec<u32>, bool);
-    /// The gauge of an element of capability Storage.
-    fn gauge(&self, element: u32) -> Option<Gauge>;
-    /// The storages nearest upstream of an input.
-    fn storages_upstream(&self, element: u32, input: usize) -> Vec<u32>;
-    /// The storages nearest downstream of an output.
-    fn storages_downstream(&self, element: u32, output: usize) -> Vec<u32>;
+    /// The gauge of an element of capability Storage; by default nobody has one.
+    fn gauge(&self, _element: u32) -> Option<Gauge> {
+        None
+    }
+    /// The storages nearest upstream of an input; by default there is none.
+    fn storages_upstream(&self, _element: u32, _input: usize) -> Vec<u32> {
+        Vec::new()
+    }
+    /// The storages nearest downstream of an output; by default there is none.
+    fn storages_downstream(&self, _element: u32, _output: usize) -> Vec<u32> {
+        Vec::new()
+    }
 }
 
 /// What an element is initialised with.
@@ -162,7 +168,9 @@ impl InitCx<'_> {
     pub fn note(&self, capability: Capability) -> Option<Note> {
         self.wiring.note(self.me, capability)
     }
-    /// What a task that pulls from an input sleeps on.
+    /// What a task that pulls from an input sleeps on. Each of these notifiers, when it goes on, gives the element a turn
+    /// ([`Element::task`](crate::Element::task)), whether its class declares a task or not: one that delays packets on a pull path
+    /// and has a notifier of its own turns that on then.
     pub fn upstream(&mut self, input: usize) -> Signal {
         let (notes, open) = self.wiring.upstream(self.me, input, Capability::EmptyNotifier);
         let always = open || notes.is_empty();

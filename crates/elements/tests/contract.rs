@@ -207,6 +207,11 @@ struct Setting {
     outputs: usize,
 }
 
+/// Whether arguments speak of an element of that name.
+fn is_named(config: &str, name: &str) -> bool {
+    config.split(|c: char| !(c.is_alphanumeric() || "_@/".contains(c))).any(|word| word == name)
+}
+
 fn setting(graph: &Graph, e: usize, packets: usize) -> Setting {
     let element = graph.element(e).unwrap();
     let (inputs, outputs) = (graph.inputs(e), graph.outputs(e));
@@ -219,17 +224,14 @@ fn setting(graph: &Graph, e: usize, packets: usize) -> Setting {
             && x.class != "DriverManager"
         {
             let _ = writeln!(text, "{} :: {}({});", x.name.replace('@', "_"), x.class, x.config);
-        }
-    }
-    // Elements with ports that arguments refer to by name: nothing passes through them.
-    for (other, x) in graph.flat.elements.iter().enumerate() {
-        if other != e
-            && graph.inputs(other) + graph.outputs(other) > 0
-            && element.config.split(',').any(|a| a.trim() == x.name)
-        {
+        } else if other != e && is_named(&element.config, &x.name) {
             let _ = writeln!(text, "{} :: {}({});", x.name, x.class, x.config);
-            (0..graph.inputs(other)).for_each(|i| _ = writeln!(text, "Idle -> [{i}] {};", x.name));
-            (0..graph.outputs(other)).for_each(|o| _ = writeln!(text, "{} [{o}] -> Discard;", x.name));
+            for i in 0..graph.inputs(other) {
+                let _ = writeln!(text, "Idle -> [{i}] {};", x.name);
+            }
+            for o in 0..graph.outputs(other) {
+                let _ = writeln!(text, "{} [{o}] -> Discard;", x.name);
+            }
         }
     }
     let _ = writeln!(text, "x :: {}({});", element.class, element.config);

@@ -243,9 +243,9 @@ fn super_packets_pass_whole() {
         let small = frame(ALL, 0x88b5, 60);
         let frames = [
             Outgoing::plain(&small),
-            Outgoing { vnet: &vnet, data: &big },
+            Outgoing { vnet, data: &big },
             Outgoing::plain(&small),
-            Outgoing { vnet: &vnet, data: &big },
+            Outgoing { vnet, data: &big },
         ];
         assert_eq!(s.send(frames.into_iter()).refusal, None);
         let got = receive(&mut r);
@@ -258,7 +258,7 @@ fn super_packets_pass_whole() {
         }
         // The device of the other end segments for those who do not take super-packets: it agrees with ours.
         run("ethtool -K va tso off gso off tx off");
-        assert_eq!(s.send([Outgoing { vnet: &vnet, data: &big }].into_iter()).refusal, None);
+        assert_eq!(s.send([Outgoing { vnet, data: &big }].into_iter()).refusal, None);
         let segments = Segments::new(&big, &vnet, Start::Ethernet).unwrap();
         let mut joined = 0;
         for g in receive(&mut r) {

@@ -126,6 +126,16 @@ reasons! {
     ReassemblyFull = "reassembly-full",
     /// The socket has no peer.
     NotConnected = "not-connected",
+    /// Belongs to no flow that a rewriter knows, and its input makes none.
+    NoMapping = "no-mapping",
+    /// A rewriter can make nothing of it: another protocol, a later fragment, cut short.
+    NotRewritable = "not-rewritable",
+    /// Every address and port of a rewriter's pattern was taken.
+    PatternFull = "pattern-full",
+    /// A table of flows was full, and none old enough to make room.
+    TableFull = "table-full",
+    /// Carries a command that points at somebody else (RFC 2577 section 3).
+    RefusedCommand = "refused-command",
 }
 
 impl Reason {

@@ -2,6 +2,7 @@
 //! Route tables, rings, timer queues: the data structures of the engine, which know nothing of packets.
 //!
 //! - [`lpm`]: longest-prefix match for IPv4
+//! - [`flow`]: index of flows by hash
 //! - [`ring`]: bounded queue between workers; [`fifo`]: bounded queue of one owner
 //! - [`timer_queue`], [`stride`]: what is due next, by time and by tickets
 //! - [`ewma`], [`token_bucket`]: rates measured and rates kept
@@ -11,6 +12,7 @@
 
 pub mod ewma;
 pub mod fifo;
+pub mod flow;
 mod heap;
 pub mod lpm;
 pub mod ring;
@@ -20,6 +22,7 @@ pub mod token_bucket;
 
 pub use ewma::Ewma;
 pub use fifo::Fifo;
+pub use flow::FlowIndex;
 pub use lpm::{DirectTable, NotFound, Prefix, RadixTable, Route, StaticTable, TableError};
 pub use ring::Ring;
 pub use stride::{Stride, StrideList, Ties};

@@ -58,6 +58,11 @@ pub fn router(text: &str, batch: usize) -> Result<Router, String> {
 
 /// The router of a graph that is right.
 pub fn router_of(graph: Graph, sources: &Sources, batch: usize) -> Result<Router, String> {
+    // Devices and sockets of the machine are out of reach.
+    let outside = |e: usize| graph.spec(e).is_some_and(|s| s.module.contains("::device::"));
+    if (0..graph.len()).any(outside) {
+        return Err("devices are out of reach".into());
+    }
     let shared: Arc<OnceLock<Weak<Shared>>> = Arc::default();
     let of = shared.clone();
     let printer = Box::new(move |text: &str| {

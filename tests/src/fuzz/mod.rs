@@ -14,6 +14,7 @@ mod fuse;
 pub mod handlers;
 pub mod language;
 mod load;
+pub mod rewriter;
 pub mod router;
 pub mod script;
 pub mod settings;
@@ -37,6 +38,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "elements", body: elements::elements },
     Target { name: "handlers", body: handlers::handlers },
     Target { name: "language", body: language::language },
+    Target { name: "rewriter", body: rewriter::rewriter },
     Target { name: "router", body: router::router },
     Target { name: "script", body: script::script },
     Target { name: "summary", body: summary::summary },

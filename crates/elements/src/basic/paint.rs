@@ -31,7 +31,7 @@ pub struct Args {
 }
 
 impl Action for Paint {
-    #[inline]
+    #[inline(always)]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         p.set_anno_u8(self.args.anno.0, self.args.color);
         Verdict::Next

@@ -47,7 +47,7 @@ fn copy(p: &mut Packet, cx: &mut Cx<'_>) {
 }
 
 impl Action for PaintTee {
-    #[inline]
+    #[inline(always)]
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
         if p.anno_u8(self.args.anno.0) == self.args.color {
             copy(p, cx);

@@ -34,7 +34,7 @@ fn too_much(p: &mut Packet, n: u32, cx: &Cx<'_>) {
 }
 
 impl Action for Strip {
-    #[inline]
+    #[inline(always)]
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
         if !p.strip(self.args.length as usize) {
             too_much(p, self.args.length, cx);

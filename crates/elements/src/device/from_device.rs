@@ -42,7 +42,7 @@ const LOOK: i64 = 200_000_000;
 /// ```
 #[derive(Class)]
 #[class(name = "FromDevice", aliases("PollDevice"), ports = "0/1-2", processing = "h/h", packets = "any/any")]
-#[class(workers = exclusive, build, lifecycle, task, effects(prints))]
+#[class(workers = exclusive, build, lifecycle, task, effects(prints), offload = aware, capabilities(Offloads))]
 #[class(drops(NotIp, BadOffload, Truncated, TooLong, NoBuffer))]
 #[class(takes_state = "the open socket with the frames that wait")]
 #[handler(
@@ -270,13 +270,7 @@ impl Element for FromDevice {
         }
         let most = MOST.min(cx.limit()).max(1);
         let mut frames = 0;
-        // Segments of one super-packet may be more than a turn emits: the rest of them comes first.
         for _ in 0..most {
-            if let Some(p) = self.intake.segment(cx) {
-                self.emit(p, cx);
-                frames += 1;
-                continue;
-            }
             let Some((socket, _)) = &mut self.socket else { return Turn::Sleep };
             let intake = &mut self.intake;
             let mut packet = None;

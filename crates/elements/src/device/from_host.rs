@@ -70,6 +70,7 @@ impl HostDevices {
 #[derive(Class)]
 #[class(name = "FromHost", aliases("FromLinux"), ports = "0/1", processing = "h/h", packets = "/ether")]
 #[class(workers = exclusive, build, lifecycle, task, effects(prints), drops(TooLong, BadOffload, NoBuffer))]
+#[class(offload = aware, capabilities(Offloads))]
 #[handler(name = "dev_name", flags = "r", doc = "The name of the device.")]
 #[handler(name = "signal", flags = "r", doc = "Whether there is room downstream.")]
 pub struct FromHost {
@@ -78,6 +79,7 @@ pub struct FromHost {
     wanted: Wanted,
     tun: Option<(Arc<Tun>, Watch)>,
     downstream: Signal,
+    scratch: Vec<u8>,
     /// Frames that came from the host.
     #[handler]
     count: Count,
@@ -130,6 +132,7 @@ impl Build for FromHost {
             wanted,
             tun: None,
             downstream: Signal::default(),
+            scratch: Vec::new(),
             count: Count::default(),
         })
     }
@@ -144,7 +147,7 @@ impl Element for FromHost {
             if !cx.is_on(&self.downstream) {
                 return Turn::Sleep;
             }
-            match read(tun, &self.wanted, self.args.headroom as usize, now) {
+            match read(tun, &self.wanted, self.args.headroom as usize, now, &mut self.scratch) {
                 Ok(Read::Packet(p) | Read::Bad(p)) => {
                     self.count.add(1);
                     cx.emit(0, p);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From frames of devices to packets: what devices leave to be done about checksums and segments is done here.
+//! From frames of devices to packets.
 
+use super::offload::note;
 use castanet_element::prelude::*;
 use castanet_io::LinkType;
-use castanet_io::device::{Frame, FrameKind, Segments, Start, VnetHeader, complete};
+use castanet_io::device::{Frame, FrameKind, Start};
 use castanet_packet::DEFAULT_HEADROOM;
 use castanet_wire::ether::ethertype;
 use castanet_wire::ipv4::Ipv4Header;
@@ -17,108 +18,41 @@ pub(super) fn default_headroom(link: LinkType) -> usize {
 pub(super) struct Intake {
     pub(super) headroom: usize,
     pub(super) start: Start,
-    /// A super-packet of which segments are left.
-    large: Vec<u8>,
-    vnet: VnetHeader,
-    next: usize,
-    stamp: Stamp,
 }
 
-/// What is known of a frame besides its bytes.
-#[derive(Clone, Copy)]
-pub(super) struct Stamp {
-    pub(super) time: i64,
-    pub(super) kind: PacketType,
-}
-
-impl Stamp {
-    pub(super) fn of(frame: &Frame<'_>) -> Stamp {
-        let kind = match frame.kind {
-            FrameKind::Host => PacketType::Host,
-            FrameKind::Broadcast => PacketType::Broadcast,
-            FrameKind::Multicast => PacketType::Multicast,
-            FrameKind::OtherHost => PacketType::OtherHost,
-            FrameKind::Outgoing => PacketType::Outgoing,
-        };
-        Stamp { time: frame.time_ns, kind }
+/// The annotation for how a frame came.
+fn kind(frame: &Frame<'_>) -> PacketType {
+    match frame.kind {
+        FrameKind::Host => PacketType::Host,
+        FrameKind::Broadcast => PacketType::Broadcast,
+        FrameKind::Multicast => PacketType::Multicast,
+        FrameKind::OtherHost => PacketType::OtherHost,
+        FrameKind::Outgoing => PacketType::Outgoing,
     }
 }
 
 impl Intake {
     pub(super) fn new(headroom: usize, link: LinkType) -> Intake {
-        Intake {
-            headroom,
-            start: if link.is_ethernet() { Start::Ethernet } else { Start::Ip },
-            large: Vec::new(),
-            vnet: VnetHeader::NONE,
-            next: 0,
-            stamp: Stamp { time: 0, kind: PacketType::Host },
-        }
+        Intake { headroom, start: if link.is_ethernet() { Start::Ethernet } else { Start::Ip } }
     }
 
-    /// The packet of a frame. None when it was dropped, or when it is a super-packet: its segments come by [`Intake::segment`].
+    /// The packet of a frame, none when it was lost. A partial checksum stays partial and a super-packet in one piece.
     #[inline]
     pub(super) fn packet(&mut self, frame: &Frame<'_>, cx: &mut Cx<'_>) -> Option<Packet> {
         if frame.is_cut() {
             return lose(Reason::Truncated, cx);
         }
-        if frame.vnet.is_super() {
-            std::hint::cold_path();
-            self.large.resize(frame.len(), 0);
-            frame.copy_to(&mut self.large);
-            (self.vnet, self.next, self.stamp) = (frame.vnet, 0, Stamp::of(frame));
-            return None;
-        }
         let Some(mut p) = Packet::with_headroom(self.headroom, frame.len()) else {
-            return lose(
-                if frame.len() > castanet_packet::MAX_LENGTH - self.headroom {
-                    Reason::TooLong
-                } else {
-                    Reason::NoBuffer
-                },
-                cx,
-            );
+            let fits = frame.len() <= castanet_packet::MAX_LENGTH - self.headroom;
+            return lose(if fits { Reason::NoBuffer } else { Reason::TooLong }, cx);
         };
         frame.copy_to(p.data_mut());
-        if frame.vnet.needs_checksum() && complete(p.data_mut(), &frame.vnet).is_err() {
+        if note(&mut p, &frame.vnet, self.start).is_err() {
             return lose(Reason::BadOffload, cx);
         }
-        self.marked(p, Stamp::of(frame))
-    }
-
-    /// The next segment of a super-packet; none when no segment is left.
-    pub(super) fn segment(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
-        if self.large.is_empty() {
-            return None;
-        }
-        self.next_segment(cx)
-    }
-
-    #[cold]
-    fn next_segment(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
-        let Ok(segments) = Segments::new(&self.large, &self.vnet, self.start) else {
-            self.large.clear();
-            return lose(Reason::BadOffload, cx);
-        };
-        while self.next < segments.count() {
-            let i = self.next;
-            self.next += 1;
-            let Some(mut p) = Packet::with_headroom(self.headroom, segments.len_of(i)) else {
-                lose::<()>(Reason::NoBuffer, cx);
-                continue;
-            };
-            segments.write(i, p.data_mut());
-            return self.marked(p, self.stamp);
-        }
-        self.large.clear();
-        None
-    }
-
-    #[inline]
-    fn marked(&self, mut p: Packet, stamp: Stamp) -> Option<Packet> {
-        p.set_packet_type(stamp.kind);
-        if stamp.time != 0 {
-            p.set_timestamp(stamp.time);
+        p.set_packet_type(kind(frame));
+        if frame.time_ns != 0 {
+            p.set_timestamp(frame.time_ns);
         }
         if self.start == Start::Ethernet {
             p.set_mac_header(0);

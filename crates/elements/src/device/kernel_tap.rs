@@ -59,6 +59,7 @@ struct Device {
     told: bool,
     pulls: bool,
     upstream: Signal,
+    scratch: Vec<u8>,
 }
 
 impl Device {
@@ -97,6 +98,7 @@ impl Device {
             told: false,
             pulls,
             upstream: Signal::default(),
+            scratch: Vec::new(),
         })
     }
 
@@ -158,7 +160,7 @@ impl Device {
         let now = cx.now();
         for _ in 0..most {
             let Some((tun, watch)) = &self.tun else { return Turn::Sleep };
-            match read(tun, &self.wanted, self.headroom, now) {
+            match read(tun, &self.wanted, self.headroom, now, &mut self.scratch) {
                 Ok(Read::Packet(p)) => {
                     self.packets.add(1);
                     cx.emit(0, p);
@@ -307,6 +309,7 @@ host_device! {
     #[derive(Class)]
     #[class(name = "KernelTap", ports = "0-1/1-2", processing = "a/h", flow = "x/y", packets = "any/any")]
     #[class(workers = exclusive, build, lifecycle, task, effects(prints), takes_state = "the open device")]
+    #[class(offload = aware, capabilities(Offloads))]
     #[class(drops(Consumed, NotIp, TooShort, TooLong, QueueFull, SendFailed, BadOffload, NoBuffer))]
     #[handler(name = "dev_name", flags = "r", doc = "The name of the device.")]
     #[handler(name = "selected_calls", flags = "r", doc = "How often the device was looked at for packets.")]
@@ -334,6 +337,7 @@ host_device! {
     #[derive(Class)]
     #[class(name = "KernelTun", ports = "0-1/1-2", processing = "a/h", flow = "x/y", packets = "any/any")]
     #[class(workers = exclusive, build, lifecycle, task, effects(prints), takes_state = "the open device")]
+    #[class(offload = aware, capabilities(Offloads))]
     #[class(drops(Consumed, NotIp, TooShort, TooLong, QueueFull, SendFailed, BadOffload, NoBuffer))]
     #[handler(name = "dev_name", flags = "r", doc = "The name of the device.")]
     #[handler(name = "selected_calls", flags = "r", doc = "How often the device was looked at for packets.")]

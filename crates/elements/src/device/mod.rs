@@ -3,12 +3,14 @@
 
 mod args;
 mod claims;
+pub mod complete_offload;
 mod from_device;
 mod from_host;
 mod intake;
 mod kernel_filter;
 mod kernel_tap;
 pub mod mcast_socket;
+pub(crate) mod offload;
 pub mod raw_socket;
 pub mod socket;
 mod socket_pump;
@@ -21,6 +23,7 @@ use castanet_element::{ClassDef, element};
 
 /// The classes of this family.
 pub const CLASSES: &[ClassDef] = &[
+    element::<complete_offload::CompleteOffload>(),
     element::<from_device::FromDevice>(),
     element::<from_host::FromHost>(),
     element::<kernel_filter::KernelFilter>(),

@@ -2,8 +2,9 @@
 //! The router's end of a TUN or TAP device: what KernelTap, KernelTun, FromHost and ToHost have in common.
 
 use super::intake::ipv4_header;
+use super::offload::{header_of, note};
 use castanet_element::prelude::*;
-use castanet_io::device::{self, DeviceError, Outgoing, Refusal, Setup, Start, Tun, TunOptions, complete};
+use castanet_io::device::{self, DeviceError, Outgoing, Refusal, Setup, Start, Tun, TunOptions};
 use std::net::Ipv4Addr;
 
 /// How the device is to be.
@@ -20,8 +21,13 @@ pub(super) struct Wanted {
 impl Wanted {
     /// Makes the device and sets it up.
     pub(super) fn open(&self) -> Result<Tun, DeviceError> {
-        let options =
-            TunOptions { name: self.name.clone(), tap: self.tap, queues: 1, ..TunOptions::default() };
+        let options = TunOptions {
+            name: self.name.clone(),
+            tap: self.tap,
+            queues: 1,
+            offload: device::OFFLOAD_ALL,
+            ..TunOptions::default()
+        };
         let tun = Tun::open(&options)?;
         let setup = Setup {
             ip: self.ip,
@@ -54,17 +60,28 @@ pub(super) enum Read {
     None,
 }
 
-/// Reads one packet that the host sent.
-pub(super) fn read(tun: &Tun, wanted: &Wanted, headroom: usize, now: i64) -> Result<Read, DeviceError> {
-    let room = wanted.room();
-    let Some(mut p) = Packet::with_headroom(headroom, room) else { return Ok(Read::Lost(Reason::NoBuffer)) };
-    let Some((vnet, n)) = tun.receive(0, p.data_mut())? else { return Ok(Read::None) };
+/// The most bytes that the host hands over at once: a super-packet behind an Ethernet header with a tag.
+const LARGEST: usize = 65536 + 18;
+
+/// Reads one packet that the host sent, by way of `scratch`, for its length is not known before.
+pub(super) fn read(
+    tun: &Tun,
+    wanted: &Wanted,
+    headroom: usize,
+    now: i64,
+    scratch: &mut Vec<u8>,
+) -> Result<Read, DeviceError> {
+    scratch.resize(LARGEST, 0);
+    let Some((vnet, n)) = tun.receive(0, scratch)? else { return Ok(Read::None) };
     // Longer than the MTU that the device was given.
-    if n >= room {
+    if n >= if vnet.is_super() { LARGEST } else { wanted.room() } {
         return Ok(Read::Lost(Reason::TooLong));
     }
-    p.truncate(n);
-    if vnet.is_super() || complete(p.data_mut(), &vnet).is_err() {
+    let frame = scratch.get(..n).unwrap_or_default();
+    let Some(mut p) = Packet::copy_with_headroom(headroom, frame) else {
+        return Ok(Read::Lost(Reason::NoBuffer));
+    };
+    if note(&mut p, &vnet, wanted.start()).is_err() {
         return Ok(Read::Lost(Reason::BadOffload));
     }
     p.set_timestamp(now);
@@ -93,7 +110,7 @@ pub(super) fn write(tun: &Tun, start: Start, p: &Packet) -> Result<(), Reason> {
     if !fits {
         return Err(if start == Start::Ethernet { Reason::TooShort } else { Reason::NotIp });
     }
-    tun.send(0, Outgoing::plain(data)).map_err(|r| match r {
+    tun.send(0, Outgoing { vnet: header_of(p), data }).map_err(|r| match r {
         Refusal::Full | Refusal::Congested => Reason::QueueFull,
         Refusal::TooLong => Reason::TooLong,
         Refusal::Down | Refusal::Refused(_) => Reason::SendFailed,

@@ -2,6 +2,7 @@
 //! ToDevice: sends packets by a device.
 
 use super::args::{DeviceName, Method};
+use super::offload::header_of;
 use castanet_element::prelude::*;
 use castanet_element::{Interest, Watch};
 use castanet_io::device::{self, MAX_BATCH, Outgoing, PacketSender, Refusal};
@@ -31,7 +32,7 @@ const PAUSE: i64 = 100_000;
 /// ```
 #[derive(Class)]
 #[class(name = "ToDevice", ports = "1/0-2", processing = "l/h", packets = "any/same", workers = exclusive)]
-#[class(build, lifecycle, task, effects(prints), drops(Consumed, TooLong, SendFailed))]
+#[class(build, lifecycle, task, effects(prints), offload = aware, drops(Consumed, TooLong, SendFailed))]
 #[class(takes_state = "the packets that the device has not taken yet")]
 #[handler(name = "signal", flags = "r", doc = "Whether there may be packets upstream.")]
 #[handler(name = "q", flags = "r", doc = "Packets that the device has not taken yet.")]
@@ -98,7 +99,7 @@ impl ToDevice {
     fn send(&mut self, cx: &mut Cx<'_>) -> Option<Refusal> {
         while !self.held.is_empty() {
             let Some((sender, _)) = &mut self.sender else { return Some(Refusal::Down) };
-            let sent = sender.send(self.held.iter().map(|p| Outgoing::plain(p.data())));
+            let sent = sender.send(self.held.iter().map(|p| Outgoing { vnet: header_of(p), data: p.data() }));
             self.count.add(sent.count as u64);
             for p in self.held.as_mut_vec().drain(..sent.count) {
                 cx.emit_or(0, p, Reason::Consumed);

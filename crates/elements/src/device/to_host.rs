@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// ```
 #[derive(Class)]
 #[class(name = "ToHost", aliases("ToLinux"), ports = "1/0", processing = "h/h", packets = "ether/")]
-#[class(workers = replicate(sum), build, lifecycle, effects(prints))]
+#[class(workers = replicate(sum), build, lifecycle, effects(prints), offload = aware)]
 #[class(drops(Consumed, TooShort, TooLong, QueueFull, SendFailed))]
 #[handler(name = "dev_name", flags = "r", doc = "The name of the device.")]
 pub struct ToHost {

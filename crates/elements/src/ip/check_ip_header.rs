@@ -225,7 +225,7 @@ impl CheckIpHeader {
 }
 
 impl Action for CheckIpHeader {
-    #[inline]
+    #[inline(always)]
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
         let bytes = p.data().get(self.offset..).unwrap_or_default();
         let Some(h) = bytes.first_chunk::<20>() else { return self.uncommon(p, cx) };

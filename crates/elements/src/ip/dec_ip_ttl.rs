@@ -39,7 +39,7 @@ pub struct Args {
 }
 
 impl Action for DecIpTtl {
-    #[inline]
+    #[inline(always)]
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
         if !self.args.active {
             return Verdict::Next;

@@ -25,7 +25,7 @@ pub struct DropBroadcasts {
 }
 
 impl Action for DropBroadcasts {
-    #[inline]
+    #[inline(always)]
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
         if matches!(p.packet_type(), PacketType::Broadcast | PacketType::Multicast) {
             self.drops.add(1);

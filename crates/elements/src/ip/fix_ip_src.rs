@@ -32,7 +32,7 @@ pub struct Args {
 }
 
 impl Action for FixIpSrc {
-    #[inline]
+    #[inline(always)]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         if p.anno_u8(FIX_IP_SRC) != 0 {
             p.set_anno_u8(FIX_IP_SRC, 0);

@@ -62,7 +62,7 @@ impl Build for GetIpAddress {
 }
 
 impl Action for GetIpAddress {
-    #[inline]
+    #[inline(always)]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         let (bytes, at) = match self.place {
             Place::DataToDst(at) => {

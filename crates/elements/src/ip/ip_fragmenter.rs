@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! IPFragmenter: packets that are too long for the next link.
 
+use crate::device::offload::finish;
 use castanet_element::prelude::*;
-use castanet_packet::DEFAULT_HEADROOM;
+use castanet_packet::{DEFAULT_HEADROOM, Offload};
 use castanet_wire::ipv4::{self, MAX_HEADER_LEN};
 use castanet_wire::{Ipv4Header, checksum, options};
 use std::net::Ipv4Addr;
@@ -37,6 +38,8 @@ pub struct IpFragmenter {
     headroom: usize,
     random: Random,
     pieces: Batch,
+    /// How many fragments the last packet had behind the first.
+    last_pieces: usize,
 }
 
 /// Arguments of IPFragmenter.
@@ -65,7 +68,15 @@ impl Build for IpFragmenter {
             return Err("HEADROOM: must be at most 8192".into());
         }
         let (drops, fragments) = Default::default();
-        Ok(IpFragmenter { args, drops, fragments, headroom, random: cx.random(), pieces: Batch::new() })
+        Ok(IpFragmenter {
+            args,
+            drops,
+            fragments,
+            headroom,
+            random: cx.random(),
+            pieces: Batch::new(),
+            last_pieces: 0,
+        })
     }
 }
 
@@ -157,6 +168,9 @@ impl IpFragmenter {
     fn fragment(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
         let Some(network) = p.network() else { return Verdict::Drop(Reason::NoIpHeader) };
         let length = network.len();
+        if let Some(segment) = largest_segment(p) {
+            return if segment <= self.args.mtu as usize { Verdict::Next } else { self.split(p, cx) };
+        }
         let Some(plan) = self.plan(network) else { return self.too_long(p, cx) };
         if plan.total <= self.args.mtu as usize {
             // Only padding made it too long.
@@ -185,10 +199,48 @@ impl IpFragmenter {
             }
         }
         self.fragments.add(1 + self.pieces.len() as u64);
+        self.last_pieces = self.pieces.len();
         for piece in self.pieces.drain() {
             cx.behind(piece);
         }
         Verdict::Several
+    }
+
+    /// Cuts a super-packet whose segments are too long into segments, and each of these into fragments.
+    fn split(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        let Some(network) = p.network() else { return Verdict::Drop(Reason::NoIpHeader) };
+        if self.args.honor_df && Ipv4Header::from_prefix(network).is_some_and(|h| h.dont_fragment()) {
+            return self.too_long(p, cx);
+        }
+        let Some(whole) = p.share() else { return Verdict::Drop(Reason::NoBuffer) };
+        let mut segments = Batch::empty();
+        if let Err(reason) = finish(whole, &mut segments) {
+            return Verdict::Drop(reason);
+        }
+        let mut first = true;
+        for mut segment in segments.drain() {
+            let verdict = if segment.network().is_some_and(|n| n.len() <= self.args.mtu as usize) {
+                Verdict::Next
+            } else {
+                self.fragment(&mut segment, cx)
+            };
+            // The fragments of this segment stand behind those before already, but it belongs before them.
+            match verdict {
+                Verdict::Next | Verdict::Several if first => {
+                    *p = segment;
+                    first = false;
+                }
+                Verdict::Next => cx.behind(segment),
+                Verdict::Several => {
+                    let own = self.last_pieces;
+                    let at = cx.core().behind().len().saturating_sub(own);
+                    cx.core().behind().as_mut_vec().insert(at, segment);
+                }
+                Verdict::Out(port) => cx.emit(usize::from(port), segment),
+                Verdict::Drop(reason) => cx.drop(segment, reason),
+            }
+        }
+        if first { Verdict::Drop(Reason::MustFragment) } else { Verdict::Several }
     }
 
     fn too_long(&mut self, p: &Packet, cx: &mut Cx<'_>) -> Verdict {
@@ -204,7 +256,7 @@ impl IpFragmenter {
                 h.map_or(0, |h| h.total_len.get()),
             ));
         }
-        self.drops.add(1);
+        self.drops.add(p.segments().0);
         cx.out_or(1, Reason::MustFragment)
     }
 }
@@ -217,6 +269,20 @@ impl Action for IpFragmenter {
         }
         self.fragment(p, cx)
     }
+}
+
+/// For a super-packet the bytes of its largest segment from the IP header on.
+fn largest_segment(p: &Packet) -> Option<usize> {
+    let Offload { checksum: Some((start, field)), segments: Some((_, size)) } = p.offload()? else {
+        return None;
+    };
+    let network = usize::try_from(p.network_offset()?).ok()?;
+    let transport = usize::from(start);
+    let header = match field {
+        16 => usize::from(p.data().get(transport + 12).copied().unwrap_or(0) >> 4) * 4,
+        _ => 8,
+    };
+    Some((transport + header).saturating_sub(network) + usize::from(size))
 }
 
 #[cfg(test)]

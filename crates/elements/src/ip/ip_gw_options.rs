@@ -180,7 +180,7 @@ impl IpGwOptions {
 }
 
 impl Action for IpGwOptions {
-    #[inline]
+    #[inline(always)]
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
         match p.network() {
             Some([first, ..]) if first & 15 == 5 => Verdict::Next,

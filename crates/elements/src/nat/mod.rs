@@ -1,7 +1,51 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Translation of addresses and ports.
+//! Translation of addresses and ports (RFC 2663, RFC 3022, RFC 4787, RFC 5382, RFC 5508).
+//!
+//! - [`tuple`], [`header`]: what packets are told apart by, and rewriting it
+//! - [`flow`], [`store`]: flows, found, timed out, bounded; [`seq`]: shifted sequence numbers
+//! - [`pattern`], [`spec`], [`mapper`]: what new flows become
+//! - [`handle`], [`registry`]: how the elements find each other; [`rewriter`]: what all rewriters do
+// Several handlers of a class may have the same flags.
+#![allow(clippy::duplicated_attributes)]
 
-use castanet_element::ClassDef;
+use castanet_element::{ClassDef, action, element};
+
+pub mod flow;
+pub mod ftp_port_mapper;
+pub mod handle;
+pub mod header;
+pub mod icmp_ping_rewriter;
+pub mod icmp_rewriter;
+pub mod ip_addr_pair_rewriter;
+pub mod ip_addr_rewriter;
+pub mod ip_rewriter;
+pub mod ip_rewriter_patterns;
+pub mod mapper;
+pub mod pattern;
+pub mod registry;
+pub mod rewriter;
+pub mod round_robin_ip_mapper;
+pub mod seq;
+pub mod source_ip_hash_mapper;
+pub mod spec;
+pub mod store;
+pub mod tcp_rewriter;
+#[cfg(test)]
+mod tests;
+pub mod tuple;
+pub mod udp_rewriter;
 
 /// The classes of this family.
-pub const CLASSES: &[ClassDef] = &[];
+pub const CLASSES: &[ClassDef] = &[
+    element::<ip_rewriter::IpRewriter>(),
+    element::<tcp_rewriter::TcpRewriter>(),
+    element::<udp_rewriter::UdpRewriter>(),
+    element::<ip_addr_rewriter::IpAddrRewriter>(),
+    element::<ip_addr_pair_rewriter::IpAddrPairRewriter>(),
+    element::<icmp_ping_rewriter::IcmpPingRewriter>(),
+    element::<icmp_rewriter::IcmpRewriter>(),
+    element::<ip_rewriter_patterns::IpRewriterPatterns>(),
+    element::<round_robin_ip_mapper::RoundRobinIpMapper>(),
+    element::<source_ip_hash_mapper::SourceIpHashMapper>(),
+    action::<ftp_port_mapper::FtpPortMapper>(),
+];

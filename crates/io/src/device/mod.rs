@@ -29,5 +29,5 @@ pub use packet::{PacketOptions, PacketSocket};
 pub use segment::{Segments, Start};
 pub use send::{MAX_BATCH, Outgoing, PacketSender, Refusal, Sent};
 pub use shield::Shield;
-pub use tun::{Tun, TunOptions};
+pub use tun::{OFFLOAD_ALL, Tun, TunOptions};
 pub use vnet::{BadOffload, VnetHeader, complete};

@@ -21,7 +21,7 @@ const SEND_BUFFER: u32 = 4 << 20;
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing<'a> {
     /// What the device is to do.
-    pub vnet: &'a VnetHeader,
+    pub vnet: VnetHeader,
     /// The frame.
     pub data: &'a [u8],
 }
@@ -29,7 +29,7 @@ pub struct Outgoing<'a> {
 impl<'a> Outgoing<'a> {
     /// A frame about which nothing is left to be done.
     pub fn plain(data: &'a [u8]) -> Outgoing<'a> {
-        Outgoing { vnet: &VnetHeader::NONE, data }
+        Outgoing { vnet: VnetHeader::NONE, data }
     }
 }
 
@@ -128,11 +128,13 @@ impl PacketSender {
     pub fn send<'a>(&mut self, frames: impl Iterator<Item = Outgoing<'a>>) -> Sent {
         let mut parts = [const { MaybeUninit::<[libc::iovec; 2]>::uninit() }; MAX_BATCH];
         let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MAX_BATCH];
+        let mut heads = [const { MaybeUninit::<VnetHeader>::uninit() }; MAX_BATCH];
         let (mut n, mut supers) = (0, 0u64);
-        for ((frame, part), message) in frames.zip(&mut parts).zip(&mut messages) {
+        for (((frame, head), part), message) in frames.zip(&mut heads).zip(&mut parts).zip(&mut messages) {
+            let head: &VnetHeader = head.write(frame.vnet);
             let part = part.write([
                 libc::iovec {
-                    iov_base: std::ptr::from_ref(frame.vnet).cast_mut().cast(),
+                    iov_base: std::ptr::from_ref(head).cast_mut().cast(),
                     iov_len: VnetHeader::LEN,
                 },
                 libc::iovec { iov_base: frame.data.as_ptr().cast_mut().cast(), iov_len: frame.data.len() },
@@ -148,7 +150,7 @@ impl PacketSender {
         while count < n {
             let Some(rest) = messages.get_mut(count..n) else { break };
             // SAFETY: the first `n` messages were written above; each points to its two parts, and these to a header and to
-            // data that outlive the call ('a, and `parts` is not moved). Sending only reads them; the system writes nothing
+            // data that outlive the call ('a, and `heads` and `parts` are not moved). Sending only reads them; the system writes nothing
             // but msg_len of the messages.
             let r = unsafe {
                 libc::sendmmsg(

@@ -21,6 +21,11 @@ const IFF_MULTI_QUEUE: u16 = 0x0100;
 const IFF_NO_PI: u16 = 0x1000;
 const IFF_VNET_HDR: u16 = 0x4000;
 
+/// TUN_F_CSUM, TUN_F_TSO4 and TUN_F_TSO6: checksums and segments of TCP.
+const OFFLOAD_TCP: u32 = 7;
+/// The same with CWR set, and segments of UDP: all that packets can say is left to be done.
+pub const OFFLOAD_ALL: u32 = OFFLOAD_TCP | 0x08 | 0x20 | 0x40;
+
 /// What kind of device is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunOptions {
@@ -32,7 +37,8 @@ pub struct TunOptions {
     pub queues: usize,
     /// Whether it stays when the program ends.
     pub persistent: bool,
-    /// Which work the host may leave to this program: TUN_F_CSUM (1), TUN_F_TSO4 (2), TUN_F_TSO6 (4)...
+    /// Which work the host may leave to this program: TUN_F_CSUM (1), TUN_F_TSO4 (2), TUN_F_TSO6 (4)... What the system does
+    /// not know is left out.
     pub offload: u32,
 }
 
@@ -76,8 +82,15 @@ impl Tun {
                 }
                 e => failed("make the device")(e),
             })?;
-            sys::tun_set(fd.as_fd(), TunOption::Offload, options.offload)
-                .map_err(failed("set its offloads"))?;
+            // Older systems know nothing of UDP segments, or of segments at all.
+            let mut offers = [options.offload, options.offload & OFFLOAD_TCP, 0].into_iter();
+            while let Some(offload) = offers.next() {
+                match sys::tun_set(fd.as_fd(), TunOption::Offload, offload) {
+                    Ok(()) => break,
+                    Err(Errno::INVAL) if offers.len() > 0 => {}
+                    Err(e) => return Err(failed("set its offloads")(e)),
+                }
+            }
             queues.push(Arc::new(fd));
         }
         if let Some(fd) = queues.first().filter(|_| options.persistent) {

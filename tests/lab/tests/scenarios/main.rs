@@ -11,6 +11,7 @@ mod gateway;
 mod hostile;
 mod local;
 mod net;
+mod offload;
 mod options;
 mod quiet;
 mod size;

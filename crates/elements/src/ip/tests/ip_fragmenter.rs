@@ -174,3 +174,43 @@ fn arguments() {
     let out = kit.act([Ip { data: 16, ..PLAIN }.packet()]);
     assert_eq!(out[1].1.headroom(), 90);
 }
+
+/// A TCP super-packet of 250 bytes of payload in segments of 100, Ethernet header stripped.
+fn super_packet(dont: bool) -> Packet {
+    let payload: Vec<u8> = (0..250u16).map(|i| i as u8).collect();
+    let mut data = Vec::new();
+    let mut header =
+        etherparse::Ipv4Header::new(0, 9, etherparse::ip_number::TCP, [1, 0, 0, 1], [2, 0, 0, 2]).unwrap();
+    header.dont_fragment = dont;
+    etherparse::PacketBuilder::ip(etherparse::IpHeaders::Ipv4(header, Default::default()))
+        .tcp(1, 2, 3, 4)
+        .write(&mut data, &payload)
+        .unwrap();
+    let mut p = packet(&data);
+    p.set_network_header(0, 20);
+    p.set_offload(Some(Offload { checksum: Some((20, 16)), segments: Some((1, 100)) }));
+    p
+}
+
+#[test]
+fn super_packets_are_judged_by_their_segments() {
+    // 140 bytes a segment.
+    let mut kit = Kit::<IpFragmenter>::new("140").unwrap();
+    let out = kit.act([super_packet(true)]);
+    assert_eq!((out.len(), out[0].1.len()), (1, 290));
+    assert!(out[0].1.offload().is_some());
+    let mut kit = Kit::<IpFragmenter>::with_ports("139", 1, 2).unwrap();
+    let out = kit.act([super_packet(true)]);
+    assert_eq!((out.len(), out[0].0), (1, 1));
+    assert_eq!(kit.read("drops").unwrap(), "3");
+    let out = kit.act([super_packet(false), super_packet(false)]);
+    // Two segments of 140 bytes as 132 and 28, and one of 90; twice.
+    let lengths: Vec<usize> = out.iter().map(|o| o.1.len()).collect();
+    assert_eq!(lengths, [132, 28, 132, 28, 90, 132, 28, 132, 28, 90]);
+    assert!(out.iter().all(|o| o.0 == 0 && o.1.offload().is_none()));
+    // They are in order: each datagram's offset goes up, and identifications of segments count up.
+    let ids: Vec<u16> = out.iter().map(|o| u16::from_be_bytes([o.1.data()[4], o.1.data()[5]])).collect();
+    assert_eq!(ids[..5], [ids[0], ids[0], ids[0] + 1, ids[0] + 1, ids[0] + 2]);
+    let offsets: Vec<u8> = out.iter().map(|o| o.1.data()[7]).collect();
+    assert_eq!(offsets[..5], [0, 14, 0, 14, 0]);
+}

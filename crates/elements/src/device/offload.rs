@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What devices leave to be done, as packets say it and as the system says it.
+
+use castanet_element::prelude::*;
+use castanet_io::device::{BadOffload, Segments, Start, VnetHeader, complete};
+use castanet_packet::Offload;
+
+/// What is left to be done about a packet, as the system wants to be told.
+#[inline]
+pub(super) fn header_of(p: &Packet) -> VnetHeader {
+    p.offload().map_or(VnetHeader::NONE, header)
+}
+
+#[cold]
+fn header(o: Offload) -> VnetHeader {
+    let (gso_type, gso_size) = o.segments.unwrap_or((0, 0));
+    let (checksum_start, checksum_offset) = o.checksum.unwrap_or((0, 0));
+    let flags = if o.checksum.is_some() { VnetHeader::NEEDS_CHECKSUM } else { 0 };
+    VnetHeader { flags, gso_type, header_len: 0, gso_size, checksum_start, checksum_offset }
+}
+
+/// Notes what the system says is left to be done about a packet.
+///
+/// # Errors
+/// When it could not be done, because it does not fit the packet.
+#[inline]
+pub(super) fn note(p: &mut Packet, vnet: &VnetHeader, start: Start) -> Result<(), BadOffload> {
+    if vnet.flags & VnetHeader::NEEDS_CHECKSUM == 0 && !vnet.is_super() {
+        return Ok(());
+    }
+    note_some(p, vnet, start)
+}
+
+fn note_some(p: &mut Packet, vnet: &VnetHeader, start: Start) -> Result<(), BadOffload> {
+    let checksum = vnet.needs_checksum().then_some((vnet.checksum_start, vnet.checksum_offset));
+    if let Some((start, offset)) = checksum
+        && usize::from(start) + usize::from(offset) + 2 > p.len()
+    {
+        return Err(BadOffload::ChecksumOutside);
+    }
+    if vnet.is_super() {
+        Segments::new(p.data(), vnet, start)?;
+    }
+    let segments = vnet.is_super().then_some((vnet.gso_type, vnet.gso_size));
+    p.set_offload(Some(Offload { checksum, segments }));
+    Ok(())
+}
+
+/// Does what is left to be done about a packet: completes its checksum, or puts the packets of its segments into `into`, with
+/// its annotations.
+///
+/// # Errors
+/// Why the packet is lost.
+pub(crate) fn finish(mut p: Packet, into: &mut Batch) -> Result<(), Reason> {
+    let vnet = header_of(&p);
+    if !vnet.is_super() {
+        p.set_offload(None);
+        complete(p.data_mut(), &vnet).map_err(|_| Reason::BadOffload)?;
+        into.push(p);
+        return Ok(());
+    }
+    // Behind a known network header it is plain what the segments start with; otherwise it is a frame.
+    let (at, start) = match p.network_offset().and_then(|o| usize::try_from(o).ok()) {
+        Some(at) => (at, Start::Ip),
+        None => (0, Start::Ethernet),
+    };
+    let prefix = u16::try_from(at).map_err(|_| Reason::BadOffload)?;
+    let inner = VnetHeader { checksum_start: vnet.checksum_start.saturating_sub(prefix), ..vnet };
+    let before = p.data().get(..at).unwrap_or_default();
+    let network = p.data().get(at..).unwrap_or_default();
+    let segments = Segments::new(network, &inner, start).map_err(|_| Reason::BadOffload)?;
+    let from = into.len();
+    for i in 0..segments.count() {
+        let Some(mut q) = Packet::with_headroom(p.headroom(), at + segments.len_of(i)) else {
+            into.as_mut_vec().truncate(from);
+            return Err(Reason::NoBuffer);
+        };
+        let (head, rest) = q.data_mut().split_at_mut(at);
+        head.copy_from_slice(before);
+        segments.write(i, rest);
+        q.copy_annotations(&p);
+        if let Some(mac) = p.mac_offset() {
+            q.set_mac_header(mac);
+        }
+        if p.network_offset().is_some() {
+            q.set_network_header(at, p.network_header_length());
+        }
+        into.push(q);
+    }
+    Ok(())
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One flow: what its packets carry, what they become, how long it lives.
+
+use super::tuple::{Change, Tuple, both};
+
+/// What a rewriter rewrites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Addresses and ports of TCP, UDP and the like.
+    Ports,
+    /// Addresses and identifiers of ICMP echo messages.
+    Ping,
+    /// Source addresses of forward packets, destination addresses of replies.
+    Addr,
+    /// Pairs of addresses.
+    Pair,
+}
+
+impl Kind {
+    /// Whether patterns may vary ports.
+    pub fn has_ports(self) -> bool {
+        matches!(self, Kind::Ports | Kind::Ping)
+    }
+    /// By what the checksum behind the IP header changes: that of ICMP has no pseudo-header.
+    pub fn transport_change(self, c: Change) -> u16 {
+        match self {
+            Kind::Ports => both(c.addrs, c.ports),
+            Kind::Ping => c.ports,
+            Kind::Addr | Kind::Pair => c.addrs,
+        }
+    }
+}
+
+/// Flows with equal timeouts.
+pub mod class {
+    /// All flows but TCP's and those that stream.
+    pub const PLAIN: u8 = 0;
+    /// UDP with more than a question and its answer.
+    pub const STREAMING: u8 = 1;
+    /// TCP that has not carried data both ways.
+    pub const TCP_NEW: u8 = 2;
+    /// TCP that has.
+    pub const TCP_DATA: u8 = 3;
+    /// TCP that was closed both ways, or reset.
+    pub const TCP_DONE: u8 = 4;
+    /// How many there are.
+    pub const COUNT: usize = 5;
+}
+
+/// For each class, how long a flow lives after its last packet, and how long room for another must not be made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts(pub [(i64, i64); class::COUNT]);
+
+impl Timeouts {
+    /// The same for all.
+    pub fn all(timeout: i64, guarantee: i64) -> Timeouts {
+        Timeouts([(timeout, guarantee); class::COUNT])
+    }
+    /// For UDP and UDP that streams, for TCP without data, with data, and done.
+    pub fn ports(udp: [i64; 2], udp_guarantee: i64, tcp: [i64; 3], tcp_guarantee: i64) -> Timeouts {
+        let ([plain, streaming], [new, data, done]) = (udp, tcp);
+        let (u, t) = (udp_guarantee, tcp_guarantee);
+        Timeouts([(plain, u), (streaming, u), (new, t), (data, t), (done, t)])
+    }
+}
+
+/// State of a flow, as bits.
+pub mod bit {
+    /// Packets of the forward direction are looked for in the table.
+    pub const FORWARD: u8 = 1;
+    /// Replies are.
+    pub const REPLY: u8 = 2;
+    /// Either.
+    pub const ALIVE: u8 = FORWARD | REPLY;
+    /// No more data in the forward direction; shifted by one for replies.
+    pub const DONE: u8 = 4;
+    /// Both.
+    pub const BOTH_DONE: u8 = DONE | DONE << 1;
+    /// Data was seen in the forward direction; shifted by one for replies.
+    pub const DATA: u8 = 16;
+    /// Both.
+    pub const BOTH_DATA: u8 = DATA | DATA << 1;
+    /// Sequence numbers are shifted.
+    pub const SHIFTED: u8 = 64;
+}
+
+/// A flow, in one cache line.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub struct Flow {
+    /// What forward packets and replies carry when they arrive.
+    pub tuples: [Tuple; 2],
+    /// When the last packet came.
+    pub last: i64,
+    /// By what the checksum of the IP header changes, forward.
+    pub ip_change: u16,
+    /// By what that of the transport header changes, forward.
+    pub transport_change: u16,
+    /// Tells flows apart that have the same place one after the other.
+    pub generation: u32,
+    /// Outputs of both directions.
+    pub outs: [u16; 2],
+    /// The rewriter.
+    pub space: u16,
+    /// Its input that the flow came from.
+    pub input: u16,
+    /// IP protocol.
+    pub proto: u8,
+    /// See [`class`].
+    pub class: u8,
+    /// See [`bit`].
+    pub bits: u8,
+    /// The reply annotation.
+    pub anno: u8,
+}
+
+const _: () = assert!(size_of::<Flow>() == 64);
+
+impl Flow {
+    /// What packets of a direction become.
+    #[inline(always)]
+    pub fn rewritten(&self, reply: bool) -> Tuple {
+        self.tuples[usize::from(!reply)].reversed()
+    }
+    /// Whether packets of a direction are looked for in the table.
+    #[inline(always)]
+    pub fn has(&self, reply: bool) -> bool {
+        self.bits & (bit::FORWARD << u8::from(reply)) != 0
+    }
+}
+
+/// The bits and the class of a TCP flow after a segment (RFC 9293 section 3.3.2, seen from the middle).
+#[inline]
+pub fn after_segment(bits: u8, reply: bool, flags: u8, payload: bool) -> (u8, u8) {
+    use castanet_wire::tcp::flag::{ACK, FIN, RST, SYN};
+    let (mut bits, own) = (bits, u8::from(reply));
+    let other_data = bit::DATA << (1 - own);
+    if flags & RST != 0 {
+        bits |= bit::BOTH_DONE;
+    } else if flags & (SYN | ACK) == SYN && bits & bit::BOTH_DONE == bit::BOTH_DONE {
+        // The same ports once more.
+        bits &= !(bit::BOTH_DONE | bit::BOTH_DATA);
+    } else if flags & FIN != 0 {
+        bits |= bit::DONE << own;
+    }
+    // The answer to data counts as data: a transfer in one direction is no connection that never was.
+    if payload || (flags & (SYN | ACK) == ACK && bits & other_data != 0) {
+        bits |= bit::DATA << own;
+    }
+    let class = if bits & bit::BOTH_DONE == bit::BOTH_DONE {
+        class::TCP_DONE
+    } else if bits & bit::BOTH_DATA == bit::BOTH_DATA {
+        class::TCP_DATA
+    } else {
+        class::TCP_NEW
+    };
+    (bits, class)
+}
+
+/// The bits and the class of a UDP flow after a datagram: question, answer, and whatever comes next streams.
+#[inline]
+pub fn after_datagram(bits: u8, class: u8, reply: bool) -> (u8, u8) {
+    match reply {
+        true => (bits | bit::DATA << 1, class),
+        false if bits & bit::DATA << 1 != 0 => (bits, class::STREAMING),
+        false => (bits, class),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use castanet_wire::tcp::flag::{ACK, FIN, RST, SYN};
+
+    #[test]
+    fn connections() {
+        let run = |segments: &[(bool, u8, bool)]| {
+            segments
+                .iter()
+                .fold((bit::ALIVE, class::TCP_NEW), |(b, _), &(r, f, p)| after_segment(b, r, f, p))
+                .1
+        };
+        let open = [(false, SYN, false), (true, SYN | ACK, false), (false, ACK, false)];
+        let with = |more: &[(bool, u8, bool)]| run(&[&open[..], more].concat());
+        assert_eq!(with(&[]), class::TCP_NEW);
+        assert_eq!(with(&[(false, ACK, true)]), class::TCP_NEW);
+        assert_eq!(with(&[(false, ACK, true), (true, ACK, false)]), class::TCP_DATA, "one way");
+        assert_eq!(with(&[(false, ACK, true), (true, ACK, true)]), class::TCP_DATA);
+        assert_eq!(
+            with(&[(false, ACK, true), (true, ACK, true), (true, FIN | ACK, false)]),
+            class::TCP_DATA,
+            "half closed"
+        );
+        let closed = [(true, FIN | ACK, false), (false, FIN | ACK, false)];
+        assert_eq!(with(&closed), class::TCP_DONE);
+        assert_eq!(with(&[closed[0], closed[1], (true, ACK, false)]), class::TCP_DONE);
+        assert_eq!(with(&[closed[0], closed[1], (false, SYN, false)]), class::TCP_NEW, "once more");
+        assert_eq!(with(&[(true, RST, false)]), class::TCP_DONE);
+        assert_eq!(run(&[(false, SYN, false); 9]), class::TCP_NEW, "SYNs alone");
+        assert_eq!(run(&[(false, ACK, false); 9]), class::TCP_NEW, "ACKs alone");
+    }
+
+    #[test]
+    fn datagrams() {
+        let run =
+            |d: &[bool]| d.iter().fold((bit::ALIVE, class::PLAIN), |(b, c), &r| after_datagram(b, c, r)).1;
+        assert_eq!(run(&[false, false, false]), class::PLAIN);
+        assert_eq!(run(&[false, true, true]), class::PLAIN);
+        assert_eq!(run(&[false, true, false]), class::STREAMING);
+        assert_eq!(run(&[false, true, false, true]), class::STREAMING);
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A rewriter as others see it: its settings, and where its flows are.
+
+use super::flow::{Kind, Timeouts};
+use super::registry::Registry;
+use super::store::Store;
+use castanet_element::prelude::*;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// The classes of rewriters.
+pub const CLASSES: &[&str] =
+    &["IPRewriter", "TCPRewriter", "UDPRewriter", "IPAddrRewriter", "IPAddrPairRewriter", "ICMPPingRewriter"];
+
+/// A number of flows, or the rewriter to share them with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capacity {
+    /// So many flows.
+    Flows(u32),
+    /// As many as that element may have, together with it.
+    Of(u32),
+}
+
+/// The capacity of those who name none.
+pub const UNBOUNDED: u32 = i32::MAX as u32;
+
+impl ArgValue for Capacity {
+    const TYPE: &'static str = "int or element";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Capacity, String> {
+        match i32::parse(text, cx) {
+            Ok(n) => u32::try_from(n).map(Capacity::Flows).map_err(|_| "must be positive".into()),
+            Err(e) => match rewriter(text, CLASSES, cx) {
+                Ok(n) => Ok(Capacity::Of(n)),
+                Err(_) if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') => Err(e),
+                Err(e) => Err(e),
+            },
+        }
+    }
+}
+
+/// The number of a rewriter of one of these classes.
+pub fn rewriter(name: &str, classes: &[&str], cx: &ArgCx<'_>) -> Result<u32, String> {
+    let ElementRef(e) = ElementRef::parse(name, cx)?;
+    match cx.names.element_class(cx.scope, name) {
+        Some((_, class)) if !classes.contains(&class) => {
+            Err(format!("'{name}' is of class {class}, not {}", classes.join(" or ")))
+        }
+        _ => u32::try_from(e).map_err(|_| "no such element".into()),
+    }
+}
+
+/// What all replicas of a rewriter share, and what other elements know of it.
+pub struct Handle {
+    kind: Kind,
+    timeouts: Timeouts,
+    inputs: usize,
+    capacity: Capacity,
+    random: Random,
+    link: OnceLock<Link>,
+}
+
+/// Where the flows of a rewriter are: in a store, which rewriters with a common capacity share.
+#[derive(Clone)]
+pub struct Link {
+    store: Arc<Mutex<Store>>,
+    /// The rewriter's number in the store.
+    pub space: u16,
+}
+
+impl Link {
+    /// The store, for as long as a batch takes. Nobody holds two.
+    #[inline]
+    pub fn store(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Handle {
+    /// For a rewriter of so many inputs.
+    pub fn new(kind: Kind, timeouts: Timeouts, inputs: usize, capacity: Capacity, random: Random) -> Handle {
+        Handle { kind, timeouts, inputs, capacity, random, link: OnceLock::new() }
+    }
+    /// What it rewrites.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+    /// Its store, if it has been looked for.
+    #[inline]
+    pub fn linked(&self) -> Option<&Link> {
+        self.link.get()
+    }
+    /// Finds its store; all rewriters have been built.
+    pub fn link(&self, registry: &Registry) -> Result<&Link, String> {
+        self.link_within(registry, 64)
+    }
+    fn link_within(&self, registry: &Registry, depth: u32) -> Result<&Link, String> {
+        if let Some(l) = self.link.get() {
+            return Ok(l);
+        }
+        let Some(depth) = depth.checked_sub(1) else {
+            return Err("CAPACITY: rewriters name each other in a circle".into());
+        };
+        let store = match self.capacity {
+            Capacity::Flows(n) => Arc::new(Mutex::new(Store::new(n, self.random.clone()))),
+            Capacity::Of(e) => {
+                let other = registry.rewriter(e).ok_or("CAPACITY: does not name a rewriter")?;
+                other.link_within(registry, depth)?.store.clone()
+            }
+        };
+        let space = {
+            let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
+            store.join(self.kind, self.timeouts, self.inputs)
+        };
+        let space = space.ok_or("CAPACITY: too many rewriters share it")?;
+        Ok(self.link.get_or_init(|| Link { store, space }))
+    }
+}

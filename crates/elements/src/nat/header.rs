@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where packets carry what flows are told apart by, and how it is replaced there.
+
+use super::tuple::{Tuple, changed, is_nothing};
+use castanet_wire::icmp;
+use castanet_wire::ipv4::protocol;
+
+/// What a packet is found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Addresses and ports.
+    pub tuple: Tuple,
+    /// IP protocol; 0 where it does not matter.
+    pub proto: u8,
+    /// Bytes of the IP header.
+    pub header: u8,
+}
+
+/// The key of an IP header by its addresses.
+#[inline(always)]
+fn addresses(net: &[u8]) -> Option<(Key, &[u8; 20])> {
+    let h: &[u8; 20] = net.first_chunk()?;
+    let header = (h[0] & 15) << 2;
+    if header < 20 || usize::from(header) > net.len() {
+        return None;
+    }
+    let addrs = u64::from_le_bytes([h[12], h[13], h[14], h[15], h[16], h[17], h[18], h[19]]);
+    Some((Key { tuple: Tuple { addrs, ports: 0 }, proto: h[9], header }, h))
+}
+
+/// Whether a header is of no fragment, or of the first one.
+#[inline(always)]
+fn is_first(h: &[u8; 20]) -> bool {
+    u16::from_be_bytes([h[6], h[7]]) & castanet_wire::ipv4::OFFSET_MASK == 0
+}
+
+/// The first eight bytes behind the IP header, if that many belong to the packet and it is the first of its fragments.
+#[inline(always)]
+fn transport<'a>(net: &'a [u8], h: &[u8; 20], header: u8) -> Option<&'a [u8; 8]> {
+    let at = usize::from(header);
+    let total = usize::from(u16::from_be_bytes([h[2], h[3]]));
+    if !is_first(h) || total < at + 8 {
+        return None;
+    }
+    net.get(at..)?.first_chunk()
+}
+
+/// A family of rewriters: what its packets are found by, and how they are rewritten.
+pub trait Family: Send + 'static {
+    /// Whether the checksum of ICMP changes: it has no pseudo-header, so addresses do not matter to it (RFC 792).
+    const ICMP: bool = false;
+    /// The key of a packet from its network header on; `None` if the family can make nothing of it.
+    fn key(net: &[u8]) -> Option<Key>;
+    /// A second key, where replies are not found by the same one.
+    #[inline(always)]
+    fn reply_key(_: Key) -> Option<Tuple> {
+        None
+    }
+    /// The part of a key that a new flow is made from.
+    #[inline(always)]
+    fn forward_key(key: Key) -> Tuple {
+        key.tuple
+    }
+    /// What a packet's tuple becomes, if the flow says `to`.
+    #[inline(always)]
+    fn become_of(_: Key, to: Tuple, _reply: bool) -> Tuple {
+        to
+    }
+    /// Whether a packet may belong to that direction of a flow; what begins a flow is forward.
+    #[inline(always)]
+    fn fits(_net: &[u8], _: Key, _reply: bool) -> bool {
+        true
+    }
+    /// Puts new ports in, behind the IP header.
+    fn set_ports(rest: &mut [u8], to: Tuple, reply: bool);
+}
+
+/// TCP, UDP and DCCP as flags say.
+pub struct Ports<const TCP: bool, const UDP: bool, const DCCP: bool>;
+
+impl<const TCP: bool, const UDP: bool, const DCCP: bool> Family for Ports<TCP, UDP, DCCP> {
+    #[inline(always)]
+    fn key(net: &[u8]) -> Option<Key> {
+        let (mut key, h) = addresses(net)?;
+        let wanted = match key.proto {
+            protocol::TCP => TCP,
+            protocol::UDP => UDP,
+            protocol::DCCP => DCCP,
+            _ => false,
+        };
+        if !wanted {
+            return None;
+        }
+        let [a, b, c, d, ..] = *transport(net, h, key.header)?;
+        key.tuple.ports = u32::from_le_bytes([a, b, c, d]);
+        Some(key)
+    }
+    #[inline(always)]
+    fn set_ports(rest: &mut [u8], to: Tuple, _: bool) {
+        if let Some(place) = rest.first_chunk_mut() {
+            *place = to.ports.to_le_bytes();
+        }
+    }
+}
+
+/// ICMP echo messages: requests have the identifier as source port, replies as destination port.
+pub struct Ping;
+
+impl Family for Ping {
+    const ICMP: bool = true;
+    #[inline]
+    fn key(net: &[u8]) -> Option<Key> {
+        let (mut key, h) = addresses(net)?;
+        if key.proto != protocol::ICMP {
+            return None;
+        }
+        let [kind, _, _, _, a, b, ..] = *transport(net, h, key.header)?;
+        key.tuple.ports = match kind {
+            icmp::kind::ECHO => u32::from_le_bytes([a, b, 0, 0]),
+            icmp::kind::ECHO_REPLY => u32::from_le_bytes([0, 0, a, b]),
+            _ => return None,
+        };
+        Some(key)
+    }
+    #[inline]
+    fn fits(net: &[u8], key: Key, reply: bool) -> bool {
+        // Requests begin flows and only they do (RFC 5508 section 3.1); identifiers of 0 look alike in both.
+        (net.get(usize::from(key.header)) == Some(&icmp::kind::ECHO)) != reply
+    }
+    #[inline]
+    fn set_ports(rest: &mut [u8], to: Tuple, _: bool) {
+        let request = rest.first() == Some(&icmp::kind::ECHO);
+        let [a, b, c, d] = to.ports.to_le_bytes();
+        if let Some(place) = rest.get_mut(4..6) {
+            place.copy_from_slice(&if request { [a, b] } else { [c, d] });
+        }
+    }
+}
+
+/// Source addresses forward, destination addresses back.
+pub struct Addr;
+
+const SRC: u64 = 0xffff_ffff;
+
+impl Family for Addr {
+    #[inline(always)]
+    fn key(net: &[u8]) -> Option<Key> {
+        addresses(net).map(|(k, _)| k)
+    }
+    #[inline(always)]
+    fn reply_key(key: Key) -> Option<Tuple> {
+        Some(Tuple { addrs: key.tuple.addrs & !SRC, ports: 0 })
+    }
+    #[inline(always)]
+    fn forward_key(key: Key) -> Tuple {
+        Tuple { addrs: key.tuple.addrs & SRC, ports: 0 }
+    }
+    #[inline(always)]
+    fn become_of(key: Key, to: Tuple, reply: bool) -> Tuple {
+        let own = if reply { !SRC } else { SRC };
+        Tuple { addrs: key.tuple.addrs & !own | to.addrs & own, ports: 0 }
+    }
+    #[inline(always)]
+    fn set_ports(_: &mut [u8], _: Tuple, _: bool) {}
+}
+
+/// Pairs of addresses.
+pub struct AddrPair;
+
+impl Family for AddrPair {
+    #[inline(always)]
+    fn key(net: &[u8]) -> Option<Key> {
+        addresses(net).map(|(k, _)| k)
+    }
+    #[inline(always)]
+    fn set_ports(_: &mut [u8], _: Tuple, _: bool) {}
+}
+
+/// Rewrites a packet from its network header on. `ip` and `transport` are the changes of both checksums; `proto` is
+/// what the header says.
+#[inline(always)]
+pub fn rewrite<F: Family>(
+    net: &mut [u8],
+    key: Key,
+    proto: u8,
+    to: Tuple,
+    reply: bool,
+    ip: u16,
+    transport: u16,
+) {
+    let Some((h, _)) = net.split_first_chunk_mut::<20>() else { return };
+    let first = is_first(h);
+    if let Some(place) = h.get_mut(12..20) {
+        place.copy_from_slice(&to.addrs.to_le_bytes());
+    }
+    if !is_nothing(ip) {
+        let sum = changed(u16::from_le_bytes([h[10], h[11]]), ip).to_le_bytes();
+        [h[10], h[11]] = sum;
+    }
+    if !first {
+        return;
+    }
+    let Some(rest) = net.get_mut(usize::from(key.header)..) else { return };
+    F::set_ports(rest, to, reply);
+    if !is_nothing(transport) && (F::ICMP || proto != protocol::ICMP) {
+        mend_transport(rest, proto, transport);
+    }
+}
+
+/// Where the checksum of a protocol stands.
+fn checksum_at(proto: u8) -> Option<usize> {
+    match proto {
+        protocol::TCP => Some(16),
+        protocol::UDP | protocol::DCCP | protocol::UDP_LITE => Some(6),
+        protocol::ICMP => Some(2),
+        _ => None,
+    }
+}
+
+/// Mends the checksum behind the IP header, if it is there.
+#[inline(always)]
+fn mend_transport(rest: &mut [u8], proto: u8, change: u16) {
+    let Some(at) = checksum_at(proto) else { return };
+    let Some(place) = rest.get_mut(at..).and_then(|r| r.first_chunk_mut::<2>()) else { return };
+    let old = u16::from_le_bytes(*place);
+    if proto == protocol::UDP {
+        // 0 means that there is none, and stays (RFC 768).
+        if old != 0 {
+            let new = changed(old, change);
+            *place = if new == 0 { u16::MAX } else { new }.to_le_bytes();
+        }
+        return;
+    }
+    *place = changed(old, change).to_le_bytes();
+}
+
+/// Flags of a TCP segment, and whether it has data, by the total length that the IP header tells.
+#[inline(always)]
+pub fn segment(net: &[u8], header: u8) -> Option<(u8, bool)> {
+    let at = usize::from(header);
+    let (offset, flags) = (*net.get(at + 12)?, *net.get(at + 13)?);
+    let total = usize::from(u16::from_be_bytes([*net.get(2)?, *net.get(3)?]));
+    Some((flags, total > at + (usize::from(offset >> 4) << 2)))
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ICMPRewriter: ICMP errors about packets that rewriters rewrote.
+
+use super::flow::{Kind, bit};
+use super::handle::{self, Link};
+use super::header::{self, Addr, AddrPair, Family, Key, Ping, Ports};
+use super::pattern::words;
+use super::registry::Registry;
+use super::tuple::Tuple;
+use castanet_element::prelude::*;
+use castanet_wire::ipv4::protocol;
+use castanet_wire::{IcmpHeader, TcpHeader, checksum, icmp};
+use std::sync::Arc;
+
+/// Rewrites ICMP errors about packets that rewriters rewrote, so that those who sent them understand (RFC 5508 section 4).
+///
+/// The packet that an error quotes is looked for among the flows of the rewriters in MAPS. If it is there, its addresses and ports
+/// (or identifier) become those that it was sent with, its checksums and that of the ICMP message are updated
+/// (RFC 1624), and the error is sent to whom the packet came from. An error that the packet's receiver sent itself gets the
+/// address as source that the sender knows it by.
+///
+/// # Ports
+/// Input 0: ICMP packets. Output 0: errors that were rewritten, unless MAPS gives a PORTOFFSET: then the output is
+/// that of the flow and PORTOFFSET more. Output 1: other ICMP packets, which are dropped if it is not connected.
+///
+/// # Example
+/// ```click
+/// rw :: UDPRewriter(pattern 9.9.9.9 1024-65535# - - 0 1);
+/// icmp :: ICMPRewriter(rw);
+/// InfiniteSource(LENGTH 20, LIMIT 5) -> UDPIPEncap(1.0.0.1, 10, 2.0.0.2, 20) -> rw;
+/// rw [0] -> ICMPError(3.0.0.3, unreachable, host) -> icmp -> IPPrint(back) -> Discard;
+/// rw [1] -> Discard;
+/// DriverManager(wait 1, stop);
+/// ```
+#[derive(Class)]
+#[class(name = "ICMPRewriter", ports = "1/1-", processing = "h/h", packets = "ip/ip", workers = share, build, lifecycle)]
+#[class(offload = none, drops(NoMapping, NotRewritable, NoIpHeader, NoPort))]
+pub struct IcmpRewriter {
+    args: Args,
+    registry: Arc<Registry>,
+    maps: Vec<(Link, Kind, Option<u16>)>,
+}
+
+/// Arguments of ICMPRewriter.
+#[derive(Args)]
+pub struct Args {
+    /// Rewriters, separated by spaces, each perhaps with `:` and what is added to the output of its flow.
+    maps: Maps,
+    /// Whether the destination annotation is set to the new destination.
+    #[arg(keyword, default = true)]
+    dst_anno: bool,
+    /// The annotation of one byte that is set to what the flow has kept for replies.
+    #[arg(keyword)]
+    reply_anno: Option<Anno1>,
+}
+
+/// Rewriters by number, and what is added to their outputs.
+#[derive(Clone, Debug)]
+pub struct Maps(Vec<(u32, Option<u16>)>);
+
+impl ArgValue for Maps {
+    const TYPE: &'static str = "list of rewriters";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Maps, String> {
+        let one = |word: &&str| {
+            let (name, offset) = match word.rsplit_once(':') {
+                Some((n, o)) => (n, Some(u16::parse(o, cx)?)),
+                None => (*word, None),
+            };
+            Ok((handle::rewriter(name, handle::CLASSES, cx)?, offset))
+        };
+        let all = words(text).iter().map(one).collect::<Result<Vec<_>, String>>()?;
+        if all.is_empty() { Err("expected the names of rewriters".into()) } else { Ok(Maps(all)) }
+    }
+}
+
+impl Build for IcmpRewriter {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        Ok(IcmpRewriter { args, registry: Registry::of(cx), maps: Vec::new() })
+    }
+}
+
+impl Lifecycle for IcmpRewriter {
+    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
+        for (element, offset) in &self.args.maps.0 {
+            let handle = self.registry.rewriter(*element).ok_or("MAPS: names no rewriter")?;
+            self.maps.push((handle.link(&self.registry)?.clone(), handle.kind(), *offset));
+        }
+        Ok(())
+    }
+}
+
+impl Element for IcmpRewriter {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        let now = cx.recent();
+        for mut p in batch.drain() {
+            let Some(net) = p.network() else {
+                cx.drop(p, Reason::NoIpHeader);
+                continue;
+            };
+            if net.get(9) != Some(&protocol::ICMP) {
+                cx.drop(p, Reason::NotRewritable);
+                continue;
+            }
+            match self.translate(&mut p, now) {
+                Some(out) => cx.emit(out, p),
+                None => cx.emit_or(1, p, Reason::NoMapping),
+            }
+        }
+    }
+}
+
+/// An error and what it quotes: the lengths of both IP headers, the outer addresses, and the quoted packet's key by kind.
+struct Quote {
+    at: usize,
+    outer: Key,
+    /// From the quoted packet's IP header on: its addresses, first eight bytes behind the header (those that are there),
+    /// protocol, header length.
+    addrs: u64,
+    first: Option<[u8; 8]>,
+    proto: u8,
+    header: u8,
+}
+
+fn quote(net: &[u8]) -> Option<Quote> {
+    let outer = AddrPair::key(net)?;
+    let total = usize::from(u16::from_be_bytes(*net.get(2..)?.first_chunk()?));
+    let fragment = u16::from_be_bytes(*net.get(6..)?.first_chunk()?);
+    // A fragment of an error cannot be mended whole; later ones are no ICMP message at all.
+    if fragment & (castanet_wire::ipv4::MORE_FRAGMENTS | castanet_wire::ipv4::OFFSET_MASK) != 0 {
+        return None;
+    }
+    let net = net.get(..total)?;
+    let message = net.get(usize::from(outer.header)..)?;
+    if !icmp::is_error(IcmpHeader::from_prefix(message)?.kind) {
+        return None;
+    }
+    let at = usize::from(outer.header) + IcmpHeader::LEN;
+    let quoted = net.get(at..)?;
+    let key = AddrPair::key(quoted)?;
+    let fragment = u16::from_be_bytes(*quoted.get(6..)?.first_chunk()?);
+    let first = quoted.get(usize::from(key.header)..)?.first_chunk().copied();
+    let first = first.filter(|_| fragment & castanet_wire::ipv4::OFFSET_MASK == 0);
+    Some(Quote { at, outer, addrs: key.tuple.addrs, first, proto: key.proto, header: key.header })
+}
+
+impl Quote {
+    /// The tuple of the quoted packet as a rewriter of some kind sees it, and the protocol that flows are kept under.
+    fn tuple(&self, kind: Kind) -> Option<(Tuple, u8)> {
+        let addrs = self.addrs;
+        match kind {
+            Kind::Ports => {
+                let [a, b, c, d, ..] = self.first?;
+                Some((Tuple { addrs, ports: u32::from_le_bytes([a, b, c, d]) }, self.proto))
+            }
+            Kind::Ping if self.proto == protocol::ICMP => {
+                let [kind, _, _, _, a, b, ..] = self.first?;
+                let ports = match kind {
+                    icmp::kind::ECHO => [a, b, 0, 0],
+                    icmp::kind::ECHO_REPLY => [0, 0, a, b],
+                    _ => return None,
+                };
+                Some((Tuple { addrs, ports: u32::from_le_bytes(ports) }, 0))
+            }
+            Kind::Ping => None,
+            Kind::Addr | Kind::Pair => Some((Tuple { addrs, ports: 0 }, 0)),
+        }
+    }
+}
+
+impl IcmpRewriter {
+    /// Rewrites an error if a flow is found: its output.
+    fn translate(&self, p: &mut Packet, now: i64) -> Option<usize> {
+        let quote = quote(p.network()?)?;
+        for (link, kind, offset) in &self.maps {
+            let Some((sent, proto)) = quote.tuple(*kind) else { continue };
+            // An error goes back to the sender of what it quotes; any other is none that could be trusted.
+            let back = sent.reversed();
+            if quote.outer.tuple.dst() != back.dst() {
+                return None;
+            }
+            let mut store = link.store();
+            let found = match kind {
+                Kind::Addr => {
+                    let key = Key { tuple: back, proto, header: 20 };
+                    let forward = store.look_up(link.space, proto, Addr::forward_key(key), now);
+                    forward.or_else(|| store.look_up(link.space, proto, Addr::reply_key(key)?, now))
+                }
+                _ => store.look_up(link.space, proto, back, now),
+            };
+            let Some(value) = found else { continue };
+            let (place, reply) = (value >> 1, value & 1 == 1);
+            let flow = store.flow(place)?;
+            let mut to = flow.rewritten(reply);
+            if *kind == Kind::Addr {
+                to = Addr::become_of(Key { tuple: back, proto, header: 20 }, to, reply);
+            }
+            let (out, anno) = (flow.outs[usize::from(reply)], flow.anno);
+            let shift = (flow.bits & bit::SHIFTED != 0).then(|| store.shifts(place).copied()).flatten();
+            let shift = shift.map(|[forward, back]| if reply { forward } else { back });
+            drop(store);
+            // The sequence number that the quoted segment was sent with.
+            let seq = |n: u32| shift.map_or(n, |s| s.back(n));
+            mend(p.network_mut()?, &quote, *kind, sent, to, seq);
+            if self.args.dst_anno {
+                p.set_dst_ip(to.dst());
+            }
+            if let Some(Anno1(at)) = self.args.reply_anno
+                && reply
+            {
+                p.set_anno_u8(at, anno);
+            }
+            return Some(offset.map_or(0, |o| usize::from(o) + usize::from(out)));
+        }
+        None
+    }
+}
+
+/// Puts the quoted packet back as it was sent, and sends the error to its sender. `to` is what packets in the direction of
+/// the error become.
+fn mend(net: &mut [u8], quote: &Quote, kind: Kind, sent: Tuple, to: Tuple, seq: impl Fn(u32) -> u32) {
+    let original = to.reversed();
+    let change = sent.change(original);
+    let key = Key { tuple: sent, proto: quote.proto, header: quote.header };
+    let (ip, transport) = (change.addrs, kind.transport_change(change));
+    let Some(quoted) = net.get_mut(quote.at..) else { return };
+    // All that changes lies in the quoted IP header and the 20 bytes behind it.
+    let reach = (usize::from(quote.header) + TcpHeader::LEN).min(quoted.len());
+    let before = checksum::sum(quoted.get(..reach).unwrap_or_default());
+    match kind {
+        Kind::Ports => {
+            header::rewrite::<Ports<true, true, true>>(
+                quoted, key, key.proto, original, false, ip, transport,
+            );
+        }
+        Kind::Ping => header::rewrite::<Ping>(quoted, key, key.proto, original, false, ip, transport),
+        Kind::Addr | Kind::Pair => {
+            header::rewrite::<AddrPair>(quoted, key, key.proto, original, false, ip, transport);
+        }
+    }
+    if quote.proto == protocol::TCP && quote.first.is_some() {
+        mend_sequence(quoted.get_mut(usize::from(quote.header)..).unwrap_or_default(), seq);
+    }
+    let after = checksum::sum(quoted.get(..reach).unwrap_or_default());
+    let Some((outer, rest)) = net.split_at_mut_checked(usize::from(quote.outer.header)) else { return };
+    if let Some(h) = IcmpHeader::from_prefix_mut(rest) {
+        // RFC 1624, equation 3, for a run of words.
+        h.checksum.set(checksum::update16(h.checksum.get(), before, after));
+    }
+    let old = quote.outer.tuple;
+    // The receiver's own error: it has the name that the sender knows.
+    let src = if old.src() == sent.dst() { to.src() } else { old.src() };
+    let new = Tuple::new(src, 0, to.dst(), 0);
+    header::rewrite::<AddrPair>(outer, quote.outer, protocol::ICMP, new, false, old.change(new).addrs, 0);
+}
+
+/// The quoted sequence number as it was sent; its checksum too, if it is quoted.
+fn mend_sequence(segment: &mut [u8], seq: impl Fn(u32) -> u32) {
+    let Some(&old) = segment.get(4..).and_then(|s| s.first_chunk::<4>()) else { return };
+    let new = seq(u32::from_be_bytes(old)).to_be_bytes();
+    if let Some(place) = segment.get_mut(4..8) {
+        place.copy_from_slice(&new);
+    }
+    if let Some(place) = segment.get_mut(16..).and_then(|s| s.first_chunk_mut::<2>())
+        && old != new
+    {
+        let sum = u16::from_be_bytes(*place);
+        *place = checksum::update32(sum, u32::from_be_bytes(old), u32::from_be_bytes(new)).to_be_bytes();
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! IPAddrRewriter: source addresses forward, destination addresses back.
+
+use super::flow::{Kind, Timeouts};
+use super::handle::{Capacity, UNBOUNDED};
+use super::header;
+use super::rewriter::{Rewriter, Settings};
+use super::spec::SpecText;
+use castanet_element::prelude::*;
+
+/// Rewrites the source addresses of packets, and the destination addresses of replies (RFC 3022 section 2.1).
+///
+/// A packet whose source address is known gets another one; otherwise, a packet whose destination address was given to
+/// somebody goes to them. Others do what the specification of their input says. Ports do not matter, so fragments and
+/// all protocols are rewritten; checksums are updated incrementally (RFC 1624), those of TCP, UDP, UDP-Lite and DCCP too. The
+/// destination annotation becomes the new destination. When CAPACITY is reached, the flow that would be the first to time
+/// out makes room, if its last packet is older than the guarantee; otherwise the new flow is refused and counted.
+///
+/// # Ports
+/// Each input has its input specification. Packets leave by the output that the flow was made with.
+///
+/// # Example
+/// ```click
+/// rw :: IPAddrRewriter(pattern 9.9.9.1-9.9.9.8 - 0 1);
+/// InfiniteSource(LENGTH 20, LIMIT 5) -> UDPIPEncap(1.0.0.1, 10, 2.0.0.2, 20) -> rw;
+/// rw [0] -> IPPrint(out) -> Discard;
+/// rw [1] -> Discard;
+/// DriverManager(wait 1, print rw.table, stop);
+/// ```
+#[derive(Class)]
+#[class(name = "IPAddrRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/ip", workers = share, build, lifecycle)]
+#[class(offload = none, drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort))]
+#[handler(name = "table", flags = "r", doc = "The flows, a line for each direction.")]
+#[handler(name = "mappings", flags = "r", doc = "The same, by its old name.")]
+#[handler(
+    name = "table_size",
+    flags = "r",
+    doc = "Directions that are looked for: as good as always twice the flows."
+)]
+#[handler(name = "nmappings", flags = "r", doc = "The same, by its old name.")]
+#[handler(
+    name = "mapping_failures",
+    flags = "r",
+    doc = "Packets that should have made a flow and could not."
+)]
+#[handler(
+    name = "patterns",
+    flags = "r",
+    doc = "What each input does with new flows, and how many there are from it."
+)]
+#[handler(name = "size", flags = "r", doc = "Flows, with those of others that share the capacity.")]
+#[handler(name = "capacity", flags = "rw", doc = "The most flows.")]
+#[handler(name = "clear", flags = "wb", doc = "Forgets all flows.")]
+pub struct IpAddrRewriter {
+    args: Args,
+    rewriter: Rewriter<header::Addr>,
+}
+
+/// Arguments of IPAddrRewriter.
+#[derive(Args)]
+pub struct Args {
+    /// For each input, what packets of no known flow become: `drop`, `pass OUT`, `keep FOUT ROUT`, `pattern SADDR SPORT DADDR DPORT FOUT ROUT` or a mapper.
+    #[arg(rest)]
+    inputspec: Vec<SpecText>,
+    /// How long a flow lives without packets.
+    #[arg(keyword, default = Nanos(7_200_000_000_000), show = "7200s")]
+    timeout: Nanos,
+    /// How long after its last packet a flow is not forgotten to make room.
+    #[arg(keyword, default = Nanos(5_000_000_000), show = "5s")]
+    guarantee: Nanos,
+    /// The annotation of one byte whose value in the packet that made a flow its replies get.
+    #[arg(keyword)]
+    reply_anno: Option<Anno1>,
+    /// The most flows, or a rewriter to share them with; 4,194,304 at most if not given.
+    #[arg(keyword, alias = "MAPPING_CAPACITY", default = Capacity::Flows(UNBOUNDED), show = "2147483647")]
+    capacity: Capacity,
+    /// How often flows that are too old are looked for, though nobody finds them before either.
+    #[arg(keyword, alias = "REAP_TIME", default = Nanos(900_000_000_000), show = "900s")]
+    reap_interval: Nanos,
+}
+
+impl Build for IpAddrRewriter {
+    fn build(mut args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let timeouts = Timeouts::all(args.timeout.0, args.guarantee.0);
+        let settings = Settings {
+            kind: Kind::Addr,
+            timeouts,
+            capacity: args.capacity,
+            reap: args.reap_interval.0,
+            dst_anno: true,
+            reply_anno: args.reply_anno.map(|a| a.0),
+        };
+        let rewriter = Rewriter::build(settings, std::mem::take(&mut args.inputspec), cx)?;
+        Ok(IpAddrRewriter { args, rewriter })
+    }
+}
+
+impl Element for IpAddrRewriter {
+    #[inline]
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.rewriter.push(port, batch, cx);
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.rewriter.timer(cx);
+    }
+}
+
+impl Lifecycle for IpAddrRewriter {
+    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
+        self.rewriter.initialise()
+    }
+    fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+        self.rewriter.read(handler, parameters, cx)
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.rewriter.write(handler, value, cx)
+    }
+    fn own_handlers(&self) -> Vec<(String, &'static str)> {
+        self.rewriter.own_handlers()
+    }
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Patterns: which addresses and ports a new flow gets.
+
+use super::tuple::Tuple;
+use castanet_element::prelude::*;
+use castanet_lang::args as text;
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The most addresses and ports that are tried for one flow.
+const MOST_TRIES: u64 = 1 << 17;
+
+/// In which order a range is gone through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// The packet's own port if it fits, else from a random place.
+    Keep,
+    /// `#`: one after the other.
+    Sequential,
+    /// `?`: from a random place.
+    Random,
+}
+
+/// `SADDR SPORT DADDR DPORT`.
+#[derive(Debug)]
+pub struct Pattern {
+    /// First and last source address; none: unchanged.
+    addrs: Option<(u32, u32)>,
+    /// First and last source port; none: unchanged.
+    ports: Option<(u16, u16)>,
+    order: Order,
+    daddr: Option<u32>,
+    dport: Option<u16>,
+    /// Where the next flow starts in sequential order. It belongs to the pattern, whoever uses it.
+    next: AtomicU64,
+}
+
+/// What a range says besides its ends.
+fn order_of(word: &str) -> (&str, Order) {
+    match (word.strip_suffix('#'), word.strip_suffix('?')) {
+        (Some(w), _) => (w, Order::Sequential),
+        (_, Some(w)) => (w, Order::Random),
+        _ => (word, Order::Keep),
+    }
+}
+
+fn addresses(word: &str, cx: &ArgCx<'_>) -> Result<Option<(u32, u32)>, String> {
+    let bad = |e| format!("source address '{word}': {e}");
+    if word == "-" {
+        return Ok(None);
+    }
+    if word.contains('/') {
+        let p = Prefix::read(word, cx, false).map_err(bad)?;
+        let (lo, hi) = (p.network().to_bits(), p.broadcast().to_bits());
+        // The address of the network and the broadcast address are nobody's, where there are any (RFC 3021).
+        return Ok(Some(if p.len < 31 { (lo + 1, hi - 1) } else { (lo, hi) }));
+    }
+    if let Ok(a) = Ipv4Addr::parse(word, cx) {
+        return Ok(Some((a.to_bits(), a.to_bits())));
+    }
+    let (a, b) = word.split_once('-').ok_or_else(|| bad("parse error".into()))?;
+    let (lo, hi) = (Ipv4Addr::parse(a, cx).map_err(bad)?, Ipv4Addr::parse(b, cx).map_err(bad)?);
+    if lo > hi {
+        return Err(bad("the range is empty".into()));
+    }
+    Ok(Some((lo.to_bits(), hi.to_bits())))
+}
+
+fn port(word: &str, what: &str, cx: &ArgCx<'_>) -> Result<u16, String> {
+    // Ports have names per protocol; where TCP and UDP agree it does not matter which one is asked.
+    if let Some(p) = cx.names.port(cx.scope, word, 6).or_else(|| cx.names.port(cx.scope, word, 17)) {
+        return Ok(p);
+    }
+    u16::parse(word, cx).map_err(|e| format!("{what} port '{word}': {e}"))
+}
+
+fn ports(word: &str, cx: &ArgCx<'_>) -> Result<Option<(u16, u16)>, String> {
+    if word == "-" {
+        return Ok(None);
+    }
+    let (lo, hi) = match word.split_once('-') {
+        Some((a, b)) => (port(a, "source", cx)?, port(b, "source", cx)?),
+        None => (port(word, "source", cx)?, port(word, "source", cx)?),
+    };
+    if lo > hi {
+        return Err(format!("source port '{word}': the range is empty"));
+    }
+    Ok(Some((lo, hi)))
+}
+
+impl Pattern {
+    /// Reads the words of a pattern: four; three are source address, destination address and source port; two are the
+    /// addresses.
+    pub fn parse(words: &[&str], cx: &ArgCx<'_>) -> Result<Pattern, String> {
+        let (saddr, sport, daddr, dport) = match *words {
+            [sa, sp, da, dp] => (sa, sp, da, dp),
+            [sa, da, sp] => (sa, sp, da, "-"),
+            [sa, da] => (sa, "-", da, "-"),
+            _ => return Err("expected 'SADDR SPORT DADDR DPORT'".into()),
+        };
+        let ((saddr, a_order), (sport, p_order)) = (order_of(saddr), order_of(sport));
+        let order = if p_order == Order::Keep { a_order } else { p_order };
+        let bad = |e: String| format!("destination address '{daddr}': {e}");
+        Ok(Pattern {
+            addrs: addresses(saddr, cx)?,
+            ports: ports(sport, cx)?,
+            order,
+            daddr: match daddr {
+                "-" => None,
+                a => Some(Ipv4Addr::parse(a, cx).map_err(bad)?.to_bits()),
+            },
+            dport: match dport {
+                "-" => None,
+                p => Some(port(p, "destination", cx)?),
+            },
+            next: AtomicU64::new(0),
+        })
+    }
+
+    /// Whether the destination address is set.
+    pub fn sets_destination(&self) -> bool {
+        self.daddr.is_some()
+    }
+
+    /// What of a packet decides whether anything is free for it: all but what is replaced.
+    pub fn decisive(&self, t: Tuple) -> Tuple {
+        let src = if self.addrs.is_some() { 0 } else { t.src() };
+        let sport = if self.ports.is_some() { 0 } else { t.sport() };
+        Tuple::new(src, sport, t.dst(), t.dport())
+    }
+
+    /// What a new flow becomes; `None` when everything is taken. `with_ports` is false where there are none.
+    pub fn choose(
+        &self,
+        t: Tuple,
+        with_ports: bool,
+        random: &mut Random,
+        mut free: impl FnMut(Tuple) -> bool,
+    ) -> Option<Tuple> {
+        let (first, last) = self.addrs.unwrap_or((t.src(), t.src()));
+        let (low, high) = self.ports.filter(|_| with_ports).unwrap_or((t.sport(), t.sport()));
+        let (dst, dport) =
+            (self.daddr.unwrap_or(t.dst()), self.dport.filter(|_| with_ports).unwrap_or(t.dport()));
+        let ports = u64::from(high.saturating_sub(low)) + 1;
+        let count = (u64::from(last.saturating_sub(first)) + 1).saturating_mul(ports);
+        // The quotient is below the number of addresses, the remainder below that of ports.
+        let at = |v: u64| {
+            let (a, p) = ((v / ports) as u32, (v % ports) as u16);
+            Tuple::new(first.wrapping_add(a), low.wrapping_add(p), dst, dport)
+        };
+        if count == 1 {
+            // Nothing varies: a later flow to the same end takes the answers over.
+            return Some(at(0));
+        }
+        let start = match self.order {
+            Order::Sequential => self.next.load(Ordering::Relaxed) % count,
+            Order::Random => random.below(count),
+            Order::Keep => {
+                let any = random.below(count);
+                let own = (low..=high).contains(&t.sport()).then(|| u64::from(t.sport() - low));
+                match own {
+                    // The own port, on a random address.
+                    Some(own) if ports > 1 && free(at(any - any % ports + own)) => {
+                        return Some(at(any - any % ports + own));
+                    }
+                    _ => any,
+                }
+            }
+        };
+        for step in 0..count.min(MOST_TRIES) {
+            let v = (start + step) % count;
+            if free(at(v)) {
+                if self.order == Order::Sequential {
+                    self.next.store(v + 1, Ordering::Relaxed);
+                }
+                return Some(at(v));
+            }
+        }
+        None
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = match self.order {
+            Order::Keep => "",
+            Order::Sequential => "#",
+            Order::Random => "?",
+        };
+        let vary_ports = self.ports.is_some_and(|(a, b)| a < b);
+        match self.addrs {
+            None => f.write_str("-")?,
+            Some((a, b)) if a == b => write!(f, "{}", Ipv4Addr::from_bits(a))?,
+            Some((a, b)) => {
+                let mark = if vary_ports { "" } else { mark };
+                write!(f, "{}-{}{mark}", Ipv4Addr::from_bits(a), Ipv4Addr::from_bits(b))?;
+            }
+        }
+        match self.ports {
+            None => f.write_str(" -")?,
+            Some((a, b)) if a == b => write!(f, " {a}")?,
+            Some((a, b)) => write!(f, " {a}-{b}{mark}")?,
+        }
+        match self.daddr {
+            None => f.write_str(" -")?,
+            Some(a) => write!(f, " {}", Ipv4Addr::from_bits(a))?,
+        }
+        match self.dport {
+            None => f.write_str(" -"),
+            Some(p) => write!(f, " {p}"),
+        }
+    }
+}
+
+/// The words of an argument.
+pub fn words(t: &str) -> Vec<&str> {
+    text::words(t).into_iter().filter_map(|r| t.get(r)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::collections::HashSet;
+
+    fn pattern(t: &str) -> Result<Pattern, String> {
+        let names = Names::new();
+        Pattern::parse(&words(t), &ArgCx { scope: "", names: &names })
+    }
+
+    #[test]
+    fn texts() {
+        for (given, shown) in [
+            ("- - - -", "- - - -"),
+            ("9.9.9.9 1024-1026 - -", "9.9.9.9 1024-1026 - -"),
+            ("9.9.9.9 1024-65535# 1.2.3.4 80", "9.9.9.9 1024-65535# 1.2.3.4 80"),
+            ("9.9.9.9 5?  - -", "9.9.9.9 5 - -"),
+            ("1.0.0.1-1.0.0.9# -", "1.0.0.1-1.0.0.9# - - -"),
+            ("1.0.0.0/29 - - -", "1.0.0.1-1.0.0.6 - - -"),
+            ("1.0.0.0/31 -", "1.0.0.0-1.0.0.1 - - -"),
+            ("1.0.0.7/32 -", "1.0.0.7 - - -"),
+            ("9.9.9.9 2.2.2.2 77", "9.9.9.9 77 2.2.2.2 -"),
+        ] {
+            assert_eq!(pattern(given).unwrap().to_string(), shown, "{given}");
+        }
+        for t in [
+            "",
+            "-",
+            "1.2.3 - - -",
+            "1.0.0.9-1.0.0.1 -",
+            "- 9-8 - -",
+            "- 65536 - -",
+            "- - - x",
+            "- - 1 -",
+            "- - - - -",
+            "- -1 - -",
+            "- 1- - -",
+            "/ -",
+            "1.2.3.4/33 -",
+        ] {
+            assert!(pattern(t).is_err(), "{t}");
+        }
+    }
+
+    #[test]
+    fn ranges_are_used_up_and_not_beyond() {
+        let mut random = Random::new(1, "p");
+        for t in [
+            "9.9.9.9 1024-1026 - -",
+            "9.9.9.9 1024-1026# - -",
+            "9.9.9.9 1024-1026? - -",
+            "9.9.9.1-9.9.9.3 7 - -",
+            "9.9.9.0/30 1-2 - -",
+        ] {
+            let (p, mut taken) = (pattern(t).unwrap(), HashSet::new());
+            let flow = Tuple::new(1, 1025, 2, 80);
+            while let Some(to) = p.choose(flow, true, &mut random, |t| !taken.contains(&t)) {
+                assert!(taken.insert(to), "{t}");
+                assert_eq!((to.dst(), to.dport()), (2, 80));
+            }
+            assert_eq!(taken.len(), if t.contains('/') { 4 } else { 3 }, "{t}");
+        }
+    }
+
+    #[test]
+    fn own_port_first_and_sequence_goes_on() {
+        let mut random = Random::new(1, "p");
+        let p = pattern("9.9.9.9 1024-2000 - -").unwrap();
+        let mut get = |p: &Pattern, port| {
+            p.choose(Tuple::new(1, port, 2, 80), true, &mut random, |_| true).unwrap().sport()
+        };
+        assert_eq!((get(&p, 1024), get(&p, 2000)), (1024, 2000));
+        assert!((1024..=2000).contains(&get(&p, 2001)));
+        let p = pattern("9.9.9.9 1024-1026# - -").unwrap();
+        assert_eq!([0; 5].map(|_| get(&p, 1026)), [1024, 1025, 1026, 1024, 1025]);
+    }
+
+    #[test]
+    fn widest_range_ends() {
+        let mut random = Random::new(1, "p");
+        let p = pattern("0.0.0.0-255.255.255.255 0-65535 - -").unwrap();
+        let mut tries = 0u64;
+        let none = p.choose(Tuple::default(), true, &mut random, |_| {
+            tries += 1;
+            false
+        });
+        assert!(none.is_none() && tries <= MOST_TRIES + 1);
+        assert!(p.choose(Tuple::default(), false, &mut random, |_| true).is_some());
+    }
+}

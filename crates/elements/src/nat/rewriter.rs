@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The engine of all rewriters: packets of known flows fast, others by what their input says.
+
+mod handlers;
+
+use super::flow::{Kind, Timeouts, after_datagram, after_segment, bit, class};
+use super::handle::{Capacity, Handle, Link};
+use super::header::{self, Family, Key};
+use super::registry::Registry;
+use super::seq;
+use super::spec::SpecText;
+use super::store::{Made, New, Store};
+use castanet_element::prelude::*;
+use castanet_wire::ipv4::protocol;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// The timer that forgets flows that are too old.
+const REAP: u16 = 0;
+/// Most packets that are looked up ahead.
+const AHEAD: usize = 64;
+
+/// What a rewriter is built with.
+pub struct Settings {
+    /// What it rewrites.
+    pub kind: Kind,
+    /// How long flows live.
+    pub timeouts: Timeouts,
+    /// The most flows.
+    pub capacity: Capacity,
+    /// How often flows that are too old are looked for.
+    pub reap: i64,
+    /// Whether the destination annotation is set.
+    pub dst_anno: bool,
+    /// The annotation that replies get back.
+    pub reply_anno: Option<usize>,
+}
+
+/// Where a packet is to be looked for, and what was found there.
+#[derive(Clone, Copy)]
+struct Ahead {
+    key: Key,
+    tag: u32,
+    guess: Option<u32>,
+}
+
+/// What a rewriter of some family does.
+pub struct Rewriter<F> {
+    handle: Arc<Handle>,
+    registry: Arc<Registry>,
+    scope: String,
+    specs: Vec<SpecText>,
+    outputs: usize,
+    kind: Kind,
+    link: Option<Link>,
+    reap: i64,
+    dst_anno: bool,
+    reply_anno: Option<usize>,
+    /// Whether the timer is set.
+    timed: bool,
+    ahead: Vec<Option<Ahead>>,
+    family: PhantomData<fn() -> F>,
+}
+
+/// What becomes of a packet.
+enum Fate {
+    Out(u16),
+    Drop(Reason),
+}
+
+impl<F: Family> Rewriter<F> {
+    /// Makes it, or says what is wrong with its configuration.
+    pub fn build(
+        settings: Settings,
+        specs: Vec<SpecText>,
+        cx: &mut BuildCx<'_>,
+    ) -> Result<Self, ConfigError> {
+        if specs.len() != cx.inputs {
+            let n = cx.inputs;
+            let s = if n == 1 { "" } else { "s" };
+            return Err(
+                format!("need {n} input specification{s}, one per input port, not {}", specs.len()).into()
+            );
+        }
+        let errors: Vec<_> = specs.iter().filter_map(|s| s.check(cx.outputs).err()).collect();
+        if !errors.is_empty() {
+            return Err(ConfigError(errors.into_iter().map(|e| ArgError::new(e, 0..usize::MAX)).collect()));
+        }
+        let registry = Registry::of(cx);
+        let (random, inputs) = (cx.random(), cx.inputs);
+        let handle =
+            cx.share(|| Handle::new(settings.kind, settings.timeouts, inputs, settings.capacity, random));
+        registry.add_rewriter(cx.me, handle.clone());
+        Ok(Rewriter {
+            handle,
+            registry,
+            scope: cx.scope.to_string(),
+            specs,
+            outputs: cx.outputs,
+            kind: settings.kind,
+            link: None,
+            reap: settings.reap.max(1),
+            dst_anno: settings.dst_anno,
+            reply_anno: settings.reply_anno,
+            timed: false,
+            ahead: Vec::with_capacity(AHEAD),
+            family: PhantomData,
+        })
+    }
+    /// Looks up what its arguments name.
+    pub fn initialise(&mut self) -> Result<(), String> {
+        let link = self.handle.link(&self.registry)?.clone();
+        for (i, text) in self.specs.iter().enumerate() {
+            let spec = text.resolve(&self.registry, &self.scope, self.outputs)?;
+            self.check(&spec)?;
+            link.store().set_spec(link.space, i, spec);
+        }
+        self.link = Some(link);
+        Ok(())
+    }
+    fn check(&self, spec: &super::spec::Spec) -> Result<(), String> {
+        let bad = self.kind == Kind::Addr && spec.patterns().iter().any(|p| p.sets_destination());
+        if bad { Err("a pattern of addresses alone cannot set the destination".into()) } else { Ok(()) }
+    }
+
+    /// Takes packets.
+    #[inline]
+    pub fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        // Lent for the batch: it stays where it is, but this element is not borrowed for it.
+        let Some(link) = self.link.take() else { return cx.drop_all(batch, Reason::NoMapping) };
+        let now = cx.recent();
+        let mut store = link.store();
+        if batch.len() < 3 {
+            for p in batch.drain() {
+                let ahead = self.look(&p, link.space, &store);
+                self.one(p, ahead, port, now, link.space, &mut store, cx);
+            }
+        } else {
+            self.many(port, batch, now, link.space, &mut store, cx);
+        }
+        drop(store);
+        self.link = Some(link);
+    }
+    fn many(
+        &mut self,
+        port: usize,
+        batch: &mut Batch,
+        now: i64,
+        space: u16,
+        store: &mut Store,
+        cx: &mut Cx<'_>,
+    ) {
+        let mut ahead = std::mem::take(&mut self.ahead);
+        let mut rest = batch.drain();
+        loop {
+            // In three passes, each without branches that depend on memory, so that cache misses overlap.
+            let some = rest.as_slice();
+            let some = some.get(..AHEAD).unwrap_or(some);
+            if some.is_empty() {
+                break;
+            }
+            ahead.clear();
+            ahead.extend(some.iter().map(|p| self.look(p, space, store)));
+            for a in ahead.iter_mut().flatten() {
+                a.guess = store.guess(a.tag);
+            }
+            for a in ahead.iter_mut().flatten() {
+                a.guess = a.guess.filter(|v| store.is(*v, space, a.key.proto, a.key.tuple));
+            }
+            for a in &ahead {
+                let Some(p) = rest.next() else { break };
+                self.one(p, *a, port, now, space, store, cx);
+            }
+        }
+        drop(rest);
+        self.ahead = ahead;
+    }
+
+    #[inline(always)]
+    fn look(&self, p: &Packet, space: u16, store: &Store) -> Option<Ahead> {
+        let key = F::key(p.network()?)?;
+        // For families with two keys the first one is that of forward packets.
+        let key = Key { tuple: F::forward_key(key), ..key };
+        let proto = self.table(key.proto);
+        Some(Ahead { key: Key { proto, ..key }, tag: store.tag(space, proto, key.tuple), guess: None })
+    }
+    /// The protocol that flows are kept under.
+    #[inline(always)]
+    fn table(&self, proto: u8) -> u8 {
+        if self.kind == Kind::Ports { proto } else { 0 }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    #[inline(always)]
+    fn one(
+        &mut self,
+        mut p: Packet,
+        ahead: Option<Ahead>,
+        port: usize,
+        now: i64,
+        space: u16,
+        store: &mut Store,
+        cx: &mut Cx<'_>,
+    ) {
+        let fate = match ahead {
+            Some(a) => {
+                // A guess may have gone since, by what packets before did.
+                let known = a.guess.filter(|v| {
+                    store.is(*v, space, a.key.proto, a.key.tuple) && !store.is_expired(v >> 1, now)
+                });
+                let known = known.or_else(|| self.find(&p, &a, space, store, now));
+                match known {
+                    Some(v) => self.apply(&mut p, v, now, store),
+                    None => self.miss(&mut p, &a, port, now, space, store, cx),
+                }
+            }
+            None => self.foreign(&p, port, space, store),
+        };
+        match fate {
+            Fate::Out(n) => cx.emit(usize::from(n), p),
+            Fate::Drop(reason) => cx.drop(p, reason),
+        }
+    }
+
+    #[inline]
+    fn find(&self, p: &Packet, a: &Ahead, space: u16, store: &mut Store, now: i64) -> Option<u32> {
+        let found = store.find(a.tag, space, a.key.proto, a.key.tuple, now);
+        found.or_else(|| {
+            let reply = F::reply_key(F::key(p.network()?)?)?;
+            store.look_up(space, a.key.proto, reply, now)
+        })
+    }
+
+    /// Rewrites a packet of a known flow.
+    #[inline(always)]
+    fn apply(&self, p: &mut Packet, value: u32, now: i64, store: &mut Store) -> Fate {
+        let (place, reply) = (value >> 1, value & 1 == 1);
+        let Some(f) = store.flow_mut(place) else { return Fate::Drop(Reason::NoMapping) };
+        let (ip, transport) = match reply {
+            false => (f.ip_change, f.transport_change),
+            true => (!f.ip_change, !f.transport_change),
+        };
+        let (to, out, anno) = (f.rewritten(reply), f.outs[usize::from(reply)], f.anno);
+        let Some(net) = p.network_mut() else { return Fate::Drop(Reason::NoIpHeader) };
+        let Some(key) = F::key(net) else { return Fate::Drop(Reason::NotRewritable) };
+        if !F::fits(net, key, reply) {
+            return Fate::Drop(Reason::NoMapping);
+        }
+        let to = F::become_of(key, to, reply);
+        header::rewrite::<F>(net, key, key.proto, to, reply, ip, transport);
+        let (mut bits, mut kept) = (f.bits, f.class);
+        if kept >= class::TCP_NEW {
+            if let Some((flags, payload)) = header::segment(net, key.header) {
+                (bits, kept) = after_segment(bits, reply, flags, payload);
+            }
+        } else if self.kind == Kind::Ports {
+            (bits, kept) = after_datagram(bits, kept, reply);
+        }
+        let class = f.class;
+        f.last = now;
+        f.bits = bits;
+        if kept != class {
+            store.reclass(place, kept);
+        }
+        if bits & bit::SHIFTED != 0 {
+            shift(net, key.header, store, place, reply);
+        }
+        if self.dst_anno {
+            p.set_dst_ip(to.dst());
+        }
+        if let Some(at) = self.reply_anno
+            && reply
+        {
+            p.set_anno_u8(at, anno);
+        }
+        Fate::Out(out)
+    }
+
+    /// A packet of no known flow.
+    #[allow(clippy::too_many_arguments)]
+    #[inline(never)]
+    fn miss(
+        &mut self,
+        p: &mut Packet,
+        a: &Ahead,
+        port: usize,
+        now: i64,
+        space: u16,
+        store: &mut Store,
+        cx: &mut Cx<'_>,
+    ) -> Fate {
+        if !p.network().is_some_and(|net| F::fits(net, a.key, false)) {
+            return match self.foreign(p, port, space, store) {
+                Fate::Drop(_) => Fate::Drop(Reason::NoMapping),
+                out => out,
+            };
+        }
+        let new = New {
+            space,
+            input: u16::try_from(port).unwrap_or(u16::MAX),
+            proto: a.key.proto,
+            from: a.key.tuple,
+            class: if a.key.proto == protocol::TCP { class::TCP_NEW } else { class::PLAIN },
+            anno: self.reply_anno.map_or(0, |at| p.anno_u8(at)),
+            now,
+        };
+        match store.make(&new) {
+            Made::Flow(place) => {
+                if !self.timed {
+                    self.timed = true;
+                    cx.set_timer(REAP, now.saturating_add(self.reap));
+                }
+                self.apply(p, place << 1, now, store)
+            }
+            Made::Pass(out) => Fate::Out(out),
+            Made::Drop(reason) => Fate::Drop(reason),
+        }
+    }
+
+    /// A packet that the family can make nothing of: other protocols, later fragments.
+    #[cold]
+    fn foreign(&self, p: &Packet, port: usize, space: u16, store: &mut Store) -> Fate {
+        if p.network().is_none() {
+            return Fate::Drop(Reason::NoIpHeader);
+        }
+        match store.input(space, port).map(|i| &i.spec) {
+            Some(super::spec::Spec::Pass(out)) => Fate::Out(*out),
+            _ => Fate::Drop(Reason::NotRewritable),
+        }
+    }
+
+    /// Forgets what is too old.
+    pub fn timer(&mut self, cx: &mut Cx<'_>) {
+        self.timed = false;
+        let Some(link) = self.handle.linked() else { return };
+        let now = cx.now();
+        let mut store = link.store();
+        store.clean(link.space, now, usize::MAX);
+        if !store.places(link.space).is_empty() {
+            self.timed = true;
+            cx.set_timer(REAP, now.saturating_add(self.reap));
+        }
+    }
+}
+
+/// Shifts the sequence numbers of a segment.
+#[cold]
+fn shift(net: &mut [u8], header: u8, store: &Store, place: u32, reply: bool) {
+    if let Some([forward, back]) = store.shifts(place)
+        && let Some(segment) = net.get_mut(usize::from(header)..)
+    {
+        let (own, other) = if reply { (back, forward) } else { (forward, back) };
+        seq::apply(segment, own, other);
+    }
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Input specifications: what a rewriter does with packets of no flow that it knows.
+
+use super::mapper::Mapper;
+use super::pattern::{Pattern, words};
+use super::registry::Registry;
+use castanet_element::prelude::*;
+use std::sync::Arc;
+
+/// The outputs of forward packets and of replies.
+pub type Outs = [u16; 2];
+
+/// A pattern as an input specification gives it: written out, or by name.
+#[derive(Clone, Debug)]
+pub enum PatternText {
+    /// Written out.
+    Inline(Arc<Pattern>),
+    /// Defined by IPRewriterPatterns.
+    Named(String),
+}
+
+/// `SADDR SPORT DADDR DPORT FOUT ROUT` or `NAME FOUT ROUT`.
+#[derive(Clone, Debug)]
+pub struct Target<P> {
+    /// What flows become.
+    pub pattern: P,
+    /// Where they leave.
+    pub outs: Outs,
+}
+
+impl Target<PatternText> {
+    /// Reads the words.
+    pub fn parse(words: &[&str], cx: &ArgCx<'_>) -> Result<Self, String> {
+        let Some((pattern, [f, r])) = words.split_last_chunk() else {
+            return Err("expected 'SADDR SPORT DADDR DPORT FOUT ROUT'".into());
+        };
+        let pattern = match pattern {
+            [name] => PatternText::Named((*name).to_string()),
+            all => PatternText::Inline(Arc::new(Pattern::parse(all, cx)?)),
+        };
+        Ok(Target { pattern, outs: [output("forward", f, cx)?, output("reply", r, cx)?] })
+    }
+    /// With the pattern that a name stands for.
+    pub fn resolve(&self, registry: &Registry, scope: &str) -> Result<Target<Arc<Pattern>>, String> {
+        let pattern = match &self.pattern {
+            PatternText::Inline(p) => p.clone(),
+            PatternText::Named(n) => {
+                registry.pattern(scope, n).ok_or_else(|| format!("no pattern named '{n}'"))?
+            }
+        };
+        Ok(Target { pattern, outs: self.outs })
+    }
+}
+
+fn output(what: &str, word: &str, cx: &ArgCx<'_>) -> Result<u16, String> {
+    u16::parse(word, cx).map_err(|e| format!("{what} output '{word}': {e}"))
+}
+
+/// An input specification as it is written.
+#[derive(Clone, Debug)]
+pub struct SpecText {
+    kind: Kind<Target<PatternText>, u32>,
+    text: String,
+}
+
+#[derive(Clone, Debug)]
+enum Kind<T, M> {
+    Drop,
+    Pass(u16),
+    Keep(Outs),
+    Pattern(T),
+    Mapper(M),
+}
+
+/// An input specification.
+#[derive(Clone)]
+pub enum Spec {
+    /// Drops them.
+    Drop,
+    /// Lets them pass unchanged by this output.
+    Pass(u16),
+    /// Makes flows that change nothing.
+    Keep(Outs),
+    /// Makes flows by a pattern.
+    Pattern(Target<Arc<Pattern>>),
+    /// Asks a mapper.
+    Mapper(Arc<Mapper>),
+}
+
+impl ArgValue for SpecText {
+    const TYPE: &'static str = "rewriter-input-spec";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<SpecText, String> {
+        let all = words(text);
+        let kind = match all.as_slice() {
+            [] => return Err("expected an input specification".into()),
+            ["drop" | "discard"] => Kind::Drop,
+            ["pass" | "passthrough" | "nochange"] => Kind::Pass(0),
+            ["pass" | "passthrough" | "nochange", out] => Kind::Pass(output("forward", out, cx)?),
+            ["keep", f, r] => Kind::Keep([output("forward", f, cx)?, output("reply", r, cx)?]),
+            ["pattern" | "xpattern", rest @ ..] => Kind::Pattern(Target::parse(rest, cx)?),
+            ["drop" | "discard" | "pass" | "passthrough" | "nochange" | "keep", ..] => {
+                return Err(format!("syntax error in '{text}'"));
+            }
+            [name] => {
+                let ElementRef(e) = ElementRef::parse(name, cx)?;
+                match cx.names.element_class(cx.scope, name) {
+                    Some((_, class)) if !super::mapper::CLASSES.contains(&class) => {
+                        return Err(format!("'{name}' is of class {class}, which is no mapper"));
+                    }
+                    _ => Kind::Mapper(u32::try_from(e).map_err(|_| "no such element")?),
+                }
+            }
+            [word, ..] => {
+                return Err(format!(
+                    "unknown input specification '{word}'; drop, pass, keep, pattern or a mapper"
+                ));
+            }
+        };
+        Ok(SpecText { kind, text: text.to_string() })
+    }
+}
+
+impl SpecText {
+    /// With all that names in it stand for; the error says what has no meaning for a rewriter of so many outputs.
+    pub fn resolve(&self, registry: &Registry, scope: &str, outputs: usize) -> Result<Spec, String> {
+        let spec = match &self.kind {
+            Kind::Drop => Spec::Drop,
+            Kind::Pass(out) => Spec::Pass(*out),
+            Kind::Keep(outs) => Spec::Keep(*outs),
+            Kind::Pattern(t) => Spec::Pattern(t.resolve(registry, scope)?),
+            Kind::Mapper(e) => {
+                Spec::Mapper(registry.mapper(*e)?.ok_or_else(|| format!("'{}' is no mapper", self.text))?)
+            }
+        };
+        self.check_outputs(spec.most_output(), outputs)?;
+        Ok(spec)
+    }
+    fn check_outputs(&self, most: Option<u16>, outputs: usize) -> Result<(), String> {
+        match most {
+            Some(n) if usize::from(n) >= outputs => {
+                Err(format!("'{}': output {n} out of range, there are {outputs}", self.text))
+            }
+            _ => Ok(()),
+        }
+    }
+    /// What can be told before other elements are built.
+    pub fn check(&self, outputs: usize) -> Result<(), String> {
+        let most = match &self.kind {
+            Kind::Drop | Kind::Mapper(_) => None,
+            Kind::Pass(out) => Some(*out),
+            Kind::Keep([f, r]) | Kind::Pattern(Target { outs: [f, r], .. }) => Some(*f.max(r)),
+        };
+        self.check_outputs(most, outputs)
+    }
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Spec {
+    fn most_output(&self) -> Option<u16> {
+        match self {
+            Spec::Drop => None,
+            Spec::Pass(out) => Some(*out),
+            Spec::Keep([f, r]) | Spec::Pattern(Target { outs: [f, r], .. }) => Some(*f.max(r)),
+            Spec::Mapper(m) => m.targets().iter().flat_map(|t| t.outs).max(),
+        }
+    }
+    /// Every pattern that it may use.
+    pub fn patterns(&self) -> Vec<Arc<Pattern>> {
+        match self {
+            Spec::Pattern(t) => vec![t.pattern.clone()],
+            Spec::Mapper(m) => m.targets().iter().map(|t| t.pattern.clone()).collect(),
+            _ => Vec::new(),
+        }
+    }
+    /// As handlers list it.
+    pub fn show(&self) -> String {
+        match self {
+            Spec::Drop => "<drop>".into(),
+            Spec::Pass(_) => "<nochange>".into(),
+            Spec::Keep(_) => "<keep>".into(),
+            Spec::Pattern(t) => t.pattern.to_string(),
+            Spec::Mapper(_) => "<mapper>".into(),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which flow goes next.
+
+use super::{Store, class};
+use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
+
+impl Store {
+    /// Moves a flow to another class.
+    #[cold]
+    pub fn reclass(&mut self, place: u32, to: u8) {
+        let Some(f) = self.flows.get_mut(place as usize) else { return };
+        let (space, from) = (f.space, std::mem::replace(&mut f.class, to));
+        let due = Reverse((f.last, place, f.generation));
+        if let Some(s) = self.spaces.get_mut(usize::from(space)) {
+            if let Some(c) = s.classes.get_mut(usize::from(from)) {
+                c.flows = c.flows.saturating_sub(1);
+            }
+            if let Some(c) = s.classes.get_mut(usize::from(to)) {
+                c.flows += 1;
+                c.heap.push(due);
+            }
+        }
+        self.trim(space, to);
+    }
+
+    /// Rebuilds a heap when most of it is of flows that went.
+    pub(super) fn trim(&mut self, space: u16, class: u8) {
+        let flows = &self.flows;
+        let spaces = &mut self.spaces;
+        let Some(c) = spaces.get_mut(usize::from(space)).and_then(|s| s.classes.get_mut(usize::from(class)))
+        else {
+            return;
+        };
+        if c.heap.len() <= c.flows * 2 + 64 {
+            return;
+        }
+        let mut all = std::mem::take(&mut c.heap).into_vec();
+        all.retain(|Reverse((_, place, generation))| {
+            flows.get(*place as usize).is_some_and(|f| {
+                f.generation == *generation && f.bits != 0 && f.class == class && f.space == space
+            })
+        });
+        all.sort_unstable_by_key(|d| d.0.1);
+        all.dedup_by_key(|d| d.0.1);
+        c.heap = all.into();
+    }
+
+    /// The flow of a class whose last packet is longest ago.
+    fn oldest(&mut self, space: usize, class: usize) -> Option<(i64, u32)> {
+        let c = self.spaces.get_mut(space)?.classes.get_mut(class)?;
+        loop {
+            let mut top = c.heap.peek_mut()?;
+            let Reverse((last, place, generation)) = *top;
+            match self.flows.get(place as usize) {
+                Some(f)
+                    if f.generation == generation
+                        && f.bits != 0
+                        && usize::from(f.class) == class
+                        && usize::from(f.space) == space =>
+                {
+                    if f.last == last {
+                        return Some((last, place));
+                    }
+                    *top = Reverse((f.last, place, generation));
+                }
+                _ => {
+                    PeekMut::pop(top);
+                }
+            }
+        }
+    }
+
+    /// Forgets the flow that would be the first to become too old, of those without guarantee; false if there is none.
+    pub(super) fn evict(&mut self, now: i64) -> bool {
+        let mut first: Option<(i64, u32)> = None;
+        for space in 0..self.spaces.len() {
+            for class in 0..class::COUNT {
+                let Some((last, place)) = self.oldest(space, class) else { continue };
+                let Some(c) = self.spaces.get(space).and_then(|s| s.classes.get(class)) else { continue };
+                let expiry = last.saturating_add(c.timeout);
+                if last.saturating_add(c.guarantee) <= now && first.is_none_or(|f| expiry < f.0) {
+                    first = Some((expiry, place));
+                }
+            }
+        }
+        first.is_some_and(|(_, place)| {
+            self.remove(place);
+            true
+        })
+    }
+
+    /// Forgets at most `most` flows of a rewriter that are too old.
+    pub fn clean(&mut self, space: u16, now: i64, most: usize) {
+        let mut left = most;
+        for class in 0..class::COUNT {
+            while left > 0
+                && let Some((_, place)) = self.oldest(usize::from(space), class)
+                && self.is_expired(place, now)
+            {
+                self.remove(place);
+                left -= 1;
+            }
+        }
+    }
+}

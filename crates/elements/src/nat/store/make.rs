@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! New flows by what inputs say.
+
+use super::{Made, New, Store, Wish};
+use crate::nat::flow::Kind;
+use crate::nat::pattern::Pattern;
+use crate::nat::spec::{Outs, Spec};
+use crate::nat::tuple::Tuple;
+use castanet_element::prelude::*;
+use std::sync::Arc;
+
+/// Flows that are too old and are forgotten when a new one comes, at most.
+const CLEANED: usize = 4;
+
+impl Store {
+    /// Makes a flow by what its input says.
+    pub fn make(&mut self, new: &New) -> Made {
+        let Some(input) = self.input(new.space, usize::from(new.input)) else {
+            return Made::Drop(Reason::NoMapping);
+        };
+        let spec = input.spec.clone();
+        if let Spec::Pass(out) = &spec {
+            return Made::Pass(*out);
+        }
+        self.clean(new.space, new.now, CLEANED);
+        let made = match &spec {
+            Spec::Pass(out) => return Made::Pass(*out),
+            Spec::Drop => Err(Reason::NoMapping),
+            Spec::Keep(outs) => self.insert(new, new.from, *outs),
+            Spec::Pattern(t) => self.make_by(&t.pattern, t.outs, new),
+            Spec::Mapper(m) => {
+                let mut out = Err(Reason::PatternFull);
+                for t in m.order(new.from) {
+                    out = self.make_by(&t.pattern, t.outs, new);
+                    if out != Err(Reason::PatternFull) {
+                        break;
+                    }
+                }
+                out
+            }
+        };
+        match made {
+            Ok(place) => Made::Flow(place),
+            Err(reason) => {
+                if let Some(input) = self.input(new.space, usize::from(new.input)) {
+                    input.failures = input.failures.saturating_add(1);
+                }
+                Made::Drop(reason)
+            }
+        }
+    }
+
+    /// Makes a flow by a pattern.
+    fn make_by(&mut self, pattern: &Arc<Pattern>, outs: Outs, new: &New) -> Result<u32, Reason> {
+        let kind = self.space(new.space).map_or(Kind::Ports, |s| s.kind);
+        let wish = Wish {
+            pattern: Arc::as_ptr(pattern) as usize,
+            key: (new.space, new.proto, pattern.decisive(new.from)),
+            removals: self.removals,
+        };
+        if self.exhausted.contains(&Some(wish)) {
+            return Err(Reason::PatternFull);
+        }
+        // Echo requests have no destination port, whatever the pattern says.
+        let real = |t: Tuple| if kind == Kind::Ping { Tuple { ports: t.ports & 0xffff, ..t } } else { t };
+        let mut random = self.random.clone();
+        let to = pattern.choose(new.from, kind.has_ports(), &mut random, |t| {
+            let reply = real(t).reversed();
+            let tag = self.tag(new.space, new.proto, reply);
+            let held = self.index.find(tag, |v| self.is(v, new.space, new.proto, reply));
+            held.is_none_or(|v| self.is_expired(v >> 1, new.now))
+        });
+        self.random = random;
+        match to {
+            Some(to) => self.insert(new, real(to), outs),
+            None => {
+                self.exhausted.rotate_right(1);
+                self.exhausted[0] = Some(wish);
+                Err(Reason::PatternFull)
+            }
+        }
+    }
+}

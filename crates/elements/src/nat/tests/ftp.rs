@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! FTPPortMapper: a dialogue in both directions, checked as the two ends see it.
+
+use super::*;
+use crate::nat::ftp_port_mapper::FtpPortMapper;
+use crate::nat::tcp_rewriter::TcpRewriter;
+
+const CLIENT: ([u8; 4], u16) = ([1, 0, 0, 1], 5000);
+const SERVER: ([u8; 4], u16) = ([2, 0, 0, 2], 21);
+
+struct Nat {
+    rig: Rig,
+    ftp: FtpPortMapper,
+    rw: TcpRewriter,
+}
+
+impl Nat {
+    fn new(pattern: &str) -> Nat {
+        let mut rig = Rig::new(&[("ftp", "FTPPortMapper"), ("rw", "TCPRewriter"), ("u", "UDPRewriter")]);
+        let mut ftp: FtpPortMapper = rig.build("ftp", "rw, rw, 0", (1, 1)).unwrap();
+        let mut rw: TcpRewriter = rig.build("rw", pattern, (1, 2)).unwrap();
+        rig.init("ftp", &mut ftp).unwrap();
+        rig.init("rw", &mut rw).unwrap();
+        for bad in ["u, rw, 0", "rw, u, 0", "rw, rw", "rw, rw, x"] {
+            assert!(rig.build::<FtpPortMapper>("ftp", bad, (1, 1)).is_err(), "{bad}");
+        }
+        let mut none: FtpPortMapper = rig.build("ftp", "rw, rw, 1", (1, 1)).unwrap();
+        assert!(rig.init("ftp", &mut none).is_err());
+        Nat { rig, ftp, rw }
+    }
+    /// What the server sees of a packet of the client.
+    fn out(&mut self, mut p: Packet) -> Option<Packet> {
+        let verdict = self.rig.with("ftp", 1, |cx| self.ftp.action(&mut p, cx)).0;
+        match verdict {
+            Verdict::Next => self.rig.push("rw", &mut self.rw, 0, vec![p]).pop().map(|x| x.1),
+            _ => None,
+        }
+    }
+    fn back(&mut self, p: Packet) -> Option<Packet> {
+        self.rig.push("rw", &mut self.rw, 0, vec![p]).pop().map(|x| x.1)
+    }
+}
+
+/// Sequence number, acknowledgement and text; checksums are looked at too.
+fn said(p: &Packet) -> (u32, u32, String) {
+    show(p);
+    let t = etherparse::TcpSlice::from_slice(&p.data()[20..]).unwrap();
+    (t.sequence_number(), t.acknowledgment_number(), String::from_utf8_lossy(t.payload()).into_owned())
+}
+
+#[test]
+fn a_dialogue() {
+    // The address outside is longer to write, so the command grows by 6 or 7; then once more.
+    for start in [100u32, u32::MAX - 10] {
+        let mut nat = Nat::new("pattern 199.199.199.199 10000-20000# - - 0 1");
+        let at = |n: u32| start.wrapping_add(n);
+        let outside = ([199, 199, 199, 199], 10000);
+        nat.out(tcp(CLIENT, SERVER, "S", start, 0, b"")).unwrap();
+        nat.back(tcp(SERVER, outside, "SA", 900, at(1), b"")).unwrap();
+        let command = b"PORT 1,0,0,1,19,137\r\n";
+        let send = || tcp(CLIENT, SERVER, "A", at(1), 901, command);
+        let p = nat.out(send()).unwrap();
+        let (seq, ack, text) = said(&p);
+        assert_eq!((seq, ack, text.as_str()), (at(1), 901, "PORT 199,199,199,199,39,17\r\n"));
+        let (old, new) = (command.len() as u32, text.len() as u32);
+        // Lost, and sent again: the same.
+        let again = nat.out(send()).unwrap();
+        assert_eq!(again.data(), p.data());
+        // The server acknowledges what it has got; the client learns of what it has sent.
+        let p = nat.back(tcp(SERVER, outside, "A", 901, at(1 + new), b"200 ok\r\n")).unwrap();
+        assert_eq!(said(&p), (901, at(1 + old), "200 ok\r\n".into()));
+        let p = nat.out(tcp(CLIENT, SERVER, "A", at(1 + old), 909, b"RETR x\r\n")).unwrap();
+        assert_eq!(said(&p), (at(1 + new), 909, "RETR x\r\n".into()));
+        let p = nat.back(tcp(SERVER, outside, "A", 909, at(9 + new), b"")).unwrap();
+        assert_eq!(said(&p).1, at(9 + old));
+        // The server opens the data connection to where it was told.
+        let p = nat.back(tcp((SERVER.0, 20), (outside.0, 39 * 256 + 17), "S", 1, 0, b"")).unwrap();
+        assert_eq!(show(&p), "2.0.0.2:20 > 1.0.0.1:5001");
+        // A second command, with more behind it in the same segment.
+        let both = b"port 1,0,0,1,19,138\r\nNOOP\r\n";
+        let p = nat.out(tcp(CLIENT, SERVER, "A", at(9 + old), 909, both)).unwrap();
+        let (seq, _, text) = said(&p);
+        assert_eq!((seq, text.as_str()), (at(9 + new), "PORT 199,199,199,199,39,18\r\nNOOP\r\n"));
+        let grown = new + text.len() as u32;
+        let p = nat.back(tcp(SERVER, outside, "A", 909, at(9 + grown), b"200 ok\r\n")).unwrap();
+        assert_eq!(said(&p).1, at(9 + old + both.len() as u32));
+        assert_eq!(nat.rig.read("rw", &mut nat.rw, "size"), "3");
+    }
+}
+
+#[test]
+fn shorter_text() {
+    let mut nat = Nat::new("pattern 9.9.9.9 1024# - - 0 1");
+    let (client, server) = (([100, 100, 100, 100], 5000), SERVER);
+    nat.out(tcp(client, server, "S", 0, 0, b"")).unwrap();
+    let command = b"PORT 100,100,100,100,200,200\r\n";
+    let mut p = tcp(client, server, "A", 1, 1, command);
+    // Padding as of Ethernet goes.
+    assert!(p.put(6));
+    let p = nat.out(p).unwrap();
+    let text = said(&p).2;
+    assert_eq!((text.as_str(), p.len()), ("PORT 9,9,9,9,4,0\r\n", 40 + text.len()));
+    let p = nat.out(tcp(client, server, "A", 1 + command.len() as u32, 1, b"NOOP\r\n")).unwrap();
+    assert_eq!(said(&p).0, 1 + text.len() as u32);
+}
+
+#[test]
+fn refused_and_left_alone() {
+    let mut nat = Nat::new("pattern 9.9.9.9 1024-2000# - - 0 1");
+    // Before the connection is known, nothing is looked at.
+    let early = tcp(CLIENT, SERVER, "A", 1, 1, b"PORT 7,7,7,7,19,137\r\n");
+    let before = early.data().to_vec();
+    let mut p = early;
+    assert_eq!(nat.rig.with("ftp", 1, |cx| nat.ftp.action(&mut p, cx)).0, Verdict::Next);
+    assert_eq!(p.data(), before);
+    nat.out(tcp(CLIENT, SERVER, "S", 0, 0, b"")).unwrap();
+    for refused in
+        ["PORT 7,7,7,7,19,137\r\n", "PORT 1,0,0,1,3,255\r\n", "PORT 1,0,0,2,4,0\n", "port 0,0,0,0,0,0\r\n"]
+    {
+        let mut p = tcp(CLIENT, SERVER, "A", 1, 1, refused.as_bytes());
+        let v = nat.rig.with("ftp", 1, |cx| nat.ftp.action(&mut p, cx)).0;
+        assert_eq!(v, Verdict::Drop(Reason::RefusedCommand), "{refused}");
+    }
+    for other in [
+        "",
+        "P",
+        "PORT ",
+        "PORT 1,0,0,1,19,137",
+        "PORT 1,0,0,1,19\r\n",
+        "PORT 1,0,0,1,19,137,1\r\n",
+        "PORT 1,0,0,256,19,137\r\n",
+        "PORT 1,0,,1,19,137\r\n",
+        "PORT +1,0,0,1,19,137\r\n",
+        "USER x\r\n",
+        "XPORT 1,0,0,1,4,0\r\n",
+    ] {
+        let mut p = tcp(CLIENT, SERVER, "A", 1, 1, other.as_bytes());
+        let before = p.data().to_vec();
+        let v = nat.rig.with("ftp", 1, |cx| nat.ftp.action(&mut p, cx)).0;
+        assert!(v == Verdict::Next && p.data() == before, "{other}");
+    }
+    let whole = tcp(CLIENT, SERVER, "A", 1, 1, b"PORT 1,0,0,1,19,137\r\n");
+    for n in 0..whole.len() {
+        let mut p = packet(&whole.data()[..n]);
+        p.set_network_header(0, 20.min(n));
+        assert_eq!(nat.rig.with("ftp", 1, |cx| nat.ftp.action(&mut p, cx)).0, Verdict::Next, "{n}");
+    }
+}

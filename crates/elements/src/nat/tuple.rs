@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What tells flows apart: addresses and ports, as they stand in packets.
+
+use std::fmt;
+use std::net::Ipv4Addr;
+
+/// Addresses and ports of one direction of a flow, in the order of bytes in packets: two loads, two stores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Tuple {
+    /// Source and destination address: bytes 12 to 20 of the IP header, little-endian.
+    pub addrs: u64,
+    /// Source and destination port: the first four bytes of the transport header, little-endian.
+    pub ports: u32,
+}
+
+/// What a checksum changes by: one's-complement sums in the order of memory (RFC 1071 section 2(B)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// By the addresses.
+    pub addrs: u16,
+    /// By the ports.
+    pub ports: u16,
+}
+
+fn fold(sum: u64) -> u16 {
+    let sum = (sum & 0xffff_ffff) + (sum >> 32);
+    let sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    ((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+/// Two changes, one after the other.
+pub fn both(a: u16, b: u16) -> u16 {
+    fold(u64::from(a) + u64::from(b))
+}
+
+/// A checksum, as it stands in memory, after a change (RFC 1624, equation 3).
+#[inline(always)]
+pub fn changed(checksum: u16, change: u16) -> u16 {
+    let sum = u32::from(!checksum) + u32::from(change);
+    !((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+/// Whether a change of a checksum changes nothing: either zero.
+#[inline(always)]
+pub fn is_nothing(change: u16) -> bool {
+    change == 0 || change == 0xffff
+}
+
+impl Tuple {
+    /// From numbers in host order.
+    pub fn new(src: u32, sport: u16, dst: u32, dport: u16) -> Tuple {
+        Tuple {
+            addrs: u64::from(src.swap_bytes()) | u64::from(dst.swap_bytes()) << 32,
+            ports: u32::from(sport.swap_bytes()) | u32::from(dport.swap_bytes()) << 16,
+        }
+    }
+    /// Source address.
+    pub fn src(self) -> u32 {
+        (self.addrs as u32).swap_bytes()
+    }
+    /// Destination address.
+    pub fn dst(self) -> u32 {
+        ((self.addrs >> 32) as u32).swap_bytes()
+    }
+    /// Source port.
+    pub fn sport(self) -> u16 {
+        (self.ports as u16).swap_bytes()
+    }
+    /// Destination port.
+    pub fn dport(self) -> u16 {
+        ((self.ports >> 16) as u16).swap_bytes()
+    }
+    /// What answers carry.
+    #[inline(always)]
+    pub fn reversed(self) -> Tuple {
+        Tuple { addrs: self.addrs.rotate_left(32), ports: self.ports.rotate_left(16) }
+    }
+    /// By what checksums change when this becomes `new`.
+    pub fn change(self, new: Tuple) -> Change {
+        let half = |x: u64| (x & 0xffff_ffff) + (x >> 32);
+        Change {
+            addrs: fold(half(!self.addrs) + half(new.addrs)),
+            ports: fold(u64::from(!self.ports) + u64::from(new.ports)),
+        }
+    }
+}
+
+impl fmt::Display for Tuple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (src, dst) = (Ipv4Addr::from_bits(self.src()), Ipv4Addr::from_bits(self.dst()));
+        write!(f, "({src}, {}, {dst}, {})", self.sport(), self.dport())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_wire::checksum;
+    use proptest::prelude::*;
+
+    #[test]
+    fn fields_and_text() {
+        let t = Tuple::new(0x0100_0001, 10, 0x0200_0002, 65_000);
+        assert_eq!(t.to_string(), "(1.0.0.1, 10, 2.0.0.2, 65000)");
+        assert_eq!(t.reversed().to_string(), "(2.0.0.2, 65000, 1.0.0.1, 10)");
+        assert_eq!((t.src(), t.sport(), t.dst(), t.dport()), (0x0100_0001, 10, 0x0200_0002, 65_000));
+        assert_eq!(t.addrs.to_le_bytes(), [1, 0, 0, 1, 2, 0, 0, 2]);
+        assert_eq!(t.ports.to_le_bytes(), [0, 10, 0xfd, 0xe8]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
+        #[test]
+        fn changes_are_those_of_a_whole_sum(old in any::<[u8; 12]>(), new in any::<[u8; 12]>(), rest in any::<[u8; 8]>()) {
+            let tuple = |b: &[u8; 12]| Tuple {
+                addrs: u64::from_le_bytes(b[..8].try_into().unwrap()),
+                ports: u32::from_le_bytes(b[8..].try_into().unwrap()),
+            };
+            let sum = |b: &[u8; 12]| checksum::checksum(&[&b[..], &rest[..]].concat());
+            let c = tuple(&old).change(tuple(&new));
+            let there = changed(sum(&old).to_be(), both(c.addrs, c.ports)).to_be();
+            prop_assert_eq!(there, sum(&new));
+            // The way back is the complement.
+            prop_assert_eq!(changed(there.to_be(), !both(c.addrs, c.ports)).to_be(), sum(&old));
+        }
+    }
+
+    #[test]
+    fn no_change_is_nothing() {
+        let t = Tuple::new(1, 2, 3, 4);
+        assert!(
+            is_nothing(t.change(t).addrs) && is_nothing(t.change(t).ports) && is_nothing(!t.change(t).ports)
+        );
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! UDPRewriter: addresses and ports of UDP and DCCP.
+
+use super::flow::{Kind, Timeouts};
+use super::handle::{Capacity, UNBOUNDED};
+use super::header;
+use super::rewriter::{Rewriter, Settings};
+use super::spec::SpecText;
+use castanet_element::prelude::*;
+
+/// Rewrites addresses and ports of UDP and DCCP packets, flow by flow (RFC 3022, RFC 4787).
+///
+/// A packet of a flow that is known, in either direction and on any input, is rewritten as the flow says, its checksums updated
+/// incrementally (RFC 1624). A packet of no known flow does what the specification of its input says, which may make a
+/// flow. Flows are bounded: when CAPACITY is reached, the one that would be the first to time out makes room, if its
+/// last packet is older than the guarantee; otherwise the new flow is refused and counted.
+/// Other protocols, later fragments and packets cut short are dropped, unless the
+/// input says `pass`.
+///
+/// # Ports
+/// Each input has its input specification. Packets leave by the output that the flow was made with.
+///
+/// # Example
+/// ```click
+/// rw :: UDPRewriter(pattern 9.9.9.9 1024-65535# - - 0 1);
+/// InfiniteSource(LENGTH 20, LIMIT 5) -> UDPIPEncap(1.0.0.1, 10, 2.0.0.2, 20) -> rw;
+/// rw [0] -> IPPrint(out) -> Discard;
+/// rw [1] -> Discard;
+/// DriverManager(wait 1, print rw.table, stop);
+/// ```
+#[derive(Class)]
+#[class(name = "UDPRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/ip", workers = share, build, lifecycle)]
+#[class(offload = none, drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort))]
+#[handler(name = "table", flags = "r", doc = "The flows, a line for each direction.")]
+#[handler(name = "mappings", flags = "r", doc = "The same, by its old name.")]
+#[handler(
+    name = "table_size",
+    flags = "r",
+    doc = "Directions that are looked for: as good as always twice the flows."
+)]
+#[handler(name = "nmappings", flags = "r", doc = "The same, by its old name.")]
+#[handler(
+    name = "mapping_failures",
+    flags = "r",
+    doc = "Packets that should have made a flow and could not."
+)]
+#[handler(
+    name = "patterns",
+    flags = "r",
+    doc = "What each input does with new flows, and how many there are from it."
+)]
+#[handler(name = "size", flags = "r", doc = "Flows, with those of others that share the capacity.")]
+#[handler(name = "capacity", flags = "rw", doc = "The most flows.")]
+#[handler(name = "clear", flags = "wb", doc = "Forgets all flows.")]
+pub struct UdpRewriter {
+    args: Args,
+    rewriter: Rewriter<header::Ports<false, true, true>>,
+}
+
+/// Arguments of UDPRewriter.
+#[derive(Args)]
+pub struct Args {
+    /// For each input, what packets of no known flow become: `drop`, `pass OUT`, `keep FOUT ROUT`, `pattern SADDR SPORT DADDR DPORT FOUT ROUT` or a mapper.
+    #[arg(rest)]
+    inputspec: Vec<SpecText>,
+    /// How long a UDP flow lives without packets.
+    #[arg(keyword, alias = "TIMEOUT", default = Nanos(300_000_000_000), show = "300s")]
+    udp_timeout: Nanos,
+    /// The same once packets have gone back and forth more than once; UDP_TIMEOUT if not given.
+    #[arg(keyword, alias = "STREAMING_TIMEOUT")]
+    udp_streaming_timeout: Option<Nanos>,
+    /// How long after its last packet a flow is not forgotten to make room.
+    #[arg(keyword, alias = "GUARANTEE", default = Nanos(5_000_000_000), show = "5s")]
+    udp_guarantee: Nanos,
+    /// Whether the destination annotation is set to the new destination.
+    #[arg(keyword, default = true)]
+    dst_anno: bool,
+    /// The annotation of one byte whose value in the packet that made a flow its replies get.
+    #[arg(keyword)]
+    reply_anno: Option<Anno1>,
+    /// The most flows, or a rewriter to share them with; 4,194,304 at most if not given.
+    #[arg(keyword, alias = "MAPPING_CAPACITY", default = Capacity::Flows(UNBOUNDED), show = "2147483647")]
+    capacity: Capacity,
+    /// How often flows that are too old are looked for, though nobody finds them before either.
+    #[arg(keyword, alias = "REAP_TIME", default = Nanos(900_000_000_000), show = "900s")]
+    reap_interval: Nanos,
+}
+
+impl Build for UdpRewriter {
+    fn build(mut args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let streaming = args.udp_streaming_timeout.unwrap_or(args.udp_timeout);
+        let timeouts = Timeouts::ports([args.udp_timeout.0, streaming.0], args.udp_guarantee.0, [0; 3], 0);
+        let settings = Settings {
+            kind: Kind::Ports,
+            timeouts,
+            capacity: args.capacity,
+            reap: args.reap_interval.0,
+            dst_anno: args.dst_anno,
+            reply_anno: args.reply_anno.map(|a| a.0),
+        };
+        let rewriter = Rewriter::build(settings, std::mem::take(&mut args.inputspec), cx)?;
+        Ok(UdpRewriter { args, rewriter })
+    }
+}
+
+impl Element for UdpRewriter {
+    #[inline]
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.rewriter.push(port, batch, cx);
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.rewriter.timer(cx);
+    }
+}
+
+impl Lifecycle for UdpRewriter {
+    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
+        self.rewriter.initialise()
+    }
+    fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+        self.rewriter.read(handler, parameters, cx)
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.rewriter.write(handler, value, cx)
+    }
+    fn own_handlers(&self) -> Vec<(String, &'static str)> {
+        self.rewriter.own_handlers()
+    }
+}
