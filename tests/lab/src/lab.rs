@@ -4,6 +4,7 @@
 use crate::process::{Output, Process};
 use crate::wire::Wire;
 use std::cell::{Cell, RefCell};
+use std::io::Write as _;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -120,9 +121,13 @@ impl Lab {
 
     /// Joins two devices, which it makes, by a wire. Their Ethernet addresses are 02:00:00:00:LINK:01 and ...:02, the
     /// links counted from 1. Offloads are left as they are.
-    pub fn link(&self, (a, a_name): (&Host, &str), (b, b_name): (&Host, &str)) {
-        let link = self.links.get() + 1;
-        self.links.set(link);
+    pub fn link(&self, a: (&Host, &str), b: (&Host, &str)) {
+        self.links.set(self.links.get() + 1);
+        self.link_again(self.links.get(), a, b);
+    }
+
+    /// Makes a link anew whose devices are gone; links are counted from 1.
+    pub fn link_again(&self, link: u8, (a, a_name): (&Host, &str), (b, b_name): (&Host, &str)) {
         a.ip(&format!(
             "link add name {a_name} address 02:00:00:00:{link:02x}:01 type veth \
              peer name {b_name} address 02:00:00:00:{link:02x}:02 netns {}",
@@ -238,5 +243,22 @@ impl Host {
         let mut command = self.command("castanet-lab");
         command.args(["wire", device]);
         Wire::new(command)
+    }
+
+    /// Sends frames by a device, over and over at full rate for a while; it ends by itself.
+    ///
+    /// # Panics
+    /// When the helper command does not take them.
+    pub fn flood(&self, device: &str, frames: &[Vec<u8>], time: Duration) -> Process {
+        let mut command = self.command("castanet-lab");
+        command.args(["flood", device, &time.as_millis().to_string()]);
+        let mut process = Process::start(command);
+        let mut input = process.stdin().unwrap_or_else(|| panic!("the input is taken"));
+        for frame in frames {
+            let length = u16::try_from(frame.len()).unwrap_or_else(|e| panic!("{} bytes: {e}", frame.len()));
+            let all = [&length.to_be_bytes()[..], frame].concat();
+            input.write_all(&all).unwrap_or_else(|e| panic!("{e}\n{}", process.stderr()));
+        }
+        process
     }
 }

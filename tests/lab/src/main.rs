@@ -5,6 +5,8 @@
 //! - `castanet-lab hold PID` makes a network namespace inside the user namespace of another holder.
 //! - `castanet-lab enter PID COMMAND...` runs a command in the namespaces of a holder.
 //! - `castanet-lab wire DEVICE` sends the frames that it reads and prints those that arrive, in hexadecimal.
+//! - `castanet-lab flood DEVICE MILLISECONDS` reads frames to the end, each behind its length in two bytes, then sends them over and over as fast as it can, and
+//!   says how many.
 #![deny(unsafe_code)]
 
 mod packet_socket;
@@ -17,6 +19,7 @@ use std::io::{self, BufRead, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use std::thread;
+use std::time::{Duration, Instant};
 
 type Done = Result<(), String>;
 
@@ -28,7 +31,11 @@ fn main() -> ExitCode {
         ["hold", pid] => hold(Some(pid)),
         ["enter", pid, program, ref arguments @ ..] => enter(pid, program, arguments),
         ["wire", device] => wire(device),
-        _ => Err("usage: castanet-lab hold [PID] | enter PID COMMAND... | wire DEVICE".into()),
+        ["flood", device, time] => flood(device, time),
+        _ => Err(
+            "usage: castanet-lab hold [PID] | enter PID COMMAND... | wire DEVICE | flood DEVICE MILLISECONDS"
+                .into(),
+        ),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -84,6 +91,35 @@ fn enter(pid: &str, program: &str, arguments: &[&str]) -> Done {
     end_with_parent()?;
     let program = if program == "castanet-lab" { "/proc/self/exe" } else { program };
     Err(said(program)(Command::new(program).args(arguments).exec()))
+}
+
+/// Sends frames at full rate. What the device does not take is not tried again.
+fn flood(device: &str, milliseconds: &str) -> Done {
+    end_with_parent()?;
+    let time = milliseconds.parse().map_err(|e| format!("{milliseconds}: {e}"))?;
+    let socket = PacketSocket::open(device).map_err(said(device))?;
+    let mut all = Vec::new();
+    io::stdin().lock().read_to_end(&mut all).map_err(said("standard input"))?;
+    let (mut frames, mut rest) = (Vec::new(), &all[..]);
+    while let Some((length, behind)) = rest.split_first_chunk() {
+        let Some((frame, behind)) = behind.split_at_checked(u16::from_be_bytes(*length).into()) else {
+            break;
+        };
+        frames.push(frame);
+        rest = behind;
+    }
+    let end = Instant::now() + Duration::from_millis(time);
+    let (mut sent, mut refused) = (0u64, 0u64);
+    while Instant::now() < end && !frames.is_empty() {
+        for frame in &frames {
+            match socket.send(frame) {
+                Ok(()) => sent += 1,
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    println!("{sent} sent, {refused} refused");
+    Ok(())
 }
 
 /// Sends and prints frames.

@@ -175,6 +175,18 @@ impl Process {
         }
     }
 
+    /// How often its threads have gone to sleep.
+    pub fn sleeps(&self) -> u64 {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.id())).into_iter().flatten().flatten();
+        let status = threads.filter_map(|t| std::fs::read_to_string(t.path().join("status")).ok());
+        // As in `voluntary_ctxt_switches:  12` (proc_pid_status(5)).
+        let count = |text: String| {
+            let line = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+            line.trim().parse::<u64>().ok()
+        };
+        status.filter_map(count).sum()
+    }
+
     /// Processor time that it has used, user and system.
     pub fn cpu(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap_or_default();

@@ -52,17 +52,7 @@ impl Router {
                 None
             }
             Kind::Castanet(castanet) => {
-                let mut words = vec!["new".to_string(), "ip-router".into()];
-                words.extend(ports.iter().map(|p| format!("{}={}", p.device, p.address)));
-                for (network, gateway) in routes {
-                    words.extend(["--route".into(), format!("{network}={gateway}")]);
-                }
-                for p in ports.iter().filter(|p| p.mtu != 1500) {
-                    words.extend(["--mtu".into(), format!("{}={}", p.device, p.mtu)]);
-                }
-                let mut command = host.command(castanet);
-                command.args(words);
-                let text = Process::start(command).wait(PATIENCE).good();
+                let text = configuration(&host, castanet, ports, routes, &[]);
                 return Router::run(host, castanet, &["-e", &text], ports.len());
             }
         };
@@ -95,11 +85,65 @@ impl Router {
         self.process.as_ref().map(Process::cpu)
     }
 
+    /// How often its threads have gone to sleep; none for the kernel.
+    pub fn sleeps(&self) -> Option<u64> {
+        self.process.as_ref().map(Process::sleeps)
+    }
+
+    /// Waits until it has said something in a line that begins in a certain way.
+    ///
+    /// # Panics
+    /// When it does not.
+    #[track_caller]
+    pub fn wait_for(&self, start: &str, what: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        let said = || self.process.as_ref().map(Process::stderr).unwrap_or_default();
+        while !said().lines().any(|line| line.starts_with(start) && line.contains(what)) {
+            assert!(Instant::now() < deadline, "the router does not say '{start}... {what}':\n{}", said());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The memory that it has in use, and the most that it ever had, in bytes; none for the kernel.
+    pub fn memory(&self) -> Option<(u64, u64)> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.as_ref()?.id())).ok()?;
+        // As in `VmRSS:      1234 kB` (proc_pid_status(5)).
+        let kilobytes = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        Some((kilobytes("VmRSS:")? << 10, kilobytes("VmHWM:")? << 10))
+    }
+
     /// Ends it, and returns what it printed; nothing for the kernel.
     #[track_caller]
     pub fn stop(mut self) -> Option<Output> {
         self.process.take().map(Process::stop)
     }
+}
+
+/// The configuration that `castanet new ip-router` writes for a host, with further arguments.
+///
+/// # Panics
+/// When it writes none.
+#[track_caller]
+pub fn configuration(
+    host: &Host,
+    castanet: &Path,
+    ports: &[Port],
+    routes: &[(&str, &str)],
+    further: &[&str],
+) -> String {
+    let mut command = host.command(castanet);
+    command.args(["new", "ip-router"]).args(further);
+    command.args(ports.iter().map(|p| format!("{}={}", p.device, p.address)));
+    for (network, gateway) in routes {
+        command.args(["--route".into(), format!("{network}={gateway}")]);
+    }
+    for p in ports.iter().filter(|p| p.mtu != 1500) {
+        command.args(["--mtu".into(), format!("{}={}", p.device, p.mtu)]);
+    }
+    Process::start(command).wait(PATIENCE).good()
 }
 
 /// Lets the kernel route, and say all that a router says, as often as it has reason to.

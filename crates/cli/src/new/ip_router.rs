@@ -23,7 +23,8 @@ pub const EXAMPLES: &str = "Examples:
   castanet new ip-router eth0=10.0.0.1/24 eth1=10.0.1.1/24 > router.click && castanet run router.click
   castanet new ip-router lan=10.1.0.1/16 wan=192.0.2.2/30 --route 0.0.0.0/0=192.0.2.1
   castanet new ip-router eth0=10.0.0.1/24 eth1=10.0.1.1/24 --route 10.9.0.0/16=10.0.1.2 \
---route 10.9.7.0/24=unreachable --mtu 9000 --mtu eth1=1400";
+--route 10.9.7.0/24=unreachable --mtu 9000 --mtu eth1=1400
+  castanet new ip-router lan=10.1.0.1/16 wan=192.0.2.2/30 --route 0.0.0.0/0=192.0.2.1 --check-sources";
 
 /// The definition of an interface, as in conf/ip-router.click.
 const INTERFACE: &str = include_str!("interface.click");
@@ -49,6 +50,9 @@ pub struct IpRouter {
     /// ICMP errors a second, at most (RFC 1812, section 4.3.2.8).
     #[arg(long, value_name = "RATE", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     icmp_errors: u32,
+    /// Drop packets that came by another interface than the one that leads back to their source (RFC 1812, section 5.3.8).
+    #[arg(long)]
+    check_sources: bool,
 }
 
 /// An address and the network that it is in.
@@ -244,6 +248,32 @@ impl IpRouter {
         last(Some(device)).or_else(|| last(None)).map_or(1500, |m| m.bytes)
     }
 
+    /// The element by which packets are routed. Where sources are looked at, packets go through a table twice: by their source,
+    /// which must lead to the interface whose colour they have, and then by their destination.
+    fn routing(&self) -> String {
+        let table = self.table().join(",\n        ");
+        let routes = format!("routes :: StaticIPLookup(\n        {table});\n");
+        if !self.check_sources {
+            return routes;
+        }
+        let mut out = format!(
+            "GetIPAddress(12) -> sources :: StaticIPLookup(\n        {table});\n\n\
+             // Packets whose source is not where they came from end here: RFC 1812, 5.3.8.\n\
+             right :: GetIPAddress(16) -> {routes}"
+        );
+        let n = self.interfaces.len();
+        for port in 1..=n {
+            let _ = writeln!(out, "sources[{port}] -> CheckPaint({port}) -> right;");
+        }
+        let _ = writeln!(
+            out,
+            "sources[0] -> wrong :: Discard; sources[{}] -> wrong; sources[{}] -> wrong;",
+            n + 1,
+            n + 2
+        );
+        out
+    }
+
     /// The configuration, or all that is wrong.
     pub fn configuration(&self) -> Result<String, Vec<String>> {
         let errors = self.errors();
@@ -320,11 +350,11 @@ impl IpRouter {
         let _ = writeln!(out, "{INTERFACE}");
         out.push_str(
             "ip :: Strip(14)\n    -> CheckIPHeader(INTERFACES $OURS)\n    -> martians :: IPFilter(deny src net 0.0.0.0/8 \
-             or src net 127.0.0.0/8 or src net 224.0.0.0/3, allow all)\n    -> routes :: StaticIPLookup(\n        ",
+             or src net 127.0.0.0/8 or src net 224.0.0.0/3, allow all)\n    -> ",
         );
-        out.push_str(&self.table().join(",\n        "));
+        out.push_str(&self.routing());
         out.push_str(
-            ");\n\nerrors :: RatedSplitter($ERRORS) -> SetIPDSCP(48) -> routes; \
+            "\nerrors :: RatedSplitter($ERRORS) -> SetIPDSCP(48) -> routes; \
              // RFC 1812, 4.3.2.8 and 4.3.2.5\n",
         );
         for (i, own) in self.interfaces.iter().enumerate() {

@@ -100,8 +100,10 @@ fn entries_are_probed_by_unicast_and_expire() {
     let mut new = a.command(castanet());
     new.args(["new", "ip-router", "eth0=10.0.0.1/24", "eth1=10.0.1.1/24"]);
     let text = Process::start(new).wait(Duration::from_secs(20)).good();
-    let (long, short) =
-        ("ARPQuerier($dev:net, $dev:eth)", "ARPQuerier($dev:net, $dev:eth, POLL_TIMEOUT 1s, TIMEOUT 2s)");
+    let (long, short) = (
+        "ARPQuerier($dev:net, $dev:eth, ENTRY_CAPACITY 8192)",
+        "ARPQuerier($dev:net, $dev:eth, POLL_TIMEOUT 1s, TIMEOUT 2s)",
+    );
     assert!(text.contains(long), "{text}");
     let text = text.replace(long, short);
     let _r = Router::run(r, castanet(), &["-e", &text], 2);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packets that nobody may forward, and frames of odd lengths.
 
-use crate::net::{A, Net, QUIET, R0, both, from_a, through};
-use castanet_lab::Kind;
+use crate::net::{A, Net, QUIET, R0, both, castanet, from_a, hosts, ports, through};
 use castanet_lab::frames::{self, Ip, checksum, icmp_in, ip_in};
+use castanet_lab::router::configuration;
+use castanet_lab::{Kind, Router};
 
 /// A good packet with some header bytes replaced, and the checksum made right again.
 fn forged(at: usize, bytes: &[u8]) -> Vec<u8> {
@@ -115,4 +116,34 @@ fn long_frames_lose_what_is_no_packet() {
             got.iter().filter(|f| ip_in(&f.bytes).is_some()).map(|f| f.bytes.len()).collect();
         assert_eq!(lengths, [42, 42], "{kind:?}");
     }
+}
+
+#[test]
+fn sources_from_elsewhere_are_dropped_where_asked() {
+    // RFC 1812, 5.3.8.
+    let Some(lab) = crate::net::lab() else { return };
+    let (a, r, b) = hosts(&lab);
+    let text = configuration(
+        &r,
+        castanet(),
+        &ports(1500, 1500),
+        &[("10.7.0.0/16", "10.0.0.2")],
+        &["--check-sources"],
+    );
+    let _r = Router::run(r, castanet(), &["-e", &text], 2);
+    a.run("ping -c 1 -W 5 10.0.1.2").good();
+    a.run("ping -c 1 -W 5 10.0.1.1").good();
+    let (mut a, mut b) = (a.wire("eth0"), b.wire("eth0"));
+    // Behind the other interface, nowhere, the router itself; then behind a, as a route says.
+    let liars = ["10.0.1.9", "192.0.2.1", "10.0.0.1", "10.0.1.1"];
+    let frames: Vec<_> =
+        liars.into_iter().chain(["10.7.1.1"]).map(|from| from_a(&Ip::udp(from, "10.0.1.2", b""))).collect();
+    let got = through(&mut a, &mut b, &frames);
+    let got: Vec<_> = got.iter().filter_map(|f| ip_in(&f.bytes)).map(|ip| ip.from.to_string()).collect();
+    assert_eq!(got, ["10.7.1.1"]);
+    // Silently.
+    assert!(
+        a.rest(QUIET).iter().filter_map(|f| icmp_in(&f.bytes)).all(|m| m.ip.from.to_string() == "10.0.1.2")
+    );
+    assert!(b.rest(QUIET).iter().all(|f| icmp_in(&f.bytes).is_none()));
 }

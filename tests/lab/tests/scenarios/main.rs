@@ -8,6 +8,7 @@ mod bad;
 mod errors;
 mod forward;
 mod gateway;
+mod hostile;
 mod local;
 mod net;
 mod offload;

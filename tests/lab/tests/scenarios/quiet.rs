@@ -14,8 +14,12 @@ fn alone(kind: Kind) -> Option<Net> {
 fn an_idle_router_uses_no_processor() {
     let Some(net) = alone(ours()) else { return };
     net.a.run("ping -c 3 -i 0.02 -W 2 10.0.1.2").good();
-    let before = net.r.cpu();
+    let (before, asleep) = (net.r.cpu(), net.r.sleeps());
     std::thread::sleep(Duration::from_secs(2));
+    // Who wakes often and does little would not be seen in ticks. It has slept before, so the number is one.
+    assert!(asleep.is_some_and(|n| n > 0));
+    let woken = net.r.sleeps().zip(asleep).map(|(after, before)| after - before);
+    assert!(woken.is_some_and(|n| n <= 4), "woken {woken:?} times in two seconds");
     let used = net.r.cpu().zip(before).map(|(after, before)| after - before);
     // One tick of the clock may fall on anybody.
     assert!(used.is_some_and(|t| t <= Duration::from_millis(10)), "{used:?} in two seconds");

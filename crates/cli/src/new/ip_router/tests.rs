@@ -53,6 +53,7 @@ fn routes_and_mtus_check_clean() {
     for line in [
         "eth0=10.0.0.1/24 eth1=10.0.1.1/24 --route 0.0.0.0/0=10.0.1.2 --mtu 9000 --mtu eth1=1400 --icmp-errors 5",
         "eth0=10.0.0.1/31 eth1=10.0.1.1/32 --route 10.9.0.0/16=10.0.0.0 --route 10.9.1.0/24=unreachable",
+        "eth0=10.0.0.1/24 eth1=10.0.1.1/31 eth2=10.0.2.1/32 --route 0.0.0.0/0=10.0.1.0 --check-sources",
         "eth0=10.0.0.1/30 -r 10.0.0.0/8=10.0.0.2 -r 0.0.0.0/0=unreachable -m 68",
     ] {
         assert_eq!(checked(&configuration(line)).1, [""; 0], "{line}");

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Hosts that mean no good, or are broken: nothing they send makes the router fail, grow, or lose count.
+//!
+//! Each attack takes a moment, or a minute where CASTANET_SOAK is set. They take all the processor time that there is, so
+//! each has the machine for itself.
+
+use crate::net::{A, B, R0, R1, castanet, hosts, ports};
+use castanet_lab::frames::{self, address, arp_in};
+use castanet_lab::{Host, Hostile, Lab, Router, Scene, router};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+/// Frames of one round, which are sent over and over: more than an ARP table has room for.
+const ROUND: usize = 15_000;
+/// By how much the router may grow once it has forwarded something: what is held, and tables at their limits.
+const GROWTH: u64 = 24 << 20;
+/// Entries of an ARP table, at most.
+const ENTRIES: u64 = 8192;
+
+const FROM_A: Scene = Scene {
+    host: (A, Ipv4Addr::new(10, 0, 0, 2)),
+    router: (R0, Ipv4Addr::new(10, 0, 0, 1)),
+    beyond: Ipv4Addr::new(10, 0, 1, 2),
+};
+
+const FROM_B: Scene =
+    Scene { host: (B, FROM_A.beyond), router: (R1, Ipv4Addr::new(10, 0, 1, 1)), beyond: FROM_A.host.1 };
+
+/// How long each attack goes on.
+fn duration() -> Duration {
+    Duration::from_secs(if std::env::var_os("CASTANET_SOAK").is_some() { 60 } else { 1 })
+}
+
+/// What both ends of both links have counted: frames from a to the router and back, and the same for b.
+#[derive(Clone, Copy, Debug, Default)]
+struct Links {
+    in_: [u64; 2],
+    out: [u64; 2],
+}
+
+/// Two hosts, a router that counts what elements make and swallow, and the devices' statistics when it started.
+struct Field {
+    a: Host,
+    b: Host,
+    r: Router,
+    before: Links,
+    /// What links had counted that are gone.
+    gone: Links,
+    memory: u64,
+    lab: Lab,
+}
+
+/// The configuration, with counters wherever an element makes packets.
+fn configuration(host: &Host) -> String {
+    let mut text = router::configuration(host, castanet(), &ports(1500, 1500), &[], &[]);
+    for (old, new) in [
+        ("cut :: IPFragmenter($mtu)", "whole :: Counter -> cut :: IPFragmenter($mtu) -> cuts :: Counter"),
+        ("back[1] ->", "back[1] -> copies :: Counter ->"),
+    ] {
+        assert_eq!(text.matches(old).count(), 1, "{old} in\n{text}");
+        text = text.replace(old, new);
+    }
+    text
+}
+
+/// The devices at the ends of the links: a's or b's, and the router's.
+fn links(a: &Host, b: &Host, r: &Host) -> Links {
+    let mut all = Links::default();
+    for (i, (host, device)) in [(a, "eth0"), (b, "eth1")].into_iter().enumerate() {
+        let count = |host: &Host, device, what| host.statistic(device, what);
+        all.in_[i] = count(r, device, "rx/packets");
+        all.out[i] = count(r, device, "tx/packets");
+        // The other end saw the same.
+        assert_eq!(count(host, "eth0", "tx/packets"), all.in_[i], "to the router's {device}");
+        assert_eq!(count(host, "eth0", "rx/packets"), all.out[i], "from the router's {device}");
+    }
+    all
+}
+
+/// Hosts that know the router for good ask nobody while they are counted.
+fn acquaint(host: &Host, router: &str, ether: [u8; 6]) {
+    let ether = ether.map(|b| format!("{b:02x}")).join(":");
+    host.ip(&format!("neigh replace {router} lladdr {ether} nud permanent dev eth0"));
+}
+
+/// What the router said when it ended.
+struct Account {
+    /// What it complained about.
+    said: String,
+    /// Packets by what happened to them: element and number.
+    summary: Value,
+    /// Values by element and handler.
+    handlers: BTreeMap<String, String>,
+}
+
+impl Account {
+    /// The sum of a handler over all elements whose name ends so.
+    fn sum(&self, handler: &str) -> u64 {
+        let all: Vec<u64> = self
+            .handlers
+            .iter()
+            .filter(|h| h.0.ends_with(handler))
+            .filter_map(|h| h.1.parse().ok())
+            .collect();
+        assert!(!all.is_empty(), "no {handler} in {:?}", self.handlers);
+        all.iter().sum()
+    }
+    /// Packets that came in or went out by elements of a class.
+    fn by(&self, way: &str, what: &str) -> u64 {
+        let rows = self.summary[way].as_array().map(Vec::as_slice).unwrap_or_default();
+        let rows = rows.iter().filter(|row| row["what"].as_str().is_some_and(|w| w.starts_with(what)));
+        rows.filter_map(|row| row["packets"].as_u64()).sum()
+    }
+    /// Packets dropped for a reason, or for all, by elements whose name contains this.
+    fn drops(&self, reason: Option<&str>, who: &str) -> u64 {
+        let reasons = self.summary["drops"].as_object().into_iter().flatten();
+        let reasons = reasons.filter(|(name, _)| reason.is_none_or(|r| r == *name));
+        let all = reasons.filter_map(|(_, by)| by.as_object()).flatten();
+        all.filter(|(element, _)| element.contains(who)).filter_map(|(_, n)| n.as_u64()).sum()
+    }
+    /// Fragments that wait: `(START,END)` each, behind two pairs of addresses.
+    fn fragments(&self) -> u64 {
+        let dump = self.handlers.get("whole.dump").map_or("", String::as_str);
+        let lines = dump.lines().filter(|line| line.starts_with(" ("));
+        lines.map(|line| line.matches('(').count() as u64 - 1).sum()
+    }
+}
+
+impl Field {
+    fn new() -> Option<Field> {
+        let lab = Lab::alone().inspect_err(|why| println!("SKIP: {why}")).ok()?;
+        let (a, r, b) = hosts(&lab);
+        acquaint(&a, "10.0.0.1", R0);
+        acquaint(&b, "10.0.1.1", R1);
+        let text = configuration(&r);
+        let handlers = [
+            "FromDevice.kernel_drops",
+            "ToDevice.q",
+            "ARPQuerier.queries",
+            "ARPQuerier.length",
+            "ARPQuerier.count",
+            "Counter.count",
+            "IPFragmenter.drops",
+            "IPReassembler.dump",
+        ];
+        let mut arguments = vec!["--json", "-e", &text];
+        handlers.iter().for_each(|h| arguments.extend(["-h", h]));
+        let before = links(&a, &b, &r);
+        let r = Router::run(r, castanet(), &arguments, 2);
+        a.run("ping -c 1 -W 5 10.0.1.2").good();
+        let memory = r.memory().map_or(0, |m| m.0);
+        Some(Field { a, b, r, before, gone: Links::default(), memory, lab })
+    }
+
+    /// Sends what `make` makes, new frames every few seconds, for as long as an attack takes.
+    fn attack(&self, seed: u64, make: impl Fn(&mut Hostile) -> Vec<Vec<u8>>) {
+        let mut hostile = Hostile::new(FROM_A, seed);
+        let end = Instant::now() + duration();
+        while Instant::now() < end {
+            let mut frames = Vec::new();
+            while frames.len() < ROUND {
+                frames.extend(make(&mut hostile));
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            let left = left.clamp(Duration::from_millis(500), Duration::from_secs(3));
+            let text = self.a.flood("eth0", &frames, left).wait(Duration::from_secs(30)).good();
+            let sent: u64 = text.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+            assert!(sent > 1000, "{text}");
+        }
+    }
+
+    /// Waits until the router has worked off what it has, and forwards as ever.
+    fn recover(&self) {
+        let there = || self.a.run("ping -c 1 -W 1 10.0.1.2").ok();
+        assert!((0..10).any(|_| there()), "nothing gets through any more");
+        // Hosts were made to answer others who are not there: while Linux asks for those, it has no room for more answers.
+        for host in [&self.a, &self.b] {
+            host.run("ip neigh flush dev eth0").good();
+        }
+        let text = self.a.run("ping -c 20 -i 0.01 -W 2 10.0.1.2").good();
+        assert!(text.contains("20 received, 0% packet loss"), "{text}");
+    }
+
+    /// Ends the router and holds its numbers against those of the devices, and against each other.
+    fn settle(self) -> Account {
+        // The hosts have nothing to say any more, and what they said has come.
+        for host in [&self.a, &self.b] {
+            host.ip("link set eth0 down");
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        let (resident, most) = self.r.memory().unwrap_or_default();
+        let now = links(&self.a, &self.b, &self.r.host);
+        let ended = self.r.stop();
+        let ended = ended.unwrap_or_else(|| panic!("the kernel routes"));
+        assert!(ended.ok(), "{ended:?}");
+        let (said, json) = ended.stderr.split_at(ended.stderr.find('{').unwrap_or(0));
+        let summary: Value = serde_json::from_str(json).unwrap_or_else(|e| panic!("{e}: {ended:?}"));
+        let values = ended.stdout.split("\n\n").filter_map(|part| part.split_once(":\n"));
+        let handlers = values.map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let account = Account { said: said.to_string(), summary, handlers };
+
+        // The devices and the router: what came was read or is counted as dropped, what was sent was sent.
+        let total = |now: [u64; 2], before: [u64; 2], gone: [u64; 2]| {
+            now.iter().sum::<u64>() + gone.iter().sum::<u64>() - before.iter().sum::<u64>()
+        };
+        let (read, kernel_drops) = (account.by("in", "FromDevice"), account.sum(".kernel_drops"));
+        let unread = account.drops(None, "FromDevice");
+        let came = total(now.in_, self.before.in_, self.gone.in_);
+        assert_eq!(came, read + kernel_drops + unread, "in: {}\n{:?}", account.summary, account.handlers);
+        let sent = account.by("out", "ToDevice");
+        assert_eq!(total(now.out, self.before.out, self.gone.out), sent, "out: {}", account.summary);
+
+        // The elements among themselves: what came or was made has left, was dropped, or waits.
+        let (whole, cut) = (account.sum("/whole.count"), account.sum("/cuts.count"));
+        let made = account.sum(".queries") + account.sum("/copies.count") + cut
+            - (whole - account.sum("/cut.drops") - account.drops(None, "/cut"));
+        let left = sent + account.by("out", "Discard");
+        let waits = account.sum(".length") + account.sum(".q") + account.fragments();
+        let queued = account.summary["queued"].as_object().into_iter().flatten();
+        let waits = waits + queued.filter_map(|q| q.1.as_u64()).sum::<u64>();
+        let dropped = account.drops(None, "") - unread;
+        assert_eq!(
+            read + made,
+            left + dropped + waits,
+            "{read} read, {made} made, {left} left, {dropped} dropped, {waits} wait\n{}\n{:?}",
+            account.summary,
+            account.handlers
+        );
+        println!(
+            "{came} frames came, {kernel_drops} not read in time, {read} read, {made} made, {sent} sent, {dropped} \
+             dropped, {waits} wait; memory {} KiB, at start {} KiB, most {} KiB",
+            resident >> 10,
+            self.memory >> 10,
+            most >> 10
+        );
+        assert!(most < self.memory + GROWTH, "grew from {} to {most} bytes", self.memory);
+        account
+    }
+}
+
+#[test]
+fn random_and_mutated_frames_are_accounted_for() {
+    let Some(field) = Field::new() else { return };
+    field.attack(1, |h| vec![h.noise(), h.mutated(), h.mutated(), h.mutated()]);
+    field.recover();
+    let account = field.settle();
+    // Bad headers are told of once.
+    assert_eq!(account.said.lines().count(), 1, "{}", account.said);
+    for reason in ["bad-ip-header", "no-match", "other-host", "over-rate", "no-icmp-error"] {
+        assert!(account.drops(Some(reason), "") > 0, "nothing dropped as {reason}: {}", account.summary);
+    }
+}
+
+#[test]
+fn arp_floods_and_spoofs_are_bounded() {
+    let Some(field) = Field::new() else { return };
+    field.attack(2, |h| vec![h.arp(), h.spoof(), h.spoof(), h.spoof()]);
+    // Somebody may have said that a is elsewhere; a itself says where.
+    let truth = frames::arp(2, (A, address("10.0.0.2")), (R0, address("10.0.0.1")));
+    field.a.wire("eth0").send(&frames::ethernet(R0, A, 0x0806, &truth));
+    field.recover();
+    let account = field.settle();
+    assert_eq!(account.said, "");
+    let entries = account.sum("interface1/arp.count");
+    assert!((ENTRIES / 2..=ENTRIES).contains(&entries), "{entries} entries");
+}
+
+#[test]
+fn scans_of_a_silent_network_are_bounded() {
+    // Packets for hosts that are not there: each makes an entry, a question, and waits.
+    let Some(field) = Field::new() else { return };
+    let ask = |h: &mut Hostile| vec![h.scan()];
+    field.attack(3, ask);
+    field.recover();
+    let account = field.settle();
+    assert_eq!(account.said, "");
+    assert!(account.drops(Some("arp-queue-full"), "") > 0, "{}", account.summary);
+    assert!(account.sum(".length") <= 2 * 2048);
+}
+
+#[test]
+fn fragments_of_no_packet_are_bounded() {
+    let Some(field) = Field::new() else { return };
+    field.attack(4, Hostile::fragments);
+    // What is whole is still put together, and answered.
+    field.a.run("ping -s 5000 -c 3 -i 0.05 -W 2 10.0.0.1").good();
+    field.recover();
+    let account = field.settle();
+    assert_eq!(account.said, "");
+    assert!(account.drops(Some("bad-fragment"), "whole") > 0, "{}", account.summary);
+}
+
+#[test]
+fn links_that_flap_and_devices_that_vanish() {
+    let Some(mut field) = Field::new() else { return };
+    let r = field.r.host.clone();
+    let back = |a: &Host| {
+        acquaint(a, "10.0.0.1", R0);
+        a.ip("route replace default via 10.0.0.1");
+    };
+    // A device vanishes, and another comes in its place. What the old one had counted is kept.
+    field.gone = links(&field.a, &field.b, &r);
+    (field.gone.in_[1], field.gone.out[1]) = (0, 0);
+    r.ip("link del eth0");
+    assert!(!field.a.run("ping -c 1 -W 0.05 10.0.1.2").ok());
+    field.lab.link_again(1, (&field.a, "eth0"), (&r, "eth0"));
+    field.r.wait_for("interface1/FromDevice", "eth0: device is back");
+    field.a.address("eth0", "10.0.0.2/24");
+    back(&field.a);
+    field.recover();
+    // The host's end of a link, then the router's, goes down and up.
+    for (host, device) in [(&field.a, "eth0"), (&r, "eth0")] {
+        host.ip(&format!("link set {device} down"));
+        assert!(!field.a.run("ping -c 1 -W 0.05 10.0.1.2").ok());
+        host.ip(&format!("link set {device} up"));
+        back(&field.a);
+        field.recover();
+    }
+    // It flaps while frames want to leave by it at full rate.
+    let mut hostile = Hostile::new(FROM_B, 5);
+    let frames: Vec<_> = (0..ROUND).map(|_| hostile.mutated()).collect();
+    let flood = field.b.flood("eth0", &frames, duration());
+    for _ in 0..5 {
+        for state in ["down", "up"] {
+            std::thread::sleep(duration() / 12);
+            r.ip(&format!("link set eth0 {state}"));
+        }
+    }
+    flood.wait(Duration::from_secs(90)).good();
+    field.recover();
+    let account = field.settle();
+    // Told each time, once by who receives and once by who sends; the other device is as it was.
+    let told = |what: &str| account.said.lines().filter(|line| line.contains(what)).count();
+    assert_eq!(told("eth1"), 0, "{}", account.said);
+    assert!((4..=14).contains(&told("eth0: device is back")), "{}", account.said);
+    assert_eq!(told("eth0"), 2 * told("eth0: device is back"), "{}", account.said);
+}
+
+#[test]
+fn a_host_that_speaks_undoes_a_lie() {
+    // A liar's answer holds until the host itself speaks.
+    let Some(field) = Field::new() else { return };
+    let mut a = field.a.wire("eth0");
+    let liar = [2, 0, 0, 0, 6, 6];
+    let claim = |ether| {
+        let body = frames::arp(2, (ether, address("10.0.0.2")), (R0, address("10.0.0.1")));
+        frames::ethernet(R0, ether, 0x0806, &body)
+    };
+    a.send(&claim(liar));
+    assert!(!field.a.run("ping -c 1 -W 0.1 10.0.1.2").ok());
+    a.send(&claim(A));
+    field.recover();
+    assert!(a.rest(Duration::ZERO).iter().all(|f| arp_in(&f.bytes).is_none()));
+    field.settle();
+}
