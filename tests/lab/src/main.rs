@@ -5,8 +5,10 @@
 //! - `castanet-lab hold PID` makes a network namespace inside the user namespace of another holder.
 //! - `castanet-lab enter PID COMMAND...` runs a command in the namespaces of a holder.
 //! - `castanet-lab wire DEVICE` sends the frames that it reads and prints those that arrive, in hexadecimal.
+//! - `castanet-lab ftp-server` and `castanet-lab ftp-client SERVER` transfer a file by active FTP.
 #![deny(unsafe_code)]
 
+mod ftp;
 mod packet_socket;
 
 use nix::sched::{CloneFlags, setns, unshare};
@@ -28,7 +30,11 @@ fn main() -> ExitCode {
         ["hold", pid] => hold(Some(pid)),
         ["enter", pid, program, ref arguments @ ..] => enter(pid, program, arguments),
         ["wire", device] => wire(device),
-        _ => Err("usage: castanet-lab hold [PID] | enter PID COMMAND... | wire DEVICE".into()),
+        ["ftp-server"] => end_with_parent().and_then(|()| ftp::serve().map_err(said("FTP server"))),
+        ["ftp-client", server] => ftp::retrieve(server).map_err(said("FTP client")),
+        _ => Err("usage: castanet-lab hold [PID] | enter PID COMMAND... | wire DEVICE | ftp-server | \
+                  ftp-client SERVER"
+            .into()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

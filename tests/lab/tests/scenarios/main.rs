@@ -9,6 +9,7 @@ mod errors;
 mod forward;
 mod gateway;
 mod local;
+mod nat;
 mod net;
 mod options;
 mod quiet;
