@@ -36,10 +36,9 @@ elementclass Interface { $dev |
     cut[1] -> ICMPError($dev:ip, unreachable, needfrag, BADADDRS $HEARD, PMTU $MTU) -> [1] output;
 }
 
-// Translation. Outputs of rewriters: 0 for what was translated, 1 for what is for the gateway itself.
-rw :: IPRewriter(
-    pattern $WAN:ip 1024-65535 - - 0 0,                                 // from inside
-    pass 1,                                                             // from outside
+// Translation. Inputs of rewriters: 0 from inside, 1 from outside, from 2 on forwarded ports. Outputs: 0 for what was translated,
+// 1 for what is for the gateway itself.
+rw :: IPRewriter(pattern $WAN:ip 1024-65535 - - 0 0, pass 1,
     pattern - - $SERVER1 0 0);
 ping :: ICMPPingRewriter(pattern $WAN:ip 0-65535 - - 0 0, pass 1);
 icmp :: ICMPRewriter(rw ping);                                          // errors of others
