@@ -83,23 +83,22 @@ fn fifty_thousand_flows_at_once_are_told_apart() {
     }
     fs::write(folder.path().join("from"), text).unwrap();
     let both = u64::from(FLOWS + FLOWS / 10);
-        let shown = run(folder.path(), &["lan/heard.count", "wan/seen.count", "rw.size", "rw.mapping_failures"]);
-        assert_eq!(shown, [both, both, both, 0].map(|n| n.to_string()));
-        let out = lines(&folder.path().join("out"));
-        assert!(out.iter().all(|[from, ..]| from == "192.0.2.2"));
-        let ports: BTreeSet<_> = out.iter().map(|[_, port, .., proto]| (proto, port)).collect();
-        assert_eq!(ports.len() as u64, both, "flows that nobody could tell apart");
-        // Each host got the answers to its own packets.
-        let back: BTreeSet<_> = lines(&folder.path().join("back")).into_iter().collect();
-        let want = (0..FLOWS).flat_map(|flow| {
-            let (host, port) = inside(flow);
-            let line = move |proto: &str| {
-                ["198.51.100.7", "443", &host, &port.to_string(), proto].map(str::to_string)
-            };
-            [Some(line("T")), (flow % 10 == 0).then(|| line("U"))].into_iter().flatten().collect::<Vec<_>>()
-        });
-        let want: BTreeSet<_> = want.collect();
-        assert!(back == want, "{:?}", back.symmetric_difference(&want).take(5).collect::<Vec<_>>());
+    let shown = run(folder.path(), &["lan/heard.count", "wan/seen.count", "rw.size", "rw.mapping_failures"]);
+    assert_eq!(shown, [both, both, both, 0].map(|n| n.to_string()));
+    let out = lines(&folder.path().join("out"));
+    assert!(out.iter().all(|[from, ..]| from == "192.0.2.2"));
+    let ports: BTreeSet<_> = out.iter().map(|[_, port, .., proto]| (proto, port)).collect();
+    assert_eq!(ports.len() as u64, both, "flows that nobody could tell apart");
+    // Each host got the answers to its own packets.
+    let back: BTreeSet<_> = lines(&folder.path().join("back")).into_iter().collect();
+    let want = (0..FLOWS).flat_map(|flow| {
+        let (host, port) = inside(flow);
+        let line =
+            move |proto: &str| ["198.51.100.7", "443", &host, &port.to_string(), proto].map(str::to_string);
+        [Some(line("T")), (flow % 10 == 0).then(|| line("U"))].into_iter().flatten().collect::<Vec<_>>()
+    });
+    let want: BTreeSet<_> = want.collect();
+    assert!(back == want, "{:?}", back.symmetric_difference(&want).take(5).collect::<Vec<_>>());
 }
 
 #[test]
@@ -113,5 +112,9 @@ fn when_all_ports_are_used_new_flows_are_refused_and_counted() {
     let shown = run(folder.path(), &["lan/heard.count", "rw.size", "rw.mapping_failures"]);
     assert_eq!(shown, ["64513", "64513", "1"]);
     let last = lines(&folder.path().join("back")).pop().unwrap();
-    assert_eq!(last[..3], ["198.51.100.8", "443", "10.0.0.3"], "the same port is free towards another server");
+    assert_eq!(
+        last[..3],
+        ["198.51.100.8", "443", "10.0.0.3"],
+        "the same port is free towards another server"
+    );
 }

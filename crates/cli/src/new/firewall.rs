@@ -50,11 +50,16 @@ fn rule(text: &str) -> Result<String, String> {
     let text = text.trim();
     let (action, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     if !matches!(action, "allow" | "deny") || rest.trim().is_empty() {
-        return Err("expected `allow` or `deny` and what a packet must have, as in 'allow tcp dst port 80'".into());
+        return Err(
+            "expected `allow` or `deny` and what a packet must have, as in 'allow tcp dst port 80'".into()
+        );
     }
     // What would end the rule belongs to the configuration around it.
     if let Some(bad) = text.chars().find(|c| matches!(c, ',' | ';' | '"' | '\'' | '\\' | '$' | '\n' | '\r')) {
-        return Err(format!("'{}' has no place in a rule; give --in or --out once for each rule", bad.escape_default()));
+        return Err(format!(
+            "'{}' has no place in a rule; give --in or --out once for each rule",
+            bad.escape_default()
+        ));
     }
     if text.contains("//") || text.contains("/*") {
         return Err("a rule holds no comment".into());
@@ -83,9 +88,8 @@ impl Firewall {
     }
 
     fn text(&self) -> String {
-        let mut out = String::from(
-            "// A firewall in a wire. The kernel must have no address on the devices:\n//\n",
-        );
+        let mut out =
+            String::from("// A firewall in a wire. The kernel must have no address on the devices:\n//\n");
         for own in [&self.inside, &self.outside] {
             let _ = writeln!(out, "//     ip addr flush dev {own}; ip link set {own} up");
         }

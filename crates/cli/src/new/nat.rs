@@ -74,7 +74,8 @@ fn port(text: &str) -> Result<u16, String> {
 impl FromStr for Forward {
     type Err = String;
     fn from_str(text: &str) -> Result<Forward, String> {
-        const SHAPE: &str = "expected PROTOCOL:PORT=SERVER or PROTOCOL:PORT=SERVER:PORT, as in tcp:80=10.0.0.80:8080";
+        const SHAPE: &str =
+            "expected PROTOCOL:PORT=SERVER or PROTOCOL:PORT=SERVER:PORT, as in tcp:80=10.0.0.80:8080";
         let (outside, inside) = text.split_once('=').ok_or(SHAPE)?;
         let (name, outer) = outside.split_once(':').ok_or(SHAPE)?;
         let protocol = match name {

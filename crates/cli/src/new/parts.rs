@@ -9,7 +9,6 @@ const LONGEST_NAME: usize = 15;
 /// What every link must carry (RFC 791, section 3.2), and the longest IPv4 packet.
 pub const MTUS: std::ops::RangeInclusive<u32> = 68..=65535;
 
-
 /// An address and the network that it is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {

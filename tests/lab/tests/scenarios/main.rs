@@ -6,6 +6,7 @@
 mod arp;
 mod bad;
 mod errors;
+mod firewall;
 mod forward;
 mod gateway;
 mod local;
@@ -14,4 +15,5 @@ mod net;
 mod options;
 mod quiet;
 mod size;
+mod switch;
 mod vlan;

@@ -25,7 +25,9 @@ fn every_size_checks_clean() {
         assert_eq!(errors, [""; 0]);
         assert_eq!(elements, 6 * n + 4, "{n} devices");
     }
-    for line in ["a b -p 4096 --forward-delay 4 --hello 1 --max-age 6", "a b -p 0xFFFF --max-age 28", "a b -p 0"] {
+    for line in
+        ["a b -p 4096 --forward-delay 4 --hello 1 --max-age 6", "a b -p 0xFFFF --max-age 28", "a b -p 0"]
+    {
         assert_eq!(checked(&bridge(line).unwrap().configuration().unwrap()).1, [""; 0], "{line}");
     }
 }

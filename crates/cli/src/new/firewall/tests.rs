@@ -21,11 +21,24 @@ fn rules_stand_in_their_order_and_check_clean() {
     for (words, incoming, outgoing) in [
         (&["a", "b"][..], "in_rules :: IPFilter(\n    1 all);", "out_rules :: IPFilter(\n    allow all);"),
         (
-            &["a", "b", "--in", "deny src net 10.0.0.0/8", "--in", "allow (tcp or udp) and dst port 53", "-O", "allow icmp"],
+            &[
+                "a",
+                "b",
+                "--in",
+                "deny src net 10.0.0.0/8",
+                "--in",
+                "allow (tcp or udp) and dst port 53",
+                "-O",
+                "allow icmp",
+            ],
             "in_rules :: IPFilter(\n    deny src net 10.0.0.0/8,\n    allow (tcp or udp) and dst port 53,\n    1 all);",
             "out_rules :: IPFilter(\n    allow icmp,\n    1 all);",
         ),
-        (&["a", "b", "-i", "allow all", "-O", " deny all "], "in_rules :: IPFilter(\n    allow all);", "out_rules :: IPFilter(\n    deny all);"),
+        (
+            &["a", "b", "-i", "allow all", "-O", " deny all "],
+            "in_rules :: IPFilter(\n    allow all);",
+            "out_rules :: IPFilter(\n    deny all);",
+        ),
     ] {
         let text = firewall(words).unwrap().configuration().unwrap();
         assert!(text.contains(incoming) && text.contains(outgoing), "{words:?}\n{text}");
