@@ -10,6 +10,7 @@ mod firewall;
 mod forward;
 mod gateway;
 mod local;
+mod mobile;
 mod nat;
 mod net;
 mod options;
