@@ -30,6 +30,8 @@ fn node(host: Host, conf: &str) -> Router {
 impl Net {
     fn new() -> Option<Net> {
         let lab = lab()?;
+        let tun = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
+        tun.inspect_err(|why| println!("SKIP: /dev/net/tun: {why}")).ok()?;
         let [c, h, r, o, m] = ["c", "h", "r", "o", "m"].map(|name| lab.host(name));
         lab.lan(&[(&c, "eth0"), (&h, "eth0"), (&r, "eth0")]);
         lab.lan(&[(&o, "eth0"), (&m, "eth0"), (&r, "eth1")]);
@@ -58,7 +60,7 @@ impl Net {
 
 /// What is on a wire in a while, as source, destination and protocol of each packet.
 fn seen(wire: &mut Wire) -> Vec<(String, String, u8)> {
-    let all = wire.rest(Duration::from_millis(100));
+    let all = wire.rest(Duration::from_millis(300));
     let packets = all.iter().filter_map(|f| ip_in(&f.bytes));
     packets.map(|ip| (ip.from.to_string(), ip.to.to_string(), ip.header.protocol.0)).collect()
 }

@@ -38,10 +38,16 @@ fn hosts(lab: &Lab) -> ([Host; 4], Host) {
 impl Nat {
     /// The network, its gateway being the configuration in conf/.
     fn new() -> Option<Nat> {
+        Nat::with(&[])
+    }
+
+    /// The same, with options for the command.
+    fn with(options: &[&str]) -> Option<Nat> {
         let lab = lab()?;
         let ([a, c, s, b], r) = hosts(&lab);
         let conf = castanet_tests::binary::root().join("conf/nat-gateway.click");
-        let r = Router::run(r, castanet(), &[conf.to_str().unwrap_or_default()], 2);
+        let words = [options, &[conf.to_str().unwrap_or_default()]].concat();
+        let r = Router::run(r, castanet(), &words, 2);
         Some(Nat { a, c, s, b, r, _lab: lab })
     }
 
@@ -85,7 +91,7 @@ fn many_hosts_ping_with_one_address() {
     }
     // Nobody outside saw an address from inside.
     let seen: Vec<_> =
-        outside.rest(Duration::from_millis(100)).iter().filter_map(|f| ip_in(&f.bytes)).collect();
+        outside.rest(Duration::from_millis(300)).iter().filter_map(|f| ip_in(&f.bytes)).collect();
     assert!(seen.len() > 10 && seen.iter().all(|ip| ip.from.to_string() == "192.0.2.2"), "{seen:?}");
     nat.end();
 }
@@ -127,7 +133,7 @@ fn errors_find_their_way_through_the_translation() {
     let error = b.expect("error", |f| icmp_in(&f.bytes));
     assert_eq!((error.kind, error.ip.from.to_string()), ((3, 3), "192.0.2.2".into()));
     for wire in [&mut a, &mut s] {
-        let came = wire.rest(Duration::from_millis(100));
+        let came = wire.rest(Duration::from_millis(300));
         assert!(came.iter().all(|f| ip_in(&f.bytes).is_none()), "{came:?}");
     }
     nat.end();
@@ -136,14 +142,15 @@ fn errors_find_their_way_through_the_translation() {
 #[test]
 fn tcp_and_udp_go_through() {
     let Some(nat) = Nat::new() else { return };
-    for asks in ["-n 20M", "-n 20M -R", "-n 8M -P 8"] {
+    for asks in ["-n 10M", "-n 10M -R", "-n 8M -P 8"] {
         let got = received(&iperf(&nat.b, "", &nat.a, &format!("-c 198.51.100.7 {asks}")));
         assert!(got >= 1_000_000, "{asks}: {got}");
     }
     // Bound, or it would answer from the address nearest to the gateway.
     let report = iperf(&nat.b, "-B 198.51.100.7", &nat.c, "-c 198.51.100.7 -u -b 10M -t 1 -l 1000");
     let lost = report.pointer("/end/sum/lost_packets").and_then(serde_json::Value::as_u64);
-    assert!(lost.is_some_and(|n| n < 50), "{report}");
+    // It goes out at 1,250 datagrams a second; a busy machine may lose some.
+    assert!(lost.is_some_and(|n| n < 600), "{report}");
     nat.end();
 }
 
@@ -162,6 +169,21 @@ fn forwarded_ports_serve_both_sides() {
     // A port that is not forwarded is closed, and whoever asks is told at once.
     let refused = nat.b.run("iperf3 -c 192.0.2.2 -p 81 -n 1K --connect-timeout 5000");
     assert!(!refused.ok() && refused.stderr.contains("refused"), "{refused:?}");
+    nat.end();
+}
+
+#[test]
+fn two_workers_share_the_flows() {
+    // Each device belongs to a worker of its own, so that one makes the flows that the other looks for.
+    let Some(nat) = Nat::with(&["-j", "2"]) else { return };
+    for asks in ["-n 5M", "-n 5M -R", "-n 5M -P 4"] {
+        let got = received(&iperf(&nat.b, "", &nat.a, &format!("-c 198.51.100.7 {asks}")));
+        assert!(got >= 1_000_000, "{asks}: {got}");
+    }
+    let got = received(&iperf(&nat.s, "-p 80", &nat.c, "-c 192.0.2.2 -p 80 -n 5M"));
+    assert!(got >= 1_000_000, "{got}");
+    let text = nat.c.run("ping -s 4000 -c 3 -i 0.02 -W 5 198.51.100.7").good();
+    assert!(text.contains("3 received, 0% packet loss") && !text.contains("DUP"), "{text}");
     nat.end();
 }
 
