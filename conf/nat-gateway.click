@@ -84,10 +84,11 @@ ping[1] -> self;
 self[0] -> routes;
 self[1] -> other :: IPClassifier(tcp or udp, icmp, -);
 from_wan[4] -> other;                                                   // what a gateway of TCP, UDP and ICMP cannot tell apart
-other[0] -> ICMPError($WAN:ip, unreachable, port, BADADDRS $HEARD) -> errors :: RatedSplitter($ERRORS);
+other[0] -> ICMPError($WAN:ip, unreachable, port, BADADDRS $HEARD) -> errors :: Queue(100);
 other[1] -> nobody;
 other[2] -> ICMPError($WAN:ip, unreachable, protocol, BADADDRS $HEARD) -> errors;
 lan[1] -> errors;
 wan[1] -> errors;
-errors -> SetIPDSCP(48) -> ours -> routes;                              // RFC 1812, 4.3.2.8 and 4.3.2.5
+errors -> Unqueue                                                       // whoever finds them, one worker counts them
+    -> RatedSplitter($ERRORS) -> SetIPDSCP(48) -> ours -> routes;       // RFC 1812, 4.3.2.8 and 4.3.2.5
 ours[1] -> routes;

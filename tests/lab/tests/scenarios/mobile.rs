@@ -47,6 +47,10 @@ impl Net {
             r.sysctl(&format!("net.ipv4.conf.{scope}.send_redirects"), 0);
         }
         let (h, m) = (node(h, "home-node.click"), node(m, "mobile-node.click"));
+        // All get to know each other.
+        for host in [&c, &o, &h.host] {
+            host.run("ping -c 1 -i 0.1 -w 20 1.0.0.11").good();
+        }
         Some(Net { c, o, r, h, m, _lab: lab })
     }
 
@@ -72,12 +76,8 @@ fn whoever_is_away_is_reached_as_if_at_home() {
     // From a neighbour at home, from far away, and from the home node itself: its own packets find the tunnel. Answers lose one of
     // their time to live in each node that forwards them, and the tunnel is none.
     for (from, ttl) in [(&net.c, 63), (&net.o, 62), (&net.h.host, 64)] {
-        let said = from.run("ping -c 2 -i 0.02 -W 5 1.0.0.11").good();
-        assert!(
-            said.contains("2 received, 0% packet loss") && !said.contains("DUP"),
-            "{}: {said}",
-            from.name()
-        );
+        let said = from.run("ping -c 2 -i 0.02 -w 10 1.0.0.11").good();
+        assert!(!said.contains("DUP"), "{}: {said}", from.name());
         assert!(said.contains(&format!("ttl={ttl} ")), "{}: {said}", from.name());
     }
     // The mobile host hears nothing but the tunnel.
@@ -87,8 +87,8 @@ fn whoever_is_away_is_reached_as_if_at_home() {
     // And it reaches all of them, by its own address.
     let mut at_c = net.c.wire("eth0");
     for to in ["1.0.0.20", "43.0.0.50", "1.0.0.10", "1.0.0.1"] {
-        let said = net.m.host.run(&format!("ping -c 2 -i 0.02 -W 5 {to}")).good();
-        assert!(said.contains("2 received, 0% packet loss") && !said.contains("DUP"), "{to}: {said}");
+        let said = net.m.host.run(&format!("ping -c 2 -i 0.02 -w 10 {to}")).good();
+        assert!(!said.contains("DUP"), "{to}: {said}");
     }
     let all = seen(&mut at_c);
     assert!(all.contains(&("1.0.0.11".into(), "1.0.0.20".into(), 1)), "{all:?}");
@@ -99,13 +99,13 @@ fn whoever_is_away_is_reached_as_if_at_home() {
 fn what_is_too_long_for_the_tunnel_is_cut_or_refused() {
     let Some(net) = Net::new() else { return };
     for from in [&net.c, &net.h.host] {
-        let said = from.run("ping -M dont -s 4000 -c 2 -i 0.02 -W 5 1.0.0.11").good();
-        assert!(said.contains("2 received, 0% packet loss"), "{}: {said}", from.name());
+        let said = from.run("ping -M dont -s 4000 -c 2 -i 0.02 -w 10 1.0.0.11").good();
+        assert!(said.contains("4008 bytes from 1.0.0.11"), "{}: {said}", from.name());
         let said = from.run("ping -M do -s 1472 -c 1 -W 2 1.0.0.11").stdout;
         assert!(said.contains("(mtu = 1480)"), "{}: {said}", from.name());
     }
-    let said = net.m.host.run("ping -M dont -s 4000 -c 2 -i 0.02 -W 5 43.0.0.50").good();
-    assert!(said.contains("2 received, 0% packet loss"), "{said}");
+    let said = net.m.host.run("ping -M dont -s 4000 -c 2 -i 0.02 -w 10 43.0.0.50").good();
+    assert!(said.contains("4008 bytes from 43.0.0.50"), "{said}");
     // TCP finds out by itself, in both directions.
     for (server, client, to, asks) in [
         (&net.m.host, &net.c, "1.0.0.11", ""),
@@ -124,8 +124,6 @@ fn what_is_too_long_for_the_tunnel_is_cut_or_refused() {
 #[test]
 fn only_the_mobile_host_uses_the_tunnel() {
     let Some(net) = Net::new() else { return };
-    // Both know their neighbours.
-    net.c.run("ping -c 1 -W 5 1.0.0.11").good();
     let (mut at_c, mut at_r) = (net.c.wire("eth0"), net.r.wire("eth0"));
     let (home, router) = (net.h.host.ether("eth0"), net.r.ether("eth0"));
     let inner = |from: &str, to: &str, id| Ip { id, ..Ip::udp(from, to, b"") }.bytes();
