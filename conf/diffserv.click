@@ -48,7 +48,7 @@ dscp [1] -> b_queue :: Queue -> Shaper(10000) -> b :: Counter -> [1] fair;
 
 // C: best effort while more than 12,500 a second come.
 dscp [2] -> c_meter :: Meter(12500) -> c_queue :: Queue -> c :: Counter -> [2] fair;
-c_meter [1] -> Paint(4) -> best_effort;
+c_meter [1] -> SetIPDSCP(0) -> best_effort;
 
 // D
 dscp [3] -> best_effort;

@@ -151,7 +151,8 @@ fn shown(prints: &str, said: &str) -> bool {
 }
 
 /// Texts whose commands are run.
-const TEXTS: [&str; 4] = ["README.md", "docs/running.md", "docs/language.md", "docs/ethernet-switch.md"];
+const TEXTS: [&str; 5] =
+    ["README.md", "docs/running.md", "docs/language.md", "docs/firewall.md", "docs/ethernet-switch.md"];
 
 #[test]
 fn what_the_texts_show_is_true() {

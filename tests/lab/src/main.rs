@@ -5,10 +5,12 @@
 //! - `castanet-lab hold PID` makes a network namespace inside the user namespace of another holder.
 //! - `castanet-lab enter PID COMMAND...` runs a command in the namespaces of a holder.
 //! - `castanet-lab wire DEVICE` sends the frames that it reads and prints those that arrive, in hexadecimal.
-//! - `castanet-lab flood DEVICE MILLISECONDS` reads frames to the end, each behind its length in two bytes, then sends them over and over as fast as it can, and
-//!   says how many.
+//! - `castanet-lab flood DEVICE MILLISECONDS` reads frames to the end, each behind its length in two bytes, then sends them over
+//!   and over as fast as it can, and says how many.
+//! - `castanet-lab ftp-server` and `castanet-lab ftp-client SERVER` transfer a file by active FTP.
 #![deny(unsafe_code)]
 
+mod ftp;
 mod packet_socket;
 
 use nix::sched::{CloneFlags, setns, unshare};
@@ -32,10 +34,11 @@ fn main() -> ExitCode {
         ["enter", pid, program, ref arguments @ ..] => enter(pid, program, arguments),
         ["wire", device] => wire(device),
         ["flood", device, time] => flood(device, time),
-        _ => Err(
-            "usage: castanet-lab hold [PID] | enter PID COMMAND... | wire DEVICE | flood DEVICE MILLISECONDS"
-                .into(),
-        ),
+        ["ftp-server"] => end_with_parent().and_then(|()| ftp::serve().map_err(said("FTP server"))),
+        ["ftp-client", server] => ftp::retrieve(server).map_err(said("FTP client")),
+        _ => Err("usage: castanet-lab hold [PID] | enter PID COMMAND... | wire DEVICE | flood DEVICE MILLISECONDS | \
+                  ftp-server | ftp-client SERVER"
+            .into()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

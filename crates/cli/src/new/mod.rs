@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet new`: writes configurations to start from.
 
+mod bridge;
+mod firewall;
 mod ip_router;
+mod nat;
+mod parts;
 
-use crate::load::{complain, write_out};
+use crate::load::{Source, complain, load, write_out};
+use castanet_lang::{Diagnostic, Unknown};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,12 +30,24 @@ enum What {
     /// An IP router between any number of devices.
     #[command(long_about = ip_router::ABOUT, after_help = ip_router::EXAMPLES)]
     IpRouter(ip_router::IpRouter),
+    /// A gateway that lets the hosts of a network share one address.
+    #[command(long_about = nat::ABOUT, after_help = nat::EXAMPLES)]
+    Nat(nat::Nat),
+    /// A filter on a wire: rules for what may come in and go out.
+    #[command(long_about = firewall::ABOUT, after_help = firewall::EXAMPLES)]
+    Firewall(firewall::Firewall),
+    /// An Ethernet switch that takes part in the spanning tree protocol.
+    #[command(long_about = bridge::ABOUT, after_help = bridge::EXAMPLES)]
+    Bridge(bridge::Bridge),
 }
 
 /// Writes a configuration.
 pub fn main(args: &New) -> ExitCode {
     let text = match &args.what {
         What::IpRouter(router) => router.configuration(),
+        What::Nat(nat) => nat.configuration(),
+        What::Firewall(firewall) => firewall.configuration(),
+        What::Bridge(bridge) => bridge.configuration(),
     };
     // What cannot be made is a wrong command line; what cannot be written is not.
     match text.map(|text| write_out(args.output.as_deref(), &text)) {
@@ -44,4 +61,17 @@ pub fn main(args: &New) -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// How many elements a configuration has, and what is wrong with it, without a look at devices.
+fn checked(text: &str) -> (usize, Vec<String>) {
+    let source = Source { name: "new".into(), bytes: text.into(), defines: Vec::new() };
+    let loaded = load(&source, None, Unknown::Error);
+    let n = loaded.graph.len();
+    let mut diagnostics = loaded.diagnostics;
+    if !diagnostics.iter().any(Diagnostic::is_error) {
+        let options = castanet_runtime::Options::default();
+        diagnostics.extend(castanet_runtime::check(loaded.graph, loaded.classes.0.clone(), &options));
+    }
+    (n, diagnostics.iter().map(|d| d.message.clone()).collect())
 }

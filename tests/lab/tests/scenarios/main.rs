@@ -6,13 +6,17 @@
 mod arp;
 mod bad;
 mod errors;
+mod firewall;
 mod forward;
 mod gateway;
 mod hostile;
 mod local;
+mod mobile;
+mod nat;
 mod net;
 mod offload;
 mod options;
 mod quiet;
 mod size;
+mod switch;
 mod vlan;

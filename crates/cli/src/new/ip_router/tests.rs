@@ -2,9 +2,8 @@
 //! What `castanet new ip-router` writes, and what it refuses.
 #![allow(clippy::unwrap_used)]
 
+use super::super::checked;
 use super::*;
-use crate::load::{Source, load};
-use castanet_lang::{Diagnostic, Unknown};
 use clap::Parser;
 
 #[derive(Parser)]
@@ -21,19 +20,6 @@ fn router(line: &str) -> Result<IpRouter, String> {
 
 fn configuration(line: &str) -> String {
     router(line).unwrap().configuration().unwrap()
-}
-
-/// How many elements a configuration has, and what is wrong with it.
-fn checked(text: &str) -> (usize, Vec<String>) {
-    let source = Source { name: "new".into(), bytes: text.into(), defines: Vec::new() };
-    let loaded = load(&source, None, Unknown::Error);
-    let n = loaded.graph.len();
-    let mut diagnostics = loaded.diagnostics;
-    if !diagnostics.iter().any(Diagnostic::is_error) {
-        let options = castanet_runtime::Options::default();
-        diagnostics.extend(castanet_runtime::check(loaded.graph, loaded.classes.0.clone(), &options));
-    }
-    (n, diagnostics.iter().map(|d| d.message.clone()).collect())
 }
 
 #[test]

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// A NAT gateway (RFC 3022, RFC 4787, RFC 5382, RFC 5508): the hosts of a network share one address of another, as TOCS 2000, section 4
+// ("The Click Modular Router") has it among its uses. docs/nat-gateway.md explains it.
+//
+//     castanet run conf/nat-gateway.click
+//     castanet run conf/nat-gateway.click LAN=lan LANIP=10.1.0.1/16 WAN=wan WANIP=192.0.2.9/30 GATEWAY=192.0.2.10
+//
+// `castanet new nat` writes the same with any number of forwarded ports. The devices belong to the gateway: the kernel must
+// have no address there (`ip addr flush dev eth0`) and not forward (`sysctl net.ipv4.ip_forward=0`), or it would answer too.
+
+define($LAN eth0, $LANIP 10.0.0.1/24,
+       $WAN eth1, $WANIP 192.0.2.2/24, $GATEWAY 192.0.2.1,
+       $MTU 1500, $ERRORS 1000,
+       $SERVICE1 tcp dst port 80, $SERVER1 10.0.0.80 80);
+
+// From here on a device's name stands for its addresses, as in eth0:ip, eth0:net, eth0:bcast, eth0:eth.
+AddressInfo($LAN $LANIP, $WAN $WANIP);
+define($OURS $LAN $WAN, $HEARD 255.255.255.255 $LAN:bcast $WAN:bcast);
+
+// A device with its way in (output 0: whole IP packets, output 1: ICMP errors) and its way out (input: routed packets).
+elementclass Interface { $dev |
+    FromDevice($dev) -> HostEtherFilter($dev:eth)                       // frames for others end here
+        -> kind :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800);
+    kind[0] -> ARPResponder($dev:ip $dev:eth) -> queue :: Queue -> ToDevice($dev);
+    kind[1] -> [1] arp :: ARPQuerier($dev:net, $dev:eth) -> queue;
+    kind[2] -> Strip(14) -> CheckIPHeader(INTERFACES $OURS)
+        -> IPReassembler                                                // ports are in first fragments only
+        -> output;
+
+    input -> DropBroadcasts
+        -> FixIPSrc($dev:ip)                                            // our errors get this interface's address
+        -> ttl :: DecIPTTL
+        -> cut :: IPFragmenter($MTU)
+        -> [0] arp;
+    ttl[1] -> ICMPError($dev:ip, timeexceeded, transit, BADADDRS $HEARD) -> [1] output;
+    cut[1] -> ICMPError($dev:ip, unreachable, needfrag, BADADDRS $HEARD, PMTU $MTU) -> [1] output;
+}
+
+// Translation. Inputs of rewriters: 0 from inside, 1 from outside, from 2 on forwarded ports. Outputs: 0 for what was translated,
+// 1 for what is for the gateway itself.
+rw :: IPRewriter(pattern $WAN:ip 1024-65535 - - 0 0, pass 1,
+    pattern - - $SERVER1 0 0);
+ping :: ICMPPingRewriter(pattern $WAN:ip 0-65535 - - 0 0, pass 1);
+icmp :: ICMPRewriter(rw ping);                                          // errors of others
+ours :: ICMPRewriter(rw ping);                                          // errors of the gateway, about translated packets
+
+lan :: Interface($LAN) -> from_lan :: IPClassifier(
+    dst host $LAN:ip,
+    not src net $LAN:net or dst net $LAN:net or dst net 0.0.0.0/8 or dst net 127.0.0.0/8 or dst net 224.0.0.0/3,
+    tcp dst port 21, tcp or udp, icmp type echo, icmp, -);
+from_lan[0] -> self :: ICMPPingResponder;
+from_lan[1] -> nobody :: Discard;
+from_lan[2] -> FTPPortMapper(rw, rw, 0) -> [0] rw;                      // PORT commands name addresses
+from_lan[3] -> [0] rw;
+from_lan[4] -> [0] ping;
+from_lan[5] -> icmp;
+from_lan[6] -> nobody;
+
+wan :: Interface($WAN) -> from_wan :: IPClassifier(
+    not dst host $WAN:ip or src net $LAN:net,
+    icmp type echo or icmp type echo-reply, icmp, tcp or udp, -);
+from_wan[0] -> nobody;
+from_wan[1] -> [1] ping;
+from_wan[2] -> icmp;
+from_wan[3] -> services :: IPClassifier($SERVICE1, -);
+services[0] -> [2] rw;
+services[1] -> [1] rw;
+
+// A host inside that uses our outer address is translated twice, and gets what hosts outside get (RFC 4787, section 6).
+rw[0] -> routes :: StaticIPLookup(
+    $WAN:ip 0, $LAN:net 1, $WAN:net 2, 0.0.0.0/0 $GATEWAY 2,
+    $LAN:ip 3, $LAN:bcast 3, $WAN:bcast 3, 0.0.0.0/8 3, 127.0.0.0/8 3, 224.0.0.0/3 3);
+ping[0] -> routes;
+icmp[0] -> routes;
+icmp[1] -> nobody;
+routes[0] -> from_wan;
+routes[1] -> lan;
+routes[2] -> wan;
+routes[3] -> nobody;
+
+// For the gateway itself: it answers pings, and has no ports.
+rw[1] -> self;
+ping[1] -> self;
+self[0] -> routes;
+self[1] -> other :: IPClassifier(tcp or udp, icmp, -);
+from_wan[4] -> other;                                                   // what a gateway of TCP, UDP and ICMP cannot tell apart
+other[0] -> ICMPError($WAN:ip, unreachable, port, BADADDRS $HEARD) -> errors :: Queue(100);
+other[1] -> nobody;
+other[2] -> ICMPError($WAN:ip, unreachable, protocol, BADADDRS $HEARD) -> errors;
+lan[1] -> errors;
+wan[1] -> errors;
+errors -> Unqueue                                                       // whoever finds them, one worker counts them
+    -> RatedSplitter($ERRORS) -> SetIPDSCP(48) -> ours -> routes;       // RFC 1812, 4.3.2.8 and 4.3.2.5
+ours[1] -> routes;

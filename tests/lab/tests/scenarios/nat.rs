@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A NAT gateway: many hosts with one address, as conf/nat-gateway.click and `castanet new nat` have it.
+
+use crate::net::{castanet, lab};
+use castanet_lab::frames::{Ip, icmp_in, ip_in};
+use castanet_lab::{Host, Lab, Process, Router};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Hosts a, c and the server s inside, the gateway, and host b outside, which has a second address far away.
+struct Nat {
+    a: Host,
+    c: Host,
+    s: Host,
+    b: Host,
+    r: Router,
+    _lab: Lab,
+}
+
+/// b has no route to the network inside: whoever gets an answer from there was translated.
+fn hosts(lab: &Lab) -> ([Host; 4], Host) {
+    let [a, c, s, b, r] = ["a", "c", "s", "b", "r"].map(|name| lab.host(name));
+    lab.lan(&[(&a, "eth0"), (&c, "eth0"), (&s, "eth0"), (&r, "eth0")]);
+    lab.link((&b, "eth0"), (&r, "eth1"));
+    for (host, own) in [(&a, "10.0.0.2/24"), (&c, "10.0.0.3/24"), (&s, "10.0.0.80/24")] {
+        host.address("eth0", own);
+        host.route("default", "10.0.0.1");
+    }
+    b.address("eth0", "192.0.2.1/24");
+    b.ip("addr add 198.51.100.7/32 dev lo");
+    for host in [&a, &c, &s, &b] {
+        host.sysctl("net.ipv4.icmp_ratelimit", 0);
+    }
+    ([a, c, s, b], r)
+}
+
+impl Nat {
+    /// The network, its gateway being the configuration in conf/.
+    fn new() -> Option<Nat> {
+        Nat::with(&[])
+    }
+
+    /// The same, with options for the command.
+    fn with(options: &[&str]) -> Option<Nat> {
+        let lab = lab()?;
+        let ([a, c, s, b], r) = hosts(&lab);
+        let conf = castanet_tests::binary::root().join("conf/nat-gateway.click");
+        let words = [options, &[conf.to_str().unwrap_or_default()]].concat();
+        let r = Router::run(r, castanet(), &words, 2);
+        // The kernel acts on a carrier some time after it is there, and drops what is sent before; so all get to know each other.
+        for host in [&a, &c, &s] {
+            host.run("ping -c 1 -i 0.1 -w 20 198.51.100.7").good();
+        }
+        Some(Nat { a, c, s, b, r, _lab: lab })
+    }
+
+    /// Ends the gateway, which had nothing to complain about.
+    fn end(self) {
+        let ended = self.r.stop();
+        assert!(ended.as_ref().is_some_and(|o| o.ok() && o.stderr.is_empty()), "{ended:?}");
+    }
+}
+
+/// An iperf3 server for one client, and what that client says, words separated by spaces.
+fn iperf(server: &Host, serves: &str, client: &Host, asks: &str) -> serde_json::Value {
+    let mut serving = server.spawn(&format!("iperf3 -s -1 --forceflush {serves}"));
+    serving.wait_for("listening", PATIENCE);
+    let said = client.run(&format!("iperf3 -J {asks}")).good();
+    assert!(serving.wait(PATIENCE).ok());
+    serde_json::from_str(&said).unwrap_or_else(|e| panic!("{e}: {said}"))
+}
+
+/// Bytes that had arrived when the sender was done with those that it was asked for.
+fn received(report: &serde_json::Value) -> u64 {
+    let bytes = report.pointer("/end/sum_received/bytes").and_then(serde_json::Value::as_u64);
+    bytes.unwrap_or_else(|| panic!("{report}"))
+}
+
+#[test]
+fn many_hosts_ping_with_one_address() {
+    let Some(nat) = Nat::new() else { return };
+    let mut outside = nat.b.wire("eth0");
+    for (host, to) in [(&nat.a, "192.0.2.1"), (&nat.a, "198.51.100.7"), (&nat.c, "198.51.100.7")] {
+        let text = host.run(&format!("ping -c 2 -i 0.02 -w 10 {to}")).good();
+        assert!(!text.contains("DUP"), "{to}: {text}");
+    }
+    // In fragments too, each way.
+    let text = nat.c.run("ping -s 4000 -c 2 -i 0.02 -w 10 198.51.100.7").good();
+    assert!(text.contains("4008 bytes from 198.51.100.7"), "{text}");
+    // The gateway answers for itself, on both of its addresses, to both sides.
+    for (host, to) in [(&nat.a, "10.0.0.1"), (&nat.a, "192.0.2.2"), (&nat.b, "192.0.2.2")] {
+        let text = host.run(&format!("ping -c 1 -w 10 {to}")).good();
+        assert!(text.contains("1 received") && text.contains(&format!("from {to}")), "{to}: {text}");
+    }
+    // Nobody outside saw an address from inside.
+    let seen: Vec<_> =
+        outside.rest(Duration::from_millis(300)).iter().filter_map(|f| ip_in(&f.bytes)).collect();
+    assert!(seen.len() > 10 && seen.iter().all(|ip| ip.from.to_string() == "192.0.2.2"), "{seen:?}");
+    nat.end();
+}
+
+#[test]
+fn two_hosts_with_one_identifier_are_told_apart() {
+    let Some(nat) = Nat::new() else { return };
+    let (mut a, mut c) = (nat.a.wire("eth0"), nat.c.wire("eth0"));
+    let gateway = nat.r.host.ether("eth0");
+    for (host, wire, from) in [(&nat.a, &mut a, "10.0.0.2"), (&nat.c, &mut c, "10.0.0.3")] {
+        let ask = Ip::icmp(from, "198.51.100.7", 8, 0, [0x12, 0x34, 0, 1], from.as_bytes());
+        wire.send(&castanet_lab::frames::ethernet(gateway, host.ether("eth0"), 0x0800, &ask.bytes()));
+    }
+    for (wire, to) in [(&mut a, "10.0.0.2"), (&mut c, "10.0.0.3")] {
+        let reply = wire.expect("reply", |f| icmp_in(&f.bytes).filter(|m| m.kind == (0, 0)));
+        assert_eq!((reply.ip.to.to_string(), reply.rest), (to.into(), [0x12, 0x34, 0, 1]));
+        assert_eq!(reply.payload, to.as_bytes());
+    }
+    nat.end();
+}
+
+#[test]
+fn errors_find_their_way_through_the_translation() {
+    let Some(nat) = Nat::new() else { return };
+    // traceroute knows its probes again by what errors quote: from the gateway itself, and from outside.
+    let text = nat.a.run("traceroute -n -q 1 -w 2 198.51.100.7").good();
+    assert!(text.contains(" 1  10.0.0.1 ") && text.contains(" 2  198.51.100.7 "), "{text}");
+    // And for one that comes from outside, from the address that it was sent to.
+    nat.b.run("ip route add 10.0.0.0/24 via 192.0.2.2").good();
+    let (mut b, gateway) = (nat.b.wire("eth0"), nat.r.host.ether("eth1"));
+    let frame = |ip: &Ip| castanet_lab::frames::ethernet(gateway, [2, 0, 0, 0, 5, 1], 0x0800, &ip.bytes());
+    // Straight to a host inside, or with a source from there: nothing comes of it.
+    let (mut a, mut s) = (nat.a.wire("eth0"), nat.s.wire("eth0"));
+    b.send_all(&[
+        frame(&Ip::udp("192.0.2.1", "10.0.0.2", b"straight")),
+        frame(&Ip::udp("10.0.0.3", "192.0.2.2", b"lie")),
+        frame(&Ip::udp("192.0.2.1", "192.0.2.2", b"to a port that is closed")),
+    ]);
+    let error = b.expect("error", |f| icmp_in(&f.bytes));
+    assert_eq!((error.kind, error.ip.from.to_string()), ((3, 3), "192.0.2.2".into()));
+    for wire in [&mut a, &mut s] {
+        let came = wire.rest(Duration::from_millis(300));
+        assert!(came.iter().all(|f| ip_in(&f.bytes).is_none()), "{came:?}");
+    }
+    nat.end();
+}
+
+#[test]
+fn tcp_and_udp_go_through() {
+    let Some(nat) = Nat::new() else { return };
+    for asks in ["-n 10M", "-n 10M -R", "-n 8M -P 8"] {
+        let got = received(&iperf(&nat.b, "", &nat.a, &format!("-c 198.51.100.7 {asks}")));
+        assert!(got >= 1_000_000, "{asks}: {got}");
+    }
+    // Bound, or it would answer from the address nearest to the gateway.
+    let report = iperf(&nat.b, "-B 198.51.100.7", &nat.c, "-c 198.51.100.7 -u -b 10M -t 1 -l 1000");
+    let lost = report.pointer("/end/sum/lost_packets").and_then(serde_json::Value::as_u64);
+    // It goes out at 1,250 datagrams a second; a busy machine may lose some.
+    assert!(lost.is_some_and(|n| n < 600), "{report}");
+    nat.end();
+}
+
+#[test]
+fn forwarded_ports_serve_both_sides() {
+    let Some(nat) = Nat::new() else { return };
+    // From outside, and from inside by the outer address; the server answers through the gateway each time.
+    for client in [&nat.b, &nat.a] {
+        let mut at_server = nat.s.wire("eth0");
+        let got = received(&iperf(&nat.s, "-p 80", client, "-c 192.0.2.2 -p 80 -n 5M"));
+        assert!(got >= 1_000_000, "{}: {got}", client.name());
+        let peer = at_server.expect("segment", |f| ip_in(&f.bytes).filter(|ip| ip.header.protocol.0 == 6));
+        let seen = if client.name() == "b" { "192.0.2.1" } else { "192.0.2.2" };
+        assert_eq!((peer.from.to_string(), peer.to.to_string()), (seen.into(), "10.0.0.80".into()));
+    }
+    // A port that is not forwarded is closed, and whoever asks is told at once.
+    let refused = nat.b.run("iperf3 -c 192.0.2.2 -p 81 -n 1K --connect-timeout 5000");
+    assert!(!refused.ok() && refused.stderr.contains("refused"), "{refused:?}");
+    nat.end();
+}
+
+#[test]
+fn two_workers_share_the_flows() {
+    // Each device belongs to a worker of its own, so that one makes the flows that the other looks for.
+    let Some(nat) = Nat::with(&["-j", "2"]) else { return };
+    for asks in ["-n 5M", "-n 5M -R", "-n 5M -P 4"] {
+        let got = received(&iperf(&nat.b, "", &nat.a, &format!("-c 198.51.100.7 {asks}")));
+        assert!(got >= 1_000_000, "{asks}: {got}");
+    }
+    let got = received(&iperf(&nat.s, "-p 80", &nat.c, "-c 192.0.2.2 -p 80 -n 5M"));
+    assert!(got >= 1_000_000, "{got}");
+    let text = nat.c.run("ping -s 4000 -c 3 -i 0.02 -w 10 198.51.100.7").good();
+    assert!(!text.contains("DUP"), "{text}");
+    nat.end();
+}
+
+#[test]
+fn ftp_goes_through_in_active_mode() {
+    let Some(nat) = Nat::new() else { return };
+    let mut serving: Process = nat.b.spawn("castanet-lab ftp-server");
+    serving.wait_for("ready\n", PATIENCE);
+    let got = nat.c.run("castanet-lab ftp-client 198.51.100.7").good();
+    assert_eq!(got, "900000 bytes\n");
+    let served = serving.wait(PATIENCE).good();
+    // What the server was told is the gateway's address.
+    assert!(served.contains("from 192.0.2.2\n"), "{served}");
+    assert_eq!(served.matches("\nPORT 192,0,2,2,").count(), 3, "{served}");
+    nat.end();
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Ethernet switches in a ring, one of them the kernel's bridge: the spanning tree keeps frames from going round, and finds
+//! another way when a cable is cut.
+
+use crate::net::{castanet, lab};
+use castanet_lab::frames::{self, BROADCAST};
+use castanet_lab::{Host, Lab, Output, Process, Router, Wire};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What `castanet new bridge` is asked for: the least times that the standard allows.
+const TIMES: [&str; 6] = ["--forward-delay", "4", "--hello", "1", "--max-age", "6"];
+
+/// Three switches in a ring, and a host at each.
+struct Ring {
+    hosts: [Host; 3],
+    kernel: Host,
+    ours: [Router; 2],
+    _lab: Lab,
+}
+
+impl Ring {
+    /// The kernel's bridge has this priority, ours have theirs.
+    fn new(kernel_priority: u32) -> Option<Ring> {
+        let lab = lab()?;
+        let hosts = ["a", "b", "c"].map(|name| lab.host(name));
+        let switches = ["k", "s", "t"].map(|name| lab.host(name));
+        // Port 0 of each is for its host, port 1 goes to the next switch, port 2 to the one before.
+        for (i, (host, switch)) in hosts.iter().zip(&switches).enumerate() {
+            lab.link((host, "eth0"), (switch, "eth0"));
+            host.address("eth0", &format!("10.0.0.{}/24", i + 1));
+        }
+        for i in 0..3 {
+            lab.link((&switches[i], "eth1"), (&switches[(i + 1) % 3], "eth2"));
+        }
+        let [kernel, s, t] = switches;
+        // Times in hundredths of a second.
+        kernel.ip(&format!(
+            "link add name bridge type bridge stp_state 1 forward_delay 200 hello_time 100 max_age 600 \
+             priority {kernel_priority} mcast_snooping 0"
+        ));
+        kernel.ip("link set bridge up");
+        for port in ["eth0", "eth1", "eth2"] {
+            kernel.ip(&format!("link set {port} master bridge"));
+        }
+        let ours = [s, t].map(|switch| {
+            let mut new = switch.command(castanet());
+            new.args(["new", "bridge", "eth0", "eth1", "eth2"]).args(TIMES);
+            let text = Process::start(new).wait(PATIENCE).good();
+            Router::run(switch, castanet(), &["-e", &text, "-h", "tree.msgs"], 3)
+        });
+        Some(Ring { hosts, kernel, ours, _lab: lab })
+    }
+
+    /// Waits until each host reaches each other one.
+    #[track_caller]
+    fn settle(&self, limit: Duration) {
+        let start = Instant::now();
+        let [a, b, c] = &self.hosts;
+        for (from, to) in [(a, "10.0.0.2"), (b, "10.0.0.3"), (c, "10.0.0.1")] {
+            while !from.run(&format!("ping -c 1 -W 1 {to}")).ok() {
+                assert!(start.elapsed() < limit, "{} does not reach {to} after {limit:?}", from.name());
+            }
+        }
+    }
+}
+
+/// Sends a broadcast frame from one host; how often the others hear it.
+fn heard(wires: &mut [Wire; 3], mark: u8) -> [usize; 3] {
+    let frame = frames::ethernet(BROADCAST, [4, 0, 0, 0, 0, mark], 0x88b5, &[mark; 60]);
+    wires[0].send(&frame);
+    let first = [false, true, true];
+    for (wire, _) in wires.iter_mut().zip(first).filter(|(_, reached)| *reached) {
+        wire.expect("broadcast", |f| (f.bytes == frame).then_some(()));
+    }
+    // Whatever goes round would come again.
+    [0, 1, 2].map(|i| {
+        let more = wires[i].rest(Duration::from_millis(200));
+        usize::from(first[i]) + more.iter().filter(|f| f.bytes == frame).count()
+    })
+}
+
+/// The kernel's ports in a state, as in `blocking`.
+fn kernel_ports(kernel: &Host, state: &str) -> usize {
+    kernel.ip("-d link show master bridge").matches(&format!("state {state} ")).count()
+}
+
+#[test]
+fn three_switches_in_a_ring_heal_after_a_cut() {
+    // The kernel's bridge is the root, and its times hold: a forward delay of 2 s, a maximal age of 6 s.
+    let Some(ring) = Ring::new(0x1000) else { return };
+    ring.settle(Duration::from_secs(25));
+    let mut wires = ring.hosts.each_ref().map(|h| h.wire("eth0"));
+    // No frame goes round: each host hears a broadcast once, and its sender not at all.
+    assert_eq!(heard(&mut wires, 1), [0, 1, 1]);
+    // The root blocks none of its ports; the one that does is between the other two, and hears no frame for long.
+    assert_eq!(kernel_ports(&ring.kernel, "forwarding"), 3);
+    // The cable between the root and the first of ours.
+    ring.kernel.ip("link set eth1 down");
+    ring.settle(Duration::from_secs(25));
+    assert_eq!(heard(&mut wires, 2), [0, 1, 1]);
+    // Nothing was sent in a circle meanwhile: that would have been many thousands of frames.
+    for host in &ring.hosts {
+        let came = host.statistic("eth0", "rx/packets");
+        assert!(came < 500, "{}: {came} frames", host.name());
+    }
+    for switch in ring.ours {
+        let said = switch.stop().map(Output::good).unwrap_or_default();
+        assert!(said.contains("root 1000.") && !said.contains(" blocking:"), "{said}");
+    }
+}
+
+#[test]
+fn without_a_tree_the_same_ring_storms() {
+    // What the other scenario finds would not be so by itself.
+    let Some(lab) = lab() else { return };
+    let (host, switches) = (lab.host("a"), ["r", "s", "t"].map(|name| lab.host(name)));
+    lab.link((&host, "eth0"), (&switches[0], "eth0"));
+    for i in 0..3 {
+        lab.link((&switches[i], "eth1"), (&switches[(i + 1) % 3], "eth2"));
+    }
+    let relay = |devices: &[&str]| {
+        let mut text = String::from("s :: EtherSwitch;\n");
+        for (i, d) in devices.iter().enumerate() {
+            text += &format!("FromDevice({d}, PROMISC true) -> [{i}] s [{i}] -> Queue -> ToDevice({d});\n");
+        }
+        text
+    };
+    let [r, s, t] = switches;
+    let _r = Router::run(r, castanet(), &["-e", &relay(&["eth0", "eth1", "eth2"])], 3);
+    let _others = [s, t].map(|h| Router::run(h, castanet(), &["-e", &relay(&["eth1", "eth2"])], 2));
+    let mut wire = host.wire("eth0");
+    wire.send(&frames::ethernet(BROADCAST, [4, 0, 0, 0, 0, 1], 0x88b5, &[1; 60]));
+    let deadline = Instant::now() + PATIENCE;
+    while host.statistic("eth0", "rx/packets") < 1000 {
+        assert!(Instant::now() < deadline, "no storm");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn one_port_blocks_whoever_is_the_root() {
+    // The kernel's bridge as the root, and as the one that has only bad ways to it.
+    for (priority, cost, in_kernel) in [(0x1000, 2, 0), (0xf000, 100, 1)] {
+        let Some(ring) = Ring::new(priority) else { return };
+        for port in ["eth1", "eth2"] {
+            ring.kernel.ip(&format!("link set {port} type bridge_slave cost {cost}"));
+        }
+        ring.settle(Duration::from_secs(25));
+        let mut wires = ring.hosts.each_ref().map(|h| h.wire("eth0"));
+        assert_eq!(heard(&mut wires, 1), [0, 1, 1]);
+        assert_eq!(kernel_ports(&ring.kernel, "blocking"), in_kernel);
+        // Ours say at their end how it was.
+        let said: String = ring.ours.into_iter().filter_map(Router::stop).map(Output::good).collect();
+        assert_eq!(said.matches(" blocking:").count(), 1 - in_kernel, "{said}");
+    }
+}
