@@ -31,6 +31,8 @@ const INTERFACE: &str = include_str!("interface.click");
 const MOST: usize = 255;
 /// The longest device name that Linux takes (IFNAMSIZ, netdevice(7)).
 const LONGEST_NAME: usize = 15;
+/// ICMP errors a second, where nothing is said.
+const ICMP_ERRORS: u32 = 1000;
 /// What every link must carry (RFC 791, section 3.2), and the longest IPv4 packet.
 const MTUS: std::ops::RangeInclusive<u32> = 68..=65535;
 
@@ -47,7 +49,7 @@ pub struct IpRouter {
     #[arg(short, long = "mtu", value_name = "[DEVICE=]BYTES")]
     mtus: Vec<Mtu>,
     /// ICMP errors a second, at most (RFC 1812, section 4.3.2.8).
-    #[arg(long, value_name = "RATE", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "RATE", default_value_t = ICMP_ERRORS, value_parser = clap::value_parser!(u32).range(1..))]
     icmp_errors: u32,
 }
 
@@ -187,6 +189,15 @@ impl FromStr for Mtu {
 }
 
 impl IpRouter {
+    /// A router between devices with addresses as in `10.0.0.1/24`, everything else as it is by default.
+    pub fn between(interfaces: &[(&str, &str)]) -> Result<IpRouter, String> {
+        let one = |(device, address): &(&str, &str)| {
+            Ok::<_, String>(Interface { device: (*device).to_string(), prefix: address.parse()? })
+        };
+        let interfaces = interfaces.iter().map(one).collect::<Result<_, _>>()?;
+        Ok(IpRouter { interfaces, routes: Vec::new(), mtus: Vec::new(), icmp_errors: ICMP_ERRORS })
+    }
+
     /// What contradicts itself.
     fn errors(&self) -> Vec<String> {
         let mut errors = Vec::new();
