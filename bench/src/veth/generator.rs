@@ -49,16 +49,45 @@ pub struct Watched {
     pub receiver: u32,
     /// The device on which it receives.
     pub device: String,
-    /// The processor of the router.
-    pub cpu: usize,
+    /// What works for the packets.
+    pub worker: Worker,
+}
+
+/// Whose processor time is what packets cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Worker {
+    /// All that is done on a processor.
+    Processor(usize),
+    /// A process.
+    Process(u32),
+}
+
+impl Worker {
+    /// Processor time used so far; zero if the system does not tell.
+    fn used(self) -> Duration {
+        match self {
+            Worker::Processor(cpu) => {
+                let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+                Duration::from_millis(used(&stat, cpu).unwrap_or(0).saturating_mul(10))
+            }
+            Worker::Process(pid) => {
+                let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+                let times = threads.filter_map(|t| {
+                    // Time on a processor, time waiting for one, time slices (Documentation/scheduler/sched-stats).
+                    let text = fs::read_to_string(t.path().join("schedstat")).ok()?;
+                    text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+                });
+                times.sum()
+            }
+        }
+    }
 }
 
 /// A moment of a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Moment {
     received: u64,
-    /// Hundredths of a second in which the router's processor did nothing, or another machine had it.
-    unused: u64,
+    used: Duration,
 }
 
 impl Watched {
@@ -73,9 +102,7 @@ impl Watched {
     }
 
     fn now(&self) -> Result<Moment, String> {
-        let received = self.received()?;
-        let stat = fs::read_to_string("/proc/stat").map_err(|e| format!("/proc/stat: {e}"))?;
-        Ok(Moment { received, unused: unused(&stat, self.cpu).unwrap_or(0) })
+        Ok(Moment { received: self.received()?, used: self.worker.used() })
     }
 }
 
@@ -88,12 +115,13 @@ fn received(text: &str, device: &str) -> Option<u64> {
     text.lines().find_map(of)
 }
 
-/// Ticks that a processor was idle, waited or was stolen, from the text of `/proc/stat` (proc_stat(5)).
-fn unused(text: &str, cpu: usize) -> Option<u64> {
+/// Hundredths of a second in which a processor worked, from the text of `/proc/stat` (proc_stat(5)): for programs, for the
+/// system, for interrupts.
+fn used(text: &str, cpu: usize) -> Option<u64> {
     let name = format!("cpu{cpu}");
     let line = text.lines().find(|l| l.split(' ').next() == Some(&name))?;
     let numbers: Vec<u64> = line.split_whitespace().skip(1).map_while(|w| w.parse().ok()).collect();
-    Some([3, 4, 7].into_iter().filter_map(|i| numbers.get(i)).sum())
+    Some([0, 1, 2, 5, 6].into_iter().filter_map(|i| numbers.get(i)).sum())
 }
 
 /// What was sent in a trial, and what had come through when the last was sent.
@@ -105,7 +133,7 @@ pub struct Load {
     pub received: u64,
     /// In this time.
     pub time: Duration,
-    /// In which the router's processor worked for so long.
+    /// In which packets cost so much processor time.
     pub busy: Duration,
     /// Packets that had been received before.
     pub before: u64,
@@ -165,9 +193,8 @@ fn send(
     }
     let time = start.elapsed();
     let after = watched.now()?;
-    let unused = Duration::from_millis(after.unused.saturating_sub(before.unused).saturating_mul(10));
     let received = after.received.saturating_sub(before.received);
-    Ok(Load { sent, received, time, busy: time.saturating_sub(unused), before: before.received })
+    Ok(Load { sent, received, time, busy: after.used.saturating_sub(before.used), before: before.received })
 }
 
 /// Sends on a device what standard input asks for: `RATE MILLISECONDS`, one trial a line, until it ends.
@@ -219,9 +246,20 @@ mod tests {
         }
         let stat =
             "cpu  1 1 1 1 1 1 1 1 1 1\ncpu0 1 2 3 40 5 6 7 800 9 10\ncpu1 1 2 3 4\ncpu10 0 0 0 9 9\nintr 5\n";
-        for (cpu, want) in [(0, Some(845)), (1, Some(4)), (10, Some(18)), (2, None)] {
-            assert_eq!(unused(stat, cpu), want);
+        for (cpu, want) in [(0, Some(19)), (1, Some(6)), (10, Some(0)), (2, None)] {
+            assert_eq!(used(stat, cpu), want);
         }
+    }
+
+    #[test]
+    fn processor_time_is_told() {
+        let me = Worker::Process(std::process::id());
+        let before = me.used();
+        let start = Instant::now();
+        while me.used() == before && start.elapsed() < Duration::from_secs(10) {}
+        assert!(me.used() > before);
+        assert_eq!(Worker::Process(u32::MAX).used(), Duration::ZERO);
+        assert!(Worker::Processor(0).used() > Duration::ZERO);
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //! A router of Castanet and the kernel's, between the same two hosts: how much they forward of what is offered.
 //!
 //! A sender, two routers and a receiver are network namespaces joined by veth ([`world`]). Packets go by one router and by the
-//! other in turns, so that what else the machine does hits both. The generator ([`generator`]) has one processor, the routers
-//! have another: the kernel is told to do there too what a packet costs when a router receives it, where it may be told.
+//! other in turns, so that what else the machine does hits both. The generator ([`generator`]) has one processor, the router
+//! has another. Over veth the sender's processor receives too, as far as a packet socket or through the kernel's router; it
+//! can be told to leave that to the other ([`Settings::steer`]).
 
 pub mod generator;
 pub mod part;
@@ -50,7 +51,7 @@ pub struct Settings {
     pub tolerance: f64,
     /// Processors of generator and routers; by default the first two that there are.
     pub processors: Option<[usize; 2]>,
-    /// Whether the routers' processor does what packets cost when they are received, if the system allows it.
+    /// Whether the routers' processor does what packets cost when they are received, for which the system wants root.
     pub steer: bool,
 }
 
@@ -72,7 +73,7 @@ pub struct Cell {
     pub forwarded: Spread,
     /// The part of the packets that was lost.
     pub lost: f64,
-    /// Nanoseconds for each packet forwarded in which the routers' processor worked.
+    /// Nanoseconds of processor time for each packet forwarded.
     pub cpu: f64,
 }
 
@@ -171,13 +172,13 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
         );
     }
     let mut world = World::new(settings, processors)?;
-    if let Some(why) = &world.unsteered {
-        notes.push(format!(
-            "the generator's processor does what packets cost on receipt, which for the kernel is all of forwarding, \
-             so its processor time is not known ({why})"
-        ));
+    if !settings.steer {
+        notes.push(
+            "the generator's processor receives for the routers, which for the kernel is all of forwarding: its own time is \
+             not known"
+                .to_string(),
+        );
     }
-    let steered = world.unsteered.is_none();
     let seconds = settings.trial();
     let mut limit = [f64::MAX, 0.0];
     for who in 0..WHO.len() {
@@ -207,7 +208,17 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
         notes.push("the generator cannot send twice what a router forwards".to_string());
     }
     let (length, rounds, tolerance) = (settings.length, settings.rounds, settings.tolerance);
-    Ok(Results { length, rounds, trial: seconds, tolerance, processors, steered, points, capacities, notes })
+    Ok(Results {
+        length,
+        rounds,
+        trial: seconds,
+        tolerance,
+        processors,
+        steered: settings.steer,
+        points,
+        capacities,
+        notes,
+    })
 }
 
 /// All rates, the last being as many packets as can be sent; again and again, the routers in turns.

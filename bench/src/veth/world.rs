@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The hosts of a measurement: a sender, two routers, and a receiver behind both.
 
-use super::generator::Watched;
+use super::generator::{Watched, Worker};
 use super::process::Process;
 use super::{Settings, WHO};
 use std::process::Command;
@@ -29,8 +29,6 @@ pub struct World {
     generators: [Process; 2],
     watched: [Watched; 2],
     router: Process,
-    /// Why the generator's processor does what packets cost when routers receive them; none if the router's does.
-    pub unsteered: Option<String>,
     _hosts: Vec<Process>,
 }
 
@@ -101,12 +99,9 @@ impl World {
         shell(settings, &kernel, "echo 1 > /proc/sys/net/ipv4/ip_forward")?;
 
         let cpu = [generator, processor].map(|cpu| cpu.to_string());
-        let mut unsteered = (!settings.steer).then(|| "as asked for".to_string());
-        for router in routers {
-            if unsteered.is_none() {
-                let words = ["steer", &router.id().to_string(), "in", &cpu[1]];
-                unsteered = part(settings, "steer", &words)?.wait(PATIENCE).err();
-            }
+        for router in routers.iter().filter(|_| settings.steer) {
+            let words = ["steer", &router.id().to_string(), "in", &cpu[1]];
+            part(settings, "receive processing cannot be steered", &words)?.wait(PATIENCE)?;
         }
         let words = ["pinned", &castanet.id().to_string(), &cpu[1]].map(str::to_string);
         let mut command = Command::new(&settings.program);
@@ -114,8 +109,9 @@ impl World {
         command.args(["run", "--quiet", "--expression", &settings.configuration]);
         let router = Process::start("castanet run", command)?;
 
-        let watched =
-            WHO.map(|name| Watched { receiver: receiver.id(), device: name.into(), cpu: processor });
+        // The time of a process is exact. What others do on the processor counts as well where all of it must be taken.
+        let worker = if settings.steer { Worker::Processor(processor) } else { Worker::Process(router.id()) };
+        let watched = WHO.map(|name| Watched { receiver: receiver.id(), device: name.into(), worker });
         let start = |i: usize| -> Result<Process, String> {
             let name = WHO.get(i).copied().unwrap_or_default();
             let [from, to] = [ether(i, 1, 2), ether(i, 1, 1)];
@@ -129,7 +125,11 @@ impl World {
                 SENDER,
                 RECEIVER,
             ];
-            let watched = [&receiver.id().to_string(), name, &cpu[1]];
+            let (kind, worker) = match worker {
+                Worker::Processor(cpu) => ("cpu", cpu.to_string()),
+                Worker::Process(pid) => ("pid", pid.to_string()),
+            };
+            let watched = [&receiver.id().to_string(), name, kind, &worker];
             let all: Vec<&str> = ["send"].into_iter().chain(words).chain(watched).collect();
             let process = part(settings, "generator", &all)?;
             process.line(PATIENCE)?;
@@ -137,7 +137,7 @@ impl World {
         };
         let generators = [start(0)?, start(1)?];
         let hosts = vec![kernel, sender, castanet, receiver];
-        let mut world = World { generators, watched, router, unsteered, _hosts: hosts };
+        let mut world = World { generators, watched, router, _hosts: hosts };
         for (i, name) in WHO.into_iter().enumerate() {
             world.await_router(i, name)?;
         }

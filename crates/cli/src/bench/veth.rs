@@ -16,14 +16,16 @@ times, and medians are shown:
 
   forwarded  packets a second that arrived while so many were offered
   lost       the part of the packets that never arrived
-  ns         what the routers' processor worked for each of them, in nanoseconds
+  ns         processor time for each of them, in nanoseconds: the router process's; with --steer, all on its processor
 
 A good router forwards all that is offered up to a peak, and no less than that beyond it, however much is offered: one whose \
 line falls again spends its time on packets that it drops later (Figure 17 of \"The Click Modular Router\"). Then come the peak, \
 the greatest rate at which (almost) nothing is lost, found by halving, and what is left under overload.
 
-The receiver drops what arrives as early as a host can. As root, receive processing runs on the routers' processor, as with a \
-network card whose interrupts go there (Receive Packet Steering); otherwise the generator's has to do it, and a note says so.";
+The receiver drops what arrives as early as a host can. Over veth it is the sender's processor that receives: puts packets \
+into the ring of Castanet's packet socket, or takes them all the way through the kernel's router. So the kernel's rate is that \
+of one processor that also generates, and Castanet's that of the other. With --steer, which needs root, receive processing runs \
+on the routers' processor, as with a network card whose interrupts go there (Receive Packet Steering).";
 
 /// What `--help` says last.
 pub const EXAMPLES: &str = "Examples:
@@ -59,9 +61,9 @@ pub struct Veth {
     /// Processors of the generator and of the routers; by default the first two.
     #[arg(long, value_name = "N,N", value_parser = processors)]
     pub processors: Option<[usize; 2]>,
-    /// Leave receive processing to the generator's processor.
+    /// Let the routers' processor receive too; needs root.
     #[arg(long)]
-    pub no_steering: bool,
+    pub steer: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -118,7 +120,7 @@ pub fn main(a: &Veth) -> Result<(), String> {
         length: a.length.into(),
         tolerance: a.tolerance / 100.0,
         processors: a.processors,
-        steer: !a.no_steering,
+        steer: a.steer,
     })?;
     if let Some(file) = &a.csv {
         write_out(Some(file), &report::csv(&results))?;
