@@ -28,7 +28,7 @@ const STEPS: usize = 7;
 /// Beyond what multiple of the peak nothing is offered.
 const BEYOND: f64 = 2.2;
 /// What a trial takes besides sending.
-const AROUND: f64 = 0.04;
+const AROUND: f64 = 0.05;
 
 /// What is to be measured.
 #[derive(Clone, Debug)]

@@ -10,6 +10,11 @@ use std::time::{Duration, Instant};
 /// Longer than anything takes to start, however slow the machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// What has not come through for so long is lost.
+const STILL: Duration = Duration::from_millis(100);
+/// The longest that a router may drain.
+const DRAIN: Duration = Duration::from_secs(2);
+
 /// The Ethernet addresses of both ends of both links of a router, by router.
 fn ether(router: usize, link: usize, end: usize) -> String {
     format!("02:00:00:0{router}:0{link}:0{end}")
@@ -174,15 +179,17 @@ impl World {
         generator.tell(&format!("{rate} {}", time.as_millis()))?;
         let line = generator.line(time + PATIENCE)?;
         let load = super::generator::Load::parse(&line).ok_or_else(|| format!("generator: '{line}'"))?;
-        let deadline = Instant::now() + Duration::from_secs(1);
-        let mut last = watched.received()?;
-        loop {
-            std::thread::sleep(Duration::from_millis(10));
+        let (mut last, mut moved) = (watched.received()?, Instant::now());
+        let deadline = moved + DRAIN;
+        while last < load.before.saturating_add(load.sent)
+            && moved.elapsed() < STILL
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(Duration::from_millis(5));
             let now = watched.received()?;
-            if now == last || Instant::now() > deadline {
-                break;
+            if now != last {
+                (last, moved) = (now, Instant::now());
             }
-            last = now;
         }
         if self.router.has_ended() {
             return Err(format!("the router castanet has ended: {}", self.router.complaints()));
