@@ -5,7 +5,6 @@ use castanet_io::device::{MAX_BATCH, Outgoing, PacketSender, Refusal};
 use castanet_wire::{Ipv4Header, udp};
 use std::fs;
 use std::io::{BufRead, Write};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Flows, told apart by their source port.
@@ -42,15 +41,13 @@ pub fn frames(a: Addresses, length: usize) -> Vec<Vec<u8>> {
     (0..FLOWS).map(one).collect()
 }
 
-/// What is looked at when sending begins and when it ends, within the same microseconds.
+/// Where packets arrive that a router forwards.
 #[derive(Clone, Debug)]
-pub struct Watched {
-    /// The process whose host receives what the router forwards.
+pub struct Arrivals {
+    /// The process that keeps the receiving host.
     pub receiver: u32,
-    /// The device on which it receives.
+    /// The device there.
     pub device: String,
-    /// What works for the packets.
-    pub worker: Worker,
 }
 
 /// Whose processor time is what packets cost.
@@ -83,26 +80,15 @@ impl Worker {
     }
 }
 
-/// A moment of a trial.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Moment {
-    received: u64,
-    used: Duration,
-}
-
-impl Watched {
+impl Arrivals {
     /// Packets that have arrived.
     ///
     /// # Errors
     /// When the system does not tell.
-    pub fn received(&self) -> Result<u64, String> {
-        let path = PathBuf::from(format!("/proc/{}/net/dev", self.receiver));
-        let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        received(&text, &self.device).ok_or_else(|| format!("{}: no device {}", path.display(), self.device))
-    }
-
-    fn now(&self) -> Result<Moment, String> {
-        Ok(Moment { received: self.received()?, used: self.worker.used() })
+    pub fn count(&self) -> Result<u64, String> {
+        let path = format!("/proc/{}/net/dev", self.receiver);
+        let text = fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
+        received(&text, &self.device).ok_or_else(|| format!("{path}: no device {}", self.device))
     }
 }
 
@@ -161,9 +147,10 @@ fn send(
     frames: &[Vec<u8>],
     rate: f64,
     time: Duration,
-    watched: &Watched,
+    arrivals: &Arrivals,
+    worker: Worker,
 ) -> Result<Load, String> {
-    let before = watched.now()?;
+    let before = (arrivals.count()?, worker.used());
     let start = Instant::now();
     let mut sent = 0u64;
     loop {
@@ -192,23 +179,23 @@ fn send(
         }
     }
     let time = start.elapsed();
-    let after = watched.now()?;
-    let received = after.received.saturating_sub(before.received);
-    Ok(Load { sent, received, time, busy: after.used.saturating_sub(before.used), before: before.received })
+    let after = (arrivals.count()?, worker.used());
+    let received = after.0.saturating_sub(before.0);
+    Ok(Load { sent, received, time, busy: after.1.saturating_sub(before.1), before: before.0 })
 }
 
 /// Sends on a device what standard input asks for: `RATE MILLISECONDS`, one trial a line, until it ends.
 ///
 /// # Errors
 /// When the device does not take frames.
-pub fn serve(device: &str, frames: &[Vec<u8>], watched: &Watched) -> Result<(), String> {
+pub fn serve(device: &str, frames: &[Vec<u8>], arrivals: &Arrivals, worker: Worker) -> Result<(), String> {
     let mut sender = PacketSender::open(device).map_err(|e| e.to_string())?;
     println!("ready");
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|e| format!("standard input: {e}"))?;
         let asked = line.split_once(' ').and_then(|(rate, ms)| Some((rate.parse().ok()?, ms.parse().ok()?)));
         let (rate, ms) = asked.ok_or_else(|| format!("'{line}' is not RATE MILLISECONDS"))?;
-        let load = send(&mut sender, frames, rate, Duration::from_millis(ms), watched)?;
+        let load = send(&mut sender, frames, rate, Duration::from_millis(ms), arrivals, worker)?;
         let mut out = std::io::stdout().lock();
         writeln!(out, "{}", load.text())
             .and_then(|()| out.flush())

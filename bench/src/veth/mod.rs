@@ -174,8 +174,8 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
     let mut world = World::new(settings, processors)?;
     if !settings.steer {
         notes.push(
-            "the generator's processor receives for the routers, which for the kernel is all of forwarding: its own time is \
-             not known"
+            "the kernel's router works on the generator's processor: its ns a packet include generating it; Castanet's are \
+             those of its process"
                 .to_string(),
         );
     }

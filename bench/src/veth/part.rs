@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a measurement does in processes of its own, because these are on hosts and processors of their own.
 
-use super::generator::{self, Addresses, Watched, Worker};
+use super::generator::{self, Addresses, Arrivals, Worker};
 use castanet_io::namespace::{self, Origin};
 use std::fmt::Display;
 use std::os::unix::process::CommandExt;
@@ -26,7 +26,7 @@ fn ip(word: &str) -> Result<u32, String> {
 /// - `hold` makes a host and keeps it until its input ends; `hold PID` one beside that of another process.
 /// - `enter PID PROGRAM WORD...` becomes a program on a host; `pinned PID CPU PROGRAM WORD...` on one processor too.
 /// - `steer PID DEVICE CPU` lets a processor do what a device's packets cost on receipt.
-/// - `send PID CPU DEVICE LENGTH FROM TO FROM TO RECEIVER DEVICE cpu|pid N` is the generator: from a host and a processor by a
+/// - `send PID CPU DEVICE LENGTH FROM TO FROM TO RECEIVER DEVICE cpu|pid|self N` is the generator: from a host and a processor by a
 ///   device, with Ethernet and IP addresses; then what it watches.
 ///
 /// # Errors
@@ -57,10 +57,11 @@ pub fn run(words: &[String]) -> Result<(), String> {
             let addresses = Addresses { ether: [ether(e0)?, ether(e1)?], ip: [ip(i0)?, ip(i1)?] };
             let worker = match kind {
                 "pid" => Worker::Process(number(worker)?),
+                "self" => Worker::Process(std::process::id()),
                 _ => Worker::Processor(number(worker)?),
             };
-            let watched = Watched { receiver: number(receiver)?, device: received.into(), worker };
-            generator::serve(device, &generator::frames(addresses, number(length)?), &watched)
+            let arrivals = Arrivals { receiver: number(receiver)?, device: received.into() };
+            generator::serve(device, &generator::frames(addresses, number(length)?), &arrivals, worker)
         }
         _ => Err("there is no such part".into()),
     }

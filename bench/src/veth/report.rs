@@ -19,18 +19,12 @@ pub fn table(r: &Results) -> String {
         let _ = write!(out, "  {:>9}  {:>7}  {:>7}", "forwarded", "lost", "ns");
     }
     out.push('\n');
-    let number = |known: bool, text: String| if known { text } else { "-".into() };
     for p in &r.points {
         let offered = if p.asked > 0.0 { format!("{:.1}", p.asked / 1e3) } else { "flood".into() };
         let _ = write!(out, "{offered:>9}");
-        for (who, c) in p.cells.iter().enumerate() {
-            let _ = write!(
-                out,
-                "  {:>9.1}  {:>6.2}%  {:>7}",
-                c.forwarded.median / 1e3,
-                c.lost * 100.0,
-                number(r.cpu_known(who), format!("{:.0}", c.cpu))
-            );
+        for c in &p.cells {
+            let _ =
+                write!(out, "  {:>9.1}  {:>6.2}%  {:>7.0}", c.forwarded.median / 1e3, c.lost * 100.0, c.cpu);
         }
         out.push('\n');
     }
@@ -39,17 +33,17 @@ pub fn table(r: &Results) -> String {
         "\n{:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {:>7}",
         "", "peak", "loss-free", "of peak", "overload", "of peak", "ns"
     );
-    for (who, (name, c)) in WHO.into_iter().zip(&r.capacities).enumerate() {
+    for (name, c) in WHO.into_iter().zip(&r.capacities) {
         let peak = c.peak.max(1.0);
         let _ = writeln!(
             out,
-            "{name:>9}  {:>9.1}  {:>9.1}  {:>9.2}  {:>9.1}  {:>9.2}  {:>7}",
+            "{name:>9}  {:>9.1}  {:>9.1}  {:>9.2}  {:>9.1}  {:>9.2}  {:>7.0}",
             c.peak / 1e3,
             c.loss_free / 1e3,
             c.loss_free / peak,
             c.overload / 1e3,
             c.survives / peak,
-            number(r.cpu_known(who), format!("{:.0}", c.cpu))
+            c.cpu
         );
     }
     let [kernel, castanet] = r.capacities;
@@ -71,24 +65,16 @@ pub fn table(r: &Results) -> String {
     out
 }
 
-impl Results {
-    /// Whether a router's processor time was measured: the kernel's is the generator's where that receives for it.
-    fn cpu_known(&self, who: usize) -> bool {
-        self.steered || WHO.get(who) != Some(&"kernel")
-    }
-}
-
 /// One line a rate and router, with a heading.
 pub fn csv(r: &Results) -> String {
     let mut out = String::from("router,asked,offered,forwarded,forwarded_min,forwarded_max,lost,cpu_ns\n");
     for (who, name) in WHO.into_iter().enumerate() {
         for p in &r.points {
             let c = p.cells.get(who).copied().unwrap_or_default();
-            let cpu = if r.cpu_known(who) { format!("{:.1}", c.cpu) } else { String::new() };
             let _ = writeln!(
                 out,
-                "{name},{:.0},{:.0},{:.0},{:.0},{:.0},{:.6},{cpu}",
-                p.asked, c.offered, c.forwarded.median, c.forwarded.min, c.forwarded.max, c.lost
+                "{name},{:.0},{:.0},{:.0},{:.0},{:.0},{:.6},{:.1}",
+                p.asked, c.offered, c.forwarded.median, c.forwarded.min, c.forwarded.max, c.lost, c.cpu
             );
         }
     }
@@ -97,12 +83,12 @@ pub fn csv(r: &Results) -> String {
 
 /// For other programs.
 pub fn json(r: &Results) -> Value {
-    let cell = |who: usize, c: &Cell| {
+    let cell = |c: &Cell| {
         json!({
             "offered": c.offered,
             "forwarded": { "median": c.forwarded.median, "min": c.forwarded.min, "max": c.forwarded.max },
             "lost": c.lost,
-            "cpu_ns": r.cpu_known(who).then_some(c.cpu),
+            "cpu_ns": c.cpu,
         })
     };
     let routers = |of: &dyn Fn(usize) -> Value| {
@@ -110,7 +96,7 @@ pub fn json(r: &Results) -> Value {
         Value::Object(all.collect())
     };
     let points = r.points.iter().map(|p| {
-        let cells = routers(&|who| cell(who, &p.cells.get(who).copied().unwrap_or_default()));
+        let cells = routers(&|who| cell(&p.cells.get(who).copied().unwrap_or_default()));
         json!({ "asked": p.asked, "routers": cells })
     });
     let capacities = routers(&|who| {
@@ -119,7 +105,7 @@ pub fn json(r: &Results) -> Value {
             "peak": c.peak,
             "loss_free": c.loss_free,
             "overload": { "offered": c.overload, "forwarded": c.survives },
-            "cpu_ns": r.cpu_known(who).then_some(c.cpu),
+            "cpu_ns": c.cpu,
         })
     });
     json!({ "veth": {

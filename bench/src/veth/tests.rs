@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 
-fn results(steered: bool) -> Results {
+fn results() -> Results {
     let cell = |offered: f64, forwarded: f64| Cell {
         offered,
         forwarded: Spread { median: forwarded, min: forwarded * 0.9, max: forwarded * 1.1 },
@@ -16,7 +16,7 @@ fn results(steered: bool) -> Results {
         trial: 0.25,
         tolerance: 0.001,
         processors: [0, 1],
-        steered,
+        steered: true,
         points: vec![point(5e5, 5e5, 5e5, 5e5), point(1e6, 1e6, 9.4e5, 8e5), point(0.0, 1.9e6, 9.3e5, 7.8e5)],
         capacities: [9.4e5, 8e5].map(|peak| Capacity {
             peak,
@@ -31,7 +31,7 @@ fn results(steered: bool) -> Results {
 
 #[test]
 fn tables_align() {
-    let text = report::table(&results(true));
+    let text = report::table(&results());
     let lines: Vec<&str> = text.lines().collect();
     let rates: Vec<&str> = lines.iter().skip(4).take(4).copied().collect();
     assert!(rates.iter().all(|l| l.len() == rates[0].len()), "{text}");
@@ -43,28 +43,21 @@ fn tables_align() {
     let ratio = lines.iter().find(|l| l.trim_start().starts_with("ratio")).unwrap();
     assert_eq!(ratio.split_whitespace().collect::<Vec<_>>(), ["ratio", "0.85", "0.85"]);
     assert!(text.ends_with("note: mind the gap\n"));
-    // The kernel's processor time is not told when it is another's.
-    let text = report::table(&results(false));
-    let line = text.lines().find(|l| l.trim_start().starts_with("1000.0")).unwrap();
-    assert_eq!(line.split_whitespace().nth(3), Some("-"));
 }
 
 #[test]
 fn csv_and_json_say_the_same() {
-    let r = results(true);
+    let r = results();
     let (csv, json) = (report::csv(&r), report::json(&r));
     assert_eq!(csv.lines().count(), 1 + 2 * r.points.len());
     assert_eq!(csv.lines().nth(6), Some("castanet,0,1900000,780000,702000,858000,0.589474,1234.4"));
     assert_eq!(json["veth"]["points"][2]["routers"]["castanet"]["forwarded"]["median"], 780_000.0);
     assert_eq!(json["veth"]["capacities"]["kernel"]["peak"], 940_000.0);
-    let unsteered = report::json(&results(false));
-    assert!(unsteered["veth"]["capacities"]["kernel"]["cpu_ns"].is_null());
-    assert!(unsteered["veth"]["capacities"]["castanet"]["cpu_ns"].is_number());
 }
 
 #[test]
 fn pictures_stay_inside() {
-    let svg = svg(&results(true));
+    let svg = svg(&results());
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
     assert_eq!(svg.matches("<polyline").count(), 2);
     assert_eq!(svg.matches("<circle").count(), 6);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The hosts of a measurement: a sender, two routers, and a receiver behind both.
 
-use super::generator::{Watched, Worker};
+use super::generator::Arrivals;
 use super::process::Process;
 use super::{Settings, WHO};
 use std::process::Command;
@@ -32,7 +32,7 @@ pub const ADDRESSES: [(&str, &str); 2] = [("in", "10.0.0.1/24"), ("out", "10.0.1
 /// All processes.
 pub struct World {
     generators: [Process; 2],
-    watched: [Watched; 2],
+    arrivals: [Arrivals; 2],
     router: Process,
     _hosts: Vec<Process>,
 }
@@ -115,8 +115,12 @@ impl World {
         let router = Process::start("castanet run", command)?;
 
         // The time of a process is exact. What others do on the processor counts as well where all of it must be taken.
-        let worker = if settings.steer { Worker::Processor(processor) } else { Worker::Process(router.id()) };
-        let watched = WHO.map(|name| Watched { receiver: receiver.id(), device: name.into(), worker });
+        let worker = |who: usize| match (settings.steer, who) {
+            (true, _) => ("cpu", cpu[1].clone()),
+            (false, 0) => ("self", "0".into()),
+            (false, _) => ("pid", router.id().to_string()),
+        };
+        let arrivals = WHO.map(|name| Arrivals { receiver: receiver.id(), device: name.into() });
         let start = |i: usize| -> Result<Process, String> {
             let name = WHO.get(i).copied().unwrap_or_default();
             let [from, to] = [ether(i, 1, 2), ether(i, 1, 1)];
@@ -130,10 +134,7 @@ impl World {
                 SENDER,
                 RECEIVER,
             ];
-            let (kind, worker) = match worker {
-                Worker::Processor(cpu) => ("cpu", cpu.to_string()),
-                Worker::Process(pid) => ("pid", pid.to_string()),
-            };
+            let (kind, worker) = worker(i);
             let watched = [&receiver.id().to_string(), name, kind, &worker];
             let all: Vec<&str> = ["send"].into_iter().chain(words).chain(watched).collect();
             let process = part(settings, "generator", &all)?;
@@ -142,7 +143,7 @@ impl World {
         };
         let generators = [start(0)?, start(1)?];
         let hosts = vec![kernel, sender, castanet, receiver];
-        let mut world = World { generators, watched, router, _hosts: hosts };
+        let mut world = World { generators, arrivals, router, _hosts: hosts };
         for (i, name) in WHO.into_iter().enumerate() {
             world.await_router(i, name)?;
         }
@@ -173,20 +174,20 @@ impl World {
         rate: f64,
         time: Duration,
     ) -> Result<(super::generator::Load, u64), String> {
-        let (Some(generator), Some(watched)) = (self.generators.get_mut(who), self.watched.get(who)) else {
+        let (Some(generator), Some(arrivals)) = (self.generators.get_mut(who), self.arrivals.get(who)) else {
             return Err("there are two routers".into());
         };
         generator.tell(&format!("{rate} {}", time.as_millis()))?;
         let line = generator.line(time + PATIENCE)?;
         let load = super::generator::Load::parse(&line).ok_or_else(|| format!("generator: '{line}'"))?;
-        let (mut last, mut moved) = (watched.received()?, Instant::now());
+        let (mut last, mut moved) = (arrivals.count()?, Instant::now());
         let deadline = moved + DRAIN;
         while last < load.before.saturating_add(load.sent)
             && moved.elapsed() < STILL
             && Instant::now() < deadline
         {
             std::thread::sleep(Duration::from_millis(5));
-            let now = watched.received()?;
+            let now = arrivals.count()?;
             if now != last {
                 (last, moved) = (now, Instant::now());
             }

@@ -16,7 +16,7 @@ times, and medians are shown:
 
   forwarded  packets a second that arrived while so many were offered
   lost       the part of the packets that never arrived
-  ns         processor time for each of them, in nanoseconds: the router process's; with --steer, all on its processor
+  ns         processor time for each of them, in nanoseconds, see below
 
 A good router forwards all that is offered up to a peak, and no less than that beyond it, however much is offered: one whose \
 line falls again spends its time on packets that it drops later (Figure 17 of \"The Click Modular Router\"). Then come the peak, \
@@ -24,7 +24,8 @@ the greatest rate at which (almost) nothing is lost, found by halving, and what 
 
 The receiver drops what arrives as early as a host can. Over veth it is the sender's processor that receives: puts packets \
 into the ring of Castanet's packet socket, or takes them all the way through the kernel's router. So the kernel's rate is that \
-of one processor that also generates, and Castanet's that of the other. With --steer, which needs root, receive processing runs \
+of one processor that also generates, and Castanet's that of the other, \
+and so are their times a packet. With --steer, which needs root, receive processing runs \
 on the routers' processor, as with a network card whose interrupts go there (Receive Packet Steering).";
 
 /// What `--help` says last.
