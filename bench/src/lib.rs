@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Benchmarks of the engine against hand-written code that does the same work.
+//! Benchmarks: of the engine against hand-written code that does the same work, of a router against the kernel's.
 //!
 //! [`fig8`] measures the forwarding path of TOCS 2000, Figure 8: the configuration `conf/bench/fig8-path.click` and the
 //! [`Monolith`], which takes the same frames and sends byte for byte the same ones. Both run in turns on one thread, with
 //! one pool of packets, driven from inside the router by [`rounds`], so that neither building nor starting is timed.
 //! What a run takes is thread processor time; what it costs in instructions is counted by callgrind ([`instructions`]).
+//!
+//! [`veth`] measures a router between real devices, against the kernel's.
 #![forbid(unsafe_code)]
 
 pub mod fig8;
@@ -18,6 +20,7 @@ pub mod report;
 pub mod rounds;
 mod slow;
 mod svg;
+pub mod veth;
 
 pub use monolith::{Counts, Monolith};
 

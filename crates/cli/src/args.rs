@@ -44,7 +44,8 @@ pub enum Command {
     /// Write a configuration to start from.
     New(crate::new::New),
     /// Measure how fast packets go.
-    #[command(after_help = "Example:\n  castanet bench fig8 --batch 1,32 --instructions --svg fig8.svg")]
+    #[command(after_help = "Examples:\n  castanet bench fig8 --batch 1,32 --instructions --svg fig8.svg\n  \
+        castanet bench veth --seconds 60 --svg veth.svg")]
     Bench(crate::bench::Bench),
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet bench`: how fast packets go.
 
+mod veth;
+
 use crate::load::{complain, write_out};
 use castanet_bench::fig8::{self, Settings};
 use castanet_bench::{instructions, report};
@@ -21,6 +23,12 @@ pub struct Bench {
 pub enum What {
     /// The forwarding path of TOCS 2000, Figure 8, against a hand-written forwarder that sends the same bytes.
     Fig8(Fig8),
+    /// A router between two devices, against the kernel's: forwarded against offered rate.
+    #[command(long_about = veth::ABOUT, after_help = veth::EXAMPLES)]
+    Veth(veth::Veth),
+    /// What `veth` does in other processes.
+    #[command(hide = true)]
+    VethPart(veth::Part),
 }
 
 /// `castanet bench fig8`.
@@ -65,12 +73,27 @@ fn run(text: &str) -> Result<instructions::Run, String> {
     instructions::Run::parse(text).ok_or_else(|| "expected CONTESTANT,TRAFFIC,BATCH,ROUNDS".to_string())
 }
 
+/// Says when figures mean little.
+fn warn() {
+    if cfg!(debug_assertions) {
+        complain(
+            "this program was built without optimisation, so the figures mean little: build with --release",
+        );
+    }
+}
+
 /// Measures.
 pub fn main(arguments: &Bench) -> ExitCode {
-    let What::Fig8(fig8) = &arguments.what;
-    let done = match &fig8.count {
-        Some(run) => run.run(),
-        None => measure(fig8),
+    let done = match &arguments.what {
+        What::Fig8(fig8) => match &fig8.count {
+            Some(run) => run.run(),
+            None => measure(fig8),
+        },
+        What::Veth(arguments) => {
+            warn();
+            veth::main(arguments)
+        }
+        What::VethPart(part) => veth::part(part),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -82,11 +105,7 @@ pub fn main(arguments: &Bench) -> ExitCode {
 }
 
 fn measure(a: &Fig8) -> Result<(), String> {
-    if cfg!(debug_assertions) {
-        complain(
-            "this program was built without optimisation, so the figures mean little: build with --release",
-        );
-    }
+    warn();
     let mut results = fig8::run_all(&Settings { seconds: a.seconds, batches: a.batch.clone() }, |_| {})?;
     if a.instructions {
         if instructions::available() {

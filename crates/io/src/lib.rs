@@ -9,12 +9,14 @@
 //! All treat what they read as hostile: no file makes them panic, loop for ever, or allocate more than
 //! [`MAX_CAPTURED`] bytes for a packet.
 //!
-//! [`device`] talks to network devices of Linux. Unsafe code is in its files `sys`, `ring` and `send` only.
+//! [`device`] talks to network devices of Linux. Unsafe code is in its files `sys`, `ring` and `send`
+//! and in [`namespace`], which makes hosts of their own on one machine, only.
 #![deny(unsafe_code)]
 
 pub mod device;
 mod error;
 mod link;
+pub mod namespace;
 mod pcap;
 mod pcapng;
 mod reader;

@@ -13,11 +13,9 @@
 mod ftp;
 mod packet_socket;
 
-use nix::sched::{CloneFlags, setns, unshare};
-use nix::sys::signal::Signal;
+use castanet_io::namespace::{self, Origin};
 use packet_socket::PacketSocket;
-use std::fs::{self, File};
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, Read as _, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use std::thread;
@@ -53,45 +51,27 @@ fn said(what: &str) -> impl Fn(io::Error) -> String + '_ {
     move |e| format!("{what}: {e}")
 }
 
-/// Ends this process when the one that started it ends.
-fn end_with_parent() -> Done {
-    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(|e| format!("parent death signal: {e}"))
-}
-
-/// Enters a namespace of a process, `user` or `net`.
-fn join(pid: &str, namespace: &str, flag: CloneFlags) -> Done {
-    let path = format!("/proc/{pid}/ns/{namespace}");
-    let file = File::open(&path).map_err(said(&path))?;
-    setns(file, flag).map_err(|e| format!("enter {path}: {e}"))
-}
-
 /// Makes namespaces and keeps them until the input ends.
 fn hold(inside: Option<&str>) -> Done {
-    end_with_parent()?;
-    match inside {
-        Some(pid) => join(pid, "user", CloneFlags::CLONE_NEWUSER)?,
-        None => {
-            let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
-            unshare(CloneFlags::CLONE_NEWUSER).map_err(|e| format!("make a user namespace: {e}"))?;
-            let write = |file: &str, text: String| {
-                let path = format!("/proc/self/{file}");
-                fs::write(&path, text).map_err(said(&path))
-            };
-            write("uid_map", format!("0 {user} 1"))?;
-            write("setgroups", "deny".into())?;
-            write("gid_map", format!("0 {group} 1"))?;
-        }
-    }
-    unshare(CloneFlags::CLONE_NEWNET).map_err(|e| format!("make a network namespace: {e}"))?;
-    println!("ready");
-    io::stdin().lock().read_to_end(&mut Vec::new()).map(drop).map_err(said("standard input"))
+    let origin = match inside {
+        Some(pid) => Origin::SameAs(number(pid)?),
+        None => Origin::OwnUsers,
+    };
+    namespace::hold(origin).map_err(|e| e.to_string())
+}
+
+/// Ends this process when the one that started it ends.
+fn end_with_parent() -> Done {
+    namespace::end_with_parent().map_err(|e| e.to_string())
+}
+
+fn number(pid: &str) -> Result<u32, String> {
+    pid.parse().map_err(|e| format!("process {pid}: {e}"))
 }
 
 /// Becomes a command in the namespaces of a holder.
 fn enter(pid: &str, program: &str, arguments: &[&str]) -> Done {
-    join(pid, "user", CloneFlags::CLONE_NEWUSER)?;
-    join(pid, "net", CloneFlags::CLONE_NEWNET)?;
-    end_with_parent()?;
+    namespace::enter(number(pid)?).map_err(|e| e.to_string())?;
     let program = if program == "castanet-lab" { "/proc/self/exe" } else { program };
     Err(said(program)(Command::new(program).args(arguments).exec()))
 }

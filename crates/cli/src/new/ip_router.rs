@@ -31,6 +31,9 @@ pub const EXAMPLES: &str = "Examples:
 const INTERFACE: &str = include_str!("interface.click");
 /// Colours that tell interfaces apart are bytes, and 0 is none.
 const MOST: usize = 255;
+/// ICMP errors a second, where nothing is said.
+const ICMP_ERRORS: u32 = 1000;
+
 /// Arguments of `castanet new ip-router`.
 #[derive(Args)]
 pub struct IpRouter {
@@ -44,7 +47,7 @@ pub struct IpRouter {
     #[arg(short, long = "mtu", value_name = "[DEVICE=]BYTES")]
     mtus: Vec<Mtu>,
     /// ICMP errors a second, at most (RFC 1812, section 4.3.2.8).
-    #[arg(long, value_name = "RATE", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "RATE", default_value_t = ICMP_ERRORS, value_parser = clap::value_parser!(u32).range(1..))]
     icmp_errors: u32,
     /// Drop packets that came by another interface than the one that leads back to their source (RFC 1812, section 5.3.8).
     #[arg(long)]
@@ -98,6 +101,21 @@ impl FromStr for Mtu {
 }
 
 impl IpRouter {
+    /// A router between devices with addresses as in `10.0.0.1/24`, everything else as it is by default.
+    pub fn between(interfaces: &[(&str, &str)]) -> Result<IpRouter, String> {
+        let one = |(device, address): &(&str, &str)| {
+            Ok::<_, String>(Interface { device: (*device).to_string(), prefix: address.parse()? })
+        };
+        let interfaces = interfaces.iter().map(one).collect::<Result<_, _>>()?;
+        Ok(IpRouter {
+            interfaces,
+            routes: Vec::new(),
+            mtus: Vec::new(),
+            icmp_errors: ICMP_ERRORS,
+            check_sources: false,
+        })
+    }
+
     /// What contradicts itself.
     fn errors(&self) -> Vec<String> {
         let mut errors = Vec::new();

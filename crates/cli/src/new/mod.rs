@@ -41,6 +41,11 @@ enum What {
     Bridge(bridge::Bridge),
 }
 
+/// The configuration of an IP router between these devices with these addresses.
+pub fn ip_router(interfaces: &[(&str, &str)]) -> Result<String, String> {
+    ip_router::IpRouter::between(interfaces)?.configuration().map_err(|errors| errors.join("\n"))
+}
+
 /// Writes a configuration.
 pub fn main(args: &New) -> ExitCode {
     let text = match &args.what {

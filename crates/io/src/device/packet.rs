@@ -165,6 +165,7 @@ impl PacketSocket {
     pub fn receive(&mut self, max: usize, mut each: impl FnMut(&Frame<'_>)) -> usize {
         for n in 0..max {
             let Some(slot) = self.ring.current() else { return n };
+            self.ring.fetch_ahead();
             let vnet = VnetHeader::read_from_bytes(slot.before(VnetHeader::LEN)).unwrap_or(VnetHeader::NONE);
             if slot.status() & libc::TP_STATUS_COPY == 0 {
                 each(&frame(&slot, slot.data(), vnet));

@@ -16,6 +16,9 @@ use std::sync::Arc;
 pub const MAX_BATCH: usize = 64;
 /// Bytes of frames that the device has not sent yet.
 const SEND_BUFFER: u32 = 4 << 20;
+/// Calls without a frame that needs a header, after which headers are left out: for the system they are a copy and a check a
+/// frame.
+const PATIENCE: u32 = 64;
 
 /// A frame to be sent, and what is left to be done about it.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +68,11 @@ impl Refusal {
     }
 }
 
+/// Whether the system takes the first bytes of what is sent for a header that tells of offloads.
+fn expect_headers(fd: &OwnedFd, expect: bool) -> Result<(), Errno> {
+    sys::set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_VNET_HDR, &u32::from(expect))
+}
+
 /// What became of frames that were to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
@@ -82,6 +90,8 @@ pub struct PacketSender {
     index: u32,
     /// Whether frames pass the queueing discipline by.
     bypass: bool,
+    /// For how many more calls the system expects a header before each frame that tells what is left to be done.
+    headers: u32,
 }
 
 impl PacketSender {
@@ -93,6 +103,8 @@ impl PacketSender {
         let index = facts::index(name)?;
         let fd = open_socket(name)?;
         let failed = |doing| move |e| DeviceError::from_errno(name, doing, e);
+        // That it understands headers was seen; the first frame that needs one has them back.
+        expect_headers(&fd, false).map_err(failed("send without offload headers"))?;
         sys::set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1u32)
             .map_err(failed("pass its queueing discipline by"))?;
         set_buffer(&fd, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER);
@@ -101,7 +113,7 @@ impl PacketSender {
             Ok(()) | Err(Errno::NETDOWN) => {}
             Err(e) => return Err(failed("bind to it")(e)),
         }
-        Ok(PacketSender { fd: Arc::new(fd), name: name.to_owned(), index, bypass: true })
+        Ok(PacketSender { fd: Arc::new(fd), name: name.to_owned(), index, bypass: true, headers: 0 })
     }
     /// The descriptor, which is writable while the socket's buffer has room.
     pub fn fd(&self) -> &Arc<OwnedFd> {
@@ -124,33 +136,63 @@ impl PacketSender {
         was && sys::set_option(self.fd.as_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &0u32).is_ok()
     }
 
+    /// Lets the system expect headers as long as some of the frames need them, and some calls longer.
+    #[inline]
+    fn headers_for(&mut self, needed: bool) -> Result<bool, Errno> {
+        match (needed, self.headers) {
+            (false, 0) => {}
+            (true, 0) => {
+                std::hint::cold_path();
+                expect_headers(&self.fd, true)?;
+                self.headers = PATIENCE;
+            }
+            (true, _) => self.headers = PATIENCE,
+            (false, 1) => {
+                std::hint::cold_path();
+                expect_headers(&self.fd, false)?;
+                self.headers = 0;
+            }
+            (false, _) => self.headers -= 1,
+        }
+        Ok(self.headers > 0)
+    }
+
     /// Sends frames in order, at most [`MAX_BATCH`], without waiting, until one is refused.
     pub fn send<'a>(&mut self, frames: impl Iterator<Item = Outgoing<'a>>) -> Sent {
         let mut parts = [const { MaybeUninit::<[libc::iovec; 2]>::uninit() }; MAX_BATCH];
         let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MAX_BATCH];
         let mut heads = [const { MaybeUninit::<VnetHeader>::uninit() }; MAX_BATCH];
-        let (mut n, mut supers) = (0, 0u64);
-        for (((frame, head), part), message) in frames.zip(&mut heads).zip(&mut parts).zip(&mut messages) {
+        let (mut n, mut supers, mut needed) = (0, 0u64, false);
+        for ((frame, head), part) in frames.zip(&mut heads).zip(&mut parts) {
             let head: &VnetHeader = head.write(frame.vnet);
-            let part = part.write([
+            part.write([
                 libc::iovec {
                     iov_base: std::ptr::from_ref(head).cast_mut().cast(),
                     iov_len: VnetHeader::LEN,
                 },
                 libc::iovec { iov_base: frame.data.as_ptr().cast_mut().cast(), iov_len: frame.data.len() },
             ]);
+            supers |= u64::from(frame.vnet.is_super()) << n;
+            needed |= frame.vnet.needs_checksum();
+            n += 1;
+        }
+        let headers = match self.headers_for(needed || supers != 0) {
+            Ok(headers) => headers,
+            Err(e) => return Sent { count: 0, refusal: Some(Refusal::new(e)) },
+        };
+        for (part, message) in parts.iter_mut().take(n).zip(&mut messages) {
             // SAFETY: all bytes zero is a valid mmsghdr: null pointers and zero lengths.
             let m = message.write(unsafe { std::mem::zeroed() });
-            m.msg_hdr.msg_iov = part.as_mut_ptr();
-            m.msg_hdr.msg_iovlen = 2;
-            supers |= u64::from(frame.vnet.is_super()) << n;
-            n += 1;
+            let first = part.as_mut_ptr().cast::<libc::iovec>();
+            // SAFETY: the part holds two, of which the second is the frame.
+            m.msg_hdr.msg_iov = if headers { first } else { unsafe { first.add(1) } };
+            m.msg_hdr.msg_iovlen = if headers { 2 } else { 1 };
         }
         let mut count = 0;
         while count < n {
             let Some(rest) = messages.get_mut(count..n) else { break };
-            // SAFETY: the first `n` messages were written above; each points to its two parts, and these to a header and to
-            // data that outlive the call ('a, and `heads` and `parts` are not moved). Sending only reads them; the system writes nothing
+            // SAFETY: the first `n` messages were written above; each points to its parts, and these to a header and to data
+            // that outlive the call ('a, and `heads` and `parts` are not moved). Sending only reads them; the system writes nothing
             // but msg_len of the messages.
             let r = unsafe {
                 libc::sendmmsg(

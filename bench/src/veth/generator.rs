@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The generator: UDP packets at a steady rate, many in one system call.
+
+use castanet_io::device::{MAX_BATCH, Outgoing, PacketSender, Refusal};
+use castanet_wire::{Ipv4Header, udp};
+use std::fs;
+use std::io::{BufRead, Write};
+use std::time::{Duration, Instant};
+
+/// Flows, told apart by their source port.
+const FLOWS: u16 = MAX_BATCH as u16;
+/// Bytes of all headers.
+const HEADERS: usize = 42;
+
+/// The addresses of the packets.
+#[derive(Clone, Copy, Debug)]
+pub struct Addresses {
+    /// Ethernet, from and to.
+    pub ether: [[u8; 6]; 2],
+    /// IP, from and to.
+    pub ip: [u32; 2],
+}
+
+/// One frame of each flow, `length` bytes long.
+pub fn frames(a: Addresses, length: usize) -> Vec<Vec<u8>> {
+    let length = length.clamp(60, 1514);
+    let one = |i: u16| {
+        // 1514 at most, so no cast below loses anything.
+        let mut header = Ipv4Header::new(17, a.ip[0], a.ip[1], (length - 14) as u16, 64);
+        header.id.set(i);
+        header.set_checksum20();
+        let mut datagram = Vec::with_capacity(length);
+        datagram.extend((1024 + i).to_be_bytes());
+        datagram.extend(9u16.to_be_bytes());
+        datagram.extend(((length - 34) as u16).to_be_bytes());
+        datagram.resize(length - 34, 0);
+        udp::set_checksum(a.ip[0], a.ip[1], &mut datagram);
+        [&a.ether[1], &a.ether[0], &[8, 0][..], &header.to_bytes(), &datagram].concat()
+    };
+    debug_assert!(length > HEADERS);
+    (0..FLOWS).map(one).collect()
+}
+
+/// Where packets arrive that a router forwards.
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    /// The process that keeps the receiving host.
+    pub receiver: u32,
+    /// The device there.
+    pub device: String,
+}
+
+/// Whose processor time is what packets cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Worker {
+    /// All that is done on a processor.
+    Processor(usize),
+    /// A process.
+    Process(u32),
+}
+
+impl Worker {
+    /// Processor time used so far; zero if the system does not tell.
+    fn used(self) -> Duration {
+        match self {
+            Worker::Processor(cpu) => {
+                let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+                Duration::from_millis(used(&stat, cpu).unwrap_or(0).saturating_mul(10))
+            }
+            Worker::Process(pid) => {
+                let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+                let times = threads.filter_map(|t| {
+                    // Time on a processor, time waiting for one, time slices (Documentation/scheduler/sched-stats).
+                    let text = fs::read_to_string(t.path().join("schedstat")).ok()?;
+                    text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+                });
+                times.sum()
+            }
+        }
+    }
+}
+
+impl Arrivals {
+    /// Packets that have arrived.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub fn count(&self) -> Result<u64, String> {
+        let path = format!("/proc/{}/net/dev", self.receiver);
+        let text = fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
+        received(&text, &self.device).ok_or_else(|| format!("{path}: no device {}", self.device))
+    }
+}
+
+/// Packets that a device has received, from the text of `/proc/net/dev`.
+fn received(text: &str, device: &str) -> Option<u64> {
+    let of = |line: &str| {
+        let (name, numbers) = line.split_once(':')?;
+        if name.trim() == device { numbers.split_whitespace().nth(1)?.parse().ok() } else { None }
+    };
+    text.lines().find_map(of)
+}
+
+/// Hundredths of a second in which a processor worked, from the text of `/proc/stat` (proc_stat(5)): for programs, for the
+/// system, for interrupts.
+fn used(text: &str, cpu: usize) -> Option<u64> {
+    let name = format!("cpu{cpu}");
+    let line = text.lines().find(|l| l.split(' ').next() == Some(&name))?;
+    let numbers: Vec<u64> = line.split_whitespace().skip(1).map_while(|w| w.parse().ok()).collect();
+    Some([0, 1, 2, 5, 6].into_iter().filter_map(|i| numbers.get(i)).sum())
+}
+
+/// What was sent in a trial, and what had come through when the last was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Load {
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets received until then.
+    pub received: u64,
+    /// In this time.
+    pub time: Duration,
+    /// In which packets cost so much processor time.
+    pub busy: Duration,
+    /// Packets that had been received before.
+    pub before: u64,
+}
+
+impl Load {
+    fn text(&self) -> String {
+        let [time, busy] = [self.time, self.busy].map(|t| t.as_nanos());
+        format!("{} {} {time} {busy} {}", self.sent, self.received, self.before)
+    }
+
+    /// From the line that a generator prints.
+    pub fn parse(line: &str) -> Option<Load> {
+        let mut words = line.split(' ').map(|w| w.parse::<u64>().ok());
+        let mut next = || words.next()?;
+        let (sent, received) = (next()?, next()?);
+        let (time, busy) = (Duration::from_nanos(next()?), Duration::from_nanos(next()?));
+        Some(Load { sent, received, time, busy, before: next()? })
+    }
+}
+
+/// Sends `rate` packets a second for a time; as many as can be if the rate is 0.
+fn send(
+    sender: &mut PacketSender,
+    frames: &[Vec<u8>],
+    rate: f64,
+    time: Duration,
+    arrivals: &Arrivals,
+    worker: Worker,
+) -> Result<Load, String> {
+    let before = (arrivals.count()?, worker.used());
+    let start = Instant::now();
+    let mut sent = 0u64;
+    loop {
+        let elapsed = start.elapsed();
+        if elapsed >= time {
+            break;
+        }
+        let due = elapsed.as_secs_f64() * rate - sent as f64;
+        let n = if rate > 0.0 { due.clamp(0.0, MAX_BATCH as f64) as usize } else { MAX_BATCH };
+        if n == 0 {
+            std::hint::spin_loop();
+            continue;
+        }
+        let done = sender.send(
+            frames
+                .iter()
+                .cycle()
+                .skip(sent as usize % frames.len().max(1))
+                .take(n)
+                .map(|f| Outgoing::plain(f)),
+        );
+        sent += done.count as u64;
+        match done.refusal {
+            None | Some(Refusal::Full | Refusal::Congested) => {}
+            Some(r) => return Err(format!("{}: a frame was refused: {r:?}", sender.name())),
+        }
+    }
+    let time = start.elapsed();
+    let after = (arrivals.count()?, worker.used());
+    let received = after.0.saturating_sub(before.0);
+    Ok(Load { sent, received, time, busy: after.1.saturating_sub(before.1), before: before.0 })
+}
+
+/// Sends on a device what standard input asks for: `RATE MILLISECONDS`, one trial a line, until it ends.
+///
+/// # Errors
+/// When the device does not take frames.
+pub fn serve(device: &str, frames: &[Vec<u8>], arrivals: &Arrivals, worker: Worker) -> Result<(), String> {
+    let mut sender = PacketSender::open(device).map_err(|e| e.to_string())?;
+    println!("ready");
+    for line in std::io::stdin().lock().lines() {
+        let line = line.map_err(|e| format!("standard input: {e}"))?;
+        let asked = line.split_once(' ').and_then(|(rate, ms)| Some((rate.parse().ok()?, ms.parse().ok()?)));
+        let (rate, ms) = asked.ok_or_else(|| format!("'{line}' is not RATE MILLISECONDS"))?;
+        let load = send(&mut sender, frames, rate, Duration::from_millis(ms), arrivals, worker)?;
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{}", load.text())
+            .and_then(|()| out.flush())
+            .map_err(|e| format!("standard output: {e}"))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn frames_are_right() {
+        let a = Addresses { ether: [[2; 6], [4; 6]], ip: [0x0a00_0002, 0x0a00_0102] };
+        for (asked, length) in [(0, 60), (60, 60), (61, 61), (1514, 1514), (9000, 1514)] {
+            let all = frames(a, asked);
+            assert_eq!(all.len(), 64);
+            for (i, f) in all.iter().enumerate() {
+                assert_eq!(f.len(), length);
+                assert_eq!(f[..14], [4, 4, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2, 8, 0]);
+                assert!(Ipv4Header::checked(&f[14..], true).is_ok());
+                assert!(udp::checksum_ok(a.ip[0], a.ip[1], &f[34..]));
+                assert_eq!(f[34..38], [4, i as u8, 0, 9]);
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_system_tells_is_read() {
+        let dev = "Inter-|   Receive\n face |bytes    packets errs\n    lo: 5 7 0\n  eth0:1234 42 0 0\neth01: 9 9 9\n";
+        for (device, want) in [("lo", Some(7)), ("eth0", Some(42)), ("eth01", Some(9)), ("eth", None)] {
+            assert_eq!(received(dev, device), want);
+        }
+        let stat =
+            "cpu  1 1 1 1 1 1 1 1 1 1\ncpu0 1 2 3 40 5 6 7 800 9 10\ncpu1 1 2 3 4\ncpu10 0 0 0 9 9\nintr 5\n";
+        for (cpu, want) in [(0, Some(19)), (1, Some(6)), (10, Some(0)), (2, None)] {
+            assert_eq!(used(stat, cpu), want);
+        }
+    }
+
+    #[test]
+    fn processor_time_is_told() {
+        let me = Worker::Process(std::process::id());
+        let before = me.used();
+        let start = Instant::now();
+        while me.used() == before && start.elapsed() < Duration::from_secs(10) {}
+        assert!(me.used() > before);
+        assert_eq!(Worker::Process(u32::MAX).used(), Duration::ZERO);
+        assert!(Worker::Processor(0).used() > Duration::ZERO);
+    }
+
+    #[test]
+    fn loads_travel_as_lines() {
+        let time = Duration::from_nanos(1_234_567);
+        let load = Load { sent: 9, received: 7, time, busy: time / 2, before: 3 };
+        assert_eq!(Load::parse(&load.text()), Some(load));
+        for bad in ["", "1 2 3 4", "1 2 3 4 x", "-1 2 3 4 5"] {
+            assert_eq!(Load::parse(bad), None);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A router of Castanet and the kernel's, between the same two hosts: how much they forward of what is offered.
+//!
+//! A sender, two routers and a receiver are network namespaces joined by veth ([`world`]). Packets go by one router and by the
+//! other in turns, so that what else the machine does hits both. The generator ([`generator`]) has one processor, the router
+//! has another. Over veth the sender's processor receives too, as far as a packet socket or through the kernel's router; it
+//! can be told to leave that to the other ([`Settings::steer`]).
+
+pub mod generator;
+pub mod part;
+mod plot;
+mod process;
+pub mod report;
+mod world;
+
+pub use plot::svg;
+pub use world::{ADDRESSES, NEXT_HOP, RECEIVER};
+
+use crate::fig8::Spread;
+use std::path::PathBuf;
+use std::time::Duration;
+use world::World;
+
+/// The names of the routers.
+pub const WHO: [&str; 2] = ["kernel", "castanet"];
+/// Steps of the search for the loss-free rate: to a hundredth of what is searched.
+const STEPS: usize = 7;
+/// Beyond what multiple of the peak nothing is offered.
+const BEYOND: f64 = 2.2;
+/// What a trial takes besides sending.
+const AROUND: f64 = 0.05;
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// This program.
+    pub program: PathBuf,
+    /// Its words before those of a part: with them it must call [`part::run`].
+    pub part: Vec<String>,
+    /// The router's configuration.
+    pub configuration: String,
+    /// How long all measurements may take together.
+    pub seconds: f64,
+    /// Offered rates.
+    pub points: usize,
+    /// Trials of each.
+    pub rounds: usize,
+    /// Bytes of a frame.
+    pub length: usize,
+    /// The part of the packets that may be lost at a loss-free rate.
+    pub tolerance: f64,
+    /// Processors of generator and routers; by default the first two that there are.
+    pub processors: Option<[usize; 2]>,
+    /// Whether the routers' processor does what packets cost when they are received, for which the system wants root.
+    pub steer: bool,
+}
+
+/// One trial of one router.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Trial {
+    offered: f64,
+    forwarded: f64,
+    lost: f64,
+    cpu: f64,
+}
+
+/// A router at one offered rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cell {
+    /// Packets a second that were sent to it.
+    pub offered: f64,
+    /// Packets a second that it forwarded.
+    pub forwarded: Spread,
+    /// The part of the packets that was lost.
+    pub lost: f64,
+    /// Nanoseconds of processor time for each packet forwarded.
+    pub cpu: f64,
+}
+
+/// Both routers at one offered rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Point {
+    /// Packets a second that were to be sent; 0: as many as can be.
+    pub asked: f64,
+    /// By router.
+    pub cells: [Cell; 2],
+}
+
+/// What a router is capable of.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Capacity {
+    /// The most packets a second that it forwarded.
+    pub peak: f64,
+    /// The greatest rate at which nothing was lost.
+    pub loss_free: f64,
+    /// The greatest rate offered.
+    pub overload: f64,
+    /// What it forwarded then.
+    pub survives: f64,
+    /// Nanoseconds a packet at the peak.
+    pub cpu: f64,
+}
+
+/// Everything measured.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    /// Bytes of a frame.
+    pub length: usize,
+    /// Trials a rate.
+    pub rounds: usize,
+    /// Seconds of a trial.
+    pub trial: f64,
+    /// The part that may be lost at a loss-free rate.
+    pub tolerance: f64,
+    /// Processors of generator and routers.
+    pub processors: [usize; 2],
+    /// Whether the routers' processor does what packets cost when they are received.
+    pub steered: bool,
+    /// Rates in rising order.
+    pub points: Vec<Point>,
+    /// By router.
+    pub capacities: [Capacity; 2],
+    /// What the reader should know.
+    pub notes: Vec<String>,
+}
+
+impl Settings {
+    /// Seconds of a trial, so that all take the time that there is.
+    fn trial(&self) -> f64 {
+        let trials = 2 * (2 + (self.points + 1) * self.rounds + 2 * STEPS);
+        (self.seconds / trials as f64 - AROUND).clamp(0.02, 10.0)
+    }
+}
+
+fn trial(world: &mut World, who: usize, rate: f64, seconds: f64) -> Result<Trial, String> {
+    let (load, arrived) = world.send(who, rate, Duration::from_secs_f64(seconds))?;
+    let time = load.time.as_secs_f64().max(1e-9);
+    let sent = load.sent.max(1) as f64;
+    Ok(Trial {
+        offered: load.sent as f64 / time,
+        forwarded: load.received as f64 / time,
+        lost: (1.0 - arrived as f64 / sent).max(0.0),
+        cpu: load.busy.as_secs_f64() * 1e9 / load.received.max(1) as f64,
+    })
+}
+
+fn cell(trials: &[Trial]) -> Cell {
+    let median = |of: fn(&Trial) -> f64| Spread::of(trials.iter().map(of)).median;
+    Cell {
+        offered: median(|t| t.offered),
+        forwarded: Spread::of(trials.iter().map(|t| t.forwarded)),
+        lost: median(|t| t.lost),
+        cpu: median(|t| t.cpu),
+    }
+}
+
+/// Measures everything.
+///
+/// # Errors
+/// What this machine does not allow or lacks, or what is wrong with the configuration.
+pub fn run_all(settings: &Settings) -> Result<Results, String> {
+    let mut notes = Vec::new();
+    let processors = settings.processors.or_else(|| match castanet_io::namespace::processors()[..] {
+        [one] => Some([one, one]),
+        [a, b, ..] => Some([a, b]),
+        [] => None,
+    });
+    let processors = processors.ok_or("the system does not tell which processors there are")?;
+    if processors[0] == processors[1] {
+        notes.push(
+            "generator and routers share one processor: what is offered is what is left of it".to_string(),
+        );
+    }
+    let mut world = World::new(settings, processors)?;
+    if !settings.steer {
+        notes.push(
+            "the kernel's router works on the generator's processor: its ns a packet include generating it; Castanet's are \
+             those of its process"
+                .to_string(),
+        );
+    }
+    let seconds = settings.trial();
+    let mut limit = [f64::MAX, 0.0];
+    for who in 0..WHO.len() {
+        // The first one warms up.
+        trial(&mut world, who, 0.0, seconds)?;
+        let flood = trial(&mut world, who, 0.0, seconds)?;
+        limit = [limit[0].min(flood.offered), limit[1].max(flood.forwarded)];
+    }
+    let [most, peak] = limit;
+    let top = most.min(BEYOND * peak);
+    let points = sweep(&mut world, settings, top, seconds)?;
+    let loss_free = search(&mut world, settings.tolerance, top, seconds)?;
+    let mut capacities = [Capacity::default(); 2];
+    for (who, c) in capacities.iter_mut().enumerate() {
+        let cells = points.iter().filter_map(|p| p.cells.get(who));
+        for cell in cells {
+            if cell.forwarded.median > c.peak {
+                (c.peak, c.cpu) = (cell.forwarded.median, cell.cpu);
+            }
+            if cell.offered > c.overload {
+                (c.overload, c.survives) = (cell.offered, cell.forwarded.median);
+            }
+        }
+        c.loss_free = loss_free.get(who).copied().unwrap_or_default();
+    }
+    if capacities.iter().any(|c| c.overload < 1.9 * c.peak) {
+        notes.push("the generator cannot send twice what a router forwards".to_string());
+    }
+    let (length, rounds, tolerance) = (settings.length, settings.rounds, settings.tolerance);
+    Ok(Results {
+        length,
+        rounds,
+        trial: seconds,
+        tolerance,
+        processors,
+        steered: settings.steer,
+        points,
+        capacities,
+        notes,
+    })
+}
+
+/// All rates, the last being as many packets as can be sent; again and again, the routers in turns.
+fn sweep(world: &mut World, settings: &Settings, top: f64, seconds: f64) -> Result<Vec<Point>, String> {
+    let n = settings.points.max(1);
+    let mut rates: Vec<f64> = (1..=n).map(|i| top * i as f64 / n as f64).collect();
+    rates.push(0.0);
+    let mut trials: Vec<[Vec<Trial>; 2]> = vec![Default::default(); rates.len()];
+    for round in 0..settings.rounds.max(1) {
+        for (rate, row) in rates.iter().zip(&mut trials) {
+            for i in 0..WHO.len() {
+                // Who comes first changes too.
+                let who = (i + round) % WHO.len();
+                let done = trial(world, who, *rate, seconds)?;
+                row.get_mut(who).map(|all| all.push(done)).unwrap_or_default();
+            }
+        }
+    }
+    Ok(rates
+        .into_iter()
+        .zip(trials)
+        .map(|(asked, row)| Point { asked, cells: row.map(|t| cell(&t)) })
+        .collect())
+}
+
+/// The greatest rates at which packets are not lost, by halving. A rate passes if it does once in two trials: what else the
+/// machine does may cost some packets.
+fn search(world: &mut World, tolerance: f64, top: f64, seconds: f64) -> Result<[f64; 2], String> {
+    let mut between = [(0.0, top); 2];
+    let mut good = [0.0; 2];
+    for _ in 0..STEPS {
+        for (who, (low, high)) in between.iter_mut().enumerate() {
+            let rate = (*low + *high) / 2.0;
+            let mut passed = None;
+            for _ in 0..2 {
+                let t = trial(world, who, rate, seconds)?;
+                if t.lost <= tolerance {
+                    passed = Some(t.offered);
+                    break;
+                }
+            }
+            match passed {
+                Some(offered) => {
+                    *low = rate;
+                    if let Some(good) = good.get_mut(who) {
+                        *good = offered;
+                    }
+                }
+                None => *high = rate,
+            }
+        }
+    }
+    Ok(good)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a measurement does in processes of its own, because these are on hosts and processors of their own.
+
+use super::generator::{self, Addresses, Arrivals, Worker};
+use castanet_io::namespace::{self, Origin};
+use std::fmt::Display;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::str::FromStr;
+
+fn number<T: FromStr<Err: Display>>(word: &str) -> Result<T, String> {
+    word.parse().map_err(|e| format!("'{word}': {e}"))
+}
+
+fn ether(word: &str) -> Result<[u8; 6], String> {
+    let bytes: Option<Vec<u8>> = word.split(':').map(|b| u8::from_str_radix(b, 16).ok()).collect();
+    bytes.and_then(|b| b.try_into().ok()).ok_or_else(|| format!("'{word}' is not an Ethernet address"))
+}
+
+fn ip(word: &str) -> Result<u32, String> {
+    number::<std::net::Ipv4Addr>(word).map(std::net::Ipv4Addr::to_bits)
+}
+
+/// Does a part:
+///
+/// - `hold` makes a host and keeps it until its input ends; `hold PID` one beside that of another process.
+/// - `enter PID PROGRAM WORD...` becomes a program on a host; `pinned PID CPU PROGRAM WORD...` on one processor too.
+/// - `steer PID DEVICE CPU` lets a processor do what a device's packets cost on receipt.
+/// - `send PID CPU DEVICE LENGTH FROM TO FROM TO RECEIVER DEVICE cpu|pid|self N` is the generator: from a host and a processor by a
+///   device, with Ethernet and IP addresses; then what it watches.
+///
+/// # Errors
+/// What could not be done.
+pub fn run(words: &[String]) -> Result<(), String> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let text = |e: namespace::NamespaceError| e.to_string();
+    match words[..] {
+        ["hold"] => namespace::hold(Origin::Callers).map_err(text),
+        ["hold", pid] => namespace::hold(Origin::SameAs(number(pid)?)).map_err(text),
+        ["enter", pid, program, ref rest @ ..] => {
+            namespace::enter(number(pid)?).map_err(text)?;
+            Err(format!("{program}: {}", Command::new(program).args(rest).exec()))
+        }
+        ["pinned", pid, cpu, program, ref rest @ ..] => {
+            namespace::pin(number(cpu)?).map_err(text)?;
+            namespace::enter(number(pid)?).map_err(text)?;
+            Err(format!("{program}: {}", Command::new(program).args(rest).exec()))
+        }
+        ["steer", pid, device, cpu] => {
+            namespace::enter(number(pid)?).and_then(|()| namespace::own_sys()).map_err(text)?;
+            let path = format!("/sys/class/net/{device}/queues/rx-0/rps_cpus");
+            std::fs::write(&path, mask(number(cpu)?)).map_err(|e| format!("{path}: {e}"))
+        }
+        ["send", pid, cpu, device, length, e0, e1, i0, i1, receiver, received, kind, worker] => {
+            namespace::pin(number(cpu)?).map_err(text)?;
+            namespace::enter(number(pid)?).map_err(text)?;
+            let addresses = Addresses { ether: [ether(e0)?, ether(e1)?], ip: [ip(i0)?, ip(i1)?] };
+            let worker = match kind {
+                "pid" => Worker::Process(number(worker)?),
+                "self" => Worker::Process(std::process::id()),
+                _ => Worker::Processor(number(worker)?),
+            };
+            let arrivals = Arrivals { receiver: number(receiver)?, device: received.into() };
+            generator::serve(device, &generator::frames(addresses, number(length)?), &arrivals, worker)
+        }
+        _ => Err("there is no such part".into()),
+    }
+}
+
+/// A set of one processor as the system reads it: groups of 32 in hexadecimal, the highest first.
+fn mask(cpu: usize) -> String {
+    let mut text = format!("{:x}", 1u32 << (cpu % 32));
+    for _ in 0..cpu / 32 {
+        text.push_str(",00000000");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks() {
+        for (cpu, want) in
+            [(0, "1"), (1, "2"), (31, "80000000"), (32, "1,00000000"), (69, "20,00000000,00000000")]
+        {
+            assert_eq!(mask(cpu), want);
+        }
+    }
+
+    #[test]
+    fn words_are_checked() {
+        assert_eq!(ether("02:00:00:0a:01:ff"), Ok([2, 0, 0, 10, 1, 255]));
+        for bad in ["", "2:0", "02:00:00:0a:01:ff:00", "02:00:00:0a:01:gg"] {
+            assert!(ether(bad).is_err());
+        }
+        assert_eq!(ip("10.0.1.2"), Ok(0x0a00_0102));
+        for bad in [&[][..], &["hold", "x"], &["enter"], &["steer", "1", "d"], &["send"], &["fly"]] {
+            let words: Vec<String> = bad.iter().map(ToString::to_string).collect();
+            assert!(run(&words).is_err(), "{bad:?}");
+        }
+    }
+}

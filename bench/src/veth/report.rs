@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What was measured as a table, as CSV, as JSON.
+
+use super::{Cell, Results, WHO};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// A table for people.
+pub fn table(r: &Results) -> String {
+    let [generator, router] = r.processors;
+    let mut out = format!(
+        "UDP in frames of {} bytes; generator on processor {generator}, routers on processor {router}\n\
+         thousands of packets a second, medians of {} trials of {:.2} s; processor time in ns a packet\n\n\
+         {:>9}  {:^27}  {:^27}\n{:>9}",
+        r.length, r.rounds, r.trial, "", WHO[0], WHO[1], "offered"
+    );
+    // Writing to a string cannot fail, here and below.
+    for _ in WHO {
+        let _ = write!(out, "  {:>9}  {:>7}  {:>7}", "forwarded", "lost", "ns");
+    }
+    out.push('\n');
+    for p in &r.points {
+        let offered = if p.asked > 0.0 { format!("{:.1}", p.asked / 1e3) } else { "flood".into() };
+        let _ = write!(out, "{offered:>9}");
+        for c in &p.cells {
+            let _ =
+                write!(out, "  {:>9.1}  {:>6.2}%  {:>7.0}", c.forwarded.median / 1e3, c.lost * 100.0, c.cpu);
+        }
+        out.push('\n');
+    }
+    let _ = writeln!(
+        out,
+        "\n{:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {:>7}",
+        "", "peak", "loss-free", "of peak", "overload", "of peak", "ns"
+    );
+    for (name, c) in WHO.into_iter().zip(&r.capacities) {
+        let peak = c.peak.max(1.0);
+        let _ = writeln!(
+            out,
+            "{name:>9}  {:>9.1}  {:>9.1}  {:>9.2}  {:>9.1}  {:>9.2}  {:>7.0}",
+            c.peak / 1e3,
+            c.loss_free / 1e3,
+            c.loss_free / peak,
+            c.overload / 1e3,
+            c.survives / peak,
+            c.cpu
+        );
+    }
+    let [kernel, castanet] = r.capacities;
+    let _ = writeln!(
+        out,
+        "{:>9}  {:>9.2}  {:>9.2}",
+        "ratio",
+        castanet.peak / kernel.peak.max(1.0),
+        castanet.loss_free / kernel.loss_free.max(1.0)
+    );
+    let _ = writeln!(
+        out,
+        "\nloss-free: at most {}% lost; overload: the greatest rate offered, and what is forwarded then",
+        r.tolerance * 100.0
+    );
+    for note in &r.notes {
+        let _ = writeln!(out, "note: {note}");
+    }
+    out
+}
+
+/// One line a rate and router, with a heading.
+pub fn csv(r: &Results) -> String {
+    let mut out = String::from("router,asked,offered,forwarded,forwarded_min,forwarded_max,lost,cpu_ns\n");
+    for (who, name) in WHO.into_iter().enumerate() {
+        for p in &r.points {
+            let c = p.cells.get(who).copied().unwrap_or_default();
+            let _ = writeln!(
+                out,
+                "{name},{:.0},{:.0},{:.0},{:.0},{:.0},{:.6},{:.1}",
+                p.asked, c.offered, c.forwarded.median, c.forwarded.min, c.forwarded.max, c.lost, c.cpu
+            );
+        }
+    }
+    out
+}
+
+/// For other programs.
+pub fn json(r: &Results) -> Value {
+    let cell = |c: &Cell| {
+        json!({
+            "offered": c.offered,
+            "forwarded": { "median": c.forwarded.median, "min": c.forwarded.min, "max": c.forwarded.max },
+            "lost": c.lost,
+            "cpu_ns": c.cpu,
+        })
+    };
+    let routers = |of: &dyn Fn(usize) -> Value| {
+        let all = WHO.into_iter().enumerate().map(|(who, name)| (name.to_string(), of(who)));
+        Value::Object(all.collect())
+    };
+    let points = r.points.iter().map(|p| {
+        let cells = routers(&|who| cell(&p.cells.get(who).copied().unwrap_or_default()));
+        json!({ "asked": p.asked, "routers": cells })
+    });
+    let capacities = routers(&|who| {
+        let c = r.capacities.get(who).copied().unwrap_or_default();
+        json!({
+            "peak": c.peak,
+            "loss_free": c.loss_free,
+            "overload": { "offered": c.overload, "forwarded": c.survives },
+            "cpu_ns": c.cpu,
+        })
+    });
+    json!({ "veth": {
+        "length": r.length,
+        "rounds": r.rounds,
+        "trial_seconds": r.trial,
+        "tolerance": r.tolerance,
+        "processors": { "generator": r.processors[0], "routers": r.processors[1] },
+        "steered": r.steered,
+        "points": points.collect::<Vec<_>>(),
+        "capacities": capacities,
+        "notes": r.notes,
+    } })
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#![allow(clippy::unwrap_used)]
+use super::*;
+
+fn results() -> Results {
+    let cell = |offered: f64, forwarded: f64| Cell {
+        offered,
+        forwarded: Spread { median: forwarded, min: forwarded * 0.9, max: forwarded * 1.1 },
+        lost: 1.0 - forwarded / offered,
+        cpu: 1234.4,
+    };
+    let point = |asked, offered, k, c| Point { asked, cells: [cell(offered, k), cell(offered, c)] };
+    Results {
+        length: 60,
+        rounds: 3,
+        trial: 0.25,
+        tolerance: 0.001,
+        processors: [0, 1],
+        steered: true,
+        points: vec![point(5e5, 5e5, 5e5, 5e5), point(1e6, 1e6, 9.4e5, 8e5), point(0.0, 1.9e6, 9.3e5, 7.8e5)],
+        capacities: [9.4e5, 8e5].map(|peak| Capacity {
+            peak,
+            loss_free: peak * 0.9,
+            overload: 1.9e6,
+            survives: peak * 0.99,
+            cpu: 1000.0,
+        }),
+        notes: vec!["mind the gap".into()],
+    }
+}
+
+#[test]
+fn tables_align() {
+    let text = report::table(&results());
+    let lines: Vec<&str> = text.lines().collect();
+    let rates: Vec<&str> = lines.iter().skip(4).take(4).copied().collect();
+    assert!(rates.iter().all(|l| l.len() == rates[0].len()), "{text}");
+    assert_eq!(
+        rates[2].split_whitespace().collect::<Vec<_>>(),
+        ["1000.0", "940.0", "6.00%", "1234", "800.0", "20.00%", "1234"]
+    );
+    assert!(rates[3].trim_start().starts_with("flood "), "{text}");
+    let ratio = lines.iter().find(|l| l.trim_start().starts_with("ratio")).unwrap();
+    assert_eq!(ratio.split_whitespace().collect::<Vec<_>>(), ["ratio", "0.85", "0.85"]);
+    assert!(text.ends_with("note: mind the gap\n"));
+}
+
+#[test]
+fn csv_and_json_say_the_same() {
+    let r = results();
+    let (csv, json) = (report::csv(&r), report::json(&r));
+    assert_eq!(csv.lines().count(), 1 + 2 * r.points.len());
+    assert_eq!(csv.lines().nth(6), Some("castanet,0,1900000,780000,702000,858000,0.589474,1234.4"));
+    assert_eq!(json["veth"]["points"][2]["routers"]["castanet"]["forwarded"]["median"], 780_000.0);
+    assert_eq!(json["veth"]["capacities"]["kernel"]["peak"], 940_000.0);
+}
+
+#[test]
+fn pictures_stay_inside() {
+    let svg = svg(&results());
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+    assert_eq!(svg.matches("<polyline").count(), 2);
+    assert_eq!(svg.matches("<circle").count(), 6);
+    for cx in svg.split("cx=\"").skip(1) {
+        let x: f64 = cx.split('"').next().unwrap().parse().unwrap();
+        assert!((70.0..=630.0).contains(&x));
+    }
+}
+
+#[test]
+fn trials_fill_the_time() {
+    let mut s = Settings {
+        program: PathBuf::new(),
+        part: Vec::new(),
+        configuration: String::new(),
+        seconds: 30.0,
+        points: 10,
+        rounds: 3,
+        length: 60,
+        tolerance: 0.0,
+        processors: None,
+        steer: true,
+    };
+    let trials = 2.0 * (2.0 + 33.0 + 14.0);
+    assert!((trials * (s.trial() + AROUND) - 30.0).abs() < 1e-6);
+    s.seconds = 0.0;
+    assert_eq!(s.trial(), 0.02);
+    s.seconds = 1e9;
+    assert_eq!(s.trial(), 10.0);
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The hosts of a measurement: a sender, two routers, and a receiver behind both.
+
+use super::generator::Arrivals;
+use super::process::Process;
+use super::{Settings, WHO};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Longer than anything takes to start, however slow the machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What has not come through for so long is lost.
+const STILL: Duration = Duration::from_millis(100);
+/// The longest that a router may drain.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// The Ethernet addresses of both ends of both links of a router, by router.
+fn ether(router: usize, link: usize, end: usize) -> String {
+    format!("02:00:00:0{router}:0{link}:0{end}")
+}
+
+/// The next hop's Ethernet address: that of nobody, so that what arrives is dropped as early as a host drops anything.
+pub const NEXT_HOP: &str = "02:00:00:00:00:ff";
+/// Its IP address, to which the packets go.
+pub const RECEIVER: &str = "10.0.1.2";
+/// The sender's.
+const SENDER: &str = "10.0.0.2";
+/// The routers' addresses on their devices, `in` and `out`.
+pub const ADDRESSES: [(&str, &str); 2] = [("in", "10.0.0.1/24"), ("out", "10.0.1.1/24")];
+
+/// All processes.
+pub struct World {
+    generators: [Process; 2],
+    arrivals: [Arrivals; 2],
+    router: Process,
+    _hosts: Vec<Process>,
+}
+
+/// A process that does a part.
+fn part(settings: &Settings, name: &str, words: &[&str]) -> Result<Process, String> {
+    let mut command = Command::new(&settings.program);
+    command.args(&settings.part).args(words).env("LC_ALL", "C");
+    Process::start(name, command)
+}
+
+fn host(settings: &Settings, beside: Option<&str>) -> Result<Process, String> {
+    let words: Vec<&str> = ["hold"].into_iter().chain(beside).collect();
+    let process = part(settings, "a host for the measurement cannot be made", &words)?;
+    process.line(PATIENCE)?;
+    // It answers nothing that nobody asked.
+    let quiet = "for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do [ -e $f ] && echo 1 > $f; done; \
+                 for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 > $f; done; echo 0 > /proc/sys/net/ipv4/ip_forward";
+    shell(settings, &process, quiet)?;
+    Ok(process)
+}
+
+fn shell(settings: &Settings, host: &Process, script: &str) -> Result<(), String> {
+    let pid = host.id().to_string();
+    part(settings, "sh", &["enter", &pid, "sh", "-c", script])?.wait(PATIENCE)
+}
+
+/// Runs `ip` (iproute2) on a host, once for each line.
+fn ip(settings: &Settings, host: &Process, lines: &[String]) -> Result<(), String> {
+    let pid = host.id().to_string();
+    let mut process = part(settings, "ip", &["enter", &pid, "ip", "-batch", "-"])?;
+    let told = lines.iter().try_for_each(|line| process.tell(line));
+    // Why it ended, if it did, it tells better than a broken pipe.
+    process.wait(PATIENCE).and(told).map_err(|e| {
+        if e.contains("No such file") { format!("{e}; the program ip is part of iproute2") } else { e }
+    })
+}
+
+impl World {
+    /// Makes hosts and links, and starts routers and generators.
+    ///
+    /// # Errors
+    /// What this machine does not allow or lacks, or what is wrong with the configuration.
+    pub fn new(settings: &Settings, [generator, processor]: [usize; 2]) -> Result<World, String> {
+        let kernel = host(settings, None)?;
+        let beside = kernel.id().to_string();
+        let [sender, castanet, receiver] = [(); 3].map(|()| host(settings, Some(&beside)));
+        let (sender, castanet, receiver) = (sender?, castanet?, receiver?);
+        let routers = [&kernel, &castanet];
+        for (i, (router, name)) in routers.iter().zip(WHO).enumerate() {
+            for (link, end, device) in [(1, &sender, "in"), (2, &receiver, "out")] {
+                let make = format!(
+                    "link add name {name} address {} type veth peer name {device} address {} netns {}",
+                    ether(i, link, 2),
+                    ether(i, link, 1),
+                    router.id()
+                );
+                ip(settings, end, &[make, format!("link set {name} up")])?;
+            }
+            ip(settings, router, &["link set in up".into(), "link set out up".into()])?;
+        }
+        let mut lines = Vec::new();
+        for (device, address) in ADDRESSES {
+            lines.push(format!("address add {address} dev {device}"));
+        }
+        lines.push(format!("neighbour add {SENDER} lladdr {} dev in", ether(0, 1, 2)));
+        lines.push(format!("neighbour add {RECEIVER} lladdr {NEXT_HOP} dev out"));
+        ip(settings, &kernel, &lines)?;
+        shell(settings, &kernel, "echo 1 > /proc/sys/net/ipv4/ip_forward")?;
+
+        let cpu = [generator, processor].map(|cpu| cpu.to_string());
+        for router in routers.iter().filter(|_| settings.steer) {
+            let words = ["steer", &router.id().to_string(), "in", &cpu[1]];
+            part(settings, "receive processing cannot be steered", &words)?.wait(PATIENCE)?;
+        }
+        let words = ["pinned", &castanet.id().to_string(), &cpu[1]].map(str::to_string);
+        let mut command = Command::new(&settings.program);
+        command.args(&settings.part).args(words).arg(&settings.program);
+        command.args(["run", "--quiet", "--expression", &settings.configuration]);
+        let router = Process::start("castanet run", command)?;
+
+        // The time of a process is exact. What others do on the processor counts as well where all of it must be taken.
+        let worker = |who: usize| match (settings.steer, who) {
+            (true, _) => ("cpu", cpu[1].clone()),
+            (false, 0) => ("self", "0".into()),
+            (false, _) => ("pid", router.id().to_string()),
+        };
+        let arrivals = WHO.map(|name| Arrivals { receiver: receiver.id(), device: name.into() });
+        let start = |i: usize| -> Result<Process, String> {
+            let name = WHO.get(i).copied().unwrap_or_default();
+            let [from, to] = [ether(i, 1, 2), ether(i, 1, 1)];
+            let words = [
+                &sender.id().to_string(),
+                &cpu[0],
+                name,
+                &settings.length.to_string(),
+                &from,
+                &to,
+                SENDER,
+                RECEIVER,
+            ];
+            let (kind, worker) = worker(i);
+            let watched = [&receiver.id().to_string(), name, kind, &worker];
+            let all: Vec<&str> = ["send"].into_iter().chain(words).chain(watched).collect();
+            let process = part(settings, "generator", &all)?;
+            process.line(PATIENCE)?;
+            Ok(process)
+        };
+        let generators = [start(0)?, start(1)?];
+        let hosts = vec![kernel, sender, castanet, receiver];
+        let mut world = World { generators, arrivals, router, _hosts: hosts };
+        for (i, name) in WHO.into_iter().enumerate() {
+            world.await_router(i, name)?;
+        }
+        Ok(world)
+    }
+
+    /// Sends a few packets again and again until the first come through.
+    fn await_router(&mut self, who: usize, name: &str) -> Result<(), String> {
+        let deadline = Instant::now() + PATIENCE;
+        while self.send(who, 1000.0, Duration::from_millis(10))?.1 == 0 {
+            let complaints = self.router.complaints();
+            let ended = self.router.has_ended();
+            if ended || Instant::now() > deadline {
+                let why = if complaints.is_empty() { "nothing comes through" } else { &complaints };
+                return Err(format!("the router {name}: {why}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends by one of the routers, until what they hold has drained. What was sent, and how many packets arrived in all.
+    ///
+    /// # Errors
+    /// When a process has ended.
+    pub fn send(
+        &mut self,
+        who: usize,
+        rate: f64,
+        time: Duration,
+    ) -> Result<(super::generator::Load, u64), String> {
+        let (Some(generator), Some(arrivals)) = (self.generators.get_mut(who), self.arrivals.get(who)) else {
+            return Err("there are two routers".into());
+        };
+        generator.tell(&format!("{rate} {}", time.as_millis()))?;
+        let line = generator.line(time + PATIENCE)?;
+        let load = super::generator::Load::parse(&line).ok_or_else(|| format!("generator: '{line}'"))?;
+        let (mut last, mut moved) = (arrivals.count()?, Instant::now());
+        let deadline = moved + DRAIN;
+        while last < load.before.saturating_add(load.sent)
+            && moved.elapsed() < STILL
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(Duration::from_millis(5));
+            let now = arrivals.count()?;
+            if now != last {
+                (last, moved) = (now, Instant::now());
+            }
+        }
+        if self.router.has_ended() {
+            return Err(format!("the router castanet has ended: {}", self.router.complaints()));
+        }
+        Ok((load, last.saturating_sub(load.before)))
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `castanet bench veth`: a router against the kernel's, between devices.
+
+use crate::load::write_out;
+use castanet_bench::veth::{self, ADDRESSES, NEXT_HOP, RECEIVER, Settings, report};
+use clap::Args;
+use std::path::PathBuf;
+
+/// What `--help` says first.
+pub const ABOUT: &str = "Measures how much a router forwards of what it is offered, and how much the kernel's router does.
+
+A sender, both routers and a receiver are network namespaces on this machine, joined by veth: sender - router - receiver. No \
+privileges are needed where user namespaces are allowed. A generator sends small UDP packets at a steady rate on one \
+processor; the router has another. Rates are offered one after the other, to the kernel and to Castanet in turns, several \
+times, and medians are shown:
+
+  forwarded  packets a second that arrived while so many were offered
+  lost       the part of the packets that never arrived
+  ns         processor time for each of them, in nanoseconds, see below
+
+A good router forwards all that is offered up to a peak, and no less than that beyond it, however much is offered: one whose \
+line falls again spends its time on packets that it drops later (Figure 17 of \"The Click Modular Router\"). Then come the peak, \
+the greatest rate at which (almost) nothing is lost, found by halving, and what is left under overload.
+
+The receiver drops what arrives as early as a host can. Over veth it is the sender's processor that receives: puts packets \
+into the ring of Castanet's packet socket, or takes them all the way through the kernel's router. So the kernel's rate is that \
+of one processor that also generates, and Castanet's that of the other, \
+and so are their times a packet. With --steer, which needs root, receive processing runs \
+on the routers' processor, as with a network card whose interrupts go there (Receive Packet Steering).";
+
+/// What `--help` says last.
+pub const EXAMPLES: &str = "Examples:
+  castanet bench veth --seconds 60 --svg veth.svg --csv veth.csv
+  castanet bench veth --json --points 5 --rounds 1 --seconds 10
+  castanet bench veth my-router.click
+
+A configuration of your own finds the devices `in` (10.0.0.1/24) and `out` (10.0.1.1/24). Packets go from 10.0.0.2 to 10.0.1.2; \
+nobody answers ARP, so it must know that 10.0.1.2 has the Ethernet address 02:00:00:00:00:ff, or send to any address it likes. \
+`FromDevice(in) -> Queue -> ToDevice(out);` tells what devices alone cost.";
+
+/// `castanet bench veth`.
+#[derive(Args)]
+pub struct Veth {
+    /// The router's configuration; by default what `castanet new ip-router` writes.
+    #[arg(value_name = "FILE")]
+    pub file: Option<String>,
+    /// How long all measurements may take together.
+    #[arg(long, value_name = "N", default_value_t = 30.0, value_parser = super::seconds)]
+    pub seconds: f64,
+    /// How many rates are offered.
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub points: u16,
+    /// How often each is.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub rounds: u16,
+    /// Bytes of each Ethernet frame, without its check sequence.
+    #[arg(long, value_name = "BYTES", default_value_t = 60, value_parser = clap::value_parser!(u16).range(60..=1514))]
+    pub length: u16,
+    /// Percent of the packets that may be lost at a loss-free rate.
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.1, value_parser = percent)]
+    pub tolerance: f64,
+    /// Processors of the generator and of the routers; by default the first two.
+    #[arg(long, value_name = "N,N", value_parser = processors)]
+    pub processors: Option<[usize; 2]>,
+    /// Let the routers' processor receive too; needs root.
+    #[arg(long)]
+    pub steer: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Write a table of all measurements to this file.
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Draw the measurements to this file.
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
+
+/// A process of a measurement.
+#[derive(Args)]
+pub struct Part {
+    /// What it does.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let percent = text.parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p));
+    percent.ok_or_else(|| "expected a number from 0 to 100".to_string())
+}
+
+fn processors(text: &str) -> Result<[usize; 2], String> {
+    let both = text.split_once(',').and_then(|(a, b)| Some([a.parse().ok()?, b.parse().ok()?]));
+    both.filter(|p| p.iter().all(|n| *n < 1024)).ok_or_else(|| "expected two numbers, as in 0,1".to_string())
+}
+
+/// The router of `castanet new ip-router`, told again and again who the next hop is: nobody answers ARP.
+fn router() -> Result<String, String> {
+    let router = crate::new::ip_router(&ADDRESSES)?;
+    let known = format!("write interface2/arp.insert {RECEIVER} {NEXT_HOP}");
+    Ok(format!("{router}\nScript(label again, {known}, wait 20s, goto again);\n"))
+}
+
+/// Measures.
+pub fn main(a: &Veth) -> Result<(), String> {
+    let configuration = match &a.file {
+        Some(file) => {
+            let source = crate::load::Source::file(file, Vec::new())?;
+            String::from_utf8(source.bytes).map_err(|_| format!("{file}: it is not UTF-8 text"))?
+        }
+        None => router()?,
+    };
+    let program = std::env::current_exe().map_err(|e| format!("this program: {e}"))?;
+    let results = veth::run_all(&Settings {
+        program,
+        part: ["bench", "veth-part"].map(str::to_string).into(),
+        configuration,
+        seconds: a.seconds,
+        points: a.points.into(),
+        rounds: a.rounds.into(),
+        length: a.length.into(),
+        tolerance: a.tolerance / 100.0,
+        processors: a.processors,
+        steer: a.steer,
+    })?;
+    if let Some(file) = &a.csv {
+        write_out(Some(file), &report::csv(&results))?;
+    }
+    if let Some(file) = &a.svg {
+        write_out(Some(file), &veth::svg(&results))?;
+    }
+    let text = if a.json { format!("{:#}\n", report::json(&results)) } else { report::table(&results) };
+    write_out(None, &text)
+}
+
+/// Does the part of a process.
+pub fn part(part: &Part) -> Result<(), String> {
+    veth::part::run(&part.words)
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `castanet bench veth`: that it measures and what it prints, never how fast anything is.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::Bench;
+
+const SHORT: [&str; 8] = ["bench", "veth", "--seconds", "0.5", "--points", "2", "--rounds", "1"];
+
+#[test]
+fn veth_measures_both_routers() {
+    let b = Bench::new();
+    let arguments: Vec<&str> = SHORT
+        .into_iter()
+        .chain(["--json", "--csv", "t.csv", "--svg", "t.svg", "--tolerance", "50"])
+        .collect();
+    let ran = b.run("castanet", &arguments, "");
+    if ran.err.contains("a host for the measurement cannot be made") || ran.err.contains("iproute2") {
+        println!("SKIP: {}", ran.err.trim_end());
+        return;
+    }
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let veth = &json["veth"];
+    // Two rates and a flood.
+    assert_eq!(veth["points"].as_array().unwrap().len(), 3, "{}", ran.out);
+    for name in ["kernel", "castanet"] {
+        let capacity = &veth["capacities"][name];
+        assert!(capacity["peak"].as_f64().unwrap() > 0.0, "{}", ran.out);
+        let (offered, forwarded) = (&capacity["overload"]["offered"], &capacity["overload"]["forwarded"]);
+        // Nothing is forwarded twice; a few packets may be counted late.
+        assert!(forwarded.as_f64().unwrap() <= offered.as_f64().unwrap() * 1.1 + 1e4, "{}", ran.out);
+    }
+    assert!(veth["capacities"]["castanet"]["cpu_ns"].as_f64().unwrap() > 0.0, "{}", ran.out);
+    assert_eq!(veth["steered"], false);
+    let csv = std::fs::read_to_string(b.path("t.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 1 + 2 * 3, "{csv}");
+    assert!(csv.lines().all(|l| l.split(',').count() == 8), "{csv}");
+    let svg = std::fs::read_to_string(b.path("t.svg")).unwrap();
+    assert_eq!(svg.matches("<polyline").count(), 2);
+}
+
+#[test]
+fn what_is_wrong_with_a_configuration_is_told() {
+    let b = Bench::new();
+    for (name, text, says) in [
+        ("class.click", "FromDevice(in) -> NoSuch -> Discard;", "NoSuch"),
+        ("device.click", "FromDevice(nowhere) -> Discard;", "nowhere: no such device"),
+    ] {
+        b.file(name, text);
+        let ran = b.run("castanet", &[&SHORT[..], &[name]].concat(), "");
+        if ran.err.contains("a host for the measurement cannot be made") || ran.err.contains("iproute2") {
+            println!("SKIP: {}", ran.err.trim_end());
+            return;
+        }
+        assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{}", ran.err);
+        assert!(ran.err.contains(says), "{}", ran.err);
+    }
+    let ran = b.run("castanet", &[&SHORT[..], &["no-such-file.click"]].concat(), "");
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("no-such-file.click: No such file or directory"), "{}", ran.err);
+    for wrong in [["--length", "59"], ["--points", "0"], ["--tolerance", "101"], ["--processors", "1"]] {
+        assert_eq!(b.run("castanet", &[&SHORT[..], &wrong].concat(), "").code, 2, "{wrong:?}");
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Network namespaces: hosts of their own on one machine, for tests and measurements.
+//!
+//! A process with several threads may not make or enter a user namespace. So whoever wants hosts starts helper processes,
+//! and these call the functions here first of all: one that keeps a host ([`hold`]), and others that [`enter`] it.
+#![allow(unsafe_code)]
+
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::thread::{CpuSet, LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+use rustix::thread::{sched_getaffinity, sched_setaffinity};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+
+/// What could not be done, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{doing}: {source}")]
+pub struct NamespaceError {
+    doing: String,
+    source: io::Error,
+}
+
+fn failed<E: Into<io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> NamespaceError {
+    move |e| NamespaceError { doing: doing.into(), source: e.into() }
+}
+
+/// Where the namespaces of a new host come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A user namespace of its own, in which every user may have hosts.
+    OwnUsers,
+    /// The caller's user namespace where it is permitted, or one of its own.
+    Callers,
+    /// The user namespace of the host that this process keeps.
+    SameAs(u32),
+}
+
+/// Ends this process when the one that started it ends.
+///
+/// # Errors
+/// When the system refuses.
+pub fn end_with_parent() -> Result<(), NamespaceError> {
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed("parent death signal"))
+}
+
+fn leave(flags: UnshareFlags, doing: &str) -> Result<(), NamespaceError> {
+    // SAFETY: only a shared table of descriptors (FILES) makes this unsafe, which is never among the flags.
+    unsafe { unshare_unsafe(flags) }.map_err(failed(doing))
+}
+
+fn make_network() -> Result<(), NamespaceError> {
+    leave(UnshareFlags::NEWNET, "make a network namespace")
+}
+
+fn make_users() -> Result<(), NamespaceError> {
+    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    leave(UnshareFlags::NEWUSER, "make a user namespace")?;
+    let write = |file: &str, text: String| {
+        let path = format!("/proc/self/{file}");
+        fs::write(&path, text).map_err(failed(path))
+    };
+    write("uid_map", format!("0 {user} 1"))?;
+    write("setgroups", "deny".into())?;
+    write("gid_map", format!("0 {group} 1"))
+}
+
+/// Enters a namespace of a process, `user` or `net`, unless this is the one that we are in.
+fn join(pid: u32, name: &str, kind: LinkNameSpaceType) -> Result<(), NamespaceError> {
+    let path = format!("/proc/{pid}/ns/{name}");
+    let identity = |path: &str| fs::metadata(path).map(|m| (m.dev(), m.ino()));
+    let theirs = identity(&path).map_err(failed(path.as_str()))?;
+    if identity(&format!("/proc/self/ns/{name}")).is_ok_and(|ours| ours == theirs) {
+        return Ok(());
+    }
+    let file = File::open(&path).map_err(failed(path.as_str()))?;
+    move_into_link_name_space(file.as_fd(), Some(kind)).map_err(failed(format!("enter {path}")))
+}
+
+/// Makes a host, says `ready` on standard output, and keeps it until standard input ends, or the process that started this one.
+///
+/// # Errors
+/// When namespaces are not permitted here.
+pub fn hold(origin: Origin) -> Result<(), NamespaceError> {
+    end_with_parent()?;
+    match origin {
+        Origin::SameAs(pid) => {
+            join(pid, "user", LinkNameSpaceType::User)?;
+            make_network()?;
+        }
+        Origin::Callers if make_network().is_ok() => {}
+        Origin::Callers | Origin::OwnUsers => {
+            make_users()?;
+            make_network()?;
+        }
+    }
+    println!("ready");
+    io::stdin().lock().read_to_end(&mut Vec::new()).map(drop).map_err(failed("standard input"))
+}
+
+/// Enters the host that another process keeps. What this process starts from now on runs there.
+///
+/// # Errors
+/// When the system refuses.
+pub fn enter(pid: u32) -> Result<(), NamespaceError> {
+    join(pid, "user", LinkNameSpaceType::User)?;
+    join(pid, "net", LinkNameSpaceType::Network)?;
+    // Another user namespace takes the signal back.
+    end_with_parent()
+}
+
+/// Shows this process, and no other, the devices of the host that it has entered in `/sys/class/net`.
+///
+/// # Errors
+/// When the system refuses.
+pub fn own_sys() -> Result<(), NamespaceError> {
+    leave(UnshareFlags::NEWNS, "make a mount namespace")?;
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", private).map_err(failed("make mounts private"))?;
+    mount("sysfs", "/sys", "sysfs", MountFlags::empty(), None).map_err(failed("mount /sys"))
+}
+
+/// The processors that this process may run on.
+pub fn processors() -> Vec<usize> {
+    let set = sched_getaffinity(None).unwrap_or_default();
+    (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
+}
+
+/// Keeps this process, and what it starts from now on, on one processor.
+///
+/// # Errors
+/// When there is no such processor.
+pub fn pin(cpu: usize) -> Result<(), NamespaceError> {
+    let doing = format!("run on processor {cpu}");
+    let mut set = CpuSet::new();
+    if cpu >= CpuSet::MAX_CPU {
+        return Err(failed(doing)(Errno::INVAL));
+    }
+    set.set(cpu);
+    sched_setaffinity(None, &set).map_err(failed(doing))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_told() {
+        // No process has this number: it is above the most that the system gives out (2^22).
+        let error = enter(u32::MAX).unwrap_err();
+        assert!(error.to_string().starts_with("/proc/4294967295/ns/user: "), "{error}");
+        assert!(pin(CpuSet::MAX_CPU).unwrap_err().to_string().starts_with("run on processor 1024: "));
+    }
+
+    #[test]
+    fn entering_where_one_is_changes_nothing() {
+        join(std::process::id(), "user", LinkNameSpaceType::User).unwrap();
+        join(std::process::id(), "net", LinkNameSpaceType::Network).unwrap();
+    }
+
+    #[test]
+    fn there_is_a_processor_to_run_on() {
+        let all = processors();
+        assert!(!all.is_empty());
+        std::thread::spawn(move || {
+            let last = *all.last().unwrap();
+            pin(last).unwrap();
+            assert_eq!(processors(), [last]);
+        })
+        .join()
+        .unwrap();
+    }
+}
