@@ -5,7 +5,7 @@ use castanet_element::Interest;
 use castanet_element::watch::{Change, Watches};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::io::Errno;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
@@ -14,6 +14,12 @@ use std::time::Duration;
 
 /// Most descriptors that one look takes up.
 const EVENTS: usize = 64;
+
+/// What the system says when somebody woke the worker; descriptors are smaller numbers.
+const WAKER: u64 = u64::MAX;
+/// The system counts how long it waits for descriptors in milliseconds. A sleep that ends sooner than this is timed in
+/// nanoseconds, which takes two calls.
+const COARSE: Duration = Duration::from_millis(20);
 
 /// What wakes a worker from other threads.
 #[derive(Debug)]
@@ -39,6 +45,8 @@ pub(crate) struct Sleeper {
     epoll: OwnedFd,
     /// By descriptor the watches that wait: for reading, for writing. The system knows a descriptor only once.
     waits: HashMap<RawFd, [Option<u64>; 2]>,
+    /// Descriptors that the system has been told of, so that a word is enough to have it tell of them again.
+    known: HashSet<RawFd>,
     /// Descriptors that the system does not wait for, such as plain files: they are always ready.
     ready: Vec<u64>,
 }
@@ -50,10 +58,13 @@ impl Sleeper {
     /// When the process may open no more descriptors.
     pub fn new() -> std::io::Result<Sleeper> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, &event, epoll::EventData::new_u64(WAKER), epoll::EventFlags::IN)?;
         Ok(Sleeper {
             waker: Arc::new(Waker { event, asleep: AtomicBool::new(false) }),
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            epoll,
             waits: HashMap::new(),
+            known: HashSet::new(),
             ready: Vec::new(),
         })
     }
@@ -71,20 +82,26 @@ impl Sleeper {
                     if let Some(w) = waits.get_mut(usize::from(interest == Interest::Write)) {
                         *w = Some(key);
                     }
-                    if arm(&self.epoll, fd.as_fd(), *waits).is_err() {
+                    if arm(&self.epoll, &mut self.known, fd.as_fd(), *waits).is_err() {
                         self.waits.remove(&fd.as_raw_fd());
                         self.ready.push(key);
                     }
                 }
                 Change::Forget(key, fd) => {
-                    let Some(waits) = self.waits.get_mut(&fd.as_raw_fd()) else { continue };
+                    let Some(waits) = self.waits.get_mut(&fd.as_raw_fd()) else {
+                        if self.known.remove(&fd.as_raw_fd()) {
+                            let _ = epoll::delete(&self.epoll, &fd);
+                        }
+                        continue;
+                    };
                     *waits = waits.map(|w| w.filter(|&w| w != key));
                     if waits.iter().all(Option::is_none) {
                         self.waits.remove(&fd.as_raw_fd());
+                        self.known.remove(&fd.as_raw_fd());
                         // What is not there need not be taken out.
                         let _ = epoll::delete(&self.epoll, &fd);
                     } else {
-                        let _ = arm(&self.epoll, fd.as_fd(), *waits);
+                        let _ = arm(&self.epoll, &mut self.known, fd.as_fd(), *waits);
                     }
                 }
             }
@@ -92,14 +109,27 @@ impl Sleeper {
     }
 
     /// Wakes the tasks whose descriptors are ready, without waiting; false when there was none.
-    pub fn look(&mut self, watches: &mut Watches, mut wake: impl FnMut(u32)) -> bool {
+    pub fn look(&mut self, watches: &mut Watches, wake: impl FnMut(u32)) -> bool {
         self.register(watches);
+        self.collect(watches, Some(Duration::ZERO), wake)
+    }
+
+    /// Waits for so many whole milliseconds at most, or without end, and wakes the tasks whose descriptors are ready.
+    fn collect(&mut self, watches: &mut Watches, time: Option<Duration>, mut wake: impl FnMut(u32)) -> bool {
+        let time = time.map(|t| Timespec {
+            tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(t.subsec_millis()) * 1_000_000,
+        });
         let mut events = [MaybeUninit::uninit(); EVENTS];
         // When it is interrupted, the next look finds the same.
-        let found = epoll::wait(&self.epoll, &mut events, Some(&Timespec::default()));
+        let found = epoll::wait(&self.epoll, &mut events, time.as_ref());
         let found = found.map_or(&mut [] as &mut [epoll::Event], |(found, _)| found);
         let mut keys = std::mem::take(&mut self.ready);
         for e in found {
+            if e.data.u64() == WAKER {
+                let _ = rustix::io::read(&self.waker.event, &mut [0; 8]);
+                continue;
+            }
             let Ok(fd) = RawFd::try_from(e.data.u64()) else { continue };
             let Some(waits) = self.waits.get_mut(&fd) else { continue };
             // Errors and the end of the other side are news for both.
@@ -116,7 +146,7 @@ impl Sleeper {
                 }
                 // The other wait goes on.
                 Some(key) => match watches.descriptor(key) {
-                    Some(fd) if arm(&self.epoll, fd.as_fd(), *waits).is_ok() => {}
+                    Some(fd) if arm(&self.epoll, &mut self.known, fd.as_fd(), *waits).is_ok() => {}
                     _ => keys.push(key),
                 },
             }
@@ -130,41 +160,59 @@ impl Sleeper {
     }
 
     /// Sleeps for so long, or without end, unless `stay` says that there is something to do; woken by [`Waker::wake`] and by
-    /// descriptors that are ready, which [`Sleeper::look`] then finds.
-    pub fn sleep(&mut self, watches: &mut Watches, time: Option<Duration>, stay: impl Fn() -> bool) {
+    /// descriptors that are ready, whose tasks it wakes.
+    pub fn sleep(
+        &mut self,
+        watches: &mut Watches,
+        time: Option<Duration>,
+        stay: impl Fn() -> bool,
+        wake: impl FnMut(u32),
+    ) {
         self.register(watches);
-        if !self.ready.is_empty() {
-            return;
-        }
+        let mut time = if self.ready.is_empty() { time } else { Some(Duration::ZERO) };
         self.waker.asleep.store(true, Ordering::SeqCst);
-        if !stay() {
-            let time = time.map(|t| Timespec {
-                tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: t.subsec_nanos().into(),
-            });
-            let mut fds =
-                [PollFd::new(&self.waker.event, PollFlags::IN), PollFd::new(&self.epoll, PollFlags::IN)];
-            // When it is interrupted, the worker looks round and sleeps again.
-            let _ = poll(&mut fds, time.as_ref());
-            if fds.first().is_some_and(|f| !f.revents().is_empty()) {
-                let _ = rustix::io::read(&self.waker.event, &mut [0; 8]);
-            }
+        if stay() {
+            time = Some(Duration::ZERO);
         }
+        if let Some(short) = time.filter(|t| *t < COARSE && !t.is_zero()) {
+            let short = Timespec { tv_sec: 0, tv_nsec: short.subsec_nanos().into() };
+            // When it is interrupted, the worker looks round and sleeps again.
+            let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&short));
+            time = Some(Duration::ZERO);
+        }
+        self.collect(watches, time, wake);
         self.waker.asleep.store(false, Ordering::SeqCst);
     }
 }
 
 /// Has the system tell of a descriptor, once.
-fn arm(epoll: &OwnedFd, fd: BorrowedFd<'_>, waits: [Option<u64>; 2]) -> Result<(), Errno> {
+fn arm(
+    epoll: &OwnedFd,
+    known: &mut HashSet<RawFd>,
+    fd: BorrowedFd<'_>,
+    waits: [Option<u64>; 2],
+) -> Result<(), Errno> {
     let mut flags = epoll::EventFlags::ONESHOT;
     for (w, flag) in waits.iter().zip([epoll::EventFlags::IN, epoll::EventFlags::OUT]) {
         flags.set(flag, w.is_some());
     }
     let data = epoll::EventData::new_u64(u64::from(fd.as_raw_fd().unsigned_abs()));
-    match epoll::add(epoll, fd, data, flags) {
-        Err(Errno::EXIST) => epoll::modify(epoll, fd, data, flags),
-        other => other,
+    // The number may meanwhile be another descriptor's, or the system know it though it was forgotten here.
+    let done = if known.contains(&fd.as_raw_fd()) {
+        match epoll::modify(epoll, fd, data, flags) {
+            Err(Errno::NOENT) => epoll::add(epoll, fd, data, flags),
+            other => other,
+        }
+    } else {
+        match epoll::add(epoll, fd, data, flags) {
+            Err(Errno::EXIST) => epoll::modify(epoll, fd, data, flags),
+            other => other,
+        }
+    };
+    if done.is_ok() {
+        known.insert(fd.as_raw_fd());
     }
+    done
 }
 
 #[cfg(test)]
@@ -178,9 +226,9 @@ mod tests {
         let mut s = Sleeper::new().unwrap();
         let mut w = Watches::default();
         let start = Instant::now();
-        s.sleep(&mut w, Some(Duration::from_micros(3500)), || false);
+        s.sleep(&mut w, Some(Duration::from_micros(3500)), || false, |_| {});
         assert!(start.elapsed() >= Duration::from_micros(3500));
-        s.sleep(&mut w, None, || true);
+        s.sleep(&mut w, None, || true, |_| {});
         let waker = s.waker();
         waker.wake();
         std::thread::scope(|t| {
@@ -190,11 +238,11 @@ mod tests {
                 }
                 waker.wake();
             });
-            s.sleep(&mut w, None, || false);
+            s.sleep(&mut w, None, || false, |_| {});
         });
         // The wake-up was consumed: the next sleep lasts.
         let start = Instant::now();
-        s.sleep(&mut w, Some(Duration::from_millis(2)), || false);
+        s.sleep(&mut w, Some(Duration::from_millis(2)), || false, |_| {});
         assert!(start.elapsed() >= Duration::from_millis(2));
     }
 
@@ -215,8 +263,9 @@ mod tests {
         w.wait(b);
         assert_eq!(look(&mut s, &mut w), [4]);
         rustix::io::write(&write, b"x").unwrap();
-        s.sleep(&mut w, None, || false);
-        assert_eq!(look(&mut s, &mut w), [3]);
+        let mut woken = Vec::new();
+        s.sleep(&mut w, None, || false, |e| woken.push(e));
+        assert_eq!(woken, [3]);
         // What is not waited for is not told, though there is still something to read.
         assert_eq!(look(&mut s, &mut w), []);
         w.wait(a);
@@ -240,7 +289,8 @@ mod tests {
         let file: OwnedFd = std::fs::File::open("/proc/self/exe").unwrap().into();
         let c = w.add(5, Arc::new(file), Interest::Read);
         w.wait(c);
-        s.sleep(&mut w, None, || false);
-        assert_eq!(look(&mut s, &mut w), [5]);
+        let mut woken = Vec::new();
+        s.sleep(&mut w, None, || false, |e| woken.push(e));
+        assert_eq!(woken, [5]);
     }
 }

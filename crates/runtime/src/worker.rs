@@ -52,10 +52,14 @@ impl Worker {
                 self.core.recent = self.core.clock.now();
             }
             self.take_mail(&shared, me);
-            let busy = self.run_tasks(&shared);
+            let more = self.run_tasks(&shared);
             let fired = self.run_timers();
-            let ready = self.core.watches.any() && self.look();
-            if !busy && !fired && !ready && self.core.wakes.is_empty() {
+            if more || fired || !self.core.wakes.is_empty() {
+                // Who sleeps looks at descriptors anyhow.
+                if self.core.watches.any() {
+                    self.look();
+                }
+            } else {
                 self.sleep(&shared, me, drives);
             }
         }
@@ -93,15 +97,15 @@ impl Worker {
         }
     }
 
-    /// Gives scheduled tasks turns; false when none was scheduled.
+    /// Gives scheduled tasks turns; false when none is left that is scheduled.
     fn run_tasks(&mut self, shared: &Shared) -> bool {
-        for turn in 0..TURNS {
+        for _ in 0..TURNS {
             if !self.core.wakes.is_empty() {
                 // In the order in which they were woken.
                 self.core.wakes.reverse();
                 self.wake();
             }
-            let Some(task) = self.nodes.tasks.turn() else { return turn > 0 };
+            let Some(task) = self.nodes.tasks.turn() else { return false };
             self.core.limit = self.limits.get(task as usize).map_or(1, |&l| l as usize);
             // A burst is not cut by a request to stop, unless it goes on and on.
             for piece in 0.. {
@@ -137,10 +141,10 @@ impl Worker {
         fired
     }
 
-    /// Schedules the tasks whose descriptors are ready; false when there was none.
-    fn look(&mut self) -> bool {
+    /// Schedules the tasks whose descriptors are ready.
+    fn look(&mut self) {
         let Core { watches, wakes, .. } = &mut self.core;
-        self.sleeper.look(watches, |e| wakes.push(e))
+        self.sleeper.look(watches, |e| wakes.push(e));
     }
 
     /// Sleeps until the next timer, until a descriptor is ready, or until somebody wakes this worker.
@@ -152,7 +156,10 @@ impl Worker {
         };
         let time = match self.core.timers.next() {
             Some((t, _)) if self.core.clock.is_simulated() => {
-                if !stay() {
+                if self.core.watches.any() {
+                    self.look();
+                }
+                if self.core.wakes.is_empty() && !stay() {
                     self.core.clock.jump(t);
                 }
                 return;
@@ -160,6 +167,7 @@ impl Worker {
             Some((t, _)) => Some(self.core.clock.until(t)),
             None => None,
         };
-        self.sleeper.sleep(&mut self.core.watches, time, stay);
+        let Core { watches, wakes, .. } = &mut self.core;
+        self.sleeper.sleep(watches, time, stay, |e| wakes.push(e));
     }
 }

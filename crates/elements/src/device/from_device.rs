@@ -66,6 +66,8 @@ pub struct FromDevice {
     shield: Option<Shield>,
     /// Whether the device is known to be down or gone.
     lost: bool,
+    /// Whether frames came since the task slept.
+    received: bool,
     /// Drops of sockets that were closed.
     drops_before: u64,
     link: LinkType,
@@ -144,6 +146,7 @@ impl Build for FromDevice {
             intake: Intake::new(0, LinkType::ETHERNET),
             shield: None,
             lost: false,
+            received: false,
             drops_before: 0,
             link: LinkType::ETHERNET,
             args,
@@ -209,7 +212,9 @@ impl FromDevice {
     #[cold]
     fn idle(&mut self, cx: &mut Cx<'_>) -> Turn {
         if let Some((socket, watch)) = &self.socket {
-            match socket.check() {
+            // What is wrong wakes the task and brings no frame.
+            let fine = std::mem::take(&mut self.received);
+            match if fine { Ok(()) } else { socket.check() } {
                 Ok(()) => cx.wait(*watch),
                 Err(e) => self.lose(&e, cx),
             }
@@ -283,7 +288,11 @@ impl Element for FromDevice {
                 self.emit(p, cx);
             }
         }
-        if frames == 0 { self.idle(cx) } else { Turn::Again }
+        if frames == 0 {
+            return self.idle(cx);
+        }
+        self.received = true;
+        Turn::Again
     }
 
     fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
