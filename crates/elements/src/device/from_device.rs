@@ -15,6 +15,11 @@ use std::any::Any;
 
 /// The most frames of a turn: what is ready is emitted at once, whatever BURST says.
 const MOST: usize = 64;
+/// How often to look for more frames, for each that came, before the task sleeps: to be woken costs the system, and so whoever
+/// sends, more than a packet does.
+const LOOKS: u32 = 8;
+/// The most of these: some tens of microseconds.
+const MOST_LOOKS: u32 = 256;
 /// How often a device that is down or gone is looked for.
 const LOOK: i64 = 200_000_000;
 
@@ -23,7 +28,8 @@ const LOOK: i64 = 200_000_000;
 /// A frame is an Ethernet frame, VLAN tag included, or an IP packet where the device has no link header. Packets have their MAC
 /// header marked, the packet type annotation that the system gave (to this host, broadcast, multicast, to another host), and
 /// the time at which the system received them as timestamp. Partial checksums are completed, and super-packets are cut into
-/// the segments that they stand for. Frames that wait are emitted together; the task sleeps until some come.
+/// the segments that they stand for. Frames that wait are emitted together; the task sleeps until some come, though not
+/// between frames that come at a high rate.
 ///
 /// The host's own network stack sees the frames too, and answers those to its addresses, unless SNIFFER is false. With
 /// BPF_FILTER, an expression of tcpdump, the system leaves out frames before they are copied.
@@ -66,6 +72,8 @@ pub struct FromDevice {
     shield: Option<Shield>,
     /// Whether the device is known to be down or gone.
     lost: bool,
+    /// How often to look for frames until the task sleeps.
+    patience: u32,
     /// Drops of sockets that were closed.
     drops_before: u64,
     link: LinkType,
@@ -144,6 +152,7 @@ impl Build for FromDevice {
             intake: Intake::new(0, LinkType::ETHERNET),
             shield: None,
             lost: false,
+            patience: 0,
             drops_before: 0,
             link: LinkType::ETHERNET,
             args,
@@ -269,7 +278,7 @@ impl Element for FromDevice {
             return Turn::Sleep;
         }
         let most = MOST.min(cx.limit()).max(1);
-        let mut frames = 0;
+        let mut frames = 0u32;
         // Segments of one super-packet may be more than a turn emits: the rest of them comes first.
         for _ in 0..most {
             if let Some(p) = self.intake.segment(cx) {
@@ -289,7 +298,15 @@ impl Element for FromDevice {
                 self.emit(p, cx);
             }
         }
-        if frames == 0 { self.idle(cx) } else { Turn::Again }
+        if frames > 0 {
+            self.patience = (self.patience + LOOKS * frames).min(MOST_LOOKS);
+            return Turn::Again;
+        }
+        if self.patience > 0 {
+            self.patience -= 1;
+            return Turn::Again;
+        }
+        self.idle(cx)
     }
 
     fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
