@@ -67,17 +67,29 @@ impl Worker {
                 let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
                 Duration::from_millis(used(&stat, cpu).unwrap_or(0).saturating_mul(10))
             }
-            Worker::Process(pid) => {
-                let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-                let times = threads.filter_map(|t| {
-                    // Time on a processor, time waiting for one, time slices (Documentation/scheduler/sched-stats).
-                    let text = fs::read_to_string(t.path().join("schedstat")).ok()?;
-                    text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
-                });
-                times.sum()
-            }
+            Worker::Process(pid) => times(pid).0,
         }
     }
+
+    /// Time that a process was ready to run and something else had the processor.
+    fn waited(self) -> Duration {
+        match self {
+            Worker::Process(pid) if pid != std::process::id() => times(pid).1,
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+/// The time of all threads of a process on processors, and waiting for one (Documentation/scheduler/sched-stats); zero if the
+/// system does not tell.
+fn times(pid: u32) -> (Duration, Duration) {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let of = |t: fs::DirEntry| {
+        let text = fs::read_to_string(t.path().join("schedstat")).ok()?;
+        let mut words = text.split_whitespace().map_while(|w| w.parse().ok().map(Duration::from_nanos));
+        Some((words.next()?, words.next()?))
+    };
+    threads.filter_map(of).fold(Default::default(), |a: (Duration, Duration), t| (a.0 + t.0, a.1 + t.1))
 }
 
 impl Arrivals {
@@ -123,12 +135,14 @@ pub struct Load {
     pub busy: Duration,
     /// Packets that had been received before.
     pub before: u64,
+    /// Time that generator and router waited because other programs had their processors.
+    pub waited: Duration,
 }
 
 impl Load {
     fn text(&self) -> String {
-        let [time, busy] = [self.time, self.busy].map(|t| t.as_nanos());
-        format!("{} {} {time} {busy} {}", self.sent, self.received, self.before)
+        let [time, busy, waited] = [self.time, self.busy, self.waited].map(|t| t.as_nanos());
+        format!("{} {} {time} {busy} {} {waited}", self.sent, self.received, self.before)
     }
 
     /// From the line that a generator prints.
@@ -137,7 +151,7 @@ impl Load {
         let mut next = || words.next()?;
         let (sent, received) = (next()?, next()?);
         let (time, busy) = (Duration::from_nanos(next()?), Duration::from_nanos(next()?));
-        Some(Load { sent, received, time, busy, before: next()? })
+        Some(Load { sent, received, time, busy, before: next()?, waited: Duration::from_nanos(next()?) })
     }
 }
 
@@ -150,7 +164,8 @@ fn send(
     arrivals: &Arrivals,
     worker: Worker,
 ) -> Result<Load, String> {
-    let before = (arrivals.count()?, worker.used());
+    let waited = || times(std::process::id()).1 + worker.waited();
+    let before = (arrivals.count()?, worker.used(), waited());
     let start = Instant::now();
     let mut sent = 0u64;
     loop {
@@ -179,9 +194,10 @@ fn send(
         }
     }
     let time = start.elapsed();
-    let after = (arrivals.count()?, worker.used());
+    let after = (arrivals.count()?, worker.used(), waited());
     let received = after.0.saturating_sub(before.0);
-    Ok(Load { sent, received, time, busy: after.1.saturating_sub(before.1), before: before.0 })
+    let [busy, waited] = [after.1.saturating_sub(before.1), after.2.saturating_sub(before.2)];
+    Ok(Load { sent, received, time, busy, before: before.0, waited })
 }
 
 /// Sends on a device what standard input asks for: `RATE MILLISECONDS`, one trial a line, until it ends.
@@ -252,9 +268,9 @@ mod tests {
     #[test]
     fn loads_travel_as_lines() {
         let time = Duration::from_nanos(1_234_567);
-        let load = Load { sent: 9, received: 7, time, busy: time / 2, before: 3 };
+        let load = Load { sent: 9, received: 7, time, busy: time / 2, before: 3, waited: time / 4 };
         assert_eq!(Load::parse(&load.text()), Some(load));
-        for bad in ["", "1 2 3 4", "1 2 3 4 x", "-1 2 3 4 5"] {
+        for bad in ["", "1 2 3 4", "1 2 3 4 5", "1 2 3 4 5 x", "-1 2 3 4 5 6"] {
             assert_eq!(Load::parse(bad), None);
         }
     }

@@ -89,6 +89,7 @@ pub fn json(r: &Results) -> Value {
             "forwarded": { "median": c.forwarded.median, "min": c.forwarded.min, "max": c.forwarded.max },
             "lost": c.lost,
             "cpu_ns": c.cpu,
+            "disturbed": c.disturbed,
         })
     };
     let routers = |of: &dyn Fn(usize) -> Value| {

@@ -8,6 +8,7 @@ fn results() -> Results {
         forwarded: Spread { median: forwarded, min: forwarded * 0.9, max: forwarded * 1.1 },
         lost: 1.0 - forwarded / offered,
         cpu: 1234.4,
+        disturbed: 0.01,
     };
     let point = |asked, offered, k, c| Point { asked, cells: [cell(offered, k), cell(offered, c)] };
     Results {
@@ -81,10 +82,23 @@ fn trials_fill_the_time() {
         processors: None,
         steer: true,
     };
-    let trials = 2.0 * (2.0 + 33.0 + 14.0);
+    let trials = 2.0 * (5.0 + 33.0 + 14.0);
     assert!((trials * (s.trial() + AROUND) - 30.0).abs() < 1e-6);
     s.seconds = 0.0;
     assert_eq!(s.trial(), 0.02);
     s.seconds = 1e9;
     assert_eq!(s.trial(), 10.0);
+}
+
+#[test]
+fn calm_trials_count() {
+    let trial = |forwarded: f64, disturbed: f64| Trial { forwarded, disturbed, ..Trial::default() };
+    for (trials, want) in [
+        (vec![trial(1.0, 0.5), trial(9.0, 0.0), trial(7.0, 0.01), trial(2.0, 0.4)], 8.0),
+        (vec![trial(1.0, 0.5), trial(5.0, 0.3), trial(2.0, 0.4)], 5.0),
+        (vec![trial(3.0, 1.0)], 3.0),
+        (vec![], 0.0),
+    ] {
+        assert_eq!(cell(&trials).forwarded.median, want);
+    }
 }

@@ -15,6 +15,11 @@ use std::any::Any;
 
 /// The most frames of a turn: what is ready is emitted at once, whatever BURST says.
 const MOST: usize = 64;
+/// How often to look for more frames, for each that came, before the task sleeps: to be woken costs the system, and so whoever
+/// sends, more than a packet does.
+const LOOKS: u32 = 8;
+/// The most of these: some tens of microseconds.
+const MOST_LOOKS: u32 = 256;
 /// How often a device that is down or gone is looked for.
 const LOOK: i64 = 200_000_000;
 
@@ -23,7 +28,8 @@ const LOOK: i64 = 200_000_000;
 /// A frame is an Ethernet frame, VLAN tag included, or an IP packet where the device has no link header. Packets have their MAC
 /// header marked, the packet type annotation that the system gave (to this host, broadcast, multicast, to another host), and
 /// the time at which the system received them as timestamp. Partial checksums are completed, and super-packets are cut into
-/// the segments that they stand for. Frames that wait are emitted together; the task sleeps until some come.
+/// the segments that they stand for. Frames that wait are emitted together; the task sleeps until some come, though not
+/// between frames that come at a high rate.
 ///
 /// The host's own network stack sees the frames too, and answers those to its addresses, unless SNIFFER is false. With
 /// BPF_FILTER, an expression of tcpdump, the system leaves out frames before they are copied.
@@ -68,6 +74,8 @@ pub struct FromDevice {
     lost: bool,
     /// Whether frames came since the task slept.
     received: bool,
+    /// How often to look for frames until the task sleeps.
+    patience: u32,
     /// Drops of sockets that were closed.
     drops_before: u64,
     link: LinkType,
@@ -147,6 +155,7 @@ impl Build for FromDevice {
             shield: None,
             lost: false,
             received: false,
+            patience: 0,
             drops_before: 0,
             link: LinkType::ETHERNET,
             args,
@@ -274,7 +283,7 @@ impl Element for FromDevice {
             return Turn::Sleep;
         }
         let most = MOST.min(cx.limit()).max(1);
-        let mut frames = 0;
+        let mut frames = 0u32;
         for _ in 0..most {
             let Some((socket, _)) = &mut self.socket else { return Turn::Sleep };
             let intake = &mut self.intake;
@@ -288,11 +297,16 @@ impl Element for FromDevice {
                 self.emit(p, cx);
             }
         }
-        if frames == 0 {
-            return self.idle(cx);
+        if frames > 0 {
+            self.received = true;
+            self.patience = (self.patience + LOOKS * frames).min(MOST_LOOKS);
+            return Turn::Again;
         }
-        self.received = true;
-        Turn::Again
+        if self.patience > 0 {
+            self.patience -= 1;
+            return Turn::Again;
+        }
+        self.idle(cx)
     }
 
     fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
