@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A router of Castanet and the kernel's, between the same two hosts: how much they forward of what is offered.
 //!
-//! A sender, two routers and a receiver are network namespaces joined by veth ([`world`]). Packets go by one router and by the
+//! A sender, two routers and a receiver are network namespaces joined by veth (`world`). Packets go by one router and by the
 //! other in turns, so that what else the machine does hits both. The generator ([`generator`]) has one processor, the router
 //! has another. Over veth the sender's processor receives too, as far as a packet socket or through the kernel's router; it
 //! can be told to leave that to the other ([`Settings::steer`]).

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Translation of addresses and ports (RFC 2663, RFC 3022, RFC 4787, RFC 5382, RFC 5508).
 //!
-//! - [`tuple`], [`header`]: what packets are told apart by, and rewriting it
+//! - [`mod@tuple`], [`header`]: what packets are told apart by, and rewriting it
 //! - [`flow`], [`store`]: flows, found, timed out, bounded; [`seq`]: shifted sequence numbers
 //! - [`pattern`], [`spec`], [`mapper`]: what new flows become
 //! - [`handle`], [`registry`]: how the elements find each other; [`rewriter`]: what all rewriters do
