@@ -20,15 +20,15 @@ fn frame(n: u8) -> Vec<u8> {
     f
 }
 
-/// What the turns of a task give until nothing comes any more.
+/// What the turns of a task give until it sleeps.
 fn received(kit: &mut Kit<FromDevice>) -> Vec<u8> {
     let mut all = Vec::new();
     loop {
-        let (_, out) = kit.task();
-        if out.is_empty() {
+        let (turn, out) = kit.task();
+        all.extend(out.iter().map(|(_, p)| p.data()[14]));
+        if turn == Turn::Sleep {
             return all;
         }
-        all.extend(out.iter().map(|(_, p)| p.data()[14]));
     }
 }
 
