@@ -9,6 +9,7 @@ use super::from_device::FromDevice;
 use super::kernel_tap::KernelTap;
 use super::to_device::ToDevice;
 use castanet_element::Lifecycle;
+use castanet_element::Turn;
 use castanet_element::kit::{Kit, packet};
 use castanet_element::spec::Reason;
 use castanet_io::device::{Outgoing, PacketOptions, PacketSender, PacketSocket};
