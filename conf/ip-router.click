@@ -45,13 +45,13 @@ one :: Interface($DEV0, 1, $MTU0) -> ip :: Strip(14)
         $DEV0:ip 0, $DEV1:ip 0, $DEV0:net 1, $DEV1:net 2,
         $DEV0:bcast 3, $DEV1:bcast 3, 0.0.0.0/8 3, 127.0.0.0/8 3, 224.0.0.0/3 3, 0.0.0.0/0 $ELSEWHERE);
 two :: Interface($DEV1, 2, $MTU1) -> ip;
-routes[1] -> one; one[1] -> errors :: Queue -> Unqueue -> RatedSplitter($ERRORS) -> SetIPDSCP(48) -> routes;  // RFC 1812, 4.3.2.8 and 4.3.2.5
+routes[1] -> one; one[1] -> errors :: Queue -> Unqueue(-1) -> RatedSplitter($ERRORS) -> SetIPDSCP(48) -> routes;  // RFC 1812, 4.3.2.8 and 4.3.2.5
 routes[2] -> two; two[1] -> errors;
 routes[3] -> nobody :: Discard;                                         // broadcasts and addresses that are none
 routes[4] -> ICMPError($DEV0:ip, unreachable, net, BADADDRS $HEARD) -> errors;
 
 // For the router itself: it answers pings, and has no ports. Queues bring what several workers send to the one that counts.
-routes[0] -> Queue -> Unqueue -> whole :: IPReassembler -> ping :: ICMPPingResponder -> routes;
+routes[0] -> Queue -> Unqueue(-1) -> whole :: IPReassembler -> ping :: ICMPPingResponder -> routes;
 whole[1] -> ICMPError($DEV0:ip, timeexceeded, reassembly, BADADDRS $HEARD) -> errors;
 ping[1] -> host :: IPClassifier(udp, icmp, -);
 host[0] -> ICMPError($DEV0:ip, unreachable, port, BADADDRS $HEARD) -> errors;

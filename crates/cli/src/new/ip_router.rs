@@ -279,7 +279,7 @@ impl IpRouter {
         );
         out.push_str(&self.routing());
         out.push_str(
-            "\nerrors :: Queue -> Unqueue -> RatedSplitter($ERRORS) -> SetIPDSCP(48) -> routes; \
+            "\nerrors :: Queue -> Unqueue(-1) -> RatedSplitter($ERRORS) -> SetIPDSCP(48) -> routes; \
              // RFC 1812, 4.3.2.8 and 4.3.2.5\n",
         );
         for (i, own) in self.interfaces.iter().enumerate() {
@@ -295,7 +295,7 @@ impl IpRouter {
             "routes[{nobody}] -> nobody :: Discard;\n\
              routes[{unreachable}] -> ICMPError({first}:ip, unreachable, net, BADADDRS $HEARD) -> errors;\n\n\
              // For the router itself: it answers pings, and has no ports.\n\
-             routes[0] -> Queue -> Unqueue -> whole :: IPReassembler -> ping :: ICMPPingResponder -> routes;\n\
+             routes[0] -> Queue -> Unqueue(-1) -> whole :: IPReassembler -> ping :: ICMPPingResponder -> routes;\n\
              whole[1] -> ICMPError({first}:ip, timeexceeded, reassembly, BADADDRS $HEARD) -> errors;\n\
              ping[1] -> host :: IPClassifier(udp, icmp, -);\n\
              host[0] -> ICMPError({first}:ip, unreachable, port, BADADDRS $HEARD) -> errors;\n\

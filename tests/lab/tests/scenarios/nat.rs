@@ -55,10 +55,11 @@ impl Nat {
         Some(Nat { a, c, s, b, r, _lab: lab })
     }
 
-    /// Ends the gateway, which had nothing to complain about.
+    /// Ends the gateway, which had nothing to complain about. TCP may fill a queue: that is how it finds out how fast it may be.
     fn end(self) {
         let ended = self.r.stop();
-        assert!(ended.as_ref().is_some_and(|o| o.ok() && o.stderr.is_empty()), "{ended:?}");
+        let fine = |line: &str| line.ends_with("queue :: Queue: overflow");
+        assert!(ended.as_ref().is_some_and(|o| o.ok() && o.stderr.lines().all(fine)), "{ended:?}");
     }
 }
 
