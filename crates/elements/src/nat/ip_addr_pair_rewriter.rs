@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! IPAddrPairRewriter: pairs of addresses.
 
+use super::declare::rewriter_element;
 use super::flow::{Kind, Timeouts};
 use super::handle::{Capacity, UNBOUNDED};
 use super::header;
@@ -92,27 +93,4 @@ impl Build for IpAddrPairRewriter {
     }
 }
 
-impl Element for IpAddrPairRewriter {
-    #[inline]
-    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.rewriter.push(port, batch, cx);
-    }
-    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-        self.rewriter.timer(cx);
-    }
-}
-
-impl Lifecycle for IpAddrPairRewriter {
-    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
-        self.rewriter.initialise()
-    }
-    fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
-        self.rewriter.read(handler, parameters, cx)
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.rewriter.write(handler, value, cx)
-    }
-    fn own_handlers(&self) -> Vec<(String, &'static str)> {
-        self.rewriter.own_handlers()
-    }
-}
+rewriter_element!(IpAddrPairRewriter);

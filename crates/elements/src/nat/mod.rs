@@ -10,6 +10,7 @@
 
 use castanet_element::{ClassDef, action, element};
 
+mod declare;
 pub mod flow;
 pub mod ftp_port_mapper;
 pub mod handle;
