@@ -9,6 +9,9 @@ use castanet_element::prelude::*;
 /// Each argument is the name of an element and a number: how many times an ordinary share its task gets. 1 is ordinary, which
 /// is 1024 tickets of the stride scheduler.
 ///
+/// In configurations of the SOSP 1999 paper `ScheduleLinux` gives Linux its turns; outside of the kernel Linux takes them by
+/// itself, so that an element of this name has nothing to say.
+///
 /// # Ports
 /// None.
 ///
@@ -19,7 +22,7 @@ use castanet_element::prelude::*;
 /// b :: InfiniteSource(LIMIT 100, STOP true) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "ScheduleInfo", ports = "0/0", processing = "a/a", packets = "/", workers = replicate(first), information)]
+#[class(name = "ScheduleInfo", aliases("ScheduleLinux"), ports = "0/0", processing = "a/a", packets = "/", workers = replicate(first), information)]
 pub struct ScheduleInfo {
     args: Args,
 }
