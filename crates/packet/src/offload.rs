@@ -53,14 +53,10 @@ impl Packet {
     pub fn segments(&self) -> (u64, u64) {
         if self.meta().flags & OFFLOAD == 0 { (1, self.len() as u64) } else { self.count_segments() }
     }
-    #[cold]
-    #[inline(never)]
-    fn count_segments(&self) -> (u64, u64) {
-        let whole = (1, self.len() as u64);
-        let Some(Offload { checksum: Some((start, field)), segments: Some((_, size @ 1..)) }) =
-            self.offload()
-        else {
-            return whole;
+    /// For a super-packet the bytes of all headers, and the most bytes of payload of a segment.
+    pub fn super_packet(&self) -> Option<(usize, u16)> {
+        let Offload { checksum: Some((start, field)), segments: Some((_, size)) } = self.offload()? else {
+            return None;
         };
         let start = usize::from(start);
         // The checksum of TCP is at 16 of at least 20 bytes, that of UDP at 6 of 8.
@@ -68,7 +64,14 @@ impl Packet {
             16 => usize::from(self.data().get(start + 12).copied().unwrap_or(0) >> 4) * 4,
             _ => 8,
         };
-        let headers = (start + header) as u64;
+        Some((start + header, size))
+    }
+    #[cold]
+    #[inline(never)]
+    fn count_segments(&self) -> (u64, u64) {
+        let whole = (1, self.len() as u64);
+        let Some((headers, size @ 1..)) = self.super_packet() else { return whole };
+        let headers = headers as u64;
         let Some(payload) = whole.1.checked_sub(headers) else { return whole };
         let n = payload.div_ceil(u64::from(size)).max(1);
         (n, whole.1 + (n - 1) * headers)

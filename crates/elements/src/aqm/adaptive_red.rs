@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! AdaptiveRED: random early detection that finds its probability itself.
 
-use super::early::{Early, Settings};
+use super::early::{Early, Settings, early_element};
 use super::lengths::Queues;
 use super::policy;
 use castanet_element::prelude::*;
@@ -67,45 +67,7 @@ impl Build for AdaptiveRed {
     }
 }
 
-impl Element for AdaptiveRed {
-    #[inline]
-    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        policy::push(&mut self.early, batch, cx);
-    }
-    #[inline]
-    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
-        policy::push_one(&mut self.early, p, cx);
-    }
-    #[inline]
-    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        policy::pull(&mut self.early, max, into, cx);
-    }
-    #[inline]
-    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
-        policy::pull_one(&mut self.early, cx)
-    }
-}
-
-impl Lifecycle for AdaptiveRed {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        self.early.initialise(cx)
-    }
-    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.early.read(handler, cx))
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.early.write(handler, value, cx)
-    }
-    fn effects(&self, declared: Effects) -> Effects {
-        self.early.effects(declared)
-    }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_ref::<AdaptiveRed>() {
-            self.early.take_over(&old.early);
-        }
-        Ok(())
-    }
-}
+early_element!(AdaptiveRed);
 
 #[cfg(test)]
 mod tests {

@@ -217,3 +217,49 @@ impl Policy for Early {
         refused
     }
 }
+
+/// Implements `Element` and `Lifecycle` for a class by its field `early`.
+macro_rules! early_element {
+    ($class:ty) => {
+        impl Element for $class {
+            #[inline]
+            fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+                policy::push(&mut self.early, batch, cx);
+            }
+            #[inline]
+            fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+                policy::push_one(&mut self.early, p, cx);
+            }
+            #[inline]
+            fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+                policy::pull(&mut self.early, max, into, cx);
+            }
+            #[inline]
+            fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+                policy::pull_one(&mut self.early, cx)
+            }
+        }
+
+        impl Lifecycle for $class {
+            fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+                self.early.initialise(cx)
+            }
+            fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+                Ok(self.early.read(handler, cx))
+            }
+            fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+                self.early.write(handler, value, cx)
+            }
+            fn effects(&self, declared: Effects) -> Effects {
+                self.early.effects(declared)
+            }
+            fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+                if let Some(old) = old.downcast_ref::<$class>() {
+                    self.early.take_over(&old.early);
+                }
+                Ok(())
+            }
+        }
+    };
+}
+pub(super) use early_element;

@@ -25,7 +25,7 @@ fn header(o: Offload) -> VnetHeader {
 /// When it could not be done, because it does not fit the packet.
 #[inline]
 pub(super) fn note(p: &mut Packet, vnet: &VnetHeader, start: Start) -> Result<(), BadOffload> {
-    if vnet.flags & VnetHeader::NEEDS_CHECKSUM == 0 && !vnet.is_super() {
+    if !vnet.needs_checksum() && !vnet.is_super() {
         return Ok(());
     }
     note_some(p, vnet, start)

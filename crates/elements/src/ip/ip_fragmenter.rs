@@ -3,7 +3,7 @@
 
 use crate::device::offload::finish;
 use castanet_element::prelude::*;
-use castanet_packet::{DEFAULT_HEADROOM, Offload};
+use castanet_packet::DEFAULT_HEADROOM;
 use castanet_wire::ipv4::{self, MAX_HEADER_LEN};
 use castanet_wire::{Ipv4Header, checksum, options};
 use std::net::Ipv4Addr;
@@ -273,16 +273,9 @@ impl Action for IpFragmenter {
 
 /// For a super-packet the bytes of its largest segment from the IP header on.
 fn largest_segment(p: &Packet) -> Option<usize> {
-    let Offload { checksum: Some((start, field)), segments: Some((_, size)) } = p.offload()? else {
-        return None;
-    };
+    let (headers, size) = p.super_packet()?;
     let network = usize::try_from(p.network_offset()?).ok()?;
-    let transport = usize::from(start);
-    let header = match field {
-        16 => usize::from(p.data().get(transport + 12).copied().unwrap_or(0) >> 4) * 4,
-        _ => 8,
-    };
-    Some((transport + header).saturating_sub(network) + usize::from(size))
+    Some(headers.saturating_sub(network) + usize::from(size))
 }
 
 #[cfg(test)]

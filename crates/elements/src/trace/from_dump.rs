@@ -6,6 +6,7 @@ mod link;
 #[cfg(test)]
 mod tests;
 
+use super::replay::replay_element;
 use castanet_element::prelude::*;
 use castanet_io::{CaptureReader, LinkType};
 use castanet_packet::{DEFAULT_HEADROOM, MAX_LENGTH};
@@ -228,24 +229,6 @@ impl FromDump {
             cx.call(call);
         }
     }
-    fn sleep(&self, cx: &mut Cx<'_>) {
-        if let Some(note) = self.note {
-            cx.clear_note(note);
-        }
-    }
-    /// Goes on after a wait or a change.
-    fn wake(&self, cx: &mut Cx<'_>) {
-        if !self.can_run() {
-            return self.sleep(cx);
-        }
-        match self.note {
-            Some(note) if !self.push => cx.set_note(note),
-            _ => cx.schedule(),
-        }
-    }
-    fn can_run(&self) -> bool {
-        self.args.active && !self.finished
-    }
 }
 
 /// Sets what the trace tells of a packet.
@@ -271,54 +254,7 @@ fn mark_ip(p: &mut Packet, link: LinkType) -> bool {
     true
 }
 
-impl Element for FromDump {
-    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        if !self.push || !self.can_run() {
-            return Turn::Sleep;
-        }
-        for i in 0..cx.limit().max(1) {
-            match self.next(cx) {
-                Next::Packet(p) => cx.emit(0, p),
-                Next::Later(t) => {
-                    cx.set_timer(0, t);
-                    return Turn::Sleep;
-                }
-                Next::Pause => break,
-                // What was emitted in this turn goes on its way first.
-                Next::End if i > 0 => break,
-                Next::End => {
-                    self.finish(cx);
-                    return Turn::Sleep;
-                }
-            }
-        }
-        Turn::Again
-    }
-    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        if !self.can_run() {
-            return;
-        }
-        for i in 0..max {
-            match self.next(cx) {
-                Next::Packet(p) => into.push(p),
-                Next::Later(t) => {
-                    self.sleep(cx);
-                    cx.set_timer(0, t);
-                    break;
-                }
-                Next::Pause => break,
-                Next::End if i > 0 => break,
-                Next::End => {
-                    self.finish(cx);
-                    break;
-                }
-            }
-        }
-    }
-    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-        self.wake(cx);
-    }
-}
+replay_element!(FromDump);
 
 impl Lifecycle for FromDump {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {

@@ -8,6 +8,7 @@ use castanet_element::{ClassDef, action, element};
 pub mod adjust_timestamp;
 pub mod from_dump;
 pub mod from_ip_summary_dump;
+mod replay;
 pub mod set_timestamp_delta;
 pub mod store_timestamp;
 mod summary_args;

@@ -4,6 +4,7 @@
 
 use super::*;
 use castanet_element::kit::{Kit, packet};
+use castanet_packet::Offload;
 
 struct Ip<'a> {
     options: &'a [u8],
