@@ -145,6 +145,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     let Data::Struct(data) = &input.data else {
         return Err(Error::new_spanned(ident, "a class is a struct"));
     };
+    let mut counts = Vec::new();
     let mut args_ty = quote!(::castanet_element::spec::NoArgs);
     let mut has_args = false;
     let mut rest = Vec::new();
@@ -161,6 +162,11 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
             has_args = true;
         } else {
             rest.push(id);
+        }
+        if let syn::Type::Path(t) = &f.ty
+            && t.path.segments.last().is_some_and(|s| s.ident == "Count")
+        {
+            counts.push(quote!(self.#id.take(&mut old.#id);));
         }
         for a in f.attrs.iter().filter(|a| a.path().is_ident("handler")) {
             let doc = crate::doc_line(&f.attrs);
@@ -180,6 +186,10 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         )
     } else {
         (quote!(), quote!(None), quote!(None))
+    };
+    let take_counts = match counts.is_empty() {
+        true => quote!(let _ = old;),
+        false => quote!(if let Some(old) = old.downcast_mut::<Self>() { #(#counts)* }),
     };
     let build = if flag("build") {
         quote!()
@@ -235,6 +245,9 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
             {
                 let _ = (handler, text, cx);
                 #write_args
+            }
+            fn take_counts(&mut self, old: &mut dyn ::core::any::Any) {
+                #take_counts
             }
         }
         #build

@@ -5,6 +5,7 @@ use crate::core::Core;
 use crate::gauge::Gauge;
 use crate::notify::{Note, Signal};
 use crate::random::Random;
+use crate::remote::Remote;
 use crate::watch::{Interest, Watch};
 use castanet_spec::{ArgCx, ArgError, Capability, ClassSpec, Names};
 use std::any::{Any, TypeId};
@@ -157,6 +158,8 @@ pub struct InitCx<'a> {
     pub scheduled: bool,
     /// Notifiers that this element's task is to be woken by.
     pub listens: Vec<u32>,
+    /// Whether what the element [`holds`](crate::Lifecycle::holds) is open in the running router and will be handed over.
+    pub inherits: bool,
 }
 
 impl InitCx<'_> {
@@ -219,5 +222,14 @@ impl InitCx<'_> {
     /// The element's full name.
     pub fn name(&self) -> &str {
         self.core.name(self.me)
+    }
+    /// Whether what this element [`holds`](crate::Lifecycle::holds) is open in the running router, which hands it over when
+    /// this one takes its place: it must not be opened now.
+    pub fn inherits(&self) -> bool {
+        self.inherits
+    }
+    /// The router as threads see it that an element starts; none where the element stands alone.
+    pub fn remote(&self) -> Option<Arc<dyn Remote>> {
+        self.core.outside.remote()
     }
 }

@@ -62,6 +62,9 @@ pub trait Fields: Any + Send {
     fn read_field(&self, handler: &str) -> Option<String>;
     /// Changes an argument through its handler; none if it is not one of these.
     fn write_field(&mut self, handler: &str, text: &str, cx: &ArgCx<'_>) -> Option<Result<(), String>>;
+    /// Moves what the element of the same name and class in the old router counted to this one (hot swap): every field of type
+    /// [`Count`](crate::Count).
+    fn take_counts(&mut self, old: &mut dyn Any);
 }
 
 /// Makes an element from its arguments. `#[derive(Class)]` writes one that fills all other fields with their defaults,
@@ -103,7 +106,20 @@ pub trait Lifecycle: Fields {
     fn effects(&self, declared: Effects) -> Effects {
         declared
     }
-    /// Takes over what an element of the same class and name in the old router holds (hot swap).
+    /// What this element has open outside that a router holds once: a device, a port, a file. In a hot swap, when an
+    /// element of the same class holds the same, whatever its name, [`InitCx::inherits`] is true and
+    /// [`initialise`](Lifecycle::initialise) leaves it closed: [`take_over`](Lifecycle::take_over) brings it.
+    fn holds(&self) -> Option<String> {
+        None
+    }
+    /// Takes over what the element in the old router that [`holds`](Lifecycle::holds) the same has open (hot swap). Called
+    /// before [`take_state`](Lifecycle::take_state). When the swap fails later, the old element takes it back in the same way.
+    fn take_over(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        Ok(())
+    }
+    /// Takes over what an element of the same class and name in the old router holds (hot swap); its counts have been moved
+    /// already. With more than one old replica it is called for each. When the swap fails later, the old
+    /// element takes it back in the same way.
     fn take_state(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 use crate::clock::Clock;
 use crate::notify::{Note, Notes};
+use crate::remote::Remote;
 use crate::watch::Watches;
 use castanet_packet::{Batch, Packet};
 use castanet_spec::{HandlerRef, Names, Reason};
@@ -34,6 +35,10 @@ pub trait Messages: Send + Sync {
     fn stop(&self, times: u32);
     /// Wakes the task of an element on another worker.
     fn wake(&self, worker: u32, element: u32);
+    /// The router as threads outside its workers see it; none where elements stand alone.
+    fn remote(&self) -> Option<Arc<dyn Remote>> {
+        None
+    }
 }
 
 /// Why a handler could not be called.

@@ -17,6 +17,10 @@ impl Count {
     pub fn get(self) -> u64 {
         self.0
     }
+    /// Adds what another one counted, which starts again.
+    pub fn take(&mut self, from: &mut Count) {
+        self.add(std::mem::take(from).0);
+    }
     /// Starts again.
     pub fn reset(&mut self) {
         self.0 = 0;

@@ -177,8 +177,14 @@ impl<T: Build + Lifecycle> Kit<T> {
             Core::new([info].into(), Arc::new(names), Notes::new(2 + inputs), outside.clone(), clock);
         core.limit = 32;
         let wiring = OneElement::default();
-        let mut init =
-            InitCx { core: &mut core, me: 0, wiring: &wiring, scheduled: true, listens: Vec::new() };
+        let mut init = InitCx {
+            core: &mut core,
+            me: 0,
+            wiring: &wiring,
+            scheduled: true,
+            listens: Vec::new(),
+            inherits: false,
+        };
         element.initialise(&mut init).map_err(|e| vec![e])?;
         let edges = (0..outputs).map(|_| Edge::default()).collect();
         let around = Around { supply: (0..inputs).map(|_| VecDeque::new()).collect(), ..Around::default() };

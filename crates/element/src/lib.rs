@@ -39,6 +39,7 @@ pub mod gauge;
 pub mod kit;
 pub mod notify;
 pub mod random;
+pub mod remote;
 pub mod watch;
 
 pub use build::{BuildCx, ConfigError, InitCx};
@@ -55,6 +56,7 @@ pub use cx::Cx;
 pub use gauge::Gauge;
 pub use notify::{Note, Signal};
 pub use random::Random;
+pub use remote::{Listener, Remote};
 pub use watch::{Interest, Watch};
 
 /// What an element file needs.

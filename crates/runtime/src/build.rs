@@ -3,6 +3,7 @@
 
 use crate::link::link;
 use crate::router::Router;
+use crate::running::Running;
 use crate::shared::{Inbox, Mail, Printer, Shared};
 use crate::sleep::Sleeper;
 use crate::table::Table;
@@ -354,8 +355,9 @@ pub(crate) fn prepare(
         inboxes,
         requests: AtomicU32::new(0),
         stopped: AtomicBool::new(false),
-        printer,
+        running: Running::new(printer),
     });
+    shared.running.set_current(&shared);
     let limits = limits.into();
     Ok(Prepared {
         built,
@@ -433,8 +435,14 @@ fn initialise(
             let w = worker.core.worker;
             let mut scheduled = false;
             let done = worker.nodes.with(&mut worker.core, e, |element, cx| {
-                let mut init =
-                    InitCx { core: cx.core(), me: e, wiring: &context, scheduled: true, listens: Vec::new() };
+                let mut init = InitCx {
+                    core: cx.core(),
+                    me: e,
+                    wiring: &context,
+                    scheduled: true,
+                    listens: Vec::new(),
+                    inherits: false,
+                };
                 let done = element.initialise(&mut init);
                 scheduled = init.scheduled;
                 for &n in &init.listens {

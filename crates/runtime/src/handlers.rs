@@ -33,7 +33,8 @@ pub const GLOBAL: &[(&str, &str)] = &[
     ("stop", "w"),
 ];
 
-fn no(handler: &str, kind: &str) -> CallError {
+/// There is no such handler to read or write.
+pub(crate) fn missing(handler: &str, kind: &str) -> CallError {
     CallError::Missing(format!("no '{handler}' {kind} handler"))
 }
 
@@ -70,6 +71,13 @@ impl Shared {
             "home_thread" if self.has_task(element) => self.placement.task_worker(e).unwrap_or(0).to_string(),
             _ => return None,
         })
+    }
+    /// The value of a handler of an element for which no worker need be asked.
+    pub(crate) fn unasked(&self, element: u32, handler: &str) -> Option<String> {
+        match self.declared(element, handler) {
+            Some(_) => None,
+            None => self.standard(element, handler),
+        }
     }
     /// The `ports` listing of an element.
     fn ports(&self, e: usize) -> String {
@@ -203,8 +211,7 @@ impl Nodes {
         handler: &str,
         parameters: &str,
     ) -> Result<String, CallError> {
-        let missing = || no(&self.shared.handler_name(Some(element), handler), "read");
-        let missing = missing();
+        let none = missing(&self.shared.handler_name(Some(element), handler), "read");
         match self.flags_of(core, element, handler) {
             Some(f) if f.contains('r') => {
                 if !parameters.is_empty() && !f.contains('+') && !f.contains('%') {
@@ -223,13 +230,13 @@ impl Nodes {
             None if handler == "tickets" && self.shared.has_task(element) => {
                 return Ok(self.tasks.tickets(element).to_string());
             }
-            None => return self.shared.standard(element, handler).ok_or(missing),
+            None => return self.shared.standard(element, handler).ok_or(none),
         }
         let value = self.with(core, element, |e, cx| match e.read_field(handler) {
             Some(v) => Ok(v),
             None => e.read(handler, parameters, cx),
         });
-        value.ok_or(missing)?.and_then(|r| r.map_err(CallError::Failed))
+        value.ok_or(none)?.and_then(|r| r.map_err(CallError::Failed))
     }
 
     /// Writes a handler of the replica on this worker.
@@ -240,10 +247,23 @@ impl Nodes {
         handler: &str,
         value: &str,
     ) -> Result<(), CallError> {
+        // Tasks stay where placement put them; the word is accepted for the sake of configurations that move them.
+        if self.shared.has_task(element) && handler == "home_thread" {
+            return Err(CallError::Failed(format!(
+                "'{}' stays on worker {}: home threads are placed when the router starts",
+                self.shared.graph.name(element as usize),
+                self.shared.placement.task_worker(element as usize).unwrap_or(0)
+            )));
+        }
+        if self.shared.has_task(element) && handler == "tickets" {
+            let n: u32 = value.trim().parse().map_err(|_| CallError::Failed("invalid number".into()))?;
+            self.tasks.set_tickets(element, n);
+            return Ok(());
+        }
         let name = self.shared.handler_name(Some(element), handler);
         match self.flags_of(core, element, handler) {
             Some(f) if f.contains('w') => {}
-            _ => return Err(no(&name, "write")),
+            _ => return Err(missing(&name, "write")),
         }
         let names = core.names.clone();
         let scope = core.info.get(element as usize).map_or(String::new(), |i| i.scope.clone());
@@ -253,7 +273,7 @@ impl Nodes {
                 None => e.write(handler, value, cx),
             }
         });
-        done.ok_or_else(|| no(&name, "write"))?.and_then(|r| r.map_err(CallError::Failed))
+        done.ok_or_else(|| missing(&name, "write"))?.and_then(|r| r.map_err(CallError::Failed))
     }
 
     /// Answers mail about handlers.
@@ -261,10 +281,16 @@ impl Nodes {
         // Whoever asked may have given up: then nobody reads the answer.
         match mail {
             Mail::Read { element, handler, parameters, reply } => {
-                let _ = reply.send(self.read_here(core, element, &handler, &parameters));
+                let _ = reply.send(match element {
+                    Some(e) => self.read_here(core, e, &handler, &parameters),
+                    None => self.read(core, None, &handler, &parameters),
+                });
             }
             Mail::Write { element, handler, value, reply } => {
-                let _ = reply.send(self.write_here(core, element, &handler, &value));
+                let _ = reply.send(match element {
+                    Some(e) => self.write_here(core, e, &handler, &value),
+                    None => self.write(core, None, &handler, &value),
+                });
             }
             Mail::Wake(e) => core.wakes.push(e),
             Mail::Signal(e, signal) => {
@@ -337,12 +363,14 @@ impl Router for Nodes {
             if handler == "timewarp" {
                 return Ok(core.clock.describe());
             }
-            return shared.global(handler).ok_or_else(|| no(handler, "read"));
+            return shared.global(handler).ok_or_else(|| missing(handler, "read"));
         };
         let here = core.worker as usize;
         let workers = shared.workers_of(e);
-        let standard = shared.declared(e, handler).is_none() && shared.standard(e, handler).is_some();
-        if standard || workers == [here] {
+        if let Some(value) = shared.unasked(e, handler) {
+            return Ok(value);
+        }
+        if workers == [here] {
             return self.read_here(core, e, handler, parameters);
         }
         let how = shared.spec(e).map_or(Workers::Exclusive, |s| s.workers);
@@ -352,7 +380,7 @@ impl Router for Nodes {
                 self.read_here(core, e, handler, parameters)?
             } else {
                 let (handler, parameters) = (handler.to_string(), parameters.to_string());
-                self.ask(core, w, |reply| Mail::Read { element: e, handler, parameters, reply })?
+                self.ask(core, w, |reply| Mail::Read { element: Some(e), handler, parameters, reply })?
             });
             if how == Workers::Share {
                 break;
@@ -385,22 +413,9 @@ impl Router for Nodes {
                     }
                     _ => Err(CallError::Failed("'timewarp': expected a positive number".into())),
                 },
-                _ => Err(no(handler, "write")),
+                _ => Err(missing(handler, "write")),
             };
         };
-        // Tasks stay where placement put them; the word is accepted for the sake of configurations that move them.
-        if shared.has_task(e) && handler == "home_thread" {
-            return Err(CallError::Failed(format!(
-                "'{}' stays on worker {}: home threads are placed when the router starts",
-                shared.graph.name(e as usize),
-                shared.placement.task_worker(e as usize).unwrap_or(0)
-            )));
-        }
-        if shared.has_task(e) && handler == "tickets" {
-            let n: u32 = value.trim().parse().map_err(|_| CallError::Failed("invalid number".into()))?;
-            self.tasks.set_tickets(e, n);
-            return Ok(());
-        }
         let here = core.worker as usize;
         let workers = shared.workers_of(e).to_vec();
         if workers == [here] {
@@ -412,7 +427,7 @@ impl Router for Nodes {
                 self.write_here(core, e, handler, value)?;
             } else {
                 let (handler, value) = (handler.to_string(), value.to_string());
-                self.ask(core, w, |reply| Mail::Write { element: e, handler, value, reply })?;
+                self.ask(core, w, |reply| Mail::Write { element: Some(e), handler, value, reply })?;
             }
             if how == Workers::Share {
                 break;

@@ -3,7 +3,7 @@
 //!
 //! [`build`](mod@build) turns a checked graph into a [`Router`]; [`nodes`] owns the elements of one worker and moves packets among
 //! them; [`worker`] is the run loop of tasks, timers and mail; [`handlers`] answers reads and writes; [`shared`] is what
-//! workers have in common. [`naive`] is the obvious interpreter that the fast one is compared with.
+//! workers have in common, [`running`] what those see who stand outside. [`naive`] is the obvious interpreter that the fast one is compared with.
 #![forbid(unsafe_code)]
 
 pub mod build;
@@ -14,6 +14,7 @@ pub mod nodes;
 mod pull;
 mod push;
 pub mod router;
+pub mod running;
 pub mod shared;
 mod sleep;
 pub mod table;
@@ -22,6 +23,7 @@ pub mod worker;
 
 pub use build::{Classes, Options, build, check, place};
 pub use router::Router;
+pub use running::Running;
 pub use shared::Shared;
 pub use table::Table;
 

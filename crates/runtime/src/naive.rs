@@ -69,8 +69,14 @@ impl Naive {
         for e in 0..shared.graph.len() {
             let me = e as u32;
             let done = self.net.visit(&mut self.core, e, |element, cx| {
-                let mut init =
-                    InitCx { core: cx.core(), me, wiring: &context, scheduled: true, listens: Vec::new() };
+                let mut init = InitCx {
+                    core: cx.core(),
+                    me,
+                    wiring: &context,
+                    scheduled: true,
+                    listens: Vec::new(),
+                    inherits: false,
+                };
                 let done = element.initialise(&mut init);
                 (done, init.scheduled, init.listens)
             });

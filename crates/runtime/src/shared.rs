@@ -2,8 +2,9 @@
 //! What all workers of a router have in common: the graph, the mail between workers, requests to stop.
 
 use crate::build::Classes;
+use crate::running::{DEFAULT, Running};
 use crate::sleep::Waker;
-use castanet_element::{CallError, Info, Messages};
+use castanet_element::{CallError, Info, Messages, Remote};
 use castanet_graph::Graph;
 use castanet_graph::placement::Placement;
 use castanet_spec::{ClassSpec, Names};
@@ -15,10 +16,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub enum Mail {
     /// Schedule the task of an element.
     Wake(u32),
-    /// Read a handler of an element's replica.
+    /// Read a handler of an element's replica, or a global one.
     Read {
         /// The element.
-        element: u32,
+        element: Option<u32>,
         /// The handler.
         handler: String,
         /// Its parameters.
@@ -26,10 +27,10 @@ pub enum Mail {
         /// Where the answer goes.
         reply: SyncSender<Result<String, CallError>>,
     },
-    /// Write a handler of an element's replica.
+    /// Write a handler of an element's replica, or a global one.
     Write {
         /// The element.
-        element: u32,
+        element: Option<u32>,
         /// The handler.
         handler: String,
         /// The value.
@@ -85,7 +86,8 @@ pub struct Shared {
     pub(crate) inboxes: Vec<Inbox>,
     pub(crate) requests: AtomicU32,
     pub(crate) stopped: AtomicBool,
-    pub(crate) printer: Printer,
+    /// What stays when this router gives way to another.
+    pub running: Arc<Running>,
 }
 
 impl Shared {
@@ -120,7 +122,13 @@ impl Shared {
 
 impl Messages for Shared {
     fn message(&self, text: &str) {
-        (self.printer)(text);
+        self.message_on(DEFAULT, text);
+    }
+    fn message_on(&self, channel: &str, text: &str) {
+        self.running.say(channel, text);
+    }
+    fn remote(&self) -> Option<Arc<dyn Remote>> {
+        Some(self.running.clone())
     }
     fn stop(&self, times: u32) {
         let add = |n: u32| Some(n.saturating_add(times));

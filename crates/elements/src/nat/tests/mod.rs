@@ -165,7 +165,14 @@ impl Rig {
             let (names, clock) = (Arc::new(self.names.clone()), Clock::simulated(1_000_000_000_000));
             Core::new(info.collect(), names, Notes::new(1), Arc::new(Silent), clock)
         });
-        e.initialise(&mut InitCx { core, me, wiring: &Alone, scheduled: true, listens: Vec::new() })
+        e.initialise(&mut InitCx {
+            core,
+            me,
+            wiring: &Alone,
+            scheduled: true,
+            listens: Vec::new(),
+            inherits: false,
+        })
     }
     pub fn with<R>(
         &mut self,

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A running router as those see it who stand outside its workers, whatever configuration it has at the moment.
+
+use crate::handlers::merge;
+use crate::shared::{Mail, Printer, Shared};
+use castanet_element::CallError;
+use castanet_element::remote::{Listener, Remote};
+use castanet_spec::Workers;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+/// How often who waits for a worker looks whether that one still runs.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// The channel of messages that name none.
+pub(crate) const DEFAULT: &str = "default";
+
+/// What stays when the configuration is swapped: who hears messages, and the way to the router of the moment.
+pub struct Running {
+    printer: Printer,
+    listeners: Mutex<Vec<(String, Weak<dyn Listener>)>>,
+    /// Whether there are listeners: messages may be many.
+    heard: AtomicBool,
+    current: RwLock<Weak<Shared>>,
+    swaps: AtomicU64,
+}
+
+/// Why a worker gave no answer.
+enum Silent {
+    /// The router has stopped.
+    Stopped,
+    /// Its configuration was swapped before the worker came to the question.
+    Swapped,
+}
+
+impl Running {
+    /// For a router whose messages go to `printer`.
+    pub fn new(printer: Printer) -> Arc<Running> {
+        Arc::new(Running {
+            printer,
+            listeners: Mutex::default(),
+            heard: AtomicBool::new(false),
+            current: RwLock::new(Weak::new()),
+            swaps: AtomicU64::new(0),
+        })
+    }
+    /// The router of the moment; none once it is gone.
+    pub fn current(&self) -> Option<Arc<Shared>> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).upgrade()
+    }
+    /// Puts a router in the place of the one of the moment, if there is one.
+    pub(crate) fn set_current(&self, shared: &Arc<Shared>) {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        if current.strong_count() > 0 {
+            self.swaps.fetch_add(1, Ordering::SeqCst);
+        }
+        *current = Arc::downgrade(shared);
+    }
+    /// Shows a message to those who hear a channel.
+    pub(crate) fn say(&self, channel: &str, text: &str) {
+        if channel == DEFAULT {
+            (self.printer)(text);
+        }
+        if self.heard.load(Ordering::Relaxed) {
+            let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+            listeners.retain(|(c, l)| match l.upgrade() {
+                Some(l) => {
+                    if c == channel {
+                        l.hear(text);
+                    }
+                    true
+                }
+                None => false,
+            });
+        }
+    }
+
+    /// Calls the router of the moment, and the next one if it was swapped meanwhile.
+    fn call<T>(
+        &self,
+        element: Option<&str>,
+        f: impl Fn(&Arc<Shared>, Option<u32>) -> Result<Result<T, CallError>, Silent>,
+    ) -> Result<T, CallError> {
+        loop {
+            let gone = || CallError::Missing("the router has stopped".into());
+            let shared = self.current().ok_or_else(gone)?;
+            let e = match element {
+                None => None,
+                Some(name) => Some(
+                    shared
+                        .graph
+                        .find(name)
+                        .and_then(|e| u32::try_from(e).ok())
+                        .ok_or_else(|| CallError::Missing(format!("no element named '{name}'")))?,
+                ),
+            };
+            match f(&shared, e) {
+                Ok(answer) => return answer,
+                Err(Silent::Stopped) => return Err(gone()),
+                // Its workers are gone before the next router has its place: that takes a moment.
+                Err(Silent::Swapped) => std::thread::yield_now(),
+            }
+        }
+    }
+}
+
+/// Asks a worker and waits for its answer.
+fn ask<T>(
+    shared: &Shared,
+    worker: usize,
+    mail: impl FnOnce(SyncSender<Result<T, CallError>>) -> Mail,
+) -> Result<Result<T, CallError>, Silent> {
+    let (tx, rx) = sync_channel(1);
+    let Some(inbox) = shared.inboxes.get(worker) else { return Err(Silent::Stopped) };
+    inbox.send(mail(tx));
+    loop {
+        match rx.recv_timeout(PATIENCE) {
+            Ok(answer) => return Ok(answer),
+            Err(_) if shared.is_stopped() => return Err(Silent::Stopped),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(Silent::Swapped),
+        }
+    }
+}
+
+impl Remote for Running {
+    fn elements(&self) -> Vec<String> {
+        let Some(shared) = self.current() else { return Vec::new() };
+        (0..shared.graph.len()).map(|e| shared.graph.name(e).to_string()).collect()
+    }
+
+    fn read(&self, element: Option<&str>, handler: &str, parameters: &str) -> Result<String, CallError> {
+        self.call(element, |shared, e| {
+            let read = |worker| {
+                let (handler, parameters) = (handler.to_string(), parameters.to_string());
+                ask(shared, worker, |reply| Mail::Read { element: e, handler, parameters, reply })
+            };
+            let Some(element) = e else {
+                return match shared.global(handler) {
+                    Some(value) => Ok(Ok(value)),
+                    None => read(0),
+                };
+            };
+            if let Some(value) = shared.unasked(element, handler) {
+                return Ok(Ok(value));
+            }
+            let mut values = Vec::new();
+            for &w in shared.workers_of(element) {
+                match read(w)? {
+                    Ok(v) => values.push(v),
+                    error => return Ok(error),
+                }
+                if shared.spec(element).is_some_and(|s| s.workers == Workers::Share) {
+                    break;
+                }
+            }
+            Ok(Ok(merge(shared.spec(element), handler, values)))
+        })
+    }
+
+    fn write(&self, element: Option<&str>, handler: &str, value: &str) -> Result<(), CallError> {
+        self.call(element, |shared, e| {
+            let write = |worker| {
+                let (handler, value) = (handler.to_string(), value.to_string());
+                ask(shared, worker, |reply| Mail::Write { element: e, handler, value, reply })
+            };
+            let Some(element) = e else { return write(0) };
+            for &w in shared.workers_of(element) {
+                if let error @ Err(_) = write(w)? {
+                    return Ok(error);
+                }
+                if shared.spec(element).is_some_and(|s| s.workers == Workers::Share) {
+                    break;
+                }
+            }
+            Ok(Ok(()))
+        })
+    }
+
+    fn swaps(&self) -> u64 {
+        self.swaps.load(Ordering::SeqCst)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.current().is_none_or(|s| s.is_stopped())
+    }
+
+    fn listen(&self, channel: &str, listener: Weak<dyn Listener>) {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push((channel.to_string(), listener));
+        self.heard.store(true, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A running router, called from threads that are none of its workers.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use castanet_element::remote::{Listener, Remote};
+use castanet_element::{CallError, Messages as _};
+use std::sync::{Arc, Mutex};
+use support::*;
+
+#[derive(Default)]
+struct Ear(Mutex<Vec<String>>);
+impl Listener for Ear {
+    fn hear(&self, text: &str) {
+        self.0.lock().unwrap().push(text.into());
+    }
+}
+
+const TEXT: &str = "a :: InfiniteSource -> c :: Counter -> Discard; b :: InfiniteSource -> d :: Counter -> Discard;
+     q :: Queue(7); Idle -> q -> Idle; both :: Tee(1); ja :: InfiniteSource -> both; jb :: InfiniteSource -> both;
+     both -> sum :: Counter -> Discard";
+
+#[test]
+fn handlers_are_called_while_packets_move() {
+    for workers in [1, 2] {
+        let (options, _) = real(workers);
+        let mut r = router(TEXT, options);
+        let running = r.shared().running.clone();
+        let shared = r.shared().clone();
+        std::thread::scope(|s| {
+            s.spawn(|| r.run().unwrap());
+            let read = |e: &str, h: &str| running.read(Some(e), h, "");
+            assert_eq!(running.elements().len(), running.read(None, "list", "").unwrap().lines().count() - 1);
+            let count = || read("sum", "count").unwrap().parse::<u64>().unwrap();
+            let first = count();
+            while count() < first + 1000 {}
+            assert_eq!(read("q", "capacity").unwrap(), "7");
+            running.write(Some("q"), "capacity", "9").unwrap();
+            assert_eq!(read("q", "capacity").unwrap(), "9");
+            // What does not go on starts again in each replica.
+            running.write(Some("a"), "active", "false").unwrap();
+            running.write(Some("ja"), "active", "false").unwrap();
+            running.write(Some("jb"), "active", "false").unwrap();
+            running.write(Some("sum"), "reset_counts", "").unwrap();
+            assert_eq!(read("sum", "count").unwrap(), "0");
+            assert_eq!(running.read(None, "timewarp", "").unwrap(), "1");
+            assert_eq!(running.flags(Some("q"), "capacity").as_deref(), Some("rw."));
+            assert_eq!(running.flags(None, "stop").as_deref(), Some("w"));
+            for (e, h) in [(Some("x"), "count"), (Some("q"), "nothing"), (None, "nothing")] {
+                assert!(matches!(running.read(e, h, ""), Err(CallError::Missing(_))), "{e:?} {h}");
+                assert!(matches!(running.write(e, h, ""), Err(CallError::Missing(_))), "{e:?} {h}");
+            }
+            assert!(matches!(running.write(Some("q"), "capacity", "x"), Err(CallError::Failed(_))));
+            assert!(!running.has_ended() && running.swaps() == 0);
+            running.write(None, "stop", "1").unwrap();
+        });
+        assert!(running.has_ended());
+        assert!(
+            matches!(running.read(Some("q"), "length", ""), Err(CallError::Missing(t)) if t.contains("stopped"))
+        );
+        drop((r, shared));
+        assert!(running.elements().is_empty());
+    }
+}
+
+#[test]
+fn listeners_hear_their_channel_as_long_as_they_exist() {
+    let (options, log) = real(1);
+    let r = router("Idle -> Discard", options);
+    let (ear, other) = (Arc::new(Ear::default()), Arc::new(Ear::default()));
+    r.shared().running.listen("default", Arc::downgrade(&ear) as _);
+    r.shared().running.listen("news", Arc::downgrade(&other) as _);
+    r.shared().message("one");
+    r.shared().message_on("news", "two");
+    let heard = |e: &Ear| e.0.lock().unwrap().join(" ");
+    assert_eq!(
+        (heard(&ear), heard(&other), log.lines().join(" ")),
+        ("one".into(), "two".into(), "one".into())
+    );
+    drop(ear);
+    r.shared().message("three");
+    assert_eq!(log.len(), 2);
+}
