@@ -50,7 +50,7 @@ pub enum Command {
 }
 
 /// Which configuration.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub struct Configuration {
     /// The configuration file (`-` is standard input), and variables as NAME=VALUE.
     #[arg(value_name = "FILE | NAME=VALUE")]
@@ -94,6 +94,9 @@ pub struct Run {
     /// No summary after the run.
     #[arg(short, long)]
     pub quiet: bool,
+    /// Let who calls handlers swap the configuration: handlers hotconfig and swapplan.
+    #[arg(short = 'R', long)]
+    pub allow_reconfigure: bool,
     /// Print help.
     #[arg(long, action = clap::ArgAction::Help)]
     pub help: Option<bool>,

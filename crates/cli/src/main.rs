@@ -16,7 +16,9 @@ mod load;
 mod new;
 mod provides;
 mod requests;
+mod reread;
 mod run;
+mod signals;
 mod summary;
 mod times;
 

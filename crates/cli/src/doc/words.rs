@@ -210,6 +210,8 @@ pub fn global(name: &str) -> &'static str {
         "classes" => "The names of all classes, one a line.",
         "packages" => "The packages loaded, one a line.",
         "timewarp" => "How fast the router's time runs: 1 is real time.",
+        "hotconfig" => "Swaps the configuration for the one that is written, if swaps are allowed.",
+        "swapplan" => "What swapping to the configuration given would change.",
         "stop" => "Asks the driver to stop, as often as the number given says.",
         _ => "",
     }
