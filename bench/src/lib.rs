@@ -6,7 +6,7 @@
 //! one pool of packets, driven from inside the router by [`rounds`], so that neither building nor starting is timed.
 //! What a run takes is thread processor time; what it costs in instructions is counted by callgrind ([`instructions`]).
 //!
-//! [`veth`] measures a router between real devices, against the kernel's.
+//! [`veth`] measures a router between real devices, against the kernel's; [`swap`] hot swaps.
 #![forbid(unsafe_code)]
 
 pub mod fig8;
@@ -20,6 +20,7 @@ pub mod report;
 pub mod rounds;
 mod slow;
 mod svg;
+pub mod swap;
 pub mod veth;
 
 pub use monolith::{Counts, Monolith};
