@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What files are and contain, as the router has it.
 
+use crate::numbers::{Numbers, Part};
 use crate::open::{Entry, File, Open, OpenFiles};
 use crate::tree::{Folder, Handler, Place, Tree};
 use castanet_element::CallError;
@@ -18,26 +19,22 @@ pub(crate) struct Handlers {
     say: crate::Say,
     /// How the mounted folder is called in messages.
     folder: String,
-    /// Whether threads of this process are served.
-    serve_self: bool,
     uid: u32,
     gid: u32,
     tree: Mutex<Arc<Tree>>,
+    numbers: Mutex<Numbers>,
     pub(crate) open: OpenFiles,
 }
 
 impl Handlers {
-    pub(crate) fn new(
-        remote: Arc<dyn Remote>,
-        say: crate::Say,
-        folder: String,
-        serve_self: bool,
-    ) -> Handlers {
+    pub(crate) fn new(remote: Arc<dyn Remote>, say: crate::Say, folder: String) -> Handlers {
         let uid = rustix::process::getuid().as_raw();
         let gid = rustix::process::getgid().as_raw();
         // One that no configuration has: the first question makes the first tree.
-        let tree = Mutex::new(Arc::new(Tree::new(u64::MAX, &[])));
-        Handlers { remote, say, folder, serve_self, uid, gid, tree, open: OpenFiles::default() }
+        let mut numbers = Numbers::default();
+        let tree = Mutex::new(Arc::new(Tree::new(u64::MAX, &[], &mut numbers)));
+        let (numbers, open) = (Mutex::new(numbers), OpenFiles::default());
+        Handlers { remote, say, folder, uid, gid, tree, numbers, open }
     }
 
     /// The tree of the configuration of this moment.
@@ -48,14 +45,15 @@ impl Handlers {
         if tree.generation != swaps && !self.remote.has_ended() {
             let elements = self.remote.elements();
             // If it was swapped meanwhile these may be those of the next one: asked again next time.
-            *tree = Arc::new(Tree::new(swaps, &elements));
+            let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+            *tree = Arc::new(Tree::new(swaps, &elements, &mut numbers));
         }
         tree.clone()
     }
 
     /// Refuses threads of this process: a worker would wait for itself.
     fn admit(&self, request: &Request) -> Result<(), Errno> {
-        let ours = !self.serve_self && Path::new(&format!("/proc/self/task/{}", request.pid())).exists();
+        let ours = Path::new(&format!("/proc/self/task/{}", request.pid())).exists();
         if ours { Err(Errno::EDEADLK) } else { Ok(()) }
     }
 
@@ -73,10 +71,12 @@ impl Handlers {
     }
 
     fn handlers<'a>(&self, tree: &'a Tree, folder: u32) -> Result<&'a [Handler], Errno> {
-        tree.handlers(&*self.remote, folder).map_err(|e| match self.errno(&e, tree.generation) {
-            Errno::ENOTCONN => Errno::ENOTCONN,
-            // Every element has this listing, so it was another's.
-            _ => Errno::ESTALE,
+        tree.handlers(&*self.remote, folder, &self.numbers).map_err(|e| {
+            match self.errno(&e, tree.generation) {
+                Errno::ENOTCONN => Errno::ENOTCONN,
+                // Every element has this listing, so it was another's.
+                _ => Errno::ESTALE,
+            }
         })
     }
 
@@ -109,20 +109,26 @@ impl Handlers {
         }
     }
 
+    /// The handler of a folder by the number of its name.
+    fn handler<'a>(&self, tree: &'a Tree, folder: u32, number: u16) -> Result<&'a Handler, Errno> {
+        self.handlers(tree, folder)?.iter().find(|h| h.number == number).ok_or(Errno::ESTALE)
+    }
+
     fn attributes_of(&self, tree: &Tree, place: Place) -> Result<FileAttr, Errno> {
         let inode = tree.inode(place);
-        let folder = |f| tree.folder(f).ok_or(Errno::ESTALE);
-        Ok(match place {
-            Place::Folder(f) => {
-                let folders = u32::try_from(folder(f)?.children.len()).unwrap_or(u32::MAX - 2);
+        let (f, part) = place;
+        let folder = tree.folder(f).ok_or(Errno::ESTALE)?;
+        Ok(match part {
+            Part::Folder => {
+                let folders = u32::try_from(folder.children.len()).unwrap_or(u32::MAX - 2);
                 self.attributes(inode, FileType::Directory, 0o555, 0, folders + 2, tree.made)
             }
-            Place::Link(f) => {
-                let size = folder(f)?.path.len() as u64;
+            Part::Link => {
+                let size = folder.path.len() as u64;
                 self.attributes(inode, FileType::Symlink, 0o777, size, 1, tree.made)
             }
-            Place::Handler(f, h) => {
-                let handler = self.handlers(tree, f)?.get(h).ok_or(Errno::ESTALE)?;
+            Part::Handler(number) => {
+                let handler = self.handler(tree, f, number)?;
                 self.attributes(inode, FileType::RegularFile, handler.mode(), 0, 1, tree.made)
             }
         })
@@ -131,32 +137,33 @@ impl Handlers {
     pub(crate) fn found(&self, request: &Request, parent: INodeNo, name: &OsStr) -> Result<FileAttr, Errno> {
         self.admit(request)?;
         let tree = self.tree();
-        let Place::Folder(f) = tree.place(parent.0).ok_or(Errno::ESTALE)? else {
+        let (f, Part::Folder) = tree.place(parent.0).ok_or(Errno::ESTALE)? else {
             return Err(Errno::ENOTDIR);
         };
         let name = name.to_str().ok_or(Errno::ENOENT)?;
         let folder = tree.folder(f).ok_or(Errno::ESTALE)?;
-        let place = match folder.child(name) {
-            Some(child) => Place::Folder(child),
-            None => match self.handlers(&tree, f)?.binary_search_by(|h| h.name.as_str().cmp(name)) {
-                Ok(h) => Place::Handler(f, h),
-                Err(_) if f == 0 => Place::Link(tree.numbered(name).ok_or(Errno::ENOENT)?),
-                Err(_) => return Err(Errno::ENOENT),
-            },
+        if let Some(child) = folder.child(name) {
+            return self.attributes_of(&tree, (child, Part::Folder));
+        }
+        let handlers = self.handlers(&tree, f)?;
+        let at = handlers.binary_search_by(|h| h.name.as_str().cmp(name)).ok();
+        let place = match at.and_then(|at| handlers.get(at)) {
+            Some(handler) => (f, Part::Handler(handler.number)),
+            None if f == 0 => (tree.numbered(name).ok_or(Errno::ENOENT)?, Part::Link),
+            None => return Err(Errno::ENOENT),
         };
         self.attributes_of(&tree, place)
     }
 
     pub(crate) fn stat(&self, inode: INodeNo) -> Result<FileAttr, Errno> {
         let tree = self.tree();
-        match tree.place(inode.0) {
-            Some(place) => self.attributes_of(&tree, place),
+        let there =
+            tree.place(inode.0).ok_or(Errno::ESTALE).and_then(|place| self.attributes_of(&tree, place));
+        there.or_else(|e| {
             // A file of an earlier configuration that is still open.
-            None => {
-                let mode = self.open.mode(inode.0).ok_or(Errno::ESTALE)?;
-                Ok(self.attributes(inode.0, FileType::RegularFile, mode, 0, 1, tree.made))
-            }
-        }
+            let mode = self.open.mode(inode.0).ok_or(e)?;
+            Ok(self.attributes(inode.0, FileType::RegularFile, mode, 0, 1, tree.made))
+        })
     }
 
     pub(crate) fn open_file(
@@ -167,13 +174,13 @@ impl Handlers {
     ) -> Result<u64, Errno> {
         self.admit(request)?;
         let tree = self.tree();
-        let (f, h) = match tree.place(inode.0).ok_or(Errno::ESTALE)? {
-            Place::Folder(_) => return Err(Errno::EISDIR),
-            Place::Link(_) => return Err(Errno::ELOOP),
-            Place::Handler(f, h) => (f, h),
+        let (f, number) = match tree.place(inode.0).ok_or(Errno::ESTALE)? {
+            (_, Part::Folder) => return Err(Errno::EISDIR),
+            (_, Part::Link) => return Err(Errno::ELOOP),
+            (f, Part::Handler(number)) => (f, number),
         };
         let folder = tree.folder(f).ok_or(Errno::ESTALE)?;
-        let handler = self.handlers(&tree, f)?.get(h).ok_or(Errno::ESTALE)?;
+        let handler = self.handler(&tree, f, number)?;
         let mode = flags.acc_mode();
         let (reads, writes) = (mode != OpenAccMode::O_WRONLY, mode != OpenAccMode::O_RDONLY);
         // The kernel lets those who may do all pass.
@@ -244,22 +251,22 @@ impl Handlers {
     pub(crate) fn open_folder(&self, request: &Request, inode: INodeNo) -> Result<u64, Errno> {
         self.admit(request)?;
         let tree = self.tree();
-        let Place::Folder(f) = tree.place(inode.0).ok_or(Errno::ESTALE)? else {
+        let (f, Part::Folder) = tree.place(inode.0).ok_or(Errno::ESTALE)? else {
             return Err(Errno::ENOTDIR);
         };
         let folder = tree.folder(f).ok_or(Errno::ESTALE)?;
         let dots = [(f, "."), (folder.parent, "..")];
         let entry = |place, kind, name: &str| -> Entry { (tree.inode(place), kind, name.to_string()) };
         let folders = dots.into_iter().chain(folder.children.iter().map(|(name, f)| (*f, name.as_str())));
-        let folders = folders.map(|(f, name)| entry(Place::Folder(f), FileType::Directory, name));
-        let handlers = self.handlers(&tree, f)?.iter().enumerate();
-        let files = handlers.map(|(h, x)| entry(Place::Handler(f, h), FileType::RegularFile, &x.name));
+        let folders = folders.map(|(f, name)| entry((f, Part::Folder), FileType::Directory, name));
+        let handlers = self.handlers(&tree, f)?.iter();
+        let files = handlers.map(|h| entry((f, Part::Handler(h.number)), FileType::RegularFile, &h.name));
         self.open.folder(folders.chain(files).collect())
     }
 
     pub(crate) fn target(&self, inode: INodeNo) -> Result<String, Errno> {
         let tree = self.tree();
-        let Some(Place::Link(f)) = tree.place(inode.0) else { return Err(Errno::EINVAL) };
+        let Some((f, Part::Link)) = tree.place(inode.0) else { return Err(Errno::EINVAL) };
         Ok(tree.folder(f).ok_or(Errno::ESTALE)?.path.clone())
     }
 }

@@ -99,8 +99,6 @@ pub struct Options<'a> {
     /// The command that calls [`watch`](crate::watch) with its two last arguments, the folder and the name of the mount; none:
     /// a mount outlives a router that was killed, as a dead one.
     pub watchdog: Option<Command>,
-    /// Whether this process may use the files. A worker of a router that does would wait for itself.
-    pub serve_self: bool,
 }
 
 /// A mounted folder; it is empty again when this is dropped.
@@ -117,7 +115,7 @@ impl Mount {
     /// # Errors
     /// When the folder cannot be used, or this user may not mount.
     pub fn new(options: Options<'_>) -> Result<Mount, MountError> {
-        let Options { folder, remote, say, watchdog, serve_self } = options;
+        let Options { folder, remote, say, watchdog } = options;
         let shown = folder.display().to_string();
         let folder = place::prepare(folder, &say)?;
         let source = format!("{}{}", place::SOURCE, std::process::id());
@@ -127,7 +125,7 @@ impl Mount {
         // From here on whoever drops this unmounts.
         let mut mount = Mount { folder, source, watchdog, session: None };
         let device = kernel::mount(&mount.folder, &mount.source)?;
-        let handlers = Handlers::new(remote, say, shown.clone(), serve_self);
+        let handlers = Handlers::new(remote, say, shown.clone());
         let mut config = Config::default();
         config.n_threads = Some(THREADS);
         let session = Session::from_fd(handlers, device, SessionACL::Owner, config).map_err(refused)?;

@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What files there are: the folders of a configuration, and the numbers under which the kernel knows them.
+//! What files there are in a configuration.
 
+use crate::numbers::{self, Numbers, Part};
 use castanet_element::CallError;
 use castanet_element::remote::Remote;
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
-/// The number of the mounted folder itself, whatever the configuration (FUSE fixes it).
-pub(crate) const ROOT: u64 = 1;
-/// How many elements get a folder: their index has 24 bits of an inode number.
-const MOST_FOLDERS: usize = 1 << 24;
-/// How many handlers of an element are shown: their index has 16 bits of an inode number, less those below [`FIRST`].
-const MOST_HANDLERS: usize = (1 << 16) - FIRST as usize;
-/// What stands for the first handler of a folder; 0 stands for the folder itself, 1 for the link to it.
-const FIRST: u64 = 2;
 /// The longest name of a file (Linux' NAME_MAX).
 const LONGEST: usize = 255;
 
@@ -22,6 +15,8 @@ const LONGEST: usize = 255;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Handler {
     pub(crate) name: String,
+    /// The number of its name.
+    pub(crate) number: u16,
     pub(crate) read: bool,
     pub(crate) write: bool,
     /// Its value is taken and given to the byte; others are lines.
@@ -41,6 +36,7 @@ impl Handler {
 
 /// A folder: an element, or what the names of elements have before a slash, or both.
 pub(crate) struct Folder {
+    number: u32,
     /// As elements are named; the mounted folder itself has none.
     pub(crate) path: String,
     element: bool,
@@ -50,21 +46,18 @@ pub(crate) struct Folder {
     handlers: OnceLock<Vec<Handler>>,
 }
 
-/// Something that an inode number stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    Folder(u32),
-    /// The link by which a folder is found under the number of its element.
-    Link(u32),
-    Handler(u32, usize),
-}
+/// Something that an inode number stands for: a folder by its index, and what of it.
+pub(crate) type Place = (u32, Part);
 
 /// The files of one configuration.
 pub(crate) struct Tree {
     /// How many swaps the router had seen.
     pub(crate) generation: u64,
     pub(crate) made: SystemTime,
+    epoch: u64,
     folders: Vec<Folder>,
+    /// Folders by their numbers.
+    indices: HashMap<u32, u32>,
     /// The folder of each element, in the order of the configuration; none where its name can be no path.
     numbered: Vec<Option<u32>>,
 }
@@ -76,15 +69,17 @@ fn is_file_name(name: &str) -> bool {
 
 impl Tree {
     /// The tree of elements with these names.
-    pub(crate) fn new(generation: u64, elements: &[String]) -> Tree {
-        let folder = |path: &str, parent| Folder {
+    pub(crate) fn new(generation: u64, elements: &[String], numbers: &mut Numbers) -> Tree {
+        numbers.tidy(elements.len());
+        let folder = |number, path: &str, parent| Folder {
+            number,
             path: path.to_string(),
             element: false,
             parent,
             children: Vec::new(),
             handlers: OnceLock::new(),
         };
-        let mut folders = vec![folder("", 0)];
+        let mut folders = vec![folder(0, "", 0)];
         let mut known: HashMap<&str, u32> = HashMap::new();
         let mut numbered = Vec::with_capacity(elements.len());
         for element in elements {
@@ -98,8 +93,8 @@ impl Tree {
             for end in ends {
                 let (Some(parent), Some(path)) = (here, element.get(..end)) else { break };
                 here = known.get(path).copied().or_else(|| {
-                    let index = u32::try_from(folders.len()).ok().filter(|_| folders.len() < MOST_FOLDERS)?;
-                    folders.push(folder(path, parent));
+                    let index = u32::try_from(folders.len()).ok()?;
+                    folders.push(folder(numbers.folder(path)?, path, parent));
                     let name = element.get(start..end)?.to_string();
                     folders.get_mut(parent as usize)?.children.push((name, index));
                     known.insert(path, index);
@@ -115,35 +110,19 @@ impl Tree {
         for f in &mut folders {
             f.children.sort();
         }
-        Tree { generation, made: SystemTime::now(), folders, numbered }
+        let indices = folders.iter().map(|f| f.number).zip(0..).collect();
+        Tree { generation, made: SystemTime::now(), epoch: numbers.epoch, folders, indices, numbered }
     }
 
-    /// The inode number of a place; numbers of an earlier configuration mean nothing in this one.
-    pub(crate) fn inode(&self, place: Place) -> u64 {
-        let (folder, rest) = match place {
-            Place::Folder(0) => return ROOT,
-            Place::Folder(f) => (f, 0),
-            Place::Link(f) => (f, 1),
-            Place::Handler(f, h) => (f, h as u64 + FIRST),
-        };
-        (self.generation << 40) | (u64::from(folder) << 16) | (rest & 0xffff)
+    /// The inode number of a place.
+    pub(crate) fn inode(&self, (folder, part): Place) -> u64 {
+        numbers::inode(self.epoch, self.folder(folder).map_or(0, |f| f.number), part)
     }
 
-    /// What an inode number stands for, unless it is one of another configuration.
+    /// What an inode number stands for, unless it is gone.
     pub(crate) fn place(&self, inode: u64) -> Option<Place> {
-        if inode == ROOT {
-            return Some(Place::Folder(0));
-        }
-        let folder = u32::try_from((inode >> 16) & 0xff_ffff).ok()?;
-        if inode >> 40 != (self.generation << 40) >> 40 || folder as usize >= self.folders.len() {
-            return None;
-        }
-        match inode & 0xffff {
-            0 if folder > 0 => Some(Place::Folder(folder)),
-            1 if folder > 0 => Some(Place::Link(folder)),
-            0 | 1 => None,
-            h => Some(Place::Handler(folder, usize::try_from(h - FIRST).ok()?)),
-        }
+        let (number, part) = numbers::meaning(self.epoch, inode)?;
+        Some((*self.indices.get(&number)?, part))
     }
 
     /// A folder by its index.
@@ -161,7 +140,12 @@ impl Tree {
     }
 
     /// The handlers of a folder, by name; asked for once, as they stay until the configuration is swapped.
-    pub(crate) fn handlers(&self, remote: &dyn Remote, folder: u32) -> Result<&[Handler], CallError> {
+    pub(crate) fn handlers(
+        &self,
+        remote: &dyn Remote,
+        folder: u32,
+        numbers: &Mutex<Numbers>,
+    ) -> Result<&[Handler], CallError> {
         let Some(f) = self.folder(folder) else { return Ok(&[]) };
         if let Some(known) = f.handlers.get() {
             return Ok(known);
@@ -170,7 +154,8 @@ impl Tree {
             return Ok(&[]);
         }
         let listing = remote.read(f.element(), "handlers", "")?;
-        Ok(f.handlers.get_or_init(|| f.shown(&listing)))
+        let mut numbers = numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(f.handlers.get_or_init(|| f.shown(&listing, &mut numbers)))
     }
 }
 
@@ -185,21 +170,24 @@ impl Folder {
         self.children.get(at).map(|c| c.1)
     }
     /// The handlers of a listing that have a file here. One that is called as a folder beside it has none.
-    fn shown(&self, listing: &str) -> Vec<Handler> {
-        let mut handlers: Vec<Handler> = listing
-            .lines()
-            .filter_map(|l| l.split_once('\t'))
-            .map(|(name, flags)| Handler {
-                name: name.to_string(),
-                read: flags.contains('r'),
-                write: flags.contains('w'),
-                raw: flags.contains('.'),
+    fn shown(&self, listing: &str, numbers: &mut Numbers) -> Vec<Handler> {
+        let lines = listing.lines().filter_map(|l| l.split_once('\t'));
+        let usable = lines.filter(|(name, flags)| {
+            flags.contains(['r', 'w']) && is_file_name(name) && self.child(name).is_none()
+        });
+        let mut handlers: Vec<Handler> = usable
+            .filter_map(|(name, flags)| {
+                Some(Handler {
+                    name: name.to_string(),
+                    number: numbers.name(name)?,
+                    read: flags.contains('r'),
+                    write: flags.contains('w'),
+                    raw: flags.contains('.'),
+                })
             })
-            .filter(|h| (h.read || h.write) && is_file_name(&h.name) && self.child(&h.name).is_none())
             .collect();
         handlers.sort_by(|a, b| a.name.cmp(&b.name));
         handlers.dedup_by(|a, b| a.name == b.name);
-        handlers.truncate(MOST_HANDLERS);
         handlers
     }
 }
@@ -211,7 +199,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn tree(names: &[&str]) -> Tree {
-        Tree::new(7, &names.iter().map(ToString::to_string).collect::<Vec<_>>())
+        Tree::new(7, &names.iter().map(ToString::to_string).collect::<Vec<_>>(), &mut Numbers::default())
     }
 
     #[test]
@@ -246,25 +234,27 @@ mod tests {
     fn handlers_are_shown_by_their_flags() {
         let t = tree(&["count"]);
         let listing = "b\trw\na\tr.\nw\tw%\na\tw\nneither\t%\nx/y\tr\n..\tr\ncount\tr\nno tab\n\tr\n";
-        let shown = t.folder(0).unwrap().shown(listing);
+        let shown = t.folder(0).unwrap().shown(listing, &mut Numbers::default());
         let modes: Vec<_> = shown.iter().map(|h| (h.name.as_str(), h.mode(), h.raw)).collect();
         assert_eq!(modes, [("a", 0o444, true), ("b", 0o644, false), ("w", 0o200, false)]);
-        let many: String = (0..70_000).map(|i| format!("h{i}\tr\n")).collect();
-        assert_eq!(t.folder(0).unwrap().shown(&many).len(), MOST_HANDLERS);
     }
 
     #[test]
-    fn numbers_of_other_configurations_mean_nothing() {
-        let old = tree(&["a"]);
-        let new = Tree::new(8, &["a".to_string()]);
-        for place in [Place::Folder(1), Place::Link(1), Place::Handler(0, 0), Place::Handler(1, 65_533)] {
-            assert_eq!(old.place(old.inode(place)), Some(place));
-            assert_eq!(new.place(old.inode(place)), None);
-        }
-        for t in [old, new] {
-            assert_eq!(t.inode(Place::Folder(0)), ROOT);
-            assert_eq!(t.place(ROOT), Some(Place::Folder(0)));
-        }
+    fn what_stays_keeps_its_inode_number() {
+        let mut numbers = Numbers::default();
+        let mut tree = |names: &[&str]| {
+            Tree::new(0, &names.iter().map(ToString::to_string).collect::<Vec<_>>(), &mut numbers)
+        };
+        let (old, new) = (tree(&["goes", "stays/a", "stays"]), tree(&["comes", "stays/a"]));
+        let inode = |t: &Tree, name: &str| {
+            let f = name.split('/').try_fold(0, |f, part| t.folder(f)?.child(part)).unwrap();
+            t.inode((f, Part::Handler(5)))
+        };
+        assert_eq!(inode(&old, "stays/a"), inode(&new, "stays/a"));
+        assert_eq!(inode(&old, "stays"), inode(&new, "stays"));
+        assert_ne!(inode(&old, "goes"), inode(&new, "comes"));
+        assert_eq!(new.place(inode(&old, "goes")), None);
+        assert_eq!(old.place(inode(&new, "comes")), None);
     }
 
     proptest! {
@@ -272,14 +262,14 @@ mod tests {
         fn every_element_is_found_by_its_path(
             names in proptest::collection::vec("[ab./]{0,6}", 0..12), generation: u64, inode: u64,
         ) {
-            let t = Tree::new(generation, &names);
+            let t = Tree::new(generation, &names, &mut Numbers::default());
             for (i, name) in names.iter().enumerate() {
                 let walk = name.split('/').try_fold(0, |f, part| t.folder(f)?.child(part));
                 prop_assert_eq!(walk, t.numbered(&(i + 1).to_string()));
                 prop_assert_eq!(walk.is_some(), name.split('/').all(is_file_name));
                 if let Some(f) = walk {
                     prop_assert_eq!(t.folder(f).unwrap().element(), Some(name.as_str()));
-                    for place in [Place::Folder(f), Place::Link(f), Place::Handler(f, 3)] {
+                    for place in [(f, Part::Folder), (f, Part::Link), (f, Part::Handler(3))] {
                         prop_assert_eq!(t.place(t.inode(place)), Some(place));
                     }
                 }
