@@ -81,9 +81,9 @@ start
 stat -c '%A %n' mnt/c mnt/c/count mnt/c/reset mnt/q/capacity mnt/stop
 head -n 3 mnt/list
 cat mnt/config | cmp - router.click
-cat mnt/2/class mnt/p/c/name mnt/q/capacity; echo
+cat mnt/2/class mnt/p/c/name mnt/q/capacity
 echo 55 >mnt/q/capacity
-cat mnt/q/capacity; echo
+cat mnt/q/capacity
 env echo nonsense >mnt/q/capacity || echo refused
 echo x | tee mnt/c/count || echo refused
 sleep 0.1
@@ -91,7 +91,7 @@ test "$(cat mnt/p/c/count)" -gt 10 || fail 'nothing counted'
 echo >mnt/p/c/reset
 test "$(cat mnt/p/c/count)" -lt 1000 || fail 'not reset'
 mkdir mnt/new || echo refused
-grep -rs '^55' mnt || :
+grep -rs '^55$' mnt || :
 echo >mnt/stop
 wait $P
 echo ended $?
@@ -103,7 +103,7 @@ cat messages
         ./c/count\n./c/count_call\n./c/handlers\n./c/name\n./c/ports\n./c/rate\n./c/reset\n./c/reset_counts\n./classes\n\
         ./config\np/c\np/c/class\np/c/config\np/c/count\np/c/count_call\n\
         dr-xr-xr-x mnt/c\n-r--r--r-- mnt/c/count\n--w------- mnt/c/reset\n-rw-r--r-- mnt/q/capacity\n--w------- mnt/stop\n\
-        6\nsource\nq\nQueuep/c100\n55\nrefused\nx\nrefused\nrefused\nmnt/q/capacity:55\nended 0\n\
+        6\nsource\nq\nQueue\np/c\n100\n55\nrefused\nx\nrefused\nrefused\nmnt/q/capacity:55\nended 0\n\
         mnt/q/capacity: invalid number\n";
     assert_eq!(said, expected);
 }
@@ -235,4 +235,31 @@ empty
 "#;
     let Some(said) = script("nobody_uses_processor_time_when_nobody_asks", text) else { return };
     assert_eq!(said, "0\n");
+}
+
+/// The blocks of a language in a Markdown text.
+fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
+    let fence = format!("```{language}\n");
+    text.split(&fence).skip(1).filter_map(|rest| rest.split_once("```")).map(|b| b.0).collect()
+}
+
+#[test]
+fn the_document_shows_what_happens() {
+    let file = castanet_tests::binary::root().join("docs/mount.md");
+    let text = std::fs::read_to_string(file).unwrap();
+    let (configuration, shown) = (blocks(&text, "click").concat(), blocks(&text, "console").concat());
+    let commands: Vec<&str> = shown.lines().filter_map(|l| l.strip_prefix("$ ")).collect();
+    assert!(commands.len() > 5, "{commands:?}");
+    let mut text = format!("cat >router.click <<'END'\n{configuration}END\nset +e\nstart\nsleep 0.3\n");
+    for command in commands {
+        // Messages come from another process: they are waited for where a command has any.
+        text += &format!(
+            "echo '$ {}'\n: >messages\n({command}) >out 2>errors\ncat messages out\nsed 's/^sh: [0-9]*: //' errors\n",
+            command.replace('\'', "'\\''")
+        );
+    }
+    text += "wait $P\nempty\n";
+    let Some(said) = script("the_document_shows_what_happens", &text) else { return };
+    let said: String = said.lines().filter(|l| !l.is_empty()).map(|l| format!("{l}\n")).collect();
+    assert_eq!(said, shown);
 }

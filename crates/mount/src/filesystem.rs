@@ -5,8 +5,8 @@ use crate::handlers::Handlers;
 use crate::open::{File, Open};
 use fuser::{
     BsdFileFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
-    LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty,
-    ReplyEntry, ReplyOpen, ReplyWrite, Request, TimeOrNow, WriteFlags,
+    LockOwner, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 use std::ffi::OsStr;
 use std::path::Path;
@@ -85,8 +85,13 @@ impl Filesystem for Handlers {
 
     fn open(&self, request: &Request, inode: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.open_file(request, inode, flags) {
-            // Past the page cache, which would believe that the file is as short as it seems.
-            Ok(handle) => reply.opened(FileHandle(handle), FopenFlags::FOPEN_DIRECT_IO),
+            Ok(handle) => {
+                // Past the page cache, which would believe that the file is as short as it seems.
+                let mut how = FopenFlags::FOPEN_DIRECT_IO;
+                // Without writes there is nothing to do when one of its descriptors is closed.
+                how.set(FopenFlags::FOPEN_NOFLUSH, flags.acc_mode() == OpenAccMode::O_RDONLY);
+                reply.opened(FileHandle(handle), how);
+            }
             Err(e) => reply.error(e),
         }
     }

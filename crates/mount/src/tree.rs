@@ -182,7 +182,7 @@ impl Folder {
                     number: numbers.name(name)?,
                     read: flags.contains('r'),
                     write: flags.contains('w'),
-                    raw: flags.contains('.'),
+                    raw: flags.contains('%'),
                 })
             })
             .collect();
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn handlers_are_shown_by_their_flags() {
         let t = tree(&["count"]);
-        let listing = "b\trw\na\tr.\nw\tw%\na\tw\nneither\t%\nx/y\tr\n..\tr\ncount\tr\nno tab\n\tr\n";
+        let listing = "b\trw\na\tr%\nw\tw.\na\tw\nneither\t%\nx/y\tr\n..\tr\ncount\tr\nno tab\n\tr\n";
         let shown = t.folder(0).unwrap().shown(listing, &mut Numbers::default());
         let modes: Vec<_> = shown.iter().map(|h| (h.name.as_str(), h.mode(), h.raw)).collect();
         assert_eq!(modes, [("a", 0o444, true), ("b", 0o644, false), ("w", 0o200, false)]);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 
 /// Handlers of every element, and the global ones.
-const LOCAL: &str = "handlers\tr.\nname\tr.\nvalue\trw\nexact\trw.\nreset\tw\nlong\tr\nslow\tr\nno\trw\n";
+const LOCAL: &str = "handlers\tr.\nname\tr.\nvalue\trw\nexact\trw%\nreset\tw\nlong\tr\nslow\tr\nno\trw\n";
 const GLOBAL: &str = "handlers\tr.\nlist\tr\nstop\tw\nvalue\tr\n";
 
 #[derive(Default)]
