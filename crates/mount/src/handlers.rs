@@ -224,8 +224,12 @@ impl Handlers {
         })?;
         let value = if file.raw { &text } else { text.strip_suffix('\n').unwrap_or(&text) };
         self.remote.write(file.element.as_deref(), &file.handler, value).map_err(|e| {
-            self.complain(file, &e.to_string());
-            self.errno(&e, file.generation)
+            let errno = self.errno(&e, file.generation);
+            // Whoever writes when a router ends need not be told by it that it has.
+            if errno != Errno::ENOTCONN {
+                self.complain(file, &e.to_string());
+            }
+            errno
         })
     }
 

@@ -32,17 +32,22 @@ fn full(element: Option<&str>, handler: &str) -> String {
 impl Fake {
     pub fn new(elements: &[&str]) -> Arc<Fake> {
         let fake = Fake::default();
-        fake.configure(elements.iter().map(ToString::to_string).collect());
+        fake.configure(
+            &mut fake.elements.lock().unwrap(),
+            elements.iter().map(ToString::to_string).collect(),
+        );
         Arc::new(fake)
     }
     /// Another configuration.
     pub fn swap(&self, elements: Vec<String>) {
+        // As a router does it: who sees the new number sees the new elements.
+        let mut now = self.elements.lock().unwrap();
         self.swaps.fetch_add(1, Ordering::SeqCst);
-        self.configure(elements);
+        self.configure(&mut now, elements);
     }
-    fn configure(&self, elements: Vec<String>) {
+    fn configure(&self, now: &mut Vec<String>, elements: Vec<String>) {
         *self.known.lock().unwrap() = elements.iter().cloned().collect();
-        *self.elements.lock().unwrap() = elements;
+        *now = elements;
     }
     pub fn end(&self) {
         self.ended.store(true, Ordering::SeqCst);

@@ -78,7 +78,7 @@ fn crowds_and_an_end_in_their_midst() {
             "while yes | head -c 100000 | dd of=b/c/value bs=777; do :; done",
             "while test -d b; do find . -type f -exec head -c 5 {} +; done",
             "while grep -r first .; do ls -lR; done",
-            "while test -d b; do tail -c 9 a/long; (exec 5<>a/value 6>>a/exact 7<b/c/long; kill -9 $$$$); done",
+            "while test -d b; do tail -c 9 a/long; sh -c 'exec 5<>a/value 6>>a/exact 7<b/c/long; kill -9 $$'; done",
         ];
         let mut crowd: Vec<Child> = scripts
             .iter()
@@ -87,7 +87,7 @@ fn crowds_and_an_end_in_their_midst() {
             .map(|s| m.shell(s).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
             .collect();
         let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(2) {
+        while start.elapsed() < Duration::from_secs(1) {
             m.fake.swap(["a", "b/c"].map(String::from).to_vec());
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -107,7 +107,7 @@ fn crowds_and_an_end_in_their_midst() {
             _ => false,
         };
         let written = m.fake.take();
-        assert!(written.len() > 20, "{}", written.len());
+        assert!(written.len() > 5, "{}", written.len());
         assert_eq!(written.iter().find(|w| !whole(w)), None);
     });
 }
