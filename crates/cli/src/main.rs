@@ -13,6 +13,7 @@ mod flatten;
 mod links;
 mod live;
 mod load;
+mod mount;
 mod new;
 mod provides;
 mod requests;
@@ -45,5 +46,6 @@ fn main() -> ExitCode {
         args::Command::Links(a) => links::main(&a),
         args::Command::New(a) => new::main(&a),
         args::Command::Bench(a) => bench::main(&a),
+        args::Command::Unmount(a) => mount::main(&a),
     }
 }
