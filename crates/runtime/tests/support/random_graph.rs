@@ -19,6 +19,8 @@ pub struct Wish {
     pub overflow: bool,
     /// One task and elements with outside effects.
     pub effects: bool,
+    /// Elements that hold packets up, or choose by rate or turn.
+    pub time: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -121,7 +123,12 @@ impl Maker {
         list.swap_remove(i)
     }
     fn grow(&mut self) {
-        match self.below(if self.wish.effects { 7 } else { 13 }) {
+        let kinds = match self.wish {
+            Wish { effects: true, .. } => 7,
+            Wish { time: true, .. } => 21,
+            _ => 13,
+        };
+        match self.below(kinds) {
             // An action on a push path.
             0..=2 if !self.push.is_empty() => {
                 let from = self.take_push();
@@ -228,8 +235,71 @@ impl Maker {
                 self.connect(from, e, 0);
                 self.push.push((e, 0));
             }
+            13 | 14 if !self.pull.is_empty() => self.hold_up(),
+            15 | 16 if !self.pull.is_empty() => self.unqueue(),
+            17 | 18 if !self.push.is_empty() => self.share_out(),
+            19 | 20 if !self.pull.is_empty() => self.bring_together(),
             _ => {}
         }
+    }
+    /// A shaper or delay on a pull path.
+    fn hold_up(&mut self) {
+        let (from, n) = (self.take_pull(), 1 + self.below(9));
+        let text = match self.below(4) {
+            0 | 1 => format!("Shaper({})", 70 * n),
+            2 => format!("BandwidthShaper({})", 3000 * n),
+            _ => format!("DelayShaper(0.0{n})"),
+        };
+        let e = self.add(text, 1, 1, true);
+        self.connect(from, e, 0);
+        self.pull.push((e, 0));
+    }
+    /// Something with a clock that pulls and pushes.
+    fn unqueue(&mut self) {
+        let (from, n) = (self.take_pull(), 1 + self.below(9));
+        let text = match self.below(6) {
+            0 | 1 => format!("DelayUnqueue(0.0{n})"),
+            2 => format!("LinkUnqueue(0.0{n}, {}Bps)", 2000 * n),
+            3 => format!("BandwidthRatedUnqueue({}Bps)", 4000 * n),
+            4 => format!("TimedUnqueue(0.0{n}, {})", 10 - n),
+            _ => format!("RatedUnqueue({}, BURST_SIZE {n})", 150 * n),
+        };
+        let e = self.add(text, 1, 1, true);
+        self.connect(from, e, 0);
+        self.push.push((e, 0));
+    }
+    /// A switch or splitter.
+    fn share_out(&mut self) {
+        let (from, n, turns) = (self.take_push(), 1 + self.below(9), 2 + self.below(2));
+        let (text, outputs) = match self.below(8) {
+            0 => (format!("RatedSplitter({})", 40 * n), 2),
+            1 => (format!("BandwidthRatedSplitter({}Bps)", 1500 * n), 2),
+            2 => (format!("Meter({})", 50 * n), 2),
+            3 => (format!("BandwidthMeter({}Bps)", 2000 * n), 2),
+            4 => ("RoundRobinSwitch".into(), turns),
+            5 => (format!("HashSwitch({}, 2)", n), turns),
+            6 => (format!("StrideSwitch({n}, 3, 2)"), 3),
+            _ => ("RandomSwitch".into(), turns),
+        };
+        let e = self.add(text, 1, outputs, false);
+        self.connect(from, e, 0);
+        for port in 0..outputs {
+            self.open((e, port));
+        }
+    }
+    /// A scheduler of pull paths.
+    fn bring_together(&mut self) {
+        let n = 1 + self.below(self.pull.len().min(3));
+        let text = match self.below(3) {
+            0 => "DRRSched".into(),
+            _ => format!("StrideSched({})", ["3", "3, 1", "2, 5, 1"][n - 1]),
+        };
+        let e = self.add(text, n, 1, true);
+        for input in 0..n {
+            let from = self.take_pull();
+            self.connect(from, e, input);
+        }
+        self.pull.push((e, 0));
     }
     fn finish(&mut self) {
         while !self.pull.is_empty() {
