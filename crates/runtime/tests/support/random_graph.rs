@@ -161,7 +161,8 @@ impl Maker {
                 }
             }
             // Two paths join.
-            4 if self.push.len() > 1 => {
+            // (Whoever chooses by rate or turn sees what two paths of one batch bring in another order.)
+            4 if self.push.len() > 1 && !(self.wish.time && self.wish.marks) => {
                 let (a, b) = (self.take_push(), self.take_push());
                 let text = ["Null", "Counter"][self.below(2)];
                 let e = self.add(text.into(), 1, 1, false);
@@ -261,7 +262,8 @@ impl Maker {
             0 | 1 => format!("DelayUnqueue(0.0{n})"),
             2 => format!("LinkUnqueue(0.0{n}, {}Bps)", 2000 * n),
             3 => format!("BandwidthRatedUnqueue({}Bps)", 4000 * n),
-            4 => format!("TimedUnqueue(0.0{n}, {})", 10 - n),
+            // Its burst ends where a packet is dropped before it, which only single pulls show.
+            4 if !self.wish.marks => format!("TimedUnqueue(0.0{n}, {})", 10 - n),
             _ => format!("RatedUnqueue({}, BURST_SIZE {n})", 150 * n),
         };
         let e = self.add(text, 1, 1, true);
