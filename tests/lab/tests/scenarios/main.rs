@@ -5,6 +5,7 @@
 
 mod arp;
 mod bad;
+mod curves;
 mod errors;
 mod firewall;
 mod forward;
