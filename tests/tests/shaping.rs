@@ -152,9 +152,27 @@ fn the_generator_and_the_counter_count_alike() {
     }
 }
 
+/// HPSR 2005, section IV-D.
+#[test]
+fn what_comes_in_by_a_port_leaves_by_its_partner() {
+    let names = ["to0", "to1", "to2", "to3"];
+    for (rate, count) in [(1_000, 2_500), (148_800, 40_000)] {
+        let options = [format!("RATE={rate}"), format!("COUNT={count}")];
+        for batch in BATCHES {
+            let handlers = names.map(|n| [format!("{n}/sent.count"), format!("{n}/sent.byte_count")]);
+            let all: Vec<&str> = handlers.as_flattened().iter().map(String::as_str).collect();
+            let seen: [f64; 8] =
+                run(&["conf/transfer.click", &options[0], &options[1]], batch, all.try_into().unwrap());
+            for pair in seen.chunks(2) {
+                assert_eq!(pair, [f64::from(count), 60.0 * f64::from(count)], "{rate}, batch {batch}");
+            }
+        }
+    }
+}
+
 #[test]
 fn pages_show_their_configurations() {
-    for name in ["diffserv", "priority-late", "priority-early", "udpgen", "udpcount"] {
+    for name in ["diffserv", "priority-late", "priority-early", "udpgen", "udpcount", "transfer"] {
         let out = Command::new(command())
             .args(["graph", &format!("conf/{name}.click")])
             .current_dir(root())

@@ -20,4 +20,5 @@ mod options;
 mod quiet;
 mod size;
 mod switch;
+mod transfer;
 mod vlan;
