@@ -21,8 +21,17 @@ pub struct Hosts {
 
 /// Parts of all rates, the greatest first, that are tried when nobody says which one.
 const SCALES: [f64; 6] = [1.0, 0.5, 0.2, 0.1, 0.05, 0.02];
-/// What a point takes besides sending.
+/// What a point takes besides what counts of it.
 const AROUND: f64 = 1.3;
+/// The shortest time that tells anything, and one that tells enough.
+const LEAST: f64 = 0.1;
+const ENOUGH: f64 = 1.0;
+
+/// How many points fit into a time.
+pub fn fitting(what: &Definition, seconds: f64) -> usize {
+    let each = (AROUND + ENOUGH) * what.files.len() as f64;
+    ((seconds / each) as usize).clamp(2, what.points)
+}
 
 /// The variables that a configuration defines in lines of its own, with their values.
 pub fn variables(text: &str) -> Vec<(&str, &str)> {
@@ -93,7 +102,7 @@ impl Measurement<'_> {
         codes: &[u8],
         seconds: f64,
     ) -> Result<(Vec<Vec<Sample>>, f64), String> {
-        let time = (seconds / self.settings.points.max(1) as f64 - AROUND).clamp(0.1, 10.0);
+        let time = (seconds / self.settings.points.max(1) as f64 - AROUND).clamp(LEAST, 10.0);
         let mut world = self.world(file)?;
         let mut scale = self.hosts.scale.unwrap_or(1.0);
         for (i, tried) in SCALES.into_iter().enumerate() {
@@ -133,6 +142,10 @@ impl Measurement<'_> {
 /// # Errors
 /// What this machine does not allow or lacks.
 pub fn on_hosts(what: &'static Definition, settings: &Settings, hosts: &Hosts) -> Result<Results, String> {
+    let least = (AROUND + LEAST) * settings.points as f64 * what.files.len() as f64;
+    if hosts.seconds < least {
+        return Err(format!("{} points take at least {:.0} seconds", settings.points, least.ceil()));
+    }
     let mut m = Measurement { program: &settings.program, hosts, settings, notes: Vec::new() };
     let seconds = hosts.seconds / what.files.len().max(1) as f64;
     let mut series = Vec::new();
@@ -174,6 +187,16 @@ mod tests {
         assert_eq!(words.remove(0), "EACH=440");
         assert_eq!(words, ["LINK=1000", "SETTLE=6.000000s", "LOOK=0.020000s", "LOOKS=300"]);
         assert_eq!(simulated_seconds(file("red").text), 120.0);
+    }
+
+    #[test]
+    fn points_take_their_time() {
+        let what = named("priority").unwrap();
+        assert_eq!([0.0, 30.0, 1e9].map(|s| fitting(what, s)), [2, 6, 14]);
+        let settings =
+            Settings { program: "/no/such/program".into(), points: 100, to: 1e5, batch: 1, seed: 1 };
+        let hosts = Hosts { part: Vec::new(), seconds: 30.0, scale: None };
+        assert_eq!(on_hosts(what, &settings, &hosts).unwrap_err(), "100 points take at least 280 seconds");
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod simulation;
 mod world;
 
 pub use definition::{ALL, Definition, named};
-pub use hosts::{Hosts, on_hosts};
+pub use hosts::{Hosts, fitting, on_hosts};
 pub use plot::svg;
 pub use simulation::simulated;
 

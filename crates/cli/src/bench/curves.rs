@@ -45,7 +45,7 @@ taken out again. For red times shrink as rates grow.";
 /// A curve.
 #[derive(Args)]
 pub struct Curve {
-    /// How many loads, in equal steps.
+    /// How many loads, in equal steps; between hosts by default as many as there is time for.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub points: Option<u16>,
     /// The greatest load: packets a second of each stream or class, or, for red, the share that is too much, below 1.
@@ -87,7 +87,11 @@ pub fn main(name: &str, a: &Curve) -> Result<(), String> {
     let what = curves::named(name).ok_or("there is no such curve")?;
     let settings = Settings {
         program: std::env::current_exe().map_err(|e| format!("this program: {e}"))?,
-        points: a.points.map_or(what.points, usize::from),
+        points: match a.points {
+            Some(points) => points.into(),
+            None if a.hosts => curves::fitting(what, a.seconds),
+            None => what.points,
+        },
         to: a.to.unwrap_or(what.to),
         batch: a.batch,
         seed: a.seed,

@@ -16,13 +16,13 @@ use std::sync::Arc;
 /// Lets FTP clients behind a rewriter open data ports (RFC 959 section 4.1.2, RFC 2428 section 2).
 ///
 /// It stands before the rewriter that its packets go to. A `PORT` or `EPRT` command tells an address and a port that the
-/// server is to connect to. FTPPortMapper makes a flow for that connection in DATA_REWRITER, by what input DATA_REWRITER_INPUT says, as
-/// if the client had sent a packet from there to the server's data port (the control port less 1), and puts the address and
-/// port of that flow into the command. When that changes its length, CONTROL_REWRITER shifts the sequence numbers of the
-/// connection from there on (RFC 3022 section 4.1). Commands that name another address than their sender's, or a port below
-/// 1024, point at somebody else and are dropped (RFC 2577 section 3), and so are packets with several of them. Packets of
-/// connections that CONTROL_REWRITER does not know, and commands that are not whole in one packet, pass unchanged. A client
-/// in passive mode (`PASV`, `EPSV`) opens its data connections itself, and needs no help.
+/// server is to connect to. FTPPortMapper makes a flow for that connection in DATA_REWRITER, by what input
+/// DATA_REWRITER_INPUT says, as if the client had sent a packet from there to the server's data port (the control port less
+/// 1), and puts the address and port of that flow into the command. When that changes its length, CONTROL_REWRITER shifts
+/// the sequence numbers of the connection from there on (RFC 3022 section 4.1). Commands that name another address than
+/// their sender's, or a port below 1024, point at somebody else and are dropped (RFC 2577 section 3), and so are packets
+/// with several of them. Packets of connections that CONTROL_REWRITER does not know, and commands that are not whole in one
+/// packet, pass unchanged. A client in passive mode (`PASV`, `EPSV`) opens its data connections itself, and needs no help.
 ///
 /// # Ports
 /// Input 0, output 0: TCP packets from FTP clients to servers.

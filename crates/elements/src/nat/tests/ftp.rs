@@ -182,3 +182,68 @@ fn refused_and_left_alone() {
         assert_eq!(nat.rig.with("ftp", 1, |cx| nat.ftp.action(&mut p, cx)).0, Verdict::Next, "{n}");
     }
 }
+
+#[test]
+fn whatever_clients_say_nobody_else_is_named() {
+    use crate::nat::ftp_command::{Found, find};
+    const PIECES: [&[u8]; 16] = [
+        b"PORT ",
+        b"EPRT ",
+        b"port ",
+        b"|1|",
+        b"|2|",
+        b"|",
+        b"1,0,0,1,",
+        b"1.0.0.1",
+        b"7,7,7,7,",
+        b"7.7.7.7",
+        b"19,137",
+        b"5001",
+        b"\r\n",
+        b"\n",
+        b"NOOP\r\n",
+        b"\xff,0",
+    ];
+    let mut nat = Nat::new("pattern 199.199.199.199 10000-60000# - - 0 1");
+    nat.out(tcp(CLIENT, SERVER, "S", 0, 0, b"")).unwrap();
+    let mut random = Random::new(1, "ftp");
+    let (mut seq, mut passed, mut translated, mut refused) = (1, 0, 0, 0);
+    for i in 0..4000u64 {
+        // Random text alone would mean nothing.
+        let mut text = match i % 5 {
+            0 => b"PORT 1,0,0,1,19,137\r\n".to_vec(),
+            1 => b"EPRT |1|1.0.0.1|5001|\r\n".to_vec(),
+            2 => b"PORT 7,7,7,7,19,137\r\n".to_vec(),
+            3 => b"EPRT |1|7.7.7.7|5001|\r\n".to_vec(),
+            _ => Vec::new(),
+        };
+        for _ in 0..random.below(5) {
+            let at = random.below(text.len() as u64 + 1) as usize;
+            let piece = PIECES[random.below(16) as usize];
+            let at = if random.below(2) == 0 { at } else { text.len() };
+            text.splice(at..at, piece.iter().copied());
+        }
+        let Some(p) = nat.out(tcp(CLIENT, SERVER, "A", seq, 1, &text)) else {
+            refused += 1;
+            continue;
+        };
+        // Checksums and lengths are right.
+        said(&p);
+        let data = p.data().get(40..).unwrap();
+        match find(data) {
+            Found::One(c) => {
+                assert_eq!(
+                    c.names.map(|n| n.0),
+                    Some(u32::from_be_bytes([199; 4])),
+                    "{}",
+                    text.escape_ascii()
+                );
+                translated += 1;
+            }
+            other => assert_eq!((other, data), (Found::Nothing, &text[..])),
+        }
+        passed += 1;
+        seq += text.len() as u32;
+    }
+    assert!(passed > 1000 && translated > 300 && refused > 300, "{passed} {translated} {refused}");
+}
