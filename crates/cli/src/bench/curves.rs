@@ -85,6 +85,10 @@ fn positive(text: &str) -> Result<f64, String> {
 /// Measures and shows.
 pub fn main(name: &str, a: &Curve) -> Result<(), String> {
     let what = curves::named(name).ok_or("there is no such curve")?;
+    // A load of three times a link is two thirds too much; no load is all too much.
+    if name == "red" && a.to.is_some_and(|to| to >= 1.0) {
+        return Err("--to: the share that is too much is below 1".into());
+    }
     let settings = Settings {
         program: std::env::current_exe().map_err(|e| format!("this program: {e}"))?,
         points: match a.points {
