@@ -56,7 +56,8 @@ fn all_frames_cross_as_they_are() {
     let more = at.rest(Duration::from_millis(200));
     assert!(more.iter().all(|f| f.bytes.get(12..14) != Some(&[0x88, 0xb5])), "frames came twice");
     let ended = router.stop();
-    let count = ended.as_ref().and_then(|o| o.stdout.lines().filter_map(|l| l.parse::<u32>().ok()).last());
+    let count =
+        ended.as_ref().and_then(|o| o.stdout.lines().filter_map(|l| l.parse::<u32>().ok()).next_back());
     assert!(ended.as_ref().is_some_and(|o| o.ok() && o.stderr.is_empty()), "{ended:?}");
     assert!(count.is_some_and(|n| n >= 1003), "{count:?}");
 }
