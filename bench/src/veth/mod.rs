@@ -9,7 +9,6 @@
 pub mod generator;
 pub mod part;
 mod plot;
-mod process;
 pub mod report;
 mod world;
 

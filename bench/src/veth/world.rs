@@ -2,13 +2,10 @@
 //! The hosts of a measurement: a sender, two routers, and a receiver behind both.
 
 use super::generator::Arrivals;
-use super::process::Process;
 use super::{Settings, WHO};
-use std::process::Command;
+use crate::launch::{Launcher, PATIENCE};
+use crate::process::Process;
 use std::time::{Duration, Instant};
-
-/// Longer than anything takes to start, however slow the machine.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What has not come through for so long is lost.
 const STILL: Duration = Duration::from_millis(100);
@@ -37,49 +34,15 @@ pub struct World {
     _hosts: Vec<Process>,
 }
 
-/// A process that does a part.
-fn part(settings: &Settings, name: &str, words: &[&str]) -> Result<Process, String> {
-    let mut command = Command::new(&settings.program);
-    command.args(&settings.part).args(words).env("LC_ALL", "C");
-    Process::start(name, command)
-}
-
-fn host(settings: &Settings, beside: Option<&str>) -> Result<Process, String> {
-    let words: Vec<&str> = ["hold"].into_iter().chain(beside).collect();
-    let process = part(settings, "a host for the measurement cannot be made", &words)?;
-    process.line(PATIENCE)?;
-    // It answers nothing that nobody asked.
-    let quiet = "for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do [ -e $f ] && echo 1 > $f; done; \
-                 for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 > $f; done; echo 0 > /proc/sys/net/ipv4/ip_forward";
-    shell(settings, &process, quiet)?;
-    Ok(process)
-}
-
-fn shell(settings: &Settings, host: &Process, script: &str) -> Result<(), String> {
-    let pid = host.id().to_string();
-    part(settings, "sh", &["enter", &pid, "sh", "-c", script])?.wait(PATIENCE)
-}
-
-/// Runs `ip` (iproute2) on a host, once for each line.
-fn ip(settings: &Settings, host: &Process, lines: &[String]) -> Result<(), String> {
-    let pid = host.id().to_string();
-    let mut process = part(settings, "ip", &["enter", &pid, "ip", "-batch", "-"])?;
-    let told = lines.iter().try_for_each(|line| process.tell(line));
-    // Why it ended, if it did, it tells better than a broken pipe.
-    process.wait(PATIENCE).and(told).map_err(|e| {
-        if e.contains("No such file") { format!("{e}; the program ip is part of iproute2") } else { e }
-    })
-}
-
 impl World {
     /// Makes hosts and links, and starts routers and generators.
     ///
     /// # Errors
     /// What this machine does not allow or lacks, or what is wrong with the configuration.
     pub fn new(settings: &Settings, [generator, processor]: [usize; 2]) -> Result<World, String> {
-        let kernel = host(settings, None)?;
-        let beside = kernel.id().to_string();
-        let [sender, castanet, receiver] = [(); 3].map(|()| host(settings, Some(&beside)));
+        let launcher = Launcher { program: settings.program.clone(), part: settings.part.clone() };
+        let kernel = launcher.host(None)?;
+        let [sender, castanet, receiver] = [(); 3].map(|()| launcher.host(Some(kernel.id())));
         let (sender, castanet, receiver) = (sender?, castanet?, receiver?);
         let routers = [&kernel, &castanet];
         for (i, (router, name)) in routers.iter().zip(WHO).enumerate() {
@@ -90,9 +53,9 @@ impl World {
                     ether(i, link, 1),
                     router.id()
                 );
-                ip(settings, end, &[make, format!("link set {name} up")])?;
+                launcher.ip(end, &[make, format!("link set {name} up")])?;
             }
-            ip(settings, router, &["link set in up".into(), "link set out up".into()])?;
+            launcher.ip(router, &["link set in up".into(), "link set out up".into()])?;
         }
         let mut lines = Vec::new();
         for (device, address) in ADDRESSES {
@@ -100,19 +63,16 @@ impl World {
         }
         lines.push(format!("neighbour add {SENDER} lladdr {} dev in", ether(0, 1, 2)));
         lines.push(format!("neighbour add {RECEIVER} lladdr {NEXT_HOP} dev out"));
-        ip(settings, &kernel, &lines)?;
-        shell(settings, &kernel, "echo 1 > /proc/sys/net/ipv4/ip_forward")?;
+        launcher.ip(&kernel, &lines)?;
+        launcher.shell(&kernel, "echo 1 > /proc/sys/net/ipv4/ip_forward")?;
 
         let cpu = [generator, processor].map(|cpu| cpu.to_string());
         for router in routers.iter().filter(|_| settings.steer) {
             let words = ["steer", &router.id().to_string(), "in", &cpu[1]];
-            part(settings, "receive processing cannot be steered", &words)?.wait(PATIENCE)?;
+            launcher.part("receive processing cannot be steered", &words)?.wait(PATIENCE)?;
         }
-        let words = ["pinned", &castanet.id().to_string(), &cpu[1]].map(str::to_string);
-        let mut command = Command::new(&settings.program);
-        command.args(&settings.part).args(words).arg(&settings.program);
-        command.args(["run", "--quiet", "--expression", &settings.configuration]);
-        let router = Process::start("castanet run", command)?;
+        let router =
+            launcher.castanet(&castanet, Some(processor), &["--expression", &settings.configuration])?;
 
         // The time of a process is exact. What others do on the processor counts as well where all of it must be taken.
         let worker = |who: usize| match (settings.steer, who) {
@@ -137,7 +97,7 @@ impl World {
             let (kind, worker) = worker(i);
             let watched = [&receiver.id().to_string(), name, kind, &worker];
             let all: Vec<&str> = ["send"].into_iter().chain(words).chain(watched).collect();
-            let process = part(settings, "generator", &all)?;
+            let process = launcher.part("generator", &all)?;
             process.line(PATIENCE)?;
             Ok(process)
         };

@@ -73,7 +73,12 @@ impl Element for TimedUnqueue {
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         let n = self.left.min(cx.limit());
         if n > 0 {
-            cx.pull(0, n, &mut self.batch);
+            // One by one: a burst ends at the first pull that gives nothing, which a batch would not tell.
+            while self.batch.len() < n
+                && let Some(p) = cx.pull_one(0)
+            {
+                self.batch.push(p);
+            }
             let got = self.batch.len();
             cx.forward(0, &mut self.batch);
             self.left = if got == n { self.left - n } else { 0 };

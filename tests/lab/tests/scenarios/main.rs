@@ -5,6 +5,7 @@
 
 mod arp;
 mod bad;
+mod curves;
 mod errors;
 mod firewall;
 mod forward;
@@ -19,4 +20,5 @@ mod options;
 mod quiet;
 mod size;
 mod switch;
+mod transfer;
 mod vlan;
