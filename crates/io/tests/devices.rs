@@ -37,7 +37,7 @@ fn receive(s: &mut PacketSocket) -> Vec<Got> {
     while readable(s.fd(), 100) {
         let n = s.receive(64, |f| {
             let mut data = vec![0; f.len()];
-            f.copy_to(&mut data);
+            assert!(f.copy_to(&mut data));
             all.push(Got { data, wire_len: f.wire_len(), kind: f.kind, time_ns: f.time_ns, vnet: f.vnet });
         });
         if n == 0 {
@@ -118,7 +118,7 @@ fn many_frames_go_round_the_ring_in_order() {
                 assert!(readable(r.fd(), 1000));
                 r.receive(7, |f| {
                     let mut data = vec![0; f.len()];
-                    f.copy_to(&mut data);
+                    assert!(f.copy_to(&mut data));
                     got.push(data);
                 });
             }

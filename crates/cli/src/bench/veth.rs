@@ -2,7 +2,7 @@
 //! `castanet bench veth`: a router against the kernel's, between devices.
 
 use crate::load::write_out;
-use castanet_bench::veth::{self, ADDRESSES, NEXT_HOP, RECEIVER, Settings, report};
+use castanet_bench::veth::{self, ADDRESSES, Generator, NEXT_HOP, RECEIVER, Settings, report};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -21,6 +21,9 @@ times, and medians are shown:
 A good router forwards all that is offered up to a peak, and no less than that beyond it, however much is offered: one whose \
 line falls again spends its time on packets that it drops later (Figure 17 of \"The Click Modular Router\"). Then come the peak, \
 the greatest rate at which (almost) nothing is lost, found by halving, and what is left under overload.
+
+With root's rights the system itself makes the packets, faster than any program can hand them over (live frames, Linux 5.18); \
+otherwise, or with --generator packet, a packet socket sends them, many in one system call.
 
 The receiver drops what arrives as early as a host can. Over veth it is the sender's processor that receives: puts packets \
 into the ring of Castanet's packet socket, or takes them all the way through the kernel's router. So the kernel's rate is that \
@@ -65,6 +68,9 @@ pub struct Veth {
     /// Let the routers' processor receive too; needs root.
     #[arg(long)]
     pub steer: bool,
+    /// How packets are made: `packet`, by a packet socket, or `live`, by the system; by default live where it is permitted.
+    #[arg(long, value_name = "packet|live")]
+    pub generator: Option<Generator>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -122,6 +128,7 @@ pub fn main(a: &Veth) -> Result<(), String> {
         tolerance: a.tolerance / 100.0,
         processors: a.processors,
         steer: a.steer,
+        generator: a.generator,
     })?;
     if let Some(file) = &a.csv {
         write_out(Some(file), &report::csv(&results))?;
