@@ -227,7 +227,8 @@ impl IpGwOptions {
         match self.fill(new, &mut way, cx.now()) {
             Filled::Unchanged => {}
             Filled::Changed => {
-                let both = |dst: [u8; 4], options: &[u8]| checksum::add(checksum::sum(&dst), checksum::sum(options));
+                let both =
+                    |dst: [u8; 4], options: &[u8]| checksum::add(checksum::sum(&dst), checksum::sum(options));
                 let (before, after) = (both(dst, old), both(way.dst, new));
                 if let Some((h, rest)) = p.network_mut().and_then(Ipv4Header::split_mut) {
                     checksum::update_field16(&mut h.checksum, before, after);

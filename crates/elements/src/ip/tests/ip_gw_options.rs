@@ -169,7 +169,14 @@ fn source_routes_are_followed_where_it_is_said() {
         ),
         // At its end: for this router, and nothing else is recorded either.
         (MINE, MINE, &[131, 7, 8, 9, 9, 9, 9, 0], 0, MINE, &[131, 7, 8, 9, 9, 9, 9, 0]),
-        (MINE, MINE, &[131, 3, 4, 7, 7, 4, 0, 0, 0, 0, 0, 0], 0, MINE, &[131, 3, 4, 7, 7, 4, 0, 0, 0, 0, 0, 0]),
+        (
+            MINE,
+            MINE,
+            &[131, 3, 4, 7, 7, 4, 0, 0, 0, 0, 0, 0],
+            0,
+            MINE,
+            &[131, 3, 4, 7, 7, 4, 0, 0, 0, 0, 0, 0],
+        ),
         (MINE, MINE, &[7, 7, 4, 0, 0, 0, 0, 0], 0, MINE, &[7, 7, 4, 0, 0, 0, 0, 0]),
         // On its way out: the address of this interface, if the last one recorded is ours.
         (FAR, FAR, &[131, 7, 8, 10, 0, 2, 1, 0], 0, FAR, &[131, 7, 8, 10, 0, 0, 1, 0]),
@@ -191,7 +198,11 @@ fn source_routes_are_followed_where_it_is_said() {
     for (dst, hop, before, port, after_dst, after) in table {
         let out = kit.act([to(*dst, *hop, before)]);
         let (h, rest) = etherparse::Ipv4Header::from_slice(out[0].1.data()).unwrap();
-        assert_eq!((out[0].0, h.destination, h.options.as_slice()), (*port, *after_dst, *after), "{before:?}");
+        assert_eq!(
+            (out[0].0, h.destination, h.options.as_slice()),
+            (*port, *after_dst, *after),
+            "{before:?}"
+        );
         assert_eq!((h.calc_header_checksum(), rest), (h.header_checksum, &[9; 4][..]), "{before:?}");
         let hop = if dst == after_dst { *hop } else { *after_dst };
         assert_eq!(out[0].1.dst_ip().to_be_bytes(), hop, "{before:?}");
