@@ -282,9 +282,10 @@ impl IpRouter {
         for own in &self.interfaces {
             let _ = writeln!(
                 out,
-                "//     ip addr flush dev {0}; ip link set {0} up mtu {1}",
+                "//     ip addr flush dev {0}; ip link set {0} up mtu {1}{2}",
                 own.device,
-                self.mtu(&own.device)
+                self.mtu(&own.device),
+                if self.advertise { " allmulticast on" } else { "" }
             );
         }
         out.push_str(

@@ -17,7 +17,7 @@ use std::net::Ipv4Addr;
 /// An advertisement tells the router's address there and for how long hosts may believe it. One is sent at random times,
 /// MIN_INTERVAL to MAX_INTERVAL after the other, the first three at most 16 s after each other. Router solicitations on input 0 are
 /// answered by another, for all who hear it, a random part of 2 s later: what is wrong about them (RFC 1256 section
-/// 5.2) is dropped.
+/// 4.2) is dropped.
 ///
 /// The time to live is 1. The destination annotation is set, so that an ARPQuerier may follow.
 ///
@@ -75,7 +75,7 @@ pub struct Args {
 
 const SECOND: i64 = 1_000_000_000;
 const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
-// RFC 1256 section 5.2.
+// RFC 1256 section 6.
 const INITIAL: u64 = 3;
 const MAX_INITIAL_INTERVAL: i64 = 16 * SECOND;
 const MAX_RESPONSE_DELAY: i64 = 2 * SECOND;
@@ -156,7 +156,7 @@ impl IcmpRouterAdvertiser {
         cx.set_timer(0, self.next);
     }
 
-    /// Whether a packet asks for routers (RFC 1256 section 5.2); why it does not.
+    /// Whether a packet asks for routers (RFC 1256 section 4.2); why it does not.
     fn asks(&self, p: &Packet) -> Result<(), Reason> {
         let (ip, message) = p.network().and_then(segment).ok_or(Reason::NoIpHeader)?;
         let header = IcmpHeader::from_prefix(message).ok_or(Reason::Discarded)?;

@@ -3,6 +3,7 @@
 //! asked of Castanet is what Linux does.
 #![forbid(unsafe_code)]
 
+mod advertise;
 mod arp;
 mod bad;
 mod errors;
@@ -18,5 +19,6 @@ mod offload;
 mod options;
 mod quiet;
 mod size;
+mod source_route;
 mod switch;
 mod vlan;

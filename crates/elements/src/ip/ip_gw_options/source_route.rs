@@ -21,16 +21,19 @@ impl IpGwOptions {
             return Filled::Bad(2);
         }
         // The pointer counts from 1.
-        let at = usize::from(pointer) - 1;
+        let mut at = usize::from(pointer) - 1;
         if way.here {
-            // One that is at its end is for this router.
-            if at >= option.len() {
-                return Filled::Unchanged;
+            // One that is at its end is for this router. Several of its addresses may follow each other.
+            let mut filled = Filled::Unchanged;
+            while at < option.len() && self.is_mine(way.dst) {
+                let Some(place) = address(option, at) else { return Filled::Bad(2) };
+                way.dst = std::mem::replace(place, self.args.myaddr.octets());
+                at += 4;
+                filled = Filled::Changed;
             }
-            let Some(place) = address(option, at) else { return Filled::Bad(2) };
-            way.dst = std::mem::replace(place, self.args.myaddr.octets());
-            option[2] = pointer.saturating_add(4);
-            return Filled::Changed;
+            // An option is 40 bytes long at most.
+            option[2] = u8::try_from(at + 1).unwrap_or(u8::MAX);
+            return filled;
         }
         // What this router recorded when the packet came here; 3 bytes stand before the addresses.
         let recorded = at.checked_sub(4).filter(|at| *at >= 3).and_then(|at| address(option, at));

@@ -167,6 +167,15 @@ fn source_routes_are_followed_where_it_is_said() {
             FAR,
             &[131, 11, 12, 7, 7, 7, 7, 10, 0, 0, 1, 0],
         ),
+        (
+            MINE,
+            MINE,
+            &[131, 11, 4, 10, 0, 1, 1, 9, 9, 9, 9, 0],
+            0,
+            FAR,
+            &[131, 11, 12, 10, 0, 0, 1, 10, 0, 0, 1, 0],
+        ),
+        (MINE, MINE, &[131, 7, 4, 10, 0, 1, 1, 0], 0, [10, 0, 1, 1], &[131, 7, 8, 10, 0, 0, 1, 0]),
         // At its end: for this router, and nothing else is recorded either.
         (MINE, MINE, &[131, 7, 8, 9, 9, 9, 9, 0], 0, MINE, &[131, 7, 8, 9, 9, 9, 9, 0]),
         (
