@@ -65,6 +65,11 @@ impl LiveSender {
             Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS => {
                 DeviceError::Unsupported { name: name.to_owned(), what: "live frames (Linux 5.18)".into() }
             }
+            Errno::PERM | Errno::ACCESS => DeviceError::NotPermitted {
+                name: name.to_owned(),
+                doing: "send live frames",
+                capability: "CAP_BPF and CAP_NET_ADMIN",
+            },
             errno => DeviceError::from_errno(name, "send live frames", errno),
         };
         let pace = Shared::new().map_err(failed)?;
