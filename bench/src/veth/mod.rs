@@ -239,8 +239,10 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
             (disturbed * 100.0).min(100.0)
         ));
     }
-    if capacities.iter().any(|c| c.overload < 1.9 * c.peak) {
-        notes.push("the generator cannot send twice what a router forwards".to_string());
+    let short = WHO.iter().zip(&capacities).filter(|(_, c)| c.overload < 1.9 * c.peak).map(|(name, _)| *name);
+    let short: Vec<&str> = short.collect();
+    if !short.is_empty() {
+        notes.push(format!("the generator cannot send twice what is forwarded by {}", short.join(" and ")));
     }
     let (length, rounds, tolerance) = (settings.length, settings.rounds, settings.tolerance);
     Ok(Results {
