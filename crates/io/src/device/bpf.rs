@@ -88,11 +88,10 @@ fn address<T: ?Sized>(of: &T) -> u64 {
 /// # Safety
 /// `attributes` must be what the command takes, and what it points to be valid for what the command does with it.
 unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> Result<i32, Errno> {
+    let (command, size) = (libc::c_long::from(command), size_of::<T>());
     // SAFETY: the pointer is to size_of::<T>() bytes, of which the system reads and writes no more; what is behind them is
     // taken for zero. The rest is the caller's word.
-    let r = unsafe {
-        libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size_of::<T>() as u32)
-    };
+    let r = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size) };
     if r < 0 {
         return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL));
     }
