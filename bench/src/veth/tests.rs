@@ -18,6 +18,7 @@ fn results() -> Results {
         tolerance: 0.001,
         processors: [0, 1],
         steered: true,
+        generator: Generator::Live,
         points: vec![point(5e5, 5e5, 5e5, 5e5), point(1e6, 1e6, 9.4e5, 8e5), point(0.0, 1.9e6, 9.3e5, 7.8e5)],
         capacities: [9.4e5, 8e5].map(|peak| Capacity {
             peak,
@@ -82,6 +83,7 @@ fn trials_fill_the_time() {
         tolerance: 0.0,
         processors: None,
         steer: true,
+        generator: None,
     };
     let trials = 2.0 * (5.0 + 33.0 + 14.0);
     assert!((trials * (s.trial() + AROUND) - 30.0).abs() < 1e-6);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The hosts of a measurement: a sender, two routers, and a receiver behind both.
 
-use super::generator::Arrivals;
+use super::generator::{Arrivals, Generator};
 use super::{Settings, WHO};
 use crate::launch::{Launcher, PATIENCE};
 use crate::process::Process;
@@ -32,6 +32,10 @@ pub struct World {
     arrivals: [Arrivals; 2],
     router: Process,
     _hosts: Vec<Process>,
+    /// How packets are made.
+    pub generator: Generator,
+    /// Why they are not live frames, if nobody asked for something else.
+    pub fallback: Option<String>,
 }
 
 impl World {
@@ -81,12 +85,13 @@ impl World {
             (false, _) => ("pid", router.id().to_string()),
         };
         let arrivals = WHO.map(|name| Arrivals { receiver: receiver.id(), device: name.into() });
-        let start = |i: usize| -> Result<Process, String> {
+        let start = |how: Generator, i: usize| -> Result<Process, String> {
             let name = WHO.get(i).copied().unwrap_or_default();
             let [from, to] = [ether(i, 1, 2), ether(i, 1, 1)];
             let words = [
                 &sender.id().to_string(),
                 &cpu[0],
+                how.name(),
                 name,
                 &settings.length.to_string(),
                 &from,
@@ -101,9 +106,23 @@ impl World {
             process.line(PATIENCE)?;
             Ok(process)
         };
-        let generators = [start(0)?, start(1)?];
+        let both = |how: Generator| -> Result<[Process; 2], String> {
+            let generators = [start(how, 0)?, start(how, 1)?];
+            for router in routers.iter().filter(|_| how == Generator::Live) {
+                let words = ["napi", &router.id().to_string(), "in"];
+                launcher.part("live frames cannot be received", &words)?.wait(PATIENCE)?;
+            }
+            Ok(generators)
+        };
+        let (generators, generator, fallback) = match settings.generator {
+            Some(how) => (both(how)?, how, None),
+            None => match both(Generator::Live) {
+                Ok(generators) => (generators, Generator::Live, None),
+                Err(why) => (both(Generator::Packet)?, Generator::Packet, Some(why)),
+            },
+        };
         let hosts = vec![kernel, sender, castanet, receiver];
-        let mut world = World { generators, arrivals, router, _hosts: hosts };
+        let mut world = World { generators, arrivals, router, _hosts: hosts, generator, fallback };
         for (i, name) in WHO.into_iter().enumerate() {
             world.await_router(i, name)?;
         }
@@ -142,7 +161,7 @@ impl World {
         let load = super::generator::Load::parse(&line).ok_or_else(|| format!("generator: '{line}'"))?;
         let (mut last, mut moved) = (arrivals.count()?, Instant::now());
         let deadline = moved + DRAIN;
-        while last < load.before.saturating_add(load.sent)
+        while last < load.before.saturating_add(load.all)
             && moved.elapsed() < STILL
             && Instant::now() < deadline
         {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet bench`: how fast packets go, and what becomes of them under load.
 
-mod swap;
 mod curves;
+mod swap;
 mod veth;
 
 use crate::load::{complain, write_out};

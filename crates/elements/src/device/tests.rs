@@ -79,7 +79,7 @@ fn packets_that_the_device_has_not_taken_move_to_the_new_router() {
         let mut got = Vec::new();
         sink.receive(9, |f| {
             let mut data = [0; 60];
-            f.copy_to(&mut data);
+            assert!(f.copy_to(&mut data));
             got.push(data[14]);
         });
         assert_eq!(got, [1, 2, 3, 4]);

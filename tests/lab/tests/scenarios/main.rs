@@ -3,6 +3,7 @@
 //! asked of Castanet is what Linux does.
 #![forbid(unsafe_code)]
 
+mod advertise;
 mod arp;
 mod bad;
 mod curves;
@@ -19,6 +20,7 @@ mod offload;
 mod options;
 mod quiet;
 mod size;
+mod source_route;
 mod switch;
 mod transfer;
 mod vlan;

@@ -13,7 +13,7 @@ fn look(s: &State, ip: u32, n: u8, now: i64, lost: &mut Lost) -> (Vec<u8>, bool)
         Found::Known { held, packet, query, .. } => {
             (held.iter().chain([&packet]).map(|p| p.data()[0]).collect(), query)
         }
-        Found::Held { query } => (Vec::new(), query),
+        Found::Held { query, .. } => (Vec::new(), query),
     }
 }
 fn numbers(lost: &Lost) -> Vec<u8> {
@@ -181,17 +181,17 @@ fn with_several_workers_nobody_overtakes_packets_that_waited() {
     let (s, mut lost) = (State::new(Settings::default()), Lost::new());
     let look = |n: u8, lost: &mut Lost| s.look_up(7, packet(&[n]), 0, 0, true, lost);
     let numbers = |held: VecDeque<Packet>| held.iter().map(|p| p.data()[0]).collect::<Vec<_>>();
-    assert!(matches!(look(1, &mut lost), Found::Held { query: true }));
+    assert!(matches!(look(1, &mut lost), Found::Held { query: true, .. }));
     assert_eq!(numbers(s.answer(7, ether(9), 0, true, &mut lost)), [1]);
     // Packet 1 is on its way through the worker that took the answer: others wait.
-    assert!(matches!(look(2, &mut lost), Found::Held { query: false }));
+    assert!(matches!(look(2, &mut lost), Found::Held { query: false, .. }));
     assert!(
         s.answer(7, ether(9), 0, true, &mut lost).is_empty(),
         "a second answer releases nothing out of turn"
     );
     let (to, held) = s.release(7).unwrap();
     assert_eq!((to, numbers(held)), (ether(9), vec![2]));
-    assert!(matches!(look(3, &mut lost), Found::Held { query: false }));
+    assert!(matches!(look(3, &mut lost), Found::Held { query: false, .. }));
     assert_eq!(s.release(7).map(|r| numbers(r.1)), Some(vec![3]));
     assert!(s.release(7).is_none());
     assert!(matches!(look(4, &mut lost), Found::Known { .. }));
