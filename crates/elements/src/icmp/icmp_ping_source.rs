@@ -38,6 +38,7 @@ use std::net::Ipv4Addr;
     processing = "h/a",
     packets = "ip/ip"
 )]
+#[class(takes_state = "the count, the statistics, the sequence number, the time of the next request")]
 #[class(workers = exclusive, drops(Consumed, Discarded, NoIpHeader), effects(prints, stops), build, lifecycle)]
 #[handler(name = "summary", doc = "Requests sent, replies received, round trip times.")]
 #[handler(name = "rtt_min", doc = "The shortest round trip.")]
@@ -214,6 +215,16 @@ impl Lifecycle for IcmpPingSource {
     /// STOP falls into a turn without packets, where no batch can show it.
     fn effects(&self, _: Effects) -> Effects {
         if self.args.verbose { Effects::PRINTS } else { Effects::NONE }
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<IcmpPingSource>() else { return Ok(()) };
+        std::mem::swap(&mut self.statistics, &mut old.statistics);
+        (self.sequence, self.due) = (old.sequence, old.due);
+        self.stopped = old.stopped && self.is_done();
+        if let Some(next) = old.next.filter(|_| self.args.active) {
+            self.set(next, cx);
+        }
+        Ok(())
     }
 }
 

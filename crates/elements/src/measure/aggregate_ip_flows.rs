@@ -6,6 +6,7 @@ mod flows;
 mod tests;
 mod trace_info;
 
+use crate::handover;
 use castanet_element::prelude::*;
 use castanet_spec::anno;
 use castanet_wire::ipv4::{MORE_FRAGMENTS, OFFSET_MASK, protocol};
@@ -38,6 +39,7 @@ use trace_info::TraceInfo;
 /// ```
 #[derive(Class)]
 #[class(name = "AggregateIPFlows", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = exclusive)]
+#[class(takes_state = "the flows and their numbers, the open file")]
 #[class(build, lifecycle, effects(files, calls), drops(NoMatch, NoIpHeader))]
 #[handler(name = "clear", flags = "wb", doc = "Forgets all flows.")]
 #[handler(name = "nflows", flags = "r", doc = "Flows that are known.")]
@@ -215,6 +217,16 @@ impl Lifecycle for AggregateIpFlows {
         self.forget_all();
         self.info.take().map_or(Ok(()), TraceInfo::write)
     }
+    fn holds(&self) -> Option<String> {
+        let name = self.args.traceinfo.as_ref()?;
+        Some(format!("file {}", handover::file_key(&name.0).display()))
+    }
+    fn take_over(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_mut::<AggregateIpFlows>() {
+            self.info = old.info.take();
+        }
+        Ok(())
+    }
     fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
         Ok(self.table.len().to_string())
     }
@@ -232,6 +244,15 @@ impl Lifecycle for AggregateIpFlows {
             (Some(_), None) => Effects::FILES,
             _ => declared,
         }
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<AggregateIpFlows>() else { return Ok(()) };
+        std::mem::swap(&mut self.table, &mut old.table);
+        if let (Some(mine), Some(theirs)) = (&mut self.fragments, &mut old.fragments) {
+            mine.go_on_from(theirs);
+        }
+        self.next_reap = old.next_reap;
+        Ok(())
     }
 }
 

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Hot swap: what classes that take something over from the old router have in common.
+
+use castanet_element::Watch;
+use castanet_element::prelude::*;
+use std::path::{Path, PathBuf};
+
+/// Warns that something of the old router is lost.
+pub(crate) fn warn(warning: &str, cx: &mut Cx<'_>) {
+    let me = cx.me() as usize;
+    let place = cx.core().info.get(me).map_or(String::new(), |i| i.place.clone());
+    let place = if place.is_empty() { place } else { format!("{place}: ") };
+    cx.message(&format!(
+        "{place}While hot-swapping state into '{}':\n  warning: {warning}",
+        cx.declaration()
+    ));
+}
+
+/// What tells files apart that have several names. The file itself need not exist.
+pub(crate) fn file_key(name: &str) -> PathBuf {
+    let path = Path::new(name);
+    if name == "-" {
+        return path.to_path_buf();
+    }
+    if let Ok(whole) = path.canonicalize() {
+        return whole;
+    }
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (parent.canonicalize(), path.file_name()) {
+        (Ok(parent), Some(name)) => parent.join(name),
+        _ => path.to_path_buf(),
+    }
+}
+
+/// The watch of a descriptor that was handed to another router. Only the router that made a watch can end it, so it stays with
+/// its element, which ends it when the descriptor comes back because the swap failed.
+#[derive(Debug, Default)]
+pub(crate) struct Left(Option<Watch>);
+
+impl Left {
+    /// Keeps the watch of what another element takes.
+    pub(crate) fn keep(&mut self, watch: Watch) {
+        self.0 = Some(watch);
+    }
+    /// Ends the watch that was kept, before the descriptor is watched anew.
+    pub(crate) fn end(&mut self, cx: &mut Cx<'_>) {
+        if let Some(watch) = self.0.take() {
+            cx.unwatch(watch);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn files_by_any_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a");
+        let other = dir.path().join("x").join("..").join("a");
+        std::fs::create_dir(dir.path().join("x")).unwrap();
+        let key = |p: &Path| file_key(p.to_str().unwrap());
+        assert_eq!(key(&file), key(&other), "missing");
+        std::fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&file, dir.path().join("b")).unwrap();
+        assert_eq!(key(&file), key(&other));
+        assert_eq!(key(&file), key(&dir.path().join("b")));
+        assert_ne!(key(&file), key(&dir.path().join("c")));
+        assert_eq!(file_key("-"), Path::new("-"));
+        assert_eq!(file_key("missing"), std::env::current_dir().unwrap().canonicalize().unwrap().join("missing"));
+    }
+}
