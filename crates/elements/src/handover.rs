@@ -32,6 +32,35 @@ pub(crate) fn file_key(name: &str) -> PathBuf {
     }
 }
 
+/// The key of what can be read once only: the standard input, pipes. None for a file that anybody can open again.
+pub(crate) fn once_readable(name: &str) -> Option<String> {
+    let once = name == "-" || std::fs::metadata(name).is_ok_and(|m| !m.is_file() && !m.is_dir());
+    once.then(|| format!("input {}", file_key(name).display()))
+}
+
+/// The timer of elements that have no use for one: it expires as soon as the router runs, which one that was only prepared
+/// never does.
+const RUNS: u16 = u16::MAX;
+
+/// To be said at initialisation by who asks [`has_run`].
+pub(crate) fn watch_for_run(cx: &mut InitCx<'_>) {
+    cx.set_timer(RUNS, i64::MIN);
+}
+
+/// Whether the router has run.
+pub(crate) fn has_run(cx: &mut Cx<'_>) -> bool {
+    let me = cx.me();
+    cx.core().timers.time((me, RUNS)).is_none()
+}
+
+/// Removes a file that was made for a router that never ran.
+pub(crate) fn unmake(name: &str) {
+    if std::fs::metadata(name).is_ok_and(|m| m.is_file() && m.len() == 0) {
+        // If it cannot be removed an empty file stays, which hurts nobody.
+        let _ = std::fs::remove_file(name);
+    }
+}
+
 /// The watch of a descriptor that was handed to another router. Only the router that made a watch can end it, so it stays with
 /// its element, which ends it when the descriptor comes back because the swap failed.
 #[derive(Debug, Default)]

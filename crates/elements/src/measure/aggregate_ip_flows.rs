@@ -50,6 +50,8 @@ pub struct AggregateIpFlows {
     fragments: Option<Fragments>,
     info: Option<TraceInfo>,
     next_reap: i64,
+    /// Whether the file of TRACEINFO was missing before.
+    made: bool,
 }
 
 /// Arguments of AggregateIPFlows.
@@ -97,6 +99,7 @@ impl Build for AggregateIpFlows {
             fragments: with_fragments.then(|| Fragments::new(args.fragment_timeout.0)),
             info: args.traceinfo.as_ref().map(|f| TraceInfo::new(&f.0)),
             next_reap: i64::MIN,
+            made: false,
             args,
         })
     }
@@ -206,13 +209,23 @@ impl Action for AggregateIpFlows {
 }
 
 impl Lifecycle for AggregateIpFlows {
-    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
-        match &self.args.traceinfo {
-            Some(name) => crate::trace::try_file(&name.0),
-            None => Ok(()),
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        if let Some(name) = &self.args.traceinfo {
+            handover::watch_for_run(cx);
+            if !cx.inherits() {
+                self.made = crate::trace::try_file(&name.0)?;
+            }
         }
+        Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if self.info.as_ref().is_some_and(|i| !i.has_begun()) && !handover::has_run(cx) {
+            // A router that did not run leaves alone what may be another one's file, and leaves no file behind.
+            if let Some(name) = self.args.traceinfo.as_ref().filter(|_| self.made) {
+                handover::unmake(&name.0);
+            }
+            return Ok(());
+        }
         self.begin_info(cx);
         self.forget_all();
         self.info.take().map_or(Ok(()), TraceInfo::write)
@@ -223,7 +236,10 @@ impl Lifecycle for AggregateIpFlows {
     }
     fn take_over(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
         if let Some(old) = old.downcast_mut::<AggregateIpFlows>() {
-            self.info = old.info.take();
+            if old.info.is_some() {
+                self.info = old.info.take();
+                self.made = std::mem::take(&mut old.made);
+            }
         }
         Ok(())
     }

@@ -107,6 +107,10 @@ fn the_file_is_emptied_when_the_router_runs() {
     let (_dir, path) = place();
     let mut k = Kit::<ToDump>::new(&path.display().to_string()).unwrap();
     k.cleanup().unwrap();
+    assert!(!path.exists(), "it did not run");
+    let mut k = Kit::<ToDump>::new(&path.display().to_string()).unwrap();
+    k.expire().unwrap();
+    k.cleanup().unwrap();
     assert_eq!(parsed(&path).1.len(), 0, "no packet, but a trace");
 }
 
@@ -117,7 +121,7 @@ fn a_hot_swap_goes_on_in_the_file() {
     let mut old = Kit::<ToDump>::new(&config).unwrap();
     old.push(0, [at(1, b"old")]);
     let mut new = Kit::<ToDump>::new(&config).unwrap();
-    new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+    new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
     old.cleanup().unwrap();
     new.push(0, [at(2, b"new")]);
     assert_eq!(new.read("count").unwrap(), "2");
