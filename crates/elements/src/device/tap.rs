@@ -19,6 +19,12 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
+    /// What tells it from others.
+    pub(super) fn key(&self) -> String {
+        let name = self.name.as_deref().unwrap_or_default();
+        let Wanted { tap, ip, gateway, ether, mtu, .. } = self;
+        format!("host device {name} {tap} {ip:?} {gateway:?} {ether:?} {mtu}")
+    }
     /// Makes the device and sets it up.
     pub(super) fn open(&self) -> Result<Tun, DeviceError> {
         let options = TunOptions {

@@ -350,9 +350,9 @@ impl Lifecycle for FromDump {
         let asked = |a: &args::Args| [a.start, a.start_after, a.end, a.end_after, a.interval];
         if asked(&self.args) == asked(&old.args) {
             (self.begun, self.start, self.end) = (old.begun, old.start, old.end);
-            self.extended = old.extended;
+            (self.extended, self.finished) = (old.extended, old.finished);
         }
-        (self.finished, self.shift) = (old.finished, old.shift);
+        self.shift = old.shift;
         self.broken = std::mem::take(&mut old.broken);
         self.wake(cx);
         Ok(())

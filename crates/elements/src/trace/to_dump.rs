@@ -285,7 +285,7 @@ impl Lifecycle for ToDump {
         }
         Ok(())
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
         // A router that did not run leaves alone what may be another one's file, and leaves no file behind.
         if self.made && matches!(self.file, File::Fresh) {
             handover::unmake(&self.args.filename.0);
