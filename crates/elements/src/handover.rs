@@ -98,6 +98,9 @@ mod tests {
         assert_eq!(key(&file), key(&dir.path().join("b")));
         assert_ne!(key(&file), key(&dir.path().join("c")));
         assert_eq!(file_key("-"), Path::new("-"));
-        assert_eq!(file_key("missing"), std::env::current_dir().unwrap().canonicalize().unwrap().join("missing"));
+        assert_eq!(
+            file_key("missing"),
+            std::env::current_dir().unwrap().canonicalize().unwrap().join("missing")
+        );
     }
 }

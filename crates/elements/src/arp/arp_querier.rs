@@ -103,11 +103,9 @@ impl Own {
         if std::ptr::eq(self, old) {
             return;
         }
-        for (mine, theirs) in [
-            (&self.queries, &old.queries),
-            (&self.responses, &old.responses),
-            (&self.drops, &old.drops),
-        ] {
+        for (mine, theirs) in
+            [(&self.queries, &old.queries), (&self.responses, &old.responses), (&self.drops, &old.drops)]
+        {
             mine.fetch_add(theirs.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         }
         self.complained.fetch_or(old.complained.load(Ordering::Relaxed), Ordering::Relaxed);

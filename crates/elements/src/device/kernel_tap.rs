@@ -265,7 +265,6 @@ impl Device {
         self.packets.take(&mut old.packets);
         self.calls.take(&mut old.calls);
     }
-
 }
 
 macro_rules! host_device {

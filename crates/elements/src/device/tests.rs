@@ -46,15 +46,27 @@ fn frames_that_wait_move_to_the_new_router() {
         send(2);
         let mut new = Kit::<FromDevice>::new("vb").unwrap();
         send(3);
+        assert_eq!(old.element.holds(), new.element.holds());
+        new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
         new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
         send(4);
         assert_eq!(received(&mut new), [2, 3, 4]);
         assert_eq!(received(&mut old), []);
-        // Another filter: the old socket is of no use, the new one receives from when it was opened.
-        let mut other = Kit::<FromDevice>::new("vb, PROTOCOL 0x88b5").unwrap();
+        // Another filter: both sockets have received what came meanwhile, which must come once.
         send(5);
+        let mut other = Kit::<FromDevice>::new("vb, PROTOCOL 0x88b5").unwrap();
+        assert_ne!(other.element.holds(), new.element.holds());
+        send(6);
         other.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
-        assert_eq!(received(&mut other), [5]);
+        send(7);
+        // The swap fails after all, and succeeds the next time.
+        new.with(|e, cx| e.take_state(&mut other.element, cx)).unwrap();
+        assert_eq!((received(&mut other), received(&mut new)), (vec![7], vec![5, 6, 7]));
+        send(8);
+        other.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
+        send(9);
+        assert_eq!(received(&mut other), [8, 9]);
+        other.cleanup().unwrap();
     });
 }
 
@@ -70,10 +82,17 @@ fn packets_that_the_device_has_not_taken_move_to_the_new_router() {
         old.task();
         assert_eq!((old.read("q").unwrap(), old.all_dropped()), ("3".into(), 0));
         let mut new = Kit::<ToDevice>::new("va").unwrap();
-        new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+        assert_eq!(old.element.holds(), new.element.holds());
+        new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
         assert_eq!((old.read("q").unwrap(), new.read("q").unwrap()), ("0".into(), "3".into()));
+        // It failed: the old router has them again, and knows that the device is down.
+        old.with(|e, cx| e.take_over(&mut new.element, cx)).unwrap();
+        assert_eq!((old.read("q").unwrap(), new.read("q").unwrap()), ("3".into(), "0".into()));
+        new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
+        assert!(new.next_timer().is_some() && new.task().0 == Turn::Sleep);
         run("ip link set va up");
         new.supply(0, packet(&frame(4)));
+        new.expire().unwrap();
         new.task();
         assert_eq!((new.read("q").unwrap(), new.dropped(Reason::Consumed)), ("0".into(), 4));
         let mut got = Vec::new();
@@ -102,7 +121,8 @@ fn the_host_sees_no_gap_when_a_tap_device_moves() {
         let mut old = Kit::<KernelTap>::new(config).unwrap();
         let index = castanet_io::device::index("mine").unwrap();
         let mut new = Kit::<KernelTap>::new(config).unwrap();
-        new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+        assert_eq!(old.element.holds(), new.element.holds());
+        new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
         drop(old);
         // The run loop lets go of descriptors that nobody watches any more, and with the last hold the second queue goes.
         new.with(|_, cx| cx.core().watches.changes().for_each(drop));

@@ -205,7 +205,8 @@ impl Lifecycle for EtherSpanTree {
     fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
         let Some(old) = old.downcast_mut::<EtherSpanTree>() else { return Ok(()) };
         // Another address or priority is another bridge, which has to find its place first.
-        if Arc::ptr_eq(&self.shared, &old.shared) || self.ports != old.ports || !self.args.is_like(&old.args) {
+        if Arc::ptr_eq(&self.shared, &old.shared) || self.ports != old.ports || !self.args.is_like(&old.args)
+        {
             return Ok(());
         }
         let Some(bridge) = old.shared.bridge().take() else { return Ok(()) };

@@ -357,5 +357,4 @@ impl Lifecycle for FromDump {
         self.wake(cx);
         Ok(())
     }
-
 }

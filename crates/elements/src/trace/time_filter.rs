@@ -171,9 +171,8 @@ impl Lifecycle for TimeFilter {
     }
     fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
         let Some(old) = old.downcast_mut::<TimeFilter>() else { return Ok(()) };
-        let asked = |a: &Args| {
-            [a.start, a.end, a.start_delay, a.end_delay, a.start_after, a.end_after, a.interval]
-        };
+        let asked =
+            |a: &Args| [a.start, a.end, a.start_delay, a.end_delay, a.start_after, a.end_after, a.interval];
         if asked(&self.args) == asked(&old.args) {
             (self.start, self.end) = (old.start, old.end);
             (self.begun, self.told) = (old.begun, old.told);

@@ -335,5 +335,4 @@ impl Lifecycle for ToDump {
         }
         Ok(())
     }
-
 }

@@ -299,5 +299,4 @@ impl Lifecycle for ToIpSummaryDump {
         }
         Ok(())
     }
-
 }

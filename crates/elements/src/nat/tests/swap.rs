@@ -66,11 +66,11 @@ fn all_flows_move_with_their_times_and_back() {
         let back = new.push(1, [udp([2, 0, 0, 2], 53, [9, 9, 9, 9], port)]);
         assert_eq!(show(&back[0].1).split(" > ").nth(1), Some("10.0.0.7:5007"));
         take(&mut old, &mut new);
-        assert_eq!((old.read("table_size").unwrap(), new.read("table_size").unwrap()), ("1002".into(), "0".into()));
         assert_eq!(
-            old.read("patterns").unwrap(),
-            "9.9.9.9 1024-65535 - - [501]\n<drop>\n"
+            (old.read("table_size").unwrap(), new.read("table_size").unwrap()),
+            ("1002".into(), "0".into())
         );
+        assert_eq!(old.read("patterns").unwrap(), "9.9.9.9 1024-65535 - - [501]\n<drop>\n");
         for (i, said) in said.iter().enumerate() {
             assert_eq!(&forward(&mut old, i as u32), said);
         }
@@ -97,20 +97,22 @@ fn flows_of_a_pattern_that_is_gone_are_told_of_and_come_back_when_the_swap_fails
     take(&mut new, &mut old);
     assert_eq!(
         new.messages(),
-        ["While hot-swapping state into 'e :: IPRewriter':\n  warning: 2 flows lost (no input has such a pattern)"]
+        [
+            "While hot-swapping state into 'e :: IPRewriter':\n  warning: 2 flows lost (no input has such a pattern)"
+        ]
     );
     assert_eq!(new.read("patterns").unwrap(), "9.9.9.9 1024-65535 - - [30]\n<drop>\n");
-    assert_eq!((new.read("mapping_failures").unwrap(), old.read("mapping_failures").unwrap()), ("1".into(), "0".into()));
+    assert_eq!(
+        (new.read("mapping_failures").unwrap(), old.read("mapping_failures").unwrap()),
+        ("1".into(), "0".into())
+    );
     // The other replicas of the old router share what it had.
     take(&mut new, &mut old);
     assert!(new.messages().is_empty());
     assert_eq!(new.read("table_size").unwrap(), "60");
     take(&mut old, &mut new);
     assert_eq!(sorted(&old.read("udp_table").unwrap()), sorted(&before));
-    assert_eq!(
-        old.read("patterns").unwrap(),
-        "9.9.9.9 1024-65535 - - [30]\n8.8.8.8 2000-2001# - - [2]\n"
-    );
+    assert_eq!(old.read("patterns").unwrap(), "9.9.9.9 1024-65535 - - [30]\n8.8.8.8 2000-2001# - - [2]\n");
     assert_eq!(old.read("mapping_failures").unwrap(), "1");
 }
 
@@ -121,7 +123,10 @@ fn ports_in_use_stay_in_use() {
     let a: Vec<_> = (0..2).map(|i| forward(&mut old, i)).collect();
     take(&mut new, &mut old);
     let b: Vec<_> = (2..5).map(|i| forward(&mut new, i)).collect();
-    assert_eq!([a, b].concat()[..4], ["1024", "1025", "1026", "1027"].map(|p| format!("0 9.9.9.9:{p} > 2.0.0.2:53")));
+    assert_eq!(
+        [a, b].concat()[..4],
+        ["1024", "1025", "1026", "1027"].map(|p| format!("0 9.9.9.9:{p} > 2.0.0.2:53"))
+    );
     assert_eq!(new.dropped(Reason::PatternFull), 1);
 }
 
