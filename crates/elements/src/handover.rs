@@ -80,6 +80,84 @@ impl Left {
 }
 
 #[cfg(test)]
+pub(crate) mod testing {
+    //! Elements of a router that is prepared while another one has open what they hold.
+    #![allow(clippy::unwrap_used)]
+
+    use castanet_element::build::{Shared, Wiring};
+    use castanet_element::kit::Kit;
+    use castanet_element::prelude::*;
+
+    struct Alone;
+    impl Wiring for Alone {
+        fn note(&self, _: u32, _: Capability) -> Option<Note> {
+            None
+        }
+        fn upstream(&self, _: u32, _: usize, _: Capability) -> (Vec<u32>, bool) {
+            (Vec::new(), false)
+        }
+        fn downstream(&self, _: u32, _: usize, _: Capability) -> (Vec<u32>, bool) {
+            (Vec::new(), true)
+        }
+    }
+
+    /// Puts an element into a kit, in place of the one there is, that inherits what it holds.
+    pub(crate) fn prepare<T: Build + Lifecycle>(
+        kit: &mut Kit<T>,
+        config: &str,
+        inputs: usize,
+        outputs: usize,
+    ) {
+        let names = Names::new();
+        let (mut shared, push) = (Shared::new(), [true; 4]);
+        let mut cx = BuildCx {
+            me: 0,
+            name: "e",
+            scope: "",
+            spec: T::SPEC,
+            written_class: T::SPEC.name,
+            config,
+            names: &names,
+            inputs,
+            outputs,
+            input_push: &push[..inputs],
+            output_push: &push[..outputs],
+            seed: 1,
+            batch: 32,
+            replica: (0, 1),
+            warnings: Vec::new(),
+            shared: &mut shared,
+            driver: &mut None,
+            signals: &mut Vec::new(),
+        };
+        let args = T::Args::parse(config, cx.arg_cx()).0.unwrap();
+        let element = T::build(args, &mut cx).ok().unwrap();
+        kit.with(|e, cx| {
+            *e = element;
+            let (core, listens) = (cx.core(), Vec::new());
+            e.initialise(&mut InitCx {
+                core,
+                me: 0,
+                wiring: &Alone,
+                scheduled: true,
+                listens,
+                inherits: true,
+            })
+        })
+        .unwrap();
+    }
+
+    /// Moves what is open from one element to another, as at a hot swap.
+    pub(crate) fn hand_over<T: Build + Lifecycle>(from: &mut Kit<T>, to: &mut Kit<T>) {
+        assert!(from.element.holds().is_some());
+        assert_eq!(from.element.holds(), to.element.holds());
+        to.with(|e, cx| e.take_over(&mut from.element, cx)).unwrap();
+        to.element.take_counts(&mut from.element);
+        to.with(|e, cx| e.take_state(&mut from.element, cx)).unwrap();
+    }
+}
+
+#[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;

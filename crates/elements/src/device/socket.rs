@@ -3,6 +3,8 @@
 
 mod plan;
 #[cfg(test)]
+mod swap;
+#[cfg(test)]
 mod tests;
 
 use super::socket_pump::{Flow, Pump, Shape, options};

@@ -112,6 +112,12 @@ impl Pump {
         cx.core.wakes.push(cx.me);
     }
 
+    /// How many packets wait to be sent.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Whether nothing waits to be sent.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()

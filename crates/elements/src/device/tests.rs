@@ -6,8 +6,11 @@
 mod namespace;
 
 use super::from_device::FromDevice;
+use super::from_host::FromHost;
+use super::kernel_filter::KernelFilter;
 use super::kernel_tap::KernelTap;
 use super::to_device::ToDevice;
+use crate::handover::testing::{hand_over, prepare};
 use castanet_element::Lifecycle;
 use castanet_element::Turn;
 use castanet_element::kit::{Kit, packet};
@@ -142,5 +145,114 @@ fn the_host_sees_no_gap_when_a_tap_device_moves() {
         {
             assert!(Kit::<KernelTap>::new(bad).is_err(), "{bad}");
         }
+    });
+}
+
+#[test]
+fn a_prepared_router_opens_nothing_that_it_inherits() {
+    inside("device::tests::a_prepared_router_opens_nothing_that_it_inherits", || {
+        pair();
+        let mut sender = PacketSender::open("va").unwrap();
+        let mut send = |n: u8| assert_eq!(sender.send([Outgoing::plain(&frame(n))].into_iter()).count, 1);
+        let config = "vb, PROMISC true, OUTBOUND true, SNAPLEN 20";
+        let mut old = Kit::<FromDevice>::new("vb").unwrap();
+        let mut new = Kit::<FromDevice>::new("va").unwrap();
+        prepare(&mut new, config, 0, 1);
+        assert!(!run("ip -d link show vb").contains("promiscuity 1"));
+        send(1);
+        assert_eq!(new.task().0, Turn::Sleep);
+        hand_over(&mut old, &mut new);
+        assert!(run("ip -d link show vb").contains("promiscuity 1"), "changed while open");
+        send(2);
+        assert_eq!(received(&mut new), [1, 2]);
+        hand_over(&mut new, &mut old);
+        assert!(!run("ip -d link show vb").contains("promiscuity 1"), "and back");
+        // The device goes: the next router picks it up again when it is back.
+        run("ip link set vb down");
+        assert_eq!(received(&mut old), []);
+        assert_eq!(old.read("losses").unwrap(), "1");
+        hand_over(&mut old, &mut new);
+        assert_eq!((new.read("losses").unwrap(), new.task().0), ("1".into(), Turn::Sleep));
+        run("ip link set vb up");
+        new.expire().unwrap();
+        send(3);
+        assert_eq!(received(&mut new), [3]);
+        assert_eq!(new.messages(), ["e :: FromDevice: vb: device is back"]);
+        let mut sink = Kit::<ToDevice>::new("va").unwrap();
+        prepare(&mut sink, "vb", 1, 0);
+        sink.cleanup().unwrap();
+    });
+}
+
+/// Filters at the ingress of a device that keep frames from the host.
+fn shields() -> usize {
+    run("tc filter show dev vb ingress").matches("handle").count()
+}
+
+#[test]
+fn the_host_is_kept_out_all_the_time() {
+    inside("device::tests::the_host_is_kept_out_all_the_time", || {
+        pair();
+        let mut old = match Kit::<KernelFilter>::new("drop dev vb") {
+            Ok(kit) => kit,
+            Err(e) => return println!("SKIP: {e:?}"),
+        };
+        assert_eq!(shields(), 1);
+        let mut new = Kit::<KernelFilter>::new("").unwrap();
+        prepare(&mut new, "drop dev vb", 0, 0);
+        hand_over(&mut old, &mut new);
+        old.cleanup().unwrap();
+        assert_eq!(shields(), 1);
+        // Another list of devices: both filters are there until the old router is gone.
+        let mut other = Kit::<KernelFilter>::new("drop dev vb, drop dev va").unwrap();
+        assert_ne!(other.element.holds(), new.element.holds());
+        assert_eq!(shields(), 2);
+        other.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
+        new.cleanup().unwrap();
+        assert_eq!(shields(), 1);
+        other.cleanup().unwrap();
+        assert!(!run("tc qdisc show dev vb").contains("clsact"), "the place for filters goes with the last");
+        // A device with its own filter gives it away too, and takes it back.
+        let mut old = Kit::<FromDevice>::new("vb, SNIFFER false").unwrap();
+        let mut new = Kit::<FromDevice>::new("va").unwrap();
+        prepare(&mut new, "vb, SNIFFER true", 0, 1);
+        hand_over(&mut old, &mut new);
+        hand_over(&mut new, &mut old);
+        assert_eq!(shields(), 1);
+        prepare(&mut new, "vb, SNIFFER false", 0, 1);
+        hand_over(&mut old, &mut new);
+        old.cleanup().unwrap();
+        assert_eq!(shields(), 1);
+        new.cleanup().unwrap();
+        assert!(!run("tc qdisc show dev vb").contains("clsact"));
+    });
+}
+
+#[test]
+fn the_device_of_from_host_stays() {
+    inside("device::tests::the_device_of_from_host_stays", || {
+        if !has_tun() {
+            return;
+        }
+        let config = "fake, 10.6.0.1/24, ETHER 2:0:0:0:0:1";
+        let mut old = Kit::<FromHost>::new(config).unwrap();
+        let mut new = Kit::<FromHost>::new("other").unwrap();
+        prepare(&mut new, config, 0, 1);
+        let index = castanet_io::device::index("fake").unwrap();
+        new.cleanup().unwrap();
+        prepare(&mut new, config, 0, 1);
+        hand_over(&mut old, &mut new);
+        hand_over(&mut new, &mut old);
+        hand_over(&mut old, &mut new);
+        old.cleanup().unwrap();
+        drop(old);
+        assert_eq!(castanet_io::device::index("fake").unwrap(), index);
+        let socket = std::net::UdpSocket::bind("10.6.0.1:0").unwrap();
+        socket.send_to(b"hello", "10.6.0.9:9").unwrap();
+        let asked = (0..500).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            new.task().1.iter().any(|(_, p)| p.data().get(12..14) == Some(&[8, 6]))
+        });
+        assert!(asked && new.waits());
     });
 }

@@ -374,7 +374,7 @@ impl Store {
             Packets::Own { fifo, highwater, drops: mine, warned: told } => {
                 fifo.extend_from(all.as_mut_vec());
                 self.gauge.set(fifo.len());
-                *highwater = high.max(*highwater).max(fifo.len());
+                *highwater = high.min(capacity).max(*highwater).max(fifo.len());
                 *mine = mine.wrapping_add(drops);
                 *told |= warned;
             }
@@ -382,7 +382,7 @@ impl Store {
                 let ring = s.ring();
                 ring.push_many(all.as_mut_vec());
                 self.gauge.add(before - all.len());
-                s.highwater.fetch_max(high.max(ring.len()), Ordering::Relaxed);
+                s.highwater.fetch_max(high.min(capacity).max(ring.len()), Ordering::Relaxed);
                 s.drops.fetch_add(drops, Ordering::Relaxed);
                 s.warned.fetch_or(warned, Ordering::Relaxed);
             }
