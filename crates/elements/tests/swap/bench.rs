@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A hot swap to the same configuration is not seen from outside, and one that fails leaves no trace: every class that says that
-//! it takes state over is driven beside a twin that nobody swaps, and both must do the same to the end.
-#![allow(clippy::unwrap_used, clippy::panic)]
+//! One element with what stands around it, which can be driven, asked and swapped.
 
+use super::cases::Case;
 use castanet_element::build::{Shared, Wiring};
 use castanet_element::core::Router;
 use castanet_element::notify::Notes;
@@ -14,103 +13,9 @@ use castanet_elements::Registry;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-const START: i64 = 1_000_000_000_000;
+/// When the play starts.
+pub const START: i64 = 1_000_000_000_000;
 const MS: i64 = 1_000_000;
-const STEPS: i64 = 260;
-
-/// Classes whose state is outside, or is seen by others alone: they have tests of their own.
-const ELSEWHERE: &[&str] = &[
-    "ARPPrint",
-    "ChatterSocket",
-    "ControlSocket",
-    "FromDevice",
-    "FromHost",
-    "IPPrint",
-    "KernelFilter",
-    "KernelTap",
-    "KernelTun",
-    "McastSocket",
-    "RawSocket",
-    "RoundRobinIPMapper",
-    "Socket",
-    "ToDevice",
-    "ToDump",
-    "ToIPSummaryDump",
-];
-
-/// How a class is driven: configuration, inputs, outputs, handlers written at first, and whether its random numbers start
-/// anew with each router, so that only what handlers tell can be compared.
-type Case = (&'static str, &'static str, usize, usize, &'static [(&'static str, &'static str)], bool);
-
-const NAT: &str = "pattern 9.9.9.9 1024-65535# - - 0 1, drop";
-const CASES: &[Case] = &[
-    ("AdaptiveRED", "20, 0.1, STABILITY 0", 1, 2, &[], true),
-    ("AggregateCounter", "COUNT_FREEZE 100", 1, 1, &[], false),
-    ("AggregateIPAddrPair", "", 1, 2, &[], false),
-    ("AggregateIPFlows", "UDP_TIMEOUT 1", 1, 2, &[], false),
-    ("ARPQuerier", "1.0.0.9, 2:0:0:0:0:9", 2, 2, &[], false),
-    ("ARPTable", "", 0, 0, &[("insert", "1.0.0.1 2:0:0:0:0:1"), ("insert", "1.0.0.2 2:0:0:0:0:2")], false),
-    ("AverageCounter", "", 1, 1, &[], false),
-    ("BandwidthMeter", "3kBps", 1, 2, &[], false),
-    ("BandwidthRatedSplitter", "10kBps", 1, 2, &[], false),
-    ("BandwidthRatedUnqueue", "5kBps", 1, 1, &[], false),
-    ("BandwidthShaper", "5kBps", 1, 1, &[], false),
-    ("CoDel", "1ms, 4ms", 1, 1, &[], false),
-    ("CompleteOffload", "", 1, 1, &[], false),
-    ("Counter", "COUNT_CALL 100 x.y", 1, 1, &[], false),
-    ("DelayShaper", "0.005", 1, 1, &[], false),
-    ("DelayUnqueue", "0.005", 1, 1, &[], false),
-    ("DRRSched", "60", 2, 1, &[], false),
-    ("EtherSpanTree", "2:0:0:0:0:7, in, out, switch, FORWARD_DELAY 2", 2, 2, &[], false),
-    ("EtherSwitch", "", 3, 3, &[], false),
-    ("FastUDPSource", "100, 60, 60, 1:1:1:1:1:1, 1.0.0.1, 1, 2:2:2:2:2:2, 2.0.0.2, 2", 0, 1, &[], false),
-    ("FromDump", "TRACE", 0, 1, &[], false),
-    ("FromIPSummaryDump", "DATA \"!data ip_src\n1.0.0.1\n1.0.0.2\n1.0.0.3\n\"", 0, 1, &[], false),
-    ("FrontDropQueue", "5", 1, 1, &[], false),
-    ("ICMPError", "3.0.0.3, unreachable, host", 1, 1, &[], false),
-    ("ICMPIPEncap", "1.0.0.1, 2.0.0.2, 8", 1, 1, &[], false),
-    ("ICMPPingEncap", "1.0.0.1, 2.0.0.2", 1, 1, &[], false),
-    ("ICMPPingRewriter", "pattern 9.9.9.9 1024-65535# - - 0 1, drop", 2, 2, &[], false),
-    ("ICMPPingSource", "1.0.0.1, 2.0.0.2, INTERVAL 0.009, LIMIT 30", 1, 1, &[], false),
-    ("InfiniteSource", "LIMIT 900, BURST 3", 0, 1, &[], false),
-    ("IPAddrPairRewriter", "pattern 9.9.9.1-9.9.9.250# - 0 1, drop", 2, 2, &[], false),
-    ("IPAddrRewriter", "pattern 9.9.9.1-9.9.9.250# - - - 0 1, drop", 2, 2, &[], false),
-    ("IPEncap", "udp, 1.0.0.1, 2.0.0.2", 1, 1, &[], false),
-    ("IPRateMonitor", "PACKETS, 1, 1", 1, 1, &[], false),
-    ("IPReassembler", "", 1, 2, &[], false),
-    ("IPRewriter", NAT, 2, 2, &[], false),
-    ("LinkUnqueue", "5ms, 10kBps", 1, 1, &[], false),
-    ("ListenEtherSwitch", "", 2, 3, &[], false),
-    ("MemSource", "\"abc\" \"de\" \"f\", LIMIT 800, BURST 2", 0, 1, &[], false),
-    ("Meter", "60", 1, 2, &[], false),
-    ("MixedQueue", "5", 2, 1, &[], false),
-    ("NotifierQueue", "5", 1, 1, &[], false),
-    ("PI", "100, 0.01, 0.009, 10", 1, 2, &[], true),
-    ("Queue", "5", 1, 1, &[], false),
-    ("RandomSource", "40, LIMIT 900, BURST 3", 0, 1, &[], false),
-    ("RatedSource", "RATE 500, LIMIT 90", 0, 1, &[], false),
-    ("RatedSplitter", "80", 1, 2, &[], false),
-    ("RatedUnqueue", "80", 1, 1, &[], false),
-    ("RED", "5, 50, 0.02", 1, 2, &[], true),
-    ("RoundRobinSched", "", 2, 1, &[], false),
-    ("RoundRobinSwitch", "", 1, 3, &[], false),
-    ("SetTimestampDelta", "", 1, 1, &[], false),
-    ("Shaper", "80", 1, 1, &[], false),
-    ("SimpleQueue", "5", 1, 1, &[], false),
-    ("StrideSched", "1, 3", 2, 1, &[], false),
-    ("StrideSwitch", "1, 3", 1, 2, &[], false),
-    ("Suppressor", "", 2, 2, &[("active1", "false")], false),
-    ("TCPRewriter", NAT, 2, 2, &[], false),
-    ("TimedSink", "0.009", 1, 0, &[], false),
-    ("TimedSource", "0.009, LIMIT 30", 0, 1, &[], false),
-    ("TimedUnqueue", "0.02, 3", 1, 1, &[], false),
-    ("TimeFilter", "START_AFTER 0.05, END_AFTER 0.2", 1, 2, &[], false),
-    ("TimeRange", "", 1, 1, &[], false),
-    ("TimeSortedSched", "BUFFER 2", 2, 1, &[], false),
-    ("TimestampAccum", "", 1, 1, &[], true),
-    ("UDPIPEncap", "1.0.0.1, 1, 2.0.0.2, 2", 1, 1, &[], false),
-    ("UDPRewriter", NAT, 2, 2, &[], false),
-];
 
 struct Silent;
 impl Messages for Silent {
@@ -144,7 +49,7 @@ impl Wiring for Alone {
 
 /// Packets to pull, by input.
 #[derive(Default)]
-struct Supply(Vec<VecDeque<Packet>>);
+pub struct Supply(pub Vec<VecDeque<Packet>>);
 impl Router for Supply {
     fn pull(&mut self, core: &mut Core, _: u32, input: usize, max: usize, into: &mut Batch) {
         if let Some(s) = self.0.get_mut(input) {
@@ -167,19 +72,19 @@ impl Router for Supply {
 }
 
 /// One element and what stands around it.
-struct Bench {
+pub struct Bench {
     spec: &'static ClassSpec,
     instance: Instance,
-    core: Core,
+    pub core: Core,
     edges: Vec<Edge>,
-    supply: Supply,
+    pub supply: Supply,
     around: Gauge,
     ins: Vec<bool>,
     outs: Vec<bool>,
 }
 
 impl Bench {
-    fn new(case: &Case, clock: i64) -> Bench {
+    pub fn new(case: &Case, clock: i64) -> Bench {
         let (class, config, inputs, outputs, ..) = *case;
         let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/traces/ip-router-eth0.pcap");
         let config = if config == "TRACE" { trace } else { config };
@@ -252,11 +157,11 @@ impl Bench {
             Instance::Action(_) => None,
         })
     }
-    fn write(&mut self, handler: &str, value: &str) {
+    pub fn write(&mut self, handler: &str, value: &str) {
         self.with(0, |i, cx| i.common().write(handler, value, cx)).unwrap();
     }
     /// What the handlers tell that need no parameters.
-    fn told(&mut self) -> Vec<(String, String)> {
+    pub fn told(&mut self) -> Vec<(String, String)> {
         let mut all = Vec::new();
         let own = self.instance.common_ref().own_handlers();
         let declared = self.spec.all_handlers().map(|h| (h.name.to_string(), h.flags));
@@ -273,7 +178,7 @@ impl Bench {
         all
     }
     /// Takes over from an element of the old router, and then what waits before it, as queues would.
-    fn take(&mut self, old: &mut Bench) {
+    pub fn take(&mut self, old: &mut Bench) {
         let Bench { instance, core, edges, supply, .. } = self;
         core.clock = Clock::simulated(old.core.clock.peek());
         let any = match &mut old.instance {
@@ -298,7 +203,7 @@ impl Bench {
         }
     }
     /// One step of the play; what came out.
-    fn step(&mut self, n: i64) -> Vec<String> {
+    pub fn step(&mut self, n: i64) -> Vec<String> {
         let mut random = Random::new(n as u64, "play");
         // Spanning trees take their time.
         let tick = if self.spec.name == "EtherSpanTree" { 20 * MS } else { MS };
@@ -414,108 +319,4 @@ fn coarse(text: &str) -> String {
         }
     }
     out
-}
-
-fn is_told_of(spec: &ClassSpec) -> bool {
-    !spec.takes_state.is_empty()
-}
-
-#[test]
-fn every_class_with_state_is_driven() {
-    let classes = Registry::new().classes();
-    let stateful: Vec<&str> = classes.iter().filter(|c| is_told_of(c)).map(|c| c.name).collect();
-    let driven = |name: &str| CASES.iter().any(|c| c.0 == name);
-    let forgotten: Vec<_> = stateful.iter().filter(|n| !driven(n) && !ELSEWHERE.contains(n)).collect();
-    assert!(forgotten.is_empty(), "{forgotten:?}");
-    let silent: Vec<_> = CASES.iter().map(|c| c.0).filter(|n| !stateful.contains(n)).collect();
-    assert!(silent.is_empty(), "these take no state: {silent:?}");
-}
-
-/// What comes out of an element in each step, and what it tells at the end.
-type Seen = (Vec<Vec<String>>, Vec<(String, String)>);
-
-/// What is seen of an element to which something happens in a step.
-fn play(case: &Case, at: i64, mut happens: impl FnMut(&mut Bench)) -> Seen {
-    let mut bench = Bench::new(case, START);
-    for (handler, value) in case.4 {
-        bench.write(handler, value);
-    }
-    let steps = (0..STEPS).map(|n| {
-        if n == at {
-            happens(&mut bench);
-        }
-        bench.step(n)
-    });
-    (steps.collect(), bench.told())
-}
-
-/// The first difference between what comes out of two elements, and those in what they tell.
-fn differences(a: &Seen, b: &Seen) -> Vec<String> {
-    let out = a.0.iter().zip(&b.0).find(|(a, b)| a != b);
-    let told = a.1.iter().zip(&b.1).filter(|(a, b)| a != b);
-    out.map(|d| format!("{d:?}")).into_iter().chain(told.map(|d| format!("{d:?}"))).collect()
-}
-
-/// Moments when there is much to do and when there is nothing.
-const MOMENTS: [i64; 4] = [37, 85, 130, 231];
-
-#[test]
-fn a_swap_is_not_seen_and_one_that_fails_is_not_either() {
-    let mut wrong = Vec::new();
-    for case in CASES {
-        let (class, random) = (case.0, case.5);
-        let twin = play(case, -1, |_| {});
-        for at in MOMENTS {
-            let there = play(case, at, |old| {
-                let mut new = Bench::new(case, old.core.clock.peek());
-                new.take(old);
-                *old = new;
-            });
-            let back = play(case, at, |old| {
-                let before = old.told();
-                let mut new = Bench::new(case, old.core.clock.peek());
-                new.take(old);
-                old.take(&mut new);
-                let after = old.told();
-                if before != after {
-                    wrong.push(format!("{class}, there and back at {at}: {before:?} {after:?}"));
-                }
-            });
-            if !random {
-                wrong.extend(
-                    differences(&twin, &there).iter().map(|w| format!("{class}, swapped at {at}: {w}")),
-                );
-            }
-            wrong.extend(
-                differences(&twin, &back).iter().map(|w| format!("{class}, swapped and back at {at}: {w}")),
-            );
-        }
-    }
-    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
-}
-
-#[test]
-fn a_new_element_that_takes_nothing_over_is_seen() {
-    // There are no super-packets in the play.
-    const UNSEEN: &[&str] = &["CompleteOffload"];
-    let blind: Vec<_> = CASES
-        .iter()
-        .filter(|c| !UNSEEN.contains(&c.0))
-        .filter(|case| {
-            let twin = play(case, -1, |_| {});
-            MOMENTS.iter().rev().all(|at| {
-                let other = play(case, *at, |old| {
-                    let mut new = Bench::new(case, old.core.clock.peek());
-                    new.supply = std::mem::take(&mut old.supply);
-                    for i in 0..new.supply.0.len() {
-                        new.core.set_note(Note::new(2 + i as u32));
-                    }
-                    *old = new;
-                });
-                differences(&twin, &other).is_empty()
-            })
-        })
-        .map(|c| c.0)
-        .collect();
-    assert!(blind.is_empty(), "{blind:?}");
 }
