@@ -235,11 +235,11 @@ impl Lifecycle for AggregateIpFlows {
         Some(format!("file {}", handover::file_key(&name.0).display()))
     }
     fn take_over(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<AggregateIpFlows>() {
-            if old.info.is_some() {
-                self.info = old.info.take();
-                self.made = std::mem::take(&mut old.made);
-            }
+        if let Some(old) = old.downcast_mut::<AggregateIpFlows>()
+            && old.info.is_some()
+        {
+            self.info = old.info.take();
+            self.made = std::mem::take(&mut old.made);
         }
         Ok(())
     }

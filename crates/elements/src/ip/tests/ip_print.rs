@@ -192,7 +192,7 @@ fn a_file_is_emptied_when_the_router_runs_and_moves_to_the_next_one() {
     let path = folder.path().join("out");
     let config = format!("x, TIMESTAMP false, OUTFILE {}", path.display());
     let text = || std::fs::read_to_string(&path).unwrap();
-    let mut line = |kit: &mut Kit<IpPrint>| {
+    let line = |kit: &mut Kit<IpPrint>| {
         let mut p = packet(&ip(50, 0, &[]));
         p.set_network_header(0, 20);
         kit.act([p]);

@@ -236,10 +236,14 @@ fn trace_info_goes_on_in_the_next_router() {
     let config = |path: &std::path::Path| format!("TRACEINFO {}, UDP_TIMEOUT 5", path.display());
     let packets = || (0..40u16).map(|i| ip(i64::from(i) / 4 + 1, 17, (1, i % 7), (2, 2), 0, 0));
     let mut k = kit(&config(&one));
-    packets().for_each(|p| drop(run(&mut k, p)));
+    for p in packets() {
+        run(&mut k, p);
+    }
     k.cleanup().unwrap();
     let (mut old, mut new) = (kit(&config(&two)), kit(""));
-    packets().take(20).for_each(|p| drop(run(&mut old, p)));
+    for p in packets().take(20) {
+        run(&mut old, p);
+    }
     prepare(&mut new, &config(&two), 1, 2);
     new.cleanup().unwrap();
     prepare(&mut new, &config(&two), 1, 2);
@@ -247,7 +251,9 @@ fn trace_info_goes_on_in_the_next_router() {
     hand_over(&mut new, &mut old);
     hand_over(&mut old, &mut new);
     old.cleanup().unwrap();
-    packets().skip(20).for_each(|p| drop(run(&mut new, p)));
+    for p in packets().skip(20) {
+        run(&mut new, p);
+    }
     new.cleanup().unwrap();
     let text = |path| std::fs::read_to_string(path).unwrap();
     assert_eq!(text(&one), text(&two));
