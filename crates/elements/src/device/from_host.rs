@@ -217,6 +217,9 @@ impl Lifecycle for FromHost {
     }
     fn take_over(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
         let Some(old) = old.downcast_mut::<FromHost>() else { return Ok(()) };
+        if let Some(tun) = old.device.get() {
+            self.wanted.change(&old.wanted, &tun)?;
+        }
         let Some(tun) = self.device.take(&old.device) else { return Ok(()) };
         if let Some((_, watch)) = old.tun.take() {
             old.left.keep(watch);

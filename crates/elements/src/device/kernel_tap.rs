@@ -239,8 +239,11 @@ impl Device {
     }
 
     /// Takes over the device of the element in the old router.
-    fn take(&mut self, old: &mut Device, cx: &mut Cx<'_>) {
-        let Some((tun, watch)) = old.tun.take() else { return };
+    fn take(&mut self, old: &mut Device, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some((tun, _)) = old.tun.as_ref().filter(|_| !old.lost) {
+            self.wanted.change(&old.wanted, tun)?;
+        }
+        let Some((tun, watch)) = old.tun.take() else { return Ok(()) };
         old.left.keep(watch);
         self.left.end(cx);
         if let Some((_, mine)) = self.tun.take() {
@@ -258,6 +261,7 @@ impl Device {
             cx.set_timer(0, now.saturating_add(LOOK));
         }
         cx.schedule();
+        Ok(())
     }
 
     /// Goes on with the counts of the element in the old router.
@@ -309,10 +313,10 @@ macro_rules! host_device {
                 Some(self.device.key())
             }
             fn take_over(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
-                if let Some(old) = old.downcast_mut::<$name>() {
-                    self.device.take(&mut old.device, cx);
+                match old.downcast_mut::<$name>() {
+                    Some(old) => self.device.take(&mut old.device, cx),
+                    None => Ok(()),
                 }
-                Ok(())
             }
             fn take_state(&mut self, old: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
                 if let Some(old) = old.downcast_mut::<$name>() {

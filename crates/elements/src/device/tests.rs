@@ -247,6 +247,31 @@ fn the_device_of_from_host_stays() {
         old.cleanup().unwrap();
         drop(old);
         assert_eq!(castanet_io::device::index("fake").unwrap(), index);
+        // Another address: it is there when the router changes, and back if the swap fails.
+        let changed = "fake, 10.6.1.1/24, ETHER 2:0:0:0:0:2, MTU 1400, GATEWAY 10.6.1.9";
+        let mut next = Kit::<FromHost>::new("another").unwrap();
+        prepare(&mut next, changed, 0, 1);
+        let shown = || run("ip address show dev fake") + &run("ip route show default");
+        let before = shown();
+        assert!(before.contains("10.6.0.1/24") && before.contains("02:00:00:00:00:01"));
+        hand_over(&mut new, &mut next);
+        let after = shown();
+        for (text, there) in [
+            ("10.6.0.1", false),
+            ("10.6.1.1/24", true),
+            ("02:00:00:00:00:02", true),
+            ("mtu 1400", true),
+            ("default via 10.6.1.9", true),
+        ] {
+            assert_eq!(after.contains(text), there, "{text}: {after}");
+        }
+        hand_over(&mut next, &mut new);
+        assert_eq!(shown(), before);
+        // What cannot be done leaves all as it was.
+        prepare(&mut next, "fake, 10.6.1.1/24, GATEWAY 9.9.9.9", 0, 1);
+        let refused = next.with(|e, cx| e.take_over(&mut new.element, cx));
+        assert!(refused.is_err_and(|e| e.contains("gateway")));
+        assert_eq!(shown(), before);
         let socket = std::net::UdpSocket::bind("10.6.0.1:0").unwrap();
         socket.send_to(b"hello", "10.6.0.9:9").unwrap();
         let asked = (0..500).any(|_| {
