@@ -78,6 +78,8 @@ pub struct FromDevice {
     /// Packets of frames that another socket received, and how many of them the old router left.
     waiting: VecDeque<Packet>,
     from_old: usize,
+    /// Whether an element of another router has taken the frames that waited here, and perhaps gives them back.
+    followed: bool,
     /// Whether the device is known to be down or gone.
     lost: bool,
     /// Whether frames came since the task slept.
@@ -164,6 +166,7 @@ impl Build for FromDevice {
             left: Left::default(),
             waiting: VecDeque::new(),
             from_old: 0,
+            followed: false,
             lost: false,
             received: false,
             patience: 0,

@@ -117,3 +117,80 @@ fn a_new_element_that_takes_nothing_over_is_seen() {
         .collect();
     assert!(blind.is_empty(), "{blind:?}");
 }
+
+/// The outputs of a case whose element has another configuration from a step on.
+fn changed(class: &str, config: &'static str, at: i64) -> (Seen, Seen) {
+    let case = CASES.iter().find(|c| c.0 == class).unwrap();
+    let other: Case = (case.0, config, case.2, case.3, case.4, case.5);
+    let swapped = play(case, at, |old| {
+        let mut new = Bench::new(&other, old.core.clock.peek());
+        new.take(old);
+        *old = new;
+    });
+    (play(case, -1, |_| {}), swapped)
+}
+
+fn told(seen: &Seen, handler: &str) -> String {
+    seen.1.iter().find(|h| h.0 == handler).map_or(String::new(), |h| h.1.clone())
+}
+
+/// Packets that came out from a step on, in so many steps.
+fn out(seen: &Seen, from: i64, steps: i64) -> usize {
+    let some = seen.0.iter().skip(from as usize).take(steps as usize);
+    some.flatten().filter(|line| !line.contains("left")).count()
+}
+
+#[test]
+fn a_limit_that_is_moved_counts_what_was_sent_before() {
+    for (class, config, at, total) in [
+        ("InfiniteSource", "LIMIT 1000, BURST 3", 3, "1000"),
+        ("InfiniteSource", "LIMIT 1000, BURST 3", 200, "1000"),
+        ("InfiniteSource", "LIMIT 10, BURST 3", 200, "900"),
+        ("RandomSource", "40, LIMIT 1000, BURST 3", 3, "1000"),
+        ("RandomSource", "40, LIMIT 1000, BURST 3", 200, "1000"),
+        ("MemSource", "\"abc\" \"de\" \"f\", LIMIT 802, BURST 2", 200, "802"),
+        ("RatedSource", "RATE 500, LIMIT 100", 3, "100"),
+        ("RatedSource", "RATE 500, LIMIT 100", 200, "100"),
+    ] {
+        assert_eq!(told(&changed(class, config, at).1, "count"), total, "{class}({config}) at {at}");
+    }
+}
+
+#[test]
+fn a_swap_to_another_rate_makes_no_burst() {
+    for (class, config, most) in [
+        ("Shaper", "40", 3),
+        ("RatedUnqueue", "40", 3),
+        ("RatedUnqueue", "90", 4),
+        ("RatedSplitter", "40", 4),
+        ("RatedSource", "RATE 400, LIMIT 90", 10),
+    ] {
+        // In the middle of a busy time, when all that may go has gone.
+        let (twin, seen) = changed(class, config, 150);
+        let (before, after) = (out(&twin, 150, 20), out(&seen, 150, 20));
+        assert!(after <= most.max(before), "{class}, {config}: {after} in 20 ms, {before} at the old rate");
+    }
+}
+
+#[test]
+fn what_must_not_move_does_not() {
+    for (class, config, handler, fresh) in [
+        ("ARPQuerier", "1.0.0.8, 2:0:0:0:0:9", "count", "0"),
+        ("ARPQuerier", "1.0.0.9, 2:0:0:0:0:8", "count", "0"),
+        ("ARPQuerier", "1.0.0.9, 2:0:0:0:0:9, BROADCAST 1.0.0.255", "count", "0"),
+    ] {
+        let case = CASES.iter().find(|c| c.0 == class).unwrap();
+        let other: Case = (case.0, config, case.2, case.3, case.4, case.5);
+        let mut checked = false;
+        play(case, 150, |old| {
+            let before = old.told();
+            let mut new = Bench::new(&other, old.core.clock.peek());
+            new.take(old);
+            let value = |all: &[(String, String)]| all.iter().find(|h| h.0 == handler).map(|h| h.1.clone());
+            assert_eq!(value(&new.told()).as_deref(), Some(fresh), "{class}({config})");
+            assert_eq!(value(&old.told()), value(&before), "{class}({config}): it stays where it is");
+            checked = value(&before).as_deref() != Some(fresh);
+        });
+        assert!(checked, "{class}({config}): there was something");
+    }
+}

@@ -68,13 +68,14 @@ impl FromDevice {
             return;
         }
         // What was taken for a swap that failed goes back; the rest is in the old socket too.
-        if old.from_old > 0 && self.socket.is_some() && old.socket.is_some() {
-            self.waiting.extend(old.waiting.drain(..old.from_old.min(old.waiting.len())));
-            old.from_old = 0;
+        if std::mem::take(&mut self.followed) {
+            let n = std::mem::take(&mut old.from_old).min(old.waiting.len());
+            self.waiting.extend(old.waiting.drain(..n));
             cx.schedule();
             return;
         }
         let (Some((mine, _)), Some((theirs, _))) = (&mut self.socket, &mut old.socket) else { return };
+        old.followed = true;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
         let now = i64::try_from(now).unwrap_or(i64::MAX);
         let before = |time: i64| time <= now;

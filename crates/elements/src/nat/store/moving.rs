@@ -193,3 +193,73 @@ impl Store {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::nat::flow::{Timeouts, class};
+    use crate::nat::handle::UNBOUNDED;
+    use crate::nat::store::New;
+    use crate::nat::tuple::Tuple;
+    use castanet_element::Random;
+
+    fn store(label: &str, spec: Spec) -> Store {
+        let mut store = Store::new(UNBOUNDED, Random::new(1, label));
+        let space = store.join(Kind::Ports, Timeouts::all(100_000, 0), 1, label).unwrap();
+        store.set_spec(space, 0, spec);
+        store
+    }
+
+    fn fill(store: &mut Store, flows: u32) {
+        for i in 0..flows {
+            let from = Tuple::new(i, 1, 2, 3);
+            let new =
+                New { space: 0, input: 0, proto: 17, from, class: class::PLAIN, anno: 0, now: i.into() };
+            store.make(&new);
+        }
+    }
+
+    #[test]
+    fn many_flows_stay_where_they_are_in_memory() {
+        for (label, spec) in [("rw", Spec::Keep([0, 1])), ("rw", Spec::Keep([1, 0]))] {
+            let (mut old, mut new) = (store("rw", Spec::Keep([0, 1])), store(label, spec.clone()));
+            fill(&mut old, 20_000);
+            let place = old.flows.as_ptr();
+            assert_eq!(new.take_over(0, &mut old, 0), 0);
+            assert_eq!((new.flows.as_ptr(), new.count(), old.count()), (place, 20_000, 0));
+            let found = new.look_up(0, 17, Tuple::new(2, 3, 19_999, 1), 20_000).unwrap();
+            assert_eq!(
+                new.flow(found >> 1).unwrap().outs,
+                if spec.is_like(&Spec::Keep([0, 1])) { [0, 1] } else { [1, 0] }
+            );
+            assert_eq!((new.input(0, 0).unwrap().flows, old.input(0, 0).unwrap().flows), (20_000, 0));
+            // They age as they would have.
+            new.clean(0, 115_000, usize::MAX);
+            assert_eq!(new.count(), 20_000 - 15_001);
+            assert_eq!(old.take_over(0, &mut new, 0), 0);
+            assert_eq!((old.flows.as_ptr(), old.count()), (place, 4999));
+        }
+    }
+
+    #[test]
+    fn another_rewriter_gets_them_one_by_one() {
+        let (mut old, mut new) = (store("one", Spec::Keep([0, 1])), store("other", Spec::Keep([0, 1])));
+        fill(&mut old, 500);
+        old.shift(7, true).unwrap().add(5, 6);
+        let mine = New {
+            space: 0,
+            input: 0,
+            proto: 17,
+            from: Tuple::new(3, 1, 2, 3),
+            class: class::PLAIN,
+            anno: 0,
+            now: 0,
+        };
+        new.make(&mine);
+        assert_eq!(new.take_over(0, &mut old, 0), 1, "one is known there already");
+        assert_eq!((new.count(), old.count(), new.shifts.len(), old.shifts.len()), (500, 1, 1, 0));
+        let gone = store("none", Spec::Drop).take_over(0, &mut new, 0);
+        assert_eq!((gone, new.count()), (500, 500), "what nobody would make stays");
+    }
+}
