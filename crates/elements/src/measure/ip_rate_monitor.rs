@@ -301,15 +301,13 @@ impl Lifecycle for IpRateMonitor {
     }
     fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
         let Some(old) = old.downcast_mut::<IpRateMonitor>() else { return Ok(()) };
-        if self.args.unit != old.args.unit {
+        // Rates of something else, or more than there is room for, are measured anew.
+        if self.args.unit != old.args.unit || old.cells.len() > self.most {
             return Ok(());
         }
         std::mem::swap(&mut self.cells, &mut old.cells);
         std::mem::swap(&mut self.levels, &mut old.levels);
         (self.since, self.swept) = (old.since, old.swept);
-        if self.cells.len() > self.most {
-            self.cells.clear();
-        }
         Ok(())
     }
 }

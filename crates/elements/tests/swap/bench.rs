@@ -85,6 +85,10 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(case: &Case, clock: i64) -> Bench {
+        Bench::replica(case, clock, (0, 1), &mut Shared::new())
+    }
+    /// One of several replicas of an element.
+    pub fn replica(case: &Case, clock: i64, replica: (usize, usize), shared: &mut Shared) -> Bench {
         let (class, config, inputs, outputs, ..) = *case;
         let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/traces/ip-router-eth0.pcap");
         let config = if config == "TRACE" { trace } else { config };
@@ -105,7 +109,7 @@ impl Bench {
         {
             names.define_element(name, i, class);
         }
-        let (mut shared, mut driver, mut signals) = (Shared::new(), None, Vec::new());
+        let (mut driver, mut signals) = (None, Vec::new());
         let mut cx = BuildCx {
             me: 0,
             name: "e",
@@ -120,9 +124,9 @@ impl Bench {
             output_push: &outs,
             seed: 1,
             batch: 32,
-            replica: (0, 1),
+            replica,
             warnings: Vec::new(),
-            shared: &mut shared,
+            shared,
             driver: &mut driver,
             signals: &mut signals,
         };
@@ -177,10 +181,10 @@ impl Bench {
         }
         all
     }
-    /// Takes over from an element of the old router, and then what waits before it, as queues would.
-    pub fn take(&mut self, old: &mut Bench) {
+    /// Takes over from an element of the old router.
+    pub fn take_element(&mut self, old: &mut Bench) {
         let Bench { instance, core, edges, supply, .. } = self;
-        core.clock = Clock::simulated(old.core.clock.peek());
+        core.clock.jump(old.core.clock.peek());
         let any = match &mut old.instance {
             Instance::Action(a) => a.as_mut() as &mut dyn std::any::Any,
             Instance::Element(e) => e.as_mut() as &mut dyn std::any::Any,
@@ -188,6 +192,9 @@ impl Bench {
         instance.common().take_counts(any);
         let mut cx = Cx::new(edges, core, Some(supply), 0, 0);
         instance.common().take_state(any, &mut cx).unwrap();
+    }
+    /// Takes over what waits before an element of the old router, as queues there would.
+    pub fn take_supply(&mut self, old: &mut Bench) {
         self.supply = std::mem::take(&mut old.supply);
         self.around.set(old.around.get());
         for (i, s) in self.supply.0.iter().enumerate() {
@@ -197,6 +204,12 @@ impl Bench {
         }
         old.supply.0.resize_with(self.ins.len(), VecDeque::new);
     }
+    /// Takes over both.
+    pub fn take(&mut self, old: &mut Bench) {
+        self.take_element(old);
+        self.take_supply(old);
+    }
+
     fn expire(&mut self, now: i64) {
         while let Some((_, (_, id))) = self.core.timers.pop_due(now) {
             self.element(|e, cx| e.timer(id, cx));

@@ -8,8 +8,9 @@ mod cases;
 
 use bench::{Bench, START};
 use cases::{CASES, Case, ELSEWHERE};
+use castanet_element::build::Shared;
 use castanet_element::prelude::*;
-use castanet_element::spec::ClassSpec;
+use castanet_element::spec::{ClassSpec, Workers};
 use castanet_elements::Registry;
 
 const STEPS: i64 = 260;
@@ -87,6 +88,61 @@ fn a_swap_is_not_seen_and_one_that_fails_is_not_either() {
             wrong.extend(
                 differences(&twin, &back).iter().map(|w| format!("{class}, swapped and back at {at}: {w}")),
             );
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Two replicas of an element, of which the first one is driven.
+fn two(case: &Case, clock: i64) -> [Bench; 2] {
+    let mut shared = Shared::new();
+    [0, 1].map(|i| Bench::replica(case, clock, (i, 2), &mut shared))
+}
+
+#[test]
+fn state_that_workers_share_moves_once() {
+    let mut wrong = Vec::new();
+    let shares = |case: &&Case| {
+        castanet_element::Classes::get(&Registry::new(), case.0)
+            .is_some_and(|d| d.spec.workers == Workers::Share)
+    };
+    for case in CASES.iter().filter(shares) {
+        let (class, random) = (case.0, case.5);
+        let (mut twin, mut old) = (two(case, START), two(case, START));
+        for (handler, value) in case.4 {
+            twin[0].write(handler, value);
+            old[0].write(handler, value);
+        }
+        for n in 0..STEPS {
+            if n == 130 || n == 170 {
+                // Each replica is offered the state of each, and then all of it comes back.
+                let before = old[0].told();
+                let mut new = two(case, old[0].core.clock.peek());
+                for mine in &mut new {
+                    for theirs in &mut old {
+                        mine.take_element(theirs);
+                    }
+                }
+                if n == 130 {
+                    for mine in &mut old {
+                        for theirs in &mut new {
+                            mine.take_element(theirs);
+                        }
+                    }
+                } else {
+                    new[0].take_supply(&mut old[0]);
+                    old = new;
+                }
+                let after = old[0].told();
+                if before != after {
+                    wrong.push(format!("{class} in step {n}: {before:?} {after:?}"));
+                }
+            }
+            let (a, b) = (twin[0].step(n), old[0].step(n));
+            if a != b && !random {
+                wrong.push(format!("{class}: {a:?}\n  {b:?}"));
+                break;
+            }
         }
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
