@@ -104,6 +104,21 @@ struct Own {
     complained: AtomicBool,
 }
 
+impl Own {
+    /// Takes over what another one counted (hot swap).
+    fn take_counts(&self, old: &Own) {
+        if std::ptr::eq(self, old) {
+            return;
+        }
+        for (mine, theirs) in
+            [(&self.queries, &old.queries), (&self.responses, &old.responses), (&self.drops, &old.drops)]
+        {
+            mine.fetch_add(theirs.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        }
+        self.complained.fetch_or(old.complained.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
 impl Build for ArpQuerier {
     fn build(args: args::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let Some(ether) = args.eth.or(args.ip.ether) else {
@@ -435,6 +450,13 @@ impl Lifecycle for ArpQuerier {
             lose(lost, cx);
             let now = cx.now();
             self.watch(now, cx);
+        }
+        self.own.take_counts(&old.own);
+        // Packets that came to wait behind others on their way follow them now.
+        if same && !old.releasing.is_empty() {
+            self.releasing.append(&mut old.releasing);
+            let now = cx.now();
+            cx.set_timer(RELEASE, now);
         }
         Ok(())
     }

@@ -33,6 +33,7 @@ use std::net::Ipv4Addr;
     processing = "a/ah",
     packets = "any/ip,any"
 )]
+#[class(takes_state = "the counts")]
 #[class(workers = replicate(sum), effects(prints), drops(BadIpHeader, TooShort, BadSource), build, lifecycle)]
 #[handler(name = "drops", doc = "Bad packets.")]
 #[handler(name = "drop_details", doc = "Bad packets by what was wrong, when DETAILS is true.")]
@@ -166,6 +167,11 @@ impl Lifecycle for CheckIpHeader {
     /// The report of the first bad packet alone is no reason to run packet by packet.
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::NONE }
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<CheckIpHeader>() else { return Ok(()) };
+        self.bad.iter_mut().zip(&mut old.bad).for_each(|(mine, theirs)| mine.take(theirs));
+        Ok(())
     }
 }
 

@@ -23,6 +23,7 @@ use castanet_packet::DEFAULT_HEADROOM;
 /// ```
 #[derive(Class)]
 #[class(name = "MemSource", ports = "0/1", processing = "h/h", packets = "/any", workers = exclusive)]
+#[class(takes_state = "the count, the next frame, the place in the burst and in the random numbers")]
 #[class(task, build, lifecycle, effects(stops))]
 #[handler(name = "reset", flags = "wb", doc = "Sets the count to 0 and starts again with the first frame.")]
 #[handler(name = "frames", flags = "r", doc = "Number of frames in memory.")]
@@ -243,6 +244,14 @@ impl Lifecycle for MemSource {
     fn effects(&self, _: Effects) -> Effects {
         // STOP falls into a turn without packets, where no batch can show it.
         Effects::NONE
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<MemSource>() else { return Ok(()) };
+        self.next = if old.next < self.frames.len() { old.next } else { 0 };
+        (self.sent, self.random) = (old.sent, old.random.clone());
+        self.stopped = old.stopped && left(self.args.limit, self.count) == 0;
+        cx.schedule();
+        Ok(())
     }
 }
 

@@ -138,6 +138,8 @@ fn burst_turn(sent: &mut usize, n: usize, left: usize, burst: usize) -> Turn {
 /// Lets packets go at a rate, by timers that expire on full milliseconds.
 pub(crate) struct Pace {
     bucket: TokenBucket,
+    /// The same when it was new: what tells rates and bursts apart.
+    new: TokenBucket,
     /// When the packet is due that the timer waits for.
     due: i64,
 }
@@ -146,7 +148,7 @@ const JIFFY: i64 = 1_000_000;
 
 impl Pace {
     pub(crate) fn new(bucket: TokenBucket) -> Pace {
-        Pace { bucket, due: i64::MIN }
+        Pace { bucket, new: bucket, due: i64::MIN }
     }
     /// The moment at which a packet may go, if that is not later than `now`; else when to set the timer, if it ever may.
     ///
@@ -174,6 +176,15 @@ impl Pace {
     /// Counts a packet that went at the moment that `ready` gave and costs so many tokens, be they there or not.
     pub(crate) fn paid(&mut self, tokens: u64, at: i64) {
         self.bucket.remove(tokens, at);
+    }
+    /// Goes on where another one is (hot swap). At another rate no more is there than there was.
+    pub(crate) fn go_on_from(&mut self, old: &mut Pace, now: i64) {
+        if self.new == old.new {
+            (self.bucket, self.due) = (old.bucket, old.due);
+        } else {
+            let bucket = std::mem::replace(&mut self.bucket, old.bucket);
+            self.change(bucket, now);
+        }
     }
     /// Changes to another bucket, no fuller than this one is.
     pub(crate) fn change(&mut self, bucket: TokenBucket, now: i64) {

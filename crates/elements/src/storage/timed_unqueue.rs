@@ -17,6 +17,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "TimedUnqueue", offload = none, aliases("Burster"), ports = "1/1", processing = "l/h", packets = "any/same")]
+#[class(takes_state = "the time of the next burst, what is left of this one")]
 #[class(workers = exclusive, task, build, lifecycle)]
 pub struct TimedUnqueue {
     args: Args,
@@ -110,6 +111,19 @@ impl Lifecycle for TimedUnqueue {
         self.upstream = cx.upstream(0);
         self.next = cx.now().saturating_add(self.args.interval.0);
         cx.set_timer(0, self.next);
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<TimedUnqueue>() else { return Ok(()) };
+        (self.next, self.resting) = (old.next, old.resting);
+        self.left = old.left.min(self.burst as usize);
+        if self.resting {
+            cx.clear_timer(0);
+        } else {
+            cx.set_timer(0, self.next);
+        }
+        // Packets that came meanwhile have woken the task of the old router only.
+        cx.schedule();
         Ok(())
     }
 }

@@ -25,7 +25,9 @@ mod tun;
 mod vnet;
 
 pub use error::DeviceError;
-pub use facts::{DeviceInfo, Setup, Statistics, all, index, info, link_info, names, set_up, state};
+pub use facts::{
+    DeviceInfo, Setup, Statistics, all, index, info, link_info, names, set_up, state, take_away,
+};
 pub use filter::Instruction;
 pub use frame::{Frame, FrameKind};
 pub use live::{LIVE_FLOWS, LiveFrame, LiveSender};

@@ -109,13 +109,8 @@ impl PacketSocket {
             let _ = set(libc::PACKET_IGNORE_OUTGOING, 1);
         }
         if options.promiscuous {
-            // struct packet_mreq: index, type, length of the address, address. It ends with the socket.
-            let index = info.index.to_ne_bytes();
-            let kind = PACKET_MR_PROMISC.to_ne_bytes();
-            let mut request = [0u8; 16];
-            request[..4].copy_from_slice(&index);
-            request[4..6].copy_from_slice(&kind);
-            sys::set_option(fd.as_fd(), SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
+            // It ends with the socket.
+            set_membership(&fd, libc::PACKET_ADD_MEMBERSHIP, info.index)
                 .map_err(failed("make it promiscuous"))?;
         }
         let protocol = if options.protocol == 0 { ETH_P_ALL } else { options.protocol };
@@ -134,6 +129,26 @@ impl PacketSocket {
             drops: 0,
             layout,
         })
+    }
+
+    /// Receives frames to other hosts from now on, or no more. `before` is what was said last.
+    ///
+    /// # Errors
+    /// When the system does not permit it.
+    pub fn set_promiscuous(&self, before: bool, now: bool) -> Result<(), DeviceError> {
+        let option = match (before, now) {
+            (false, true) => libc::PACKET_ADD_MEMBERSHIP,
+            (true, false) => libc::PACKET_DROP_MEMBERSHIP,
+            _ => return Ok(()),
+        };
+        set_membership(&self.fd, option, self.index)
+            .map_err(|e| DeviceError::from_errno(&self.name, "make it promiscuous, or not", e))
+    }
+    /// Receives frames that the host sends from now on, or no more.
+    pub fn set_outgoing(&self, outgoing: bool) {
+        let ignore = u32::from(!outgoing);
+        // Systems before 4.20 do not know it; what they deliver is left out when it is read.
+        let _ = sys::set_option(self.fd.as_fd(), SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &ignore);
     }
 
     /// The descriptor, which is readable while frames wait or there is an error to be told.
@@ -203,6 +218,15 @@ impl PacketSocket {
         }
         self.drops
     }
+}
+
+/// Makes a device promiscuous for a socket, or ends that.
+fn set_membership(fd: &OwnedFd, option: i32, index: u32) -> Result<(), Errno> {
+    // struct packet_mreq: index, type, length of the address, address.
+    let mut request = [0u8; 16];
+    request[..4].copy_from_slice(&index.to_ne_bytes());
+    request[4..6].copy_from_slice(&PACKET_MR_PROMISC.to_ne_bytes());
+    sys::set_option(fd.as_fd(), SOL_PACKET, option, &request)
 }
 
 #[inline(always)]

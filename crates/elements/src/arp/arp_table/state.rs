@@ -341,10 +341,21 @@ impl State {
     /// Takes over entries and packets of another table.
     pub fn take_over(&self, old: &State, lost: &mut Lost) {
         // One lock after the other: two routers never swap with each other at once.
-        let mut from = std::mem::take(&mut *old.lock());
+        let mut from = {
+            let mut old = old.lock();
+            let settings = old.settings;
+            std::mem::replace(&mut *old, Inner { settings, ..Inner::default() })
+        };
         old.invalidate();
+        // What was on its way through a worker has arrived.
+        from.entries.values_mut().for_each(|e| e.releasing = false);
         let mut inner = self.lock();
         let inner = &mut *inner;
+        if inner.entries.is_empty() {
+            // A large table moves as it is.
+            let settings = inner.settings;
+            *inner = Inner { settings, expires: 0, ..std::mem::take(&mut from) };
+        }
         for ip in from.order.into_values() {
             let Some(mut e) = from.entries.remove(&ip) else { continue };
             inner.turns += 1;

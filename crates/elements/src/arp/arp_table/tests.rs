@@ -198,3 +198,21 @@ fn with_several_workers_nobody_overtakes_packets_that_waited() {
     assert_eq!((s.size(), lost.len()), ((1, 0), 0));
     assert!(s.release(8).is_none(), "an address that is not there");
 }
+
+#[test]
+fn a_table_keeps_its_settings_when_it_gives_its_entries_away() {
+    let all = |kit: &mut Kit<ArpTable>| {
+        let mut lost = Lost::new();
+        for i in 0..6 {
+            kit.element.state.insert(i, EtherAddr([2, 0, 0, 0, 0, i as u8]), 1_000_000_000_000, &mut lost);
+        }
+        kit.read("count").unwrap()
+    };
+    let mut old = Kit::<ArpTable>::new("ENTRY_CAPACITY 4, CAPACITY_SLIM_FACTOR 0").unwrap();
+    let mut new = Kit::<ArpTable>::new("ENTRY_CAPACITY 9, CAPACITY_SLIM_FACTOR 0").unwrap();
+    assert_eq!(all(&mut old), "4");
+    new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+    assert_eq!((old.read("count").unwrap(), new.read("count").unwrap()), ("0".into(), "4".into()));
+    old.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
+    assert_eq!((all(&mut old), all(&mut new)), ("4".into(), "6".into()));
+}
