@@ -261,6 +261,11 @@ fn held(graph: &Graph, built: &Built) -> Held {
             held.entry((spec.name, key)).or_default().push(*e as u32);
         }
     }
+    for elements in held.values_mut() {
+        // Replicas are one element.
+        elements.sort_unstable();
+        elements.dedup();
+    }
     held
 }
 

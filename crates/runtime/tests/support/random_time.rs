@@ -23,8 +23,7 @@ impl Maker {
             0 | 1 => format!("DelayUnqueue(0.0{n})"),
             2 => format!("LinkUnqueue(0.0{n}, {}Bps)", 2000 * n),
             3 => format!("BandwidthRatedUnqueue({}Bps)", 4000 * n),
-            // Its burst ends where a packet is dropped before it, which only single pulls show.
-            4 if !self.wish.marks => format!("TimedUnqueue(0.0{n}, {})", 10 - n),
+            4 => format!("TimedUnqueue(0.0{n}, {})", 10 - n),
             _ => format!("RatedUnqueue({}, BURST_SIZE {n})", 150 * n),
         };
         let e = self.add(text, 1, 1, true);
