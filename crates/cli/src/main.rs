@@ -14,6 +14,7 @@ mod links;
 mod live;
 mod load;
 mod new;
+mod package;
 mod provides;
 mod requests;
 mod run;
@@ -43,5 +44,7 @@ fn main() -> ExitCode {
         args::Command::Links(a) => links::main(&a),
         args::Command::New(a) => new::main(&a),
         args::Command::Bench(a) => bench::main(&a),
+        args::Command::BuildPackage(a) => package::build(&a),
+        args::Command::Sdk(a) => package::sdk(&a),
     }
 }

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Packages: crates of classes that become shared libraries, which a running castanet can load.
+//!
+//! [`package!`](crate::package!) lists the classes of such a crate. `castanet build-package` adds a [`header`] that can be
+//! read without running anything, and the crate of the shared library that exports both.
+//!
+//! A shared library has copies of its own of this crate, of its relatives, and of the standard library. Types are the same on
+//! both sides, statics are not. Two of them matter: packets come from the pools of the program ([`Host::pools`]); and a panic,
+//! which only the standard library that raised it can catch, is caught in the library and raised again in the program
+//! ([`Guard`]).
+
+use crate::build::{BuildCx, ConfigError, InitCx};
+use crate::class::{
+    Action, Build, ClassDef, Drive, Element, Fields, Information, Instance, Lifecycle, Turn, Verdict, make,
+};
+use crate::core::Core;
+use crate::cx::Cx;
+use castanet_packet::{Batch, Packet, pool};
+use castanet_spec::{ArgCx, Effects, Names};
+use std::any::{Any, TypeId};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::OnceLock;
+
+/// The symbol of the header in a shared library.
+pub const HEADER_SYMBOL: &str = "CASTANET_PACKAGE_HEADER";
+/// The symbol of the [`Package`] in a shared library.
+pub const PACKAGE_SYMBOL: &str = "CASTANET_PACKAGE";
+/// What a header starts with. Behind it: its whole length in bytes, as a little-endian `u32`, and lines `KEY=VALUE`.
+pub const MAGIC: &[u8; 16] = b"castanet-package";
+
+/// What this crate was built with, as lines of a header.
+pub const BUILT: &str = concat!(
+    "castanet=",
+    env!("CARGO_PKG_VERSION"),
+    "\ncompiler=",
+    env!("CASTANET_COMPILER"),
+    "\napi=",
+    env!("CASTANET_API"),
+    "\ntarget=",
+    env!("CASTANET_TARGET"),
+    "\nfeatures=",
+    env!("CASTANET_FEATURES"),
+    "\npanic=",
+    env!("CASTANET_PANIC"),
+    "\nprofile=",
+    env!("CASTANET_PROFILE"),
+    "\n"
+);
+/// Flags that the compiler was given when this crate was built, separated by spaces.
+pub const FLAGS: &str = env!("CASTANET_FLAGS");
+
+/// The length of a header with these lines.
+pub const fn header_length(name: &str) -> usize {
+    MAGIC.len() + 4 + "name=\n".len() + name.len() + BUILT.len()
+}
+
+/// The header of a package, `N` being its [`header_length`].
+pub const fn header<const N: usize>(name: &str) -> [u8; N] {
+    let mut out = [0; N];
+    let length = (N as u32).to_le_bytes();
+    let parts: [&[u8]; 6] = [MAGIC, &length, b"name=", name.as_bytes(), b"\n", BUILT.as_bytes()];
+    let (mut part, mut at) = (0, 0);
+    while part < parts.len() {
+        let (bytes, mut i) = (parts[part], 0);
+        while i < bytes.len() && at < N {
+            out[at] = bytes[i];
+            at += 1;
+            i += 1;
+        }
+        part += 1;
+    }
+    out
+}
+
+/// What the program does for the libraries that it loads.
+#[derive(Clone, Copy)]
+pub struct Host {
+    /// Raises a panic with that text in the program.
+    pub raise: fn(String) -> !,
+    /// The pools that packets come from.
+    pub pools: pool::Lender,
+}
+
+static HOST: OnceLock<Host> = OnceLock::new();
+
+/// What a shared library exports.
+pub struct Package {
+    /// Types of the API crates: the same on both sides, or what crosses is not what it is taken for.
+    pub types: [TypeId; 3],
+    /// The classes.
+    pub classes: &'static [ClassDef],
+    /// Told before anything else is called.
+    pub start: fn(Host),
+}
+
+impl Package {
+    /// A package of these classes.
+    pub const fn new(classes: &'static [ClassDef]) -> Package {
+        Package { types: types(), classes, start: |host| _ = HOST.get_or_init(|| host_of(host)) }
+    }
+}
+
+fn host_of(host: Host) -> Host {
+    pool::borrow(host.pools);
+    host
+}
+
+/// Types of the API crates as this copy of them knows them.
+pub const fn types() -> [TypeId; 3] {
+    [TypeId::of::<Core>(), TypeId::of::<Packet>(), TypeId::of::<ArgCx<'static>>()]
+}
+
+/// Lists the classes of a crate that is built as a package, at its root:
+///
+/// ```ignore
+/// castanet_element::package! {
+///     action::<check_size::CheckSize>(),
+///     element::<tally_switch::TallySwitch>(),
+/// }
+/// ```
+///
+/// It writes two constants: `CLASSES`, for a program that the crate is linked into, and `PACKAGE`, which the shared library
+/// exports. It needs no `unsafe`: a package may forbid it.
+#[macro_export]
+macro_rules! package {
+    ($($kind:ident :: <$class:ty> ()),+ $(,)?) => {
+        /// The classes of this crate.
+        pub const CLASSES: &[$crate::ClassDef] = &[$($crate::$kind::<$class>()),+];
+        /// What a shared library of this crate exports.
+        pub const PACKAGE: $crate::package::Package =
+            $crate::package::Package::new(&[$($crate::package::$kind::<$class>()),+]);
+    };
+}
+
+/// What happens around each call of an element.
+pub trait Wrap: Send + 'static {
+    /// Calls it.
+    fn call<R>(&self, f: impl FnOnce() -> R) -> R;
+}
+
+/// Catches a panic in the library and raises it in the program.
+pub struct Guard;
+
+impl Wrap for Guard {
+    #[inline]
+    fn call<R>(&self, f: impl FnOnce() -> R) -> R {
+        // The element is not used again: the panic goes on in the program.
+        catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| raise(panic))
+    }
+}
+
+#[cold]
+fn raise(panic: Box<dyn Any + Send>) -> ! {
+    let Some(host) = HOST.get() else { resume_unwind(panic) };
+    let text = match panic.downcast::<String>() {
+        Ok(text) => *text,
+        Err(panic) => panic.downcast_ref::<&str>().map_or("a panic without text", |t| *t).to_string(),
+    };
+    (host.raise)(text)
+}
+
+/// An element with something around it. What is around it is dropped when the element is gone.
+pub struct Wrapped<T: ?Sized, W> {
+    // INVARIANT: fields are dropped in order. `wrap` may hold the library that the code of `inner` is in.
+    inner: Box<T>,
+    wrap: W,
+}
+
+impl<T: ?Sized, W: Wrap> Wrapped<T, W> {
+    /// Puts something around an element.
+    pub fn new(inner: Box<T>, wrap: W) -> Wrapped<T, W> {
+        Wrapped { inner, wrap }
+    }
+}
+
+/// An element as what it really is.
+pub trait Inner: Lifecycle {
+    /// The element.
+    fn any(&mut self) -> &mut dyn Any;
+}
+
+impl<T: Lifecycle> Inner for T {
+    fn any(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+impl Inner for dyn Action {
+    fn any(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+impl Inner for dyn Element {
+    fn any(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// Calls `f` with the element inside, if `old` is one that is wrapped in the same way.
+fn inside<T: Inner + ?Sized + 'static, W: Wrap, R>(
+    old: &mut dyn Any,
+    f: impl FnOnce(&mut dyn Any) -> R,
+) -> R {
+    match old.downcast_mut::<Wrapped<T, W>>() {
+        Some(wrapped) => f(wrapped.inner.any()),
+        None => f(old),
+    }
+}
+
+impl<T: Inner + ?Sized + 'static, W: Wrap> Fields for Wrapped<T, W> {
+    fn read_field(&self, handler: &str) -> Option<String> {
+        self.wrap.call(|| self.inner.read_field(handler))
+    }
+    fn write_field(&mut self, handler: &str, text: &str, cx: &ArgCx<'_>) -> Option<Result<(), String>> {
+        self.wrap.call(|| self.inner.write_field(handler, text, cx))
+    }
+    fn take_counts(&mut self, old: &mut dyn Any) {
+        self.wrap.call(|| inside::<T, W, _>(old, |old| self.inner.take_counts(old)))
+    }
+}
+
+impl<T: Inner + ?Sized + 'static, W: Wrap> Lifecycle for Wrapped<T, W> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.wrap.call(|| self.inner.initialise(cx))
+    }
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.wrap.call(|| self.inner.cleanup(cx))
+    }
+    fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+        self.wrap.call(|| self.inner.read(handler, parameters, cx))
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.wrap.call(|| self.inner.write(handler, value, cx))
+    }
+    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.wrap.call(|| self.inner.changed(handler, cx))
+    }
+    fn own_handlers(&self) -> Vec<(String, &'static str)> {
+        self.wrap.call(|| self.inner.own_handlers())
+    }
+    fn effects(&self, declared: Effects) -> Effects {
+        self.wrap.call(|| self.inner.effects(declared))
+    }
+    fn holds(&self) -> Option<String> {
+        self.wrap.call(|| self.inner.holds())
+    }
+    fn take_over(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.wrap.call(|| inside::<T, W, _>(old, |old| self.inner.take_over(old, cx)))
+    }
+    fn take_state(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.wrap.call(|| inside::<T, W, _>(old, |old| self.inner.take_state(old, cx)))
+    }
+}
+
+impl<T: Inner + Action + ?Sized + 'static, W: Wrap> Action for Wrapped<T, W> {
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        self.wrap.call(|| self.inner.action(p, cx))
+    }
+    fn action_batch(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.wrap.call(|| self.inner.action_batch(batch, cx))
+    }
+}
+
+impl<T: Inner + Element + ?Sized + 'static, W: Wrap> Element for Wrapped<T, W> {
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.wrap.call(|| self.inner.push(port, batch, cx))
+    }
+    fn push_one(&mut self, port: usize, p: Packet, cx: &mut Cx<'_>) {
+        self.wrap.call(|| self.inner.push_one(port, p, cx))
+    }
+    fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        self.wrap.call(|| self.inner.pull(port, max, into, cx))
+    }
+    fn pull_one(&mut self, port: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        self.wrap.call(|| self.inner.pull_one(port, cx))
+    }
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.wrap.call(|| self.inner.task(cx))
+    }
+    fn timer(&mut self, id: u16, cx: &mut Cx<'_>) {
+        self.wrap.call(|| self.inner.timer(id, cx))
+    }
+    fn signal(&mut self, signal: i32, cx: &mut Cx<'_>) {
+        self.wrap.call(|| self.inner.signal(signal, cx))
+    }
+    fn drive(&mut self, cx: &mut Cx<'_>) -> Drive {
+        self.wrap.call(|| self.inner.drive(cx))
+    }
+}
+
+fn made<T: Build>(config: &str, cx: &mut BuildCx<'_>) -> Result<Wrapped<T, Guard>, ConfigError> {
+    Ok(Wrapped::new(Box::new(Guard.call(|| make::<T>(config, cx))?), Guard))
+}
+
+/// [`action`](crate::action) for a shared library.
+pub const fn action<T: Build + Action>() -> ClassDef {
+    ClassDef {
+        spec: T::SPEC,
+        build: &|config, cx| Ok(Instance::Action(Box::new(made::<T>(config, cx)?))),
+        inform: None,
+    }
+}
+
+/// [`element`](crate::element) for a shared library.
+pub const fn element<T: Build + Element>() -> ClassDef {
+    ClassDef {
+        spec: T::SPEC,
+        build: &|config, cx| Ok(Instance::Element(Box::new(made::<T>(config, cx)?))),
+        inform: None,
+    }
+}
+
+fn inform<T: Information>(config: &str, scope: &str, names: &mut Names) -> Result<(), ConfigError> {
+    Guard.call(|| T::inform(config, scope, names))
+}
+
+/// [`information`](crate::information) for a shared library.
+pub const fn information<T: Information>() -> ClassDef {
+    ClassDef { inform: Some(&inform::<T>), ..element::<T>() }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_header_says_its_length_and_what_it_was_built_with() {
+        const H: [u8; header_length("tally")] = header("tally");
+        assert_eq!(&H[..16], MAGIC);
+        assert_eq!(u32::from_le_bytes(H[16..20].try_into().unwrap()) as usize, H.len());
+        let text = std::str::from_utf8(&H[20..]).unwrap();
+        assert_eq!(text, format!("name=tally\n{BUILT}"));
+        let values: Vec<_> = text.lines().map(|l| l.split_once('=').unwrap()).collect();
+        let keys: Vec<_> = values.iter().map(|v| v.0).collect();
+        assert_eq!(keys, ["name", "castanet", "compiler", "api", "target", "features", "panic", "profile"]);
+        assert!(values.iter().all(|v| !v.1.is_empty()), "{text}");
+        assert!(values[2].1.starts_with("rustc 1.") && values[3].1.len() == 32, "{text}");
+    }
+
+    /// A method with a default that is not passed on would do nothing in packages, and nobody would notice.
+    #[test]
+    fn every_method_is_passed_on() {
+        let source = include_str!("class.rs");
+        let here = include_str!("package.rs");
+        let mut methods = 0;
+        for name in ["Fields", "Lifecycle", "Action", "Element"] {
+            let (_, body) = source.split_once(&format!("pub trait {name}:")).unwrap();
+            let body = body.split("\n}\n").next().unwrap();
+            let (_, wrapped) = here.split_once(&format!(" {name} for Wrapped")).unwrap();
+            let wrapped = wrapped.split("\n}\n").next().unwrap();
+            for line in body.lines().filter_map(|l| l.strip_prefix("    fn ")) {
+                let method = line.split('(').next().unwrap();
+                assert!(wrapped.contains(&format!("self.inner.{method}(")), "{name}::{method}");
+                methods += 1;
+            }
+        }
+        assert!(methods >= 23, "{methods}");
+    }
+}
