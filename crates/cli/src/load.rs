@@ -175,7 +175,8 @@ pub fn elaborate_in(
     if unknown == Unknown::Error {
         wrong.extend(missing);
     }
-    loaded.diagnostics.extend(wrong);
+    // First, because it explains why classes are not known.
+    loaded.diagnostics.splice(..0, wrong);
     let classes = classes.used_by(&loaded.flat);
     (loaded, sources, Table(Arc::new(classes)))
 }

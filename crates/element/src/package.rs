@@ -18,6 +18,7 @@ use crate::cx::Cx;
 use castanet_packet::{Batch, Packet, pool};
 use castanet_spec::{ArgCx, Effects, Names};
 use std::any::{Any, TypeId};
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::OnceLock;
 
@@ -73,8 +74,12 @@ pub const fn header<const N: usize>(name: &str) -> [u8; N] {
 }
 
 /// What the program does for the libraries that it loads.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Host {
+    /// What it calls the library.
+    pub name: String,
+    /// Prints what is said of a panic, before that is caught.
+    pub report: fn(&str),
     /// Raises a panic with that text in the program.
     pub raise: fn(String) -> !,
     /// The pools that packets come from.
@@ -89,19 +94,29 @@ pub struct Package {
     pub types: [TypeId; 3],
     /// The classes.
     pub classes: &'static [ClassDef],
+    /// Whether it stays loaded for good.
+    pub stays: bool,
     /// Told before anything else is called.
     pub start: fn(Host),
 }
 
 impl Package {
     /// A package of these classes.
-    pub const fn new(classes: &'static [ClassDef]) -> Package {
-        Package { types: types(), classes, start: |host| _ = HOST.get_or_init(|| host_of(host)) }
+    pub const fn new(classes: &'static [ClassDef], stays: bool) -> Package {
+        Package { types: types(), classes, stays, start: |host| _ = HOST.get_or_init(|| host_of(host)) }
     }
 }
 
 fn host_of(host: Host) -> Host {
     pool::borrow(host.pools);
+    let (name, report) = (host.name.clone(), host.report);
+    // The standard library's own message would come from a copy of it that knows no names of threads.
+    std::panic::set_hook(Box::new(move |panic| {
+        let trace = Backtrace::capture();
+        let trace =
+            if trace.status() == BacktraceStatus::Captured { format!("\n{trace}") } else { String::new() };
+        report(&format!("package '{name}' {panic}{trace}"));
+    }));
     host
 }
 
@@ -121,14 +136,23 @@ pub const fn types() -> [TypeId; 3] {
 ///
 /// It writes two constants: `CLASSES`, for a program that the crate is linked into, and `PACKAGE`, which the shared library
 /// exports. It needs no `unsafe`: a package may forbid it.
+///
+/// A library is unloaded when no router uses it. One whose classes start threads that may outlive their element must not be:
+/// it says `stays;` before its classes.
 #[macro_export]
 macro_rules! package {
-    ($($kind:ident :: <$class:ty> ()),+ $(,)?) => {
+    (stays; $($classes:tt)+) => {
+        $crate::package! { @ true, $($classes)+ }
+    };
+    (@ $stays:literal, $($kind:ident :: <$class:ty> ()),+ $(,)?) => {
         /// The classes of this crate.
         pub const CLASSES: &[$crate::ClassDef] = &[$($crate::$kind::<$class>()),+];
         /// What a shared library of this crate exports.
         pub const PACKAGE: $crate::package::Package =
-            $crate::package::Package::new(&[$($crate::package::$kind::<$class>()),+]);
+            $crate::package::Package::new(&[$($crate::package::$kind::<$class>()),+], $stays);
+    };
+    ($($classes:tt)+) => {
+        $crate::package! { @ false, $($classes)+ }
     };
 }
 
@@ -335,6 +359,49 @@ mod tests {
         assert_eq!(keys, ["name", "castanet", "compiler", "api", "target", "features", "panic", "profile"]);
         assert!(values.iter().all(|v| !v.1.is_empty()), "{text}");
         assert!(values[2].1.starts_with("rustc 1.") && values[3].1.len() == 32, "{text}");
+    }
+
+    struct Around;
+
+    impl Wrap for Around {
+        fn call<R>(&self, f: impl FnOnce() -> R) -> R {
+            f()
+        }
+    }
+
+    /// Counts packets.
+    #[derive(crate::Class)]
+    #[class(name = "Counts", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive)]
+    pub struct Counts {
+        #[handler]
+        count: crate::Count,
+    }
+
+    impl Action for Counts {
+        fn action(&mut self, _: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+            self.count.add(1);
+            Verdict::Next
+        }
+    }
+
+    #[test]
+    fn state_goes_from_the_element_inside_to_the_element_inside() {
+        let counts = |n| {
+            let mut count = crate::Count::default();
+            count.add(n);
+            Counts { count }
+        };
+        // As in a router: what the library put around it, and around that what the program did.
+        let wrapped = |n| -> Wrapped<dyn Action, Around> {
+            Wrapped::new(Box::new(Wrapped::new(Box::new(counts(n)), Guard)), Around)
+        };
+        let (mut old, mut new) = (wrapped(7), wrapped(0));
+        new.take_counts(&mut old);
+        assert_eq!(new.read_field("count").unwrap(), "7");
+        // Of another class, or not wrapped at all: nothing moves.
+        let mut plain: Box<dyn Any> = Box::new(counts(9));
+        new.take_counts(plain.as_mut());
+        assert_eq!(new.read_field("count").unwrap(), "7");
     }
 
     /// A method with a default that is not passed on would do nothing in packages, and nobody would notice.

@@ -56,7 +56,8 @@ const SAME: [(&str, &str); 6] = [
 
 impl Header {
     fn parse(text: &str) -> Option<Header> {
-        let lines = text.lines().map(|l| l.split_once('=').map(|(k, v)| (k.to_string(), v.to_string())));
+        let lines = text.lines().filter(|l| !l.is_empty());
+        let lines = lines.map(|l| l.split_once('=').map(|(k, v)| (k.to_string(), v.to_string())));
         lines.collect::<Option<_>>().map(Header)
     }
 

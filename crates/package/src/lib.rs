@@ -18,6 +18,3 @@ pub mod sdk;
 pub use header::Refusal;
 pub use library::Library;
 pub use packages::{Packages, WithPackages};
-
-#[cfg(test)]
-mod tests;

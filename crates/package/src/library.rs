@@ -69,6 +69,14 @@ fn raise(text: String) -> ! {
     std::panic::resume_unwind(Box::new(text))
 }
 
+/// Says that a library panics, as the standard library says it of the program.
+fn report(text: &str) {
+    let thread = std::thread::current();
+    let line = format!("\nthread '{}': {text}\n", thread.name().unwrap_or("<unnamed>"));
+    // Nobody is left to tell when standard error is closed.
+    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+}
+
 /// Copies a library to memory: what was checked is what is mapped, whatever becomes of the file.
 fn memory(name: &str, file: &[u8]) -> std::io::Result<File> {
     let mut plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
@@ -124,8 +132,8 @@ impl Library {
                 "build it with 'castanet build-package DIR' of this very castanet; cargo alone does not do",
             ));
         }
-        (package.start)(Host { raise, pools: pool::lender() });
-        let inside = package.classes.to_vec();
+        (package.start)(Host { name: name.to_string(), report, raise, pools: pool::lender() });
+        let (inside, stays) = (package.classes.to_vec(), package.stays);
         let content = known.unwrap_or_else(|| outside(&inside));
         let library = Arc::new(Library {
             name: name.to_string(),
@@ -138,6 +146,9 @@ impl Library {
             _memory: memory,
         });
         *content.link.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&library);
+        if stays {
+            std::mem::forget(library.clone());
+        }
         Ok((library, content))
     }
 

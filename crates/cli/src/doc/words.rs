@@ -305,7 +305,10 @@ pub fn capital(text: &str) -> String {
 
 /// The folder of a class's family: classes of several files have folders below it.
 pub fn folder(spec: &ClassSpec) -> &'static str {
-    spec.module.split("::").nth(1).unwrap_or(spec.module)
+    let mut path = spec.module.split("::");
+    let package = path.next().unwrap_or_default();
+    // Classes of another crate are a family.
+    if package == "castanet_elements" { path.next().unwrap_or(package) } else { package }
 }
 
 /// The title of a family, from its folder.
