@@ -7,7 +7,7 @@
 
 use crate::header::{Header, seal};
 use crate::library::Library;
-use crate::sdk::{Sdk, is_bitcode};
+use crate::sdk::{CRATES, Sdk, is_bitcode};
 use castanet_element::package::FLAGS;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -170,6 +170,8 @@ impl Compile<'_> {
     fn rustc(&self, element: &Path) -> Command {
         let mut c = rustc();
         c.args(["--edition", &self.manifest.edition, "--cap-lints", "warn"]).args(FLAGS.split_whitespace());
+        // Messages name files as the crate does, in whichever folder it is.
+        c.arg(remapped(self.folder)).arg(remapped(self.scratch));
         c.arg("-C").arg(format!("panic={}", Header::own().get("panic")));
         c.arg("--target").arg(Header::own().get("target"));
         match self.release {
@@ -196,7 +198,7 @@ impl Compile<'_> {
         c.args(["--crate-type", "rlib", "--crate-name", name, "-C"])
             .arg(format!("metadata={}", self.identity));
         for d in dependencies.iter().filter(|d| *d != "castanet_element") {
-            if let Some(path) = self.sdk.newest(d) {
+            if let Some(path) = offered(self.sdk, d) {
                 c.arg("--extern").arg(with_path(d, path));
             }
         }
@@ -230,6 +232,18 @@ impl Compile<'_> {
     }
 }
 
+/// A crate that packages may use, by its name in Rust: what `castanet sdk` would have copied, nothing else that lies there.
+fn offered<'a>(sdk: &'a Sdk, name: &str) -> Option<&'a Path> {
+    if CRATES.contains(&name) { sdk.newest(name) } else { None }
+}
+
+fn remapped(folder: &Path) -> std::ffi::OsString {
+    let mut word = std::ffi::OsString::from("--remap-path-prefix=");
+    word.push(folder);
+    word.push("=.");
+    word
+}
+
 fn with_path(name: &str, path: &Path) -> std::ffi::OsString {
     let mut word = std::ffi::OsString::from(format!("{name}="));
     word.push(path);
@@ -239,7 +253,7 @@ fn with_path(name: &str, path: &Path) -> std::ffi::OsString {
 /// What is said about dependencies that packages cannot have.
 fn about_dependencies(manifest: &Manifest, sdk: &Sdk) -> String {
     let missing: Vec<&str> =
-        manifest.dependencies.iter().filter(|d| sdk.newest(d).is_none()).map(String::as_str).collect();
+        manifest.dependencies.iter().filter(|d| offered(sdk, d).is_none()).map(String::as_str).collect();
     match missing.as_slice() {
         [] => String::new(),
         some => format!(

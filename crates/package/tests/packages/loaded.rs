@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packages in routers: packets in both directions, panics, unloading.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-
+use super::common::{alone, mapped, router};
 use castanet_package::Packages;
-use common::{mapped, router};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// What is mapped belongs to the process, so one test looks at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The packages of the folder that the tests build in.
 fn packages() -> std::sync::Arc<Packages> {
-    Packages::new(Some(&common::folder().display().to_string()))
+    Packages::new(Some(&super::common::folder().display().to_string()))
 }
 
 #[test]
 fn a_package_is_there_as_long_as_a_router_uses_it() {
     let _alone = alone();
-    common::tally();
+    super::common::tally();
     let packages = packages();
     let text = "require(package tally); InfiniteSource(DATA \\<02 00>, LIMIT 1000, STOP true)
         -> CheckSize(2, 9) -> t :: TallySwitch -> Discard; t [1] -> Discard; t [2] -> d :: Discard;";
@@ -58,12 +48,12 @@ fn a_package_is_there_as_long_as_a_router_uses_it() {
 #[test]
 fn what_is_loaded_by_name_waits_for_a_configuration() {
     let _alone = alone();
-    common::tally();
+    super::common::tally();
     let packages = packages();
     assert_eq!(packages.keep("tally").unwrap(), ["CheckSize", "TallySwitch"]);
     let n = mapped("tally");
     assert!(n > 0);
-    assert_eq!(packages.keep(&common::tally().display().to_string()).unwrap().len(), 2);
+    assert_eq!(packages.keep(&super::common::tally().display().to_string()).unwrap().len(), 2);
     assert_eq!(mapped("tally"), n, "twice is once");
     let r = router(&packages, "Idle -> CheckSize(1) -> Discard;", 1).unwrap();
     packages.settle();
@@ -94,12 +84,12 @@ fn a_configuration_says_what_it_lacks() {
 #[test]
 fn packets_cross_in_both_directions() {
     let _alone = alone();
-    common::probe();
+    super::common::probe();
     let packages = packages();
     // Made in the library, dropped in the program; made in the program, copied and kept in the library; and queued between.
     let text = "require(package probe);
         s :: ProbeSource(5000) -> q :: Queue(1000) -> Unqueue -> a :: ProbeKeep -> d :: Discard;
-        InfiniteSource(LIMIT 5000) -> b :: ProbeKeep -> Queue(100) -> Unqueue -> Strip(4) -> e :: Discard;";
+        DriverManager(wait_stop 2); InfiniteSource(LIMIT 5000, STOP true) -> b :: ProbeKeep -> Queue(100) -> Unqueue -> Strip(4) -> e :: Discard;";
     for workers in [1, 2] {
         let mut r = router(&packages, text, workers).unwrap();
         r.run().unwrap();
@@ -119,7 +109,7 @@ fn packets_cross_in_both_directions() {
 #[test]
 fn a_panic_in_a_package_is_a_panic_of_the_program() {
     let _alone = alone();
-    common::probe();
+    super::common::probe();
     let packages = packages();
     let text = |place: &str| {
         format!(

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packages that the tests build once, and routers that use them.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use castanet_element::{Classes, Clock};
 use castanet_elements::Registry;
@@ -10,12 +9,18 @@ use castanet_package::build::{Options as Build, build};
 use castanet_package::{Packages, WithPackages};
 use castanet_runtime::{Options, Router, Table};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A folder that is there until the tests end, with what was built in it.
 pub fn folder() -> &'static Path {
     static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
     FOLDER.get_or_init(|| tempfile::tempdir().unwrap()).path()
+}
+
+/// What is mapped belongs to the process, so one test at a time loads and looks.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Builds the crate in `folder` as `to`.
@@ -38,7 +43,7 @@ pub fn tally() -> &'static Path {
 pub fn probe() -> &'static Path {
     static FILE: OnceLock<PathBuf> = OnceLock::new();
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    FILE.get_or_init(|| package(&here.join("tests/probe"), "probe.castanet"))
+    FILE.get_or_init(|| package(&here.join("tests/packages/probe"), "probe.castanet"))
 }
 
 /// A router of a configuration, with the packages that are loaded.
