@@ -126,9 +126,13 @@ pub fn elaborate_with(
     unknown: Unknown,
     globals: Globals,
 ) -> (castanet_lang::elaborate::Loaded, Sources, Table) {
+    elaborate_in(&packages(clickpath), source, unknown, globals)
+}
+
+/// The packages of a process that looks for them, and for libraries, along a path, or along `CLICKPATH`.
+pub fn packages(clickpath: Option<&str>) -> Arc<Packages> {
     let environment = std::env::var("CLICKPATH").ok();
-    let clickpath = clickpath.or(environment.as_deref());
-    elaborate_in(&Packages::new(clickpath), source, clickpath, unknown, globals)
+    Packages::new(clickpath.or(environment.as_deref()))
 }
 
 /// The same among the packages of this process: a configuration finds the classes of those that are loaded, and what it
@@ -136,7 +140,6 @@ pub fn elaborate_with(
 pub fn elaborate_in(
     packages: &Packages,
     source: &Source,
-    clickpath: Option<&str>,
     unknown: Unknown,
     globals: Globals,
 ) -> (castanet_lang::elaborate::Loaded, Sources, Table) {
@@ -149,7 +152,7 @@ pub fn elaborate_in(
             Err(refusal) => wrong.push(castanet_package::packages::diagnostic(name, refusal)),
         }
     }
-    let library = SearchPath::new(clickpath);
+    let library = SearchPath::new(packages.clickpath());
     let read = |classes: &Table| {
         let mut sources = Sources::new();
         let options =
@@ -183,7 +186,13 @@ pub fn elaborate_in(
 
 /// Elaborates and checks a source. Errors of the language hide those of the graph that they lead to.
 pub fn load(source: &Source, clickpath: Option<&str>, unknown: Unknown) -> Loaded {
-    let (flat, sources, mut diagnostics, classes) = elaborate(source, clickpath, unknown);
+    load_in(&packages(clickpath), source, unknown)
+}
+
+/// The same among the packages of this process.
+pub fn load_in(packages: &Packages, source: &Source, unknown: Unknown) -> Loaded {
+    let (loaded, sources, classes) = elaborate_in(packages, source, unknown, Globals::Substitute);
+    let (flat, mut diagnostics) = (loaded.flat, loaded.diagnostics);
     let text = sources.text(flat.file).to_string();
     let (graph, more) = Graph::new(flat, &classes);
     if !diagnostics.iter().any(Diagnostic::is_error) {

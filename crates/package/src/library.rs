@@ -50,8 +50,9 @@ pub struct Library {
     header: Header,
     outside: Arc<[Outside]>,
     /// The classes as the library has them.
-    // INVARIANT: points into `code`, which is dropped after it.
+    // INVARIANT: points into `_code`, which is dropped after it.
     inside: Vec<ClassDef>,
+    stays: bool,
     _code: Code,
     /// The memory that the code was mapped from. It stays open so that no other library gets the same path while this one is
     /// loaded: the loader of the system takes libraries of one path for one library.
@@ -142,13 +143,11 @@ impl Library {
             header,
             outside: content.classes.clone(),
             inside,
+            stays,
             _code: code,
             _memory: memory,
         });
         *content.link.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&library);
-        if stays {
-            std::mem::forget(library.clone());
-        }
         Ok((library, content))
     }
 
@@ -163,6 +162,10 @@ impl Library {
     /// What it was built with.
     pub fn header(&self) -> &Header {
         &self.header
+    }
+    /// Whether it must not be unloaded.
+    pub(crate) fn stays(&self) -> bool {
+        self.stays
     }
     pub(crate) fn sum(&self) -> u128 {
         self.sum

@@ -45,6 +45,11 @@ impl Packages {
         Arc::new(Packages { clickpath: clickpath.map(str::to_string), state: Mutex::default() })
     }
 
+    /// The path that was given, if it is set.
+    pub fn clickpath(&self) -> Option<&str> {
+        self.clickpath.as_deref()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -132,6 +137,9 @@ impl Packages {
         state.contents.insert(library.sum(), content);
         state.loaded.retain(|l| l.upgrade().is_some_and(|l| !Arc::ptr_eq(&l, &library)));
         state.loaded.push(Arc::downgrade(&library));
+        if library.stays() {
+            std::mem::forget(library.clone());
+        }
         Ok(library)
     }
 

@@ -133,3 +133,22 @@ fn a_panic_in_a_package_is_a_panic_of_the_program() {
     assert_eq!(caught("nowhere"), None);
     assert_eq!(mapped("probe"), 0, "unloaded after panics too");
 }
+
+#[test]
+fn what_stays_is_never_unloaded() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let from = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/packages/probe");
+    std::fs::create_dir(folder.path().join("src")).unwrap();
+    std::fs::copy(from.join("Cargo.toml"), folder.path().join("Cargo.toml")).unwrap();
+    let text = std::fs::read_to_string(from.join("src/lib.rs")).unwrap();
+    let text = text.replace("castanet_element::package! {", "castanet_element::package! {\n    stays;");
+    std::fs::write(folder.path().join("src/lib.rs"), text).unwrap();
+    let file = super::common::package(folder.path(), "stayer.castanet").display().to_string();
+    let packages = packages();
+    drop(packages.load_file(&file).unwrap());
+    let n = mapped("stayer");
+    assert!(n > 0);
+    drop(packages.load_file(&file).unwrap());
+    assert_eq!(mapped("stayer"), n, "and loaded once");
+}
