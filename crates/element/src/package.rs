@@ -373,6 +373,7 @@ mod tests {
     #[derive(crate::Class)]
     #[class(name = "Counts", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive)]
     pub struct Counts {
+        /// Packets seen.
         #[handler]
         count: crate::Count,
     }
@@ -398,9 +399,10 @@ mod tests {
         let (mut old, mut new) = (wrapped(7), wrapped(0));
         new.take_counts(&mut old);
         assert_eq!(new.read_field("count").unwrap(), "7");
-        // Of another class, or not wrapped at all: nothing moves.
-        let mut plain: Box<dyn Any> = Box::new(counts(9));
-        new.take_counts(plain.as_mut());
+        assert_eq!(old.read_field("count").unwrap(), "0");
+        // Nothing moves from what is something else.
+        new.take_counts(&mut 9_u32);
+        new.take_counts(&mut Wrapped::new(Box::new(counts(9)), Around));
         assert_eq!(new.read_field("count").unwrap(), "7");
     }
 

@@ -58,8 +58,12 @@ pub fn lender() -> Lender {
 
 /// Makes this copy of the crate, which must have the same source and compiler, use the pools of another one. So a thread has
 /// one pool whichever copy makes and drops its packets, and this copy leaves nothing behind on a thread when it is unloaded.
-/// Only the first call counts.
+/// Only the first call counts, and one with the pools of this very copy does not.
 pub fn borrow(from: Lender) {
+    // A copy that asks itself would ask for ever.
+    if std::ptr::fn_addr_eq(from.current, current as fn() -> NonNull<Inner>) {
+        return;
+    }
     LENDER.get_or_init(|| from);
 }
 
