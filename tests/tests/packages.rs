@@ -157,6 +157,33 @@ fn what_is_not_there_or_does_not_fit_is_said() {
 }
 
 #[test]
+fn crates_that_were_kept_are_enough() {
+    let (code, out, err) = run(&["sdk", "kept"]);
+    assert!(code == 0 && out.starts_with("kept: ") && out.ends_with(" MB\n"), "{out}{err}");
+    let build = ["build-package", "src-of-tally", "--debug", "--sdk", "kept", "-o", "again.castanet"];
+    let (code, out, err) = run(&build);
+    assert!(code == 0 && out.starts_with("again.castanet: CheckSize, TallySwitch"), "{out}{err}");
+    let (code, _, err) = run(&["build-package", "src-of-tally", "--sdk", "lib"]);
+    assert_eq!((code, err.as_str()), (1, "castanet: lib: the compiled crates of castanet are not there\n"));
+    let (code, out, _) = run(&["sdk", "--print", "--from", "kept"]);
+    assert!(code == 0 && out.contains("compiler: rustc 1.") && out.trim_end().ends_with("/kept"), "{out}");
+}
+
+/// A panic ends the run as that of a built-in class would: not with a signal.
+#[test]
+fn a_panic_is_an_error_of_the_program() {
+    let probe = root().join("crates/package/tests/packages/probe").display().to_string();
+    let (code, out, err) = run(&["build-package", &probe, "--debug", "-o", "probe.castanet"]);
+    assert_eq!(code, 0, "{out}{err}");
+    let words =
+        ["run", "-q", "--package", "probe.castanet", "-e", "ProbeSource(3) -> ProbePanic(packet) -> Discard"];
+    let (code, out, err) = run(&words);
+    assert_eq!((code, out.as_str()), (101, ""));
+    assert!(err.contains("thread 'worker 0': package 'probe' panicked at src/lib.rs:"), "{err}");
+    assert!(err.contains("the probe panics at packet"), "{err}");
+}
+
+#[test]
 fn tools_do_without() {
     write("lib/opaque.click", "require(package nosuch); Idle -> Unheard(1) -> Discard;");
     let (code, out, err) = run(&["flatten", "lib/opaque.click"]);

@@ -250,10 +250,10 @@ fn with_path(name: &str, path: &Path) -> std::ffi::OsString {
     word
 }
 
-/// What is said about dependencies that packages cannot have.
-fn about_dependencies(manifest: &Manifest, sdk: &Sdk) -> String {
-    let missing: Vec<&str> =
-        manifest.dependencies.iter().filter(|d| offered(sdk, d).is_none()).map(String::as_str).collect();
+/// What is said about dependencies that packages cannot have, if the compiler complains about them.
+fn about_dependencies(manifest: &Manifest, sdk: &Sdk, said: &str) -> String {
+    let missing = |d: &&String| offered(sdk, d).is_none() && said.contains(d.as_str());
+    let missing: Vec<&str> = manifest.dependencies.iter().filter(missing).map(String::as_str).collect();
     match missing.as_slice() {
         [] => String::new(),
         some => format!(
@@ -305,7 +305,9 @@ pub fn build(options: &Options) -> Result<Built, String> {
                 }
             },
             Err(text) if MIXED.iter().any(|code| text.contains(code)) => failure = text,
-            Err(text) => return Err(format!("{}{}", text.trim_end(), about_dependencies(&manifest, &sdk))),
+            Err(text) => {
+                return Err(format!("{}{}", text.trim_end(), about_dependencies(&manifest, &sdk, &text)));
+            }
         }
     }
     Err(failure)

@@ -61,8 +61,10 @@ fn crate_of(path: &Path) -> Option<&str> {
 impl Sdk {
     /// The compiled crates of a folder, if castanet's are among them.
     pub fn open(folder: &Path) -> Option<Sdk> {
+        // The compiler is run in another folder.
+        let folder = std::path::absolute(folder).ok()?;
         let mut files: BTreeMap<String, Vec<(SystemTime, PathBuf)>> = BTreeMap::new();
-        for entry in std::fs::read_dir(folder).ok()?.flatten() {
+        for entry in std::fs::read_dir(&folder).ok()?.flatten() {
             let path = entry.path();
             if let Some(name) = crate_of(&path) {
                 let time = entry.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
@@ -76,7 +78,6 @@ impl Sdk {
                 (name, all.into_iter().map(|f| f.1).collect())
             })
             .collect();
-        let folder = std::path::absolute(folder).ok()?;
         files.contains_key(ELEMENT).then_some(Sdk { folder, files })
     }
 
