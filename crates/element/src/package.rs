@@ -75,10 +75,8 @@ pub const fn header<const N: usize>(name: &str) -> [u8; N] {
 }
 
 /// What the program does for the libraries that it loads.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub struct Host {
-    /// What it calls the library.
-    pub name: String,
     /// Prints what is said of a panic, before that is caught.
     pub report: fn(&str),
     /// Raises a panic with that text in the program.
@@ -97,28 +95,34 @@ pub struct Package {
     pub classes: &'static [ClassDef],
     /// Whether it stays loaded for good.
     pub stays: bool,
-    /// Told before anything else is called.
-    pub start: fn(Host),
+    /// Told, with the name of the package, before anything else is called.
+    pub start: fn(Host, &str),
+    /// Told before the library is unloaded, after everything else.
+    pub end: fn(),
 }
 
 impl Package {
     /// A package of these classes.
     pub const fn new(classes: &'static [ClassDef], stays: bool) -> Package {
-        Package { types: types(), classes, stays, start: |host| _ = HOST.get_or_init(|| host_of(host)) }
+        Package { types: types(), classes, stays, start, end }
     }
 }
 
-fn host_of(host: Host) -> Host {
+fn start(host: Host, name: &str) {
+    HOST.get_or_init(|| host);
     pool::borrow(host.pools);
-    let (name, report) = (host.name.clone(), host.report);
+    let name = name.to_string();
     // The standard library's own message would come from a copy of it that knows no names of threads.
     std::panic::set_hook(Box::new(move |panic| {
         let trace = Backtrace::capture();
         let trace =
             if trace.status() == BacktraceStatus::Captured { format!("\n{trace}") } else { String::new() };
-        report(&format!("package '{name}' {panic}{trace}"));
+        (host.report)(&format!("package '{name}' {panic}{trace}"));
     }));
-    host
+}
+
+fn end() {
+    drop(std::panic::take_hook());
 }
 
 #[cold]
@@ -138,7 +142,7 @@ pub const fn types() -> [TypeId; 3] {
 
 /// Lists the classes of a crate that is built as a package, at its root:
 ///
-/// ```ignore
+/// ```text
 /// castanet_element::package! {
 ///     action::<check_size::CheckSize>(),
 ///     element::<tally_switch::TallySwitch>(),

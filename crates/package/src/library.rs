@@ -53,6 +53,7 @@ pub struct Library {
     // INVARIANT: points into `_code`, which is dropped after it.
     inside: Vec<ClassDef>,
     stays: bool,
+    end: fn(),
     _code: Code,
     /// The memory that the code was mapped from. It stays open so that no other library gets the same path while this one is
     /// loaded: the loader of the system takes libraries of one path for one library.
@@ -62,6 +63,12 @@ pub struct Library {
 impl std::fmt::Debug for Library {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Library({} from {})", self.name, self.file)
+    }
+}
+
+impl Drop for Library {
+    fn drop(&mut self) {
+        (self.end)();
     }
 }
 
@@ -133,8 +140,8 @@ impl Library {
                 "build it with 'castanet build-package DIR' of this very castanet; cargo alone does not do",
             ));
         }
-        (package.start)(Host { name: name.to_string(), report, raise, pools: pool::lender() });
-        let (inside, stays) = (package.classes.to_vec(), package.stays);
+        (package.start)(Host { report, raise, pools: pool::lender() }, name);
+        let (inside, stays, end) = (package.classes.to_vec(), package.stays, package.end);
         let content = known.unwrap_or_else(|| outside(&inside));
         let library = Arc::new(Library {
             name: name.to_string(),
@@ -144,6 +151,7 @@ impl Library {
             outside: content.classes.clone(),
             inside,
             stays,
+            end,
             _code: code,
             _memory: memory,
         });

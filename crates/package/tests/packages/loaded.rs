@@ -152,3 +152,31 @@ fn what_stays_is_never_unloaded() {
     drop(packages.load_file(&file).unwrap());
     assert_eq!(mapped("stayer"), n, "and loaded once");
 }
+
+/// Loading and unloading leaves nothing behind.
+#[test]
+fn many_times_is_as_once() {
+    let _alone = alone();
+    super::common::tally();
+    let packages = packages();
+    let text = "require(package tally); InfiniteSource(LIMIT 9, STOP true) -> CheckSize(1) -> Discard;";
+    let state = || {
+        let files = std::fs::read_dir("/proc/self/fd").unwrap().count();
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let memory = status.lines().find_map(|l| l.strip_prefix("VmRSS:")?.trim().split(' ').next()).unwrap();
+        (files, memory.parse::<usize>().unwrap())
+    };
+    let mut before = state();
+    for round in 0..60 {
+        if round == 10 {
+            before = state();
+        }
+        let mut r = router(&packages, text, 1).unwrap();
+        r.run().unwrap();
+    }
+    let after = state();
+    assert_eq!(mapped("tally"), 0);
+    // Other tests run beside this one. What is looked for would be a file, and megabytes, each time.
+    assert!(after.0 <= before.0 + 30, "{before:?} {after:?}");
+    assert!(after.1 <= before.1 + (64 << 10), "{before:?} {after:?}");
+}
