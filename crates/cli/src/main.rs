@@ -15,6 +15,7 @@ mod live;
 mod load;
 mod mount;
 mod new;
+mod package;
 mod provides;
 mod requests;
 mod reread;
@@ -47,5 +48,7 @@ fn main() -> ExitCode {
         args::Command::New(a) => new::main(&a),
         args::Command::Bench(a) => bench::main(&a),
         args::Command::Unmount(a) => mount::main(&a),
+        args::Command::BuildPackage(a) => package::build(&a),
+        args::Command::Sdk(a) => package::sdk(&a),
     }
 }

@@ -38,6 +38,7 @@ pub mod cx;
 pub mod gauge;
 pub mod kit;
 pub mod notify;
+pub mod package;
 pub mod random;
 pub mod remote;
 pub mod watch;

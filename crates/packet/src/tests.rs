@@ -199,3 +199,16 @@ fn offloads_stay_with_their_headers() {
     p.set_offload(Some(Offload::default()));
     assert_eq!(p.offload(), None);
 }
+
+#[test]
+fn pools_are_not_borrowed_from_themselves() {
+    crate::pool::borrow(crate::pool::lender());
+    std::thread::spawn(|| {
+        let p = Packet::copy_of(b"abc").unwrap();
+        assert_eq!(crate::pool::usage().1, 1);
+        drop(p);
+        assert_eq!(crate::pool::usage().1, 0);
+    })
+    .join()
+    .unwrap();
+}
