@@ -343,6 +343,23 @@ mod tests {
     }
 
     #[test]
+    fn the_order_of_frames_is_that_of_single_packets() {
+        let long = "c".repeat(100);
+        for random in [false, true] {
+            let sent = |burst: usize, limit: usize| {
+                let config = format!("'a' bb {long} dddd, BURST {burst}, RANDOM {random}");
+                let mut kit = Kit::<MemSource>::new(&config).unwrap().limit(limit);
+                (0..60 / burst.min(limit)).flat_map(|_| texts(kit.task().1)).collect::<Vec<_>>()
+            };
+            let one = sent(1, 1);
+            assert_eq!(one.len(), 60);
+            for (burst, limit) in [(1, 32), (3, 32), (5, 1), (30, 10)] {
+                assert_eq!(sent(burst, limit), one, "{burst} {limit} {random}");
+            }
+        }
+    }
+
+    #[test]
     fn frames_of_a_capture() {
         let mut bytes = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
         bytes.extend([0; 8]);
