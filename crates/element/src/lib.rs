@@ -53,7 +53,7 @@ pub use class::{
 pub use clock::Clock;
 pub use core::{CallError, Core, Edge, Info, Messages, Router};
 pub use count::Count;
-pub use cx::Cx;
+pub use cx::{Cx, Place};
 pub use gauge::Gauge;
 pub use notify::{Note, Signal};
 pub use random::Random;

@@ -154,6 +154,15 @@ pub(crate) fn take(class: usize, strict: bool) -> Option<NonNull<Meta>> {
     })
 }
 
+/// Takes a chunk that is free at once, if there is one.
+#[inline(always)]
+pub(crate) fn at_hand(class: usize) -> Option<NonNull<Meta>> {
+    let inner = NonNull::new(CURRENT.get())?;
+    // SAFETY: `inner` is this thread's own pool and alive; `local` is touched by this thread only, and no other reference to it
+    // is alive.
+    unsafe { &mut *inner.as_ref().local.get() }.free.get_mut(class)?.pop()
+}
+
 #[cold]
 #[inline(never)]
 fn refill(local: &mut Local, inner: &Inner, class: usize, strict: bool) -> Option<NonNull<Meta>> {
@@ -191,8 +200,10 @@ fn grow(local: &mut Local, inner: NonNull<Inner>, class: usize) {
         libc::madvise(slab.as_ptr().cast(), SLAB, libc::MADV_HUGEPAGE);
     }
     let header = slab.cast::<SlabHeader>();
+    // SAFETY: the pool is alive, and the list lies inside it. No reference is made, so `local` stays the only one.
+    let free = unsafe { NonNull::new_unchecked(&raw mut (*inner.as_ref().local.get()).free[class]) };
     // SAFETY: the slab is aligned to 2 MiB and larger than the header.
-    unsafe { header.write(SlabHeader { pool: inner, class }) };
+    unsafe { header.write(SlabHeader { pool: inner, free, class }) };
     local.slabs.push(header);
     let first = size_of::<Meta>();
     let n = (SLAB - first) / size.stride;
@@ -205,7 +216,7 @@ fn grow(local: &mut Local, inner: NonNull<Inner>, class: usize) {
         let meta = unsafe {
             let meta = slab.add(first + i * size.stride).cast::<Meta>();
             meta.write(Meta {
-                buf: meta.add(1).cast::<u8>().add(size.pad).as_ptr(),
+                buf: meta.add(1).cast::<u8>().add(size.pad),
                 data: 0,
                 len: 0,
                 cap: size.cap,
@@ -245,17 +256,14 @@ pub(crate) unsafe fn give(meta: NonNull<Meta>) {
     // pool at least until this chunk is home.
     let header = unsafe { slab_of(meta).as_ref() };
     if std::ptr::eq(header.pool.as_ptr(), CURRENT.get()) {
-        let class = header.class;
-        // SAFETY: this is the thread's own pool, so only this thread touches `local`, and no other reference to it is
-        // alive: the functions that make one do not free packets.
-        let local = unsafe { &mut *header.pool.as_ref().local.get() };
-        if let Some(f) = local.free.get_mut(class) {
-            // Room for every chunk of the pool was made with its slab, so this does not grow.
-            if f.len() == f.capacity() {
-                return grow_free(f, meta);
-            }
-            f.push(meta);
+        // SAFETY: this is the thread's own pool, so only this thread touches `local`, in which the list is, and no reference
+        // to it is alive: the functions that make one do not free packets.
+        let free = unsafe { &mut *header.free.as_ptr() };
+        // Room for every chunk of the pool was made with its slab, so this does not grow.
+        if free.len() == free.capacity() {
+            return grow_free(free, meta);
         }
+        free.push(meta);
     } else {
         // SAFETY: as the caller promises, and the pool is alive until its balance is settled.
         unsafe { give_remote(header.pool, meta) }

@@ -192,7 +192,7 @@ impl Element for ArpQuerier {
     #[inline]
     fn push_one(&mut self, port: usize, mut p: Packet, cx: &mut Cx<'_>) {
         let recent = cx.recent();
-        if port == 0 && self.cache.encapsulate(&mut p, self.state.generation(), recent) {
+        if port == 0 && self.cache.encapsulate_in_place(&mut p, self.state.generation(), recent) {
             return cx.emit(0, p);
         }
         self.push_batch_of_one(port, p, cx);

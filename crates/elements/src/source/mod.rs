@@ -34,11 +34,17 @@ const FEW: usize = 4;
 #[inline(always)]
 fn copy_line(line: &[u8; LINE], len: usize, headroom: usize) -> Option<Packet> {
     let mut p = Packet::with_headroom(headroom, LINE)?;
+    fill_line(&mut p, line, len);
+    Some(p)
+}
+
+/// Makes the first `len` bytes of `line` the data of a packet of a whole line.
+#[inline(always)]
+fn fill_line(p: &mut Packet, line: &[u8; LINE], len: usize) {
     if let Some(to) = p.data_mut().first_chunk_mut() {
         *to = *line;
     }
     p.truncate(len);
-    Some(p)
 }
 
 /// A fresh packet with the first `len` bytes of `lines`.

@@ -179,18 +179,28 @@ impl Store {
             if let Err(p) = fifo.push(p) {
                 return self.push_late(p, cx);
             }
-            *highwater = fifo.len().max(*highwater);
-            self.gauge.set(fifo.len());
-            let full = fifo.is_full();
-            if was_empty && let Some(note) = self.empty {
-                cx.set_note(note);
+            let len = fifo.len();
+            if len > *highwater {
+                *highwater = len;
             }
-            if full && self.full.is_some() {
-                self.close(cx);
+            self.gauge.set(len);
+            let tell = was_empty && self.empty.is_some_and(|note| !cx.is_set(note));
+            if tell || fifo.is_full() {
+                self.tell_change(cx);
             }
             return;
         }
         self.push_late(p, cx);
+    }
+    /// Tells that there is something now, and that there is no more room if that is so.
+    #[inline(never)]
+    fn tell_change(&self, cx: &mut Cx<'_>) {
+        if let Some(note) = self.empty {
+            cx.set_note(note);
+        }
+        if self.full.is_some() && self.is_full() {
+            self.close(cx);
+        }
     }
     #[inline(never)]
     fn push_late(&mut self, p: Packet, cx: &mut Cx<'_>) {
@@ -272,23 +282,34 @@ impl Store {
     /// Gives the oldest packet.
     #[inline]
     pub fn pull_one(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
-        let (p, was_full) = match &mut self.packets {
+        if let Packets::Own { fifo, .. } = &mut self.packets
+            && !fifo.is_full()
+            && let Some(p) = fifo.pop()
+        {
+            self.gauge.set(fifo.len());
+            return Some(p);
+        }
+        self.pull_late(cx)
+    }
+    #[inline(never)]
+    fn pull_late(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        let p = match &mut self.packets {
             Packets::Own { fifo, .. } => {
-                let was_full = fifo.is_full();
                 let p = fifo.pop();
                 self.gauge.set(fifo.len());
-                (p, was_full)
+                p
             }
             Packets::Shared(s) => {
                 let p = s.ring().pop();
                 self.gauge.sub(usize::from(p.is_some()));
-                (p, true)
+                p
             }
         };
-        if p.is_none() {
-            self.found_empty(cx);
-        } else if was_full && let Some(note) = self.full {
-            cx.set_note(note);
+        match self.full {
+            _ if p.is_none() => self.found_empty(cx),
+            // There may have been no room before; setting a note that is on costs only a look at it.
+            Some(note) => cx.set_note(note),
+            None => {}
         }
         p
     }
