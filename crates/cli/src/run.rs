@@ -117,11 +117,13 @@ fn run(args: &Run) -> Result<ExitCode, String> {
         return Ok(ExitCode::FAILURE);
     };
     watch(router.shared()).map_err(|e| format!("signals cannot be caught: {}", crate::load::reason(&e)))?;
+    let servers = args.sockets.open(router.shared())?;
     let live = (!args.quiet && std::io::stderr().is_terminal()).then(live::Line::start);
     let start = Instant::now();
     let ran = router.run();
     let elapsed = start.elapsed();
     drop(live);
+    drop(servers);
     ran.map_err(|e| format!("a worker could not be started: {}", crate::load::reason(&e)))?;
     let answers = requests::answer(&mut router, &args.handlers);
     let summary = (!args.quiet).then(|| summary::Summary::of(&mut router, elapsed));

@@ -225,12 +225,7 @@ fn wrong_options() {
 fn options_that_are_not_built_yet_name_themselves() {
     let b = bench();
     for (args, name) in [
-        (&["-p", "80"][..], "-p"),
-        (&["--port=80+"], "--port"),
-        (&["-u", "s"], "-u"),
-        (&["--unix-s", "s"], "--unix-socket"),
-        (&["--socket", "3"], "--socket"),
-        (&["-qR"], "-R"),
+        (&["-qR"][..], "-R"),
         (&["--allow-reconfigure"], "--allow-reconfigure"),
         (&["-a"], "-a"),
         (&["--affinity=1"], "--affinity"),

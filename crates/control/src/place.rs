@@ -200,6 +200,9 @@ impl Place {
 
     /// A copy of a descriptor of this process; the original stays with whoever has it.
     fn descriptor(&self, number: i32) -> Result<Listening, PlaceError> {
+        if number < 0 {
+            return Err(self.failed(Errno::BADF));
+        }
         let me = pidfd_open(getpid(), PidfdFlags::empty()).map_err(|e| self.failed(e))?;
         let fd = pidfd_getfd(&me, number, PidfdGetfdFlags::empty()).map_err(|e| self.failed(e))?;
         let wrong = |_| PlaceError::Descriptor(self.to_string());

@@ -23,9 +23,9 @@ const ABOUT: About = About {
         Opt::new(&["expression"], "e", Value::Required("TEXT"), "take TEXT as the configuration"),
         Opt::new(&["threads"], "j", Value::Required("N"), "run with N threads"),
         Opt::unbuilt(&["affinity", "cpu"], "a", Value::Optional("N")).negatable(),
-        Opt::unbuilt(&["port"], "p", Value::Required("PORT")),
-        Opt::unbuilt(&["unix-socket"], "u", Value::Required("FILE")),
-        Opt::unbuilt(&["socket"], "", Value::Required("FD")),
+        Opt::new(&["port"], "p", Value::Required("PORT"), "listen for control connections on TCP port PORT"),
+        Opt::new(&["unix-socket"], "u", Value::Required("FILE"), "listen for control connections at FILE"),
+        Opt::new(&["socket"], "", Value::Required("FD"), "take control connections from descriptor FD"),
         Opt::unbuilt(&["allow-reconfigure"], "R", Value::None).negatable(),
         Opt::new(&["handler"], "h", Value::Required("ELEMENT.H"), "print the read handler after the run"),
         Opt::new(
@@ -58,6 +58,7 @@ struct Settings {
     time: bool,
     warnings: bool,
     clock: Option<i64>,
+    sockets: crate::control::Sockets,
 }
 
 /// A command line that is done with when something was printed.
@@ -77,6 +78,7 @@ fn settings(words: Vec<OsString>) -> Result<Asked, Wrong> {
         time: false,
         warnings: true,
         clock: None,
+        sockets: Default::default(),
     };
     for word in ABOUT.read(words)? {
         let (name, value) = match word {
@@ -90,6 +92,9 @@ fn settings(words: Vec<OsString>) -> Result<Asked, Wrong> {
             "file" => s.input.file(value)?,
             "expression" => s.input.text(value)?,
             "threads" => s.workers = threads(&value.unwrap_or_default())?,
+            "port" => s.sockets.ports.extend(value),
+            "unix-socket" => s.sockets.unix_sockets.extend(value),
+            "socket" => s.sockets.descriptors.extend(value),
             "handler" => s.handlers.extend(value),
             "exit-handler" => s.exit = value,
             "output" => s.output = value,
@@ -106,6 +111,7 @@ fn settings(words: Vec<OsString>) -> Result<Asked, Wrong> {
             _ => return Ok(Asked::Print(ABOUT.help())),
         }
     }
+    s.sockets.places().map_err(Wrong::Usage)?;
     Ok(Asked::Run(s))
 }
 
@@ -192,6 +198,13 @@ fn run(mut s: Settings) -> u8 {
         Ok(router) => router,
         Err(code) => return code,
     };
+    let servers = match s.sockets.open(router.shared()) {
+        Ok(servers) => servers,
+        Err(e) => {
+            say(&format!("{}: {e}", ABOUT.name));
+            return 1;
+        }
+    };
     let mut code = 0;
     if let Some(file) = &s.output {
         let text = router.shared().global("flatconfig").unwrap_or_default();
@@ -208,6 +221,7 @@ fn run(mut s: Settings) -> u8 {
         }
     }
     let took = start.until(&Times::now());
+    drop(servers);
     let answers = requests::answer(&mut router, &s.handlers);
     for e in &answers.errors {
         say(e);

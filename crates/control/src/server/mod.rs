@@ -44,6 +44,8 @@ pub struct Settings {
     pub service: Service,
     /// What clients may ask of it.
     pub limits: Limits,
+    /// What it is called in reports.
+    pub name: String,
     /// Whether clients that come and go are reported.
     pub verbose: bool,
     /// Who is told.
@@ -56,6 +58,7 @@ impl Settings {
         Settings {
             service: Service::Control(rules),
             limits: Limits::default(),
+            name: String::new(),
             verbose: false,
             report: Arc::new(|_| {}),
         }

@@ -119,6 +119,10 @@ impl Loop {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(_) => return,
             }
+            // First, so that what follows is done by the settings of now.
+            if self.common.changed.swap(false, Ordering::SeqCst) {
+                self.settle();
+            }
             // Those that had more to do have their turn after those whose descriptors are ready, in order.
             let again = self.busy.len();
             for event in &events {
@@ -165,9 +169,6 @@ impl Loop {
     /// Somebody rang.
     fn wake(&mut self) {
         self.common.bell.hush();
-        if self.common.changed.swap(false, Ordering::SeqCst) {
-            self.settle();
-        }
         let Some((channel, ear)) = &self.ear else { return };
         let heard = ear.take();
         if let Service::Chatter { aloud: true, .. } = self.settings.service
@@ -266,7 +267,8 @@ impl Loop {
 
     fn say(&self, id: u64, what: &str) {
         if self.settings.verbose {
-            (self.settings.report)(&format!("connection {} {what}", id - FIRST + 1));
+            let name = &self.settings.name;
+            (self.settings.report)(&format!("{name}: connection {} {what}", id - FIRST + 1));
         }
     }
 

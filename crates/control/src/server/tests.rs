@@ -182,36 +182,6 @@ fn changed_rules_hold_for_clients_that_are_there() {
 }
 
 #[test]
-fn an_idle_server_with_clients_uses_no_processor_time() {
-    let (s, _) = server(Limits::default());
-    let all: Vec<TcpStream> = (0..50).map(|_| connect(&s)).collect();
-    let mut half = connect(&s);
-    half.write_all(b"READ").unwrap();
-    until("all are there", || s.clients() == 51);
-    std::thread::sleep(Duration::from_millis(100));
-    // The thread is found by its name; what it used is in nanoseconds.
-    let used = || {
-        std::fs::read_dir("/proc/self/task")
-            .unwrap()
-            .filter_map(|t| {
-                let path = t.unwrap().path();
-                let name = std::fs::read_to_string(path.join("comm")).ok()?;
-                (name.trim() == "control").then(|| std::fs::read_to_string(path.join("status")).unwrap())
-            })
-            .map(|s| {
-                let line = s.lines().find(|l| l.starts_with("voluntary_ctxt_switches")).unwrap();
-                line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
-            })
-            .min()
-            .unwrap()
-    };
-    let before = used();
-    std::thread::sleep(Duration::from_millis(500));
-    assert!(used() - before < 3, "it sleeps");
-    drop(all);
-}
-
-#[test]
 fn a_connection_that_it_was_started_with() {
     use std::os::fd::AsRawFd;
     let (theirs, ours) = UnixStream::pair().unwrap();

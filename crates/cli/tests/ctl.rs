@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `castanet ctl`, completion, and the control sockets that the command line makes; what docs/control.md shows.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{BINARY, Bench, Ran};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const ROUTER: &str = "i :: InfiniteSource(LENGTH 60, ACTIVE false) -> c :: Counter -> Discard; odd@name :: Null; Idle -> odd@name -> Discard;
+    s :: Script(TYPE PASSIVE, return $(length $args));";
+
+/// A router that ends with the test.
+struct Live(Child);
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn until(what: &str, mut f: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !f() {
+        assert!(start.elapsed() < Duration::from_secs(30), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn start(b: &Bench, tool: &str, args: &[&str]) -> Live {
+    let mut c = b.command(tool);
+    c.args(args).stdin(Stdio::null()).stdout(Stdio::null());
+    c.stderr(std::fs::File::create(b.path("log")).unwrap());
+    let live = Live(c.spawn().unwrap());
+    until("it listens", || {
+        b.path("s").exists() && Command::new(BINARY).args(["ctl"]).arg(b.path("s")).args(["read", "version"]).output().unwrap().status.success()
+    });
+    live
+}
+
+fn ctl(b: &Bench, args: &[&str]) -> Ran {
+    ctl_with(b, args, "")
+}
+fn ctl_with(b: &Bench, args: &[&str], input: &str) -> Ran {
+    b.run("castanet", &[&["ctl", "s"], args].concat(), input)
+}
+fn ran(out: &str, err: &str, code: i32) -> Ran {
+    Ran { out: out.into(), err: err.into(), code }
+}
+
+#[test]
+fn every_command() {
+    let b = Bench::new();
+    let mut live = start(&b, "castanet", &["run", "-q", "-u", "s", "-e", ROUTER]);
+    assert_eq!(ctl(&b, &["read", "c.count"]), ran("0\n", "", 0));
+    assert_eq!(ctl(&b, &["read", "s.run", "ab", "-c"]), ran("5\n", "", 0));
+    assert_eq!(ctl(&b, &["read", "--json", "s.run", "ab"]), ran("{\"handler\":\"s.run\",\"value\":\"2\"}\n", "", 0));
+    assert_eq!(ctl(&b, &["write", "i.limit", "7"]), ran("", "", 0));
+    assert_eq!(ctl_with(&b, &["write", "i.limit", "-"], "12\n"), ran("", "", 0));
+    assert_eq!(ctl(&b, &["write", "i.active", "true"]), ran("", "", 0));
+    until("all are counted", || ctl(&b, &["read", "c.count"]).out == "12\n");
+    let done = ctl(&b, &["--json", "write", "i.active", "false"]);
+    assert_eq!(done, ran("{\"done\":\"Write handler 'i.active' OK\"}\n", "", 0));
+    let list = ctl(&b, &["list"]);
+    assert!(list.out.starts_with("i          InfiniteSource\nc          Counter\n"), "{}", list.out);
+    let list: serde_json::Value = serde_json::from_str(&ctl(&b, &["list", "--json"]).out).unwrap();
+    assert_eq!(list[1], serde_json::json!({ "name": "c", "class": "Counter" }));
+    let list = ctl(&b, &["list", "c"]).out;
+    assert!(list.contains("reset         write (button)\n") && list.contains("count         read\n"), "{list}");
+    assert!(ctl(&b, &["list", "s"]).out.contains("read with parameters"));
+    assert!(!ctl(&b, &["list", "s"]).out.contains("kill"), "private handlers are not listed");
+    let list: serde_json::Value = serde_json::from_str(&ctl(&b, &["list", "/", "--json"]).out).unwrap();
+    assert!(list.as_array().unwrap().iter().any(|h| h["name"] == "stop" && h["flags"] == "w"));
+    let watched = ctl(&b, &["watch", "c.count", "*.limit", "--count", "2", "--interval", "0.05"]);
+    assert_eq!(watched.code, 0);
+    assert_eq!(watched.out.lines().count(), 4);
+    assert!(watched.out.ends_with("c.count  12        0 /s\ni.limit  12        0 /s\n"), "{}", watched.out);
+    let watched = ctl(&b, &["watch", "c.count", "--count", "1", "--json"]);
+    let line: serde_json::Value = serde_json::from_str(&watched.out).unwrap();
+    assert_eq!(line["values"], serde_json::json!({ "c.count": 12 }));
+    for (args, err, code) in [
+        (&["read", "c.nothing"][..], "castanet: No handler named 'c.nothing'\n", 1),
+        (&["read", "x.count"], "castanet: No element named 'x'\n", 1),
+        (&["write", "c.count", "1"], "castanet: Handler 'c.count' read-only\n", 1),
+        (&["watch", "z*.count"], "castanet: no element matches 'z*.count' and has such a read handler\n", 1),
+        (&["read", "s.cat", "/etc/passwd"], "castanet: No handler named 's.cat'\n", 1),
+        (&["swap", "nothing.click"], "castanet: nothing.click: No such file or directory\n", 1),
+        (&["load", "nothing"], "castanet: No handler named 'loadpackage'\n", 1),
+    ] {
+        let ran = ctl(&b, args);
+        // What brings these handlers may be there already.
+        if args[0] == "load" && !ran.err.contains("No handler") {
+            assert_eq!(ran.code, 1);
+            continue;
+        }
+        assert_eq!((ran.err.as_str(), ran.code), (err, code), "{args:?}");
+    }
+    assert_eq!(ctl(&b, &["frobnicate"]).code, 2);
+    assert_eq!(ctl(&b, &["read"]).code, 2);
+    assert_eq!(b.run("castanet", &["ctl", "", "list"], "").code, 2);
+    assert_eq!(ctl(&b, &["stop"]), ran("", "", 0));
+    assert!(live.0.wait().unwrap().success());
+    assert!(!b.path("s").exists());
+    let gone = ctl(&b, &["stop"]);
+    assert!(gone.code == 3 && gone.err.contains("there is no such file"), "{gone:?}");
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let gone = b.run("castanet", &["ctl", &port, "list"], "");
+    let want = format!("castanet: 127.0.0.1:{port}: no router listens there; 'castanet run -p {port} FILE'");
+    assert!(gone.code == 3 && gone.err.starts_with(&want), "{gone:?}");
+}
+
+#[test]
+fn something_else_listens_there() {
+    let b = Bench::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let thread = std::thread::spawn(move || {
+        use std::io::Write;
+        let (mut c, _) = listener.accept().unwrap();
+        c.write_all(b"220 mail.example.org ESMTP\r\n").unwrap();
+        // Says nothing.
+        listener.accept().unwrap()
+    });
+    let ran = b.run("castanet", &["ctl", &port, "list"], "");
+    assert_eq!(ran.code, 3);
+    assert_eq!(ran.err, "castanet: this is no control socket: it says '220 mail.example.org ESMTP'\n");
+    let ran = b.run("castanet", &["ctl", &port, "--timeout", "0.2", "list"], "");
+    assert!(ran.code == 3 && ran.err.ends_with("nobody says anything there\n"), "{ran:?}");
+    drop(thread.join().unwrap());
+}
+
+#[test]
+fn sockets_of_the_driver() {
+    let b = Bench::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let plus = format!("{port}+");
+    for (tool, args) in
+        [("castanet", &["run", "-q", "-u", "s", "-p", &plus, "-e", ROUTER][..]), ("click", &["-u", "s", "-p", &plus, "-e", ROUTER])]
+    {
+        let mut live = start(&b, tool, args);
+        let said = std::fs::read_to_string(b.path("log")).unwrap();
+        let next = said.trim().strip_prefix("castanet: listening on TCP port ").unwrap();
+        assert_eq!(b.run("castanet", &["ctl", next, "read", "c.count"], "").out, "0\n");
+        assert_eq!(ctl(&b, &["stop"]).code, 0);
+        assert!(live.0.wait().unwrap().success());
+        assert!(!b.path("s").exists());
+    }
+    let p = port.to_string();
+    let said = format!("cannot listen on TCP port {port}: Address already in use\n");
+    let ran = b.run("castanet", &["run", "-p", &p, "-e", ROUTER], "");
+    assert_eq!((ran.err, ran.code), (format!("castanet: {said}"), 1));
+    let ran = b.run("click", &["-p", &p, "-e", ROUTER], "");
+    assert_eq!((ran.err, ran.code), (format!("click: {said}"), 1));
+    assert_eq!(b.run("castanet", &["run", "-p", "x", "-e", ROUTER], "").code, 1);
+    assert!(b.run("click", &["--port=x", "-e", ROUTER], "").err.starts_with("--port x: expected 0 to 65535"));
+    assert!(b.run("click", &["--socket", "77", "-e", ROUTER], "").err.contains("Bad file descriptor"));
+}
+
+#[test]
+fn completion() {
+    let b = Bench::new();
+    let _live = start(&b, "castanet", &["run", "-q", "-u", "s", "-e", ROUTER]);
+    for (purpose, word, want) in [
+        ("read", "c.co", "c.config\nc.count\nc.count_call\n"),
+        ("write", "c.res", "c.reset\nc.reset_counts\n"),
+        ("write", "st", "stop\n"),
+        ("read", "odd", "odd@name.\n"),
+        ("list", "od", "odd@name\n"),
+        ("read", "zz", ""),
+    ] {
+        assert_eq!(ctl(&b, &["complete", purpose, word]), ran(want, "", 0), "{purpose} {word}");
+    }
+    for shell in ["zsh", "fish"] {
+        let ran = b.run("castanet", &["completion", shell], "");
+        assert!(ran.code == 0 && ran.out.contains("complete ") && ran.out.contains("swap"), "{shell}");
+    }
+    // Bash itself says what it would complete.
+    std::os::unix::fs::symlink(BINARY, b.path("castanet")).unwrap();
+    let script = r#"
+        PATH=".:$PATH"; source <(castanet completion bash)
+        try() {
+            COMP_LINE="$1" COMP_POINT=${#1}
+            # Cut as readline does, as far as it matters here.
+            read -ra COMP_WORDS <<<"${1//@/ @ }"; [[ $1 != *" " ]] || COMP_WORDS+=("")
+            COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMPREPLY=()
+            $(complete -p castanet | sed 's/.*-F \([^ ]*\).*/\1/') castanet "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
+            echo "${COMPREPLY[*]}"
+        }
+        try "castanet ctl s read c.coun"
+        try "castanet ctl s write c.res"
+        try "castanet ctl s watch c.count odd@na"
+        try "castanet ctl s list "
+        try "castanet ctl s sw"
+        try "castanet fla"
+    "#;
+    let mut c = Command::new("bash");
+    c.current_dir(b.folder.path()).args(["--norc", "-c", script]);
+    let ran = common::run(c, "");
+    let elements = "Discard@3 Discard@6 Idle@5 c i odd@name s";
+    let want = format!("c.count c.count_call\nc.reset c.reset_counts\nname.\n{elements}\nswap\nflatten\n");
+    let same = |text: &str| text.lines().map(|l| {
+        let mut words: Vec<String> = l.split_whitespace().map(Into::into).collect();
+        words.sort();
+        words
+    }).collect::<Vec<_>>();
+    assert_eq!(same(&ran.out), same(&want), "{}{}", ran.out, ran.err);
+}
+
+#[test]
+fn what_the_page_shows_is_true() {
+    let b = Bench::new();
+    std::os::unix::fs::symlink(BINARY, b.path("castanet")).unwrap();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/control.md");
+    let page = std::fs::read_to_string(file).unwrap();
+    let (mut shown, mut inside) = (Vec::<(String, String)>::new(), false);
+    for line in page.lines() {
+        match (line, inside) {
+            ("```console", _) => inside = true,
+            ("```", _) => inside = false,
+            (l, true) => match (l.strip_prefix("$ "), shown.last_mut()) {
+                (Some(command), _) => shown.push((command.into(), String::new())),
+                (None, Some(last)) => last.1 += &format!("{l}\n"),
+                (None, None) => {}
+            },
+            _ => {}
+        }
+    }
+    assert!(shown.len() > 12);
+    for (command, said) in shown {
+        if let Some(name) = command.strip_prefix("cat ") {
+            b.file(name, &said);
+            continue;
+        }
+        let mut c = Command::new("sh");
+        c.current_dir(b.folder.path()).env("PATH", format!("{}:{}", b.folder.path().display(), std::env::var("PATH").unwrap()));
+        c.args(["-c", &format!("exec 2>&1; {command}")]);
+        let ran = common::run(c, "");
+        assert_eq!(ran.out.trim_end(), said.trim_end(), "$ {command}");
+        if command.ends_with('&') {
+            until("it listens", || b.path("router.sock").exists());
+            // A thousand packets are made at once, but not before it runs.
+            until("it runs", || {
+                let mut c = b.command("castanet");
+                c.args(["ctl", "router.sock", "read", "c.count"]);
+                common::run(c, "").out == "1000\n"
+            });
+        }
+        if command.ends_with("out.active true") {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+    until("it has gone", || !b.path("router.sock").exists());
+}
