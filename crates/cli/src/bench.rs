@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet bench`: how fast packets go.
 
+mod control;
 mod veth;
 
 use crate::load::{complain, write_out};
@@ -26,6 +27,8 @@ pub enum What {
     /// A router between two devices, against the kernel's: forwarded against offered rate.
     #[command(long_about = veth::ABOUT, after_help = veth::EXAMPLES)]
     Veth(veth::Veth),
+    /// A router at full rate while handlers are read over a control socket, against the same without.
+    Control(control::Control),
     /// What `veth` does in other processes.
     #[command(hide = true)]
     VethPart(veth::Part),
@@ -92,6 +95,10 @@ pub fn main(arguments: &Bench) -> ExitCode {
         What::Veth(arguments) => {
             warn();
             veth::main(arguments)
+        }
+        What::Control(arguments) => {
+            warn();
+            control::main(arguments)
         }
         What::VethPart(part) => veth::part(part),
     };

@@ -25,7 +25,8 @@ pub struct Sockets {
 
 fn port(text: &str) -> Result<Place, String> {
     let (number, following) = text.strip_suffix('+').map_or((text, false), |n| (n, true));
-    let number = number.parse().map_err(|_| format!("--port {text}: expected 0 to 65535, perhaps with a +"))?;
+    let number =
+        number.parse().map_err(|_| format!("--port {text}: expected 0 to 65535, perhaps with a +"))?;
     Ok(Place::Tcp { address: IpAddr::V4(Ipv4Addr::LOCALHOST), port: number, following })
 }
 
@@ -53,7 +54,8 @@ impl Sockets {
         let mut servers = Vec::new();
         for place in self.places()? {
             let settings = Settings::control(Rules::default());
-            let server = Server::start(&place, settings, shared.running.clone()).map_err(|e| e.to_string())?;
+            let server =
+                Server::start(&place, settings, shared.running.clone()).map_err(|e| e.to_string())?;
             if let (Place::Tcp { port, .. }, Some(p)) = (&place, server.port())
                 && *port != p
             {

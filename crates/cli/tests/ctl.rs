@@ -36,7 +36,15 @@ fn start(b: &Bench, tool: &str, args: &[&str]) -> Live {
     c.stderr(std::fs::File::create(b.path("log")).unwrap());
     let live = Live(c.spawn().unwrap());
     until("it listens", || {
-        b.path("s").exists() && Command::new(BINARY).args(["ctl"]).arg(b.path("s")).args(["read", "version"]).output().unwrap().status.success()
+        b.path("s").exists()
+            && Command::new(BINARY)
+                .args(["ctl"])
+                .arg(b.path("s"))
+                .args(["read", "version"])
+                .output()
+                .unwrap()
+                .status
+                .success()
     });
     live
 }
@@ -57,7 +65,10 @@ fn every_command() {
     let mut live = start(&b, "castanet", &["run", "-q", "-u", "s", "-e", ROUTER]);
     assert_eq!(ctl(&b, &["read", "c.count"]), ran("0\n", "", 0));
     assert_eq!(ctl(&b, &["read", "s.run", "ab", "-c"]), ran("5\n", "", 0));
-    assert_eq!(ctl(&b, &["read", "--json", "s.run", "ab"]), ran("{\"handler\":\"s.run\",\"value\":\"2\"}\n", "", 0));
+    assert_eq!(
+        ctl(&b, &["read", "--json", "s.run", "ab"]),
+        ran("{\"handler\":\"s.run\",\"value\":\"2\"}\n", "", 0)
+    );
     assert_eq!(ctl(&b, &["write", "i.limit", "7"]), ran("", "", 0));
     assert_eq!(ctl_with(&b, &["write", "i.limit", "-"], "12\n"), ran("", "", 0));
     assert_eq!(ctl(&b, &["write", "i.active", "true"]), ran("", "", 0));
@@ -69,7 +80,10 @@ fn every_command() {
     let list: serde_json::Value = serde_json::from_str(&ctl(&b, &["list", "--json"]).out).unwrap();
     assert_eq!(list[1], serde_json::json!({ "name": "c", "class": "Counter" }));
     let list = ctl(&b, &["list", "c"]).out;
-    assert!(list.contains("reset         write (button)\n") && list.contains("count         read\n"), "{list}");
+    assert!(
+        list.contains("reset         write (button)\n") && list.contains("count         read\n"),
+        "{list}"
+    );
     assert!(ctl(&b, &["list", "s"]).out.contains("read with parameters"));
     assert!(!ctl(&b, &["list", "s"]).out.contains("kill"), "private handlers are not listed");
     let list: serde_json::Value = serde_json::from_str(&ctl(&b, &["list", "/", "--json"]).out).unwrap();
@@ -138,9 +152,10 @@ fn sockets_of_the_driver() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let plus = format!("{port}+");
-    for (tool, args) in
-        [("castanet", &["run", "-q", "-u", "s", "-p", &plus, "-e", ROUTER][..]), ("click", &["-u", "s", "-p", &plus, "-e", ROUTER])]
-    {
+    for (tool, args) in [
+        ("castanet", &["run", "-q", "-u", "s", "-p", &plus, "-e", ROUTER][..]),
+        ("click", &["-u", "s", "-p", &plus, "-e", ROUTER]),
+    ] {
         let mut live = start(&b, tool, args);
         let said = std::fs::read_to_string(b.path("log")).unwrap();
         let next = said.trim().strip_prefix("castanet: listening on TCP port ").unwrap();
@@ -202,11 +217,15 @@ fn completion() {
     let ran = common::run(c, "");
     let elements = "Discard@3 Discard@6 Idle@5 c i odd@name s";
     let want = format!("c.count c.count_call\nc.reset c.reset_counts\nname.\n{elements}\nswap\nflatten\n");
-    let same = |text: &str| text.lines().map(|l| {
-        let mut words: Vec<String> = l.split_whitespace().map(Into::into).collect();
-        words.sort();
-        words
-    }).collect::<Vec<_>>();
+    let same = |text: &str| {
+        text.lines()
+            .map(|l| {
+                let mut words: Vec<String> = l.split_whitespace().map(Into::into).collect();
+                words.sort();
+                words
+            })
+            .collect::<Vec<_>>()
+    };
     assert_eq!(same(&ran.out), same(&want), "{}{}", ran.out, ran.err);
 }
 
@@ -236,7 +255,8 @@ fn what_the_page_shows_is_true() {
             continue;
         }
         let mut c = Command::new("sh");
-        c.current_dir(b.folder.path()).env("PATH", format!("{}:{}", b.folder.path().display(), std::env::var("PATH").unwrap()));
+        c.current_dir(b.folder.path())
+            .env("PATH", format!("{}:{}", b.folder.path().display(), std::env::var("PATH").unwrap()));
         c.args(["-c", &format!("exec 2>&1; {command}")]);
         let ran = common::run(c, "");
         assert_eq!(ran.out.trim_end(), said.trim_end(), "$ {command}");

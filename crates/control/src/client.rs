@@ -264,7 +264,10 @@ fn advice(address: &Address, e: &std::io::Error) -> String {
             "no router listens there; 'castanet run -p {port} FILE' or ControlSocket(TCP, {port}) makes one that does"
         ),
         (Address::Unix(p), ConnectionRefused) => {
-            format!("the router is gone that listened there; 'castanet run -u {} FILE' starts another", p.display())
+            format!(
+                "the router is gone that listened there; 'castanet run -u {} FILE' starts another",
+                p.display()
+            )
         }
         (Address::Unix(p), NotFound) => format!(
             "there is no such file; 'castanet run -u {0} FILE' or ControlSocket(UNIX, {0}) makes it",

@@ -103,7 +103,10 @@ impl Place {
             Place::Tcp { address, port, following } => {
                 format!("tcp {address} {port}{}", if *following { "+" } else { "" })
             }
-            Place::Unix(path) => format!("unix {}", path.display()),
+            Place::Unix(path) => {
+                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                format!("unix {}", path.display())
+            }
             Place::Descriptor(fd) => format!("descriptor {fd}"),
         }
     }
@@ -129,8 +132,7 @@ impl Place {
         loop {
             let fd = stream(family).map_err(|e| self.failed(e))?;
             sockopt::set_socket_reuseaddr(&fd, true).map_err(|e| self.failed(e))?;
-            let bound =
-                bind(&fd, &SocketAddr::new(address, port)).and_then(|()| listen(&fd, WAITING));
+            let bound = bind(&fd, &SocketAddr::new(address, port)).and_then(|()| listen(&fd, WAITING));
             match (bound, port.checked_add(1)) {
                 (Ok(()), _) => {
                     let name = rustix::net::getsockname(&fd).map_err(|e| self.failed(e))?;

@@ -104,7 +104,8 @@ const GREETING: &str = "Click::ControlSocket/1.3\r\n";
 fn the_transcript() {
     let f = Folder::new();
     for workers in [1, 2] {
-        let text = format!("Idle -> c :: Counter -> Discard; cs :: ControlSocket(UNIX, {})", f.path().display());
+        let text =
+            format!("Idle -> c :: Counter -> Discard; cs :: ControlSocket(UNIX, {})", f.path().display());
         let live = Live::start(&text, workers);
         let list = "4\nIdle@1\nc\nDiscard@3\ncs\n";
         let mut want = String::from(GREETING);
@@ -148,9 +149,14 @@ fn listings_errors_and_data_as_long_as_wanted() {
     assert!(listing.contains("reset\twb\n") && listing.contains("count\tr\n"), "{listing}");
     let config = f.say(b"READ config\n");
     assert!(config.ends_with(&format!("DATA {}\r\n{text}", text.len())), "{config}");
-    let said = f.say(b"WRITE q.capacity x\nREAD c.count 1\nREAD q.capacity\nREAD s.cat /etc/passwd\nREAD s.kill 9 1\n");
+    let said = f.say(
+        b"WRITE q.capacity x\nREAD c.count 1\nREAD q.capacity\nREAD s.cat /etc/passwd\nREAD s.kill 9 1\n",
+    );
     let lines: Vec<&str> = said.lines().collect();
-    assert!(lines[1].starts_with("520-Write handler 'q.capacity' error:") && lines[2].starts_with("520 "), "{said}");
+    assert!(
+        lines[1].starts_with("520-Write handler 'q.capacity' error:") && lines[2].starts_with("520 "),
+        "{said}"
+    );
     assert_eq!(lines[3], "520-Read handler 'c.count' error:");
     assert_eq!(lines[4], "520 read handler 'c.count' does not take parameters");
     assert_eq!(lines[7], "7511 No handler named 's.cat'");
@@ -369,7 +375,10 @@ fn a_place_that_is_taken() {
     live.thread.take().unwrap().join().unwrap().cleanup();
     assert!(start.elapsed() > Duration::from_millis(900));
     let said = log.lines();
-    assert!(said[0].ends_with("Address already in use; trying again") && said[1].ends_with("giving up"), "{said:?}");
+    assert!(
+        said[0].ends_with("Address already in use; trying again") && said[1].ends_with("giving up"),
+        "{said:?}"
+    );
     drop(live);
     // It is freed in time.
     let live = Live::start(&text(", RETRIES 5, RETRY_WARNINGS false"), 1);

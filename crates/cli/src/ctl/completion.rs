@@ -11,8 +11,10 @@ use std::process::ExitCode;
 
 /// `castanet completion`.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  source <(castanet completion bash)\n  source <(castanet completion zsh)\n  \
-    castanet completion fish | source")]
+#[command(
+    after_help = "Examples:\n  source <(castanet completion bash)\n  source <(castanet completion zsh)\n  \
+    castanet completion fish | source"
+)]
 pub struct Completion {
     /// The shell.
     #[arg(value_enum)]

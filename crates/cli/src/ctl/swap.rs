@@ -67,12 +67,14 @@ impl Swap {
 /// A router that has no such handler was not started to be reconfigured.
 fn explain(e: ClientError) -> ClientError {
     match e {
-        ClientError::Refused { code: code @ castanet_control::code::NO_HANDLER, text } => ClientError::Refused {
-            code,
-            text: format!(
-                "{text}: this router does not allow reconfiguration; 'castanet run -R' starts one that does"
-            ),
-        },
+        ClientError::Refused { code: code @ castanet_control::code::NO_HANDLER, text } => {
+            ClientError::Refused {
+                code,
+                text: format!(
+                    "{text}: this router does not allow reconfiguration; 'castanet run -R' starts one that does"
+                ),
+            }
+        }
         e => e,
     }
 }

@@ -171,7 +171,9 @@ mod tests {
         let line = json_line(&names, Some(&a), &b, start).to_string();
         let want = r#"{"rates":{"c.count":3400000.0},"seconds":0.5,"values":{"c.count":1700100,"c.rate":9,"longer/c.config":""}}"#;
         assert_eq!(line, want);
-        for (r, text) in [(0.0, "0 /s"), (1.25, "1.2 /s"), (150.4, "150 /s"), (20_000.0, "20.0 k/s"), (3e9, "3.00 G/s")] {
+        for (r, text) in
+            [(0.0, "0 /s"), (1.25, "1.2 /s"), (150.4, "150 /s"), (20_000.0, "20.0 k/s"), (3e9, "3.00 G/s")]
+        {
             assert_eq!(rate_text(r), text);
         }
     }

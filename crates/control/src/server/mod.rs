@@ -144,6 +144,5 @@ impl Drop for Server {
     }
 }
 
-
 #[cfg(test)]
 mod tests;

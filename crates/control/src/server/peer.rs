@@ -30,7 +30,7 @@ pub(super) struct Peer {
     /// Bytes that it was last seen to hold.
     pub held: usize,
     /// Whether it will send no more.
-    pub finished: bool,
+    finished: bool,
     /// Whether it takes no more.
     deaf: bool,
     /// When it sent something, and when it took something or had taken all.
@@ -99,7 +99,7 @@ impl Peer {
     }
 
     /// Sends what it takes.
-    fn flush(&mut self) {
+    pub fn flush(&mut self) {
         loop {
             let out = self.output();
             let n = out.len();

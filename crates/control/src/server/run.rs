@@ -129,7 +129,7 @@ impl Loop {
                 match event.data.u64() {
                     BELL => self.wake(),
                     LISTENER => self.accept(),
-                    id => self.turn(id, { event.flags }.contains(EventFlags::HUP)),
+                    id => self.turn(id, { event.flags }.intersects(EventFlags::HUP | EventFlags::ERR)),
                 }
             }
             for _ in 0..again {
@@ -329,15 +329,8 @@ impl Loop {
     fn farewell(&mut self) {
         self.listener = None;
         let start = Instant::now();
-        let (rules, buffer) = (&self.rules, &mut self.buffer);
         loop {
-            for p in self.peers.values_mut() {
-                if !p.wanted().contains(EventFlags::OUT) {
-                    continue;
-                }
-                p.finished = true;
-                p.turn(buffer, rules, &mut self.gate, false);
-            }
+            self.peers.values_mut().for_each(Peer::flush);
             self.peers.retain(|_, p| p.wanted().contains(EventFlags::OUT));
             if self.peers.is_empty() || start.elapsed() > FAREWELL {
                 return;

@@ -10,7 +10,8 @@ use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-const LOOPBACK: Place = Place::Tcp { address: std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0, following: false };
+const LOOPBACK: Place =
+    Place::Tcp { address: std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0, following: false };
 const GREETING: &str = "Click::ControlSocket/1.3\r\n";
 
 fn settings(limits: Limits) -> Settings {

@@ -213,8 +213,8 @@ impl Session {
             Ok((text, value)) => {
                 self.reply(code::OK, &text);
                 if let Some(v) = value {
-                    self.out.extend(format!("DATA {}\r\n", v.len()).bytes());
-                    self.out.extend(v.bytes());
+                    self.out.extend(format!("DATA {}\r\n", v.len()).as_bytes());
+                    self.out.extend(v.as_bytes());
                 }
             }
             Err(r) => self.refuse(&r),
@@ -231,10 +231,10 @@ impl Session {
         while let Some(line) = lines.next() {
             let sign = if lines.peek().is_some() { '-' } else { ' ' };
             let line: String = line.chars().filter(|c| !c.is_control() || *c == '\t').collect();
-            self.out.extend(format!("{code}{sign}{line}\r\n").bytes());
+            self.out.extend(format!("{code}{sign}{line}\r\n").as_bytes());
         }
         if text.is_empty() {
-            self.out.extend(format!("{code} \r\n").bytes());
+            self.out.extend(format!("{code} \r\n").as_bytes());
         }
     }
 }
@@ -247,7 +247,6 @@ fn too_big() -> Refusal {
 fn unimplemented(verb: &str) -> Refusal {
     Refusal(code::UNIMPLEMENTED, format!("Command '{}' unimplemented", shown(verb)))
 }
-
 
 #[cfg(test)]
 pub(crate) mod tests;

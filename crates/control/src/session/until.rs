@@ -51,7 +51,11 @@ impl Until {
                     return true;
                 }
                 (self.long, self.after_cr) = (false, b == b'\r');
-                if self.over { self.data.clear() } else { self.data.push(b) }
+                if self.over {
+                    self.data.clear()
+                } else {
+                    self.data.push(b)
+                }
                 self.start = self.data.len();
             } else if !self.over || self.data.len() <= limits.line {
                 self.data.push(b);

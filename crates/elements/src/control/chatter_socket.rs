@@ -123,7 +123,7 @@ mod tests {
             let errors = Kit::<ChatterSocket>::new(config).err().unwrap();
             assert!(errors.iter().any(|e| e.starts_with(want)), "{config}: {errors:?}");
         }
-        let mut kit = Kit::<ChatterSocket>::new("UNIX, x, CHANNEL news, GREETING false").unwrap();
-        assert_eq!((kit.read("lost"), kit.element.holds()), (Ok("0".into()), Some("unix x".into())));
+        let mut kit = Kit::<ChatterSocket>::new("UNIX, /x, CHANNEL news, GREETING false").unwrap();
+        assert_eq!((kit.read("lost"), kit.element.holds()), (Ok("0".into()), Some("unix /x".into())));
     }
 }

@@ -117,7 +117,13 @@ impl Element for ControlSocket {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use castanet_control::Client;
+    use castanet_control::client::Address;
     use castanet_element::kit::Kit;
+    use castanet_element::{Listener, Remote};
+    use std::os::unix::fs::MetadataExt as _;
+    use std::sync::{Arc, Weak};
+    use std::time::Duration;
 
     #[test]
     fn arguments() {
@@ -143,6 +149,7 @@ mod tests {
             ("tcp, 7777+, LOCALHOST false", "tcp 0.0.0.0 7777+", ""),
             ("TCP, http, LOCALHOST true", "tcp 127.0.0.1 80", ""),
             ("UNIX, /tmp//x", "unix /tmp/x", "/tmp/x"),
+            ("UNIX, /./tmp/x", "unix /tmp/x", "/./tmp/x"),
             ("SOCKET, 3", "descriptor 3", ""),
         ] {
             // An element that stands alone listens nowhere.
@@ -151,5 +158,56 @@ mod tests {
             assert_eq!((kit.read("port"), kit.read("filename")), (Ok(String::new()), Ok(file.into())));
             kit.cleanup().unwrap();
         }
+    }
+
+    /// A router whose only handler can be read and written.
+    struct One;
+    impl Remote for One {
+        fn elements(&self) -> Vec<String> {
+            vec!["e".into()]
+        }
+        fn read(&self, _: Option<&str>, handler: &str, _: &str) -> Result<String, CallError> {
+            Ok(if handler == "handlers" { "h\trw\n".into() } else { "1".into() })
+        }
+        fn write(&self, _: Option<&str>, _: &str, _: &str) -> Result<(), CallError> {
+            Ok(())
+        }
+        fn swaps(&self) -> u64 {
+            0
+        }
+        fn has_ended(&self) -> bool {
+            false
+        }
+        fn listen(&self, _: &str, _: Weak<dyn Listener>) {}
+    }
+
+    #[test]
+    fn a_swap_hands_over_the_socket_and_its_clients() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("s");
+        let config = format!("UNIX, {}", file.display());
+        let mut old = Kit::<ControlSocket>::new(&config).unwrap();
+        let mut new = Kit::<ControlSocket>::new(&format!("{config}, READONLY true")).unwrap();
+        assert_eq!(old.element.holds(), new.element.holds());
+        old.element.serving.listen_for(Arc::new(One)).unwrap();
+        let wait = Duration::from_secs(20);
+        let mut client = Client::connect(&Address::Unix(file.clone()), wait).unwrap();
+        client.write("h", b"x").unwrap();
+        let inode = || std::fs::metadata(&file).unwrap().ino();
+        let before = inode();
+        new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
+        old.cleanup().unwrap();
+        assert_eq!(client.write("h", b"x").unwrap_err().to_string(), "Permission denied for 'h'");
+        assert_eq!((client.read("h", "").unwrap(), inode()), (b"1".to_vec(), before));
+        // The swap failed: it goes back.
+        old.with(|e, cx| e.take_over(&mut new.element, cx)).unwrap();
+        new.cleanup().unwrap();
+        client.write("h", b"x").unwrap();
+        assert_eq!(new.next_timer(), None);
+        old.cleanup().unwrap();
+        assert!(!file.exists() && client.read("h", "").is_err());
+        // From one that still tries, the other one tries.
+        new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
+        assert_eq!(new.next_timer(), Some(0));
     }
 }

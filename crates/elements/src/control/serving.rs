@@ -46,7 +46,8 @@ pub(super) fn place(kind: Kind, text: &str, anywhere: bool, cx: &ArgCx<'_>) -> R
                 None => (text, false),
             };
             let named = || cx.names.port(cx.scope, number, TCP).or_else(|| names::port_number(number));
-            let port = u16::parse(number, cx).or_else(|e| named().ok_or(e)).map_err(|e| format!("PORT: {e}"))?;
+            let port =
+                u16::parse(number, cx).or_else(|e| named().ok_or(e)).map_err(|e| format!("PORT: {e}"))?;
             let address = if anywhere { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
             Place::Tcp { address: IpAddr::V4(address), port, following }
         }
@@ -73,7 +74,13 @@ pub(super) struct Serving {
 
 impl Serving {
     /// For this place; so often it tries again when that is taken, and warns each time or not.
-    pub(super) fn new(place: Place, service: Service, retries: u32, warnings: bool, cx: &BuildCx<'_>) -> Serving {
+    pub(super) fn new(
+        place: Place,
+        service: Service,
+        retries: u32,
+        warnings: bool,
+        cx: &BuildCx<'_>,
+    ) -> Serving {
         let report: Report = Arc::new(|text: &str| {
             // Nobody is left to tell when standard error is closed.
             let _ = writeln!(std::io::stderr().lock(), "{text}");
@@ -114,6 +121,13 @@ impl Serving {
         let server = Server::start(&self.place, self.settings.clone(), remote.clone());
         self.server = Some(server.map_err(|e| e.to_string())?);
         Ok(())
+    }
+
+    /// Listens for clients of a router.
+    #[cfg(test)]
+    pub(super) fn listen_for(&mut self, remote: Arc<dyn Remote>) -> Result<(), String> {
+        self.remote = Some(remote);
+        self.start()
     }
 
     pub(super) fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
