@@ -81,7 +81,7 @@ fn every_command() {
     assert_eq!(list[1], serde_json::json!({ "name": "c", "class": "Counter" }));
     let list = ctl(&b, &["list", "c"]).out;
     assert!(
-        list.contains("reset         write (button)\n") && list.contains("count         read\n"),
+        list.contains("reset            write (button)\n") && list.contains("count            read\n"),
         "{list}"
     );
     assert!(ctl(&b, &["list", "s"]).out.contains("read with parameters"));

@@ -9,7 +9,7 @@ use std::any::Any;
 /// Shows messages of the router to other programs.
 ///
 /// Whoever connects to the TCP port or the Unix socket gets `Click::ChatterSocket/1.0` and from then on each message of the channel,
-/// as it is shown on standard error. A channel other than `default` is one that elements name, as with `Print(CHANNEL news)`; its
+/// as it is shown on standard error. A channel other than `default` is one that elements name, as with `IPPrint(CHANNEL news)`; its
 /// messages do not reach standard error, unless `QUIET_CHANNEL false` says so.
 ///
 /// A client that does not take its messages loses those for which there is no room, 256 KiB; the router never waits for one. Places,
