@@ -63,7 +63,7 @@ struct Settings {
 
 /// A command line that is done with when something was printed.
 enum Asked {
-    Run(Settings),
+    Run(Box<Settings>),
     Print(String),
 }
 
@@ -112,7 +112,7 @@ fn settings(words: Vec<OsString>) -> Result<Asked, Wrong> {
         }
     }
     s.sockets.places().map_err(Wrong::Usage)?;
-    Ok(Asked::Run(s))
+    Ok(Asked::Run(Box::new(s)))
 }
 
 /// The most workers that a router may have.
@@ -130,7 +130,7 @@ fn threads(text: &str) -> Result<usize, Wrong> {
 pub fn main(words: Vec<OsString>) -> ExitCode {
     match settings(words) {
         Ok(Asked::Print(text)) => ExitCode::from(u8::from(!print(ABOUT.name, &text))),
-        Ok(Asked::Run(s)) => ExitCode::from(run(s)),
+        Ok(Asked::Run(s)) => ExitCode::from(run(*s)),
         Err(wrong) => ABOUT.complain(&wrong),
     }
 }
