@@ -148,7 +148,7 @@ mod tests {
             ("TCP, 7777", "tcp 127.0.0.1 7777", ""),
             ("tcp, 7777+, LOCALHOST false", "tcp 0.0.0.0 7777+", ""),
             ("TCP, www, LOCALHOST true", "tcp 127.0.0.1 80", ""),
-            ("UNIX, /tmp//x", "unix /tmp/x", "/tmp/x"),
+            ("UNIX, \"/tmp//x\"", "unix /tmp/x", "/tmp/x"),
             ("UNIX, /./tmp/x", "unix /tmp/x", "/./tmp/x"),
             ("SOCKET, 3", "descriptor 3", ""),
         ] {
@@ -205,7 +205,9 @@ mod tests {
         client.write("h", b"x").unwrap();
         assert_eq!(new.next_timer(), None);
         old.cleanup().unwrap();
-        assert!(!file.exists() && client.read("h", "").is_err());
+        assert!(!file.exists());
+        // What it had begun with it may still answer.
+        while client.read("h", "").is_ok() {}
         // From one that still tries, the other one tries.
         new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
         assert!(new.next_timer().is_some_and(|t| t < 1000));
