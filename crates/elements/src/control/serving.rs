@@ -168,15 +168,14 @@ impl Serving {
 
     /// Goes on with the server of another element, its clients included.
     pub(super) fn take_over(&mut self, old: &mut Serving, cx: &mut Cx<'_>) {
-        self.server = old.server.take();
-        match &self.server {
-            Some(s) => s.set(self.settings.clone()),
+        if let Some(s) = old.server.take() {
+            s.set(self.settings.clone());
+            self.server = Some(s);
+        } else if self.server.is_none() {
             // The other one was still trying.
-            None => {
-                self.left = self.retries.max(1);
-                let now = cx.now();
-                cx.set_timer(0, now);
-            }
+            self.left = self.retries.max(1);
+            let now = cx.now();
+            cx.set_timer(0, now);
         }
     }
 
