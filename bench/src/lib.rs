@@ -8,7 +8,7 @@
 //!
 //! [`control`] measures what clients of a control socket cost a router.
 //!
-//! [`veth`] measures a router between real devices, against the kernel's.
+//! [`veth`] measures a router between real devices, against the kernel's; [`swap`] hot swaps.
 #![forbid(unsafe_code)]
 
 pub mod control;
@@ -23,6 +23,7 @@ pub mod report;
 pub mod rounds;
 mod slow;
 mod svg;
+pub mod swap;
 pub mod veth;
 
 pub use monolith::{Counts, Monolith};

@@ -51,10 +51,13 @@ pub enum Command {
     #[command(after_help = "Examples:\n  castanet bench fig8 --batch 1,32 --instructions --svg fig8.svg\n  \
         castanet bench veth --seconds 60 --svg veth.svg")]
     Bench(crate::bench::Bench),
+    /// Unmount what a router that was killed left mounted.
+    #[command(hide = true, name = "unmount-after-run")]
+    Unmount(crate::mount::Unmounter),
 }
 
 /// Which configuration.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub struct Configuration {
     /// The configuration file (`-` is standard input), and variables as NAME=VALUE.
     #[arg(value_name = "FILE | NAME=VALUE")]
@@ -98,9 +101,15 @@ pub struct Run {
     /// Seed of random numbers.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// Show the handlers as files in this folder while the router runs.
+    #[arg(long, value_name = "DIR")]
+    pub mount: Option<PathBuf>,
     /// No summary after the run.
     #[arg(short, long)]
     pub quiet: bool,
+    /// Let who calls handlers swap the configuration: handlers hotconfig and swapplan.
+    #[arg(short = 'R', long)]
+    pub allow_reconfigure: bool,
     /// Print help.
     #[arg(long, action = clap::ArgAction::Help)]
     pub help: Option<bool>,

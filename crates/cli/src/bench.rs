@@ -2,6 +2,7 @@
 //! `castanet bench`: how fast packets go.
 
 mod control;
+mod swap;
 mod veth;
 
 use crate::load::{complain, write_out};
@@ -29,6 +30,8 @@ pub enum What {
     Veth(veth::Veth),
     /// A router at full rate while handlers are read over a control socket, against the same without.
     Control(control::Control),
+    /// How long packets stand still while the configuration is swapped.
+    Swap(swap::Swap),
     /// What `veth` does in other processes.
     #[command(hide = true)]
     VethPart(veth::Part),
@@ -99,6 +102,10 @@ pub fn main(arguments: &Bench) -> ExitCode {
         What::Control(arguments) => {
             warn();
             control::main(arguments)
+        }
+        What::Swap(arguments) => {
+            warn();
+            swap::main(arguments)
         }
         What::VethPart(part) => veth::part(part),
     };

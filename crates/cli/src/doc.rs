@@ -136,8 +136,8 @@ fn rows(what: Listed) -> (&'static [&'static str], Vec<Vec<String>>) {
             (&["name", "doc"], Reason::ALL.iter().map(row).collect())
         }
         Listed::Handlers => {
-            use castanet_runtime::handlers::{GLOBAL, STANDARD, TASK};
-            let global = GLOBAL.iter().map(|h| ("", h, words::global(h.0)));
+            use castanet_runtime::handlers::{GLOBAL, STANDARD, SWAP, TASK};
+            let global = GLOBAL.iter().chain(SWAP).map(|h| ("", h, words::global(h.0)));
             let standard = STANDARD.iter().map(|h| ("ELEMENT.", h, words::standard(h.0)));
             let task = TASK.iter().map(|h| ("TASK.", h, words::standard(h.0)));
             let row = |(of, h, doc): (&str, &(&str, &str), &str)| {

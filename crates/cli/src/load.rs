@@ -39,6 +39,14 @@ pub fn definition(word: &str) -> Option<(String, String)> {
     ok.then(|| (name.to_string(), value.to_string()))
 }
 
+impl Configuration {
+    /// Whether it is a file, which can be read again.
+    pub fn is_file(&self) -> bool {
+        let mut named = self.words.iter().filter(|w| definition(w).is_none()).chain(&self.file);
+        self.expression.is_none() && named.next().is_some_and(|f| f != "-")
+    }
+}
+
 impl Source {
     /// What the command line names. The error is a line for standard error.
     pub fn read(c: &Configuration) -> Result<Source, String> {

@@ -15,10 +15,13 @@ mod flatten;
 mod links;
 mod live;
 mod load;
+mod mount;
 mod new;
 mod provides;
 mod requests;
+mod reread;
 mod run;
+mod signals;
 mod summary;
 mod times;
 
@@ -47,5 +50,6 @@ fn main() -> ExitCode {
         args::Command::Ctl(a) => ctl::main(&a),
         args::Command::Completion(a) => ctl::completion::main(&a),
         args::Command::Bench(a) => bench::main(&a),
+        args::Command::Unmount(a) => mount::main(&a),
     }
 }

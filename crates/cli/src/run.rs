@@ -3,12 +3,12 @@
 
 use crate::args::Run;
 use crate::load::{Loaded, Source, complain, load, show};
+use crate::reread::{Reader, reread};
+use crate::signals::{self, Hangup};
 use crate::{live, requests, summary};
-use castanet_element::{Clock, Messages as _};
+use castanet_element::Clock;
 use castanet_lang::{Diagnostic, Unknown};
-use castanet_runtime::{Options, Router, Shared};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use castanet_runtime::{Options, Router, Running};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,33 +20,6 @@ pub fn simulated(text: &str) -> Result<i64, String> {
     let names = castanet_spec::Names::new();
     let t = Nanos::parse(text, &castanet_spec::ArgCx { scope: "", names: &names });
     t.map(|n| n.0).map_err(|e| format!("--simtime: {e}"))
-}
-
-/// Lets signals reach the router: interrupt and terminate ask it to stop, a third time of asking ends it; signals that
-/// elements watch go to them.
-pub fn watch(shared: &Arc<Shared>) -> std::io::Result<()> {
-    let watched: Vec<i32> = shared.signals.iter().map(|s| s.1).collect();
-    // What cannot be caught is left out rather than refused: the element simply never hears of it.
-    let usable = watched.iter().copied().filter(|s| !signal_hook::consts::FORBIDDEN.contains(s));
-    let mut signals = Signals::new(usable.chain([SIGINT, SIGTERM]))?;
-    let shared = shared.clone();
-    std::thread::Builder::new().name("signals".into()).spawn(move || {
-        let mut asked = 0;
-        for signal in signals.forever() {
-            let mut taken = false;
-            for &(e, s) in &shared.signals {
-                if s == signal {
-                    shared.signal(e, signal);
-                    taken = true;
-                }
-            }
-            if !taken {
-                asked += 1;
-                if asked > 2 { shared.end() } else { shared.stop(1) }
-            }
-        }
-    })?;
-    Ok(())
 }
 
 /// Builds a loaded configuration; what is wrong is shown.
@@ -104,6 +77,12 @@ pub fn main(args: &Run) -> ExitCode {
     }
 }
 
+/// A configuration that is a file is read again when the terminal hangs up.
+fn hangup(args: &Run, running: &Arc<Running>) -> Option<Hangup> {
+    let (again, running) = (args.configuration.clone(), running.clone());
+    again.is_file().then(|| -> Hangup { Box::new(move || reread(&running, || Source::read(&again))) })
+}
+
 fn run(args: &Run) -> Result<ExitCode, String> {
     let source = Source::read(&args.configuration)?;
     let loaded = load(&source, args.configuration.clickpath.as_deref(), Unknown::Error);
@@ -116,7 +95,15 @@ fn run(args: &Run) -> Result<ExitCode, String> {
     let Some(mut router) = build(loaded, options, args.configuration.json) else {
         return Ok(ExitCode::FAILURE);
     };
-    watch(router.shared()).map_err(|e| format!("signals cannot be caught: {}", crate::load::reason(&e)))?;
+    let running = router.shared().running.clone();
+    let reader = Reader::new(args.configuration.clickpath.as_deref(), &source.defines);
+    running.set_loader(reader.clone());
+    if args.allow_reconfigure {
+        running.allow_swaps();
+    }
+    let caught = signals::watch(&running, hangup(args, &running));
+    reader.set_signals(caught.map_err(|e| format!("signals cannot be caught: {}", crate::load::reason(&e)))?);
+    let mount = args.mount.as_deref().map(|folder| crate::mount::over(folder, &router)).transpose()?;
     let servers = args.sockets.open(router.shared())?;
     let live = (!args.quiet && std::io::stderr().is_terminal()).then(live::Line::start);
     let start = Instant::now();
@@ -124,6 +111,7 @@ fn run(args: &Run) -> Result<ExitCode, String> {
     let elapsed = start.elapsed();
     drop(live);
     drop(servers);
+    drop(mount);
     ran.map_err(|e| format!("a worker could not be started: {}", crate::load::reason(&e)))?;
     let answers = requests::answer(&mut router, &args.handlers);
     let summary = (!args.quiet).then(|| summary::Summary::of(&mut router, elapsed));

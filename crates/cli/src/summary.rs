@@ -77,6 +77,10 @@ impl Summary {
             }
             s.drops.entry(reason.name()).or_default().push((graph.name(e as usize).to_string(), n));
         }
+        for ((name, reason), n) in router.former_drops() {
+            let place = format!("{name} (swapped away)");
+            s.drops.entry(reason.name()).or_default().push((place, *n));
+        }
         s
     }
 

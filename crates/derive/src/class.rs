@@ -187,6 +187,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     } else {
         (quote!(), quote!(None), quote!(None))
     };
+    let has_counts = !counts.is_empty();
     let take_counts = match counts.is_empty() {
         true => quote!(let _ = old;),
         false => quote!(if let Some(old) = old.downcast_mut::<Self>() { #(#counts)* }),
@@ -228,6 +229,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 offload: ::castanet_element::spec::Offload::#offload,
                 effects: ::castanet_element::spec::Effects::NONE #(#effects)*,
                 takes_state: #takes_state,
+                counts: #has_counts,
                 drops: &[#(::castanet_element::spec::Reason::#drops),*],
                 capabilities: &[#(::castanet_element::spec::Capability::#capabilities),*],
                 task: #task,

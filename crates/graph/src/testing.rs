@@ -26,6 +26,7 @@ const BASE: ClassSpec = ClassSpec {
     offload: Offload::Transparent,
     effects: Effects::NONE,
     takes_state: "",
+    counts: false,
     drops: &[],
     capabilities: &[],
     task: false,

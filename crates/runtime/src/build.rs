@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Building: a checked graph becomes a router, or a list of what keeps it from becoming one.
 
+use crate::initialise::initialise;
 use crate::link::link;
+use crate::meeting::Meeting;
 use crate::router::Router;
 use crate::running::Running;
 use crate::shared::{Inbox, Mail, Printer, Shared};
 use crate::sleep::Sleeper;
 use crate::table::Table;
 use crate::worker::Worker;
-use castanet_element::build::{Shared as Replicas, Wiring};
+use castanet_element::build::Shared as Replicas;
 use castanet_element::notify::Notes;
-use castanet_element::{BuildCx, Clock, ConfigError, Core, Gauge, Info, InitCx, Instance, Note};
+use castanet_element::{BuildCx, Clock, ConfigError, Core, Gauge, Info, Instance};
 use castanet_graph::batch::batch_limits;
 use castanet_graph::offload;
 use castanet_graph::placement::Placement;
 use castanet_graph::{Graph, Kind};
 use castanet_lang::{Diagnostic, Sources, Span};
 use castanet_spec::{Capability, Effects, Names};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -53,6 +55,25 @@ impl Default for Options {
     }
 }
 
+/// What is the same for every configuration that a running router has.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub workers: usize,
+    pub batch: usize,
+    pub seed: u64,
+    pub clock: Clock,
+}
+
+impl Options {
+    /// What stays when the configuration is swapped, and the text of this one.
+    pub(crate) fn split(self) -> (Arc<Running>, Settings, String) {
+        let Options { workers, batch, seed, clock, printer, config } = self;
+        let workers = if clock.is_simulated() { 1 } else { workers.max(1) };
+        let settings = Settings { workers, batch: batch.clamp(1, castanet_packet::Batch::MAX), seed, clock };
+        (Running::new(printer, settings.clone()), settings, config)
+    }
+}
+
 /// Errors of one element as diagnostics, each at its place in the configuration string.
 pub(crate) fn explain(graph: &Graph, e: usize, doing: &str, errors: ConfigError) -> Vec<Diagnostic> {
     let Some(element) = graph.element(e) else { return Vec::new() };
@@ -82,44 +103,6 @@ fn tasks_of(graph: &Graph) -> Vec<usize> {
     let own = |e: usize| (0..graph.outputs(e)).any(|o| (0..graph.inputs(e)).all(|i| !graph.flows(e, i, o)));
     let task = |e: usize| graph.spec(e).is_some_and(|s| s.task);
     (0..graph.len()).filter(|&e| !pulled(e) && (task(e) && (!pushed(e) || own(e)) || source(e))).collect()
-}
-
-/// Flow-based router context for the initialisation of elements.
-pub(crate) struct Context<'a> {
-    pub graph: &'a Graph,
-    pub notes: &'a HashMap<(u32, Capability), u32>,
-    pub gauges: &'a HashMap<u32, Gauge>,
-}
-
-impl Context<'_> {
-    fn numbers(&self, elements: Vec<usize>, c: Capability) -> Vec<u32> {
-        elements.iter().filter_map(|&e| self.notes.get(&(e as u32, c)).copied()).collect()
-    }
-}
-
-impl Wiring for Context<'_> {
-    fn note(&self, element: u32, capability: Capability) -> Option<Note> {
-        self.notes.get(&(element, capability)).map(|&n| Note::new(n))
-    }
-    fn upstream(&self, element: u32, input: usize, capability: Capability) -> (Vec<u32>, bool) {
-        let (found, complete) = self.graph.nearest_upstream_complete(element as usize, input, capability);
-        (self.numbers(found, capability), !complete)
-    }
-    fn downstream(&self, element: u32, output: usize, capability: Capability) -> (Vec<u32>, bool) {
-        let found = self.graph.nearest_downstream(element as usize, Some(output), capability);
-        (self.numbers(found, capability), false)
-    }
-    fn gauge(&self, element: u32) -> Option<Gauge> {
-        self.gauges.get(&element).cloned()
-    }
-    fn storages_upstream(&self, element: u32, input: usize) -> Vec<u32> {
-        let found = self.graph.nearest_upstream(element as usize, Some(input), Capability::Storage);
-        found.into_iter().map(|e| e as u32).collect()
-    }
-    fn storages_downstream(&self, element: u32, output: usize) -> Vec<u32> {
-        let found = self.graph.nearest_downstream(element as usize, Some(output), Capability::Storage);
-        found.into_iter().map(|e| e as u32).collect()
-    }
 }
 
 /// Names of all elements, and what information elements say.
@@ -155,7 +138,7 @@ fn build_elements(
     classes: &dyn Classes,
     names: &Names,
     placement: &Placement,
-    options: &Options,
+    (seed, batch): (u64, usize),
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Built {
     let mut built = Built {
@@ -188,8 +171,8 @@ fn build_elements(
                 outputs: graph.outputs(e),
                 input_push: &input_push,
                 output_push: &output_push,
-                seed: options.seed,
-                batch: options.batch,
+                seed,
+                batch,
                 replica: (replica, workers.len()),
                 warnings: Vec::new(),
                 shared: &mut replicas,
@@ -244,7 +227,8 @@ pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<
     names.trust_devices();
     let (placement, errors) = place_named(&graph, &names, options.workers);
     diagnostics.extend(errors);
-    build_elements(&graph, classes.as_ref(), &names, &placement, options, &mut diagnostics);
+    let settings = (options.seed, options.batch);
+    build_elements(&graph, classes.as_ref(), &names, &placement, settings, &mut diagnostics);
     diagnostics
 }
 
@@ -269,12 +253,23 @@ pub(crate) fn failed(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(Diagnostic::is_error)
 }
 
+/// What the elements have open outside, or will have: by class and key the element.
+fn held(graph: &Graph, built: &Built) -> HashMap<(&'static str, String), u32> {
+    let all = built.workers.iter().flatten();
+    let keys = all.filter_map(|(e, i)| {
+        Some(((graph.spec(*e)?.name, i.common_ref().holds()?), u32::try_from(*e).ok()?))
+    });
+    keys.collect()
+}
+
 /// Builds the elements of a graph whose checks have passed, and initialises none.
 pub(crate) fn prepare(
     graph: Graph,
     classes: Arc<dyn Classes>,
     sources: &Sources,
-    options: Options,
+    running: Arc<Running>,
+    settings: Settings,
+    config: String,
 ) -> Result<Prepared, Vec<Diagnostic>> {
     // Packets with offloads come to nobody who does not know them.
     let (graph, mut diagnostics) = offload::complete(graph, &Table(classes.clone()));
@@ -283,18 +278,17 @@ pub(crate) fn prepare(
     }
     let names = names_of(&graph, classes.as_ref(), &mut diagnostics);
     let tasks = tasks_of(&graph);
-    let workers = if options.clock.is_simulated() { 1 } else { options.workers.max(1) };
+    let Settings { workers, batch, seed, clock } = settings;
     let (placement, errors) = place_named(&graph, &names, workers);
     diagnostics.extend(errors);
     if failed(&diagnostics) {
         return Err(diagnostics);
     }
-    let mut built = build_elements(&graph, classes.as_ref(), &names, &placement, &options, &mut diagnostics);
+    let mut built =
+        build_elements(&graph, classes.as_ref(), &names, &placement, (seed, batch), &mut diagnostics);
     if failed(&diagnostics) {
         return Err(diagnostics);
     }
-    let Options { batch, clock, printer, config, .. } = options;
-    let batch = batch.clamp(1, castanet_packet::Batch::MAX);
     let mut limits = vec![batch as u32; graph.len()];
     for (e, why) in batch_limits(&graph, &|e| built.effects.get(e).copied().unwrap_or_default(), &tasks) {
         if why.is_some()
@@ -342,6 +336,7 @@ pub(crate) fn prepare(
         inboxes.push(Inbox { sender: Mutex::new(sender), waker: s.waker(), full: AtomicBool::new(false) });
         mails.push(receiver);
     }
+    let held = held(&graph, &built);
     let shared = Arc::new(Shared {
         graph,
         info,
@@ -354,10 +349,12 @@ pub(crate) fn prepare(
         classes,
         inboxes,
         requests: AtomicU32::new(0),
-        stopped: AtomicBool::new(false),
-        running: Running::new(printer),
+        halted: AtomicBool::new(false),
+        ended: AtomicBool::new(false),
+        meeting: Meeting::default(),
+        held,
+        running,
     });
-    shared.running.set_current(&shared);
     let limits = limits.into();
     Ok(Prepared {
         built,
@@ -384,6 +381,18 @@ pub fn build(
     sources: &Sources,
     options: Options,
 ) -> Result<(Router, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let (running, settings, config) = options.split();
+    let prepared = prepare(graph, classes, sources, running.clone(), settings, config)?;
+    let (router, diagnostics) = assemble(prepared, |_| HashSet::new())?;
+    running.set_current(&router.shared);
+    Ok((router, diagnostics))
+}
+
+/// Links and initialises elements that were built. `inherited` tells which of them are given what they hold by an old router.
+pub(crate) fn assemble(
+    prepared: Prepared,
+    inherited: impl FnOnce(&Shared) -> HashSet<u32>,
+) -> Result<(Router, Vec<Diagnostic>), Vec<Diagnostic>> {
     let Prepared {
         built,
         shared,
@@ -396,9 +405,9 @@ pub fn build(
         sleepers,
         mails,
         mut diagnostics,
-    } = prepare(graph, classes, sources, options)?;
+    } = prepared;
     let back = shared.graph.back_edges();
-    let mut router = Router { shared: shared.clone(), workers: Vec::new() };
+    let mut router = Router::new(shared.clone());
     for (w, ((instances, sleeper), mail)) in built.workers.into_iter().zip(sleepers).zip(mails).enumerate() {
         let nodes = link(&shared, instances, &back, &built.effects);
         let mut core = Core::new(
@@ -411,60 +420,12 @@ pub fn build(
         core.worker = w as u32;
         router.workers.push(Worker::new(nodes, core, sleeper, mail, limits.clone(), batch));
     }
-    initialise(&mut router, &notes_of, &gauges, &notes, &mut diagnostics);
+    let inherited = inherited(&shared);
+    initialise(&mut router, &notes_of, &gauges, &notes, &inherited, &mut diagnostics);
     if failed(&diagnostics) {
         // What was opened is closed again; what that says is of no interest beside the error.
         router.cleanup();
         return Err(diagnostics);
     }
     Ok((router, diagnostics))
-}
-
-fn initialise(
-    router: &mut Router,
-    notes_of: &HashMap<(u32, Capability), u32>,
-    gauges: &HashMap<u32, Gauge>,
-    notes: &Notes,
-    diagnostics: &mut Vec<Diagnostic>,
-) {
-    let shared = router.shared.clone();
-    let context = Context { graph: &shared.graph, notes: notes_of, gauges };
-    let mut listeners: HashMap<u32, Vec<(u32, u32)>> = HashMap::new();
-    for e in 0..shared.graph.len() as u32 {
-        for worker in &mut router.workers {
-            let w = worker.core.worker;
-            let mut scheduled = false;
-            let done = worker.nodes.with(&mut worker.core, e, |element, cx| {
-                let mut init = InitCx {
-                    core: cx.core(),
-                    me: e,
-                    wiring: &context,
-                    scheduled: true,
-                    listens: Vec::new(),
-                    inherits: false,
-                };
-                let done = element.initialise(&mut init);
-                scheduled = init.scheduled;
-                for &n in &init.listens {
-                    listeners.entry(n).or_default().push((w, e));
-                }
-                done
-            });
-            let Some(Ok(done)) = done else { continue };
-            if let Err(text) = done {
-                diagnostics.extend(explain(&shared.graph, e as usize, "initializing", text.into()));
-            }
-            if scheduled && shared.has_task(e) && shared.placement.task_worker(e as usize) == Some(w as usize)
-            {
-                if let Some(t) = shared.names.tickets(e as usize) {
-                    worker.nodes.tasks.set_tickets(e, t);
-                }
-                worker.nodes.tasks.add(e);
-            }
-        }
-    }
-    for (n, mut who) in listeners {
-        who.dedup();
-        notes.listen(n as usize, who);
-    }
 }

@@ -2,6 +2,7 @@
 //! Handlers: those of elements, the standard ones that every element has, the global ones of the router.
 
 use crate::nodes::{Body, Nodes, deliver};
+use crate::running::BY_HANDLER;
 use crate::shared::{Mail, Shared};
 use castanet_element::{CallError, Core, Cx, Edge, Lifecycle, Router};
 use castanet_graph::Kind;
@@ -32,6 +33,8 @@ pub const GLOBAL: &[(&str, &str)] = &[
     ("timewarp", "rw"),
     ("stop", "w"),
 ];
+/// Global handlers of a router that may be swapped.
+pub const SWAP: &[(&str, &str)] = &[("hotconfig", "w"), ("swapplan", "r+")];
 
 /// There is no such handler to read or write.
 pub(crate) fn missing(handler: &str, kind: &str) -> CallError {
@@ -109,6 +112,10 @@ impl Shared {
         let outputs = side(g.outputs(e), false);
         format!("{}{inputs}{}{outputs}", word(g.inputs(e), "input"), word(g.outputs(e), "output"))
     }
+    /// The global handlers, with their flags.
+    pub fn globals(&self) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+        GLOBAL.iter().chain(SWAP.iter().filter(|_| self.running.allows_swaps()))
+    }
     /// The value of a global read handler, as far as it needs no worker.
     pub fn global(&self, handler: &str) -> Option<String> {
         let lines = |v: Vec<String>| v.iter().fold(String::new(), |s, l| s + l + "\n");
@@ -126,7 +133,7 @@ impl Shared {
                 format!("{}\n{}", self.graph.len(), lines(names.collect()))
             }
             "classes" => lines(self.classes.names().iter().map(ToString::to_string).collect()),
-            "handlers" => GLOBAL.iter().fold(String::new(), |s, (n, f)| s + n + "\t" + f + "\n"),
+            "handlers" => self.globals().fold(String::new(), |s, (n, f)| s + n + "\t" + f + "\n"),
             _ => return None,
         })
     }
@@ -139,7 +146,7 @@ impl Nodes {
         &mut self,
         core: &mut Core,
         element: u32,
-        f: impl FnOnce(&mut dyn Lifecycle, &mut Cx<'_>) -> R,
+        f: impl FnOnce(&mut (dyn Lifecycle + 'static), &mut Cx<'_>) -> R,
     ) -> Option<Result<R, CallError>> {
         let n = self.node_of(element)?;
         let member = self.places.get(element as usize)?.1 as usize;
@@ -360,8 +367,16 @@ impl Router for Nodes {
     ) -> Result<String, CallError> {
         let shared = self.shared.clone();
         let Some(e) = element else {
-            if handler == "timewarp" {
-                return Ok(core.clock.describe());
+            match handler {
+                "timewarp" => return Ok(core.clock.describe()),
+                "swapplan" if shared.running.allows_swaps() => {
+                    return shared
+                        .running
+                        .plan(BY_HANDLER, parameters)
+                        .map(|p| p.to_string())
+                        .map_err(CallError::Failed);
+                }
+                _ => {}
             }
             return shared.global(handler).ok_or_else(|| missing(handler, "read"));
         };
@@ -413,6 +428,9 @@ impl Router for Nodes {
                     }
                     _ => Err(CallError::Failed("'timewarp': expected a positive number".into())),
                 },
+                "hotconfig" if shared.running.allows_swaps() => {
+                    shared.running.swap_soon(BY_HANDLER, value, core.clock.clone()).map_err(CallError::Failed)
+                }
                 _ => Err(missing(handler, "write")),
             };
         };
@@ -440,7 +458,7 @@ impl Router for Nodes {
         let _ = core;
         let of = |f: &str| (f.contains('r'), f.contains('w'));
         let Some(e) = element else {
-            return GLOBAL.iter().find(|g| g.0 == handler).map_or((false, false), |g| of(g.1));
+            return self.shared.globals().find(|g| g.0 == handler).map_or((false, false), |g| of(g.1));
         };
         if let Some(h) = self.shared.declared(e, handler) {
             return of(h.flags);

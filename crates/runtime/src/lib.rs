@@ -8,7 +8,9 @@
 
 pub mod build;
 pub mod handlers;
+mod initialise;
 pub mod link;
+mod meeting;
 pub mod naive;
 pub mod nodes;
 mod pull;
@@ -17,6 +19,7 @@ pub mod router;
 pub mod running;
 pub mod shared;
 mod sleep;
+pub mod swap;
 pub mod table;
 pub mod tasks;
 pub mod worker;

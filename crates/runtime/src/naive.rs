@@ -6,7 +6,8 @@
 //! action emits on the side goes before the packet itself. Pulls ask for one packet at a time. There are no chains, no
 //! batches and no stacks of packets that wait.
 
-use crate::build::{Context, Prepared, explain, failed, prepare};
+use crate::build::{Prepared, explain, failed, prepare};
+use crate::initialise::Context;
 use crate::router::STACK;
 use crate::shared::Shared;
 use crate::{Classes, Options};
@@ -43,9 +44,10 @@ impl Naive {
         sources: &Sources,
         options: Options,
     ) -> Result<Naive, Vec<Diagnostic>> {
-        let options = Options { workers: 1, ..options };
+        let (running, settings, config) = Options { workers: 1, ..options }.split();
         let Prepared { built, shared, clock, notes, notes_of, gauges, mut diagnostics, .. } =
-            prepare(graph, classes, sources, options)?;
+            prepare(graph, classes, sources, running.clone(), settings, config)?;
+        running.set_current(&shared);
         let core = Core::new(shared.info.clone(), shared.names.clone(), notes.clone(), shared.clone(), clock);
         let net = Net::new(shared, built.workers.into_iter().flatten());
         let mut naive = Naive { net, core };

@@ -3,54 +3,133 @@
 
 use crate::handlers::merge;
 use crate::shared::Shared;
+use crate::swap;
 use crate::worker::Worker;
 use castanet_element::{CallError, Router as _};
 use castanet_spec::{Reason, Workers};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Scope, ScopedJoinHandle};
 
 /// Stack of a worker's thread: pulls recurse, one frame an element.
 pub(crate) const STACK: usize = 256 << 20;
 
+/// A thread that runs a worker, and the one of the next router after it: pools of packets belong to threads.
+struct Hand<'scope> {
+    work: Sender<Worker>,
+    done: Receiver<Worker>,
+    thread: ScopedJoinHandle<'scope, ()>,
+}
+
+impl<'scope> Hand<'scope> {
+    fn start(scope: &'scope Scope<'scope, '_>, number: u32) -> std::io::Result<Hand<'scope>> {
+        let ((work, todo), (ready, done)) = (channel::<Worker>(), channel());
+        let run = move || {
+            for mut worker in todo {
+                worker.run();
+                if ready.send(worker).is_err() {
+                    break;
+                }
+            }
+        };
+        let name = format!("worker {number}");
+        let thread = std::thread::Builder::new().name(name).stack_size(STACK).spawn_scoped(scope, run)?;
+        Ok(Hand { work, done, thread })
+    }
+}
+
 /// A router that was built. It is run at most once.
 pub struct Router {
-    pub(crate) shared: Arc<Shared>,
+    // The workers go first: what elements are made of may live in what is shared.
     pub(crate) workers: Vec<Worker>,
+    pub(crate) shared: Arc<Shared>,
+    /// What elements dropped that a hot swap took away.
+    former_drops: BTreeMap<(String, Reason), u64>,
 }
 
 impl Router {
+    pub(crate) fn new(shared: Arc<Shared>) -> Router {
+        Router { workers: Vec::new(), shared, former_drops: BTreeMap::new() }
+    }
+
     /// What its workers have in common; it stays usable while the router runs.
     pub fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 
-    /// Runs until the router is stopped; the first worker on a thread of its own like the others.
+    /// Runs until the router is stopped, each worker on a thread of its own. After hot swaps this is the router that ran last.
     ///
     /// # Errors
     /// When a thread cannot be started; the router has not run then.
     pub fn run(&mut self) -> std::io::Result<()> {
-        std::thread::scope(|scope| {
-            let mut threads = Vec::new();
-            for w in &mut self.workers {
-                let name = format!("worker {}", w.core.worker);
-                let started =
-                    std::thread::Builder::new().name(name).stack_size(STACK).spawn_scoped(scope, || w.run());
-                match started {
-                    Ok(t) => threads.push(t),
+        let running = self.shared.running.clone();
+        let result = std::thread::scope(|scope| {
+            let mut crew = Vec::new();
+            for w in &self.workers {
+                match Hand::start(scope, w.core.worker) {
+                    Ok(h) => crew.push(h),
                     Err(e) => {
                         self.shared.end();
                         return Err(e);
                     }
                 }
             }
-            for t in threads {
-                if let Err(panic) = t.join() {
-                    self.shared.end();
-                    std::panic::resume_unwind(panic);
+            loop {
+                self.round(&mut crew);
+                // Who wants to swap when the router has stopped is told so when the desk closes.
+                if self.shared.is_stopped() {
+                    break;
                 }
+                let Some(candidate) = running.desk.candidate() else { break };
+                swap::commit(self, *candidate, &running);
+                running.desk.free();
             }
             Ok(())
-        })
+        });
+        running.desk.close();
+        result
+    }
+
+    /// Has the crew run the workers until these return.
+    fn round(&mut self, crew: &mut Vec<Hand<'_>>) {
+        for (hand, worker) in crew.iter().zip(self.workers.drain(..)) {
+            // It takes work as long as it lives, and its end is seen below.
+            let _ = hand.work.send(worker);
+        }
+        for i in 0..crew.len() {
+            match crew.get(i).map(|h| h.done.recv()) {
+                Some(Ok(worker)) => self.workers.push(worker),
+                _ => {
+                    self.shared.end();
+                    if let Err(panic) = crew.swap_remove(i).thread.join() {
+                        std::panic::resume_unwind(panic);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Counts as its own what another router dropped in whose place it steps.
+    pub(crate) fn inherit_drops(&mut self, old: &mut Router) {
+        self.former_drops.append(&mut old.former_drops);
+        for ((e, reason), n) in old.drops() {
+            let name = old.shared.graph.name(e as usize);
+            let mine = self.find(name).filter(|&m| {
+                let class = |s: &Shared, e| s.spec(e).map(|s| s.name);
+                class(&self.shared, m) == class(&old.shared, e)
+            });
+            let worker = mine.and_then(|m| self.shared.workers_of(m).first().copied());
+            match (mine, worker.and_then(|w| self.workers.get_mut(w))) {
+                (Some(m), Some(w)) => w.core.count_drops(m, reason, n),
+                _ => *self.former_drops.entry((name.to_string(), reason)).or_insert(0) += n,
+            }
+        }
+    }
+
+    /// Packets that elements dropped which a hot swap took away, by name and reason.
+    pub fn former_drops(&self) -> &BTreeMap<(String, Reason), u64> {
+        &self.former_drops
     }
 
     /// Cleans all elements up, in order, and returns what went wrong: declaration and reason.

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A running router as those see it who stand outside its workers, whatever configuration it has at the moment.
 
+use crate::build::Settings;
 use crate::handlers::merge;
 use crate::shared::{Mail, Printer, Shared};
+use crate::swap::{Desk, Loader};
 use castanet_element::CallError;
 use castanet_element::remote::{Listener, Remote};
 use castanet_spec::Workers;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 /// How often who waits for a worker looks whether that one still runs.
@@ -16,6 +18,9 @@ const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The channel of messages that name none.
 pub(crate) const DEFAULT: &str = "default";
+
+/// What diagnostics call a configuration that came by a handler.
+pub(crate) const BY_HANDLER: &str = "config";
 
 /// What stays when the configuration is swapped: who hears messages, and the way to the router of the moment.
 pub struct Running {
@@ -25,6 +30,13 @@ pub struct Running {
     heard: AtomicBool,
     current: RwLock<Weak<Shared>>,
     swaps: AtomicU64,
+    pub(crate) settings: Settings,
+    pub(crate) loader: OnceLock<Arc<dyn Loader>>,
+    /// Whether handlers may swap.
+    pub(crate) open: AtomicBool,
+    pub(crate) desk: Desk,
+    /// Itself.
+    me: Weak<Running>,
 }
 
 /// Why a worker gave no answer.
@@ -37,14 +49,22 @@ enum Silent {
 
 impl Running {
     /// For a router whose messages go to `printer`.
-    pub fn new(printer: Printer) -> Arc<Running> {
-        Arc::new(Running {
+    pub(crate) fn new(printer: Printer, settings: Settings) -> Arc<Running> {
+        Arc::new_cyclic(|me| Running {
             printer,
             listeners: Mutex::default(),
             heard: AtomicBool::new(false),
             current: RwLock::new(Weak::new()),
             swaps: AtomicU64::new(0),
+            settings,
+            loader: OnceLock::new(),
+            open: AtomicBool::new(false),
+            desk: Desk::new(),
+            me: me.clone(),
         })
+    }
+    pub(crate) fn strong(&self) -> Option<Arc<Running>> {
+        self.me.upgrade()
     }
     /// The router of the moment; none once it is gone.
     pub fn current(&self) -> Option<Arc<Shared>> {
@@ -132,6 +152,9 @@ impl Remote for Running {
     }
 
     fn read(&self, element: Option<&str>, handler: &str, parameters: &str) -> Result<String, CallError> {
+        if element.is_none() && handler == "swapplan" && self.allows_swaps() {
+            return self.plan(BY_HANDLER, parameters).map(|p| p.to_string()).map_err(CallError::Failed);
+        }
         self.call(element, |shared, e| {
             let read = |worker| {
                 let (handler, parameters) = (handler.to_string(), parameters.to_string());
@@ -161,6 +184,11 @@ impl Remote for Running {
     }
 
     fn write(&self, element: Option<&str>, handler: &str, value: &str) -> Result<(), CallError> {
+        // A worker knows what time it is when time is simulated.
+        let here = !self.settings.clock.is_simulated();
+        if element.is_none() && handler == "hotconfig" && self.allows_swaps() && here {
+            return self.swap(BY_HANDLER, value).map(drop).map_err(CallError::Failed);
+        }
         self.call(element, |shared, e| {
             let write = |worker| {
                 let (handler, value) = (handler.to_string(), value.to_string());

@@ -2,12 +2,14 @@
 //! What all workers of a router have in common: the graph, the mail between workers, requests to stop.
 
 use crate::build::Classes;
+use crate::meeting::Meeting;
 use crate::running::{DEFAULT, Running};
 use crate::sleep::Waker;
 use castanet_element::{CallError, Info, Messages, Remote};
 use castanet_graph::Graph;
 use castanet_graph::placement::Placement;
 use castanet_spec::{ClassSpec, Names};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -85,7 +87,12 @@ pub struct Shared {
     pub classes: Arc<dyn Classes>,
     pub(crate) inboxes: Vec<Inbox>,
     pub(crate) requests: AtomicU32,
-    pub(crate) stopped: AtomicBool,
+    /// Whether the workers are to return: the router has ended, or another configuration is about to take its place.
+    pub(crate) halted: AtomicBool,
+    pub(crate) ended: AtomicBool,
+    pub(crate) meeting: Meeting,
+    /// What elements have open outside that a router holds once: by class and key the element.
+    pub(crate) held: HashMap<(&'static str, String), u32>,
     /// What stays when this router gives way to another.
     pub running: Arc<Running>,
 }
@@ -98,13 +105,26 @@ impl Shared {
     }
     /// Whether the router has been told to end.
     pub fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::SeqCst)
+        self.ended.load(Ordering::SeqCst)
     }
     /// Ends the router, whatever its driver script says.
     pub fn end(&self) {
-        self.stopped.store(true, Ordering::SeqCst);
+        self.ended.store(true, Ordering::SeqCst);
+        self.halt();
+    }
+    /// Has the workers return as soon as each is between two batches.
+    pub(crate) fn halt(&self) {
+        self.halted.store(true, Ordering::SeqCst);
         for i in &self.inboxes {
             i.waker.wake();
+        }
+    }
+    /// The workers are to go on after all, unless the router has ended.
+    pub(crate) fn go_on(&self) {
+        self.meeting.open();
+        self.halted.store(false, Ordering::SeqCst);
+        if self.is_stopped() {
+            self.halted.store(true, Ordering::SeqCst);
         }
     }
     /// The class of an element.

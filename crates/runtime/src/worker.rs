@@ -38,12 +38,12 @@ impl Worker {
         Worker { nodes, core, sleeper, limits, batch }
     }
 
-    /// Runs until the router is stopped.
+    /// Runs until the router has ended, or until all workers have met because another router is to take its place.
     pub(crate) fn run(&mut self) {
         let shared = self.nodes.shared.clone();
         let me = self.core.worker as usize;
         let drives = shared.driver_worker() == me;
-        while !shared.stopped.load(Ordering::Relaxed) {
+        while !shared.halted.load(Ordering::Relaxed) {
             if drives && shared.requests.load(Ordering::Relaxed) > 0 {
                 self.drive(&shared);
                 continue;
@@ -63,6 +63,8 @@ impl Worker {
                 self.sleep(&shared, me, drives);
             }
         }
+        // Another worker may be waiting for an answer of this one.
+        shared.meeting.wait(&shared, me, || self.take_mail(&shared, me));
     }
 
     /// Answers one request to stop.
@@ -111,7 +113,7 @@ impl Worker {
             for piece in 0.. {
                 let asked = piece >= PIECES && shared.requests.load(Ordering::Relaxed) > 0;
                 match self.nodes.run_task(&mut self.core, task) {
-                    Turn::More if !asked && !shared.stopped.load(Ordering::Relaxed) => {}
+                    Turn::More if !asked && !shared.halted.load(Ordering::Relaxed) => {}
                     Turn::More | Turn::Again => break,
                     Turn::Sleep => {
                         self.nodes.tasks.remove(task);
@@ -119,7 +121,7 @@ impl Worker {
                     }
                 }
             }
-            if shared.requests.load(Ordering::Relaxed) > 0 || shared.stopped.load(Ordering::Relaxed) {
+            if shared.requests.load(Ordering::Relaxed) > 0 || shared.halted.load(Ordering::Relaxed) {
                 return true;
             }
         }
@@ -151,7 +153,7 @@ impl Worker {
     fn sleep(&mut self, shared: &Shared, me: usize, drives: bool) {
         let stay = || {
             shared.inboxes.get(me).is_some_and(|i| i.full.load(Ordering::SeqCst))
-                || shared.stopped.load(Ordering::SeqCst)
+                || shared.halted.load(Ordering::SeqCst)
                 || drives && shared.requests.load(Ordering::SeqCst) > 0
         };
         let time = match self.core.timers.next() {

@@ -141,6 +141,8 @@ pub struct ClassSpec {
     pub effects: Effects,
     /// What hot swap moves, in words; empty: nothing.
     pub takes_state: &'static str,
+    /// Whether hot swap moves counts that its elements keep.
+    pub counts: bool,
     /// Why it may drop packets.
     pub drops: &'static [Reason],
     /// What it exports to others.

@@ -4,8 +4,9 @@
 use super::input::{Input, print, say, show, write};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
 use crate::load::{Source, elaborate, reason};
+use crate::reread::Reader;
 use crate::times::Times;
-use crate::{requests, run};
+use crate::{requests, run, signals};
 use castanet_element::Clock;
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, Sources, Unknown};
@@ -26,7 +27,7 @@ const ABOUT: About = About {
         Opt::new(&["port"], "p", Value::Required("PORT"), "listen for control connections on TCP port PORT"),
         Opt::new(&["unix-socket"], "u", Value::Required("FILE"), "listen for control connections at FILE"),
         Opt::new(&["socket"], "", Value::Required("FD"), "take control connections from descriptor FD"),
-        Opt::unbuilt(&["allow-reconfigure"], "R", Value::None).negatable(),
+        Opt::new(&["allow-reconfigure"], "R", Value::None, "make a writable hotconfig handler").negatable(),
         Opt::new(&["handler"], "h", Value::Required("ELEMENT.H"), "print the read handler after the run"),
         Opt::new(
             &["exit-handler"],
@@ -59,6 +60,7 @@ struct Settings {
     warnings: bool,
     clock: Option<i64>,
     sockets: crate::control::Sockets,
+    swaps: bool,
 }
 
 /// A command line that is done with when something was printed.
@@ -79,11 +81,16 @@ fn settings(words: Vec<OsString>) -> Result<Asked, Wrong> {
         warnings: true,
         clock: None,
         sockets: Default::default(),
+        swaps: false,
     };
     for word in ABOUT.read(words)? {
         let (name, value) = match word {
             Word::Plain(w) => {
                 s.input.word(w)?;
+                continue;
+            }
+            Word::Option("allow-reconfigure", _, on) => {
+                s.swaps = on;
                 continue;
             }
             Word::Option(name, value, _) => (name, value),
@@ -214,7 +221,16 @@ fn run(mut s: Settings) -> u8 {
     }
     let start = Times::now();
     if !s.quit {
-        let ran = run::watch(router.shared()).and_then(|()| router.run());
+        let running = router.shared().running.clone();
+        let reader = Reader::new(s.input.clickpath.as_deref(), &source.defines);
+        running.set_loader(reader.clone());
+        if s.swaps {
+            running.allow_swaps();
+        }
+        let ran = signals::watch(&running, None).and_then(|handle| {
+            reader.set_signals(handle);
+            router.run()
+        });
         if let Err(e) = ran {
             say(&format!("{}: {}", ABOUT.name, reason(&e)));
             code = 1;

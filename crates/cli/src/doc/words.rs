@@ -210,6 +210,8 @@ pub fn global(name: &str) -> &'static str {
         "classes" => "The names of all classes, one a line.",
         "packages" => "The packages loaded, one a line.",
         "timewarp" => "How fast the router's time runs: 1 is real time.",
+        "hotconfig" => "Swaps the configuration for the one that is written, if swaps are allowed.",
+        "swapplan" => "What swapping to the configuration given would change.",
         "stop" => "Asks the driver to stop, as often as the number given says.",
         _ => "",
     }
@@ -280,10 +282,13 @@ pub fn behaviour(spec: &ClassSpec) -> Vec<(&'static str, String)> {
         none if none.is_empty() => ("Effects", "None outside the packets.".to_string()),
         some => ("Effects", join(some)),
     });
-    out.push(match spec.takes_state {
-        "" => ("Hot swap", "Nothing moves to the new element.".to_string()),
-        what => ("Hot swap", format!("The new element takes over {}.", what.trim_end_matches('.'))),
-    });
+    let moves = match (spec.takes_state.trim_end_matches('.'), spec.counts) {
+        ("", false) => "Nothing moves to the new element.".to_string(),
+        ("", true) => "The new element takes over its counts.".to_string(),
+        (what, false) => format!("The new element takes over {what}."),
+        (what, true) => format!("The new element takes over {what}; and its counts."),
+    };
+    out.push(("Hot swap", moves));
     out.push(("Offload", offload(spec.offload).to_string()));
     if spec.task {
         out.push(("Task", "Runs a task, unless its neighbours move its packets.".to_string()));

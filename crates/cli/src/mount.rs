@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `castanet run --mount`: handlers as files, and the process that unmounts after a router that was killed.
+
+use crate::load::complain;
+use castanet_element::Messages as _;
+use castanet_mount::{Mount, Options};
+use castanet_runtime::Router;
+use clap::Args;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// The command by which [`over`] starts the process that [`main`] is.
+const UNMOUNTER: &str = "unmount-after-run";
+
+/// `castanet unmount-after-run`.
+#[derive(Args)]
+pub struct Unmounter {
+    /// The folder.
+    folder: PathBuf,
+    /// What must be mounted there.
+    source: String,
+}
+
+/// Mounts the handlers of a router; they are there until this is dropped.
+pub fn over(folder: &Path, router: &Router) -> Result<Mount, String> {
+    let running = router.shared().running.clone();
+    let (remote, hears) = (running.clone(), running);
+    let say = move |text: &str| match hears.current() {
+        Some(shared) => shared.message(text),
+        None => complain(text),
+    };
+    let mut unmounter = Command::new("/proc/self/exe");
+    unmounter.arg(UNMOUNTER).arg("--");
+    let options = Options { folder, remote, say: Box::new(say), watchdog: Some(unmounter) };
+    Mount::new(options).map_err(|e| format!("--mount: {e}"))
+}
+
+/// Waits until the router that started this process is gone, and unmounts.
+pub fn main(args: &Unmounter) -> ExitCode {
+    match castanet_mount::watch(&args.folder, &args.source) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            complain(&format!("{}: it stays mounted: {e}", args.folder.display()));
+            ExitCode::FAILURE
+        }
+    }
+}

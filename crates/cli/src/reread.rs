@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Configurations that come while a router runs: by a handler, or because the hangup signal has the file read again.
+
+use crate::load::{Source, complain, load};
+use crate::signals::Handle;
+use castanet_lang::{Diagnostic, Sources, Unknown};
+use castanet_runtime::swap::{Loaded, Loader};
+use castanet_runtime::{Running, Shared};
+use std::sync::{Arc, OnceLock};
+
+/// Reads configurations as the first one was read.
+pub struct Reader {
+    clickpath: Option<String>,
+    defines: Vec<(String, String)>,
+    /// Catches the signals of elements.
+    signals: OnceLock<Handle>,
+}
+
+impl Reader {
+    /// With the search path and the variables of the command line.
+    pub fn new(clickpath: Option<&str>, defines: &[(String, String)]) -> Arc<Reader> {
+        let clickpath = clickpath.map(str::to_string);
+        Arc::new(Reader { clickpath, defines: defines.to_vec(), signals: OnceLock::new() })
+    }
+    /// Says once who catches signals.
+    pub fn set_signals(&self, handle: Handle) {
+        let _ = self.signals.set(handle);
+    }
+}
+
+impl Loader for Reader {
+    fn load(&self, name: &str, text: &str) -> Result<Loaded, String> {
+        let source = Source { name: name.into(), bytes: text.into(), defines: self.defines.clone() };
+        let loaded = load(&source, self.clickpath.as_deref(), Unknown::Error);
+        if loaded.failed() {
+            return Err(self.render(&loaded.sources, &loaded.diagnostics));
+        }
+        Ok(Loaded { graph: loaded.graph, classes: loaded.classes.0, sources: loaded.sources })
+    }
+    fn render(&self, sources: &Sources, diagnostics: &[Diagnostic]) -> String {
+        castanet_lang::render::render_classic(sources, diagnostics)
+    }
+    fn swapped(&self, shared: &Arc<Shared>) {
+        if let Some(handle) = self.signals.get() {
+            handle.catch(shared);
+        }
+    }
+}
+
+/// Reads a configuration again and swaps to it; tells how that went.
+pub fn reread(running: &Running, read: impl Fn() -> Result<Source, String>) {
+    let swapped = read().and_then(|source| {
+        let done = running.swap(&source.name, &String::from_utf8_lossy(&source.bytes))?;
+        Ok((source.name, done))
+    });
+    match swapped {
+        Ok((name, done)) => {
+            let text = done.plan.to_string();
+            let counts = text.lines().last().unwrap_or_default();
+            complain(&format!("{name} read again: {counts}; {:.3} ms", done.standstill.as_secs_f64() * 1e3));
+        }
+        Err(e) => {
+            complain(&format!("the old configuration goes on, the new one cannot run:\n{}", e.trim_end()))
+        }
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A configuration that changes while the router runs: the file is read again, or a script writes another.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+const CASTANET: &str = env!("CARGO_BIN_EXE_castanet");
+
+#[test]
+fn hangup_has_the_file_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("router.click");
+    let old = "s :: RatedSource(RATE 1000, LIMIT 50) -> c :: Counter -> q :: Queue -> u :: RatedUnqueue(1) -> d :: Discard;\n";
+    std::fs::write(&file, old).unwrap();
+    let mut run = Command::new(CASTANET);
+    run.args(["run", "-h", "c.count", "-h", "d.count"]).arg(&file);
+    let mut run = run.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let pid = rustix::process::Pid::from_child(&run);
+    let hangup = || {
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+    };
+    let mut said = BufReader::new(run.stderr.take().unwrap()).lines().map(Result::unwrap);
+    // The process must have begun to catch signals.
+    while !std::fs::read_to_string(format!("/proc/{}/status", run.id())).unwrap().lines().any(|l| {
+        l.strip_prefix("SigCgt:").is_some_and(|m| u64::from_str_radix(m.trim(), 16).unwrap() & 1 == 1)
+    }) {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    std::fs::write(&file, "s :: RatedSource(RATE 1000, LIMIT 50 -> Discard").unwrap();
+    hangup();
+    assert!(said.next().unwrap().contains("the old configuration goes on"));
+    assert!(said.next().unwrap().contains("router.click:1"));
+    let new = old.replace("u :: RatedUnqueue(1)", "v :: Unqueue") + "DriverManager(wait 0.2s, stop)";
+    std::fs::write(&file, new).unwrap();
+    hangup();
+    let told = said.find(|l| l.contains("read again")).unwrap();
+    assert!(told.contains("2 added, 1 removed, 0 changed, 4 as they are"), "{told}");
+    let out = run.wait_with_output().unwrap();
+    // One packet may have left in the old router.
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert_eq!(text, "c.count:\n50\n\nd.count:\n50\n\n");
+    assert!(out.status.success());
+}
+
+#[test]
+fn scripts_swap_where_it_is_allowed() {
+    let text = "Idle -> c :: Counter -> Discard; Script(write hotconfig Idle -> Discard; DriverManager(stop), read hotconfig)";
+    let run = |allow: &[&str]| {
+        Command::new(CASTANET).args(["run", "-q", "-e", text, "-h", "list"]).args(allow).output().unwrap()
+    };
+    let out = run(&["-R"]);
+    assert_eq!(String::from_utf8(out.stdout).unwrap(), "3\nIdle@1\nDiscard@2\nDriverManager@3\n");
+    let links = tempfile::tempdir().unwrap();
+    assert!(Command::new(CASTANET).arg("links").arg(links.path()).output().unwrap().status.success());
+    let click = |option: &str| {
+        let text = "Idle -> Discard; s :: Script(write hotconfig Foo -> Bar, stop)";
+        let out = Command::new(links.path().join("click")).args([option, "-e", text]).output().unwrap();
+        String::from_utf8(out.stderr).unwrap()
+    };
+    assert!(click("-w").contains("no 'hotconfig' write handler"), "{}", click("-w"));
+    let told = click("-R");
+    assert!(told.contains("While calling 'hotconfig Foo -> Bar':"), "{told}");
+}

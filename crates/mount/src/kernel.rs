@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Mounting and unmounting: by the system call where that is permitted, else by `fusermount3`.
+
+use crate::MountError;
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const DEVICE: &str = "/dev/fuse";
+/// The program that mounts for users who may not, under its names in versions 3 and 2 of FUSE.
+const HELPERS: [&str; 2] = ["fusermount3", "fusermount"];
+
+/// Whether a system call failed because only others may do this.
+fn forbidden(e: Errno) -> bool {
+    e == Errno::PERM || e == Errno::ACCESS
+}
+
+/// Mounts on a folder; the descriptor is the way to the kernel.
+pub(crate) fn mount(folder: &Path, source: &str) -> Result<OwnedFd, MountError> {
+    let device = File::options().read(true).write(true).open(DEVICE).map_err(MountError::Device)?;
+    let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+    let fd = device.as_raw_fd();
+    // The kernel compares permissions itself, so that files behave as `ls -l` shows them.
+    let data = format!("fd={fd},rootmode=40000,user_id={user},group_id={group},default_permissions");
+    let data = CString::new(data).map_err(io::Error::from).map_err(|e| failed(folder, e))?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::NOATIME;
+    match rustix::mount::mount(source, folder, "fuse.castanet", flags, data.as_c_str()) {
+        Ok(()) => Ok(device.into()),
+        Err(e) if forbidden(e) => {
+            drop(device);
+            ask_to_mount(folder, source)
+        }
+        Err(e) => Err(failed(folder, e.into())),
+    }
+}
+
+fn failed(folder: &Path, source: io::Error) -> MountError {
+    MountError::Refused { folder: folder.display().to_string(), source }
+}
+
+/// Starts the program that mounts for others, whichever is installed.
+fn helper(
+    folder: &Path,
+    arrange: impl Fn(&mut Command) -> io::Result<()>,
+) -> Result<std::process::Child, MountError> {
+    for name in HELPERS {
+        let mut command = Command::new(name);
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        arrange(&mut command).map_err(|e| failed(folder, e))?;
+        match command.spawn() {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(failed(folder, e)),
+            Ok(child) => return Ok(child),
+        }
+    }
+    Err(MountError::NoHelper { folder: folder.display().to_string() })
+}
+
+/// Has `fusermount3` mount; it sends the descriptor through a socket, which is its standard input here.
+fn ask_to_mount(folder: &Path, source: &str) -> Result<OwnedFd, MountError> {
+    let (ours, theirs) = UnixStream::pair().map_err(|e| failed(folder, e))?;
+    let child = helper(folder, |command| {
+        let options =
+            format!("default_permissions,nosuid,nodev,noexec,noatime,subtype=castanet,fsname={source}");
+        command.args(["-o", &options, "--"]).arg(folder);
+        command.env("_FUSE_COMMFD", "0").stdin(OwnedFd::from(theirs.try_clone()?));
+        Ok(())
+    })?;
+    drop(theirs);
+    let device = receive(&ours);
+    let output = child.wait_with_output().map_err(|e| failed(folder, e))?;
+    device.map_err(|e| failed(folder, e))?.ok_or_else(|| {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
+        failed(folder, io::Error::other(said))
+    })
+}
+
+/// A descriptor that comes through a socket; none when the socket ends without.
+fn receive(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    rustix::io::retry_on_intr(|| {
+        recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC)
+    })?;
+    let descriptors = control.drain().filter_map(|m| match m {
+        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+        _ => None,
+    });
+    Ok(descriptors.flatten().next())
+}
+
+/// Unmounts a folder: it is empty again at once, also where files are still open or the router is gone.
+pub(crate) fn unmount(folder: &Path) -> Result<(), MountError> {
+    match rustix::mount::unmount(folder, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
+        Ok(()) => Ok(()),
+        Err(e) if forbidden(e) => {
+            let child = helper(folder, |command| {
+                command.args(["-u", "-z", "--"]).arg(folder).stdin(Stdio::null());
+                Ok(())
+            })?;
+            let output = child.wait_with_output().map_err(|e| failed(folder, e))?;
+            if output.status.success() {
+                return Ok(());
+            }
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
+            Err(failed(folder, io::Error::other(said)))
+        }
+        Err(e) => Err(failed(folder, e.into())),
+    }
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Open files and folders: what was read when one was opened, what has been written to it since.
+
+use fuser::{Errno, FileType};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The longest value that may be written.
+pub(crate) const LONGEST_WRITE: usize = 16 << 20;
+/// The most that all open files and folders may hold together.
+pub(crate) const MOST_HELD: usize = 256 << 20;
+/// What an open file counts beside its contents.
+const OVERHEAD: usize = 256;
+
+/// Bytes held for open files; what was taken is given back when this is dropped.
+struct Held {
+    bytes: usize,
+    all: Arc<AtomicUsize>,
+}
+
+impl Held {
+    fn more(&mut self, bytes: usize) -> Result<(), Errno> {
+        let fits = |all: usize| all.checked_add(bytes).filter(|&all| all <= MOST_HELD);
+        self.all.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).map_err(|_| Errno::ENOMEM)?;
+        self.bytes = self.bytes.saturating_add(bytes);
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// What has been written and not yet been given to the handler.
+#[derive(Default)]
+struct Collected {
+    text: Vec<u8>,
+    /// Where the first byte of the text was written.
+    base: u64,
+    /// There is something to give to the handler, if only nothing.
+    pending: bool,
+    /// Whether the handler has been, or is to be, called.
+    used: bool,
+    /// A part of the text could not be taken, so that the rest is void.
+    spoilt: Option<Errno>,
+    held: Option<Held>,
+}
+
+/// An open file.
+pub(crate) struct File {
+    pub(crate) inode: u64,
+    pub(crate) mode: u16,
+    /// How many swaps the router had seen when it was opened.
+    pub(crate) generation: u64,
+    /// The element; none: a global handler.
+    pub(crate) element: Option<String>,
+    pub(crate) handler: String,
+    pub(crate) raw: bool,
+    /// What it contained when it was opened; none when it was not opened to be read.
+    pub(crate) contents: Option<Vec<u8>>,
+    /// Writes go behind what is there, wherever they are said to go.
+    pub(crate) append: bool,
+    /// It was emptied when it was opened to be written.
+    pub(crate) emptied: bool,
+}
+
+/// An entry of an open folder: inode number, kind, name.
+pub(crate) type Entry = (u64, FileType, String);
+
+/// Something open.
+pub(crate) enum Open {
+    /// A file, and what was written to it.
+    File(File, Pending),
+    /// A folder, as it was when it was opened.
+    Folder(Vec<Entry>),
+}
+
+/// What is written to one open file.
+pub(crate) struct Pending {
+    all: Arc<AtomicUsize>,
+    collected: Mutex<Collected>,
+}
+
+impl Pending {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Collected> {
+        self.collected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Collects what is written at an offset.
+    pub(crate) fn write(&self, offset: u64, data: &[u8], append: bool) -> Result<(), Errno> {
+        let mut c = self.lock();
+        if let Some(e) = c.spoilt {
+            return Err(e);
+        }
+        let put = Self::put(&self.all, &mut c, offset, data, append);
+        if let Err(e) = put {
+            // A handler never gets a part of what was meant for it.
+            *c = Collected { used: true, spoilt: Some(e), ..Collected::default() };
+        }
+        put
+    }
+
+    fn put(
+        all: &Arc<AtomicUsize>,
+        c: &mut Collected,
+        offset: u64,
+        data: &[u8],
+        append: bool,
+    ) -> Result<(), Errno> {
+        if !c.pending {
+            // Offsets count from the first write: files are empty, whatever has been written to them before.
+            c.base = offset;
+        }
+        let at = match offset.checked_sub(c.base).and_then(|at| usize::try_from(at).ok()) {
+            _ if append => c.text.len(),
+            Some(at) if at <= c.text.len() => at,
+            // A gap would be filled with zeros, which no handler wants.
+            _ => return Err(Errno::EINVAL),
+        };
+        let end = at.checked_add(data.len()).filter(|&end| end <= LONGEST_WRITE).ok_or(Errno::EFBIG)?;
+        let growth = end.saturating_sub(c.text.len());
+        c.held.get_or_insert_with(|| Held { bytes: 0, all: all.clone() }).more(growth)?;
+        (c.pending, c.used) = (true, true);
+        let (old, new) = data.split_at_checked(data.len() - growth).unwrap_or((data, &[]));
+        if let Some(place) = c.text.get_mut(at..at + old.len()) {
+            place.copy_from_slice(old);
+        }
+        c.text.extend_from_slice(new);
+        Ok(())
+    }
+
+    /// Takes what has been collected, for the handler; none if nothing was written.
+    pub(crate) fn take(&self) -> Result<Option<Vec<u8>>, Errno> {
+        let mut c = self.lock();
+        if let Some(e) = c.spoilt.take() {
+            return Err(e);
+        }
+        if !c.pending {
+            return Ok(None);
+        }
+        let all = std::mem::take(&mut *c);
+        c.used = true;
+        Ok(Some(all.text))
+    }
+
+    /// Forgets what has been collected, as the file is cut to nothing.
+    pub(crate) fn clear(&self) {
+        let mut c = self.lock();
+        let used = c.used;
+        *c = Collected { used, ..Collected::default() };
+    }
+
+    /// Whether nothing was ever written.
+    pub(crate) fn unused(&self) -> bool {
+        !self.lock().used
+    }
+}
+
+/// All that is open, by handle.
+#[derive(Default)]
+pub(crate) struct OpenFiles {
+    table: Mutex<Table>,
+    all: Arc<AtomicUsize>,
+}
+
+#[derive(Default)]
+struct Table {
+    last: u64,
+    open: HashMap<u64, (Arc<Open>, Held)>,
+}
+
+impl OpenFiles {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn insert(&self, open: Open, bytes: usize) -> Result<u64, Errno> {
+        let mut held = Held { bytes: 0, all: self.all.clone() };
+        held.more(bytes.saturating_add(OVERHEAD))?;
+        let mut t = self.lock();
+        t.last = t.last.wrapping_add(1);
+        let handle = t.last;
+        t.open.insert(handle, (Arc::new(open), held));
+        Ok(handle)
+    }
+
+    /// A handle for a file.
+    pub(crate) fn file(&self, file: File) -> Result<u64, Errno> {
+        let bytes = file.contents.as_ref().map_or(0, Vec::len);
+        let pending = Pending { all: self.all.clone(), collected: Mutex::default() };
+        self.insert(Open::File(file, pending), bytes)
+    }
+
+    /// A handle for a folder.
+    pub(crate) fn folder(&self, entries: Vec<Entry>) -> Result<u64, Errno> {
+        let bytes = entries.iter().map(|e| size_of::<Entry>() + e.2.len()).sum();
+        self.insert(Open::Folder(entries), bytes)
+    }
+
+    /// What a handle stands for.
+    pub(crate) fn get(&self, handle: u64) -> Result<Arc<Open>, Errno> {
+        self.lock().open.get(&handle).map(|o| o.0.clone()).ok_or(Errno::EBADF)
+    }
+
+    /// Ends a handle.
+    pub(crate) fn close(&self, handle: u64) -> Option<Arc<Open>> {
+        self.lock().open.remove(&handle).map(|o| o.0)
+    }
+
+    /// The permissions of an open file by its inode number.
+    pub(crate) fn mode(&self, inode: u64) -> Option<u16> {
+        self.lock().open.values().find_map(|o| match &*o.0 {
+            Open::File(f, _) if f.inode == inode => Some(f.mode),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pending(files: &OpenFiles) -> Pending {
+        Pending { all: files.all.clone(), collected: Mutex::default() }
+    }
+
+    #[test]
+    fn writes_are_one_text() {
+        let files = OpenFiles::default();
+        let p = pending(&files);
+        assert!(p.unused() && p.take().unwrap().is_none());
+        // As an appending client has it, whose file was longer before.
+        p.write(5, b"hello ", false).unwrap();
+        p.write(11, b"world", false).unwrap();
+        p.write(5, b"J", false).unwrap();
+        assert_eq!(p.take().unwrap().unwrap(), b"Jello world");
+        assert_eq!(files.all.load(Ordering::Relaxed), 0);
+        assert!(p.take().unwrap().is_none() && !p.unused());
+        p.write(16, b"more", false).unwrap();
+        p.write(0, b"!", true).unwrap();
+        assert_eq!(p.take().unwrap().unwrap(), b"more!");
+        p.write(0, b"gone", false).unwrap();
+        p.clear();
+        assert!(p.take().unwrap().is_none());
+        p.write(3, b"", false).unwrap();
+        assert_eq!(p.take().unwrap().unwrap(), b"", "an empty write is a write");
+    }
+
+    #[test]
+    fn no_handler_gets_a_part() {
+        let files = OpenFiles::default();
+        for (offset, data, errno) in
+            [(4, &b"gap"[..], Errno::EINVAL), (0, &vec![0; LONGEST_WRITE + 1], Errno::EFBIG)]
+        {
+            let p = pending(&files);
+            p.write(0, b"abc", false).unwrap();
+            assert_eq!(p.write(offset, data, false), Err(errno));
+            assert_eq!(p.write(3, b"d", false), Err(errno), "what follows is void too");
+            assert_eq!(p.take().map(drop), Err(errno));
+            assert!(p.take().unwrap().is_none() && !p.unused(), "nothing is left to be written");
+        }
+        assert_eq!(files.all.load(Ordering::Relaxed), 0);
+        let p = pending(&files);
+        p.write(u64::MAX, b"ab", false).unwrap();
+        assert_eq!(p.write(0, b"c", false), Err(Errno::EINVAL), "before the first byte");
+    }
+
+    #[test]
+    fn what_is_held_is_bounded() {
+        let files = OpenFiles::default();
+        let full = vec![b'x'; LONGEST_WRITE];
+        let all: Vec<_> = (0..MOST_HELD / LONGEST_WRITE).map(|_| pending(&files)).collect();
+        for p in &all {
+            p.write(0, &full, false).unwrap();
+        }
+        assert_eq!(pending(&files).write(0, b"x", false), Err(Errno::ENOMEM));
+        assert_eq!(files.folder(Vec::new()).map(drop), Err(Errno::ENOMEM));
+        drop(all);
+        let handle = files.folder(vec![(1, FileType::Directory, "name".into())]).unwrap();
+        assert!(files.all.load(Ordering::Relaxed) > OVERHEAD);
+        assert!(matches!(*files.get(handle).unwrap(), Open::Folder(ref e) if e.len() == 1));
+        assert!(files.close(handle).is_some());
+        assert_eq!(files.get(handle).map(drop), Err(Errno::EBADF));
+        assert_eq!(files.all.load(Ordering::Relaxed), 0);
+    }
+
+    proptest! {
+        /// Against a plain vector in which writes land where they say.
+        #[test]
+        fn writes_land_where_they_say(
+            base in 0u64..1000, writes in proptest::collection::vec((0usize..40, "[a-z]{0,9}"), 1..9),
+        ) {
+            let files = OpenFiles::default();
+            let p = pending(&files);
+            let mut model: Option<Vec<u8>> = Some(Vec::new());
+            for (i, (at, data)) in writes.iter().enumerate() {
+                let at = if i == 0 { 0 } else { *at };
+                let written = p.write(base + at as u64, data.as_bytes(), false);
+                model = model.filter(|m| at <= m.len()).map(|mut m| {
+                    let tail = m.get(at + data.len()..).unwrap_or_default().to_vec();
+                    m.truncate(at);
+                    m.extend_from_slice(data.as_bytes());
+                    m.extend(tail);
+                    m
+                });
+                prop_assert_eq!(written.is_ok(), model.is_some());
+            }
+            prop_assert_eq!(p.take().ok().flatten(), model);
+            prop_assert_eq!(files.all.load(Ordering::Relaxed), 0);
+        }
+    }
+}

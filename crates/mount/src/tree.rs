@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What files there are in a configuration.
+
+use crate::numbers::{self, Numbers, Part};
+use castanet_element::CallError;
+use castanet_element::remote::Remote;
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::SystemTime;
+
+/// The longest name of a file (Linux' NAME_MAX).
+const LONGEST: usize = 255;
+
+/// A handler, as the `handlers` listing tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Handler {
+    pub(crate) name: String,
+    /// The number of its name.
+    pub(crate) number: u16,
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+    /// Its value is taken and given to the byte; others are lines.
+    pub(crate) raw: bool,
+}
+
+impl Handler {
+    /// The permissions of its file.
+    pub(crate) fn mode(&self) -> u16 {
+        match (self.read, self.write) {
+            (true, true) => 0o644,
+            (true, false) => 0o444,
+            (false, _) => 0o200,
+        }
+    }
+}
+
+/// A folder: an element, or what the names of elements have before a slash, or both.
+pub(crate) struct Folder {
+    number: u32,
+    /// As elements are named; the mounted folder itself has none.
+    pub(crate) path: String,
+    element: bool,
+    pub(crate) parent: u32,
+    /// Folders in it: name and index, by name.
+    pub(crate) children: Vec<(String, u32)>,
+    handlers: OnceLock<Vec<Handler>>,
+}
+
+/// Something that an inode number stands for: a folder by its index, and what of it.
+pub(crate) type Place = (u32, Part);
+
+/// The files of one configuration.
+pub(crate) struct Tree {
+    /// How many swaps the router had seen.
+    pub(crate) generation: u64,
+    pub(crate) made: SystemTime,
+    epoch: u64,
+    folders: Vec<Folder>,
+    /// Folders by their numbers.
+    indices: HashMap<u32, u32>,
+    /// The folder of each element, in the order of the configuration; none where its name can be no path.
+    numbered: Vec<Option<u32>>,
+}
+
+/// Whether a file may have this name.
+fn is_file_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= LONGEST && name != "." && name != ".." && !name.contains(['/', '\0'])
+}
+
+impl Tree {
+    /// The tree of elements with these names.
+    pub(crate) fn new(generation: u64, elements: &[String], numbers: &mut Numbers) -> Tree {
+        numbers.tidy(elements.len());
+        let folder = |number, path: &str, parent| Folder {
+            number,
+            path: path.to_string(),
+            element: false,
+            parent,
+            children: Vec::new(),
+            handlers: OnceLock::new(),
+        };
+        let mut folders = vec![folder(0, "", 0)];
+        let mut known: HashMap<&str, u32> = HashMap::new();
+        let mut numbered = Vec::with_capacity(elements.len());
+        for element in elements {
+            if !element.split('/').all(is_file_name) {
+                numbered.push(None);
+                continue;
+            }
+            let mut here = Some(0u32);
+            let ends = element.match_indices('/').map(|(at, _)| at).chain([element.len()]);
+            let mut start = 0;
+            for end in ends {
+                let (Some(parent), Some(path)) = (here, element.get(..end)) else { break };
+                here = known.get(path).copied().or_else(|| {
+                    let index = u32::try_from(folders.len()).ok()?;
+                    folders.push(folder(numbers.folder(path)?, path, parent));
+                    let name = element.get(start..end)?.to_string();
+                    folders.get_mut(parent as usize)?.children.push((name, index));
+                    known.insert(path, index);
+                    Some(index)
+                });
+                start = end + 1;
+            }
+            if let Some(f) = here.and_then(|f| folders.get_mut(f as usize)) {
+                f.element = true;
+            }
+            numbered.push(here);
+        }
+        for f in &mut folders {
+            f.children.sort();
+        }
+        let indices = folders.iter().map(|f| f.number).zip(0..).collect();
+        Tree { generation, made: SystemTime::now(), epoch: numbers.epoch, folders, indices, numbered }
+    }
+
+    /// The inode number of a place.
+    pub(crate) fn inode(&self, (folder, part): Place) -> u64 {
+        numbers::inode(self.epoch, self.folder(folder).map_or(0, |f| f.number), part)
+    }
+
+    /// What an inode number stands for, unless it is gone.
+    pub(crate) fn place(&self, inode: u64) -> Option<Place> {
+        let (number, part) = numbers::meaning(self.epoch, inode)?;
+        Some((*self.indices.get(&number)?, part))
+    }
+
+    /// A folder by its index.
+    pub(crate) fn folder(&self, folder: u32) -> Option<&Folder> {
+        self.folders.get(folder as usize)
+    }
+
+    /// The folder of an element by its number, the first being 1.
+    pub(crate) fn numbered(&self, name: &str) -> Option<u32> {
+        if name.starts_with('0') || !name.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        let n: usize = name.parse().ok()?;
+        *self.numbered.get(n.checked_sub(1)?)?
+    }
+
+    /// The handlers of a folder, by name; asked for once, as they stay until the configuration is swapped.
+    pub(crate) fn handlers(
+        &self,
+        remote: &dyn Remote,
+        folder: u32,
+        numbers: &Mutex<Numbers>,
+    ) -> Result<&[Handler], CallError> {
+        let Some(f) = self.folder(folder) else { return Ok(&[]) };
+        if let Some(known) = f.handlers.get() {
+            return Ok(known);
+        }
+        if folder > 0 && !f.element {
+            return Ok(&[]);
+        }
+        let listing = remote.read(f.element(), "handlers", "")?;
+        let mut numbers = numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(f.handlers.get_or_init(|| f.shown(&listing, &mut numbers)))
+    }
+}
+
+impl Folder {
+    /// The element that it is; none: global handlers.
+    pub(crate) fn element(&self) -> Option<&str> {
+        self.element.then_some(self.path.as_str())
+    }
+    /// The folder of this name in it.
+    pub(crate) fn child(&self, name: &str) -> Option<u32> {
+        let at = self.children.binary_search_by(|c| c.0.as_str().cmp(name)).ok()?;
+        self.children.get(at).map(|c| c.1)
+    }
+    /// The handlers of a listing that have a file here. One that is called as a folder beside it has none.
+    fn shown(&self, listing: &str, numbers: &mut Numbers) -> Vec<Handler> {
+        let lines = listing.lines().filter_map(|l| l.split_once('\t'));
+        let usable = lines.filter(|(name, flags)| {
+            flags.contains(['r', 'w']) && is_file_name(name) && self.child(name).is_none()
+        });
+        let mut handlers: Vec<Handler> = usable
+            .filter_map(|(name, flags)| {
+                Some(Handler {
+                    name: name.to_string(),
+                    number: numbers.name(name)?,
+                    read: flags.contains('r'),
+                    write: flags.contains('w'),
+                    raw: flags.contains('%'),
+                })
+            })
+            .collect();
+        handlers.sort_by(|a, b| a.name.cmp(&b.name));
+        handlers.dedup_by(|a, b| a.name == b.name);
+        handlers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+
+    fn tree(names: &[&str]) -> Tree {
+        Tree::new(7, &names.iter().map(ToString::to_string).collect::<Vec<_>>(), &mut Numbers::default())
+    }
+
+    #[test]
+    fn slashes_make_folders() {
+        let t = tree(&["a/b/c", "a", "x@1", "a/b2"]);
+        let names = |f: u32| t.folder(f).unwrap().children.iter().map(|c| c.0.clone()).collect::<Vec<_>>();
+        assert_eq!(names(0), ["a", "x@1"]);
+        let a = t.folder(0).unwrap().child("a").unwrap();
+        assert_eq!(names(a), ["b", "b2"]);
+        assert_eq!(t.folder(a).unwrap().element(), Some("a"));
+        let b = t.folder(a).unwrap().child("b").unwrap();
+        assert_eq!(t.folder(b).unwrap().element(), None, "a prefix is no element");
+        assert_eq!(t.folder(b).unwrap().parent, a);
+        let path = |n: &str| t.numbered(n).map(|f| t.folder(f).unwrap().path.clone());
+        assert_eq!(path("1").as_deref(), Some("a/b/c"));
+        assert_eq!(path("2").as_deref(), Some("a"));
+        assert_eq!(path("4").as_deref(), Some("a/b2"));
+        for none in ["0", "5", "01", "", "+1", "-1", "99999999999999999999999", "1 "] {
+            assert_eq!(path(none), None, "{none:?}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_no_paths_keep_their_number_free() {
+        let long = "x".repeat(256);
+        let t = tree(&["a//b", "/a", "a/", "..", "a/./b", "", "nul\0", &long, "ok"]);
+        assert_eq!(t.folder(0).unwrap().children, [("ok".to_string(), 1)]);
+        assert_eq!((t.numbered("1"), t.numbered("9")), (None, Some(1)));
+    }
+
+    #[test]
+    fn handlers_are_shown_by_their_flags() {
+        let t = tree(&["count"]);
+        let listing = "b\trw\na\tr%\nw\tw.\na\tw\nneither\t%\nx/y\tr\n..\tr\ncount\tr\nno tab\n\tr\n";
+        let shown = t.folder(0).unwrap().shown(listing, &mut Numbers::default());
+        let modes: Vec<_> = shown.iter().map(|h| (h.name.as_str(), h.mode(), h.raw)).collect();
+        assert_eq!(modes, [("a", 0o444, true), ("b", 0o644, false), ("w", 0o200, false)]);
+    }
+
+    #[test]
+    fn what_stays_keeps_its_inode_number() {
+        let mut numbers = Numbers::default();
+        let mut tree = |names: &[&str]| {
+            Tree::new(0, &names.iter().map(ToString::to_string).collect::<Vec<_>>(), &mut numbers)
+        };
+        let (old, new) = (tree(&["goes", "stays/a", "stays"]), tree(&["comes", "stays/a"]));
+        let inode = |t: &Tree, name: &str| {
+            let f = name.split('/').try_fold(0, |f, part| t.folder(f)?.child(part)).unwrap();
+            t.inode((f, Part::Handler(5)))
+        };
+        assert_eq!(inode(&old, "stays/a"), inode(&new, "stays/a"));
+        assert_eq!(inode(&old, "stays"), inode(&new, "stays"));
+        assert_ne!(inode(&old, "goes"), inode(&new, "comes"));
+        assert_eq!(new.place(inode(&old, "goes")), None);
+        assert_eq!(old.place(inode(&new, "comes")), None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_element_is_found_by_its_path(
+            names in proptest::collection::vec("[ab./]{0,6}", 0..12), generation: u64, inode: u64,
+        ) {
+            let t = Tree::new(generation, &names, &mut Numbers::default());
+            for (i, name) in names.iter().enumerate() {
+                let walk = name.split('/').try_fold(0, |f, part| t.folder(f)?.child(part));
+                prop_assert_eq!(walk, t.numbered(&(i + 1).to_string()));
+                prop_assert_eq!(walk.is_some(), name.split('/').all(is_file_name));
+                if let Some(f) = walk {
+                    prop_assert_eq!(t.folder(f).unwrap().element(), Some(name.as_str()));
+                    for place in [(f, Part::Folder), (f, Part::Link), (f, Part::Handler(3))] {
+                        prop_assert_eq!(t.place(t.inode(place)), Some(place));
+                    }
+                }
+            }
+            // Any number is a place of this tree or none.
+            if let Some(place) = t.place(inode) {
+                prop_assert_eq!(t.inode(place), inode);
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A router that is none: elements and handlers as a test wants them, which remembers what was written.
+
+use castanet_element::CallError;
+use castanet_element::remote::{Listener, Remote};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, Weak};
+
+/// Handlers of every element, and the global ones.
+const LOCAL: &str = "handlers\tr.\nname\tr.\nvalue\trw\nexact\trw%\nreset\tw\nlong\tr\nslow\tr\nno\trw\n";
+const GLOBAL: &str = "handlers\tr.\nlist\tr\nstop\tw\nvalue\tr\n";
+
+#[derive(Default)]
+pub struct Fake {
+    elements: Mutex<Vec<String>>,
+    known: Mutex<BTreeSet<String>>,
+    values: Mutex<BTreeMap<String, String>>,
+    swaps: AtomicU64,
+    ended: AtomicBool,
+    /// Every write: the handler's full name and the text.
+    pub written: Mutex<Vec<(String, String)>>,
+    /// Whether `slow` may answer; how many wait for it.
+    gate: Mutex<(bool, usize)>,
+    changed: Condvar,
+}
+
+fn full(element: Option<&str>, handler: &str) -> String {
+    element.map_or(handler.to_string(), |e| format!("{e}.{handler}"))
+}
+
+impl Fake {
+    pub fn new(elements: &[&str]) -> Arc<Fake> {
+        let fake = Fake::default();
+        fake.configure(
+            &mut fake.elements.lock().unwrap(),
+            elements.iter().map(ToString::to_string).collect(),
+        );
+        Arc::new(fake)
+    }
+    /// Another configuration.
+    pub fn swap(&self, elements: Vec<String>) {
+        // As a router does it: who sees the new number sees the new elements.
+        let mut now = self.elements.lock().unwrap();
+        self.swaps.fetch_add(1, Ordering::SeqCst);
+        self.configure(&mut now, elements);
+    }
+    fn configure(&self, now: &mut Vec<String>, elements: Vec<String>) {
+        *self.known.lock().unwrap() = elements.iter().cloned().collect();
+        *now = elements;
+    }
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::SeqCst);
+        self.changed.notify_all();
+    }
+    /// Lets `slow` answer.
+    pub fn open_gate(&self) {
+        self.gate.lock().unwrap().0 = true;
+        self.changed.notify_all();
+    }
+    /// Waits until so many wait for `slow`.
+    pub fn wait_for(&self, waiting: usize) {
+        let mut gate = self.gate.lock().unwrap();
+        while gate.1 < waiting {
+            gate = self.changed.wait(gate).unwrap();
+        }
+    }
+    /// Takes what was written so far.
+    pub fn take(&self) -> Vec<(String, String)> {
+        std::mem::take(&mut *self.written.lock().unwrap())
+    }
+    fn check(&self, element: Option<&str>) -> Result<(), CallError> {
+        if self.has_ended() {
+            return Err(CallError::Missing("the router has stopped".into()));
+        }
+        let known = element.is_none_or(|e| self.known.lock().unwrap().contains(e));
+        if known { Ok(()) } else { Err(CallError::Missing(format!("no element named '{element:?}'"))) }
+    }
+}
+
+impl Remote for Fake {
+    fn elements(&self) -> Vec<String> {
+        self.elements.lock().unwrap().clone()
+    }
+    fn read(&self, element: Option<&str>, handler: &str, _: &str) -> Result<String, CallError> {
+        self.check(element)?;
+        let name = full(element, handler);
+        Ok(match handler {
+            "handlers" => if element.is_some() { LOCAL } else { GLOBAL }.into(),
+            "name" => element.unwrap_or_default().into(),
+            "list" => self.elements.lock().unwrap().join("\n"),
+            "long" => format!("{name} ").repeat(100_000),
+            "no" => return Err(CallError::Failed("not without parameters".into())),
+            "slow" => {
+                let mut gate = self.gate.lock().unwrap();
+                gate.1 += 1;
+                self.changed.notify_all();
+                while !gate.0 && !self.has_ended() {
+                    gate = self.changed.wait(gate).unwrap();
+                }
+                "at last".into()
+            }
+            _ => self.values.lock().unwrap().get(&name).cloned().unwrap_or(format!("first of {name}")),
+        })
+    }
+    fn write(&self, element: Option<&str>, handler: &str, value: &str) -> Result<(), CallError> {
+        self.check(element)?;
+        if handler == "no" {
+            return Err(CallError::Failed("no means no".into()));
+        }
+        let name = full(element, handler);
+        self.written.lock().unwrap().push((name.clone(), value.to_string()));
+        self.values.lock().unwrap().insert(name, value.to_string());
+        Ok(())
+    }
+    fn swaps(&self) -> u64 {
+        self.swaps.load(Ordering::SeqCst)
+    }
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::SeqCst)
+    }
+    fn listen(&self, _: &str, _: Weak<dyn Listener>) {}
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Initialising: elements that were built and linked get their router context, open what they need and are scheduled.
+
+use crate::build::explain;
+use crate::router::Router;
+use castanet_element::build::Wiring;
+use castanet_element::notify::Notes;
+use castanet_element::{Gauge, InitCx, Note};
+use castanet_graph::Graph;
+use castanet_lang::Diagnostic;
+use castanet_spec::Capability;
+use std::collections::{HashMap, HashSet};
+
+/// Flow-based router context for the initialisation of elements.
+pub(crate) struct Context<'a> {
+    pub graph: &'a Graph,
+    pub notes: &'a HashMap<(u32, Capability), u32>,
+    pub gauges: &'a HashMap<u32, Gauge>,
+}
+
+impl Context<'_> {
+    fn numbers(&self, elements: Vec<usize>, c: Capability) -> Vec<u32> {
+        elements.iter().filter_map(|&e| self.notes.get(&(e as u32, c)).copied()).collect()
+    }
+}
+
+impl Wiring for Context<'_> {
+    fn note(&self, element: u32, capability: Capability) -> Option<Note> {
+        self.notes.get(&(element, capability)).map(|&n| Note::new(n))
+    }
+    fn upstream(&self, element: u32, input: usize, capability: Capability) -> (Vec<u32>, bool) {
+        let (found, complete) = self.graph.nearest_upstream_complete(element as usize, input, capability);
+        (self.numbers(found, capability), !complete)
+    }
+    fn downstream(&self, element: u32, output: usize, capability: Capability) -> (Vec<u32>, bool) {
+        let found = self.graph.nearest_downstream(element as usize, Some(output), capability);
+        (self.numbers(found, capability), false)
+    }
+    fn gauge(&self, element: u32) -> Option<Gauge> {
+        self.gauges.get(&element).cloned()
+    }
+    fn storages_upstream(&self, element: u32, input: usize) -> Vec<u32> {
+        let found = self.graph.nearest_upstream(element as usize, Some(input), Capability::Storage);
+        found.into_iter().map(|e| e as u32).collect()
+    }
+    fn storages_downstream(&self, element: u32, output: usize) -> Vec<u32> {
+        let found = self.graph.nearest_downstream(element as usize, Some(output), Capability::Storage);
+        found.into_iter().map(|e| e as u32).collect()
+    }
+}
+
+/// Initialises all elements, in order, and schedules their tasks. With an old router, what that one has open and these are to
+/// have (`inherited`) stays closed.
+pub(crate) fn initialise(
+    router: &mut Router,
+    notes_of: &HashMap<(u32, Capability), u32>,
+    gauges: &HashMap<u32, Gauge>,
+    notes: &Notes,
+    inherited: &HashSet<u32>,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let shared = router.shared.clone();
+    let context = Context { graph: &shared.graph, notes: notes_of, gauges };
+    let mut listeners: HashMap<u32, Vec<(u32, u32)>> = HashMap::new();
+    for e in 0..shared.graph.len() as u32 {
+        for worker in &mut router.workers {
+            let w = worker.core.worker;
+            let mut scheduled = false;
+            let done = worker.nodes.with(&mut worker.core, e, |element, cx| {
+                let mut init = InitCx {
+                    core: cx.core(),
+                    me: e,
+                    wiring: &context,
+                    scheduled: true,
+                    listens: Vec::new(),
+                    inherits: inherited.contains(&e),
+                };
+                let done = element.initialise(&mut init);
+                scheduled = init.scheduled;
+                for &n in &init.listens {
+                    listeners.entry(n).or_default().push((w, e));
+                }
+                done
+            });
+            let Some(Ok(done)) = done else { continue };
+            if let Err(text) = done {
+                diagnostics.extend(explain(&shared.graph, e as usize, "initializing", text.into()));
+            }
+            if scheduled && shared.has_task(e) && shared.placement.task_worker(e as usize) == Some(w as usize)
+            {
+                if let Some(t) = shared.names.tickets(e as usize) {
+                    worker.nodes.tasks.set_tickets(e, t);
+                }
+                worker.nodes.tasks.add(e);
+            }
+        }
+    }
+    for (n, mut who) in listeners {
+        who.dedup();
+        notes.listen(n as usize, who);
+    }
+}

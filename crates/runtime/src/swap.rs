@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Hot swap: a router gives way to another one without losing what it holds (TOCS 2000, §2.6).
+//!
+//! It has two phases. A thread that wants a swap *prepares*: it builds and initialises the new router beside the running one,
+//! which hears nothing of it. Then the workers return, each between two batches, and the thread that runs the router
+//! *commits*: what is open outside is handed over, counts and state move, the new router takes the place of the old. What goes
+//! wrong up to then leaves the old router as it was.
+
+mod commit;
+mod desk;
+mod plan;
+
+pub(crate) use commit::commit;
+pub(crate) use desk::Desk;
+pub use plan::Plan;
+
+use crate::Running;
+use crate::build::{Classes, Settings, assemble, prepare};
+use crate::router::Router;
+use crate::shared::Shared;
+use castanet_element::Clock;
+use castanet_graph::Graph;
+use castanet_lang::{Diagnostic, Sources};
+use plan::Moves;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+/// A text that became a graph.
+pub struct Loaded {
+    /// The graph; its checks have passed.
+    pub graph: Graph,
+    /// What its elements are made from.
+    pub classes: Arc<dyn Classes>,
+    /// What it was read from.
+    pub sources: Sources,
+}
+
+/// Reads configurations for hot swaps.
+pub trait Loader: Send + Sync {
+    /// Reads and checks a text; diagnostics call it by a name.
+    ///
+    /// # Errors
+    /// What is wrong, for a person to read.
+    fn load(&self, name: &str, text: &str) -> Result<Loaded, String>;
+    /// Diagnostics for a person to read.
+    fn render(&self, sources: &Sources, diagnostics: &[Diagnostic]) -> String;
+    /// Is told that another router has taken the place of the one that ran.
+    fn swapped(&self, _shared: &Arc<Shared>) {}
+}
+
+/// A swap that has happened.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// What has changed.
+    pub plan: Plan,
+    /// How long no packet moved.
+    pub standstill: Duration,
+}
+
+/// A router that waits to take the place of the one that runs.
+pub(crate) struct Candidate {
+    pub router: Router,
+    moves: Moves,
+    plan: Plan,
+    loader: Arc<dyn Loader>,
+    /// When the workers were asked to return.
+    since: Instant,
+    /// Who waits to hear how it went; without, messages tell.
+    reply: Option<SyncSender<Result<Done, String>>>,
+}
+
+impl Candidate {
+    /// Closes again what was opened for nothing; what that says is of no interest.
+    pub fn discard(mut self) {
+        self.router.cleanup();
+    }
+    /// Tells how it went.
+    fn tell(
+        reply: Option<SyncSender<Result<Done, String>>>,
+        running: &Running,
+        outcome: Result<Done, String>,
+    ) {
+        match (reply, outcome) {
+            // Who asked may have gone.
+            (Some(reply), outcome) => drop(reply.send(outcome)),
+            (None, Err(e)) => running.say(crate::running::DEFAULT, &format!("hot swap failed: {e}")),
+            (None, Ok(_)) => {}
+        }
+    }
+}
+
+const STOPPED: &str = "the router has stopped";
+
+impl Running {
+    /// Says once how configurations are read.
+    pub fn set_loader(&self, loader: Arc<dyn Loader>) {
+        // The first one stays.
+        let _ = self.loader.set(loader);
+    }
+    /// Lets whoever calls handlers swap: from now on there are `hotconfig` and `swapplan`.
+    pub fn allow_swaps(&self) {
+        self.open.store(true, Ordering::SeqCst);
+    }
+    /// Whether there are handlers that swap.
+    pub fn allows_swaps(&self) -> bool {
+        self.open.load(Ordering::Relaxed)
+    }
+    fn loader(&self) -> Result<Arc<dyn Loader>, String> {
+        self.loader.get().cloned().ok_or_else(|| "the configuration cannot be swapped".into())
+    }
+
+    /// What a swap to a configuration would change.
+    ///
+    /// # Errors
+    /// When swaps are not allowed, or something is wrong with the configuration.
+    pub fn plan(&self, name: &str, text: &str) -> Result<Plan, String> {
+        let loader = self.loader()?;
+        let shared = self.current().ok_or(STOPPED)?;
+        let Loaded { graph, classes, sources } = loader.load(name, text)?;
+        let prepared = prepare(
+            graph,
+            classes,
+            &sources,
+            self.strong().ok_or(STOPPED)?,
+            self.settings.clone(),
+            text.to_string(),
+        );
+        let prepared = prepared.map_err(|d| loader.render(&sources, &d))?;
+        Ok(Plan::new(&shared, &prepared.shared))
+    }
+
+    /// Swaps the configuration, and waits until that has happened. Not for workers.
+    ///
+    /// # Errors
+    /// What keeps the new configuration from running; the old one runs on then.
+    pub fn swap(&self, name: &str, text: &str) -> Result<Done, String> {
+        let desk = self.desk.take(true)?;
+        let (tx, rx) = sync_channel(1);
+        let (old, candidate) = self.candidate((name, text), self.settings.clock.clone(), Some(tx))?;
+        desk.offer(candidate)?;
+        old.halt();
+        rx.recv().unwrap_or_else(|_| Err(STOPPED.into()))
+    }
+
+    /// Swaps the configuration as soon as the worker that asks has ended its turn.
+    pub(crate) fn swap_soon(&self, name: &str, text: &str, clock: Clock) -> Result<(), String> {
+        let desk = self.desk.take(false)?;
+        let (old, candidate) = self.candidate((name, text), clock, None)?;
+        desk.offer(candidate)?;
+        old.halt();
+        Ok(())
+    }
+
+    fn candidate(
+        &self,
+        (name, text): (&str, &str),
+        clock: Clock,
+        reply: Option<SyncSender<Result<Done, String>>>,
+    ) -> Result<(Arc<Shared>, Candidate), String> {
+        let loader = self.loader()?;
+        let old = self.current().ok_or(STOPPED)?;
+        let Loaded { graph, classes, sources } = loader.load(name, text)?;
+        let settings = Settings { clock, ..self.settings.clone() };
+        let render = |d: Vec<Diagnostic>| loader.render(&sources, &d);
+        let running = self.strong().ok_or(STOPPED)?;
+        let prepared =
+            prepare(graph, classes, &sources, running, settings, text.to_string()).map_err(render)?;
+        let (router, warnings) = assemble(prepared, |new| Moves::inherited(&old, new)).map_err(render)?;
+        if !warnings.is_empty() {
+            self.say(crate::running::DEFAULT, loader.render(&sources, &warnings).trim_end());
+        }
+        let (moves, plan) = (Moves::new(&old, &router.shared), Plan::new(&old, &router.shared));
+        let since = Instant::now();
+        Ok((old, Candidate { router, moves, plan, loader, since, reply }))
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The second phase of a hot swap: no worker runs, and all that is to move moves, or nothing does.
+
+use super::{Candidate, Done, Loader, Moves};
+use crate::router::Router;
+use crate::running::{DEFAULT, Running};
+use crate::shared::Mail;
+use castanet_element::{Cx, Lifecycle, Messages as _};
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What one element hands to another.
+#[derive(Clone, Copy)]
+enum What {
+    /// What is open outside.
+    Over,
+    /// Counts and state.
+    State,
+}
+
+impl What {
+    fn give(
+        self,
+        from: &mut (dyn Lifecycle + 'static),
+        to: &mut (dyn Lifecycle + 'static),
+        cx: &mut Cx<'_>,
+    ) -> Result<(), String> {
+        let from: &mut dyn Any = from;
+        match self {
+            What::Over => to.take_over(from, cx),
+            What::State => {
+                to.take_counts(from);
+                to.take_state(from, cx)
+            }
+        }
+    }
+}
+
+/// Moves what element `o` of one router has to element `e` of the other: of each replica to one that the other has.
+fn hand(from: &mut Router, o: u32, to: &mut Router, e: u32, what: What) -> Result<(), String> {
+    let donors = from.shared.workers_of(o).to_vec();
+    let heirs = to.shared.workers_of(e).to_vec();
+    for (&d, &h) in donors.iter().zip(heirs.iter().cycle()) {
+        let (Some(donor), Some(heir)) = (from.workers.get_mut(d), to.workers.get_mut(h)) else { continue };
+        let done = donor.nodes.with(&mut donor.core, o, |old, _| {
+            heir.nodes.with(&mut heir.core, e, |new, cx| what.give(old, new, cx))
+        });
+        match done {
+            Some(Ok(Some(Ok(done)))) => done?,
+            Some(Ok(Some(Err(error))) | Err(error)) => return Err(error.to_string()),
+            Some(Ok(None)) | None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Moves everything, or takes back what was moved and says what went wrong.
+fn transfer(old: &mut Router, new: &mut Router, moves: &Moves) -> Result<(), String> {
+    let over = moves.over.iter().map(|&m| (m, What::Over));
+    let state = moves.state.iter().map(|&m| (m, What::State));
+    let all: Vec<((u32, u32), What)> = over.chain(state).collect();
+    for (i, &((o, e), what)) in all.iter().enumerate() {
+        let Err(error) = hand(old, o, new, e, what) else { continue };
+        let who = new.shared.graph.declaration(e as usize);
+        for &((o, e), what) in all.iter().take(i + 1).rev() {
+            if let Err(error) = hand(new, e, old, o, what) {
+                let who = old.shared.graph.declaration(o as usize);
+                old.shared.message(&format!("{who}: could not take back what it had: {error}"));
+            }
+        }
+        return Err(format!("While hot-swapping state into '{who}':\n  {error}"));
+    }
+    Ok(())
+}
+
+/// What the old router was asked and has not done yet, the new one is asked.
+fn forward(old: &mut Router, new: &Router) {
+    let asked = old.shared.requests.swap(0, Ordering::SeqCst);
+    new.shared.requests.fetch_add(asked, Ordering::SeqCst);
+    for w in &mut old.workers {
+        let mail: Vec<Mail> = w.nodes.mail.as_ref().map(|m| m.try_iter().collect()).unwrap_or_default();
+        for m in mail {
+            // Questions are asked again by whoever waits for the answer; tasks of the new router all have a turn.
+            if let Mail::Signal(e, signal) = m
+                && let Some(to) = new.find(old.shared.graph.name(e as usize))
+                && new.shared.signals.contains(&(to, signal))
+            {
+                new.shared.signal(to, signal);
+            }
+        }
+    }
+}
+
+/// Puts a candidate in the place of a router whose workers have returned, or says why not.
+pub(crate) fn commit(router: &mut Router, candidate: Candidate, running: &Arc<Running>) {
+    let Candidate { router: mut new, moves, plan, loader, since, reply } = candidate;
+    for (w, old) in new.workers.iter_mut().zip(&router.workers) {
+        w.core.clock = old.core.clock.clone();
+        w.core.recent = old.core.recent;
+    }
+    if let Err(error) = transfer(router, &mut new, &moves) {
+        // It never ran: what cleaning up says is of no interest beside the error.
+        new.cleanup();
+        router.shared.go_on();
+        return Candidate::tell(reply, running, Err(error));
+    }
+    forward(router, &new);
+    for (who, what) in router.cleanup() {
+        running.say(DEFAULT, &format!("{who}: {what}"));
+    }
+    new.inherit_drops(router);
+    std::mem::swap(router, &mut new);
+    running.set_current(&router.shared);
+    let standstill = since.elapsed();
+    finish(&loader, router, new);
+    Candidate::tell(reply, running, Ok(Done { plan, standstill }));
+}
+
+/// What need not be done while packets wait: to free a large router takes long.
+fn finish(loader: &Arc<dyn Loader>, router: &Router, old: Router) {
+    let (loader, shared) = (loader.clone(), router.shared.clone());
+    let work = move || {
+        drop(old);
+        loader.swapped(&shared);
+    };
+    // Without a thread it is done when this is dropped.
+    let _ = std::thread::Builder::new().name("swapped".into()).spawn(work);
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a hot swap changes, and what moves from the old router to the new.
+
+use crate::shared::Shared;
+use castanet_graph::Graph;
+use castanet_lang::PortRef;
+use std::collections::HashSet;
+use std::fmt;
+
+/// What moves: pairs of an element in the old router and one in the new.
+pub(crate) struct Moves {
+    /// What is open outside, between elements that hold the same.
+    pub over: Vec<(u32, u32)>,
+    /// Counts and state, between elements of the same name and class.
+    pub state: Vec<(u32, u32)>,
+}
+
+/// The element of the same name and class in another router.
+fn twin(from: &Shared, e: usize, to: &Shared) -> Option<usize> {
+    let other = to.graph.find(from.graph.name(e))?;
+    let class = |s: &Shared, e| s.graph.spec(e).map(|s| s.name);
+    (class(from, e)? == class(to, other)?).then_some(other)
+}
+
+impl Moves {
+    pub fn new(old: &Shared, new: &Shared) -> Moves {
+        let mut over: Vec<(u32, u32)> =
+            new.held.iter().filter_map(|(key, &e)| Some((*old.held.get(key)?, e))).collect();
+        over.sort_by_key(|m| m.1);
+        let state = (0..new.graph.len()).filter_map(|e| Some((twin(new, e, old)? as u32, e as u32)));
+        Moves { over, state: state.collect() }
+    }
+    /// The elements of a new router whose resource is open in the old one.
+    pub fn inherited(old: &Shared, new: &Shared) -> HashSet<u32> {
+        new.held.iter().filter(|h| old.held.contains_key(h.0)).map(|h| *h.1).collect()
+    }
+}
+
+/// What a hot swap changes. It prints as a list that people can read, a change a line: `+` for what comes, `-` for what goes,
+/// `~` for what is configured anew, `=` for what moves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Declarations of elements that come.
+    pub added: Vec<String>,
+    /// Declarations of elements that go; with them goes what they hold.
+    pub removed: Vec<String>,
+    /// Elements that stay, with their configuration before and afterwards.
+    pub changed: Vec<(String, String, String)>,
+    /// Connections that come.
+    pub connected: Vec<String>,
+    /// Connections that go.
+    pub disconnected: Vec<String>,
+    /// What moves: the element, and what of it.
+    pub moves: Vec<(String, String)>,
+    /// How many elements stay as they are.
+    pub kept: usize,
+}
+
+fn connections(graph: &Graph) -> Vec<String> {
+    let end = |p: PortRef| (graph.name(p.element), p.port);
+    let each = graph.flat.connections.iter().map(|c| {
+        let ((a, i), (b, o)) = (end(c.from), end(c.to));
+        format!("{a} [{i}] -> [{o}] {b}")
+    });
+    each.collect()
+}
+
+impl Plan {
+    pub(crate) fn new(old: &Shared, new: &Shared) -> Plan {
+        let mut plan = Plan::default();
+        for e in 0..new.graph.len() {
+            let name = new.graph.name(e);
+            let Some(element) = new.graph.element(e) else { continue };
+            let Some(before) = twin(new, e, old) else {
+                plan.added.push(declaration(&new.graph, e));
+                continue;
+            };
+            let config = old.graph.element(before).map_or("", |x| x.config.as_str());
+            if config == element.config {
+                plan.kept += 1;
+            } else {
+                plan.changed.push((name.to_string(), config.to_string(), element.config.clone()));
+            }
+            let spec = new.graph.spec(e);
+            let state = spec.map_or("", |s| s.takes_state);
+            let counts = spec.is_some_and(|s| s.counts).then_some("its counts");
+            let what: Vec<&str> = Some(state).filter(|s| !s.is_empty()).into_iter().chain(counts).collect();
+            if !what.is_empty() {
+                plan.moves.push((element.declaration(), what.join("; ")));
+            }
+        }
+        let gone = (0..old.graph.len()).filter(|&e| twin(old, e, new).is_none());
+        plan.removed = gone.map(|e| declaration(&old.graph, e)).collect();
+        for (o, e) in Moves::new(old, new).over {
+            let (from, to) = (old.graph.name(o as usize), new.graph.name(e as usize));
+            if from != to {
+                let what = format!("what '{from}' has open");
+                plan.moves.push((new.graph.declaration(e as usize), what));
+            }
+        }
+        let (before, after) = (connections(&old.graph), connections(&new.graph));
+        let missing = |of: &[String], from: &[String]| {
+            let known: HashSet<&String> = of.iter().collect();
+            from.iter().filter(|c| !known.contains(c)).cloned().collect::<Vec<_>>()
+        };
+        (plan.connected, plan.disconnected) = (missing(&before, &after), missing(&after, &before));
+        plan
+    }
+}
+
+fn declaration(graph: &Graph, e: usize) -> String {
+    let config = graph.element(e).map_or("", |x| x.config.as_str());
+    match config {
+        "" => graph.declaration(e),
+        c => format!("{}({c})", graph.declaration(e)),
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for d in &self.added {
+            writeln!(f, "+ {d}")?;
+        }
+        for d in &self.removed {
+            writeln!(f, "- {d}")?;
+        }
+        for (name, before, after) in &self.changed {
+            writeln!(f, "~ {name}: ({before}) becomes ({after})")?;
+        }
+        for c in &self.connected {
+            writeln!(f, "+ {c}")?;
+        }
+        for c in &self.disconnected {
+            writeln!(f, "- {c}")?;
+        }
+        for (name, what) in &self.moves {
+            writeln!(f, "= {name}: {what}")?;
+        }
+        let (new, gone, other) = (self.added.len(), self.removed.len(), self.changed.len());
+        writeln!(f, "{new} added, {gone} removed, {other} changed, {} as they are", self.kept)
+    }
+}

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Hot swaps: what stays, what moves, and what happens when something goes wrong.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod support;
+
+use castanet_element::prelude::*;
+use castanet_element::remote::Remote;
+use castanet_element::{CallError, element};
+use castanet_elements::Registry;
+use castanet_lang::{Diagnostic, Sources};
+use castanet_runtime::swap::{Loaded, Loader};
+use castanet_runtime::{Options, Router, Running};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use support::*;
+
+/// The end of numbered packets: each source's must come in order, all of them, once.
+#[derive(Class)]
+#[class(name = "Track", ports = "1/0", processing = "h/", packets = "any/", workers = exclusive, lifecycle)]
+#[class(takes_state = "the next number of each source", drops(Consumed))]
+#[handler(name = "next", flags = "r", doc = "The next number of each source.")]
+struct Track {
+    /// Packets taken in.
+    #[handler]
+    count: Count,
+    /// Packets that were not the next of their source.
+    #[handler]
+    wrong: Count,
+    next: BTreeMap<u8, u32>,
+}
+
+impl Element for Track {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        for p in batch.drain() {
+            let next = self.next.entry(p.anno_u8(18)).or_default();
+            if p.anno_u32(36) != *next {
+                self.wrong.add(1);
+            }
+            *next = p.anno_u32(36) + 1;
+            self.count.add(1);
+            cx.drop(p, Reason::Consumed);
+        }
+    }
+}
+
+impl Lifecycle for Track {
+    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok(format!("{:?}", self.next))
+    }
+    fn take_state(&mut self, old: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<Track>() else { return Err("no Track".into()) };
+        std::mem::swap(&mut self.next, &mut old.next);
+        Ok(())
+    }
+}
+
+/// How many doors stand open.
+static OPEN: AtomicU32 = AtomicU32::new(0);
+
+/// Something outside that is open once: a key, whether it can be opened, and whether its state can move.
+#[derive(Class)]
+#[class(name = "Door", ports = "0/0", processing = "/", packets = "/", workers = exclusive, lifecycle, build)]
+#[class(takes_state = "nothing but its mood")]
+#[handler(name = "opened", flags = "r", doc = "Who opened it.")]
+struct Door {
+    args: DoorArgs,
+    opened: Option<String>,
+    me: String,
+}
+
+/// Arguments of Door.
+#[derive(Args)]
+struct DoorArgs {
+    /// Which door.
+    key: String,
+    /// What goes wrong.
+    #[arg(default = String::new())]
+    fault: String,
+}
+
+impl Build for Door {
+    fn build(args: DoorArgs, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        Ok(Door { args, opened: None, me: cx.name.to_string() })
+    }
+}
+
+impl Element for Door {}
+
+impl Lifecycle for Door {
+    fn holds(&self) -> Option<String> {
+        Some(self.args.key.clone())
+    }
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        if self.args.fault == "stuck" {
+            return Err("the door is stuck".into());
+        }
+        if !cx.inherits() {
+            OPEN.fetch_add(1, Ordering::SeqCst);
+            self.opened = Some(self.me.clone());
+        }
+        Ok(())
+    }
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+        if self.opened.take().is_some() {
+            OPEN.fetch_sub(1, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok(self.opened.clone().unwrap_or_default())
+    }
+    fn take_over(&mut self, old: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<Door>() else { return Err("no Door".into()) };
+        self.opened = old.opened.take();
+        Ok(())
+    }
+    fn take_state(&mut self, _: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
+        if self.args.fault == "moody" { Err("it is in no mood".into()) } else { Ok(()) }
+    }
+}
+
+fn more(r: &mut Registry) {
+    r.add(element::<Track>());
+    r.add(element::<Door>());
+}
+
+struct Texts;
+impl Loader for Texts {
+    fn load(&self, _: &str, text: &str) -> Result<Loaded, String> {
+        let (graph, classes, sources) = graph_with(text, more)?;
+        Ok(Loaded { graph, classes, sources })
+    }
+    fn render(&self, sources: &Sources, diagnostics: &[Diagnostic]) -> String {
+        castanet_lang::render::render_classic(sources, diagnostics)
+    }
+}
+
+fn swappable(text: &str, options: Options) -> Router {
+    let r = try_router_with(text, options, more).unwrap_or_else(|e| panic!("{e}"));
+    r.shared().running.set_loader(Arc::new(Texts));
+    r.shared().running.allow_swaps();
+    r
+}
+
+/// Runs a router while `f` works on it, then stops it. A test that takes minutes hangs.
+fn running(text: &str, workers: usize, f: impl FnOnce(&Running)) -> (Router, Log) {
+    let (options, log) = real(workers);
+    let mut r = swappable(text, options);
+    let running = r.shared().running.clone();
+    std::thread::scope(|s| {
+        let thread = s.spawn(|| r.run().unwrap());
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| f(&running)));
+        if let Some(shared) = running.current() {
+            shared.end();
+        }
+        thread.join().unwrap();
+        if let Err(panic) = done {
+            std::panic::resume_unwind(panic);
+        }
+    });
+    (r, log)
+}
+
+fn count(r: &Running, e: &str, h: &str) -> u64 {
+    r.read(Some(e), h, "").unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn state_moves_between_elements_of_the_same_name_and_class() {
+    let old = "n :: Numbers(1, 100) -> c :: Counter -> q :: Queue(200); q -> u :: RatedUnqueue(1) -> t :: Track; x :: Counter; Idle -> x -> Discard";
+    let new = "n :: Numbers(1, 100) -> c :: Counter -> q :: Queue(150); q -> d :: Counter -> u :: Unqueue -> t :: Track";
+    running(old, 1, |r| {
+        while count(r, "n", "count") < 100 {}
+        let plan = r.plan("config", new).unwrap();
+        let text = r.read(None, "swapplan", new).unwrap();
+        assert_eq!(text, plan.to_string());
+        for line in [
+            "+ d :: Counter\n",
+            "+ u :: Unqueue\n",
+            "- u :: RatedUnqueue(1)\n",
+            "- x :: Counter\n",
+            "~ q: (200) becomes (150)\n",
+            "+ q [0] -> [0] d\n",
+            "- q [0] -> [0] u\n",
+            "= q :: Queue: the packets\n",
+            "= c :: Counter: ",
+            "= t :: Track: the next number of each source; its counts\n",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+        assert_eq!(r.swaps(), 0);
+        let done = r.swap("config", new).unwrap();
+        assert_eq!(done.plan, plan);
+        assert!(done.standstill < Duration::from_secs(5));
+        while count(r, "t", "count") < 100 {}
+        assert_eq!((count(r, "c", "count"), count(r, "t", "wrong"), r.swaps()), (100, 0, 1));
+        assert!(r.read(Some("x"), "count", "").is_err());
+    });
+}
+
+#[test]
+fn what_is_wrong_with_the_new_configuration_leaves_the_old_one_running() {
+    let old = "Numbers(1, 4000000000) -> t :: Track; a :: Door(front); b :: Door(back)";
+    let (mut r, log) = running(old, 1, |r| {
+        let opened = OPEN.load(Ordering::SeqCst);
+        for (new, what) in [
+            ("Numbers(1, 5 -> t :: Track", "config:1"),
+            ("Numbers(1, 5) -> t :: Trick", "Trick"),
+            ("Numbers(1, 5) -> t :: Track; t -> Discard", "config:1"),
+            ("Numbers(1) -> t :: Track", "Numbers"),
+            (
+                "Numbers(1, 4000000000) -> t :: Track; a :: Door(front); c :: Door(cellar); b :: Door(back, stuck)",
+                "stuck",
+            ),
+            ("Numbers(1, 4000000000) -> t :: Track; x :: Door(front); b :: Door(back, moody)", "no mood"),
+        ] {
+            let text = r.swap("config", new).unwrap_err();
+            assert!(text.contains(what), "{new}: {text}");
+            assert!(r.plan("config", new).is_err() || what == "stuck" || what == "no mood");
+            assert!(matches!(r.write(None, "hotconfig", new), Err(CallError::Failed(t)) if t == text));
+            let n = count(r, "t", "count");
+            while count(r, "t", "count") == n {}
+            assert_eq!((count(r, "t", "wrong"), r.swaps()), (0, 0));
+            assert_eq!(r.read(Some("a"), "opened", "").unwrap(), "a");
+            assert_eq!(r.read(Some("b"), "opened", "").unwrap(), "b");
+            assert_eq!(OPEN.load(Ordering::SeqCst), opened);
+        }
+        // What is open goes by key, whatever its new name.
+        r.swap("config", "Numbers(1, 4000000000) -> t :: Track; x :: Door(front); a :: Door(cellar)")
+            .unwrap();
+        assert_eq!(r.read(Some("x"), "opened", "").unwrap(), "a");
+        assert_eq!(r.read(Some("a"), "opened", "").unwrap(), "a");
+        assert_eq!(OPEN.load(Ordering::SeqCst), opened);
+    });
+    assert_eq!(number(&mut r, "t", "wrong"), 0);
+    assert_eq!(log.len(), 0, "{:?}", log.lines());
+    r.cleanup();
+    assert_eq!(OPEN.load(Ordering::SeqCst), 0);
+}
+
+/// Two ways through the router, over queues and not, and over workers.
+const STREAM: [&str; 2] = [
+    "a :: Numbers(1, 4000000000) -> q :: Queue(5000) -> u :: Unqueue -> c :: Counter -> t :: Track;
+     b :: Numbers(2, 4000000000) -> p :: Queue(5000) -> v :: Unqueue -> s :: Track;
+     d :: Numbers(3, 4000000000) -> j :: Queue(200) -> w :: Unqueue -> k :: Track;",
+    "a :: Numbers(1, 4000000000) -> q :: Queue(5000) -> x :: Counter -> u :: Unqueue(8) -> c :: Counter -> t :: Track;
+     d :: Numbers(3, 4000000000) -> j :: Queue(200) -> w :: Unqueue(3) -> k :: Track; y :: Counter; Idle -> y -> Discard;
+     b :: Numbers(2, 4000000000) -> p :: Queue(5000) -> v :: Unqueue -> z :: Counter -> s :: Track;",
+];
+
+#[test]
+fn a_thousand_swaps_lose_duplicate_and_reorder_nothing() {
+    for workers in [1, 2] {
+        let (mut r, log) = running(STREAM[0], workers, |r| {
+            let mut standstill = Vec::new();
+            for i in 1..=1000 {
+                let done = r.swap("config", STREAM[i % 2]).unwrap();
+                standstill.push(done.standstill);
+                if i % 100 == 0 {
+                    for t in ["t", "s", "k"] {
+                        let n = count(r, t, "count");
+                        while count(r, t, "count") == n {}
+                    }
+                }
+            }
+            standstill.sort();
+            println!("{workers} workers: standstill {:?}, at most {:?}", standstill[500], standstill[999]);
+            assert_eq!(r.swaps(), 1000);
+        });
+        for (source, queue, sink) in [("a", "q", "t"), ("b", "p", "s"), ("d", "j", "k")] {
+            let (sent, held) = (number(&mut r, source, "count"), number(&mut r, queue, "length"));
+            let (came, wrong) = (number(&mut r, sink, "count"), number(&mut r, sink, "wrong"));
+            // With two workers a source may hear of room in a queue that has just been filled: that packet is counted.
+            let full =
+                r.find(queue).and_then(|q| r.drops().get(&(q, Reason::QueueFull)).copied()).unwrap_or(0);
+            assert_eq!(sent, came + held + full, "{workers} workers, {source}");
+            assert!(
+                wrong <= full && (full == 0 || workers == 2 && full < 1000),
+                "{workers} workers, {source}: {wrong}, {full}"
+            );
+        }
+        assert!(r.former_drops().is_empty(), "{:?}", r.former_drops());
+        assert!(log.lines().iter().all(|l| l.ends_with("Queue: overflow")), "{:?}", log.lines());
+    }
+}
+
+#[test]
+fn swaps_from_many_threads_and_stops_race() {
+    for round in 0..20 {
+        let (options, _) = real(1 + round % 2);
+        let mut r = swappable(STREAM[0], options);
+        let running = r.shared().running.clone();
+        let start = Instant::now();
+        std::thread::scope(|s| {
+            s.spawn(|| r.run().unwrap());
+            for i in 0..3 {
+                let running = running.clone();
+                s.spawn(move || {
+                    for k in 0..20 {
+                        match running.swap("config", STREAM[(i + k) % 2]) {
+                            Ok(_) => {}
+                            Err(e) => assert!(e.contains("stopped"), "{e}"),
+                        }
+                        // A call finds whatever configuration there is.
+                        match running.read(Some("c"), "count", "") {
+                            Ok(_) | Err(CallError::Missing(_)) => {}
+                            Err(e) => panic!("{e}"),
+                        }
+                    }
+                });
+            }
+            std::thread::sleep(Duration::from_millis(round as u64));
+            let _ = running.write(None, "stop", "");
+        });
+        assert!(start.elapsed() < Duration::from_secs(60));
+        assert!(running.swap("config", STREAM[0]).unwrap_err().contains("stopped"));
+        assert_eq!(number(&mut r, "t", "wrong") + number(&mut r, "s", "wrong"), 0);
+    }
+}
+
+#[test]
+fn a_script_swaps_its_own_router() {
+    // In simulated time as well, and the script of the new router begins anew.
+    let new = "i :: Idle -> c :: Counter -> k :: Counter -> Discard; DriverManager(wait 0.1s)";
+    let old = format!(
+        "n :: Numbers(1, 10) -> c :: Counter -> Discard;
+         s :: Script(wait 0.5s, write hotconfig Idle -> Nothing, read c.count, write hotconfig {new}, wait 1000s, stop)"
+    );
+    for simulated in [true, false] {
+        let (options, log) = if simulated { support::simulated(32) } else { real(1) };
+        let mut r = swappable(&old, options);
+        r.run().unwrap();
+        let lines = log.lines();
+        let first = lines.first().map_or("", |l| l.as_str());
+        assert!(
+            first.contains("While calling 'hotconfig Idle -> Nothing'") && first.contains("Nothing"),
+            "{lines:?}"
+        );
+        assert!(lines.get(1).is_some_and(|l| l.contains("10")), "{lines:?}");
+        assert!(r.find("i").is_some() && r.find("n").is_none(), "{lines:?}");
+        assert_eq!(number(&mut r, "c", "count"), 10);
+    }
+}
+
+#[test]
+fn without_leave_there_is_no_such_handler() {
+    let (options, _) = real(1);
+    let mut r = router("Idle -> Discard", options);
+    for h in ["hotconfig", "swapplan"] {
+        assert!(matches!(r.write(None, h, ""), Err(CallError::Missing(_))));
+        assert!(matches!(r.read(None, h, ""), Err(CallError::Missing(_))));
+        assert!(!r.read(None, "handlers", "").unwrap().contains(h));
+    }
+    assert!(r.shared().running.swap("config", "Idle -> Discard").unwrap_err().contains("cannot be swapped"));
+    r.shared().running.set_loader(Arc::new(Texts));
+    r.shared().running.allow_swaps();
+    let listing = r.read(None, "handlers", "").unwrap();
+    assert!(listing.contains("hotconfig\tw\n") && listing.contains("swapplan\tr+\n"));
+}
+
+#[test]
+fn drops_stay_in_the_accounts() {
+    let old = "n :: Numbers(1, 10) -> q :: Queue(5) -> RatedUnqueue(1, BURST_DURATION 1ms) -> t :: Track; Idle -> gone :: Queue(3) -> Idle";
+    let new = "n :: Numbers(1, 10) -> t :: Track";
+    let (r, _) = running(old, 1, |r| {
+        while count(r, "n", "count") < 10 {}
+        r.swap("config", new).unwrap();
+        r.swap("config", new).unwrap();
+    });
+    let all: u64 = r.former_drops().values().sum();
+    let consumed = r.drops().values().sum::<u64>();
+    assert_eq!(all + consumed, 10, "{:?} {:?}", r.former_drops(), r.drops());
+    assert!(r.former_drops().keys().any(|k| k.0 == "q" && k.1 == Reason::Stopped));
+}
