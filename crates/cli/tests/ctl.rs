@@ -176,6 +176,51 @@ fn sockets_of_the_driver() {
 }
 
 #[test]
+fn swaps() {
+    use std::io::{Read, Write};
+    let b = Bench::new();
+    let text = |more: &str| {
+        format!(
+            "define($LIMIT 3); i :: InfiniteSource(LIMIT $LIMIT) -> c :: Counter -> q :: Queue -> Idle; cs :: ControlSocket(UNIX, e{more});"
+        )
+    };
+    b.file("a.click", &text(""));
+    b.file("b.click", &(text(", READONLY true") + " new :: Null; Idle -> new -> Discard;"));
+    b.file("bad.click", "Foo -> Discard;");
+    let live = start(&b, "castanet", &["run", "-q", "-R", "-u", "s", "a.click"]);
+    until("it runs", || ctl(&b, &["read", "q.length"]).out == "3\n");
+    // A client of the element, before and after.
+    let mut c = std::os::unix::net::UnixStream::connect(b.path("e")).unwrap();
+    c.write_all(b"WRITE c.count_call 5 stop\n").unwrap();
+    let plan = ctl(&b, &["swap", "--dry-run", "b.click"]);
+    assert!(plan.code == 0 && plan.out.contains("+ new :: Null") && plan.out.contains("~ cs"), "{plan:?}");
+    assert_eq!(ctl(&b, &["read", "new.class"]).code, 1, "nothing has changed");
+    let bad = ctl(&b, &["swap", "bad.click"]);
+    assert!(bad.code == 1 && bad.err.contains("undeclared element 'Foo'"), "{bad:?}");
+    assert_eq!(ctl(&b, &["swap", "b.click", "LIMIT=4"]), ran("", "", 0));
+    assert_eq!(ctl(&b, &["read", "new.class"]).out, "Null\n");
+    assert_eq!(ctl(&b, &["read", "i.limit"]).out, "4\n");
+    // The count goes on from 3, the queue keeps its packets, and the socket its clients.
+    assert!(ctl(&b, &["read", "c.count"]).out.trim().parse::<u64>().unwrap() >= 3);
+    c.write_all(b"READ q.class\nWRITE c.reset\nQUIT\n").unwrap();
+    let mut said = String::new();
+    c.read_to_string(&mut said).unwrap();
+    let want = "Click::ControlSocket/1.3\r\n200 Write handler 'c.count_call' OK\r\n\
+        200 Read handler 'q.class' OK\r\nDATA 5\r\nQueue530 Permission denied for 'c.reset'\r\n200 Goodbye!\r\n";
+    assert_eq!(said, want);
+    // Without the element its socket goes, also when its own client says so.
+    ctl(&b, &["swap", "a.click"]);
+    let mut own = std::os::unix::net::UnixStream::connect(b.path("e")).unwrap();
+    own.write_all(b"WRITE hotconfig Idle -> Discard;\n").unwrap();
+    let mut said = String::new();
+    own.read_to_string(&mut said).unwrap();
+    assert!(said.ends_with("200 Write handler 'hotconfig' OK\r\n"), "{said}");
+    until("its file has gone", || !b.path("e").exists());
+    assert_eq!(ctl(&b, &["stop"]).code, 0);
+    drop(live);
+}
+
+#[test]
 fn completion() {
     let b = Bench::new();
     let _live = start(&b, "castanet", &["run", "-q", "-u", "s", "-e", ROUTER]);
