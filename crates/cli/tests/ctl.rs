@@ -221,6 +221,56 @@ fn swaps() {
 }
 
 #[test]
+fn swaps_that_race_with_stops_and_with_each_other() {
+    use std::io::{BufRead, BufReader, Write};
+    let b = Bench::new();
+    let text = |n: u64| {
+        format!(
+            "InfiniteSource -> c :: Counter -> q{n} :: Queue -> Unqueue -> Discard; ControlSocket(UNIX, e);"
+        )
+    };
+    for round in 0..8 {
+        let mut live = start(&b, "castanet", &["run", "-q", "-R", "-u", "s", "-e", &text(0)]);
+        let connect = |file: &str| {
+            let c = std::os::unix::net::UnixStream::connect(b.path(file)).unwrap();
+            c.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+            c
+        };
+        let mut stopper = connect("s");
+        let answers: usize = std::thread::scope(|scope| {
+            let all: Vec<_> = ["s", "e", "s"]
+                .into_iter()
+                .map(|file| {
+                    let mut to = connect(file);
+                    let text = &text;
+                    scope.spawn(move || {
+                        let (mut from, mut answers) = (BufReader::new(to.try_clone().unwrap()), 0);
+                        for n in 0.. {
+                            let config = text(n % 3);
+                            let asked =
+                                write!(to, "WRITEDATA hotconfig {}\n{config}READ c.class\n", config.len());
+                            let mut line = String::new();
+                            if asked.is_err() || !from.read_line(&mut line).is_ok_and(|n| n > 0) {
+                                break;
+                            }
+                            answers += 1;
+                        }
+                        answers
+                    })
+                })
+                .collect();
+            std::thread::sleep(Duration::from_millis(30 * round));
+            stopper.write_all(b"WRITE stop\n").unwrap();
+            all.into_iter().map(|t| t.join().unwrap()).sum()
+        });
+        assert!(answers > 0);
+        until("it has ended", || live.0.try_wait().unwrap().is_some());
+        assert!(live.0.wait().unwrap().success());
+        assert!(!b.path("s").exists() && !b.path("e").exists());
+    }
+}
+
+#[test]
 fn completion() {
     let b = Bench::new();
     let _live = start(&b, "castanet", &["run", "-q", "-u", "s", "-e", ROUTER]);
