@@ -60,9 +60,9 @@ fn commands_in_one_piece_and_a_half_closed_client() {
 fn what_a_client_sent_before_it_went_is_carried_out() {
     let (s, fake) = server(Limits::default());
     let mut c = connect(&s);
-    for i in 0..50 {
-        c.write_all(format!("WRITE c.reset {i}\n").as_bytes()).unwrap();
-    }
+    // At once: what a client's host has not sent when it closes is its own loss.
+    let all: String = (0..50).map(|i| format!("WRITE c.reset {i}\n")).collect();
+    c.write_all(all.as_bytes()).unwrap();
     // Replies that nobody takes make the connection break, when it is closed.
     drop(c);
     until("all are carried out", || fake.written.lock().unwrap().len() == 50);
@@ -91,7 +91,9 @@ fn the_client_library() {
     assert_eq!(c.read("c.count", "").unwrap(), b"0", "the connection is still good");
     drop(s);
     assert!(!path.exists());
-    assert!(matches!(c.read("c.count", ""), Err(crate::client::ClientError::Broken(_))));
+    // What it had begun with it may still answer.
+    let end = (0..).find_map(|_| c.read("c.count", "").err());
+    assert!(matches!(end, Some(crate::client::ClientError::Broken(_))));
     let e = Client::connect(&Address::Unix(path), patience).err().unwrap().to_string();
     assert!(e.contains("there is no such file; 'castanet run -u"), "{e}");
 }
