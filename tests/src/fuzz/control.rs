@@ -49,7 +49,8 @@ fn talk(bytes: &[u8], piece: usize, rules: &Rules, limits: &Limits) -> (Vec<u8>,
     let two = Arc::new(Two::default());
     let (mut gate, mut session) = (Gate::new(two.clone()), Session::new(limits.clone()));
     let mut out = Vec::new();
-    for piece in bytes.chunks(piece) {
+    // The greeting comes without a word of the client.
+    for piece in std::iter::once(&[][..]).chain(bytes.chunks(piece)) {
         session.feed(piece);
         loop {
             let step = session.step(rules, &mut gate);
