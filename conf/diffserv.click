@@ -24,30 +24,31 @@
 // 12,500 and joins D. The counts are those of the last of two simulated seconds; docs/diffserv.md compares them with the ideal
 // curves over all rates.
 
-define($RATE 14000, $LINK 100000);
+define($RATE 14000, $LINK 100000, $A 7500, $B 10000, $C 12500);
 
-elementclass Stream { $header | RatedSource(DATA $header, RATE $RATE, LENGTH 46) -> MarkIPHeader -> output; }
+elementclass Stream { $n, $header | RatedSource(DATA $header, RATE $RATE, LENGTH 46) -> MarkIPHeader -> output; }
+elementclass Link { input -> RatedUnqueue($LINK) -> Discard; }
 
 dscp :: IPClassifier(ip dscp 46, ip dscp 10, ip dscp 18, -);
 
-Stream(\<45b8002e 00000000 40116506 0a000001 0a000101 04d204d2 001a0000>) -> dscp;
-Stream(\<4528002e 00000000 40116595 0a000002 0a000101 04d204d2 001a0000>) -> dscp;
-Stream(\<4548002e 00000000 40116574 0a000003 0a000101 04d204d2 001a0000>) -> dscp;
-Stream(\<4500002e 00000000 401165bb 0a000004 0a000101 04d204d2 001a0000>) -> dscp;
+Stream(0, \<45b8002e 00000000 40116506 0a000001 0a000101 04d204d2 001a0000>) -> dscp;
+Stream(1, \<4528002e 00000000 40116595 0a000002 0a000101 04d204d2 001a0000>) -> dscp;
+Stream(2, \<4548002e 00000000 40116574 0a000003 0a000101 04d204d2 001a0000>) -> dscp;
+Stream(3, \<4500002e 00000000 401165bb 0a000004 0a000101 04d204d2 001a0000>) -> dscp;
 
 // Streams A to C share what goes first; best effort gets the rest of the link.
-fair :: RoundRobinSched -> [0] first :: PrioSched -> link :: RatedUnqueue($LINK) -> Discard;
+fair :: RoundRobinSched -> [0] first :: PrioSched -> Link;
 best_effort :: Queue -> d :: Counter -> [1] first;
 
 // A: dropped while more than 7,500 a second come.
-dscp [0] -> a_meter :: Meter(7500) -> a_queue :: Queue -> a :: Counter -> [0] fair;
+dscp [0] -> a_meter :: Meter($A) -> a_queue :: Queue -> a :: Counter -> [0] fair;
 a_meter [1] -> Discard;
 
 // B: 10,000 a second leave, the others stay in the queue.
-dscp [1] -> b_queue :: Queue -> Shaper(10000) -> b :: Counter -> [1] fair;
+dscp [1] -> b_queue :: Queue -> Shaper($B) -> b :: Counter -> [1] fair;
 
 // C: best effort while more than 12,500 a second come.
-dscp [2] -> c_meter :: Meter(12500) -> c_queue :: Queue -> c :: Counter -> [2] fair;
+dscp [2] -> c_meter :: Meter($C) -> c_queue :: Queue -> c :: Counter -> [2] fair;
 c_meter [1] -> SetIPDSCP(0) -> best_effort;
 
 // D

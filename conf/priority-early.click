@@ -21,19 +21,20 @@
 // processor's 300,000 a second are taken in the order of priority. High keeps its 30,000, medium gets the rest of the link of
 // 144,000, and low nothing while medium wants all of it. The counts are those of the last half of one simulated second.
 
-define($RATE 120000, $CPU 300000, $LINK 144000);
+define($RATE 120000, $CPU 300000, $LINK 144000, $HIGH 30000);
 
-elementclass Stream { $header | RatedSource(DATA $header, RATE $RATE, LENGTH 46) -> MarkIPHeader -> output; }
+elementclass Stream { $n, $header | RatedSource(DATA $header, RATE $RATE, LENGTH 46) -> MarkIPHeader -> output; }
+elementclass Link { input -> RatedUnqueue($LINK, BURST_DURATION 0.001) -> Discard; }
 
 priority :: IPClassifier(ip dscp 46, ip dscp 10, -);
 
-Stream(\<45b8002e 00000000 40116506 0a000001 0a000101 04d204d2 001a0000>) -> priority;
-Stream(\<4528002e 00000000 40116595 0a000002 0a000101 04d204d2 001a0000>) -> priority;
-Stream(\<4500002e 00000000 401165bb 0a000004 0a000101 04d204d2 001a0000>) -> priority;
+Stream(0, \<45b8002e 00000000 40116506 0a000001 0a000101 04d204d2 001a0000>) -> priority;
+Stream(1, \<4528002e 00000000 40116595 0a000002 0a000101 04d204d2 001a0000>) -> priority;
+Stream(2, \<4500002e 00000000 401165bb 0a000004 0a000101 04d204d2 001a0000>) -> priority;
 
-priority [0] -> high_queue :: Queue -> Shaper(30000) -> high :: Counter -> [0] first :: PrioSched;
+priority [0] -> high_queue :: Queue -> Shaper($HIGH) -> high :: Counter -> [0] first :: PrioSched;
 priority [1] -> medium_queue :: Queue -> medium :: Counter -> [1] first;
 priority [2] -> low_queue :: Queue -> low :: Counter -> [2] first;
-first -> cpu :: Shaper($CPU) -> link :: RatedUnqueue($LINK) -> Discard;
+first -> cpu :: Shaper($CPU) -> Link;
 
 DriverManager(wait 0.5s, write high.reset, write medium.reset, write low.reset, wait 0.5s, stop);

@@ -8,8 +8,8 @@
 //     eth2 :: Queue: overflow
 //     eth0 :: Queue: overflow
 //     eth1 :: Queue: overflow
-//     high_queue :: Queue: overflow
 //     low_queue :: Queue: overflow
+//     high_queue :: Queue: overflow
 //     high.count:
 //     15001
 //
@@ -24,20 +24,21 @@
 // its 30,000, medium gets its 100,000, and low what is left of a link of 144,000, although more of medium was sent than got
 // through. conf/priority-early.click mends that. The counts are those of the last half of one simulated second.
 
-define($RATE 120000, $CPU 300000, $LINK 144000);
+define($RATE 120000, $CPU 300000, $LINK 144000, $HIGH 30000);
 
-elementclass Stream { $header | RatedSource(DATA $header, RATE $RATE, LENGTH 46) -> MarkIPHeader -> output; }
+elementclass Stream { $n, $header | RatedSource(DATA $header, RATE $RATE, LENGTH 46) -> MarkIPHeader -> output; }
+elementclass Link { input -> RatedUnqueue($LINK, BURST_DURATION 0.001) -> Discard; }
 
 // The buffers of three controllers, which know no classes, and the processor that empties them in turn.
 arrived :: RoundRobinSched -> cpu :: RatedUnqueue($CPU) -> priority :: IPClassifier(ip dscp 46, ip dscp 10, -);
 
-Stream(\<45b8002e 00000000 40116506 0a000001 0a000101 04d204d2 001a0000>) -> eth0 :: Queue(256) -> [0] arrived;
-Stream(\<4528002e 00000000 40116595 0a000002 0a000101 04d204d2 001a0000>) -> eth1 :: Queue(256) -> [1] arrived;
-Stream(\<4500002e 00000000 401165bb 0a000004 0a000101 04d204d2 001a0000>) -> eth2 :: Queue(256) -> [2] arrived;
+Stream(0, \<45b8002e 00000000 40116506 0a000001 0a000101 04d204d2 001a0000>) -> eth0 :: Queue(256) -> [0] arrived;
+Stream(1, \<4528002e 00000000 40116595 0a000002 0a000101 04d204d2 001a0000>) -> eth1 :: Queue(256) -> [1] arrived;
+Stream(2, \<4500002e 00000000 401165bb 0a000004 0a000101 04d204d2 001a0000>) -> eth2 :: Queue(256) -> [2] arrived;
 
-priority [0] -> high_queue :: Queue -> Shaper(30000) -> high :: Counter -> [0] first :: PrioSched;
+priority [0] -> high_queue :: Queue -> Shaper($HIGH) -> high :: Counter -> [0] first :: PrioSched;
 priority [1] -> medium_queue :: Queue -> medium :: Counter -> [1] first;
 priority [2] -> low_queue :: Queue -> low :: Counter -> [2] first;
-first -> link :: RatedUnqueue($LINK) -> Discard;
+first -> Link;
 
 DriverManager(wait 0.5s, write high.reset, write medium.reset, write low.reset, wait 0.5s, stop);

@@ -5,10 +5,12 @@
 //
 // prints
 //
-//     one:      6002 dropped, average 47.4022313333
-//     several:  5996 dropped, average 47.1484646667
-//     weighted: 375 1654 3968 dropped, average 41.2907373333
-//     front:    6002 dropped, average 47.6123126667
+//     one:      6002 of 36000 dropped, average 47.4022313333
+//     several:  5996 of 36000 dropped, average 47.1484646667
+//     weighted: 375 of 12000 dropped, average 41.2907373333
+//               1654 of 12000 dropped, average 41.2907373333
+//               3968 of 12000 dropped, average 41.2907373333
+//     front:    6002 of 36000 dropped, average 47.6123126667
 //
 // Three flows of EACH packets a second, 40 unless another number is given, are offered to four links of LINK. One class makes four
 // policies, because it finds the queues that count by flow-based router context: RED before a queue; before several queues, whose
@@ -16,50 +18,55 @@
 // and behind a queue, where the packets at the front are dropped. docs/red.md compares the average lengths with what the formula of
 // Floyd and Jacobson 1993 says about such a load.
 
-define($EACH 40, $LINK 100);
+define($EACH 40, $LINK 100, $SETTLE 60s, $LOOK 0.2s, $LOOKS 1500);
 
-elementclass Link { input -> RatedUnqueue($LINK) -> Discard; }
+elementclass Stream { $n, $data | RatedSource(DATA $data, RATE $EACH) -> output; }
+elementclass Link { $n | input -> RatedUnqueue($LINK) -> Discard; }
 
 traffic :: Tee;
-RatedSource(DATA "a", RATE $EACH) -> traffic;
-RatedSource(DATA "b", RATE $EACH) -> traffic;
-RatedSource(DATA "c", RATE $EACH) -> traffic;
+Stream(0, "a") -> a :: Counter -> traffic;
+Stream(1, "b") -> b :: Counter -> traffic;
+Stream(2, "c") -> c :: Counter -> traffic;
 
 // RED over one queue.
-traffic [0] -> one :: RED(20, 80, 0.2) -> Queue -> Link;
+traffic [0] -> one :: RED(20, 80, 0.2) -> Queue -> Link(0);
 
 // RED over several queues.
 traffic [1] -> several :: RED(20, 80, 0.2) -> flow :: HashSwitch(0, 1);
 flow [0] -> Queue -> [0] turns :: RoundRobinSched;
 flow [1] -> Queue -> [1] turns;
 flow [2] -> Queue -> [2] turns;
-turns -> Link;
+turns -> Link(1);
 
 // Weighted RED: a is dropped last, c first.
 traffic [2] -> priority :: Classifier(0/61, 0/62, -);
 priority [0] -> high   :: RED(30, 100, 0.1) -> shared :: Queue;
 priority [1] -> medium :: RED(20, 80, 0.2)  -> shared;
 priority [2] -> low    :: RED(10, 60, 0.3)  -> shared;
-shared -> Link;
+shared -> Link(2);
 
 // RED behind the queue: drop from front.
-traffic [3] -> FrontDropQueue -> front :: RED(20, 80, 0.2) -> Link;
+traffic [3] -> FrontDropQueue -> front :: RED(20, 80, 0.2) -> Link(3);
 
 // The averages are given a minute to settle and looked at every fifth of a second for five minutes.
 DriverManager(
-    set n 0, set one 0, set several 0, set shared 0, set front 0,
-    wait 60s,
+    set looks $LOOKS, set n 0, set one 0, set several 0, set shared 0, set front 0,
+    wait $SETTLE,
+    write a.reset, write b.reset, write c.reset,
     set o $(one.drops), set s $(several.drops), set h $(high.drops), set m $(medium.drops), set l $(low.drops), set f $(front.drops),
     label look,
-    wait 0.2s,
+    wait $LOOK,
     set n $(add $n 1),
     set one $(add $one $(one.avg_queue_size)),
     set several $(add $several $(several.avg_queue_size)),
     set shared $(add $shared $(high.avg_queue_size)),
     set front $(add $front $(front.avg_queue_size)),
-    goto look $(lt $n 1500),
-    print "one:      $(sub $(one.drops) $o) dropped, average $(div $one $n)",
-    print "several:  $(sub $(several.drops) $s) dropped, average $(div $several $n)",
-    print "weighted: $(sub $(high.drops) $h) $(sub $(medium.drops) $m) $(sub $(low.drops) $l) dropped, average $(div $shared $n)",
-    print "front:    $(sub $(front.drops) $f) dropped, average $(div $front $n)",
+    goto look $(lt $n $looks),
+    set all $(add $(a.count) $(b.count) $(c.count)), set average $(div $shared $n),
+    print "one:      $(sub $(one.drops) $o) of $all dropped, average $(div $one $n)",
+    print "several:  $(sub $(several.drops) $s) of $all dropped, average $(div $several $n)",
+    print "weighted: $(sub $(high.drops) $h) of $(a.count) dropped, average $average",
+    print "          $(sub $(medium.drops) $m) of $(b.count) dropped, average $average",
+    print "          $(sub $(low.drops) $l) of $(c.count) dropped, average $average",
+    print "front:    $(sub $(front.drops) $f) of $all dropped, average $(div $front $n)",
     stop);

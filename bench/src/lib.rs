@@ -8,17 +8,22 @@
 //!
 //! [`control`] measures what clients of a control socket cost a router.
 //!
-//! [`veth`] measures a router between real devices, against the kernel's; [`swap`] hot swaps.
+//! [`veth`] measures a router between real devices, against the kernel's; [`swap`] hot swaps. [`curves`] are those of the
+//! papers: what configurations do over a range of loads.
 #![forbid(unsafe_code)]
 
+mod chart;
 pub mod control;
+pub mod curves;
 pub mod fig8;
 mod fragment;
 pub mod frames;
 pub mod instructions;
+mod launch;
 mod monolith;
 mod options;
 mod path;
+mod process;
 pub mod report;
 pub mod rounds;
 mod slow;

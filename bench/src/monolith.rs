@@ -27,13 +27,15 @@ struct Frame {
 
 /// Which frame is next.
 trait Order {
-    fn next<'a>(&mut self, frames: &'a [Frame]) -> Option<&'a Frame>;
+    type Frames: ?Sized;
+    fn next<'a>(&mut self, frames: &'a Self::Frames) -> Option<&'a Frame>;
 }
 
 /// One after the other.
 struct InTurn(usize);
 
 impl Order for InTurn {
+    type Frames = [Frame];
     #[inline(always)]
     fn next<'a>(&mut self, frames: &'a [Frame]) -> Option<&'a Frame> {
         let frame = frames.get(self.0);
@@ -46,7 +48,19 @@ impl Order for InTurn {
     }
 }
 
-/// At random.
+/// At random, one draw a frame.
+impl Order for Random {
+    type Frames = [Frame];
+    #[inline(always)]
+    fn next<'a>(&mut self, frames: &'a [Frame]) -> Option<&'a Frame> {
+        frames.get(self.below(frames.len() as u64) as usize)
+    }
+}
+
+/// So many frames take six random bits.
+const SIXTY_FOUR: usize = 64;
+
+/// At random from 64 frames.
 struct AtRandom {
     random: Random,
     /// Bits that are left over from the last draw; the highest one set marks where they end.
@@ -54,18 +68,16 @@ struct AtRandom {
 }
 
 impl Order for AtRandom {
+    type Frames = [Frame; SIXTY_FOUR];
     #[inline(always)]
-    fn next<'a>(&mut self, frames: &'a [Frame]) -> Option<&'a Frame> {
-        if frames.len() != 64 {
-            return frames.get(self.random.below(frames.len() as u64) as usize);
-        }
+    fn next<'a>(&mut self, frames: &'a [Frame; SIXTY_FOUR]) -> Option<&'a Frame> {
         // One draw does for ten packets.
         if self.bits <= 1 {
             self.bits = self.random.next_u64() >> 4 | 1 << 60;
         }
-        let i = self.bits & 63;
+        let i = self.bits as usize % SIXTY_FOUR;
         self.bits >>= 6;
-        frames.get(i as usize)
+        frames.get(i)
     }
 }
 
@@ -91,7 +103,7 @@ impl Source {
 
 /// A fresh packet that begins with a copy of the next frame, and the length of the frame.
 #[inline(always)]
-fn receive_one(frames: &[Frame], order: &mut impl Order) -> Option<(Packet, usize)> {
+fn receive_one<O: Order>(frames: &O::Frames, order: &mut O) -> Option<(Packet, usize)> {
     let frame = order.next(frames)?;
     if frame.len > LINE {
         return Some((Packet::copy_of(&frame.long)?, frame.len));
@@ -289,10 +301,14 @@ impl Monolith {
     /// Takes up to `left` packets from a source and forwards them, up to one that is not ordinary.
     fn forward_some(&mut self, source: usize, color: u8, left: &mut usize) -> Option<Packet> {
         let Source { frames, order } = self.sources.get_mut(source)?;
+        let frames = &frames[..];
         let (fast, hops, interfaces) = (&self.fast, &self.hops, &mut self.interfaces);
         match order {
             AnyOrder::InTurn(order) => forward_many(frames, order, fast, hops, interfaces, color, left),
-            AnyOrder::AtRandom(order) => forward_many(frames, order, fast, hops, interfaces, color, left),
+            AnyOrder::AtRandom(order) => match <&[Frame; SIXTY_FOUR]>::try_from(frames) {
+                Ok(frames) => forward_many(frames, order, fast, hops, interfaces, color, left),
+                Err(_) => forward_many(frames, &mut order.random, fast, hops, interfaces, color, left),
+            },
         }
     }
 
@@ -307,9 +323,9 @@ impl Monolith {
 }
 
 #[inline(never)]
-fn forward_many(
-    frames: &[Frame],
-    order: &mut impl Order,
+fn forward_many<O: Order>(
+    frames: &O::Frames,
+    order: &mut O,
     routes: &StaticTable,
     hops: &[Hop; HOPS],
     interfaces: &mut [Interface; 2],

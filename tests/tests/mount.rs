@@ -21,7 +21,7 @@ trap 'test -z "$P" || kill -KILL $P 2>/dev/null || :' EXIT
 fail() { echo "failed: $*"; exit 1; }
 # Starts a router; $P is its process.
 start() {
-    "$CASTANET" run -q --mount mnt "${1-router.click}" 2>messages &
+    "$CASTANET" run -q -R --mount mnt "${1-router.click}" 2>messages &
     P=$!
     until test -e mnt/version; do
         kill -0 $P 2>/dev/null || fail "no router: $(cat messages)"
@@ -109,6 +109,33 @@ cat messages
 }
 
 #[test]
+fn a_configuration_written_to_hotconfig_takes_the_place_of_the_old_one() {
+    let text = r#"
+start
+until test "$(cat mnt/c/count)" -gt 10; do sleep 0.01; done
+sed 's/p :: Pair -> q/q/' router.click >new.click
+tail -n 1 mnt/swapplan
+cat new.click >mnt/hotconfig
+test ! -e mnt/p || fail 'p is still there'
+cmp mnt/config new.click
+env echo 'bogus(' >mnt/hotconfig || echo refused
+before=$(cat mnt/c/count)
+test $before -gt 10 || fail 'the count is lost'
+until test "$(cat mnt/c/count)" -gt $before; do sleep 0.01; done
+# Held open, listed, written and swapped at the same time.
+for i in 1 2 3 4; do (for j in $(seq 25); do cat $(test $((j % 2)) = 0 && echo router.click || echo new.click ) >mnt/hotconfig || cat messages; find mnt >/dev/null 2>&1 || :; done) & pids="${pids-} $!"; done
+wait $pids
+cat mnt/c/count >/dev/null
+echo >mnt/stop
+wait $P
+echo ended $?
+empty
+"#;
+    let Some(said) = script("hotconfig", text) else { return };
+    assert_eq!(said, "0 added, 6 removed, 0 changed, 0 as they are\nrefused\nended 0\n");
+}
+
+#[test]
 fn a_killed_router_leaves_no_dead_mount() {
     let text = r#"
 for signal in KILL ABRT TERM INT; do
@@ -167,7 +194,7 @@ wait $P || :
 empty
 # Somebody who may open the device, but not mount; shells' own commands need no path.
 PATH=/none
-/usr/bin/unshare --user --map-root-user "$CASTANET" run -q --mount mnt router.click 2>messages && fail mounted
+/usr/bin/unshare --user --map-root-user "$CASTANET" run -q -R --mount mnt router.click 2>messages && fail mounted
 while read -r said; do echo "${said%%"$PWD"/*}${said#*"$PWD"/}"; done <messages
 "#;
     let Some(said) = script("folders_that_cannot_be_used_are_refused", text) else { return };

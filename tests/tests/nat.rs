@@ -33,10 +33,15 @@ fn lines(file: &Path) -> Vec<Line> {
 
 /// Runs it; what the handlers show at the end.
 fn run(folder: &Path, handlers: &[&str]) -> Vec<String> {
+    run_with(folder, handlers, |conf| conf)
+}
+
+/// The same with a change of the configuration.
+fn run_with(folder: &Path, handlers: &[&str], change: impl Fn(String) -> String) -> Vec<String> {
     const FIELDS: &str = "FIELDS ip_src sport ip_dst dport ip_proto";
     let [from, out, back] = ["from", "out", "back"].map(|f| folder.join(f).display().to_string());
     let conf = fs::read_to_string(root().join("conf/nat-gateway.click")).unwrap();
-    let text = conf
+    let text = change(conf)
         .replace("lan :: Interface($LAN)", "lan :: Inside")
         .replace("wan :: Interface($WAN)", "wan :: Outside");
     assert!(text.contains("lan :: Inside") && text.contains("wan :: Outside"));
@@ -117,4 +122,44 @@ fn when_all_ports_are_used_new_flows_are_refused_and_counted() {
         ["198.51.100.8", "443", "10.0.0.3"],
         "the same port is free towards another server"
     );
+}
+
+#[test]
+fn a_flood_of_new_connections_is_bounded_and_counted() {
+    // Hosts inside begin 30,000 connections that nobody goes on with, through a table that has room for 5,000. A host that was there
+    // before has said something in each direction, and speaks again in the end.
+    const ROOM: u64 = 5_000;
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = String::from("!data timestamp ip_src sport ip_dst dport ip_proto tcp_flags\n");
+    writeln!(text, "1.0 10.0.0.2 4000 198.51.100.7 443 T S").unwrap();
+    for i in 0..4 {
+        writeln!(text, "1.{} 10.0.0.2 4000 198.51.100.7 443 T A", i + 1).unwrap();
+    }
+    for flow in 0..30_000u32 {
+        let (host, port) = (10 + flow % 200, 1024 + flow / 200);
+        let to = flow.wrapping_mul(2_654_435_761) >> 8;
+        let [a, b, c, _] = to.to_be_bytes();
+        writeln!(text, "2.0 10.0.0.{host} {port} 198.{a}.{b}.{c} 80 T S").unwrap();
+    }
+    writeln!(text, "3.0 10.0.0.2 4000 198.51.100.7 443 T A").unwrap();
+    fs::write(folder.path().join("from"), text).unwrap();
+    let handlers = ["rw.size", "rw.mapping_failures", "wan/seen.count", "lan/heard.count"];
+    let shown = run_with(folder.path(), &handlers, |conf| {
+        let changed = conf.replace(
+            "pattern - - $SERVER1 0 0);",
+            &format!("pattern - - $SERVER1 0 0, MAPPING_CAPACITY {ROOM});"),
+        );
+        assert_ne!(changed, conf);
+        changed
+    });
+    let [size, failures, seen, heard] = shown.iter().map(|n| n.parse().unwrap()).collect::<Vec<u64>>()[..]
+    else {
+        panic!("{shown:?}")
+    };
+    assert_eq!(size, ROOM);
+    // Whoever is refused is counted; all others went through and were answered.
+    assert_eq!((seen, heard), (30_006 - failures, 30_006 - failures));
+    assert!(failures >= 30_000 - ROOM, "{failures}");
+    let last = lines(&folder.path().join("back")).pop().unwrap();
+    assert_eq!(last[2..4], ["10.0.0.2", "4000"], "the connection from before the flood goes on");
 }

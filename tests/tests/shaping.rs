@@ -54,17 +54,21 @@ fn every_class_keeps_its_rate_for_a_minute() {
         (pulled("DelayShaper(0.2) -> Shaper(150) -> Unqueue(BURST 7)"), 150.0),
         (pushed("RatedSplitter(200)"), 200.0),
         (pushed("BandwidthRatedSplitter(20kBps)"), 200.0),
-        (pushed("m :: Meter(300) [1]"), 400.0),
-        (pushed("m :: BandwidthMeter(1MBps) -> Queue -> DelayUnqueue(0.1)"), 400.0),
+        (pulled("DelayShaper(0.5) -> Unqueue(BURST 7)").replace("InfiniteSource(", "RatedSource(RATE 400, "), 400.0),
+        ("InfiniteSource(LENGTH 100) -> Queue(300) -> c :: Counter -> TimedSink(0.005);".to_string(), 200.0),
+        // A rate that is one in a hundred above the first number, and one below the second: of packets and of bytes.
+        (
+            pushed(
+                "m :: Meter(4950) [1] -> n :: Meter(5050) [0] -> o :: BandwidthMeter(495kBps) [1] -> p :: BandwidthMeter(505kBps) [0]
+                -> Queue -> DelayUnqueue(0.1)",
+            )
+            .replace("RATE 400", "RATE 5000")
+                + " m [0] -> x :: Discard; n [1] -> x; o [0] -> x; p [1] -> x;",
+            5000.0,
+        ),
     ] {
-        let rest = if text.contains("m ::") {
-            let other = if text.contains("[1]") { 0 } else { 1 };
-            format!("m [{other}] -> Discard;")
-        } else {
-            String::new()
-        };
         let script = "DriverManager(wait 1s, write c.reset, wait 60s, stop);";
-        let text = format!("{text} {rest} {script}");
+        let text = format!("{text} {script}");
         let counts = BATCHES.map(|batch| run(&["-e", &text], batch, ["c.count", "c.byte_count"])[0]);
         assert!(counts.iter().all(|&n| close(n, 60.0 * rate)), "{text}: {counts:?}");
     }
@@ -148,9 +152,27 @@ fn the_generator_and_the_counter_count_alike() {
     }
 }
 
+/// HPSR 2005, section IV-D.
+#[test]
+fn what_comes_in_by_a_port_leaves_by_its_partner() {
+    let names = ["to0", "to1", "to2", "to3"];
+    for (rate, count) in [(1_000, 1_500), (148_800, 40_000)] {
+        let options = [format!("RATE={rate}"), format!("COUNT={count}")];
+        for batch in BATCHES {
+            let handlers = names.map(|n| [format!("{n}/sent.count"), format!("{n}/sent.byte_count")]);
+            let all: Vec<&str> = handlers.as_flattened().iter().map(String::as_str).collect();
+            let seen: [f64; 8] =
+                run(&["conf/transfer.click", &options[0], &options[1]], batch, all.try_into().unwrap());
+            for pair in seen.chunks(2) {
+                assert_eq!(pair, [f64::from(count), 60.0 * f64::from(count)], "{rate}, batch {batch}");
+            }
+        }
+    }
+}
+
 #[test]
 fn pages_show_their_configurations() {
-    for name in ["diffserv", "priority-late", "priority-early", "udpgen", "udpcount"] {
+    for name in ["diffserv", "priority-late", "priority-early", "udpgen", "udpcount", "transfer"] {
         let out = Command::new(command())
             .args(["graph", &format!("conf/{name}.click")])
             .current_dir(root())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The generator: UDP packets at a steady rate, many in one system call.
+//! The generator: UDP packets at a steady rate, many in one system call or made by the system itself.
 
-use castanet_io::device::{MAX_BATCH, Outgoing, PacketSender, Refusal};
+use castanet_io::device::{LiveFrame, LiveSender, MAX_BATCH, Outgoing, PacketSender, Refusal};
 use castanet_wire::{Ipv4Header, udp};
 use std::fs;
 use std::io::{BufRead, Write};
@@ -11,6 +11,35 @@ use std::time::{Duration, Instant};
 const FLOWS: u16 = MAX_BATCH as u16;
 /// Bytes of all headers.
 const HEADERS: usize = 42;
+
+/// How packets are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Generator {
+    /// By a packet socket, many in one system call.
+    Packet,
+    /// By the system, which redirects frames onto a device (see [`LiveSender`]).
+    Live,
+}
+
+impl Generator {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Generator::Packet => "packet",
+            Generator::Live => "live",
+        }
+    }
+}
+
+impl std::str::FromStr for Generator {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Generator, String> {
+        let all = [Generator::Packet, Generator::Live];
+        all.into_iter()
+            .find(|g| g.name() == text)
+            .ok_or_else(|| format!("'{text}' is not 'packet' or 'live'"))
+    }
+}
 
 /// The addresses of the packets.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +68,21 @@ pub fn frames(a: Addresses, length: usize) -> Vec<Vec<u8>> {
     };
     debug_assert!(length > HEADERS);
     (0..FLOWS).map(one).collect()
+}
+
+/// The frame that the system makes 64 flows of, `length` bytes long: by the low byte of the source port, and by the first of the
+/// payload in the same half of a word, which keeps the checksum right.
+pub fn live_frame(a: Addresses, length: usize) -> LiveFrame {
+    const FLOW: [u8; 2] = [35, 43];
+    let mut bytes = frames(a, length).swap_remove(0);
+    if let Some((_, datagram)) = bytes.split_at_mut_checked(34) {
+        // As in the first flow.
+        if let Some(counter) = datagram.get_mut(usize::from(FLOW[1]) - 34) {
+            *counter = castanet_io::device::LIVE_FLOWS - 1;
+        }
+        udp::set_checksum(a.ip[0], a.ip[1], datagram);
+    }
+    LiveFrame { bytes, flow: FLOW }
 }
 
 /// Where packets arrive that a router forwards.
@@ -122,10 +166,12 @@ fn used(text: &str, cpu: usize) -> Option<u64> {
     Some([0, 1, 2, 5, 6].into_iter().filter_map(|i| numbers.get(i)).sum())
 }
 
-/// What was sent in a trial, and what had come through when the last was sent.
+/// What was sent in a trial, and what had come through when its time was over.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
-    /// Packets sent.
+    /// Packets sent in all, a few of them after the time.
+    pub all: u64,
+    /// Packets sent in the time.
     pub sent: u64,
     /// Packets received until then.
     pub received: u64,
@@ -142,36 +188,61 @@ pub struct Load {
 impl Load {
     fn text(&self) -> String {
         let [time, busy, waited] = [self.time, self.busy, self.waited].map(|t| t.as_nanos());
-        format!("{} {} {time} {busy} {} {waited}", self.sent, self.received, self.before)
+        format!("{} {} {} {time} {busy} {} {waited}", self.all, self.sent, self.received, self.before)
     }
 
     /// From the line that a generator prints.
     pub fn parse(line: &str) -> Option<Load> {
         let mut words = line.split(' ').map(|w| w.parse::<u64>().ok());
         let mut next = || words.next()?;
-        let (sent, received) = (next()?, next()?);
+        let (all, sent, received) = (next()?, next()?, next()?);
         let (time, busy) = (Duration::from_nanos(next()?), Duration::from_nanos(next()?));
-        Some(Load { sent, received, time, busy, before: next()?, waited: Duration::from_nanos(next()?) })
+        Some(Load { all, sent, received, time, busy, before: next()?, waited: Duration::from_nanos(next()?) })
     }
 }
 
-/// Sends `rate` packets a second for a time; as many as can be if the rate is 0.
+/// What is looked at before a trial and at its end.
+struct Watch<'a> {
+    arrivals: &'a Arrivals,
+    worker: Worker,
+    start: Instant,
+    received: u64,
+    used: Duration,
+    waited: Duration,
+}
+
+fn waited(worker: Worker) -> Duration {
+    times(std::process::id()).1 + worker.waited()
+}
+
+impl Watch<'_> {
+    fn start(arrivals: &Arrivals, worker: Worker) -> Result<Watch<'_>, String> {
+        let (received, used, waited) = (arrivals.count()?, worker.used(), waited(worker));
+        Ok(Watch { arrivals, worker, start: Instant::now(), received, used, waited })
+    }
+    /// The load when `sent` packets have been sent, and no more will be.
+    fn end(&self, sent: u64) -> Result<Load, String> {
+        let time = self.start.elapsed();
+        let received = self.arrivals.count()?.saturating_sub(self.received);
+        let busy = self.worker.used().saturating_sub(self.used);
+        let waited = waited(self.worker).saturating_sub(self.waited);
+        Ok(Load { all: sent, sent, received, time, busy, before: self.received, waited })
+    }
+}
+
+/// Sends by a packet socket.
 fn send(
     sender: &mut PacketSender,
     frames: &[Vec<u8>],
     rate: f64,
     time: Duration,
-    arrivals: &Arrivals,
-    worker: Worker,
+    watch: &Watch<'_>,
 ) -> Result<Load, String> {
-    let waited = || times(std::process::id()).1 + worker.waited();
-    let before = (arrivals.count()?, worker.used(), waited());
-    let start = Instant::now();
     let mut sent = 0u64;
     loop {
-        let elapsed = start.elapsed();
+        let elapsed = watch.start.elapsed();
         if elapsed >= time {
-            break;
+            return watch.end(sent);
         }
         let due = elapsed.as_secs_f64() * rate - sent as f64;
         let n = if rate > 0.0 { due.clamp(0.0, MAX_BATCH as f64) as usize } else { MAX_BATCH };
@@ -193,25 +264,63 @@ fn send(
             Some(r) => return Err(format!("{}: a frame was refused: {r:?}", sender.name())),
         }
     }
-    let time = start.elapsed();
-    let after = (arrivals.count()?, worker.used(), waited());
-    let received = after.0.saturating_sub(before.0);
-    let [busy, waited] = [after.1.saturating_sub(before.1), after.2.saturating_sub(before.2)];
-    Ok(Load { sent, received, time, busy, before: before.0, waited })
 }
 
-/// Sends on a device what standard input asks for: `RATE MILLISECONDS`, one trial a line, until it ends.
+/// What sends, ready to.
+pub enum Sender {
+    /// By a packet socket: the frames of all flows.
+    Packet(PacketSender, Vec<Vec<u8>>),
+    /// By the system.
+    Live(LiveSender),
+}
+
+impl Sender {
+    /// Opens a device.
+    ///
+    /// # Errors
+    /// When it is missing, or the system does not permit it or know how.
+    pub fn open(
+        generator: Generator,
+        device: &str,
+        addresses: Addresses,
+        length: usize,
+    ) -> Result<Sender, String> {
+        let text = |e: castanet_io::device::DeviceError| e.to_string();
+        Ok(match generator {
+            Generator::Packet => {
+                Sender::Packet(PacketSender::open(device).map_err(text)?, frames(addresses, length))
+            }
+            Generator::Live => {
+                Sender::Live(LiveSender::open(device, live_frame(addresses, length)).map_err(text)?)
+            }
+        })
+    }
+
+    /// Sends `rate` packets a second for a time; as many as can be if the rate is 0.
+    fn send(&mut self, rate: f64, time: Duration, watch: &Watch<'_>) -> Result<Load, String> {
+        match self {
+            Sender::Packet(sender, frames) => send(sender, frames, rate, time, watch),
+            Sender::Live(sender) => {
+                let (load, all) =
+                    sender.send(rate, time, |sent| watch.end(sent)).map_err(|e| e.to_string())?;
+                Ok(Load { all, ..load? })
+            }
+        }
+    }
+}
+
+/// Sends what standard input asks for: `RATE MILLISECONDS`, one trial a line, until it ends.
 ///
 /// # Errors
 /// When the device does not take frames.
-pub fn serve(device: &str, frames: &[Vec<u8>], arrivals: &Arrivals, worker: Worker) -> Result<(), String> {
-    let mut sender = PacketSender::open(device).map_err(|e| e.to_string())?;
+pub fn serve(mut sender: Sender, arrivals: &Arrivals, worker: Worker) -> Result<(), String> {
     println!("ready");
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|e| format!("standard input: {e}"))?;
         let asked = line.split_once(' ').and_then(|(rate, ms)| Some((rate.parse().ok()?, ms.parse().ok()?)));
         let (rate, ms) = asked.ok_or_else(|| format!("'{line}' is not RATE MILLISECONDS"))?;
-        let load = send(&mut sender, frames, rate, Duration::from_millis(ms), arrivals, worker)?;
+        let watch = Watch::start(arrivals, worker)?;
+        let load = sender.send(rate, Duration::from_millis(ms), &watch)?;
         let mut out = std::io::stdout().lock();
         writeln!(out, "{}", load.text())
             .and_then(|()| out.flush())
@@ -242,6 +351,30 @@ mod tests {
     }
 
     #[test]
+    fn live_frames_are_right_in_every_flow() {
+        let a = Addresses { ether: [[2; 6], [4; 6]], ip: [0x0a00_0002, 0x0a00_0102] };
+        for length in [60, 61, 1514] {
+            let LiveFrame { bytes, flow: [up, down] } = live_frame(a, length);
+            assert_eq!(bytes.len(), length);
+            for i in 0..castanet_io::device::LIVE_FLOWS {
+                let mut f = bytes.clone();
+                (f[usize::from(up)], f[usize::from(down)]) = (i, i ^ (castanet_io::device::LIVE_FLOWS - 1));
+                assert!(Ipv4Header::checked(&f[14..], true).is_ok());
+                assert!(udp::checksum_ok(a.ip[0], a.ip[1], &f[34..]));
+                assert_eq!(f[34..38], [4, i, 0, 9]);
+            }
+        }
+    }
+
+    #[test]
+    fn generators_have_names() {
+        for g in [Generator::Packet, Generator::Live] {
+            assert_eq!(g.name().parse(), Ok(g));
+        }
+        assert_eq!("lively".parse::<Generator>(), Err("'lively' is not 'packet' or 'live'".into()));
+    }
+
+    #[test]
     fn what_the_system_tells_is_read() {
         let dev = "Inter-|   Receive\n face |bytes    packets errs\n    lo: 5 7 0\n  eth0:1234 42 0 0\neth01: 9 9 9\n";
         for (device, want) in [("lo", Some(7)), ("eth0", Some(42)), ("eth01", Some(9)), ("eth", None)] {
@@ -268,9 +401,9 @@ mod tests {
     #[test]
     fn loads_travel_as_lines() {
         let time = Duration::from_nanos(1_234_567);
-        let load = Load { sent: 9, received: 7, time, busy: time / 2, before: 3, waited: time / 4 };
+        let load = Load { all: 11, sent: 9, received: 7, time, busy: time / 2, before: 3, waited: time / 4 };
         assert_eq!(Load::parse(&load.text()), Some(load));
-        for bad in ["", "1 2 3 4", "1 2 3 4 5", "1 2 3 4 5 x", "-1 2 3 4 5 6"] {
+        for bad in ["", "1 2 3 4 5", "1 2 3 4 5 6", "1 2 3 4 5 6 x", "-1 2 3 4 5 6 7"] {
             assert_eq!(Load::parse(bad), None);
         }
     }

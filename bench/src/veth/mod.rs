@@ -9,10 +9,10 @@
 pub mod generator;
 pub mod part;
 mod plot;
-mod process;
 pub mod report;
 mod world;
 
+pub use generator::Generator;
 pub use plot::svg;
 pub use world::{ADDRESSES, NEXT_HOP, RECEIVER};
 
@@ -57,6 +57,8 @@ pub struct Settings {
     pub processors: Option<[usize; 2]>,
     /// Whether the routers' processor does what packets cost when they are received, for which the system wants root.
     pub steer: bool,
+    /// How packets are made; by default live frames where the system permits them.
+    pub generator: Option<Generator>,
 }
 
 /// One trial of one router.
@@ -110,7 +112,7 @@ pub struct Capacity {
 }
 
 /// Everything measured.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Results {
     /// Bytes of a frame.
     pub length: usize,
@@ -124,6 +126,8 @@ pub struct Results {
     pub processors: [usize; 2],
     /// Whether the routers' processor does what packets cost when they are received.
     pub steered: bool,
+    /// How packets were made.
+    pub generator: Generator,
     /// Rates in rising order.
     pub points: Vec<Point>,
     /// By router.
@@ -143,11 +147,10 @@ impl Settings {
 fn trial(world: &mut World, who: usize, rate: f64, seconds: f64) -> Result<Trial, String> {
     let (load, arrived) = world.send(who, rate, Duration::from_secs_f64(seconds))?;
     let time = load.time.as_secs_f64().max(1e-9);
-    let sent = load.sent.max(1) as f64;
     Ok(Trial {
         offered: load.sent as f64 / time,
         forwarded: load.received as f64 / time,
-        lost: (1.0 - arrived as f64 / sent).max(0.0),
+        lost: (1.0 - arrived as f64 / load.all.max(1) as f64).max(0.0),
         cpu: load.busy.as_secs_f64() * 1e9 / load.received.max(1) as f64,
         disturbed: load.waited.as_secs_f64() / time,
     })
@@ -187,6 +190,10 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
         );
     }
     let mut world = World::new(settings, processors)?;
+    if let Some(why) = &world.fallback {
+        let why = why.lines().next().unwrap_or_default();
+        notes.push(format!("packets are sent by a packet socket, which is slower than live frames: {why}"));
+    }
     if !settings.steer {
         notes.push(
             "the kernel's router works on the generator's processor: its ns a packet include generating it; Castanet's are \
@@ -231,8 +238,10 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
             (disturbed * 100.0).min(100.0)
         ));
     }
-    if capacities.iter().any(|c| c.overload < 1.9 * c.peak) {
-        notes.push("the generator cannot send twice what a router forwards".to_string());
+    let short = WHO.iter().zip(&capacities).filter(|(_, c)| c.overload < 1.9 * c.peak).map(|(name, _)| *name);
+    let short: Vec<&str> = short.collect();
+    if !short.is_empty() {
+        notes.push(format!("the generator cannot send twice what is forwarded by {}", short.join(" and ")));
     }
     let (length, rounds, tolerance) = (settings.length, settings.rounds, settings.tolerance);
     Ok(Results {
@@ -242,6 +251,7 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
         tolerance,
         processors,
         steered: settings.steer,
+        generator: world.generator,
         points,
         capacities,
         notes,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a measurement does in processes of its own, because these are on hosts and processors of their own.
 
-use super::generator::{self, Addresses, Arrivals, Worker};
+use super::generator::{self, Addresses, Arrivals, Sender, Worker};
+use castanet_io::device;
 use castanet_io::namespace::{self, Origin};
 use std::fmt::Display;
 use std::os::unix::process::CommandExt;
@@ -26,8 +27,9 @@ fn ip(word: &str) -> Result<u32, String> {
 /// - `hold` makes a host and keeps it until its input ends; `hold PID` one beside that of another process.
 /// - `enter PID PROGRAM WORD...` becomes a program on a host; `pinned PID CPU PROGRAM WORD...` on one processor too.
 /// - `steer PID DEVICE CPU` lets a processor do what a device's packets cost on receipt.
-/// - `send PID CPU DEVICE LENGTH FROM TO FROM TO RECEIVER DEVICE cpu|pid|self N` is the generator: from a host and a processor by a
-///   device, with Ethernet and IP addresses; then what it watches.
+/// - `napi PID DEVICE` has a device receive frames that are redirected to it.
+/// - `send PID CPU packet|live DEVICE LENGTH FROM TO FROM TO RECEIVER DEVICE cpu|pid|self N` is the generator: from a host and a
+///   processor by a device, with Ethernet and IP addresses; then what it watches.
 ///
 /// # Errors
 /// What could not be done.
@@ -51,7 +53,11 @@ pub fn run(words: &[String]) -> Result<(), String> {
             let path = format!("/sys/class/net/{device}/queues/rx-0/rps_cpus");
             std::fs::write(&path, mask(number(cpu)?)).map_err(|e| format!("{path}: {e}"))
         }
-        ["send", pid, cpu, device, length, e0, e1, i0, i1, receiver, received, kind, worker] => {
+        ["napi", pid, device] => {
+            namespace::enter(number(pid)?).map_err(text)?;
+            device::receive_by_napi(device).map_err(|e| e.to_string())
+        }
+        ["send", pid, cpu, how, device, length, e0, e1, i0, i1, receiver, received, kind, worker] => {
             namespace::pin(number(cpu)?).map_err(text)?;
             namespace::enter(number(pid)?).map_err(text)?;
             let addresses = Addresses { ether: [ether(e0)?, ether(e1)?], ip: [ip(i0)?, ip(i1)?] };
@@ -61,7 +67,8 @@ pub fn run(words: &[String]) -> Result<(), String> {
                 _ => Worker::Processor(number(worker)?),
             };
             let arrivals = Arrivals { receiver: number(receiver)?, device: received.into() };
-            generator::serve(device, &generator::frames(addresses, number(length)?), &arrivals, worker)
+            let sender = Sender::open(how.parse()?, device, addresses, number(length)?)?;
+            generator::serve(sender, &arrivals, worker)
         }
         _ => Err("there is no such part".into()),
     }
@@ -96,7 +103,9 @@ mod tests {
             assert!(ether(bad).is_err());
         }
         assert_eq!(ip("10.0.1.2"), Ok(0x0a00_0102));
-        for bad in [&[][..], &["hold", "x"], &["enter"], &["steer", "1", "d"], &["send"], &["fly"]] {
+        for bad in
+            [&[][..], &["hold", "x"], &["enter"], &["steer", "1", "d"], &["napi", "1"], &["send"], &["fly"]]
+        {
             let words: Vec<String> = bad.iter().map(ToString::to_string).collect();
             assert!(run(&words).is_err(), "{bad:?}");
         }

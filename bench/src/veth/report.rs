@@ -9,10 +9,17 @@ use std::fmt::Write;
 pub fn table(r: &Results) -> String {
     let [generator, router] = r.processors;
     let mut out = format!(
-        "UDP in frames of {} bytes; generator on processor {generator}, routers on processor {router}\n\
+        "UDP in frames of {} bytes; {} generator on processor {generator}, routers on processor {router}\n\
          thousands of packets a second, medians of {} trials of {:.2} s; processor time in ns a packet\n\n\
          {:>9}  {:^27}  {:^27}\n{:>9}",
-        r.length, r.rounds, r.trial, "", WHO[0], WHO[1], "offered"
+        r.length,
+        r.generator.name(),
+        r.rounds,
+        r.trial,
+        "",
+        WHO[0],
+        WHO[1],
+        "offered"
     );
     // Writing to a string cannot fail, here and below.
     for _ in WHO {
@@ -116,6 +123,7 @@ pub fn json(r: &Results) -> Value {
         "tolerance": r.tolerance,
         "processors": { "generator": r.processors[0], "routers": r.processors[1] },
         "steered": r.steered,
+        "generator": r.generator.name(),
         "points": points.collect::<Vec<_>>(),
         "capacities": capacities,
         "notes": r.notes,

@@ -18,6 +18,7 @@ fn results() -> Results {
         tolerance: 0.001,
         processors: [0, 1],
         steered: true,
+        generator: Generator::Live,
         points: vec![point(5e5, 5e5, 5e5, 5e5), point(1e6, 1e6, 9.4e5, 8e5), point(0.0, 1.9e6, 9.3e5, 7.8e5)],
         capacities: [9.4e5, 8e5].map(|peak| Capacity {
             peak,
@@ -60,7 +61,8 @@ fn csv_and_json_say_the_same() {
 fn pictures_stay_inside() {
     let svg = svg(&results());
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
-    assert_eq!(svg.matches("<polyline").count(), 2);
+    // A line for each router, and what a perfect one would do.
+    assert_eq!(svg.matches("<polyline").count(), 3);
     assert_eq!(svg.matches("<circle").count(), 6);
     for cx in svg.split("cx=\"").skip(1) {
         let x: f64 = cx.split('"').next().unwrap().parse().unwrap();
@@ -81,6 +83,7 @@ fn trials_fill_the_time() {
         tolerance: 0.0,
         processors: None,
         steer: true,
+        generator: None,
     };
     let trials = 2.0 * (5.0 + 33.0 + 14.0);
     assert!((trials * (s.trial() + AROUND) - 30.0).abs() < 1e-6);

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The hosts of a measurement: a sender, two routers, and a receiver behind both.
 
-use super::generator::Arrivals;
-use super::process::Process;
+use super::generator::{Arrivals, Generator};
 use super::{Settings, WHO};
-use std::process::Command;
+use crate::launch::{Launcher, PATIENCE};
+use crate::process::Process;
 use std::time::{Duration, Instant};
-
-/// Longer than anything takes to start, however slow the machine.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What has not come through for so long is lost.
 const STILL: Duration = Duration::from_millis(100);
@@ -35,40 +32,10 @@ pub struct World {
     arrivals: [Arrivals; 2],
     router: Process,
     _hosts: Vec<Process>,
-}
-
-/// A process that does a part.
-fn part(settings: &Settings, name: &str, words: &[&str]) -> Result<Process, String> {
-    let mut command = Command::new(&settings.program);
-    command.args(&settings.part).args(words).env("LC_ALL", "C");
-    Process::start(name, command)
-}
-
-fn host(settings: &Settings, beside: Option<&str>) -> Result<Process, String> {
-    let words: Vec<&str> = ["hold"].into_iter().chain(beside).collect();
-    let process = part(settings, "a host for the measurement cannot be made", &words)?;
-    process.line(PATIENCE)?;
-    // It answers nothing that nobody asked.
-    let quiet = "for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do [ -e $f ] && echo 1 > $f; done; \
-                 for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 > $f; done; echo 0 > /proc/sys/net/ipv4/ip_forward";
-    shell(settings, &process, quiet)?;
-    Ok(process)
-}
-
-fn shell(settings: &Settings, host: &Process, script: &str) -> Result<(), String> {
-    let pid = host.id().to_string();
-    part(settings, "sh", &["enter", &pid, "sh", "-c", script])?.wait(PATIENCE)
-}
-
-/// Runs `ip` (iproute2) on a host, once for each line.
-fn ip(settings: &Settings, host: &Process, lines: &[String]) -> Result<(), String> {
-    let pid = host.id().to_string();
-    let mut process = part(settings, "ip", &["enter", &pid, "ip", "-batch", "-"])?;
-    let told = lines.iter().try_for_each(|line| process.tell(line));
-    // Why it ended, if it did, it tells better than a broken pipe.
-    process.wait(PATIENCE).and(told).map_err(|e| {
-        if e.contains("No such file") { format!("{e}; the program ip is part of iproute2") } else { e }
-    })
+    /// How packets are made.
+    pub generator: Generator,
+    /// Why they are not live frames, if nobody asked for something else.
+    pub fallback: Option<String>,
 }
 
 impl World {
@@ -77,9 +44,9 @@ impl World {
     /// # Errors
     /// What this machine does not allow or lacks, or what is wrong with the configuration.
     pub fn new(settings: &Settings, [generator, processor]: [usize; 2]) -> Result<World, String> {
-        let kernel = host(settings, None)?;
-        let beside = kernel.id().to_string();
-        let [sender, castanet, receiver] = [(); 3].map(|()| host(settings, Some(&beside)));
+        let launcher = Launcher { program: settings.program.clone(), part: settings.part.clone() };
+        let kernel = launcher.host(None)?;
+        let [sender, castanet, receiver] = [(); 3].map(|()| launcher.host(Some(kernel.id())));
         let (sender, castanet, receiver) = (sender?, castanet?, receiver?);
         let routers = [&kernel, &castanet];
         for (i, (router, name)) in routers.iter().zip(WHO).enumerate() {
@@ -90,9 +57,9 @@ impl World {
                     ether(i, link, 1),
                     router.id()
                 );
-                ip(settings, end, &[make, format!("link set {name} up")])?;
+                launcher.ip(end, &[make, format!("link set {name} up")])?;
             }
-            ip(settings, router, &["link set in up".into(), "link set out up".into()])?;
+            launcher.ip(router, &["link set in up".into(), "link set out up".into()])?;
         }
         let mut lines = Vec::new();
         for (device, address) in ADDRESSES {
@@ -100,19 +67,16 @@ impl World {
         }
         lines.push(format!("neighbour add {SENDER} lladdr {} dev in", ether(0, 1, 2)));
         lines.push(format!("neighbour add {RECEIVER} lladdr {NEXT_HOP} dev out"));
-        ip(settings, &kernel, &lines)?;
-        shell(settings, &kernel, "echo 1 > /proc/sys/net/ipv4/ip_forward")?;
+        launcher.ip(&kernel, &lines)?;
+        launcher.shell(&kernel, "echo 1 > /proc/sys/net/ipv4/ip_forward")?;
 
         let cpu = [generator, processor].map(|cpu| cpu.to_string());
         for router in routers.iter().filter(|_| settings.steer) {
             let words = ["steer", &router.id().to_string(), "in", &cpu[1]];
-            part(settings, "receive processing cannot be steered", &words)?.wait(PATIENCE)?;
+            launcher.part("receive processing cannot be steered", &words)?.wait(PATIENCE)?;
         }
-        let words = ["pinned", &castanet.id().to_string(), &cpu[1]].map(str::to_string);
-        let mut command = Command::new(&settings.program);
-        command.args(&settings.part).args(words).arg(&settings.program);
-        command.args(["run", "--quiet", "--expression", &settings.configuration]);
-        let router = Process::start("castanet run", command)?;
+        let router =
+            launcher.castanet(&castanet, Some(processor), &["--expression", &settings.configuration])?;
 
         // The time of a process is exact. What others do on the processor counts as well where all of it must be taken.
         let worker = |who: usize| match (settings.steer, who) {
@@ -121,12 +85,13 @@ impl World {
             (false, _) => ("pid", router.id().to_string()),
         };
         let arrivals = WHO.map(|name| Arrivals { receiver: receiver.id(), device: name.into() });
-        let start = |i: usize| -> Result<Process, String> {
+        let start = |how: Generator, i: usize| -> Result<Process, String> {
             let name = WHO.get(i).copied().unwrap_or_default();
             let [from, to] = [ether(i, 1, 2), ether(i, 1, 1)];
             let words = [
                 &sender.id().to_string(),
                 &cpu[0],
+                how.name(),
                 name,
                 &settings.length.to_string(),
                 &from,
@@ -137,13 +102,27 @@ impl World {
             let (kind, worker) = worker(i);
             let watched = [&receiver.id().to_string(), name, kind, &worker];
             let all: Vec<&str> = ["send"].into_iter().chain(words).chain(watched).collect();
-            let process = part(settings, "generator", &all)?;
+            let process = launcher.part("generator", &all)?;
             process.line(PATIENCE)?;
             Ok(process)
         };
-        let generators = [start(0)?, start(1)?];
+        let both = |how: Generator| -> Result<[Process; 2], String> {
+            let generators = [start(how, 0)?, start(how, 1)?];
+            for router in routers.iter().filter(|_| how == Generator::Live) {
+                let words = ["napi", &router.id().to_string(), "in"];
+                launcher.part("live frames cannot be received", &words)?.wait(PATIENCE)?;
+            }
+            Ok(generators)
+        };
+        let (generators, generator, fallback) = match settings.generator {
+            Some(how) => (both(how)?, how, None),
+            None => match both(Generator::Live) {
+                Ok(generators) => (generators, Generator::Live, None),
+                Err(why) => (both(Generator::Packet)?, Generator::Packet, Some(why)),
+            },
+        };
         let hosts = vec![kernel, sender, castanet, receiver];
-        let mut world = World { generators, arrivals, router, _hosts: hosts };
+        let mut world = World { generators, arrivals, router, _hosts: hosts, generator, fallback };
         for (i, name) in WHO.into_iter().enumerate() {
             world.await_router(i, name)?;
         }
@@ -182,7 +161,7 @@ impl World {
         let load = super::generator::Load::parse(&line).ok_or_else(|| format!("generator: '{line}'"))?;
         let (mut last, mut moved) = (arrivals.count()?, Instant::now());
         let deadline = moved + DRAIN;
-        while last < load.before.saturating_add(load.sent)
+        while last < load.before.saturating_add(load.all)
             && moved.elapsed() < STILL
             && Instant::now() < deadline
         {

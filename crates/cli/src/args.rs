@@ -54,6 +54,10 @@ pub enum Command {
     /// Unmount what a router that was killed left mounted.
     #[command(hide = true, name = "unmount-after-run")]
     Unmount(crate::mount::Unmounter),
+    /// Make a shared library of a crate of classes, for `require(package NAME)`.
+    BuildPackage(crate::package::BuildPackage),
+    /// Keep what packages are built with: the compiled crates of this castanet.
+    Sdk(crate::package::Sdk),
 }
 
 /// Which configuration.
@@ -71,6 +75,9 @@ pub struct Configuration {
     /// Where required libraries are looked for, separated by colons; default: $CLICKPATH.
     #[arg(short = 'C', long, value_name = "PATH")]
     pub clickpath: Option<String>,
+    /// Load the classes of this package too, whether or not it is required.
+    #[arg(long = "package", value_name = "FILE")]
+    pub packages: Vec<String>,
     /// Print diagnostics as JSON.
     #[arg(long)]
     pub json: bool,
@@ -164,6 +171,9 @@ pub struct Graph {
 pub struct Doc {
     /// The class; none: all, one line each.
     pub class: Option<String>,
+    /// The classes of this package too.
+    #[arg(long = "package", value_name = "FILE")]
+    pub packages: Vec<String>,
     /// Print as Markdown, as the element reference is written.
     #[arg(long)]
     pub markdown: bool,
@@ -178,6 +188,9 @@ pub struct List {
     /// What to list.
     #[arg(value_enum, default_value_t = Listed::Classes)]
     pub what: Listed,
+    /// The classes of this package too.
+    #[arg(long = "package", value_name = "FILE")]
+    pub packages: Vec<String>,
     /// Print as JSON.
     #[arg(long)]
     pub json: bool,

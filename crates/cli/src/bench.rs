@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet bench`: how fast packets go.
+//! `castanet bench`: how fast packets go, and what becomes of them under load.
 
 mod control;
+mod curves;
 mod swap;
 mod veth;
 
@@ -32,6 +33,15 @@ pub enum What {
     Control(control::Control),
     /// How long packets stand still while the configuration is swapped.
     Swap(swap::Swap),
+    /// Differentiated services: what leaves of four streams over the range of input rates.
+    #[command(long_about = curves::DIFFSERV, after_help = curves::EXAMPLES)]
+    Diffserv(curves::Curve),
+    /// Strict priority with a rate limit, classified late and early: what leaves of three classes.
+    #[command(long_about = curves::PRIORITY, after_help = curves::EXAMPLES)]
+    Priority(curves::Curve),
+    /// RED in each placement: the share of packets dropped against the average queue length.
+    #[command(long_about = curves::RED, after_help = curves::EXAMPLES)]
+    Red(curves::Curve),
     /// What `veth` does in other processes.
     #[command(hide = true)]
     VethPart(veth::Part),
@@ -107,6 +117,9 @@ pub fn main(arguments: &Bench) -> ExitCode {
             warn();
             swap::main(arguments)
         }
+        What::Diffserv(curve) => curves::main("diffserv", curve),
+        What::Priority(curve) => curves::main("priority", curve),
+        What::Red(curve) => curves::main("red", curve),
         What::VethPart(part) => veth::part(part),
     };
     match done {

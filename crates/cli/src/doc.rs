@@ -9,10 +9,12 @@ use crate::args::{Doc, List, Listed};
 use crate::load::{complain, reason};
 use castanet_element::Classes as _;
 use castanet_elements::Registry;
+use castanet_package::{Packages, WithPackages};
 use castanet_spec::{ClassSpec, Reason, anno};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Lines longer than this are hard to read, however wide the terminal is.
 const WIDEST: usize = 100;
@@ -38,26 +40,50 @@ fn print_json(value: &Value) -> ExitCode {
     print(&format!("{value:#}\n"))
 }
 
-/// The families in their order, each with its classes by name.
-fn families() -> Vec<(&'static str, Vec<&'static ClassSpec>)> {
+/// A family or a package, and its classes by name.
+type Family = (&'static str, Vec<&'static ClassSpec>);
+
+/// The classes of this binary and of packages.
+fn known(packages: &[String]) -> Result<WithPackages, String> {
+    let all = Packages::new(None);
+    let mut classes = all.classes(Arc::new(Registry::new()));
+    for name in packages {
+        classes.add(all.load_file(name).map_err(|refusal| refusal.to_string())?);
+    }
+    Ok(classes)
+}
+
+/// The families in their order, then packages.
+fn families(known: &WithPackages) -> Vec<Family> {
     let all = castanet_elements::FAMILIES.iter().filter_map(|family| {
         let mut classes: Vec<_> = family.iter().map(|d| d.spec).collect();
         classes.sort_by_key(|s| s.name.to_lowercase());
         Some((words::folder(classes.first()?), classes))
     });
-    all.collect()
+    let packages = known.libraries().iter().filter_map(|library| {
+        let classes = library.classes();
+        Some((words::folder(classes.first()?), classes))
+    });
+    all.chain(packages).collect()
 }
 
 /// Prints the manual of a class, or of all.
 pub fn main(args: &Doc) -> ExitCode {
+    let registry = match known(&args.packages) {
+        Ok(known) => known,
+        Err(e) => {
+            complain(&e);
+            return ExitCode::FAILURE;
+        }
+    };
     let Some(name) = &args.class else {
+        let families = families(&registry);
         return match (args.json, args.markdown) {
-            (true, _) => print_json(&families().iter().flat_map(|f| &f.1).map(|s| class_json(s)).collect()),
-            (_, true) => print(&markdown::reference(&families())),
-            _ => print(&overview()),
+            (true, _) => print_json(&families.iter().flat_map(|f| &f.1).map(|s| class_json(s)).collect()),
+            (_, true) => print(&markdown::reference(&families)),
+            _ => print(&overview(&families)),
         };
     };
-    let registry = Registry::new();
     let Some(class) = registry.get(name) else {
         let near = castanet_lang::nearest(name, registry.names());
         let help =
@@ -73,12 +99,11 @@ pub fn main(args: &Doc) -> ExitCode {
 }
 
 /// All classes, one line each, by family.
-fn overview() -> String {
-    let families = families();
+fn overview(families: &[Family]) -> String {
     let mut out = String::new();
     // One column of names for all families.
     let names = families.iter().flat_map(|f| &f.1).map(|s| s.name.len()).max().unwrap_or(0);
-    for (family, classes) in &families {
+    for (family, classes) in families {
         if !out.is_empty() {
             out.push('\n');
         }
@@ -151,11 +176,18 @@ fn rows(what: Listed) -> (&'static [&'static str], Vec<Vec<String>>) {
 /// Lists what there is.
 pub fn list(args: &List) -> ExitCode {
     if matches!(args.what, Listed::Classes) {
+        let families = match known(&args.packages) {
+            Ok(known) => families(&known),
+            Err(e) => {
+                complain(&e);
+                return ExitCode::FAILURE;
+            }
+        };
         if !args.json {
-            return print(&overview());
+            return print(&overview(&families));
         }
         let row = |s: &ClassSpec| json!({ "name": s.name, "aliases": s.aliases, "family": words::folder(s), "summary": words::Parts::of(s.doc).summary });
-        return print_json(&families().iter().flat_map(|f| &f.1).map(|s| row(s)).collect());
+        return print_json(&families.iter().flat_map(|f| &f.1).map(|s| row(s)).collect());
     }
     let (titles, rows) = rows(args.what);
     if !args.json {

@@ -7,6 +7,7 @@ use castanet_graph::Graph;
 use castanet_lang::elaborate::Globals;
 use castanet_lang::library::SearchPath;
 use castanet_lang::{Diagnostic, Flat, Sources, Unknown};
+use castanet_package::Packages;
 pub use castanet_runtime::Table;
 use std::io::{IsTerminal, Read, Write};
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub struct Source {
     pub bytes: Vec<u8>,
     /// Variables from the command line.
     pub defines: Vec<(String, String)>,
+    /// Packages from the command line.
+    pub packages: Vec<String>,
 }
 
 /// Whether a word of the command line defines a variable, as in `RATE=10`.
@@ -62,13 +65,21 @@ impl Source {
         if given > 1 {
             return Err("router configuration specified twice".into());
         }
-        match (&c.expression, files.first()) {
-            (Some(text), _) => Ok(Source { name: "config".into(), bytes: text.clone().into(), defines }),
-            (None, Some(file)) => Source::file(file, defines),
+        let source = match (&c.expression, files.first()) {
+            (Some(text), _) => Source::text("config", text.clone(), defines),
+            (None, Some(file)) => Source::file(file, defines)?,
             (None, None) => {
-                Err("no configuration given: name a file, - for standard input, or use -e TEXT".into())
+                return Err(
+                    "no configuration given: name a file, - for standard input, or use -e TEXT".into()
+                );
             }
-        }
+        };
+        Ok(Source { packages: c.packages.clone(), ..source })
+    }
+
+    /// A text that is in no file.
+    pub fn text(name: &str, text: impl Into<Vec<u8>>, defines: Vec<(String, String)>) -> Source {
+        Source { name: name.into(), bytes: text.into(), defines, packages: Vec::new() }
     }
 
     /// A file, or standard input for `-`.
@@ -80,7 +91,7 @@ impl Source {
             (file, std::fs::read(file).map(|b| bytes = b))
         };
         done.map_err(|e| format!("{name}: {}", reason(&e)))?;
-        Ok(Source { name: name.to_string(), bytes, defines })
+        Ok(Source::text(name, bytes, defines))
     }
 }
 
@@ -123,28 +134,73 @@ pub fn elaborate_with(
     unknown: Unknown,
     globals: Globals,
 ) -> (castanet_lang::elaborate::Loaded, Sources, Table) {
-    let classes = known();
+    elaborate_in(&packages(clickpath), source, unknown, globals)
+}
+
+/// The packages of a process that looks for them, and for libraries, along a path, or along `CLICKPATH`.
+pub fn packages(clickpath: Option<&str>) -> Arc<Packages> {
     let environment = std::env::var("CLICKPATH").ok();
-    let library = SearchPath::new(clickpath.or(environment.as_deref()));
-    let mut sources = Sources::new();
-    let options =
-        castanet_lang::Options { classes: &classes, defines: &source.defines, library: &library, unknown };
-    let mut loaded = castanet_lang::elaborate::load_bytes_with(
-        &mut sources,
-        &source.name,
-        &source.bytes,
-        &options,
-        globals,
-    );
-    if unknown == Unknown::Error {
-        loaded.diagnostics.extend(crate::provides::missing(&loaded.flat, &classes));
+    Packages::new(clickpath.or(environment.as_deref()))
+}
+
+/// The same among the packages of this process: a configuration finds the classes of those that are loaded, and what it
+/// requires is loaded. What it does not use is let go of.
+pub fn elaborate_in(
+    packages: &Packages,
+    source: &Source,
+    unknown: Unknown,
+    globals: Globals,
+) -> (castanet_lang::elaborate::Loaded, Sources, Table) {
+    let base = known();
+    let mut classes = packages.classes(base.0.clone());
+    let mut wrong: Vec<Diagnostic> = Vec::new();
+    for name in &source.packages {
+        match packages.load_file(name) {
+            Ok(library) => classes.add(library),
+            Err(refusal) => wrong.push(castanet_package::packages::diagnostic(name, refusal)),
+        }
     }
-    (loaded, sources, classes)
+    let library = SearchPath::new(packages.clickpath());
+    let read = |classes: &Table| {
+        let mut sources = Sources::new();
+        let options =
+            castanet_lang::Options { classes, defines: &source.defines, library: &library, unknown };
+        let loaded = castanet_lang::elaborate::load_bytes_with(
+            &mut sources,
+            &source.name,
+            &source.bytes,
+            &options,
+            globals,
+        );
+        (loaded, sources)
+    };
+    let (mut loaded, mut sources) = read(&Table(Arc::new(classes.clone())));
+    // What it requires is known only now, and decides what its classes are.
+    let before = classes.libraries().len();
+    let provided = |name: &str| crate::provides::has(&base, name);
+    let missing = packages.require(&loaded.flat, &source.name, &provided, &mut classes);
+    if classes.libraries().len() > before {
+        (loaded, sources) = read(&Table(Arc::new(classes.clone())));
+    }
+    // Tools work on classes that they do not know.
+    if unknown == Unknown::Error {
+        wrong.extend(missing);
+    }
+    // First, because it explains why classes are not known.
+    loaded.diagnostics.splice(..0, wrong);
+    let classes = classes.used_by(&loaded.flat);
+    (loaded, sources, Table(Arc::new(classes)))
 }
 
 /// Elaborates and checks a source. Errors of the language hide those of the graph that they lead to.
 pub fn load(source: &Source, clickpath: Option<&str>, unknown: Unknown) -> Loaded {
-    let (flat, sources, mut diagnostics, classes) = elaborate(source, clickpath, unknown);
+    load_in(&packages(clickpath), source, unknown)
+}
+
+/// The same among the packages of this process.
+pub fn load_in(packages: &Packages, source: &Source, unknown: Unknown) -> Loaded {
+    let (loaded, sources, classes) = elaborate_in(packages, source, unknown, Globals::Substitute);
+    let (flat, mut diagnostics) = (loaded.flat, loaded.diagnostics);
     let text = sources.text(flat.file).to_string();
     let (graph, more) = Graph::new(flat, &classes);
     if !diagnostics.iter().any(Diagnostic::is_error) {

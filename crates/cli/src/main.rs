@@ -17,6 +17,7 @@ mod live;
 mod load;
 mod mount;
 mod new;
+mod package;
 mod provides;
 mod requests;
 mod reread;
@@ -51,5 +52,7 @@ fn main() -> ExitCode {
         args::Command::Completion(a) => ctl::completion::main(&a),
         args::Command::Bench(a) => bench::main(&a),
         args::Command::Unmount(a) => mount::main(&a),
+        args::Command::BuildPackage(a) => package::build(&a),
+        args::Command::Sdk(a) => package::sdk(&a),
     }
 }

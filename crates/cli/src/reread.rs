@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Configurations that come while a router runs: by a handler, or because the hangup signal has the file read again.
 
-use crate::load::{Source, complain, load};
+use crate::load::{Source, complain, load_in};
 use crate::signals::Handle;
 use castanet_lang::{Diagnostic, Sources, Unknown};
+use castanet_package::Packages;
 use castanet_runtime::swap::{Loaded, Loader};
 use castanet_runtime::{Running, Shared};
 use std::sync::{Arc, OnceLock};
 
 /// Reads configurations as the first one was read.
 pub struct Reader {
-    clickpath: Option<String>,
+    packages: Arc<Packages>,
     defines: Vec<(String, String)>,
     /// Catches the signals of elements.
     signals: OnceLock<Handle>,
 }
 
 impl Reader {
-    /// With the search path and the variables of the command line.
-    pub fn new(clickpath: Option<&str>, defines: &[(String, String)]) -> Arc<Reader> {
-        let clickpath = clickpath.map(str::to_string);
-        Arc::new(Reader { clickpath, defines: defines.to_vec(), signals: OnceLock::new() })
+    /// With the packages of the process and the variables of the command line.
+    pub fn new(packages: Arc<Packages>, defines: &[(String, String)]) -> Arc<Reader> {
+        Arc::new(Reader { packages, defines: defines.to_vec(), signals: OnceLock::new() })
     }
     /// Says once who catches signals.
     pub fn set_signals(&self, handle: Handle) {
@@ -30,8 +30,8 @@ impl Reader {
 
 impl Loader for Reader {
     fn load(&self, name: &str, text: &str) -> Result<Loaded, String> {
-        let source = Source { name: name.into(), bytes: text.into(), defines: self.defines.clone() };
-        let loaded = load(&source, self.clickpath.as_deref(), Unknown::Error);
+        let source = Source::text(name, text, self.defines.clone());
+        let loaded = load_in(&self.packages, &source, Unknown::Error);
         if loaded.failed() {
             return Err(self.render(&loaded.sources, &loaded.diagnostics));
         }
@@ -40,7 +40,15 @@ impl Loader for Reader {
     fn render(&self, sources: &Sources, diagnostics: &[Diagnostic]) -> String {
         castanet_lang::render::render_classic(sources, diagnostics)
     }
+    fn load_package(&self, name: &str) -> Result<Vec<String>, String> {
+        let classes = self.packages.keep(name).map_err(|refusal| refusal.to_string())?;
+        Ok(classes.into_iter().map(str::to_string).collect())
+    }
+    fn packages(&self) -> Vec<String> {
+        self.packages.names()
+    }
     fn swapped(&self, shared: &Arc<Shared>) {
+        self.packages.settle();
         if let Some(handle) = self.signals.get() {
             handle.catch(shared);
         }

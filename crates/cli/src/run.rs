@@ -2,7 +2,7 @@
 //! `castanet run`: a configuration, run until it stops or is stopped.
 
 use crate::args::Run;
-use crate::load::{Loaded, Source, complain, load, show};
+use crate::load::{Loaded, Source, complain, load_in, packages, show};
 use crate::reread::{Reader, reread};
 use crate::signals::{self, Hangup};
 use crate::{live, requests, summary};
@@ -85,7 +85,9 @@ fn hangup(args: &Run, running: &Arc<Running>) -> Option<Hangup> {
 
 fn run(args: &Run) -> Result<ExitCode, String> {
     let source = Source::read(&args.configuration)?;
-    let loaded = load(&source, args.configuration.clickpath.as_deref(), Unknown::Error);
+    // Configurations that come later find what this one loads.
+    let packages = packages(args.configuration.clickpath.as_deref());
+    let loaded = load_in(&packages, &source, Unknown::Error);
     if loaded.graph.is_empty() && !loaded.failed() {
         show(&loaded.sources, &loaded.diagnostics, args.configuration.json);
         complain(&format!("{}: the configuration has no elements, there is nothing to run", source.name));
@@ -96,7 +98,7 @@ fn run(args: &Run) -> Result<ExitCode, String> {
         return Ok(ExitCode::FAILURE);
     };
     let running = router.shared().running.clone();
-    let reader = Reader::new(args.configuration.clickpath.as_deref(), &source.defines);
+    let reader = Reader::new(packages, &source.defines);
     running.set_loader(reader.clone());
     if args.allow_reconfigure {
         running.allow_swaps();

@@ -10,10 +10,17 @@ const SHORT: [&str; 8] = ["bench", "veth", "--seconds", "0.5", "--points", "2", 
 
 #[test]
 fn veth_measures_both_routers() {
+    // By what is permitted here, and by what is permitted wherever there are hosts.
+    measures_both_routers(&[]);
+    measures_both_routers(&["--generator", "packet"]);
+}
+
+fn measures_both_routers(further: &[&str]) {
     let b = Bench::new();
     let arguments: Vec<&str> = SHORT
         .into_iter()
         .chain(["--json", "--csv", "t.csv", "--svg", "t.svg", "--tolerance", "50"])
+        .chain(further.iter().copied())
         .collect();
     let ran = b.run("castanet", &arguments, "");
     if ran.err.contains("a host for the measurement cannot be made") || ran.err.contains("iproute2") {
@@ -34,6 +41,14 @@ fn veth_measures_both_routers() {
     }
     assert!(veth["capacities"]["castanet"]["cpu_ns"].as_f64().unwrap() > 0.0, "{}", ran.out);
     assert_eq!(veth["steered"], false);
+    let notes = veth["notes"].to_string();
+    match veth["generator"].as_str() {
+        Some("live") => assert!(further.is_empty()),
+        Some("packet") => {
+            assert_eq!(further.is_empty(), notes.contains("slower than live frames"), "{notes}")
+        }
+        other => panic!("{other:?}"),
+    }
     let csv = std::fs::read_to_string(b.path("t.csv")).unwrap();
     assert_eq!(csv.lines().count(), 1 + 2 * 3, "{csv}");
     assert!(csv.lines().all(|l| l.split(',').count() == 8), "{csv}");

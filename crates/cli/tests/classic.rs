@@ -253,6 +253,8 @@ fn what_is_wrong_with_a_configuration() {
     b.file("redeclared.click", "a :: Idle;\na :: Idle;\n");
     b.file("compound.click", "elementclass C { input -> Strip(x) -> output }\nIdle -> C -> C -> Discard;\n");
     let bad = "Router could not be initialized!\n";
+    // Packages are installed beside the folder of the program.
+    let installed = std::path::Path::new(common::BINARY).ancestors().nth(2).unwrap().join("lib/castanet");
     check(
         &b,
         &[
@@ -272,7 +274,11 @@ fn what_is_wrong_with_a_configuration() {
                 &["click", "-e", "require(package nosuch); Idle -> Discard"],
                 "",
                 "",
-                "While loading package 'nosuch':\n  can't find required package 'nosuch.uo'\nrequirement 'nosuch' not available\n",
+                &format!(
+                    "While loading package 'nosuch':\n  can't find required package 'nosuch.uo'\n  in CLICKPATH or \
+                     '{}'\nrequirement 'nosuch' not available\n",
+                    installed.display()
+                ),
                 1,
             ),
             // The second: ports hide arguments.

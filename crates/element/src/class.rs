@@ -211,8 +211,12 @@ impl Instance {
     }
 }
 
+/// How an element is made from its configuration string. Not a plain function: one that comes from a shared library knows
+/// the library.
+pub type Make = dyn Fn(&str, &mut BuildCx<'_>) -> Result<Instance, ConfigError> + Sync;
+
 /// How an information class tells what it knows: [`Information::inform`].
-pub type Inform = fn(&str, &str, &mut Names) -> Result<(), ConfigError>;
+pub type Inform = dyn Fn(&str, &str, &mut Names) -> Result<(), ConfigError> + Sync;
 
 /// A class as the runtime sees it.
 #[derive(Clone, Copy)]
@@ -220,9 +224,9 @@ pub struct ClassDef {
     /// The declaration.
     pub spec: &'static ClassSpec,
     /// Makes an element from its configuration string.
-    pub build: fn(&str, &mut BuildCx<'_>) -> Result<Instance, ConfigError>,
+    pub build: &'static Make,
     /// What an information class tells before any element is built.
-    pub inform: Option<Inform>,
+    pub inform: Option<&'static Inform>,
 }
 
 /// The classes that a router is built from.
@@ -244,7 +248,7 @@ pub trait Information: Build + Element {
     fn inform(config: &str, scope: &str, names: &mut Names) -> Result<(), ConfigError>;
 }
 
-fn make<T: Build>(config: &str, cx: &mut BuildCx<'_>) -> Result<T, ConfigError> {
+pub(crate) fn make<T: Build>(config: &str, cx: &mut BuildCx<'_>) -> Result<T, ConfigError> {
     let (args, errors) = T::Args::parse(config, cx.arg_cx());
     let failed = errors.iter().any(|e| !e.warning);
     match args {
@@ -260,7 +264,7 @@ fn make<T: Build>(config: &str, cx: &mut BuildCx<'_>) -> Result<T, ConfigError> 
 pub const fn action<T: Build + Action>() -> ClassDef {
     ClassDef {
         spec: T::SPEC,
-        build: |config, cx| Ok(Instance::Action(Box::new(make::<T>(config, cx)?))),
+        build: &|config, cx| Ok(Instance::Action(Box::new(make::<T>(config, cx)?))),
         inform: None,
     }
 }
@@ -269,12 +273,12 @@ pub const fn action<T: Build + Action>() -> ClassDef {
 pub const fn element<T: Build + Element>() -> ClassDef {
     ClassDef {
         spec: T::SPEC,
-        build: |config, cx| Ok(Instance::Element(Box::new(make::<T>(config, cx)?))),
+        build: &|config, cx| Ok(Instance::Element(Box::new(make::<T>(config, cx)?))),
         inform: None,
     }
 }
 
 /// Lists a class that implements [`Information`].
 pub const fn information<T: Information>() -> ClassDef {
-    ClassDef { inform: Some(T::inform), ..element::<T>() }
+    ClassDef { inform: Some(&T::inform), ..element::<T>() }
 }

@@ -18,30 +18,40 @@ fn nested(handler: &str) -> CallError {
     CallError::Busy(format!("handler '{handler}': more than {NESTING} calls one within the other"))
 }
 
+/// Which element runs, and which edges are its own.
+#[derive(Clone, Copy, Debug, Default)]
+// It is copied for each element that a packet meets: in one piece.
+#[repr(C, align(16))]
+pub struct Place {
+    /// The number of the element.
+    pub me: u32,
+    /// Where its edges start, and how many they are.
+    pub base: u32,
+    /// How many edges it has: one for each output, without output 0 of an action, which is the chain's business.
+    pub count: u32,
+    /// How many edges of its node come before its own. A chain has some of its own; an element that stands alone has all.
+    // INVARIANT: zero for elements, above zero for actions.
+    pub skip: u32,
+}
+
 /// What an element has at hand while it runs.
 pub struct Cx<'a> {
     edges: &'a mut [Edge],
     core: &'a mut Core,
     router: Option<&'a mut dyn Router>,
-    me: u32,
-    /// The output that this element's first edge belongs to: 1 for actions, whose output 0 is the chain's business.
-    first: u32,
-    /// Where this element's edges start, and how many they are.
-    base: u32,
-    count: u32,
-    /// Where the edges of its node start.
-    node: u32,
+    place: Place,
     slot_edge: u32,
     /// Edges of the node that something was emitted to, as bits; the last bit stands for all above it.
     touched: u64,
+    // INVARIANT: empty when something is touched, and when `open` is not zero.
     slot: Option<Packet>,
-    /// Whether the next emission may stay in `slot`, so that no batch is needed: one packet is on its way, and nothing was
-    /// emitted or called yet.
-    open: bool,
+    /// The next emission may stay in `slot` if it is to one of so many outputs, so that no batch is needed: all those of an
+    /// element when one packet is on its way and nothing was emitted or called yet, otherwise none.
+    open: u32,
 }
 
 impl<'a> Cx<'a> {
-    /// For element `me`, whose output `first` is the first of `edges`.
+    /// For element `me`, whose output `first` is the first of `edges`: 0, or 1 for an action.
     #[inline(always)]
     pub fn new(
         edges: &'a mut [Edge],
@@ -50,50 +60,31 @@ impl<'a> Cx<'a> {
         me: u32,
         first: u32,
     ) -> Cx<'a> {
-        let count = edges.len() as u32;
-        let mut cx = Cx::over(edges, core, router, false);
-        cx.first = first;
-        cx.enter(me, 0, count);
-        cx
+        let place = Place { me, base: 0, count: edges.len() as u32, skip: first };
+        Cx::over(edges, core, router, place, false)
     }
-    /// For elements that have some of these edges each; [`Cx::start`] and [`Cx::enter`] say which. With `single` one packet is
-    /// on its way.
+    /// For elements that have some of these edges each; [`Cx::enter`] says which. With `single` one packet is on its way.
     #[inline(always)]
     pub fn over(
         edges: &'a mut [Edge],
         core: &'a mut Core,
         router: Option<&'a mut dyn Router>,
+        place: Place,
         single: bool,
     ) -> Cx<'a> {
-        Cx {
-            edges,
-            core,
-            router,
-            me: 0,
-            first: 0,
-            base: 0,
-            count: 0,
-            node: 0,
-            slot_edge: 0,
-            touched: 0,
-            slot: None,
-            open: single,
-        }
+        let open = if single { place.count } else { 0 };
+        Cx { edges, core, router, place, slot_edge: 0, touched: 0, slot: None, open }
     }
-    /// Goes on to a node whose edges start at `node`, with output `first` of each element. In a chain emissions do not stay in the slot, for the packet on its way
-    /// is still there.
+    /// Goes on to an action. Emissions cannot stay in the slot: it is free only for elements that stand alone.
     #[inline(always)]
-    pub fn start(&mut self, node: u32, single: bool, first: u32) {
-        self.node = node;
-        self.open = single;
-        self.first = first;
+    pub fn enter(&mut self, place: Place) {
+        self.place = place;
     }
-    /// Goes on to an element of the node, whose outputs from the node's first on are `count` edges from `base` on.
+    /// Goes on to an element with one packet, so that the slot is free.
     #[inline(always)]
-    pub fn enter(&mut self, me: u32, base: u32, count: u32) {
-        self.me = me;
-        self.base = base;
-        self.count = count;
+    pub fn enter_single(&mut self, place: Place) {
+        self.place = place;
+        self.open = place.count;
     }
     /// Edges of the node that something was emitted to, as bits; bit 63 stands for all from 63 on, and for calls that wait
     /// to be carried out.
@@ -112,19 +103,10 @@ impl<'a> Cx<'a> {
         self.touched |= touched;
     }
     /// The one packet that was emitted while one was on its way, and its place among all edges; none when there were more or
-    /// fewer. Nothing is touched then.
+    /// fewer, or when calls are to be carried out first. Nothing is touched then.
     #[inline(always)]
     pub fn take_slot(&mut self) -> Option<(usize, Packet)> {
         self.slot.take().map(|p| (self.slot_edge as usize, p))
-    }
-    /// Takes back what another context was left with: the slot, and what was touched.
-    #[inline(always)]
-    pub fn put_back(&mut self, slot: Option<(usize, Packet)>, touched: u64) {
-        self.touched = touched;
-        if let Some((i, p)) = slot {
-            self.slot_edge = i as u32;
-            self.slot = Some(p);
-        }
     }
     /// An edge, by its place among all.
     #[inline(always)]
@@ -158,26 +140,28 @@ impl<'a> Cx<'a> {
     /// The place of an output among all edges.
     #[inline(always)]
     fn index(&self, port: usize) -> Option<usize> {
-        let i = port.wrapping_sub(self.first as usize);
-        (i < self.count as usize).then_some(self.base as usize + i)
+        let Place { base, count, skip, .. } = self.place;
+        let i = port.wrapping_sub(usize::from(skip != 0));
+        (i < count as usize).then_some(base as usize + i)
     }
     /// The bit of an edge.
     #[inline(always)]
     fn bit(&self, i: usize) -> u64 {
-        1 << i.wrapping_sub(self.node as usize).min(63)
+        let node = self.place.base.wrapping_sub(self.place.skip);
+        1 << i.wrapping_sub(node as usize).min(63)
     }
     /// The edge of an output, to put something on.
     #[inline(always)]
     fn edge(&mut self, port: usize) -> Option<&mut Edge> {
         let i = self.index(port)?;
-        self.open = false;
+        self.open = 0;
         if self.slot.is_some() {
             self.unslot();
         }
         self.touched |= self.bit(i);
         self.edges.get_mut(i)
     }
-    /// A second emission: the first one goes to its edge after all.
+    /// A second emission, or a call: the first emission goes to its edge after all.
     #[cold]
     #[inline(never)]
     fn unslot(&mut self) {
@@ -191,15 +175,18 @@ impl<'a> Cx<'a> {
 
     /// The number of this element.
     pub fn me(&self) -> u32 {
-        self.me
+        self.place.me
     }
     /// Its full name.
     pub fn name(&self) -> &str {
-        self.core.name(self.me)
+        self.core.name(self.place.me)
     }
     /// How messages name it: `name :: Class`.
     pub fn declaration(&self) -> String {
-        self.core.info.get(self.me as usize).map_or(String::new(), |i| format!("{} :: {}", i.name, i.class))
+        self.core
+            .info
+            .get(self.place.me as usize)
+            .map_or(String::new(), |i| format!("{} :: {}", i.name, i.class))
     }
     /// The time in nanoseconds since 1970.
     #[inline]
@@ -223,7 +210,7 @@ impl<'a> Cx<'a> {
     }
     /// What handler values are read against.
     pub fn with_args<R>(&self, f: impl FnOnce(&ArgCx<'_>) -> R) -> R {
-        let scope = self.core.info.get(self.me as usize).map_or("", |i| &i.scope);
+        let scope = self.core.info.get(self.place.me as usize).map_or("", |i| &i.scope);
         f(&ArgCx { scope, names: &self.core.names })
     }
 
@@ -245,14 +232,24 @@ impl<'a> Cx<'a> {
     /// Sends a packet to an output if that exists, and drops it for a reason otherwise.
     #[inline(always)]
     pub fn emit_or(&mut self, port: usize, p: Packet, reason: Reason) {
-        if self.open
-            && let Some(i) = self.index(port)
-        {
-            self.open = false;
-            self.slot_edge = i as u32;
-            self.slot = Some(p);
+        if port < self.open as usize {
+            self.open = 0;
+            // An element that stands alone has all edges of its node, output 0 first.
+            self.slot_edge = self.place.base.wrapping_add(port as u32);
+            // The slot is empty; that there is nothing to drop cannot be seen from here.
+            std::mem::forget(self.slot.replace(p));
             return;
         }
+        self.emit_to_edge(port, p, reason);
+    }
+    /// Sends a packet to an output where it cannot stay in the slot.
+    #[inline(never)]
+    fn emit_to_edge(&mut self, port: usize, p: Packet, reason: Reason) {
+        self.emit_beside(port, p, reason);
+    }
+    /// Like [`Cx::emit_or`], for one of several packets.
+    #[inline(always)]
+    pub fn emit_beside(&mut self, port: usize, p: Packet, reason: Reason) {
         match self.edge(port) {
             Some(e) => e.batch.push(p),
             None => self.drop(p, reason),
@@ -261,7 +258,7 @@ impl<'a> Cx<'a> {
     /// Sends all packets of a batch to an output, by exchange when nothing waits there.
     #[inline(always)]
     pub fn forward(&mut self, port: usize, batch: &mut Batch) {
-        if self.open && batch.len() == 1 {
+        if self.open > 0 && batch.len() == 1 {
             if let Some(p) = batch.pop() {
                 self.emit(port, p);
             }
@@ -275,12 +272,12 @@ impl<'a> Cx<'a> {
     /// Drops a packet, counted.
     #[inline]
     pub fn drop(&mut self, p: Packet, reason: Reason) {
-        self.core.count_drops(self.me, reason, 1);
+        self.core.count_drops(self.place.me, reason, 1);
         drop(p);
     }
     /// Drops all packets of a batch, counted.
     pub fn drop_all(&mut self, batch: &mut Batch, reason: Reason) {
-        self.core.count_drops(self.me, reason, batch.len() as u64);
+        self.core.count_drops(self.place.me, reason, batch.len() as u64);
         batch.clear();
     }
 
@@ -348,20 +345,25 @@ impl<'a> Cx<'a> {
     /// Pulls at most `max` packets through an input.
     pub fn pull(&mut self, input: usize, max: usize, into: &mut Batch) {
         if let Some(r) = &mut self.router {
-            r.pull(self.core, self.me, input, max, into);
+            r.pull(self.core, self.place.me, input, max, into);
         }
     }
 
     /// Pulls one packet through an input.
     #[inline]
     pub fn pull_one(&mut self, input: usize) -> Option<Packet> {
-        self.router.as_mut()?.pull_one(self.core, self.me, input)
+        self.router.as_mut()?.pull_one(self.core, self.place.me, input)
     }
 
     /// Turns a notifier of this element on.
     #[inline]
     pub fn set_note(&mut self, note: Note) {
         self.core.set_note(note);
+    }
+    /// Whether turning a notifier of this element on would change nothing.
+    #[inline]
+    pub fn is_set(&self, note: Note) -> bool {
+        self.core.notes.seems_on(note)
     }
     /// Turns a notifier of this element off; look again afterwards.
     #[inline]
@@ -375,19 +377,19 @@ impl<'a> Cx<'a> {
     }
     /// Schedules this element's task.
     pub fn schedule(&mut self) {
-        self.core.wakes.push(self.me);
+        self.core.wakes.push(self.place.me);
     }
     /// Sets timer `id` of this element to a time; it replaces an earlier setting.
     pub fn set_timer(&mut self, id: u16, at: i64) {
-        self.core.timers.schedule((self.me, id), at);
+        self.core.timers.schedule((self.place.me, id), at);
     }
     /// Takes timer `id` of this element back.
     pub fn clear_timer(&mut self, id: u16) {
-        self.core.timers.cancel((self.me, id));
+        self.core.timers.cancel((self.place.me, id));
     }
     /// Watches a descriptor; nothing happens until [`Cx::wait`].
     pub fn watch(&mut self, fd: Arc<OwnedFd>, interest: Interest) -> Watch {
-        self.core.watches.add(self.me, fd, interest)
+        self.core.watches.add(self.place.me, fd, interest)
     }
     /// Has this element's task scheduled, once, as soon as the descriptor is ready.
     pub fn wait(&mut self, watch: Watch) {
@@ -454,7 +456,10 @@ impl<'a> Cx<'a> {
     /// returned and before its packets go on; what fails is shown as a message.
     pub fn call(&mut self, call: &HandlerRef) {
         self.touched |= 1 << 63;
-        self.open = false;
-        self.core.deferred.push((self.me, call.clone()));
+        self.open = 0;
+        if self.slot.is_some() {
+            self.unslot();
+        }
+        self.core.deferred.push((self.place.me, call.clone()));
     }
 }

@@ -38,6 +38,7 @@ pub mod cx;
 pub mod gauge;
 pub mod kit;
 pub mod notify;
+pub mod package;
 pub mod random;
 pub mod remote;
 pub mod watch;
@@ -52,7 +53,7 @@ pub use class::{
 pub use clock::Clock;
 pub use core::{CallError, Core, Edge, Info, Messages, Router};
 pub use count::Count;
-pub use cx::Cx;
+pub use cx::{Cx, Place};
 pub use gauge::Gauge;
 pub use notify::{Note, Signal};
 pub use random::Random;

@@ -73,24 +73,65 @@ impl Notes {
 }
 
 /// The OR of notifiers: what a puller sleeps on. It is always on when some path leads to an element without notifier.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Signal {
-    notes: Vec<u32>,
+    /// The notifier to look at first; often the only one. `NONE` if there is none.
+    first: u32,
+    rest: Vec<u32>,
     always: bool,
+}
+
+/// No notifier has this number.
+const NONE: u32 = u32::MAX;
+
+impl Default for Signal {
+    /// A signal that is never on.
+    fn default() -> Signal {
+        Signal::new(Vec::new(), false)
+    }
 }
 
 impl Signal {
     /// A signal that is never off.
     pub fn always() -> Signal {
-        Signal { notes: Vec::new(), always: true }
+        Signal::new(Vec::new(), true)
     }
     /// The OR of notifiers, by number; with `always`, never off.
     pub fn new(notes: Vec<u32>, always: bool) -> Signal {
-        Signal { notes, always }
+        match notes.split_first() {
+            Some((&first, rest)) => Signal { first, rest: rest.to_vec(), always },
+            None => Signal { first: NONE, rest: notes, always },
+        }
     }
     /// Whether one of them is on.
     #[inline]
     pub fn is_on(&self, notes: &Notes) -> bool {
-        self.always || self.notes.iter().any(|&n| notes.is_on(n as usize))
+        self.always || notes.is_on(self.first as usize) || self.is_on_besides(notes)
+    }
+    #[cold]
+    #[inline(never)]
+    fn is_on_besides(&self, notes: &Notes) -> bool {
+        self.rest.iter().any(|&n| notes.is_on(n as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_is_the_or_of_its_notifiers() {
+        let notes = Notes::new(4);
+        for set in 0..16u32 {
+            for n in 0..4 {
+                if set >> n & 1 == 1 { notes.set(Note(n), |_, _| ()) } else { notes.clear(Note(n)) }
+            }
+            for of in [&[][..], &[2], &[0, 3], &[3, 1, 2], &[9]] {
+                let any = of.iter().any(|&n| n < 4 && set >> n & 1 == 1);
+                assert_eq!(Signal::new(of.to_vec(), false).is_on(&notes), any, "{set:b} {of:?}");
+                assert!(Signal::new(of.to_vec(), true).is_on(&notes));
+            }
+        }
+        assert!(!Signal::default().is_on(&notes) && Signal::always().is_on(&notes));
     }
 }

@@ -13,6 +13,7 @@ pub mod classify;
 pub mod control;
 pub mod device;
 pub mod ether;
+mod handover;
 pub mod icmp;
 pub mod info;
 pub mod ip;

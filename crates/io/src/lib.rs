@@ -9,7 +9,7 @@
 //! All treat what they read as hostile: no file makes them panic, loop for ever, or allocate more than
 //! [`MAX_CAPTURED`] bytes for a packet.
 //!
-//! [`device`] talks to network devices of Linux. Unsafe code is in its files `sys`, `ring` and `send`
+//! [`device`] talks to network devices of Linux. Unsafe code is in its files `sys`, `ring`, `send` and `bpf`
 //! and in [`namespace`], which makes hosts of their own on one machine, only.
 #![deny(unsafe_code)]
 

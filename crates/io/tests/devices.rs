@@ -7,11 +7,12 @@ mod host;
 mod namespace;
 
 use castanet_io::device::{
-    DeviceError, FrameKind, Instruction, Outgoing, PacketOptions, PacketSender, PacketSocket, Refusal,
-    Segments, Setup, Shield, Start, Tun, TunOptions, VnetHeader, all, complete, info, set_up,
+    DeviceError, FrameKind, Instruction, LIVE_FLOWS, LiveFrame, LiveSender, Outgoing, PacketOptions,
+    PacketSender, PacketSocket, Refusal, Segments, Setup, Shield, Start, Tun, TunOptions, VnetHeader, all,
+    complete, info, receive_by_napi, set_up,
 };
 use host::Host;
-use namespace::{has_tun, inside, pair, run};
+use namespace::{has_tun, inside, inside_of, pair, run};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -37,7 +38,7 @@ fn receive(s: &mut PacketSocket) -> Vec<Got> {
     while readable(s.fd(), 100) {
         let n = s.receive(64, |f| {
             let mut data = vec![0; f.len()];
-            f.copy_to(&mut data);
+            assert!(f.copy_to(&mut data));
             all.push(Got { data, wire_len: f.wire_len(), kind: f.kind, time_ns: f.time_ns, vnet: f.vnet });
         });
         if n == 0 {
@@ -118,7 +119,7 @@ fn many_frames_go_round_the_ring_in_order() {
                 assert!(readable(r.fd(), 1000));
                 r.receive(7, |f| {
                     let mut data = vec![0; f.len()];
-                    f.copy_to(&mut data);
+                    assert!(f.copy_to(&mut data));
                     got.push(data);
                 });
             }
@@ -132,6 +133,49 @@ fn many_frames_go_round_the_ring_in_order() {
         let (sent, got) = ((slots / 64 + 2) * 64, receive(&mut r).len());
         assert_eq!((got, r.drops()), (slots, (sent - slots) as u64));
         assert_eq!(r.drops(), (sent - slots) as u64, "the count does not start again");
+    });
+}
+
+#[test]
+fn live_frames_arrive_at_their_rate() {
+    // In the first user namespace, if this process has the rights there.
+    let rights = std::process::Command::new("unshare").args(["-n", "true"]).output();
+    let flags = if rights.is_ok_and(|o| o.status.success()) { "-n" } else { "-Urn" };
+    inside_of(flags, "live_frames_arrive_at_their_rate", || {
+        pair();
+        let bytes = frame(mac("vb"), 0x88b5, 60);
+        let live = LiveFrame { bytes: bytes.clone(), flow: [35, 43] };
+        let mut sender = match LiveSender::open("va", live) {
+            Ok(sender) => sender,
+            Err(DeviceError::Unsupported { what, .. }) => return println!("SKIP: no {what}"),
+            Err(e) => {
+                let text = e.to_string();
+                assert!(matches!(e, DeviceError::NotPermitted { .. }), "{text}");
+                assert!(text.contains("grant CAP_BPF and CAP_NET_ADMIN"), "{text}");
+                return;
+            }
+        };
+        // Without NAPI nothing arrives.
+        let mut r = PacketSocket::open("vb", &PacketOptions::default()).unwrap();
+        let (_, sent) = sender.send(1000.0, Duration::from_millis(50), |_| ()).unwrap();
+        assert!(sent > 0 && receive(&mut r).is_empty());
+        receive_by_napi("vb").unwrap();
+        let start = Instant::now();
+        let (told, sent) = sender.send(10_000.0, Duration::from_millis(100), |sent| sent).unwrap();
+        let most = start.elapsed().as_secs_f64() * 10_000.0 + 1.0;
+        assert!(told > 0 && told <= sent && sent as f64 <= most, "{told} of {sent}, {most} at most");
+        let got = receive(&mut r);
+        // On a busy machine the device itself may have dropped some.
+        assert!(!got.is_empty() && got.len() as u64 + r.drops() <= sent, "{} of {sent}", got.len());
+        for g in got {
+            let i = g.data[35];
+            let mut want = bytes.clone();
+            (want[35], want[43]) = (i, LIVE_FLOWS - 1 - i);
+            assert_eq!((&g.data, g.wire_len, g.kind), (&want, 60, FrameKind::Host));
+        }
+        // As many as can be: more than the ring takes meanwhile.
+        let (_, sent) = sender.send(0.0, Duration::from_millis(200), |_| ()).unwrap();
+        assert!(sent > r.slots() as u64, "{sent}");
     });
 }
 

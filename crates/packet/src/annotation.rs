@@ -55,11 +55,13 @@ impl Packet {
     #[inline]
     pub fn anno<const N: usize>(&self, offset: usize) -> [u8; N] {
         let m = self.meta();
+        let mut bytes = m.anno.get(offset..).and_then(|a| a.first_chunk()).copied().unwrap_or([0; N]);
         if offset.saturating_add(N) > HOT && m.flags & COLD == 0 {
-            let all = self.annotations();
-            return all.get(offset..).and_then(|a| a.first_chunk()).copied().unwrap_or([0; N]);
+            // What an earlier packet left in the second line does not count.
+            let from = HOT.saturating_sub(offset);
+            bytes.iter_mut().skip(from).for_each(|b| *b = 0);
         }
-        m.anno.get(offset..).and_then(|a| a.first_chunk()).copied().unwrap_or([0; N])
+        bytes
     }
 
     /// Sets `N` bytes of annotations; nothing happens where they would lie outside.

@@ -22,7 +22,7 @@ pub(crate) const OFFLOAD: u8 = 4;
 #[repr(C, align(64))]
 pub(crate) struct Meta {
     /// First byte of the buffer that the packet's data is in: this chunk's own, or another's when cloned.
-    pub buf: *mut u8,
+    pub buf: NonNull<u8>,
     /// Offset of the first byte of data in the buffer.
     pub data: u32,
     /// Bytes of data.
@@ -79,6 +79,8 @@ const _: () = assert!(std::mem::offset_of!(Meta, anno) == 40);
 #[repr(C)]
 pub(crate) struct SlabHeader {
     pub pool: NonNull<Inner>,
+    /// Where in the pool free chunks of this slab's size are listed.
+    pub free: NonNull<Vec<NonNull<Meta>>>,
     pub class: usize,
 }
 

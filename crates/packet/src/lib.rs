@@ -11,6 +11,7 @@
 mod annotation;
 mod batch;
 mod chunk;
+mod fresh;
 mod offload;
 mod packet;
 pub mod pool;

@@ -13,7 +13,7 @@ pub const MAX_LENGTH: usize = CLASSES[1].cap as usize;
 
 /// A packet: owns its chunk, shares its buffer only with clones.
 #[repr(transparent)]
-pub struct Packet(NonNull<Meta>);
+pub struct Packet(pub(crate) NonNull<Meta>);
 
 // SAFETY: a packet owns its chunk alone, and the buffer alone or together with clones that only read it (`data_mut` copies
 // before it writes to a shared one); reference counts are atomic, and chunks go home to their pool through an atomic list.
@@ -34,59 +34,6 @@ impl Packet {
         // SAFETY: as above, and the handle is the only one on this chunk's metadata. A clone's handle touches only the
         // atomic `refs` of an owner, and a zombie owner (see Drop) has no handle.
         unsafe { self.0.as_mut() }
-    }
-
-    /// A packet of `len` bytes behind the default headroom; what the bytes are is left open. None when it would be
-    /// longer than [`MAX_LENGTH`] allows or the pool has reached its limit.
-    #[inline(always)]
-    pub fn new(len: usize) -> Option<Packet> {
-        Packet::with_headroom(DEFAULT_HEADROOM, len)
-    }
-
-    /// A packet of `len` bytes behind `headroom` bytes.
-    #[inline(always)]
-    pub fn with_headroom(headroom: usize, len: usize) -> Option<Packet> {
-        Packet::take(headroom, len, true)
-    }
-
-    #[inline(always)]
-    fn take(headroom: usize, len: usize, strict: bool) -> Option<Packet> {
-        let room = headroom.checked_add(len)?;
-        let class = usize::from(room > CLASSES[0].cap as usize);
-        if room > MAX_LENGTH {
-            return None;
-        }
-        let mut p = Packet(pool::take(class, strict)?);
-        let m = p.meta_mut();
-        // Fits: room <= MAX_LENGTH.
-        m.data = headroom as u32;
-        m.floor = headroom as u32;
-        m.len = len as u32;
-        m.mac = UNSET;
-        m.network = UNSET;
-        m.transport = UNSET;
-        m.kind = 0;
-        m.flags = 0;
-        m.hops = 0;
-        // Three stores; `fill` would call memset.
-        if let Some(hot) = m.anno.first_chunk_mut::<24>() {
-            *hot = [0; 24];
-        }
-        Some(p)
-    }
-
-    /// A packet with a copy of `data` behind the default headroom.
-    #[inline]
-    pub fn copy_of(data: &[u8]) -> Option<Packet> {
-        Packet::copy_with_headroom(DEFAULT_HEADROOM, data)
-    }
-
-    /// A packet with a copy of `data` behind `headroom` bytes.
-    #[inline]
-    pub fn copy_with_headroom(headroom: usize, data: &[u8]) -> Option<Packet> {
-        let mut p = Packet::with_headroom(headroom, data.len())?;
-        p.data_mut().copy_from_slice(data);
-        Some(p)
     }
 
     /// Bytes of data.
@@ -115,7 +62,7 @@ impl Packet {
         let m = self.meta();
         // SAFETY: INVARIANT data + len <= cap, kept by every function that changes them; slabs are zeroed when made, so
         // every byte is initialised; nobody writes to the buffer while this handle is borrowed: clones copy first.
-        unsafe { std::slice::from_raw_parts(m.buf.add(m.data as usize), m.len as usize) }
+        unsafe { std::slice::from_raw_parts(m.buf.add(m.data as usize).as_ptr(), m.len as usize) }
     }
 
     /// The data, to be changed; a buffer that clones share is copied first.
@@ -124,16 +71,17 @@ impl Packet {
         self.unshare();
         let m = self.meta_mut();
         // SAFETY: as in `data`, and the buffer is this handle's alone after `unshare`.
-        unsafe { std::slice::from_raw_parts_mut(m.buf.add(m.data as usize), m.len as usize) }
+        unsafe { std::slice::from_raw_parts_mut(m.buf.add(m.data as usize).as_ptr(), m.len as usize) }
     }
 
     /// From byte `at` of the buffer to the end of the data.
     #[inline(always)]
     fn tail(&self, at: u32) -> Option<&[u8]> {
         let m = self.meta();
+        // None too when `at` is UNSET, which is larger than any buffer.
         let n = (m.data + m.len).checked_sub(at)?;
         // SAFETY: at + n = data + len <= cap; otherwise as in `data`.
-        (at != UNSET).then(|| unsafe { std::slice::from_raw_parts(m.buf.add(at as usize), n as usize) })
+        Some(unsafe { std::slice::from_raw_parts(m.buf.add(at as usize).as_ptr(), n as usize) })
     }
     #[inline(always)]
     fn tail_mut(&mut self, at: impl FnOnce(&Meta) -> u32) -> Option<&mut [u8]> {
@@ -142,7 +90,7 @@ impl Packet {
         let at = at(m);
         let n = (m.data + m.len).checked_sub(at)?;
         // SAFETY: as in `tail`, and the buffer is this handle's alone after `unshare`.
-        (at != UNSET).then(|| unsafe { std::slice::from_raw_parts_mut(m.buf.add(at as usize), n as usize) })
+        Some(unsafe { std::slice::from_raw_parts_mut(m.buf.add(at as usize).as_ptr(), n as usize) })
     }
     /// From the network header to the end of the data; none when no header is marked.
     #[inline(always)]
@@ -169,15 +117,35 @@ impl Packet {
     pub fn mac(&self) -> Option<&[u8]> {
         self.tail(self.meta().mac)
     }
+    /// Whether there are 20 bytes at the network header.
+    #[inline(always)]
+    fn has_ip_header(&self) -> bool {
+        let m = self.meta();
+        // False too when the header is UNSET, which is larger than any buffer.
+        u64::from(m.network) + 20 <= u64::from(m.data + m.len)
+    }
     /// The first 20 bytes at the network header.
     #[inline(always)]
     pub fn ip_header(&self) -> Option<&[u8; 20]> {
-        self.network()?.first_chunk()
+        let m = self.meta();
+        // SAFETY: network + 20 <= data + len <= cap; otherwise as in `data`.
+        self.has_ip_header().then(|| unsafe { m.buf.add(m.network as usize).cast().as_ref() })
+    }
+    /// The first 20 bytes at the network header, to be changed; none also when the buffer may have to be copied for that.
+    #[inline(always)]
+    pub fn ip_header_in_place(&mut self) -> Option<&mut [u8; 20]> {
+        let m = self.meta();
+        let possible = m.flags & SHARED == 0 && self.has_ip_header();
+        // SAFETY: network + 20 <= data + len <= cap, and a buffer that is not shared is this handle's alone.
+        possible.then(|| unsafe { m.buf.add(m.network as usize).cast().as_mut() })
     }
     /// The first 20 bytes at the network header, to be changed.
     #[inline(always)]
     pub fn ip_header_mut(&mut self) -> Option<&mut [u8; 20]> {
-        self.network_mut()?.first_chunk_mut()
+        self.unshare();
+        let m = self.meta();
+        // SAFETY: network + 20 <= data + len <= cap, and the buffer is this handle's alone after `unshare`.
+        self.has_ip_header().then(|| unsafe { m.buf.add(m.network as usize).cast().as_mut() })
     }
 
     /// Takes `n` bytes off the front; false, and nothing done, when there are fewer.
@@ -207,7 +175,7 @@ impl Packet {
         m.len += n as u32;
         if m.data < m.floor {
             // SAFETY: data <= floor <= cap, and the buffer is this handle's alone.
-            unsafe { std::ptr::write_bytes(m.buf.add(m.data as usize), 0, (m.floor - m.data) as usize) }
+            unsafe { m.buf.add(m.data as usize).write_bytes(0, (m.floor - m.data) as usize) }
             m.floor = m.data;
         }
         true
@@ -217,15 +185,54 @@ impl Packet {
     /// long.
     #[inline(always)]
     pub fn push_header<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
-        if N > self.meta().data as usize && !self.regrow(N) {
+        if !self.has_room::<N>() && !self.make_room(N) {
             return None;
         }
+        // SAFETY: just seen to.
+        Some(unsafe { self.grow_front() })
+    }
+
+    /// Like [`Packet::push_header`], but nothing is moved: none when that would be needed.
+    #[inline(always)]
+    pub fn push_header_in_place<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
+        if !self.has_room::<N>() {
+            return None;
+        }
+        // SAFETY: just seen to.
+        Some(unsafe { self.grow_front() })
+    }
+
+    /// Whether a header of `N` bytes finds room before the data, in a buffer that certainly is this handle's alone.
+    #[inline(always)]
+    fn has_room<const N: usize>(&self) -> bool {
+        let m = self.meta();
+        N <= m.data as usize && m.flags & SHARED == 0
+    }
+
+    /// Makes room for `n` bytes before the data, in a buffer of this handle alone.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, n: usize) -> bool {
+        if n > self.headroom() && !self.regrow(n) {
+            return false;
+        }
         self.unshare();
+        true
+    }
+
+    /// Lets the data begin `N` bytes further to the front.
+    ///
+    /// # Safety
+    /// There are `N` bytes before the data, and the buffer is this handle's alone.
+    #[inline(always)]
+    unsafe fn grow_front<const N: usize>(&mut self) -> &mut [u8; N] {
         let m = self.meta_mut();
         m.data -= N as u32;
         m.len += N as u32;
         m.floor = m.floor.min(m.data);
-        self.data_mut().first_chunk_mut()
+        // SAFETY: the N bytes from `data` on were before the data, so inside the buffer; slabs are zeroed when made, so every
+        // byte is initialised; as the caller promises, nobody else has the buffer.
+        unsafe { m.buf.add(m.data as usize).cast::<[u8; N]>().as_mut() }
     }
 
     /// Shortens the data by `n` bytes at its end; false, and nothing done, when there are fewer.
@@ -293,7 +300,8 @@ impl Packet {
         // SAFETY: the source lies inside the old buffer (src + n = data + len <= cap), the destination inside the new one
         // (floor + n = headroom + len <= cap); the two buffers are different chunks.
         unsafe {
-            std::ptr::copy_nonoverlapping(m.buf.add(src as usize), n_meta.buf.add(n_meta.floor as usize), n);
+            let to = n_meta.buf.add(n_meta.floor as usize);
+            to.copy_from_nonoverlapping(m.buf.add(src as usize), n);
         }
         (n_meta.mac, n_meta.network, n_meta.transport, n_meta.hops) = (mac, network, transport, hops);
         if m.flags & OFFLOAD != 0 {
@@ -386,7 +394,7 @@ fn drop_shared(mut meta: NonNull<Meta>) {
         let class = &CLASSES[0];
         m.cap = class.cap;
         // SAFETY: the buffer of a chunk starts `pad` bytes behind its metadata, inside the chunk.
-        m.buf = unsafe { meta.as_ptr().add(1).cast::<u8>().add(class.pad) };
+        m.buf = unsafe { meta.add(1).cast::<u8>().add(class.pad) };
         // SAFETY: nobody else has a handle on this chunk.
         unsafe { pool::give(meta) }
     }

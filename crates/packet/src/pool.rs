@@ -5,6 +5,7 @@ use crate::chunk::{CLASSES, Meta, SLAB, SlabHeader, slab_of};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::{Cell, UnsafeCell};
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, Ordering};
 
 /// Bytes a pool may grow to before [`crate::Packet::new`] refuses.
@@ -36,6 +37,34 @@ thread_local! {
     static CURRENT: Cell<*mut Inner> = const { Cell::new(std::ptr::null_mut()) };
     /// Gives the pool up when the thread ends.
     static GUARD: Guard = const { Guard };
+}
+
+/// The pools that a copy of this crate uses which is part of a shared library: those of the program that loaded it.
+static LENDER: OnceLock<Lender> = OnceLock::new();
+
+/// Lends the pools of this copy of the crate to another one in the same process.
+#[derive(Clone, Copy)]
+pub struct Lender {
+    /// The pool of the thread that asks, made if there is none.
+    current: fn() -> NonNull<Inner>,
+    /// The same, but null if there is none.
+    seen: fn() -> *mut Inner,
+}
+
+/// The pools of this copy of the crate, for [`borrow`] in another one.
+pub fn lender() -> Lender {
+    Lender { current, seen: || CURRENT.get() }
+}
+
+/// Makes this copy of the crate, which must have the same source and compiler, use the pools of another one. So a thread has
+/// one pool whichever copy makes and drops its packets, and this copy leaves nothing behind on a thread when it is unloaded.
+/// Only the first call counts, and one with the pools of this very copy does not.
+pub fn borrow(from: Lender) {
+    // A copy that asks itself would ask for ever.
+    if std::ptr::fn_addr_eq(from.current, current as fn() -> NonNull<Inner>) {
+        return;
+    }
+    LENDER.get_or_init(|| from);
 }
 
 struct Guard;
@@ -81,6 +110,10 @@ fn slab_layout() -> Layout {
 #[cold]
 #[inline(never)]
 fn make() -> NonNull<Inner> {
+    // What is lent is not kept: only the lender knows when its pool ends.
+    if let Some(lender) = LENDER.get() {
+        return (lender.current)();
+    }
     let inner = NonNull::from(Box::leak(Box::new(Inner {
         local: UnsafeCell::new(Local {
             free: Default::default(),
@@ -121,6 +154,15 @@ pub(crate) fn take(class: usize, strict: bool) -> Option<NonNull<Meta>> {
     })
 }
 
+/// Takes a chunk that is free at once, if there is one.
+#[inline(always)]
+pub(crate) fn at_hand(class: usize) -> Option<NonNull<Meta>> {
+    let inner = NonNull::new(CURRENT.get())?;
+    // SAFETY: `inner` is this thread's own pool and alive; `local` is touched by this thread only, and no other reference to it
+    // is alive.
+    unsafe { &mut *inner.as_ref().local.get() }.free.get_mut(class)?.pop()
+}
+
 #[cold]
 #[inline(never)]
 fn refill(local: &mut Local, inner: &Inner, class: usize, strict: bool) -> Option<NonNull<Meta>> {
@@ -158,8 +200,10 @@ fn grow(local: &mut Local, inner: NonNull<Inner>, class: usize) {
         libc::madvise(slab.as_ptr().cast(), SLAB, libc::MADV_HUGEPAGE);
     }
     let header = slab.cast::<SlabHeader>();
+    // SAFETY: the pool is alive, and the list lies inside it. No reference is made, so `local` stays the only one.
+    let free = unsafe { NonNull::new_unchecked(&raw mut (*inner.as_ref().local.get()).free[class]) };
     // SAFETY: the slab is aligned to 2 MiB and larger than the header.
-    unsafe { header.write(SlabHeader { pool: inner, class }) };
+    unsafe { header.write(SlabHeader { pool: inner, free, class }) };
     local.slabs.push(header);
     let first = size_of::<Meta>();
     let n = (SLAB - first) / size.stride;
@@ -172,7 +216,7 @@ fn grow(local: &mut Local, inner: NonNull<Inner>, class: usize) {
         let meta = unsafe {
             let meta = slab.add(first + i * size.stride).cast::<Meta>();
             meta.write(Meta {
-                buf: meta.add(1).cast::<u8>().add(size.pad).as_ptr(),
+                buf: meta.add(1).cast::<u8>().add(size.pad),
                 data: 0,
                 len: 0,
                 cap: size.cap,
@@ -212,17 +256,14 @@ pub(crate) unsafe fn give(meta: NonNull<Meta>) {
     // pool at least until this chunk is home.
     let header = unsafe { slab_of(meta).as_ref() };
     if std::ptr::eq(header.pool.as_ptr(), CURRENT.get()) {
-        let class = header.class;
-        // SAFETY: this is the thread's own pool, so only this thread touches `local`, and no other reference to it is
-        // alive: the functions that make one do not free packets.
-        let local = unsafe { &mut *header.pool.as_ref().local.get() };
-        if let Some(f) = local.free.get_mut(class) {
-            // Room for every chunk of the pool was made with its slab, so this does not grow.
-            if f.len() == f.capacity() {
-                return grow_free(f, meta);
-            }
-            f.push(meta);
+        // SAFETY: this is the thread's own pool, so only this thread touches `local`, in which the list is, and no reference
+        // to it is alive: the functions that make one do not free packets.
+        let free = unsafe { &mut *header.free.as_ptr() };
+        // Room for every chunk of the pool was made with its slab, so this does not grow.
+        if free.len() == free.capacity() {
+            return grow_free(free, meta);
         }
+        free.push(meta);
     } else {
         // SAFETY: as the caller promises, and the pool is alive until its balance is settled.
         unsafe { give_remote(header.pool, meta) }
@@ -241,6 +282,20 @@ fn grow_free(free: &mut Vec<NonNull<Meta>>, meta: NonNull<Meta>) {
 #[cold]
 #[inline(never)]
 unsafe fn give_remote(pool: NonNull<Inner>, meta: NonNull<Meta>) {
+    if let Some(lender) = LENDER.get()
+        && std::ptr::eq((lender.seen)(), pool.as_ptr())
+    {
+        // SAFETY: the caller owns the chunk, which lies in a slab of `pool`; the lender says that this is the pool of this
+        // very thread, and no reference to its `local` is alive, as in `give`.
+        unsafe {
+            let class = slab_of(meta).as_ref().class;
+            let local = &mut *pool.as_ref().local.get();
+            if let Some(f) = local.free.get_mut(class) {
+                f.push(meta);
+            }
+        }
+        return;
+    }
     // SAFETY: the pool cannot be destroyed before this chunk is counted, below.
     let inner = unsafe { pool.as_ref() };
     let mut head = inner.returns.load(Ordering::Relaxed);

@@ -9,6 +9,9 @@ fn fresh_packets_are_blank() {
         let mut p = Packet::copy_of(&[1, 2, 3]).unwrap();
         assert_eq!((p.headroom(), p.len(), p.tailroom()), (28, 3, 2048 - 31), "round {round}");
         assert_eq!(p.annotations(), [0; 48]);
+        assert!((0..48).all(|at| p.anno_u8(at) == 0) && p.anno::<8>(26) == [0; 8]);
+        p.set_anno(20, [1, 2, 3, 4]);
+        assert_eq!((p.anno::<8>(20), p.anno::<2>(24)), ([1, 2, 3, 4, 0, 0, 0, 0], [0; 2]));
         assert_eq!((p.timestamp(), p.packet_type()), (0, PacketType::Host));
         assert!(p.network().is_none() && p.mac().is_none() && p.transport().is_none());
         p.set_anno(30, [9; 8]);
@@ -63,6 +66,59 @@ fn headers_move_with_the_data() {
     assert!(p.network().is_none(), "the header was cut off with the data");
     p.set_network_header(91, 20);
     assert!(p.network().is_none());
+}
+
+#[test]
+fn ip_headers_are_there_whole_or_not_at_all() {
+    for len in 0..50 {
+        for at in [None, Some(0), Some(14), Some(29), Some(30), Some(49)] {
+            let mut p = Packet::copy_of(&(0..len).collect::<Vec<u8>>()).unwrap();
+            if let Some(at) = at {
+                p.set_network_header(at, 20);
+            }
+            let want = p.network().and_then(|n| n.first_chunk::<20>()).copied();
+            assert_eq!(want.is_some(), at.is_some_and(|at| at + 20 <= usize::from(len)));
+            assert_eq!(p.ip_header().copied(), want);
+            assert_eq!(p.ip_header_in_place().copied(), want);
+            let clone = p.share().unwrap();
+            assert!(p.ip_header_in_place().is_none());
+            if let Some(h) = p.ip_header_mut() {
+                assert_eq!(Some(*h), want);
+                h.fill(0xff);
+            }
+            assert_eq!(clone.ip_header().copied(), want, "{len} {at:?}");
+        }
+    }
+}
+
+#[test]
+fn headers_go_in_place_only_where_nothing_moves() {
+    let mut p = Packet::copy_with_headroom(13, b"abc").unwrap();
+    assert!(p.push_header_in_place::<14>().is_none());
+    assert_eq!(p.data(), b"abc");
+    *p.push_header_in_place().unwrap() = *b"0123456789ABC";
+    assert_eq!((p.data(), p.headroom()), (&b"0123456789ABCabc"[..], 0));
+    assert!(p.strip(4));
+    let mut clone = p.share().unwrap();
+    assert!(p.push_header_in_place::<4>().is_none() && clone.push_header_in_place::<4>().is_none());
+    *p.push_header().unwrap() = *b"wxyz";
+    assert!(clone.unstrip(4));
+    assert_eq!((p.data(), clone.data()), (&b"wxyz456789ABCabc"[..], &b"0123456789ABCabc"[..]));
+    // The copy has a buffer of its own.
+    assert!(p.strip(4) && p.push_header_in_place::<4>().is_some());
+}
+
+#[test]
+fn buffers_are_at_hand_once_one_came_home() {
+    let thread = std::thread::spawn(|| {
+        assert!(Packet::at_hand(0, 1).is_none());
+        drop(Packet::new(1));
+        let p = Packet::at_hand(28, 10).unwrap();
+        assert_eq!((p.headroom(), p.len(), p.annotations()), (28, 10, [0; 48]));
+        assert!(Packet::at_hand(28, 5000).is_none() && Packet::at_hand(1, MAX_LENGTH).is_none());
+        assert!(Packet::at_hand(usize::MAX, 1).is_none());
+    });
+    thread.join().unwrap();
 }
 
 #[test]
@@ -198,4 +254,17 @@ fn offloads_stay_with_their_headers() {
     assert_eq!(p.segments(), (1, 60));
     p.set_offload(Some(Offload::default()));
     assert_eq!(p.offload(), None);
+}
+
+#[test]
+fn pools_are_not_borrowed_from_themselves() {
+    crate::pool::borrow(crate::pool::lender());
+    std::thread::spawn(|| {
+        let p = Packet::copy_of(b"abc").unwrap();
+        assert_eq!(crate::pool::usage().1, 1);
+        drop(p);
+        assert_eq!(crate::pool::usage().1, 0);
+    })
+    .join()
+    .unwrap();
 }

@@ -6,7 +6,7 @@ use crate::link::link;
 use crate::meeting::Meeting;
 use crate::router::Router;
 use crate::running::Running;
-use crate::shared::{Inbox, Mail, Printer, Shared};
+use crate::shared::{Held, Inbox, Mail, Printer, Shared};
 use crate::sleep::Sleeper;
 use crate::table::Table;
 use crate::worker::Worker;
@@ -253,13 +253,20 @@ pub(crate) fn failed(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(Diagnostic::is_error)
 }
 
-/// What the elements have open outside, or will have: by class and key the element.
-fn held(graph: &Graph, built: &Built) -> HashMap<(&'static str, String), u32> {
-    let all = built.workers.iter().flatten();
-    let keys = all.filter_map(|(e, i)| {
-        Some(((graph.spec(*e)?.name, i.common_ref().holds()?), u32::try_from(*e).ok()?))
-    });
-    keys.collect()
+/// What the elements have open outside, or will have.
+fn held(graph: &Graph, built: &Built) -> Held {
+    let mut held = Held::new();
+    for (e, instance) in built.workers.iter().flatten() {
+        if let (Some(spec), Some(key)) = (graph.spec(*e), instance.common_ref().holds()) {
+            held.entry((spec.name, key)).or_default().push(*e as u32);
+        }
+    }
+    for elements in held.values_mut() {
+        // Replicas are one element.
+        elements.sort_unstable();
+        elements.dedup();
+    }
+    held
 }
 
 /// Builds the elements of a graph whose checks have passed, and initialises none.

@@ -34,7 +34,7 @@ pub const GLOBAL: &[(&str, &str)] = &[
     ("stop", "w"),
 ];
 /// Global handlers of a router that may be swapped.
-pub const SWAP: &[(&str, &str)] = &[("hotconfig", "w"), ("swapplan", "r+")];
+pub const SWAP: &[(&str, &str)] = &[("hotconfig", "w"), ("loadpackage", "w"), ("swapplan", "r+")];
 
 /// There is no such handler to read or write.
 pub(crate) fn missing(handler: &str, kind: &str) -> CallError {
@@ -127,7 +127,7 @@ impl Shared {
             "requirements" => {
                 lines(self.graph.flat.requirements.iter().map(|r| format!("{} {}", r.0, r.1)).collect())
             }
-            "packages" => String::new(),
+            "packages" => lines(self.running.packages()),
             "list" => {
                 let names = (0..self.graph.len()).map(|e| self.graph.name(e).to_string());
                 format!("{}\n{}", self.graph.len(), lines(names.collect()))
@@ -428,6 +428,9 @@ impl Router for Nodes {
                     }
                     _ => Err(CallError::Failed("'timewarp': expected a positive number".into())),
                 },
+                "loadpackage" if shared.running.allows_swaps() => {
+                    shared.running.load_package(value.trim()).map(drop).map_err(CallError::Failed)
+                }
                 "hotconfig" if shared.running.allows_swaps() => {
                     shared.running.swap_soon(BY_HANDLER, value, core.clock.clone()).map_err(CallError::Failed)
                 }

@@ -107,11 +107,12 @@ pub(crate) fn link(
                             let (node, port) = (members.first().map_or(e as u32, |m| m.me), i as u32 + 1);
                             edges.push(Edge { node, port, from: e as u32, ..Edge::default() });
                         }
-                        members.push(Member { action, me: e as u32, base: 0, count: 0, resume });
+                        members.push(Member { action, me: e as u32, base: 0, count: 0, skip: 0, resume });
                     }
                     let mains = edges.len() as u32 - base;
                     for m in &mut members {
                         m.base = edges.len() as u32;
+                        m.skip = m.base - base;
                         edges.extend(
                             (1..graph.outputs(m.me as usize))
                                 .map(|p| edge(graph, m.me as usize, p, &back_outputs)),

@@ -6,11 +6,11 @@
 //! on a stack, so that, as when pushing packet by packet, all of output 0's downstream runs before output 1's.
 
 use crate::pull::Direct;
-use crate::push::{End, walk};
+use crate::push::{Rest, is_all, pass, walk};
 use crate::shared::{Mail, Shared};
 use crate::tasks::Tasks;
-use castanet_element::{Action, Core, Cx, Edge, Element, Messages as _, Router as _, Turn};
-use castanet_packet::Batch;
+use castanet_element::{Action, Core, Cx, Edge, Element, Messages as _, Place, Router as _, Turn};
+use castanet_packet::{Batch, Packet};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
@@ -20,12 +20,14 @@ const CALLS: u32 = 64;
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// One action of a chain.
+#[repr(C)]
 pub(crate) struct Member {
-    pub action: Box<dyn Action>,
     pub me: u32,
-    /// Where the edges of its side outputs start, and how many they are.
+    /// Where the edges of its side outputs start, how many they are, and how many of its node come before them.
     pub base: u32,
     pub count: u32,
+    pub skip: u32,
+    pub action: Box<dyn Action>,
     /// Where the packets wait that go on after this action when it has emitted copies or put packets behind them: an edge
     /// that leads back into the chain. `NONE` for actions that do no such thing.
     pub resume: u32,
@@ -44,6 +46,7 @@ pub(crate) enum Body {
     Busy,
 }
 
+#[repr(C)]
 pub(crate) struct Node {
     pub body: Body,
     /// The element, or the first of the chain.
@@ -52,7 +55,7 @@ pub(crate) struct Node {
     /// output 0, then those that lead back into it, then its side outputs.
     pub base: u32,
     pub count: u32,
-    /// How many of a chain's edges come before its side outputs.
+    /// How many of a chain's edges come before its side outputs; none for an element.
     pub mains: u32,
     /// For each pull input the node and output it pulls from.
     pub sources: Box<[(u32, u32)]>,
@@ -75,6 +78,8 @@ pub struct Nodes {
     pub(crate) parked: Vec<u32>,
     /// The batch on its way.
     pub(crate) current: Batch,
+    /// What the last packet that went alone has left to be done.
+    pub(crate) rest: Option<Rest>,
     /// Empty batches for pulls.
     pub(crate) spare: Vec<Batch>,
     pub(crate) rounds: u64,
@@ -85,6 +90,21 @@ pub struct Nodes {
     /// Mail from other workers.
     pub(crate) mail: Option<Receiver<Mail>>,
     pub(crate) shared: Arc<Shared>,
+}
+
+impl Member {
+    #[inline(always)]
+    pub(crate) fn place(&self) -> Place {
+        Place { me: self.me, base: self.base, count: self.count, skip: self.skip }
+    }
+}
+
+impl Node {
+    /// That of an element that stands alone.
+    #[inline(always)]
+    pub(crate) fn place(&self) -> Place {
+        Place { me: self.me, base: self.base, count: self.count, skip: self.mains }
+    }
 }
 
 impl Nodes {
@@ -103,6 +123,7 @@ impl Nodes {
             suspended: Vec::new(),
             parked: Vec::new(),
             current: Batch::new(),
+            rest: None,
             spare: Vec::new(),
             rounds: 0,
             calls: 0,
@@ -134,50 +155,52 @@ impl Nodes {
     ) -> Option<R> {
         let n = self.places.get(element as usize)?.0 as usize;
         let single = core.limit == 1;
-        let Nodes { nodes, edges, .. } = self;
+        let Nodes { nodes, edges, rest, .. } = self;
         let node = nodes.get_mut(n)?;
-        let (me, base, count) = (node.me, node.base, node.count);
-        let (out, end) = match &mut node.body {
+        let (out, all) = match &mut node.body {
             Body::Element(e) => {
-                let mut cx = Cx::over(edges, core, None, single);
-                cx.start(base, single, 0);
-                cx.enter(me, base, count);
+                let place = Place { me: node.me, base: node.base, count: node.count, skip: node.mains };
+                let mut cx = Cx::over(edges, core, None, place, single);
                 let out = f(e.as_mut(), &mut cx);
-                (out, walk(nodes, &mut cx, n))
+                (out, walk(nodes, &mut cx, n, rest))
             }
             Body::Reaching(..) => match node.direct {
                 Some((up, port)) => {
                     let Ok([node, upstream]) = nodes.get_disjoint_mut([n, up as usize]) else { return None };
+                    let place = node.place();
                     let Body::Reaching(e, outbox) = &mut node.body else { return None };
                     let mut reach = Direct { node: upstream, outbox, port: port as usize, left: false };
-                    let mut cx = Cx::over(edges, core, Some(&mut reach), single);
-                    cx.start(base, single, 0);
-                    cx.enter(me, base, count);
-                    let out = f(e.as_mut(), &mut cx);
-                    let (emitted, touched) = (cx.take_slot(), cx.touched());
+                    let (out, emitted, touched) = {
+                        let mut cx = Cx::over(edges, core, Some(&mut reach), place, single);
+                        (f(e.as_mut(), &mut cx), cx.take_slot(), cx.touched())
+                    };
                     if reach.left {
                         let base = reach.node.base;
                         deliver(reach.outbox, edges, base);
                         self.defer(up as usize);
                     }
-                    let Nodes { nodes, edges, .. } = self;
-                    let mut cx = Cx::over(edges, core, None, single);
-                    cx.start(base, single, 0);
-                    cx.put_back(emitted, touched);
-                    (out, walk(nodes, &mut cx, n))
+                    (out, self.go(core, n, emitted, touched))
                 }
                 None => self.run_reaching(core, n, single, f)?,
             },
             Body::Chain(_) | Body::Busy => return None,
         };
-        if !matches!(end, End::Gone) {
-            self.finish(core, end);
+        if !all || !self.stack.is_empty() {
+            self.finish(core);
         }
-        if !self.stack.is_empty() || !self.suspended.is_empty() {
-            self.drain(core);
-        }
-        self.rounds = 0;
         Some(out)
+    }
+
+    /// Goes on with the packet that node `n` has emitted while it reached others. True when nothing else is to be moved.
+    #[inline(always)]
+    fn go(&mut self, core: &mut Core, n: usize, emitted: Option<(usize, Packet)>, touched: u64) -> bool {
+        let Nodes { nodes, edges, rest, .. } = self;
+        match emitted {
+            Some((x, p)) => {
+                pass(nodes, &mut Cx::over(edges, core, None, Place::default(), false), x, p, rest)
+            }
+            None => is_all(n, touched, rest),
+        }
     }
 
     /// Calls an element that has the others within its reach.
@@ -187,24 +210,20 @@ impl Nodes {
         n: usize,
         single: bool,
         f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R,
-    ) -> Option<(R, End)> {
+    ) -> Option<(R, bool)> {
         let node = self.nodes.get_mut(n)?;
         let (me, base) = (node.me, node.base as usize);
         let Body::Reaching(mut e, mut outbox) = std::mem::replace(&mut node.body, Body::Busy) else {
             return None;
         };
-        let count = outbox.len() as u32;
-        let mut cx = Cx::over(&mut outbox, core, Some(self), single);
-        cx.enter(me, 0, count);
+        let own = Place { me, base: 0, count: outbox.len() as u32, skip: 0 };
+        let mut cx = Cx::over(&mut outbox, core, Some(self), own, single);
         let out = f(e.as_mut(), &mut cx);
         let (emitted, touched) = (cx.take_slot(), cx.touched());
         self.put_back(n, Body::Reaching(e, outbox), touched);
         self.settle(core);
-        let Nodes { nodes, edges, .. } = self;
-        let mut cx = Cx::over(edges, core, None, single);
-        cx.start(base as u32, single, 0);
-        cx.put_back(emitted.map(|(i, p)| (i + base, p)), touched);
-        Some((out, walk(nodes, &mut cx, n)))
+        let emitted = emitted.map(|(i, p)| (i + base, p));
+        Some((out, self.go(core, n, emitted, touched)))
     }
 
     /// Ends the run of a body that had the others within its reach; what it emitted goes to its edges.

@@ -3,7 +3,7 @@
 
 use crate::nodes::{Body, NONE, Node, Nodes};
 use crate::push::run_chain;
-use castanet_element::{CallError, Core, Cx, Edge};
+use castanet_element::{CallError, Core, Cx, Edge, Place};
 use castanet_packet::{Batch, Packet};
 
 /// The reach of a task that pulls from one element and calls no handlers.
@@ -18,16 +18,16 @@ pub(crate) struct Direct<'a> {
 
 impl castanet_element::Router for Direct<'_> {
     fn pull(&mut self, core: &mut Core, _: u32, _: usize, max: usize, into: &mut Batch) {
-        let Node { body: Body::Element(e), me, count, .. } = &mut *self.node else { return };
-        let mut cx = Cx::over(self.outbox, core, None, false);
-        cx.enter(*me, 0, *count);
+        let own = Place { base: 0, ..self.node.place() };
+        let Body::Element(e) = &mut self.node.body else { return };
+        let mut cx = Cx::over(self.outbox, core, None, own, false);
         e.pull(self.port, max, into, &mut cx);
         self.left |= cx.touched() != 0;
     }
     fn pull_one(&mut self, core: &mut Core, _: u32, _: usize) -> Option<Packet> {
-        let Node { body: Body::Element(e), me, count, .. } = &mut *self.node else { return None };
-        let mut cx = Cx::over(self.outbox, core, None, false);
-        cx.enter(*me, 0, *count);
+        let own = Place { base: 0, ..self.node.place() };
+        let Body::Element(e) = &mut self.node.body else { return None };
+        let mut cx = Cx::over(self.outbox, core, None, own, false);
         let p = e.pull_one(self.port, &mut cx);
         self.left |= cx.touched() != 0;
         p
@@ -48,12 +48,10 @@ impl Nodes {
     fn pull_node(&mut self, core: &mut Core, n: usize, port: usize, max: usize, into: &mut Batch) {
         let Nodes { nodes, edges, .. } = self;
         let Some(node) = nodes.get_mut(n) else { return };
-        let (me, base, count) = (node.me, node.base, node.count);
+        let place = node.place();
         match &mut node.body {
             Body::Element(e) => {
-                let mut cx = Cx::over(edges, core, None, false);
-                cx.start(base, false, 0);
-                cx.enter(me, base, count);
+                let mut cx = Cx::over(edges, core, None, place, false);
                 e.pull(port, max, into, &mut cx);
                 if cx.touched() != 0 {
                     self.settle(core);
@@ -76,7 +74,7 @@ impl Nodes {
             }
             body @ Body::Reaching(..) => {
                 if let Body::Reaching(mut e, mut outbox) = std::mem::replace(body, Body::Busy) {
-                    let mut cx = Cx::new(&mut outbox, core, Some(self), me, 0);
+                    let mut cx = Cx::new(&mut outbox, core, Some(self), place.me, 0);
                     e.pull(port, max, into, &mut cx);
                     let touched = cx.touched();
                     self.put_back(n, Body::Reaching(e, outbox), touched);
@@ -94,8 +92,8 @@ impl Nodes {
     /// Runs a chain over packets that were pulled.
     fn run_pulled(&mut self, core: &mut Core, n: usize, batch: &mut Batch) {
         let Nodes { nodes, edges, .. } = self;
-        if let Some(Node { body: Body::Chain(members), base, .. }) = nodes.get_mut(n) {
-            run_chain(members, edges, *base, batch, core);
+        if let Some(Node { body: Body::Chain(members), .. }) = nodes.get_mut(n) {
+            run_chain(members, edges, batch, core);
         }
     }
 

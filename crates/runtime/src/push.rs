@@ -2,7 +2,7 @@
 //! Moving packets by push: in batches, or one alone without any batch.
 
 use crate::nodes::{Body, Member, NONE, Node, Nodes};
-use castanet_element::{Core, Cx, Edge, Verdict};
+use castanet_element::{Core, Cx, Edge, Place, Verdict};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::Reason;
 
@@ -11,15 +11,13 @@ pub(crate) const HOPS: u16 = 1000;
 /// How often packets may go round cycles for each packet of the batch that started it: copies in a cycle multiply.
 pub(crate) const ROUNDS: u64 = 20_000;
 
-/// How the way of one packet through nodes ends for [`walk`].
-pub(crate) enum End {
-    /// It left, or was stored, and nothing else is to be moved.
-    Gone,
+/// What a packet that went alone has left to be done.
+pub(crate) enum Rest {
     /// Something waits on the edges of a node.
     Touched(usize, u64),
-    /// It waits before an edge that takes batches only.
+    /// The packet waits before an edge that takes batches only.
     Queue(usize, Packet),
-    /// There is nothing where an edge of this element leads.
+    /// There was nothing where an edge of this element leads.
     Nowhere(u32),
 }
 
@@ -52,10 +50,11 @@ impl Nodes {
                     current.clear();
                     return;
                 };
+                let place = node.place();
                 break match &mut node.body {
                     Body::Chain(members) => {
                         let members = members.get_mut(port..).unwrap_or_default();
-                        let sides = run_chain(members, edges, node.base, current, core);
+                        let sides = run_chain(members, edges, current, core);
                         if current.is_empty() {
                             sides
                         } else {
@@ -70,9 +69,7 @@ impl Nodes {
                         }
                     }
                     Body::Element(e) => {
-                        let mut cx = Cx::over(edges, core, None, false);
-                        cx.start(node.base, false, 0);
-                        cx.enter(node.me, node.base, node.count);
+                        let mut cx = Cx::over(edges, core, None, place, false);
                         e.push(port, current, &mut cx);
                         let touched = cx.touched();
                         if !current.is_empty() {
@@ -100,21 +97,24 @@ impl Nodes {
         }
     }
 
-    /// Brings to its end what a walk left.
+    /// Brings to its end what a packet that went alone has left, and whatever waits besides.
     #[inline(never)]
-    pub(crate) fn finish(&mut self, core: &mut Core, end: End) {
-        match end {
-            End::Gone => {}
-            End::Touched(n, touched) => self.go_on(core, n, touched),
-            End::Queue(x, p) => {
-                let Some(edge) = self.edges.get_mut(x) else { return };
-                edge.batch.push(p);
-                if !edge.pending {
-                    self.follow(core, x);
+    pub(crate) fn finish(&mut self, core: &mut Core) {
+        match self.rest.take() {
+            None => {}
+            Some(Rest::Touched(n, touched)) => self.go_on(core, n, touched),
+            Some(Rest::Queue(x, p)) => {
+                if let Some(edge) = self.edges.get_mut(x) {
+                    edge.batch.push(p);
+                    if !edge.pending {
+                        self.follow(core, x);
+                    }
                 }
             }
-            End::Nowhere(from) => core.count_drops(from, Reason::NoPort, 1),
+            Some(Rest::Nowhere(from)) => core.count_drops(from, Reason::NoPort, 1),
         }
+        // Only what `follow` does puts packets aside or counts rounds, so a packet that left by itself needs none of this.
+        self.drain(core);
     }
 
     /// After a node has run: calls first, then what it emitted.
@@ -144,61 +144,88 @@ impl Nodes {
     }
 }
 
-/// Goes on with the packet that node `n` has left in the slot of `cx`, from element to element, without any batch as long as
-/// each of them emits one.
+/// Takes the packet that node `n` has left in the slot of `cx` from element to element, without any batch as long as each of
+/// them emits one. True when nothing else is to be moved; otherwise `rest` says what.
 #[inline(always)]
-pub(crate) fn walk(nodes: &mut [Node], cx: &mut Cx<'_>, mut n: usize) -> End {
+pub(crate) fn walk(nodes: &mut [Node], cx: &mut Cx<'_>, n: usize, rest: &mut Option<Rest>) -> bool {
+    match cx.take_slot() {
+        Some((x, p)) => pass(nodes, cx, x, p, rest),
+        None => is_all(n, cx.touched(), rest),
+    }
+}
+
+/// Whether a node that has emitted nothing that goes on by itself has touched no edge either.
+// What is left is told through memory, because registers would be kept for it all the way.
+#[inline(always)]
+pub(crate) fn is_all(n: usize, touched: u64, rest: &mut Option<Rest>) -> bool {
+    if touched != 0 {
+        std::hint::cold_path();
+        *rest = Some(Rest::Touched(n, touched));
+        return false;
+    }
+    true
+}
+
+/// As [`walk`], with a packet that is to cross edge `x`.
+#[inline(always)]
+pub(crate) fn pass(
+    nodes: &mut [Node],
+    cx: &mut Cx<'_>,
+    mut x: usize,
+    mut p: Packet,
+    rest: &mut Option<Rest>,
+) -> bool {
     loop {
-        // What the element emitted.
-        let (mut x, mut p) = match cx.take_slot() {
-            Some(emitted) if cx.touched() == 0 => emitted,
-            Some((x, p)) => {
-                // A call goes before the packet.
-                cx.park_one(x, p);
-                return End::Touched(n, cx.touched());
-            }
-            None if cx.touched() == 0 => return End::Gone,
-            None => return End::Touched(n, cx.touched()),
+        let Some(edge) = cx.edge_at(x) else { return true };
+        if !edge.is_free() {
+            *rest = Some(Rest::Queue(x, p));
+            return false;
+        }
+        let port = edge.port as usize;
+        let n = edge.node as usize;
+        let Some(node) = nodes.get_mut(n) else {
+            *rest = Some(Rest::Nowhere(edge.from));
+            return false;
         };
-        // Through chains to the next element.
-        loop {
-            let Some(edge) = cx.edge_at(x) else { return End::Gone };
-            if !edge.is_free() {
-                return End::Queue(x, p);
+        match &mut node.body {
+            Body::Element(e) => {
+                let place = Place { me: node.me, base: node.base, count: node.count, skip: node.mains };
+                cx.enter_single(place);
+                e.push_one(port, p, cx);
+                let Some(emitted) = cx.take_slot() else { return is_all(n, cx.touched(), rest) };
+                (x, p) = emitted;
             }
-            let port = edge.port as usize;
-            n = edge.node as usize;
-            let Some(node) = nodes.get_mut(n) else { return End::Nowhere(edge.from) };
-            match &mut node.body {
-                Body::Element(e) => {
-                    cx.start(node.base, true, 0);
-                    cx.enter(node.me, node.base, node.count);
-                    e.push_one(port, p, cx);
-                    break;
-                }
-                Body::Chain(members) => {
-                    cx.start(node.base, false, 1);
-                    x = node.base as usize;
-                    let mut verdict = Verdict::Next;
-                    for m in members.get_mut(port..).unwrap_or_default() {
-                        cx.enter(m.me, m.base, m.count);
-                        verdict = m.action.action(&mut p, cx);
-                        if !matches!(verdict, Verdict::Next) {
-                            x = m.resume as usize;
-                            break;
-                        }
+            Body::Chain(members) => {
+                x = node.base as usize;
+                for m in members.get_mut(port..).unwrap_or_default() {
+                    cx.enter(m.place());
+                    let verdict = m.action.action(&mut p, cx);
+                    if !matches!(verdict, Verdict::Next) {
+                        leave(verdict, p, m.resume, cx);
+                        return is_all(n, cx.touched(), rest);
                     }
-                    match verdict {
-                        Verdict::Next if cx.touched() == 0 => continue,
-                        Verdict::Next | Verdict::Several => cx.park_one(x, p),
-                        Verdict::Out(port) => cx.emit(port as usize, p),
-                        Verdict::Drop(reason) => cx.drop(p, reason),
-                    }
-                    return End::Touched(n, cx.touched());
                 }
-                Body::Reaching(..) | Body::Busy => return End::Queue(x, p),
+                if cx.touched() != 0 {
+                    std::hint::cold_path();
+                    cx.park_one(x, p);
+                    return is_all(n, cx.touched(), rest);
+                }
+            }
+            Body::Reaching(..) | Body::Busy => {
+                *rest = Some(Rest::Queue(x, p));
+                return false;
             }
         }
+    }
+}
+
+/// Sends a packet where the verdict of an action says, which is not simply on; `resume` leads to the next action.
+#[inline(never)]
+fn leave(verdict: Verdict, p: Packet, resume: u32, cx: &mut Cx<'_>) {
+    match verdict {
+        Verdict::Next | Verdict::Several => cx.park_one(resume as usize, p),
+        Verdict::Out(port) => cx.emit(port as usize, p),
+        Verdict::Drop(reason) => cx.drop(p, reason),
     }
 }
 
@@ -221,20 +248,18 @@ fn leftover(batch: &mut Batch, core: &mut Core, me: u32) {
     batch.clear();
 }
 
-/// Runs actions of a chain, whose edges start at `base`, over a batch; what is left in the batch goes on by output 0 of the last.
+/// Runs actions of a chain over a batch; what is left in the batch goes on by output 0 of the last.
 /// The bits of edges that something waits on are returned.
 #[inline]
 pub(crate) fn run_chain(
     members: &mut [Member],
     edges: &mut [Edge],
-    base: u32,
     batch: &mut Batch,
     core: &mut Core,
 ) -> u64 {
-    let mut cx = Cx::over(edges, core, None, false);
-    cx.start(base, false, 1);
+    let mut cx = Cx::over(edges, core, None, Place::default(), false);
     for m in members {
-        cx.enter(m.me, m.base, m.count);
+        cx.enter(m.place());
         if m.resume == NONE {
             m.action.action_batch(batch, &mut cx);
         } else if copied(m, batch, &mut cx) {

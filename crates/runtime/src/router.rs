@@ -48,6 +48,14 @@ pub struct Router {
     former_drops: BTreeMap<(String, Reason), u64>,
 }
 
+impl Drop for Router {
+    fn drop(&mut self) {
+        // Listeners end with their elements, and must be forgotten before the classes may be gone.
+        self.workers.clear();
+        self.shared.running.forget_the_gone();
+    }
+}
+
 impl Router {
     pub(crate) fn new(shared: Arc<Shared>) -> Router {
         Router { workers: Vec::new(), shared, former_drops: BTreeMap::new() }

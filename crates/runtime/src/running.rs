@@ -78,6 +78,11 @@ impl Running {
         }
         *current = Arc::downgrade(shared);
     }
+    /// Forgets listeners that exist no longer.
+    pub(crate) fn forget_the_gone(&self) {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|l| l.1.strong_count() > 0);
+    }
     /// Shows a message to those who hear a channel.
     pub(crate) fn say(&self, channel: &str, text: &str) {
         if channel == DEFAULT {
@@ -184,6 +189,10 @@ impl Remote for Running {
     }
 
     fn write(&self, element: Option<&str>, handler: &str, value: &str) -> Result<(), CallError> {
+        // No worker is kept from its packets meanwhile.
+        if element.is_none() && handler == "loadpackage" && self.allows_swaps() {
+            return self.load_package(value.trim()).map(drop).map_err(CallError::Failed);
+        }
         // A worker knows what time it is when time is simulated.
         let here = !self.settings.clock.is_simulated();
         if element.is_none() && handler == "hotconfig" && self.allows_swaps() && here {

@@ -65,6 +65,9 @@ impl Inbox {
 /// Where messages of elements go.
 pub type Printer = Box<dyn Fn(&str) + Send + Sync>;
 
+/// By class and key the elements that hold it, in order: mostly one.
+pub(crate) type Held = HashMap<(&'static str, String), Vec<u32>>;
+
 /// What all workers of a router have in common.
 pub struct Shared {
     /// The configuration.
@@ -91,8 +94,8 @@ pub struct Shared {
     pub(crate) halted: AtomicBool,
     pub(crate) ended: AtomicBool,
     pub(crate) meeting: Meeting,
-    /// What elements have open outside that a router holds once: by class and key the element.
-    pub(crate) held: HashMap<(&'static str, String), u32>,
+    /// What elements have open outside that a router holds once.
+    pub(crate) held: Held,
     /// What stays when this router gives way to another.
     pub running: Arc<Running>,
 }

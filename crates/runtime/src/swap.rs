@@ -46,6 +46,17 @@ pub trait Loader: Send + Sync {
     fn load(&self, name: &str, text: &str) -> Result<Loaded, String>;
     /// Diagnostics for a person to read.
     fn render(&self, sources: &Sources, diagnostics: &[Diagnostic]) -> String;
+    /// Loads a package of classes for configurations to come, given its name or file; the names of its classes.
+    ///
+    /// # Errors
+    /// Why it cannot be loaded, for a person to read.
+    fn load_package(&self, name: &str) -> Result<Vec<String>, String> {
+        Err(format!("package '{name}': this program loads none"))
+    }
+    /// The names of the packages that are loaded.
+    fn packages(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// Is told that another router has taken the place of the one that ran.
     fn swapped(&self, _shared: &Arc<Shared>) {}
 }
@@ -107,7 +118,18 @@ impl Running {
     pub fn allows_swaps(&self) -> bool {
         self.open.load(Ordering::Relaxed)
     }
-    fn loader(&self) -> Result<Arc<dyn Loader>, String> {
+    /// Loads a package of classes for configurations to come; the names of its classes.
+    ///
+    /// # Errors
+    /// Why it cannot be loaded.
+    pub fn load_package(&self, name: &str) -> Result<Vec<String>, String> {
+        self.loader()?.load_package(name)
+    }
+    /// The names of the packages that are loaded.
+    pub fn packages(&self) -> Vec<String> {
+        self.loader.get().map(|l| l.packages()).unwrap_or_default()
+    }
+    pub(crate) fn loader(&self) -> Result<Arc<dyn Loader>, String> {
         self.loader.get().cloned().ok_or_else(|| "the configuration cannot be swapped".into())
     }
 

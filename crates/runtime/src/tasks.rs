@@ -77,10 +77,8 @@ impl Tasks {
     /// Gives the next turn. The task stays scheduled; call [`Tasks::remove`] if it wants no other turn.
     #[inline]
     pub fn turn(&mut self) -> Option<u32> {
-        if let Some(s) = &mut self.stride {
-            return s.turn();
-        }
-        let &e = self.rotation.get(self.next)?;
+        // The rotation is empty once there are strides.
+        let Some(&e) = self.rotation.get(self.next) else { return self.stride.as_mut()?.turn() };
         self.next += 1;
         if self.next == self.rotation.len() {
             self.next = 0;

@@ -100,6 +100,7 @@ impl Worker {
     }
 
     /// Gives scheduled tasks turns; false when none is left that is scheduled.
+    #[inline(never)]
     fn run_tasks(&mut self, shared: &Shared) -> bool {
         for _ in 0..TURNS {
             if !self.core.wakes.is_empty() {
@@ -110,15 +111,20 @@ impl Worker {
             let Some(task) = self.nodes.tasks.turn() else { return false };
             self.core.limit = self.limits.get(task as usize).map_or(1, |&l| l as usize);
             // A burst is not cut by a request to stop, unless it goes on and on.
-            for piece in 0.. {
-                let asked = piece >= PIECES && shared.requests.load(Ordering::Relaxed) > 0;
-                match self.nodes.run_task(&mut self.core, task) {
-                    Turn::More if !asked && !shared.halted.load(Ordering::Relaxed) => {}
-                    Turn::More | Turn::Again => break,
-                    Turn::Sleep => {
-                        self.nodes.tasks.remove(task);
-                        break;
-                    }
+            let mut pieces = 0_u32;
+            loop {
+                let turn = self.nodes.run_task(&mut self.core, task);
+                if turn == Turn::Again {
+                    break;
+                }
+                if turn == Turn::Sleep {
+                    self.nodes.tasks.remove(task);
+                    break;
+                }
+                pieces = pieces.saturating_add(1);
+                let asked = pieces > PIECES && shared.requests.load(Ordering::Relaxed) > 0;
+                if asked || shared.halted.load(Ordering::Relaxed) {
+                    break;
                 }
             }
             if shared.requests.load(Ordering::Relaxed) > 0 || shared.halted.load(Ordering::Relaxed) {

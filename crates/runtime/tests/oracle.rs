@@ -203,3 +203,13 @@ fn effects_in_cycles_keep_their_order() {
         Wish { marks: true, effects: true, exact: true, cycles: true, ..Wish::default() },
     );
 }
+
+#[test]
+fn shapers_delays_and_splitters_one_packet_at_a_time() {
+    compare(500_000..500_080, Wish { exact: true, overflow: true, time: true, ..Wish::default() });
+}
+
+#[test]
+fn shapers_delays_and_splitters_in_batches() {
+    compare(600_000..600_080, Wish { marks: true, time: true, ..Wish::default() });
+}

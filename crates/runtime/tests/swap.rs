@@ -186,7 +186,7 @@ fn state_moves_between_elements_of_the_same_name_and_class() {
             "~ q: (200) becomes (150)\n",
             "+ q [0] -> [0] d\n",
             "- q [0] -> [0] u\n",
-            "= q :: Queue: the packets\n",
+            "= q :: Queue: the packets",
             "= c :: Counter: ",
             "= t :: Track: the next number of each source; its counts\n",
         ] {

@@ -138,6 +138,8 @@ reasons! {
     RefusedCommand = "refused-command",
     /// Dropped before a queue was full, so that those who send slow down.
     EarlyDrop = "early-drop",
+    /// Has a source route that is not followed here, or that cannot be.
+    SourceRoute = "source-route",
 }
 
 impl Reason {

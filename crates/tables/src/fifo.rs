@@ -67,7 +67,9 @@ impl<T> Fifo<T> {
             return Err(item);
         }
         let at = self.index(self.tail);
-        self.cells[at].write(item);
+        // It is there; to say so by a panic would keep the item in reach of unwinding.
+        let Some(cell) = self.cells.get_mut(at) else { return Err(item) };
+        cell.write(item);
         self.tail = self.tail.wrapping_add(1);
         Ok(())
     }

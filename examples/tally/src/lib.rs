@@ -1,57 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two element classes from outside Castanet's own families, and what it takes to run configurations that use them.
+//! Two element classes from outside Castanet's own families, one file each.
 //!
-//! - [`check_size`], [`tally_switch`]: the classes, one file each.
-//! - [`CLASSES`] lists them; [`registry`] adds them to those of Castanet.
-//! - [`router`] makes a router of a configuration.
+//! As a shared library, which any castanet loads: `castanet build-package examples/tally`. Linked into a program of one's own:
+//! `src/main.rs` is one.
 #![forbid(unsafe_code)]
-
-use castanet_element::{ClassDef, action, element};
-use castanet_elements::Registry;
-use castanet_graph::Graph;
-use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown, load_bytes, render};
-use castanet_runtime::{Options, Router, Table};
-use std::sync::Arc;
 
 pub mod check_size;
 pub mod tally_switch;
 
-/// The classes of this crate.
-pub const CLASSES: &[ClassDef] = &[action::<check_size::CheckSize>(), element::<tally_switch::TallySwitch>()];
-
-/// Castanet's classes and those of this crate.
-pub fn registry() -> Registry {
-    let mut all = Registry::new();
-    for &class in CLASSES {
-        all.add(class);
-    }
-    all
-}
-
-/// Makes a router of a configuration: text to flat configuration, to checked graph, to elements.
-///
-/// # Errors
-/// What is wrong with the configuration, as text for people.
-pub fn router(file: &str, text: &[u8], options: Options) -> Result<Router, String> {
-    let classes = Arc::new(registry());
-    let table = Table(classes.clone());
-    let mut sources = Sources::new();
-    let language = castanet_lang::Options {
-        classes: &table,
-        defines: &[],
-        library: &NoLibrary,
-        unknown: Unknown::Error,
-    };
-    let (flat, mut wrong) = load_bytes(&mut sources, file, text, &language);
-    if !wrong.iter().any(Diagnostic::is_error) {
-        let (graph, more) = Graph::new(flat, &table);
-        wrong.extend(more);
-        if !wrong.iter().any(Diagnostic::is_error) {
-            match castanet_runtime::build(graph, classes, &sources, options) {
-                Ok((router, _)) => return Ok(router),
-                Err(more) => wrong.extend(more),
-            }
-        }
-    }
-    Err(render::render_pretty(&sources, &wrong, false))
+castanet_element::package! {
+    action::<check_size::CheckSize>(),
+    element::<tally_switch::TallySwitch>(),
 }

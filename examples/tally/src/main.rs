@@ -3,12 +3,14 @@
 //! `cargo run -p castanet-tally -- examples/tally/tally.click`.
 #![forbid(unsafe_code)]
 
+mod router;
+
 use castanet_runtime::Options;
 use std::process::ExitCode;
 
 fn run(file: &str) -> Result<String, String> {
     let text = std::fs::read(file).map_err(|e| format!("{file}: {e}"))?;
-    let mut router = castanet_tally::router(file, &text, Options::default())?;
+    let mut router = router::router(file, &text, Options::default())?;
     router.run().map_err(|e| e.to_string())?;
     let tally = router.find("tally");
     if tally.is_none() {

@@ -2,13 +2,16 @@
 //! The classes of this crate in whole routers.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../src/router.rs"]
+mod linked;
+
 use castanet_element::Clock;
 use castanet_runtime::{Options, Router};
 use castanet_spec::Reason;
 
 fn router(text: &str, batch: usize) -> Result<Router, String> {
     let options = Options { batch, clock: Clock::simulated(0), ..Options::default() };
-    castanet_tally::router("config", text.as_bytes(), options)
+    linked::router("config", text.as_bytes(), options)
 }
 
 #[test]

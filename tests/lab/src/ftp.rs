@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! As much of FTP (RFC 959) as an active transfer needs: a client that retrieves a file, and a server that has one.
+//! As much of FTP (RFC 959, RFC 2428) as a transfer needs, active or passive: a client that retrieves a file, and a server that
+//! has one.
 
 use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, SockaddrIn, sockopt};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -43,6 +44,24 @@ fn data(from: Ipv4Addr, to: SocketAddrV4) -> io::Result<TcpStream> {
     patient(fd.into())
 }
 
+/// Where the server finds the client for data, or lets itself be found.
+enum Way {
+    Unknown,
+    To(SocketAddrV4),
+    At(TcpListener),
+}
+
+impl Way {
+    /// Opens the data connection.
+    fn open(self, own: Ipv4Addr) -> io::Result<TcpStream> {
+        match self {
+            Way::Unknown => Err(bad("nobody said where")),
+            Way::To(to) => data(own, to),
+            Way::At(listener) => patient(listener.accept()?.0),
+        }
+    }
+}
+
 /// Serves one client, by the well-known ports; says `ready`, and what commands came.
 pub fn serve() -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 21))?;
@@ -50,29 +69,50 @@ pub fn serve() -> io::Result<()> {
     let (stream, from) = listener.accept()?;
     println!("from {}", from.ip());
     let mut replies = patient(stream.try_clone()?)?;
-    let mut to = None;
+    let own = own(&replies)?;
+    let mut way = Way::Unknown;
     replies.write_all(b"220 a file is here\r\n")?;
     for line in BufReader::new(patient(stream)?).lines() {
         let line = line?;
         println!("{line}");
         let (command, rest) = line.split_once(' ').unwrap_or((&line, ""));
         let reply = match command {
-            "USER" => "230 welcome",
-            "PORT" => {
-                to = Some(address(rest).ok_or_else(|| bad(format!("PORT {rest}")))?);
-                "200 that is where it will go"
+            "USER" => "230 welcome".to_string(),
+            "PORT" | "EPRT" => {
+                let to = if command == "PORT" { address(rest) } else { extended(rest) };
+                way = Way::To(to.ok_or_else(|| bad(&line))?);
+                "200 that is where it will go".into()
+            }
+            "PASV" | "EPSV" => {
+                let listener = TcpListener::bind((own, 0))?;
+                let port = listener.local_addr()?.port();
+                way = Way::At(listener);
+                if command == "PASV" {
+                    let ([a, b, c, d], [p, q]) = (own.octets(), port.to_be_bytes());
+                    format!("227 Entering Passive Mode ({a},{b},{c},{d},{p},{q})")
+                } else {
+                    format!("229 Entering Extended Passive Mode (|||{port}|)")
+                }
             }
             "RETR" => {
                 replies.write_all(b"150 it comes\r\n")?;
-                data(own(&replies)?, to.ok_or_else(|| bad("no PORT"))?)?.write_all(&content())?;
-                "226 that was all"
+                std::mem::replace(&mut way, Way::Unknown).open(own)?.write_all(&content())?;
+                "226 that was all".into()
             }
-            "QUIT" => "221 good bye",
-            _ => "502 not here",
+            "QUIT" => "221 good bye".into(),
+            _ => "502 not here".into(),
         };
         replies.write_all(format!("{reply}\r\n").as_bytes())?;
     }
     Ok(())
+}
+
+/// `|1|h1.h2.h3.h4|port|` (RFC 2428, section 2).
+fn extended(text: &str) -> Option<SocketAddrV4> {
+    match text.split('|').collect::<Vec<_>>()[..] {
+        ["", "1", addr, port, ""] => Some(SocketAddrV4::new(addr.parse().ok()?, port.parse().ok()?)),
+        _ => None,
+    }
 }
 
 /// `h1,h2,h3,h4,p1,p2` (RFC 959, section 4.1.2).
@@ -89,24 +129,64 @@ struct Control {
 }
 
 impl Control {
-    /// Waits for a reply that begins so.
-    fn expect(&mut self, code: &str) -> io::Result<()> {
+    /// Waits for a reply that begins so; the rest of it.
+    fn expect(&mut self, code: &str) -> io::Result<String> {
         let mut line = String::new();
         self.lines.read_line(&mut line)?;
-        if line.starts_with(code) {
-            Ok(())
-        } else {
-            Err(bad(format!("'{}' instead of {code}", line.trim_end())))
+        match line.strip_prefix(code) {
+            Some(rest) => Ok(rest.trim().to_string()),
+            None => Err(bad(format!("'{}' instead of {code}", line.trim_end()))),
         }
     }
-    fn say(&mut self, command: &str, code: &str) -> io::Result<()> {
+    fn say(&mut self, command: &str, code: &str) -> io::Result<String> {
         self.commands.write_all(format!("{command}\r\n").as_bytes())?;
         self.expect(code)
+    }
+
+    /// Retrieves the file, with the data connection opened by a command.
+    fn retrieve(&mut self, command: &str, own: Ipv4Addr, server: Ipv4Addr) -> io::Result<Vec<u8>> {
+        let between = |text: &str| Some(text.split_once('(')?.1.split_once(')')?.0.to_string());
+        let way = match command {
+            "PASV" => {
+                let reply = self.say(command, "227")?;
+                let to = between(&reply).and_then(|t| address(&t)).ok_or_else(|| bad(&reply))?;
+                Way::To(to)
+            }
+            "EPSV" => {
+                let reply = self.say(command, "229")?;
+                let port = between(&reply).and_then(|t| t.trim_matches('|').parse().ok());
+                Way::To(SocketAddrV4::new(server, port.ok_or_else(|| bad(&reply))?))
+            }
+            _ => {
+                let listener = TcpListener::bind((own, 0))?;
+                let port = listener.local_addr()?.port();
+                let ([a, b, c, d], [p, q]) = (own.octets(), port.to_be_bytes());
+                let words = match command {
+                    "PORT" => format!("PORT {a},{b},{c},{d},{p},{q}"),
+                    _ => format!("EPRT |1|{own}|{port}|"),
+                };
+                self.say(&words, "200")?;
+                Way::At(listener)
+            }
+        };
+        let mut got = Vec::new();
+        // Who connects does so before the file is asked for: the server waits for it.
+        if let Way::To(to) = way {
+            let mut data = patient(TcpStream::connect(to)?)?;
+            self.say("RETR file", "150")?;
+            data.read_to_end(&mut got)?;
+        } else {
+            self.say("RETR file", "150")?;
+            way.open(own)?.read_to_end(&mut got)?;
+        }
+        self.expect("226")?;
+        Ok(got)
     }
 }
 
 /// Retrieves the file several times, so that commands follow others that were rewritten; says how many bytes were right.
-pub fn retrieve(server: &str) -> io::Result<()> {
+/// Commands are PORT, EPRT, PASV or EPSV.
+pub fn retrieve(server: &str, commands: &[&str]) -> io::Result<()> {
     let server: Ipv4Addr = server.parse().map_err(bad)?;
     let stream = patient(TcpStream::connect((server, 21))?)?;
     let own = own(&stream)?;
@@ -114,19 +194,28 @@ pub fn retrieve(server: &str) -> io::Result<()> {
     control.expect("220")?;
     control.say("USER anonymous", "230")?;
     let mut right = 0;
-    for _ in 0..3 {
-        let listener = TcpListener::bind((own, 0))?;
-        let [p, q] = listener.local_addr()?.port().to_be_bytes();
-        let [a, b, c, d] = own.octets();
-        control.say(&format!("PORT {a},{b},{c},{d},{p},{q}"), "200")?;
-        control.say("RETR file", "150")?;
-        let (mut data, _) = listener.accept()?;
-        let mut got = Vec::new();
-        data.read_to_end(&mut got)?;
-        control.expect("226")?;
+    for command in commands {
+        let got = control.retrieve(command, own, server)?;
         right += if got == content() { got.len() } else { 0 };
     }
     control.say("QUIT", "221")?;
     println!("{right} bytes");
+    Ok(())
+}
+
+/// Says a command to a server, and waits for so long for an answer; says what came.
+pub fn say(server: &str, command: &str, milliseconds: u64) -> io::Result<()> {
+    let server: Ipv4Addr = server.parse().map_err(bad)?;
+    let stream = patient(TcpStream::connect((server, 21))?)?;
+    let mut control = Control { commands: stream.try_clone()?, lines: BufReader::new(stream) };
+    control.expect("220")?;
+    control.commands.set_read_timeout(Some(Duration::from_millis(milliseconds)))?;
+    match control.say(command, "") {
+        Ok(reply) => println!("{reply}"),
+        Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+            println!("no answer")
+        }
+        Err(e) => return Err(e),
+    }
     Ok(())
 }

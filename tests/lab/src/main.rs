@@ -7,7 +7,8 @@
 //! - `castanet-lab wire DEVICE` sends the frames that it reads and prints those that arrive, in hexadecimal.
 //! - `castanet-lab flood DEVICE MILLISECONDS` reads frames to the end, each behind its length in two bytes, then sends them over
 //!   and over as fast as it can, and says how many.
-//! - `castanet-lab ftp-server` and `castanet-lab ftp-client SERVER` transfer a file by active FTP.
+//! - `castanet-lab ftp-server` and `castanet-lab ftp-client SERVER COMMAND...` transfer a file by FTP, once for each of the commands
+//!   PORT, EPRT, PASV, EPSV; `castanet-lab ftp-say SERVER MILLISECONDS COMMAND...` waits so long for the answer to a command.
 #![deny(unsafe_code)]
 
 mod ftp;
@@ -33,9 +34,13 @@ fn main() -> ExitCode {
         ["wire", device] => wire(device),
         ["flood", device, time] => flood(device, time),
         ["ftp-server"] => end_with_parent().and_then(|()| ftp::serve().map_err(said("FTP server"))),
-        ["ftp-client", server] => ftp::retrieve(server).map_err(said("FTP client")),
+        ["ftp-client", server, ref commands @ ..] => {
+            ftp::retrieve(server, commands).map_err(said("FTP client"))
+        }
+        ["ftp-say", server, time, ref words @ ..] => number(time)
+            .and_then(|ms| ftp::say(server, &words.join(" "), ms.into()).map_err(said("FTP client"))),
         _ => Err("usage: castanet-lab hold [PID] | enter PID COMMAND... | wire DEVICE | flood DEVICE MILLISECONDS | \
-                  ftp-server | ftp-client SERVER"
+                  ftp-server | ftp-client SERVER COMMAND... | ftp-say SERVER MILLISECONDS COMMAND..."
             .into()),
     };
     match done {
@@ -65,8 +70,8 @@ fn end_with_parent() -> Done {
     namespace::end_with_parent().map_err(|e| e.to_string())
 }
 
-fn number(pid: &str) -> Result<u32, String> {
-    pid.parse().map_err(|e| format!("process {pid}: {e}"))
+fn number(word: &str) -> Result<u32, String> {
+    word.parse().map_err(|e| format!("'{word}': {e}"))
 }
 
 /// Becomes a command in the namespaces of a holder.

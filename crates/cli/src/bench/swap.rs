@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet bench swap`: how long packets stand still while the configuration is swapped.
 
-use crate::load::write_out;
+use crate::load::{packages, write_out};
 use crate::reread::Reader;
 use castanet_bench::swap::{self, Settings};
 use castanet_runtime::swap::Loader;
@@ -34,7 +34,7 @@ fn elements(text: &str) -> Result<usize, String> {
 pub fn main(a: &Swap) -> Result<(), String> {
     let workers = usize::from(a.workers);
     let settings = Settings { elements: a.elements.clone(), workers, swaps: a.swaps };
-    let loader: Arc<dyn Loader> = Reader::new(None, &[]);
+    let loader: Arc<dyn Loader> = Reader::new(packages(None), &[]);
     let rows = swap::run(&settings, &loader)?;
     let text = match a.json {
         true => format!("{:#}\n", swap::json(&rows, workers)),

@@ -2,7 +2,7 @@
 //! `castanet bench veth`: a router against the kernel's, between devices.
 
 use crate::load::write_out;
-use castanet_bench::veth::{self, ADDRESSES, NEXT_HOP, RECEIVER, Settings, report};
+use castanet_bench::veth::{self, ADDRESSES, Generator, NEXT_HOP, RECEIVER, Settings, report};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -22,6 +22,9 @@ A good router forwards all that is offered up to a peak, and no less than that b
 line falls again spends its time on packets that it drops later (Figure 17 of \"The Click Modular Router\"). Then come the peak, \
 the greatest rate at which (almost) nothing is lost, found by halving, and what is left under overload.
 
+With root's rights the system itself makes the packets, faster than any program can hand them over (live frames, Linux 5.18); \
+otherwise, or with --generator packet, a packet socket sends them, many in one system call.
+
 The receiver drops what arrives as early as a host can. Over veth it is the sender's processor that receives: puts packets \
 into the ring of Castanet's packet socket, or takes them all the way through the kernel's router. So the kernel's rate is that \
 of one processor that also generates, and Castanet's that of the other, \
@@ -32,6 +35,7 @@ on the routers' processor, as with a network card whose interrupts go there (Rec
 pub const EXAMPLES: &str = "Examples:
   castanet bench veth --seconds 60 --svg veth.svg --csv veth.csv
   castanet bench veth --json --points 5 --rounds 1 --seconds 10
+  castanet bench veth --shield --burden 100
   castanet bench veth my-router.click
 
 A configuration of your own finds the devices `in` (10.0.0.1/24) and `out` (10.0.1.1/24). Packets go from 10.0.0.2 to 10.0.1.2; \
@@ -65,6 +69,16 @@ pub struct Veth {
     /// Let the routers' processor receive too; needs root.
     #[arg(long)]
     pub steer: bool,
+    /// How packets are made: `packet`, by a packet socket, or `live`, by the system; by default live where it is permitted.
+    #[arg(long, value_name = "packet|live")]
+    pub generator: Option<Generator>,
+    /// Keep the host's own network stack from the devices of Castanet's router: it would look for a route for each packet too, on
+    /// the generator's processor.
+    #[arg(long, conflicts_with = "file")]
+    pub shield: bool,
+    /// Check each packet so many more times in Castanet's router, so that the generator can send twice what it forwards.
+    #[arg(long, value_name = "N", conflicts_with = "file", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1000))]
+    pub burden: u16,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -95,8 +109,16 @@ fn processors(text: &str) -> Result<[usize; 2], String> {
 }
 
 /// The router of `castanet new ip-router`, told again and again who the next hop is: nobody answers ARP.
-fn router() -> Result<String, String> {
-    let router = crate::new::ip_router(&ADDRESSES)?;
+fn router(a: &Veth) -> Result<String, String> {
+    const CHECK: &str = "CheckIPHeader(INTERFACES $OURS)";
+    let mut router = crate::new::ip_router(&ADDRESSES)?;
+    if a.shield {
+        router = router.replace("FromDevice($dev)", "FromDevice($dev, SNIFFER false)");
+    }
+    if a.burden > 0 {
+        let more = " -> CheckIPHeader".repeat(a.burden.into());
+        router = router.replace(CHECK, &format!("{CHECK}{more}"));
+    }
     let known = format!("write interface2/arp.insert {RECEIVER} {NEXT_HOP}");
     Ok(format!("{router}\nScript(label again, {known}, wait 20s, goto again);\n"))
 }
@@ -108,7 +130,7 @@ pub fn main(a: &Veth) -> Result<(), String> {
             let source = crate::load::Source::file(file, Vec::new())?;
             String::from_utf8(source.bytes).map_err(|_| format!("{file}: it is not UTF-8 text"))?
         }
-        None => router()?,
+        None => router(a)?,
     };
     let program = std::env::current_exe().map_err(|e| format!("this program: {e}"))?;
     let results = veth::run_all(&Settings {
@@ -122,6 +144,7 @@ pub fn main(a: &Veth) -> Result<(), String> {
         tolerance: a.tolerance / 100.0,
         processors: a.processors,
         steer: a.steer,
+        generator: a.generator,
     })?;
     if let Some(file) = &a.csv {
         write_out(Some(file), &report::csv(&results))?;
@@ -136,4 +159,41 @@ pub fn main(a: &Veth) -> Result<(), String> {
 /// Does the part of a process.
 pub fn part(part: &Part) -> Result<(), String> {
     veth::part::run(&part.words)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        veth: Veth,
+    }
+
+    fn parse(line: &str) -> Result<Veth, String> {
+        let words = std::iter::once("veth").chain(line.split_whitespace());
+        Line::try_parse_from(words).map(|l| l.veth).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn what_is_asked_of_the_router_is_in_it() {
+        let plain = router(&parse("").unwrap()).unwrap();
+        assert!(!plain.contains("SNIFFER") && plain.matches("CheckIPHeader").count() == 1);
+        let more = router(&parse("--shield --burden 7").unwrap()).unwrap();
+        assert!(more.contains("FromDevice($dev, SNIFFER false)"));
+        assert_eq!(more.matches("CheckIPHeader").count(), 8);
+        for (line, what) in [
+            ("x.click --shield", "cannot be used with"),
+            ("x.click --burden 1", "cannot be used with"),
+            ("--generator fast", "'fast' is not 'packet' or 'live'"),
+            ("--processors 1", "expected two numbers"),
+        ] {
+            let error = parse(line).err().unwrap_or_default();
+            assert!(error.contains(what), "{line}: {error}");
+        }
+        assert_eq!(parse("--generator live").unwrap().generator, Some(Generator::Live));
+    }
 }

@@ -3,13 +3,15 @@
 
 use super::input::{Input, print, say, show, write};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
-use crate::load::{Source, elaborate, reason};
+use crate::load::{Source, elaborate_in, packages, reason};
 use crate::reread::Reader;
 use crate::times::Times;
 use crate::{requests, run, signals};
 use castanet_element::Clock;
 use castanet_graph::Graph;
+use castanet_lang::elaborate::Globals;
 use castanet_lang::{Diagnostic, Sources, Unknown};
+use castanet_package::Packages;
 use castanet_runtime::{Options, Router};
 use castanet_spec::{ArgCx, ArgValue, Names};
 use std::ffi::OsString;
@@ -143,9 +145,9 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
 }
 
 /// A configuration that became a router, or the exit code when it did not.
-fn build(s: &Settings, source: &Source) -> Result<Router, u8> {
-    let (flat, sources, mut diagnostics, classes) =
-        elaborate(source, s.input.clickpath.as_deref(), Unknown::Error);
+fn build(s: &Settings, packages: &Packages, source: &Source) -> Result<Router, u8> {
+    let (loaded, sources, classes) = elaborate_in(packages, source, Unknown::Error, Globals::Substitute);
+    let (flat, mut diagnostics) = (loaded.flat, loaded.diagnostics);
     let failed = |d: &[Diagnostic]| d.iter().any(Diagnostic::is_error);
     let report = |sources: &Sources, mut diagnostics: Vec<Diagnostic>| {
         diagnostics.retain(|d| s.warnings || d.is_error());
@@ -201,7 +203,8 @@ fn run(mut s: Settings) -> u8 {
             return 1;
         }
     };
-    let mut router = match build(&s, &source) {
+    let packages = packages(s.input.clickpath.as_deref());
+    let mut router = match build(&s, &packages, &source) {
         Ok(router) => router,
         Err(code) => return code,
     };
@@ -222,7 +225,7 @@ fn run(mut s: Settings) -> u8 {
     let start = Times::now();
     if !s.quit {
         let running = router.shared().running.clone();
-        let reader = Reader::new(s.input.clickpath.as_deref(), &source.defines);
+        let reader = Reader::new(packages, &source.defines);
         running.set_loader(reader.clone());
         if s.swaps {
             running.allow_swaps();

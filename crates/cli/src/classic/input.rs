@@ -77,7 +77,7 @@ impl Input {
     pub fn read(&mut self) -> Result<Source, String> {
         let defines = std::mem::take(&mut self.defines);
         match self.from.take() {
-            Some(From::Text(text)) => Ok(Source { name: "config".into(), bytes: text.into(), defines }),
+            Some(From::Text(text)) => Ok(Source::text("config", text, defines)),
             Some(From::File(file)) => Source::file(&file, defines),
             None => Source::file("-", defines),
         }

@@ -211,6 +211,7 @@ pub fn global(name: &str) -> &'static str {
         "packages" => "The packages loaded, one a line.",
         "timewarp" => "How fast the router's time runs: 1 is real time.",
         "hotconfig" => "Swaps the configuration for the one that is written, if swaps are allowed.",
+        "loadpackage" => "Loads a package of classes, given its name or file, for configurations to come.",
         "swapplan" => "What swapping to the configuration given would change.",
         "stop" => "Asks the driver to stop, as often as the number given says.",
         _ => "",
@@ -310,7 +311,10 @@ pub fn capital(text: &str) -> String {
 
 /// The folder of a class's family: classes of several files have folders below it.
 pub fn folder(spec: &ClassSpec) -> &'static str {
-    spec.module.split("::").nth(1).unwrap_or(spec.module)
+    let mut path = spec.module.split("::");
+    let package = path.next().unwrap_or_default();
+    // Classes of another crate are a family.
+    if package == "castanet_elements" { path.next().unwrap_or(package) } else { package }
 }
 
 /// The title of a family, from its folder.

@@ -8,7 +8,7 @@ elementclass Interface { $dev, $color, $mtu |
 
     input -> DropBroadcasts                                             // link-level ones, RFC 1812, 5.3.4
         -> back :: PaintTee($color)                                     // leaves where it came in?
-        -> options :: IPGWOptions($dev:ip, OTHERADDRS $OURS)            // record route, timestamp
+        -> options :: IPGWOptions($dev:ip, OTHERADDRS $OURS, SOURCE_ROUTE $SOURCE_ROUTES)
         -> FixIPSrc($dev:ip)                                            // our errors get this interface's address
         -> ttl :: DecIPTTL
         -> cut :: IPFragmenter($mtu)
@@ -18,4 +18,6 @@ elementclass Interface { $dev, $color, $mtu |
     options[1] -> ICMPError($dev:ip, parameterproblem, erroratptr, BADADDRS $HEARD) -> [1] output;
     ttl[1] -> ICMPError($dev:ip, timeexceeded, transit, BADADDRS $HEARD) -> [1] output;
     cut[1] -> ICMPError($dev:ip, unreachable, needfrag, BADADDRS $HEARD, PMTU $mtu) -> [1] output;
+    options[2] -> ICMPError($dev:ip, unreachable, srcroutefail, BADADDRS $HEARD) -> [1] output;
+    arp[1] -> queue; arp[2] -> ICMPError($dev:ip, unreachable, host, BADADDRS $HEARD) -> [1] output;
 }

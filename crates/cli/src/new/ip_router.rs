@@ -25,10 +25,20 @@ pub const EXAMPLES: &str = "Examples:
   castanet new ip-router lan=10.1.0.1/16 wan=192.0.2.2/30 --route 0.0.0.0/0=192.0.2.1
   castanet new ip-router eth0=10.0.0.1/24 eth1=10.0.1.1/24 --route 10.9.0.0/16=10.0.1.2 \
 --route 10.9.7.0/24=unreachable --mtu 9000 --mtu eth1=1400
-  castanet new ip-router lan=10.1.0.1/16 wan=192.0.2.2/30 --route 0.0.0.0/0=192.0.2.1 --check-sources";
+  castanet new ip-router lan=10.1.0.1/16 wan=192.0.2.2/30 --route 0.0.0.0/0=192.0.2.1 --check-sources --advertise";
 
 /// The definition of an interface, as in conf/ip-router.click.
 const INTERFACE: &str = include_str!("interface.click");
+/// The line of it that says where IP packets go, and what it becomes where hosts are told that here is a router: what is sent to
+/// all routers, or to all, may ask for that, and nothing else of it is for this one.
+const ARRIVALS: [&str; 4] = [
+    "12/0800);",
+    "    kind[2] -> Paint($color) -> output;\n",
+    "12/0800 30/e0000002, 12/0800 30/ffffffff,\n                             12/0800);",
+    "    kind[2] -> asked :: Strip(14) -> CheckIPHeader -> IPClassifier(icmp type routersolicit)\n        \
+     -> ICMPRouterAdvertiser($dev:net) -> [0] arp;                        // RFC 1256\n    \
+     kind[3] -> asked;\n    kind[4] -> Paint($color) -> output;\n",
+];
 /// Colours that tell interfaces apart are bytes, and 0 is none.
 const MOST: usize = 255;
 /// ICMP errors a second, where nothing is said.
@@ -52,6 +62,13 @@ pub struct IpRouter {
     /// Drop packets that came by another interface than the one that leads back to their source (RFC 1812, section 5.3.8).
     #[arg(long)]
     check_sources: bool,
+    /// What becomes of packets with a source route: dropped, as RFC 7126 (section 4.3.5) wants it by default, or sent where it
+    /// says (RFC 1812, section 5.3.13.4).
+    #[arg(long, value_name = "drop|follow", default_value = "drop", value_parser = ["drop", "follow"])]
+    source_routes: String,
+    /// Tell hosts that here is a router (RFC 1256), on all networks.
+    #[arg(long)]
+    advertise: bool,
 }
 
 /// A network, and the gateway to it; none if it is unreachable.
@@ -113,6 +130,8 @@ impl IpRouter {
             mtus: Vec::new(),
             icmp_errors: ICMP_ERRORS,
             check_sources: false,
+            source_routes: "drop".into(),
+            advertise: false,
         })
     }
 
@@ -199,6 +218,16 @@ impl IpRouter {
         out
     }
 
+    /// The definition of an interface.
+    fn interface(&self) -> String {
+        let [kinds, first, more_kinds, more] = ARRIVALS;
+        if self.advertise {
+            INTERFACE.replacen(kinds, more_kinds, 1).replacen(first, more, 1)
+        } else {
+            INTERFACE.to_string()
+        }
+    }
+
     /// The configuration, or all that is wrong.
     pub fn configuration(&self) -> Result<String, Vec<String>> {
         let errors = self.errors();
@@ -253,9 +282,10 @@ impl IpRouter {
         for own in &self.interfaces {
             let _ = writeln!(
                 out,
-                "//     ip addr flush dev {0}; ip link set {0} up mtu {1}",
+                "//     ip addr flush dev {0}; ip link set {0} up mtu {1}{2}",
                 own.device,
-                self.mtu(&own.device)
+                self.mtu(&own.device),
+                if self.advertise { " allmulticast on" } else { "" }
             );
         }
         out.push_str(
@@ -267,12 +297,13 @@ impl IpRouter {
         out.push_str(&addresses.join(",\n            "));
         let _ = writeln!(
             out,
-            ");\ndefine($OURS{},\n       $HEARD 255.255.255.255{},\n       $ERRORS {});\n",
+            ");\ndefine($OURS{},\n       $HEARD 255.255.255.255{},\n       $ERRORS {}, $SOURCE_ROUTES {});\n",
             list("", &|_| true),
             list(":bcast", &|own| own.prefix.broadcast().is_some()),
-            self.icmp_errors
+            self.icmp_errors,
+            self.source_routes
         );
-        let _ = writeln!(out, "{INTERFACE}");
+        let _ = writeln!(out, "{}", self.interface());
         out.push_str(
             "ip :: Strip(14)\n    -> CheckIPHeader(INTERFACES $OURS)\n    -> martians :: IPFilter(deny src net 0.0.0.0/8 \
              or src net 127.0.0.0/8 or src net 224.0.0.0/3, allow all)\n    -> ",
@@ -295,12 +326,16 @@ impl IpRouter {
             "routes[{nobody}] -> nobody :: Discard;\n\
              routes[{unreachable}] -> ICMPError({first}:ip, unreachable, net, BADADDRS $HEARD) -> errors;\n\n\
              // For the router itself: it answers pings, and has no ports.\n\
-             routes[0] -> Queue -> Unqueue(-1) -> whole :: IPReassembler -> ping :: ICMPPingResponder -> routes;\n\
+             routes[0] -> Queue -> Unqueue(-1) -> named :: IPGWOptions({first}:ip, OTHERADDRS $OURS, SOURCE_ROUTE $SOURCE_ROUTES)\n    \
+             -> ours :: StaticIPLookup({}, 0.0.0.0/0 1) -> whole :: IPReassembler -> ping :: ICMPPingResponder -> routes;\n\
+             ours[1] -> routes;\n\
+             named[1] -> ICMPError({first}:ip, parameterproblem, erroratptr, BADADDRS $HEARD) -> errors;\n\
              whole[1] -> ICMPError({first}:ip, timeexceeded, reassembly, BADADDRS $HEARD) -> errors;\n\
              ping[1] -> host :: IPClassifier(udp, icmp, -);\n\
              host[0] -> ICMPError({first}:ip, unreachable, port, BADADDRS $HEARD) -> errors;\n\
              host[1] -> nobody;\n\
-             host[2] -> ICMPError({first}:ip, unreachable, protocol, BADADDRS $HEARD) -> errors;\n"
+             host[2] -> ICMPError({first}:ip, unreachable, protocol, BADADDRS $HEARD) -> errors;\n",
+            self.table().first().map_or("", String::as_str)
         );
         out
     }

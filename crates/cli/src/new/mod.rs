@@ -70,7 +70,7 @@ pub fn main(args: &New) -> ExitCode {
 
 /// How many elements a configuration has, and what is wrong with it, without a look at devices.
 fn checked(text: &str) -> (usize, Vec<String>) {
-    let source = Source { name: "new".into(), bytes: text.into(), defines: Vec::new() };
+    let source = Source::text("new", text, Vec::new());
     let loaded = load(&source, None, Unknown::Error);
     let n = loaded.graph.len();
     let mut diagnostics = loaded.diagnostics;

@@ -24,10 +24,13 @@ use std::sync::Arc;
 /// ```
 #[derive(Class)]
 #[class(name = "ARPPrint", ports = "1/1", processing = "a/a", packets = "arp/arp", workers = share)]
+#[class(takes_state = "the open file")]
 #[class(effects(prints, files), build, lifecycle)]
 pub struct ArpPrint {
     args: Args,
     file: Arc<OutFile>,
+    /// Whether the file was missing before.
+    made: bool,
     text: String,
 }
 
@@ -53,18 +56,30 @@ pub struct Args {
 
 impl Build for ArpPrint {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        Ok(ArpPrint { args, file: cx.share(OutFile::default), text: String::new() })
+        Ok(ArpPrint { args, file: cx.share(OutFile::default), made: false, text: String::new() })
     }
 }
 
 impl Lifecycle for ArpPrint {
-    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
-        let Some(name) = &self.args.outfile else { return Ok(()) };
-        self.file.open(&name.0).map_err(|e| format!("{}: {e}", name.0))
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        if let Some(name) = &self.args.outfile {
+            self.made = OutFile::prepare(&name.0, cx)?;
+        }
+        Ok(())
     }
-    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let Some(name) = &self.args.outfile else { return Ok(()) };
-        self.file.flush().map_err(|e| format!("{}: {e}", name.0))
+        self.file.close(&name.0, self.made, cx).map_err(|e| format!("{}: {e}", name.0))
+    }
+    fn holds(&self) -> Option<String> {
+        self.args.outfile.as_ref().map(|name| OutFile::key(&name.0))
+    }
+    fn take_over(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_mut::<ArpPrint>() {
+            self.file.take_over(&old.file);
+            self.made |= std::mem::take(&mut old.made);
+        }
+        Ok(())
     }
     fn effects(&self, _: Effects) -> Effects {
         if self.args.outfile.is_some() { Effects::FILES } else { Effects::PRINTS }
@@ -126,7 +141,7 @@ impl ArpPrint {
     fn print(&mut self, cx: &mut Cx<'_>) {
         let Some(name) = &self.args.outfile else { return cx.message(&self.text) };
         self.text.push('\n');
-        if let Err(e) = self.file.write(&self.text) {
+        if let Err(e) = self.file.write(&name.0, &self.text) {
             cx.message(&format!("{}: {}: {e}", cx.declaration(), name.0));
         }
     }

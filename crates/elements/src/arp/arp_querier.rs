@@ -6,7 +6,7 @@ mod cache;
 #[cfg(test)]
 mod tests;
 
-use crate::arp::arp_table::{self, Found, Lost, Settings, State, drop_lost};
+use crate::arp::arp_table::{self, Found, Lost, Settings, State};
 use cache::{Cache, FOR_EVER, header};
 use castanet_element::prelude::*;
 use castanet_spec::anno;
@@ -34,7 +34,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 ///
 /// # Ports
 /// Input 0: IP packets. Input 1: Ethernet frames with ARP replies. Output 0: Ethernet frames. Output 1 (optional):
-/// queries, which otherwise leave on output 0.
+/// queries, which otherwise leave on output 0. Output 2 (optional): IP packets that were given up, since nobody answered
+/// for 3 s; they are for an ICMPError that says so (RFC 1812 section 5.2.7.1). Without it packets wait as long as TIMEOUT
+/// says and are dropped then.
 ///
 /// # Example
 /// ```click
@@ -45,7 +47,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 /// DriverManager(wait 0.1, print aq.table, print aq.stats, stop);
 /// ```
 #[derive(Class)]
-#[class(name = "ARPQuerier", ports = "2/1-2", processing = "h/h", flow = "xy/x", packets = "ip,ether/ether")]
+#[class(name = "ARPQuerier", ports = "2/1-3", processing = "h/h", flow = "xy/x", packets = "ip,ether/ether")]
 #[class(workers = share, build, lifecycle, takes_state = "entries and the packets that wait, when the addresses are the same")]
 #[class(drops(NoDestination, ArpQueueFull, ArpTimeout, Cleared, Consumed, BadArp, TooLong))]
 #[handler(
@@ -72,6 +74,8 @@ pub struct ArpQuerier {
     poll: i64,
     /// The output of queries.
     last: usize,
+    /// Whether packets are given up.
+    gives_up: bool,
     cache: Cache,
     /// Whether timer 0 is set.
     timed: bool,
@@ -87,6 +91,9 @@ const AGE: u16 = 0;
 /// The timer that lets other workers pass when what waited has gone its way.
 const RELEASE: u16 = 1;
 
+/// How long packets wait for an answer before it is said that the host cannot be reached.
+const PATIENCE: i64 = 3_000_000_000;
+
 /// What all replicas of a querier share besides the table.
 struct Own {
     ip: AtomicU32,
@@ -95,6 +102,21 @@ struct Own {
     responses: AtomicU64,
     drops: AtomicU64,
     complained: AtomicBool,
+}
+
+impl Own {
+    /// Takes over what another one counted (hot swap).
+    fn take_counts(&self, old: &Own) {
+        if std::ptr::eq(self, old) {
+            return;
+        }
+        for (mine, theirs) in
+            [(&self.queries, &old.queries), (&self.responses, &old.responses), (&self.drops, &old.drops)]
+        {
+            mine.fetch_add(theirs.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        }
+        self.complained.fetch_or(old.complained.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
 }
 
 impl Build for ArpQuerier {
@@ -129,7 +151,11 @@ impl Build for ArpQuerier {
             drops: AtomicU64::new(0),
             complained: AtomicBool::new(false),
         });
-        let (poll, last) = (args.poll_timeout.0, cx.outputs.saturating_sub(1));
+        let (poll, last) = (args.poll_timeout.0, cx.outputs.saturating_sub(1).min(1));
+        let gives_up = cx.outputs > 2;
+        if gives_up {
+            state.give_up_after(PATIENCE);
+        }
         let (cache, scratch) = (Cache::new(), Batch::new());
         Ok(ArpQuerier {
             args,
@@ -138,6 +164,7 @@ impl Build for ArpQuerier {
             ether,
             poll,
             last,
+            gives_up,
             cache,
             timed: false,
             scratch,
@@ -165,7 +192,7 @@ impl Element for ArpQuerier {
     #[inline]
     fn push_one(&mut self, port: usize, mut p: Packet, cx: &mut Cx<'_>) {
         let recent = cx.recent();
-        if port == 0 && self.cache.encapsulate(&mut p, self.state.generation(), recent) {
+        if port == 0 && self.cache.encapsulate_in_place(&mut p, self.state.generation(), recent) {
             return cx.emit(0, p);
         }
         self.push_batch_of_one(port, p, cx);
@@ -250,16 +277,17 @@ impl ArpQuerier {
                 }
                 self.send(packet, &header, cx);
             }
-            Found::Held { query } => {
+            Found::Held { query, first } => {
                 if query {
                     self.query(ip, EtherAddr::BROADCAST, stamp, vlan, cx);
                 }
-                if !self.timed {
+                // Given up sooner, maybe, than what the timer is set for.
+                if !self.timed || (first && self.gives_up) {
                     self.watch(now, cx);
                 }
             }
         }
-        drop_lost(lost, cx);
+        lose(lost, cx);
     }
 
     #[cold]
@@ -314,7 +342,7 @@ impl ArpQuerier {
             for p in held {
                 self.send(p, &header, cx);
             }
-            drop_lost(lost, cx);
+            lose(lost, cx);
         }
         if !self.timed {
             self.watch(now, cx);
@@ -351,7 +379,18 @@ impl ArpQuerier {
             cx.set_timer(AGE, next);
             self.timed = true;
         }
-        drop_lost(lost, cx);
+        lose(lost, cx);
+    }
+}
+
+/// Drops, counted, what lost its place; what nobody answered for may have another way to go.
+fn lose(lost: Lost, cx: &mut Cx<'_>) {
+    for (p, reason) in lost {
+        if reason == Reason::ArpTimeout {
+            cx.emit_or(2, p, reason);
+        } else {
+            cx.drop(p, reason);
+        }
     }
 }
 
@@ -408,9 +447,16 @@ impl Lifecycle for ArpQuerier {
         {
             let mut lost = Lost::new();
             self.state.take_over(&old.state, &mut lost);
-            drop_lost(lost, cx);
+            lose(lost, cx);
             let now = cx.now();
             self.watch(now, cx);
+        }
+        self.own.take_counts(&old.own);
+        // Packets that came to wait behind others on their way follow them now.
+        if same && !old.releasing.is_empty() {
+            self.releasing.append(&mut old.releasing);
+            let now = cx.now();
+            cx.set_timer(RELEASE, now);
         }
         Ok(())
     }

@@ -36,6 +36,7 @@ pub struct Args {
 }
 
 #[cold]
+#[inline(never)]
 fn copy(p: &mut Packet, cx: &mut Cx<'_>) {
     match p.share() {
         Some(copy) => cx.emit(1, copy),

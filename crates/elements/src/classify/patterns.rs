@@ -116,7 +116,7 @@ impl Classify {
     #[inline]
     pub(super) fn push_one(&self, p: Packet, cx: &mut Cx<'_>) {
         match self.output(&p) {
-            Ok(o) => send(p, o, cx),
+            Ok(o) => cx.emit_or(port(o), p, Reason::NoMatch),
             Err(reason) => cx.drop(p, reason),
         }
     }
@@ -144,19 +144,17 @@ impl Classify {
     fn push_each(&self, batch: &mut Batch, first: Result<Output, Reason>, alike: usize, cx: &mut Cx<'_>) {
         for (i, p) in batch.drain().enumerate() {
             match if i < alike { first } else { self.output(&p) } {
-                Ok(o) => send(p, o, cx),
+                Ok(o) => cx.emit_beside(port(o), p, Reason::NoMatch),
                 Err(reason) => cx.drop(p, reason),
             }
         }
     }
 }
 
+/// The output of a packet; for those that match nothing one that no element has.
 #[inline(always)]
-fn send(p: Packet, output: Output, cx: &mut Cx<'_>) {
-    match output.port() {
-        Some(port) => cx.emit_or(port, p, Reason::NoMatch),
-        None => cx.drop(p, Reason::NoMatch),
-    }
+fn port(output: Output) -> usize {
+    output.number() as usize
 }
 
 fn send_all(batch: &mut Batch, output: Output, cx: &mut Cx<'_>) {

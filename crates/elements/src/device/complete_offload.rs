@@ -20,6 +20,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "CompleteOffload", ports = "1/1", processing = "a/a", packets = "any/same")]
+#[class(takes_state = "the segments that wait")]
 #[class(workers = replicate(sum), offload = aware, copies, lifecycle, drops(BadOffload, NoBuffer, Stopped))]
 pub struct CompleteOffload {
     /// Packets that came as super-packets.
@@ -85,6 +86,11 @@ impl Lifecycle for CompleteOffload {
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let mut held = std::mem::take(&mut self.held);
         cx.drop_all(&mut held, Reason::Stopped);
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<CompleteOffload>() else { return Ok(()) };
+        self.held.append(&mut old.held);
         Ok(())
     }
 }

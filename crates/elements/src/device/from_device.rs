@@ -2,16 +2,19 @@
 //! FromDevice: the frames that a device receives.
 
 mod filter;
+mod handing;
 
 use super::args::{DeviceName, Encap, Method};
 use super::claims::claim;
 use super::intake::{Intake, default_headroom, ipv4_header};
+use crate::handover::Left;
 use castanet_element::prelude::*;
 use castanet_element::{Interest, Watch};
 use castanet_io::LinkType;
 use castanet_io::device::{self, DeviceError, Instruction, PacketOptions, PacketSocket, Shield};
 use castanet_spec::anno;
 use std::any::Any;
+use std::collections::VecDeque;
 
 /// The most frames of a turn: what is ready is emitted at once, whatever BURST says.
 const MOST: usize = 64;
@@ -49,7 +52,7 @@ const LOOK: i64 = 200_000_000;
 #[derive(Class)]
 #[class(name = "FromDevice", aliases("PollDevice"), ports = "0/1-2", processing = "h/h", packets = "any/any")]
 #[class(workers = exclusive, build, lifecycle, task, effects(prints), offload = aware, capabilities(Offloads))]
-#[class(drops(NotIp, BadOffload, Truncated, TooLong, NoBuffer))]
+#[class(drops(NotIp, BadOffload, Truncated, TooLong, NoBuffer, Stopped))]
 #[class(takes_state = "the open socket with the frames that wait")]
 #[handler(
     name = "kernel_drops",
@@ -70,6 +73,13 @@ pub struct FromDevice {
     socket: Option<(PacketSocket, Watch)>,
     intake: Intake,
     shield: Option<Shield>,
+    /// The watch of a socket that another router took.
+    left: Left,
+    /// Packets of frames that another socket received, and how many of them the old router left.
+    waiting: VecDeque<Packet>,
+    from_old: usize,
+    /// Whether an element of another router has taken the frames that waited here, and perhaps gives them back.
+    followed: bool,
     /// Whether the device is known to be down or gone.
     lost: bool,
     /// Whether frames came since the task slept.
@@ -153,6 +163,10 @@ impl Build for FromDevice {
             socket: None,
             intake: Intake::new(0, LinkType::ETHERNET),
             shield: None,
+            left: Left::default(),
+            waiting: VecDeque::new(),
+            from_old: 0,
+            followed: false,
             lost: false,
             received: false,
             patience: 0,
@@ -283,6 +297,10 @@ impl Element for FromDevice {
             return Turn::Sleep;
         }
         let most = MOST.min(cx.limit()).max(1);
+        if !self.waiting.is_empty() {
+            self.emit_waiting(most, cx);
+            return Turn::Again;
+        }
         let mut frames = 0u32;
         for _ in 0..most {
             let Some((socket, _)) = &mut self.socket else { return Turn::Sleep };
@@ -320,15 +338,21 @@ impl Lifecycle for FromDevice {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         let names = cx.core.names.clone();
         let scope = cx.core.info.get(cx.me as usize).map_or(String::new(), |i| i.scope.clone());
+        if cx.inherits() {
+            return self.check_link();
+        }
         let socket = self.open(ArgCx { scope: &scope, names: &names })?;
         let watch = cx.watch(socket.fd().clone(), Interest::Read);
         // A device that is down is known to be; when it comes up its frames come by the same socket.
         self.socket = Some((socket, watch));
         Ok(())
     }
-    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.socket = None;
         self.shield = None;
+        for p in self.waiting.drain(..) {
+            cx.drop(p, Reason::Stopped);
+        }
         Ok(())
     }
     fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
@@ -345,25 +369,24 @@ impl Lifecycle for FromDevice {
         self.count.reset();
         Ok(())
     }
+    fn holds(&self) -> Option<String> {
+        let Args { devname, protocol, .. } = &self.args;
+        let filter = self.args.bpf_filter.as_deref().unwrap_or("").trim();
+        Some(format!("device {} filter '{filter}' protocol {protocol}", devname.0))
+    }
+    fn take_over(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        match old.downcast_mut::<FromDevice>() {
+            Some(old) => self.inherit(old, cx),
+            None => Ok(()),
+        }
+    }
     fn take_state(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<FromDevice>() else { return Ok(()) };
-        let same = |a: &PacketOptions, b: &PacketOptions| a == b;
-        if old.args.devname == self.args.devname && same(&old.options, &self.options) && !old.lost {
-            // What the new socket received since it was opened, the old one received as well.
-            if let Some((socket, _)) = old.socket.take() {
-                self.drops_before = old.drops_before;
-                if let Some((_, watch)) = self.socket.take() {
-                    cx.unwatch(watch);
-                }
-                let watch = cx.watch(socket.fd().clone(), Interest::Read);
-                self.socket = Some((socket, watch));
-                std::mem::swap(&mut self.intake, &mut old.intake);
-                self.intake.headroom = old.intake.headroom;
-                cx.schedule();
-            }
+        if let Some(old) = old.downcast_mut::<FromDevice>() {
+            self.follow(old, cx);
         }
         Ok(())
     }
+
     fn effects(&self, _: Effects) -> Effects {
         // Messages about the device concern no packet.
         Effects::NONE

@@ -4,6 +4,7 @@
 use super::args::DeviceName;
 use super::claims::{ROUTER, claim};
 use super::tap::{Read, Wanted, read};
+use crate::handover::Left;
 use castanet_element::prelude::*;
 use castanet_element::{Interest, Watch};
 use castanet_io::device::Tun;
@@ -11,7 +12,7 @@ use castanet_packet::DEFAULT_HEADROOM;
 use castanet_wire::ether::EtherAddr;
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The most packets of a turn.
 const MOST: usize = 64;
@@ -25,17 +26,28 @@ pub(super) struct HostDevice {
 }
 
 impl HostDevice {
-    /// The open device; made by whoever asks first. An error when no FromHost has said how it is to be.
-    pub(super) fn open(&self, name: &str) -> Result<Arc<Tun>, String> {
-        let wanted = self.wanted.get().ok_or_else(|| {
+    /// An error when no FromHost has said how the device is to be.
+    pub(super) fn check(&self, name: &str) -> Result<&Wanted, String> {
+        self.wanted.get().ok_or_else(|| {
             format!("no FromHost element for '{name}'\n  help: FromHost({name}) makes the device that ToHost({name}) uses")
-        })?;
-        let mut tun = self.tun.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tun) = &*tun {
-            return Ok(tun.clone());
-        }
-        let made = Arc::new(wanted.open().map_err(|e| e.to_string())?);
-        Ok(tun.insert(made).clone())
+        })
+    }
+    fn tun(&self) -> MutexGuard<'_, Option<Arc<Tun>>> {
+        self.tun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// The open device, made now.
+    fn open(&self, name: &str) -> Result<Arc<Tun>, String> {
+        let made = Arc::new(self.check(name)?.open().map_err(|e| e.to_string())?);
+        Ok(self.tun().insert(made).clone())
+    }
+    /// The device if FromHost has opened or inherited it.
+    pub(super) fn get(&self) -> Option<Arc<Tun>> {
+        self.tun().clone()
+    }
+    /// Takes the device of the old router.
+    fn take(&self, old: &HostDevice) -> Option<Arc<Tun>> {
+        let tun = old.tun().take()?;
+        Some(self.tun().insert(tun).clone())
     }
 }
 
@@ -69,6 +81,7 @@ impl HostDevices {
 /// ```
 #[derive(Class)]
 #[class(name = "FromHost", aliases("FromLinux"), ports = "0/1", processing = "h/h", packets = "/ether")]
+#[class(takes_state = "the open device")]
 #[class(workers = exclusive, build, lifecycle, task, effects(prints), drops(TooLong, BadOffload, NoBuffer))]
 #[class(offload = aware, capabilities(Offloads))]
 #[handler(name = "dev_name", flags = "r", doc = "The name of the device.")]
@@ -78,6 +91,8 @@ pub struct FromHost {
     device: Arc<HostDevice>,
     wanted: Wanted,
     tun: Option<(Arc<Tun>, Watch)>,
+    /// The watch of a device that another router took.
+    left: Left,
     downstream: Signal,
     scratch: Vec<u8>,
     /// Frames that came from the host.
@@ -131,6 +146,7 @@ impl Build for FromHost {
             device,
             wanted,
             tun: None,
+            left: Left::default(),
             downstream: Signal::default(),
             scratch: Vec::new(),
             count: Count::default(),
@@ -176,6 +192,9 @@ impl Element for FromHost {
 impl Lifecycle for FromHost {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.downstream = cx.downstream(0);
+        if cx.inherits() {
+            return Ok(());
+        }
         let tun = self.device.open(&self.args.devname.0)?;
         let fd = tun.queues().first().cloned().ok_or("no queue")?;
         let watch = cx.watch(fd, Interest::Read);
@@ -192,6 +211,29 @@ impl Lifecycle for FromHost {
             "signal" => Ok(cx.is_on(&self.downstream).to_string()),
             _ => Err(format!("no '{handler}' read handler")),
         }
+    }
+    fn holds(&self) -> Option<String> {
+        Some(self.wanted.key())
+    }
+    fn take_over(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<FromHost>() else { return Ok(()) };
+        if let Some(tun) = old.device.get() {
+            self.wanted.change(&old.wanted, &tun)?;
+        }
+        let Some(tun) = self.device.take(&old.device) else { return Ok(()) };
+        if let Some((_, watch)) = old.tun.take() {
+            old.left.keep(watch);
+        }
+        self.left.end(cx);
+        if let Some((_, mine)) = self.tun.take() {
+            cx.unwatch(mine);
+        }
+        if let Some(fd) = tun.queues().first().cloned() {
+            let watch = cx.watch(fd, Interest::Read);
+            self.tun = Some((tun, watch));
+        }
+        cx.schedule();
+        Ok(())
     }
     fn effects(&self, _: Effects) -> Effects {
         Effects::NONE

@@ -46,7 +46,9 @@ impl Intake {
             let fits = frame.len() <= castanet_packet::MAX_LENGTH - self.headroom;
             return lose(if fits { Reason::NoBuffer } else { Reason::TooLong }, cx);
         };
-        frame.copy_to(p.data_mut());
+        if !frame.copy_to(p.data_mut()) {
+            return lose(Reason::Truncated, cx);
+        }
         if note(&mut p, &frame.vnet, self.start).is_err() {
             return lose(Reason::BadOffload, cx);
         }

@@ -23,6 +23,7 @@ use castanet_spec::Show;
 /// ```
 #[derive(Class)]
 #[class(name = "KernelFilter", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, build, lifecycle)]
+#[class(takes_state = "the filters")]
 pub struct KernelFilter {
     args: Args,
     shields: Vec<Shield>,
@@ -73,9 +74,33 @@ impl Build for KernelFilter {
 impl Element for KernelFilter {}
 
 impl Lifecycle for KernelFilter {
-    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        if cx.inherits() {
+            return Ok(());
+        }
         for Spec(name) in &self.args.spec {
             self.shields.push(Shield::raise(&name.0).map_err(|e| e.to_string())?);
+        }
+        Ok(())
+    }
+    fn holds(&self) -> Option<String> {
+        let mut names: Vec<&str> = self.args.spec.iter().map(|s| s.0.0.as_str()).collect();
+        names.sort_unstable();
+        Some(format!("shields {}", names.join(" ")))
+    }
+    fn take_over(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_mut::<KernelFilter>() {
+            self.shields.append(&mut old.shields);
+        }
+        Ok(())
+    }
+    /// Where both keep the host from a device, the filter that was there first stays: it knows who made room for filters.
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<KernelFilter>() else { return Ok(()) };
+        for theirs in &mut old.shields {
+            if let Some(mine) = self.shields.iter_mut().find(|s| s.name() == theirs.name()) {
+                std::mem::swap(mine, theirs);
+            }
         }
         Ok(())
     }

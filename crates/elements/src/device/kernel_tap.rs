@@ -4,6 +4,7 @@
 use super::args::DeviceName;
 use super::claims::claim;
 use super::tap::{Read, Wanted, read, write};
+use crate::handover::Left;
 use castanet_element::prelude::*;
 use castanet_element::{Interest, Watch};
 use castanet_io::device::{self, DeviceError, Tun};
@@ -53,6 +54,10 @@ struct Device {
     quiet: bool,
     wanted: Wanted,
     tun: Option<(Tun, Watch)>,
+    /// What tells it from other devices, before it is open and has a name.
+    key: String,
+    /// The watch of a device that another router took.
+    left: Left,
     packets: Count,
     calls: Count,
     lost: bool,
@@ -90,8 +95,10 @@ impl Device {
         Ok(Device {
             headroom: args.headroom as usize,
             quiet: args.ignore_queue_overflows,
+            key: wanted.key(),
             wanted,
             tun: None,
+            left: Left::default(),
             packets: Count::default(),
             calls: Count::default(),
             lost: false,
@@ -105,6 +112,9 @@ impl Device {
     fn open(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         if self.pulls {
             self.upstream = cx.upstream(0);
+        }
+        if cx.inherits() {
+            return Ok(());
         }
         let tun = self.wanted.open().map_err(|e| e.to_string())?;
         // From now on it has this name, whatever name was asked for.
@@ -223,18 +233,41 @@ impl Device {
         }
     }
 
+    /// What tells devices apart; two that have no name may have the same.
+    fn key(&self) -> String {
+        self.key.clone()
+    }
+
     /// Takes over the device of the element in the old router.
-    fn take(&mut self, old: &mut Device, cx: &mut Cx<'_>) {
-        if old.wanted != self.wanted || old.lost {
-            return;
+    fn take(&mut self, old: &mut Device, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some((tun, _)) = old.tun.as_ref().filter(|_| !old.lost) {
+            self.wanted.change(&old.wanted, tun)?;
         }
-        let Some((tun, _)) = old.tun.take() else { return };
-        let Some(fd) = tun.queues().first().cloned() else { return };
-        let watch = cx.watch(fd, Interest::Read);
-        if let Some((_, mine)) = self.tun.replace((tun, watch)) {
+        let Some((tun, watch)) = old.tun.take() else { return Ok(()) };
+        old.left.keep(watch);
+        self.left.end(cx);
+        if let Some((_, mine)) = self.tun.take() {
             cx.unwatch(mine);
         }
+        // One that has no queue cannot have been open.
+        if let Some(fd) = tun.queues().first().cloned() {
+            let watch = cx.watch(fd, Interest::Read);
+            self.wanted.name = Some(tun.name().to_string());
+            self.tun = Some((tun, watch));
+        }
+        (self.lost, self.told) = (old.lost, old.told);
+        if self.lost {
+            let now = cx.now();
+            cx.set_timer(0, now.saturating_add(LOOK));
+        }
         cx.schedule();
+        Ok(())
+    }
+
+    /// Goes on with the counts of the element in the old router.
+    fn take_counts(&mut self, old: &mut Device) {
+        self.packets.take(&mut old.packets);
+        self.calls.take(&mut old.calls);
     }
 }
 
@@ -276,9 +309,18 @@ macro_rules! host_device {
             fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
                 self.device.read(handler)
             }
-            fn take_state(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+            fn holds(&self) -> Option<String> {
+                Some(self.device.key())
+            }
+            fn take_over(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+                match old.downcast_mut::<$name>() {
+                    Some(old) => self.device.take(&mut old.device, cx),
+                    None => Ok(()),
+                }
+            }
+            fn take_state(&mut self, old: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
                 if let Some(old) = old.downcast_mut::<$name>() {
-                    self.device.take(&mut old.device, cx);
+                    self.device.take_counts(&mut old.device);
                 }
                 Ok(())
             }
@@ -308,7 +350,7 @@ host_device! {
     /// ```
     #[derive(Class)]
     #[class(name = "KernelTap", ports = "0-1/1-2", processing = "a/h", flow = "x/y", packets = "any/any")]
-    #[class(workers = exclusive, build, lifecycle, task, effects(prints), takes_state = "the open device")]
+    #[class(workers = exclusive, build, lifecycle, task, effects(prints), takes_state = "the open device, the counts")]
     #[class(offload = aware, capabilities(Offloads))]
     #[class(drops(Consumed, NotIp, TooShort, TooLong, QueueFull, SendFailed, BadOffload, NoBuffer))]
     #[handler(name = "dev_name", flags = "r", doc = "The name of the device.")]
@@ -336,7 +378,7 @@ host_device! {
     /// ```
     #[derive(Class)]
     #[class(name = "KernelTun", ports = "0-1/1-2", processing = "a/h", flow = "x/y", packets = "any/any")]
-    #[class(workers = exclusive, build, lifecycle, task, effects(prints), takes_state = "the open device")]
+    #[class(workers = exclusive, build, lifecycle, task, effects(prints), takes_state = "the open device, the counts")]
     #[class(offload = aware, capabilities(Offloads))]
     #[class(drops(Consumed, NotIp, TooShort, TooLong, QueueFull, SendFailed, BadOffload, NoBuffer))]
     #[handler(name = "dev_name", flags = "r", doc = "The name of the device.")]

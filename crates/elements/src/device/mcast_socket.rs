@@ -24,6 +24,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 /// ```
 #[derive(Class)]
 #[class(name = "McastSocket", offload = none, ports = "0-1/0-1", processing = "a/h", flow = "x/y", packets = "any/any")]
+#[class(takes_state = "the open socket, what waits, the counts")]
 #[class(workers = exclusive, task, effects(prints), build, lifecycle)]
 #[class(drops(Consumed, QueueFull, WriteFailed, NotConnected, Stopped))]
 #[handler(name = "received", doc = "Packets received.")]
@@ -93,14 +94,35 @@ impl Build for McastSocket {
 
 impl Lifecycle for McastSocket {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        let options = options(self.args.rcvbuf, self.args.sndbuf, false);
-        let socket = Multicast::new(self.group, self.source, self.ways, self.args.loopback, &options);
-        self.socket = Some(socket.map_err(|e| e.to_string())?);
+        if !cx.inherits() {
+            let options = options(self.args.rcvbuf, self.args.sndbuf, false);
+            let socket = Multicast::new(self.group, self.source, self.ways, self.args.loopback, &options);
+            self.socket = Some(socket.map_err(|e| e.to_string())?);
+        }
         self.pump.initialise(cx);
         Ok(())
     }
     fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
         Ok(if handler == "received" { self.pump.taken.show() } else { self.pump.given.show() })
+    }
+    fn holds(&self) -> Option<String> {
+        let Args { loopback, rcvbuf, sndbuf, .. } = &self.args;
+        Some(format!("group {} {} {:?} {loopback} {rcvbuf} {sndbuf}", self.group, self.source, self.ways))
+    }
+    fn take_over(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_mut::<McastSocket>()
+            && old.socket.is_some()
+        {
+            self.socket = old.socket.take();
+            self.pump.take(&mut old.pump, cx);
+        }
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_mut::<McastSocket>() {
+            self.pump.take_counts(&mut old.pump);
+        }
+        Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.pump.finish(self.socket.take().as_mut(), cx);

@@ -33,6 +33,7 @@ use castanet_io::socket::{Options, RawIp};
     flow = "x/y",
     packets = "ip/ip"
 )]
+#[class(takes_state = "the open socket, what waits, the counts")]
 #[class(workers = exclusive, task, effects(prints), build, lifecycle)]
 #[class(drops(Consumed, WriteFailed, Stopped))]
 #[handler(name = "received", doc = "Packets received.")]
@@ -73,13 +74,33 @@ impl Build for RawSocket {
 
 impl Lifecycle for RawSocket {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        let socket = RawIp::new(self.args.kind.0, Some(self.port), self.ways, &Options::default());
-        self.socket = Some(socket.map_err(|e| e.to_string())?);
+        if !cx.inherits() {
+            let socket = RawIp::new(self.args.kind.0, Some(self.port), self.ways, &Options::default());
+            self.socket = Some(socket.map_err(|e| e.to_string())?);
+        }
         self.pump.initialise(cx);
         Ok(())
     }
     fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
         Ok(if handler == "received" { self.pump.taken.show() } else { self.pump.given.show() })
+    }
+    fn holds(&self) -> Option<String> {
+        Some(format!("raw {} {} {:?}", self.args.kind.0, self.port, self.ways))
+    }
+    fn take_over(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_mut::<RawSocket>()
+            && old.socket.is_some()
+        {
+            self.socket = old.socket.take();
+            self.pump.take(&mut old.pump, cx);
+        }
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_mut::<RawSocket>() {
+            self.pump.take_counts(&mut old.pump);
+        }
+        Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.pump.finish(self.socket.take().as_mut(), cx);

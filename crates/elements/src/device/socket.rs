@@ -3,6 +3,8 @@
 
 mod plan;
 #[cfg(test)]
+mod swap;
+#[cfg(test)]
 mod tests;
 
 use super::socket_pump::{Flow, Pump, Shape, options};
@@ -46,6 +48,7 @@ use std::time::Duration;
     flow = "x/y",
     packets = "any/any"
 )]
+#[class(takes_state = "the open socket with its connection, what waits, the counts")]
 #[class(workers = exclusive, task, effects(prints), build, lifecycle)]
 #[class(drops(Consumed, QueueFull, WriteFailed, NotConnected, Stopped))]
 #[handler(name = "received", doc = "Packets received.")]
@@ -58,6 +61,8 @@ pub struct Socket {
     tables: Tables,
     listener: Option<Listener>,
     link: Link,
+    /// Whether it was initialised.
+    begun: bool,
     pump: Pump,
     /// Connections that were made.
     #[handler]
@@ -153,6 +158,7 @@ impl Build for Socket {
             tables: Tables { allow: args.allow, deny: args.deny },
             listener: None,
             link: Link::None,
+            begun: false,
             pump: Pump::build(shape, cx)?,
             connections: Count::default(),
             failures: Count::default(),
@@ -167,6 +173,11 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 impl Lifecycle for Socket {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.begun = true;
+        if cx.inherits() {
+            self.pump.initialise(cx);
+            return Ok(());
+        }
         let Plan { kind, place, local, client } = &self.plan;
         let (local, text) = (local.as_ref(), |e: castanet_io::socket::SocketError| e.to_string());
         match (kind.is_stream(), *client) {
@@ -198,6 +209,30 @@ impl Lifecycle for Socket {
             "sent" => self.pump.given.show(),
             _ => (!matches!(self.link, Link::None | Link::Connecting(_))).to_string(),
         })
+    }
+    /// Its buffers' sizes are no part of it: those of a socket that is open stay as they are.
+    fn holds(&self) -> Option<String> {
+        let Plan { kind, place, local, client } = &self.plan;
+        // A client that has lost its connection holds nothing, so that the next router makes a new one.
+        if self.begun && *client && matches!(self.link, Link::None) {
+            return None;
+        }
+        Some(format!("socket {kind:?} {place:?} {local:?} {client}"))
+    }
+    fn take_over(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<Socket>() else { return Ok(()) };
+        if old.listener.is_some() || !matches!(old.link, Link::None) {
+            self.listener = old.listener.take();
+            self.link = std::mem::replace(&mut old.link, Link::None);
+            self.pump.take(&mut old.pump, cx);
+        }
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_mut::<Socket>() {
+            self.pump.take_counts(&mut old.pump);
+        }
+        Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         match &mut self.link {

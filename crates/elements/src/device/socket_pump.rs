@@ -112,6 +112,12 @@ impl Pump {
         cx.core.wakes.push(cx.me);
     }
 
+    /// How many packets wait to be sent.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Whether nothing waits to be sent.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
@@ -333,6 +339,33 @@ impl Pump {
         let received = if self.outputs { self.receive(e, |_, _| true, false, cx) } else { Flow::Idle };
         let sent = self.pull_and_send(e, false, cx);
         if matches!((&received, &sent), (Flow::Idle, Flow::Idle)) { Turn::Sleep } else { Turn::Again }
+    }
+
+    /// Takes over what was received and what waits to be sent, for the socket that another element had (hot swap). Watches
+    /// stay where they are: they are of no use to another router.
+    pub(super) fn take(&mut self, old: &mut Pump, cx: &mut Cx<'_>) {
+        self.detach(cx);
+        if let Some((got, whole)) = old.received.take() {
+            let data = old.buffer.get(..got).unwrap_or_default();
+            // A piece that the old router has received is not cut any more.
+            if self.buffer.len() < got {
+                self.buffer.resize(got, 0);
+            }
+            if let Some(place) = self.buffer.get_mut(..got) {
+                place.copy_from_slice(data);
+            }
+            self.received = Some((got, whole));
+        }
+        self.waiting.append(&mut old.waiting);
+        self.gone = std::mem::take(&mut old.gone);
+        self.reported = old.reported;
+        cx.schedule();
+    }
+
+    /// Goes on with the counts of another element.
+    pub(super) fn take_counts(&mut self, old: &mut Pump) {
+        self.taken.take(&mut old.taken);
+        self.given.take(&mut old.given);
     }
 
     /// Sends what can be sent at once, and drops the rest.

@@ -19,6 +19,43 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
+    /// What tells it from others: the name, or all else where the system chooses that.
+    pub(super) fn key(&self) -> String {
+        let name = self.name.as_deref().unwrap_or_default();
+        let Wanted { tap, ip, gateway, ether, mtu, .. } = self;
+        if name.contains('%') {
+            format!("host device {name} {tap} {ip:?} {gateway:?} {ether:?} {mtu}")
+        } else {
+            format!("host device {name} {tap}")
+        }
+    }
+    /// Changes the device, which is open and as `old` says. When that fails it is as before.
+    pub(super) fn change(&self, old: &Wanted, tun: &Tun) -> Result<(), String> {
+        self.change_all(old, tun).map_err(|e| {
+            // What cannot be changed back has not been changed.
+            let _ = old.change_all(self, tun);
+            e.to_string()
+        })
+    }
+    fn change_all(&self, old: &Wanted, tun: &Tun) -> Result<(), DeviceError> {
+        let setup = |new: &Wanted, old: &Wanted| Setup {
+            ip: new.ip.filter(|_| new.ip != old.ip),
+            gateway: new.gateway.filter(|_| new.gateway != old.gateway),
+            mtu: (new.mtu != old.mtu).then_some(new.mtu),
+            ether: new.ether.filter(|_| new.tap && new.ether != old.ether),
+            up: None,
+        };
+        let (come, go) = (setup(self, old), setup(old, self));
+        if come != Setup::default() {
+            device::set_up(tun.name(), &come)?;
+        }
+        // A default route that was replaced is not there any more.
+        let gateway = go.gateway.filter(|_| self.gateway.is_none());
+        if go.ip.is_some() || gateway.is_some() {
+            device::take_away(tun.name(), &Setup { ip: go.ip, gateway, ..Setup::default() })?;
+        }
+        Ok(())
+    }
     /// Makes the device and sets it up.
     pub(super) fn open(&self) -> Result<Tun, DeviceError> {
         let options = TunOptions {

@@ -6,8 +6,11 @@
 mod namespace;
 
 use super::from_device::FromDevice;
+use super::from_host::FromHost;
+use super::kernel_filter::KernelFilter;
 use super::kernel_tap::KernelTap;
 use super::to_device::ToDevice;
+use crate::handover::testing::{hand_over, prepare};
 use castanet_element::Lifecycle;
 use castanet_element::Turn;
 use castanet_element::kit::{Kit, packet};
@@ -46,15 +49,27 @@ fn frames_that_wait_move_to_the_new_router() {
         send(2);
         let mut new = Kit::<FromDevice>::new("vb").unwrap();
         send(3);
+        assert_eq!(old.element.holds(), new.element.holds());
+        new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
         new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
         send(4);
         assert_eq!(received(&mut new), [2, 3, 4]);
         assert_eq!(received(&mut old), []);
-        // Another filter: the old socket is of no use, the new one receives from when it was opened.
-        let mut other = Kit::<FromDevice>::new("vb, PROTOCOL 0x88b5").unwrap();
+        // Another filter: both sockets have received what came meanwhile, which must come once.
         send(5);
+        let mut other = Kit::<FromDevice>::new("vb, PROTOCOL 0x88b5").unwrap();
+        assert_ne!(other.element.holds(), new.element.holds());
+        send(6);
         other.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
-        assert_eq!(received(&mut other), [5]);
+        send(7);
+        // The swap fails after all, and succeeds the next time.
+        new.with(|e, cx| e.take_state(&mut other.element, cx)).unwrap();
+        assert_eq!((received(&mut other), received(&mut new)), (vec![7], vec![5, 6, 7]));
+        send(8);
+        other.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
+        send(9);
+        assert_eq!(received(&mut other), [8, 9]);
+        other.cleanup().unwrap();
     });
 }
 
@@ -70,16 +85,23 @@ fn packets_that_the_device_has_not_taken_move_to_the_new_router() {
         old.task();
         assert_eq!((old.read("q").unwrap(), old.all_dropped()), ("3".into(), 0));
         let mut new = Kit::<ToDevice>::new("va").unwrap();
-        new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+        assert_eq!(old.element.holds(), new.element.holds());
+        new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
         assert_eq!((old.read("q").unwrap(), new.read("q").unwrap()), ("0".into(), "3".into()));
+        // It failed: the old router has them again, and knows that the device is down.
+        old.with(|e, cx| e.take_over(&mut new.element, cx)).unwrap();
+        assert_eq!((old.read("q").unwrap(), new.read("q").unwrap()), ("3".into(), "0".into()));
+        new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
+        assert!(new.next_timer().is_some() && new.task().0 == Turn::Sleep);
         run("ip link set va up");
         new.supply(0, packet(&frame(4)));
+        new.expire().unwrap();
         new.task();
         assert_eq!((new.read("q").unwrap(), new.dropped(Reason::Consumed)), ("0".into(), 4));
         let mut got = Vec::new();
         sink.receive(9, |f| {
             let mut data = [0; 60];
-            f.copy_to(&mut data);
+            assert!(f.copy_to(&mut data));
             got.push(data[14]);
         });
         assert_eq!(got, [1, 2, 3, 4]);
@@ -102,7 +124,8 @@ fn the_host_sees_no_gap_when_a_tap_device_moves() {
         let mut old = Kit::<KernelTap>::new(config).unwrap();
         let index = castanet_io::device::index("mine").unwrap();
         let mut new = Kit::<KernelTap>::new(config).unwrap();
-        new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+        assert_eq!(old.element.holds(), new.element.holds());
+        new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
         drop(old);
         // The run loop lets go of descriptors that nobody watches any more, and with the last hold the second queue goes.
         new.with(|_, cx| cx.core().watches.changes().for_each(drop));
@@ -122,5 +145,139 @@ fn the_host_sees_no_gap_when_a_tap_device_moves() {
         {
             assert!(Kit::<KernelTap>::new(bad).is_err(), "{bad}");
         }
+    });
+}
+
+#[test]
+fn a_prepared_router_opens_nothing_that_it_inherits() {
+    inside("device::tests::a_prepared_router_opens_nothing_that_it_inherits", || {
+        pair();
+        let mut sender = PacketSender::open("va").unwrap();
+        let mut send = |n: u8| assert_eq!(sender.send([Outgoing::plain(&frame(n))].into_iter()).count, 1);
+        let config = "vb, PROMISC true, OUTBOUND true, SNAPLEN 20";
+        let mut old = Kit::<FromDevice>::new("vb").unwrap();
+        let mut new = Kit::<FromDevice>::new("va").unwrap();
+        prepare(&mut new, config, 0, 1);
+        assert!(!run("ip -d link show vb").contains("promiscuity 1"));
+        send(1);
+        assert_eq!(new.task().0, Turn::Sleep);
+        hand_over(&mut old, &mut new);
+        assert!(run("ip -d link show vb").contains("promiscuity 1"), "changed while open");
+        send(2);
+        assert_eq!(received(&mut new), [1, 2]);
+        hand_over(&mut new, &mut old);
+        assert!(!run("ip -d link show vb").contains("promiscuity 1"), "and back");
+        // The device goes: the next router picks it up again when it is back.
+        run("ip link set vb down");
+        assert_eq!(received(&mut old), []);
+        assert_eq!(old.read("losses").unwrap(), "1");
+        hand_over(&mut old, &mut new);
+        assert_eq!((new.read("losses").unwrap(), new.task().0), ("1".into(), Turn::Sleep));
+        run("ip link set vb up");
+        new.expire().unwrap();
+        send(3);
+        assert_eq!(received(&mut new), [3]);
+        assert_eq!(new.messages(), ["e :: FromDevice: vb: device is back"]);
+        let mut sink = Kit::<ToDevice>::new("va").unwrap();
+        prepare(&mut sink, "vb", 1, 0);
+        sink.cleanup().unwrap();
+    });
+}
+
+/// Filters at the ingress of a device that keep frames from the host.
+fn shields() -> usize {
+    run("tc filter show dev vb ingress").matches("handle").count()
+}
+
+#[test]
+fn the_host_is_kept_out_all_the_time() {
+    inside("device::tests::the_host_is_kept_out_all_the_time", || {
+        pair();
+        let mut old = match Kit::<KernelFilter>::new("drop dev vb") {
+            Ok(kit) => kit,
+            Err(e) => return println!("SKIP: {e:?}"),
+        };
+        assert_eq!(shields(), 1);
+        let mut new = Kit::<KernelFilter>::new("").unwrap();
+        prepare(&mut new, "drop dev vb", 0, 0);
+        hand_over(&mut old, &mut new);
+        old.cleanup().unwrap();
+        assert_eq!(shields(), 1);
+        // Another list of devices: both filters are there until the old router is gone.
+        let mut other = Kit::<KernelFilter>::new("drop dev vb, drop dev va").unwrap();
+        assert_ne!(other.element.holds(), new.element.holds());
+        assert_eq!(shields(), 2);
+        other.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
+        new.cleanup().unwrap();
+        assert_eq!(shields(), 1);
+        other.cleanup().unwrap();
+        assert!(!run("tc qdisc show dev vb").contains("clsact"), "the place for filters goes with the last");
+        // A device with its own filter gives it away too, and takes it back.
+        let mut old = Kit::<FromDevice>::new("vb, SNIFFER false").unwrap();
+        let mut new = Kit::<FromDevice>::new("va").unwrap();
+        prepare(&mut new, "vb, SNIFFER true", 0, 1);
+        hand_over(&mut old, &mut new);
+        hand_over(&mut new, &mut old);
+        assert_eq!(shields(), 1);
+        prepare(&mut new, "vb, SNIFFER false", 0, 1);
+        hand_over(&mut old, &mut new);
+        old.cleanup().unwrap();
+        assert_eq!(shields(), 1);
+        new.cleanup().unwrap();
+        assert!(!run("tc qdisc show dev vb").contains("clsact"));
+    });
+}
+
+#[test]
+fn the_device_of_from_host_stays() {
+    inside("device::tests::the_device_of_from_host_stays", || {
+        if !has_tun() {
+            return;
+        }
+        let config = "fake, 10.6.0.1/24, ETHER 2:0:0:0:0:1";
+        let mut old = Kit::<FromHost>::new(config).unwrap();
+        let mut new = Kit::<FromHost>::new("other").unwrap();
+        prepare(&mut new, config, 0, 1);
+        let index = castanet_io::device::index("fake").unwrap();
+        new.cleanup().unwrap();
+        prepare(&mut new, config, 0, 1);
+        hand_over(&mut old, &mut new);
+        hand_over(&mut new, &mut old);
+        hand_over(&mut old, &mut new);
+        old.cleanup().unwrap();
+        drop(old);
+        assert_eq!(castanet_io::device::index("fake").unwrap(), index);
+        // Another address: it is there when the router changes, and back if the swap fails.
+        let changed = "fake, 10.6.1.1/24, ETHER 2:0:0:0:0:2, MTU 1400, GATEWAY 10.6.1.9";
+        let mut next = Kit::<FromHost>::new("another").unwrap();
+        prepare(&mut next, changed, 0, 1);
+        let shown = || run("ip address show dev fake") + &run("ip route show default");
+        let before = shown();
+        assert!(before.contains("10.6.0.1/24") && before.contains("02:00:00:00:00:01"));
+        hand_over(&mut new, &mut next);
+        let after = shown();
+        for (text, there) in [
+            ("10.6.0.1", false),
+            ("10.6.1.1/24", true),
+            ("02:00:00:00:00:02", true),
+            ("mtu 1400", true),
+            ("default via 10.6.1.9", true),
+        ] {
+            assert_eq!(after.contains(text), there, "{text}: {after}");
+        }
+        hand_over(&mut next, &mut new);
+        assert_eq!(shown(), before);
+        // What cannot be done leaves all as it was.
+        prepare(&mut next, "fake, 10.6.1.1/24, GATEWAY 9.9.9.9", 0, 1);
+        let refused = next.with(|e, cx| e.take_over(&mut new.element, cx));
+        assert!(refused.is_err_and(|e| e.contains("gateway")));
+        assert_eq!(shown(), before);
+        let socket = std::net::UdpSocket::bind("10.6.0.1:0").unwrap();
+        socket.send_to(b"hello", "10.6.0.9:9").unwrap();
+        let asked = (0..500).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            new.task().1.iter().any(|(_, p)| p.data().get(12..14) == Some(&[8, 6]))
+        });
+        assert!(asked && new.waits());
     });
 }

@@ -3,6 +3,7 @@
 
 use super::args::{DeviceName, Method};
 use super::offload::header_of;
+use crate::handover::Left;
 use castanet_element::prelude::*;
 use castanet_element::{Interest, Watch};
 use castanet_io::device::{self, MAX_BATCH, Outgoing, PacketSender, Refusal};
@@ -33,7 +34,7 @@ const PAUSE: i64 = 100_000;
 #[derive(Class)]
 #[class(name = "ToDevice", ports = "1/0-2", processing = "l/h", packets = "any/same", workers = exclusive)]
 #[class(build, lifecycle, task, effects(prints), offload = aware, drops(Consumed, TooLong, SendFailed))]
-#[class(takes_state = "the packets that the device has not taken yet")]
+#[class(takes_state = "the open socket, the packets that the device has not taken yet")]
 #[handler(name = "signal", flags = "r", doc = "Whether there may be packets upstream.")]
 #[handler(name = "q", flags = "r", doc = "Packets that the device has not taken yet.")]
 pub struct ToDevice {
@@ -51,6 +52,8 @@ pub struct ToDevice {
     #[handler]
     losses: Count,
     sender: Option<(PacketSender, Watch)>,
+    /// The watch of a socket that another router took.
+    left: Left,
     held: Batch,
     upstream: Signal,
     lost: bool,
@@ -86,6 +89,7 @@ impl Build for ToDevice {
             drops: Count::default(),
             losses: Count::default(),
             sender: None,
+            left: Left::default(),
             held: Batch::new(),
             upstream: Signal::default(),
             lost: false,
@@ -216,6 +220,9 @@ impl Element for ToDevice {
 impl Lifecycle for ToDevice {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.upstream = cx.upstream(0);
+        if cx.inherits() {
+            return Ok(());
+        }
         let sender = PacketSender::open(&self.args.devname.0).map_err(|e| e.to_string())?;
         let watch = cx.watch(sender.fd().clone(), Interest::Write);
         self.sender = Some((sender, watch));
@@ -234,14 +241,29 @@ impl Lifecycle for ToDevice {
             _ => Err(format!("no '{handler}' read handler")),
         }
     }
-    fn take_state(&mut self, old: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<ToDevice>()
-            && old.args.devname == self.args.devname
-        {
-            self.held.append(&mut old.held);
+    fn holds(&self) -> Option<String> {
+        Some(format!("device {}", self.args.devname.0))
+    }
+    fn take_over(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<ToDevice>() else { return Ok(()) };
+        let Some((sender, watch)) = old.sender.take() else { return Ok(()) };
+        old.left.keep(watch);
+        self.left.end(cx);
+        if let Some((_, mine)) = self.sender.take() {
+            cx.unwatch(mine);
         }
+        let watch = cx.watch(sender.fd().clone(), Interest::Write);
+        self.sender = Some((sender, watch));
+        self.held.append(&mut old.held);
+        (self.lost, self.told) = (old.lost, old.told);
+        if self.lost {
+            let now = cx.now();
+            cx.set_timer(1, now.saturating_add(LOOK));
+        }
+        cx.schedule();
         Ok(())
     }
+
     fn effects(&self, _: Effects) -> Effects {
         // Messages about the device and about packets that it refuses show nothing of how packets are batched.
         Effects::NONE

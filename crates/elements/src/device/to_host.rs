@@ -49,6 +49,10 @@ impl Build for ToHost {
 
 impl Element for ToHost {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        // FromHost has it by the time that packets come, whichever of the two is initialised first.
+        if self.tun.is_none() {
+            self.tun = self.device.get();
+        }
         for p in batch.drain() {
             let sent = self.tun.as_ref().map_or(Err(Reason::SendFailed), |t| write(t, Start::Ethernet, &p));
             match sent {
@@ -71,8 +75,7 @@ impl Element for ToHost {
 
 impl Lifecycle for ToHost {
     fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
-        self.tun = Some(self.device.open(&self.args.devname.0)?);
-        Ok(())
+        self.device.check(&self.args.devname.0).map(|_| ())
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
         self.tun = None;

@@ -42,6 +42,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// ```
 #[derive(Class)]
 #[class(name = "EtherSpanTree", ports = "-/=", processing = "h/h", packets = "ether/ether")]
+#[class(takes_state = "roles and states of ports, when the bridge and its times are the same")]
 #[class(workers = share, drops(BadBpdu, Consumed), build, lifecycle)]
 #[handler(
     name = "msgs",
@@ -200,6 +201,22 @@ impl Lifecycle for EtherSpanTree {
             }
         }
         Ok(text)
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<EtherSpanTree>() else { return Ok(()) };
+        // Another address or priority is another bridge, which has to find its place first.
+        if Arc::ptr_eq(&self.shared, &old.shared) || self.ports != old.ports || !self.args.is_like(&old.args)
+        {
+            return Ok(());
+        }
+        let Some(bridge) = old.shared.bridge().take() else { return Ok(()) };
+        self.shared.apply(&bridge);
+        *self.shared.bridge() = Some(bridge);
+        if self.first {
+            let now = cx.now();
+            cx.set_timer(0, now);
+        }
+        Ok(())
     }
 }
 

@@ -32,6 +32,7 @@ use relay::Relay;
 /// ```
 #[derive(Class)]
 #[class(name = "EtherSwitch", ports = "2-/=", processing = "h/h", flow = "#/[^#]", packets = "ether/ether")]
+#[class(takes_state = "the addresses")]
 #[class(workers = share, copies, drops(TooShort, SameSegment, Suppressed, NoBuffer), build, lifecycle)]
 #[handler(name = "table", flags = "r", doc = "One line a station: address and port.")]
 #[handler(name = "timeout", flags = "rw", doc = "Seconds that addresses are remembered.")]
@@ -69,5 +70,10 @@ impl Lifecycle for EtherSwitch {
     }
     fn write(&mut self, _: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         self.relay.write(value, cx)
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<EtherSwitch>() else { return Ok(()) };
+        self.relay.take_state(&old.relay);
+        Ok(())
     }
 }

@@ -28,6 +28,7 @@ use castanet_element::prelude::*;
     flow = "#/[^#]",
     packets = "ether/ether"
 )]
+#[class(takes_state = "the addresses")]
 #[class(workers = share, copies, drops(TooShort, NoBuffer), build, lifecycle)]
 #[handler(name = "table", flags = "r", doc = "One line a station: address and port.")]
 #[handler(name = "timeout", flags = "rw", doc = "Seconds that addresses are remembered.")]
@@ -57,6 +58,11 @@ impl Lifecycle for ListenEtherSwitch {
     }
     fn write(&mut self, _: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         self.relay.write(value, cx)
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<ListenEtherSwitch>() else { return Ok(()) };
+        self.relay.take_state(&old.relay);
+        Ok(())
     }
 }
 

@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// ```
 #[derive(Class)]
 #[class(name = "Suppressor", ports = "-/=", processing = "a/a", flow = "#/#", packets = "any/same")]
+#[class(takes_state = "which ports are active")]
 #[class(workers = share, drops(Suppressed), build, lifecycle)]
 #[handler(name = "reset", flags = "wb", doc = "Makes all ports active.")]
 pub struct Suppressor {
@@ -89,6 +90,16 @@ impl Lifecycle for Suppressor {
     }
     fn own_handlers(&self) -> Vec<(String, &'static str)> {
         (0..self.suppressed.len()).map(|i| (format!("active{i}"), "rwc")).collect()
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<Suppressor>() else { return Ok(()) };
+        // What a spanning tree has set in the new router holds.
+        if !self.suppressed.iter().any(|s| s.load(Ordering::Relaxed)) {
+            for (mine, theirs) in self.suppressed.iter().zip(old.suppressed.iter()) {
+                mine.store(theirs.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -58,6 +58,12 @@ impl Numbers {
         let small = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
         Numbers { next: small(replica).wrapping_add(1), step: small(replicas).max(1) }
     }
+    /// Goes on where another one is, if both have the same part of the numbers (hot swap).
+    pub(super) fn go_on_from(&mut self, old: Numbers) {
+        if self.step == old.step && self.next % self.step == old.next % self.step {
+            self.next = old.next;
+        }
+    }
     pub(super) fn peek(self) -> u16 {
         self.next
     }

@@ -41,7 +41,8 @@ use std::net::Ipv4Addr;
 ///     -> MarkIPHeader -> ICMPError(10.0.0.9, timeexceeded, transit) -> IPPrint(error) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "ICMPError", offload = none, ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate(sum), build)]
+#[class(name = "ICMPError", offload = none, ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate(sum), build, lifecycle)]
+#[class(takes_state = "the count, the next IP identification")]
 #[class(drops(NoIcmpError, NoIpHeader, BadIpHeader, TooLong))]
 pub struct IcmpError {
     args: Args,
@@ -219,6 +220,17 @@ impl IcmpError {
         p.set_network_header(0, header_len);
         self.id = self.id.wrapping_add(self.step);
         Some(())
+    }
+}
+
+impl Lifecycle for IcmpError {
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<IcmpError>() else { return Ok(()) };
+        // Replicas have a part of the numbers each.
+        if self.step == old.step && self.id % self.step == old.id % self.step {
+            self.id = old.id;
+        }
+        Ok(())
     }
 }
 

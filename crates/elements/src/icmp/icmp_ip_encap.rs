@@ -22,7 +22,8 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(name = "ICMPIPEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate(first))]
-#[class(drops(TooLong), build)]
+#[class(takes_state = "the next number")]
+#[class(drops(TooLong), build, lifecycle)]
 pub struct IcmpIpEncap {
     args: Args,
     code: u8,
@@ -57,6 +58,15 @@ impl Build for IcmpIpEncap {
             return Err(format!("CODE: '{text}' is not a code of ICMP type {}", args.kind.0).into());
         };
         Ok(IcmpIpEncap { args, code, numbers: Numbers::new(cx.replica) })
+    }
+}
+
+impl Lifecycle for IcmpIpEncap {
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_mut::<IcmpIpEncap>() {
+            self.numbers.go_on_from(old.numbers);
+        }
+        Ok(())
     }
 }
 

@@ -21,7 +21,8 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(name = "ICMPPingEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate(first))]
-#[class(drops(TooLong), build)]
+#[class(takes_state = "the next number")]
+#[class(drops(TooLong), build, lifecycle)]
 pub struct IcmpPingEncap {
     args: Args,
     numbers: Numbers,
@@ -44,6 +45,15 @@ pub struct Args {
 impl Build for IcmpPingEncap {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         Ok(IcmpPingEncap { args, numbers: Numbers::new(cx.replica) })
+    }
+}
+
+impl Lifecycle for IcmpPingEncap {
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_mut::<IcmpPingEncap>() {
+            self.numbers.go_on_from(old.numbers);
+        }
+        Ok(())
     }
 }
 

@@ -38,6 +38,7 @@ use std::net::Ipv4Addr;
     processing = "h/a",
     packets = "ip/ip"
 )]
+#[class(takes_state = "the count, the statistics, the sequence number, the time of the next request")]
 #[class(workers = exclusive, drops(Consumed, Discarded, NoIpHeader), effects(prints, stops), build, lifecycle)]
 #[handler(name = "summary", doc = "Requests sent, replies received, round trip times.")]
 #[handler(name = "rtt_min", doc = "The shortest round trip.")]
@@ -57,6 +58,8 @@ pub struct IcmpPingSource {
     due: u64,
     push: bool,
     stopped: bool,
+    /// Whether the first request was due.
+    began: bool,
     /// The interval that holds, whatever the handler was given.
     interval: Nanos,
 }
@@ -109,8 +112,9 @@ impl Build for IcmpPingSource {
         }
         let (count, statistics) = Default::default();
         let (interval, push) = (args.interval, cx.is_push_output(0));
-        let (sequence, next, due, stopped) = (1, None, 0, false);
-        Ok(IcmpPingSource { args, count, statistics, sequence, next, due, push, stopped, interval })
+        let (sequence, next, due) = (1, None, 0);
+        let (stopped, began) = (false, false);
+        Ok(IcmpPingSource { args, count, statistics, sequence, next, due, push, stopped, began, interval })
     }
 }
 
@@ -177,7 +181,8 @@ impl Lifecycle for IcmpPingSource {
         Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        if self.args.verbose {
+        // The summary of what went on in another router is that one's, and a router that did not run has none.
+        if self.args.verbose && self.began {
             for line in self.statistics.summary(self.count.get()).lines() {
                 cx.message(&format!("{}: {line}", cx.declaration()));
             }
@@ -215,10 +220,22 @@ impl Lifecycle for IcmpPingSource {
     fn effects(&self, _: Effects) -> Effects {
         if self.args.verbose { Effects::PRINTS } else { Effects::NONE }
     }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<IcmpPingSource>() else { return Ok(()) };
+        std::mem::swap(&mut self.statistics, &mut old.statistics);
+        (self.sequence, self.due) = (old.sequence, old.due);
+        self.began |= std::mem::take(&mut old.began);
+        self.stopped = old.stopped && self.is_done();
+        if let Some(next) = old.next.filter(|_| self.args.active) {
+            self.set(next, cx);
+        }
+        Ok(())
+    }
 }
 
 impl Element for IcmpPingSource {
     fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.began = true;
         let Some(due) = self.next.take().filter(|_| self.args.active) else { return };
         if self.is_done() {
             if self.args.stop && !std::mem::replace(&mut self.stopped, true) {

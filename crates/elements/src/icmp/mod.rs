@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ICMP: error messages (RFC 792, RFC 1812 section 4.3), echo requests and their replies.
+//! ICMP: error messages (RFC 792, RFC 1812 section 4.3), echo requests and their replies, router advertisements (RFC 1256).
 
 use castanet_element::{ClassDef, action, element};
 
@@ -10,6 +10,7 @@ pub mod icmp_ip_encap;
 pub mod icmp_ping_encap;
 pub mod icmp_ping_responder;
 pub mod icmp_ping_source;
+pub mod icmp_router_advertiser;
 
 /// The classes of this family.
 pub const CLASSES: &[ClassDef] = &[
@@ -19,4 +20,5 @@ pub const CLASSES: &[ClassDef] = &[
     action::<icmp_ping_encap::IcmpPingEncap>(),
     action::<icmp_ping_responder::IcmpPingResponder>(),
     element::<icmp_ping_source::IcmpPingSource>(),
+    element::<icmp_router_advertiser::IcmpRouterAdvertiser>(),
 ];

@@ -33,6 +33,7 @@ use std::net::Ipv4Addr;
     processing = "a/ah",
     packets = "any/ip,any"
 )]
+#[class(takes_state = "the counts")]
 #[class(workers = replicate(sum), effects(prints), drops(BadIpHeader, TooShort, BadSource), build, lifecycle)]
 #[handler(name = "drops", doc = "Bad packets.")]
 #[handler(name = "drop_details", doc = "Bad packets by what was wrong, when DETAILS is true.")]
@@ -167,6 +168,11 @@ impl Lifecycle for CheckIpHeader {
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::NONE }
     }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<CheckIpHeader>() else { return Ok(()) };
+        self.bad.iter_mut().zip(&mut old.bad).for_each(|(mine, theirs)| mine.take(theirs));
+        Ok(())
+    }
 }
 
 impl CheckIpHeader {
@@ -187,6 +193,24 @@ impl CheckIpHeader {
             return Err(5);
         }
         Ok(header.header_len())
+    }
+
+    /// Total length and destination of a packet that passes the quick tests. Nearly every one does: version 4 without options.
+    #[inline(always)]
+    fn common(&self, bytes: &[u8]) -> Option<(usize, u32)> {
+        let h = bytes.first_chunk::<{ Ipv4Header::LEN }>()?;
+        // The checksum comes first: a branch on the first byte would let the compiler take its wide loads apart, since it then
+        // knows that byte. Nor are single bytes of them named here.
+        if self.checksum && !checksum::ipv4_header20_ok(h) {
+            return None;
+        }
+        let front = u64::from_le_bytes(*h.first_chunk()?);
+        let total = usize::from(((front >> 16) as u16).swap_bytes());
+        let dst = u32::from_be_bytes(*h.last_chunk()?);
+        // Below 20 the difference wraps around, and no packet is that long.
+        let fits = total.wrapping_sub(h.len()) <= bytes.len().wrapping_sub(h.len());
+        let good = front as u8 == 0x45 && fits && !self.bad_sources.may_end_with(h[15]);
+        good.then_some((total, dst))
     }
 
     /// All tests one by one, for packets that fail one of the quick ones.
@@ -227,23 +251,13 @@ impl CheckIpHeader {
 impl Action for CheckIpHeader {
     #[inline(always)]
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
-        let bytes = p.data().get(self.offset..).unwrap_or_default();
-        let Some(h) = bytes.first_chunk::<20>() else { return self.uncommon(p, cx) };
-        // Nearly every packet is version 4 without options and passes. The checksum comes first: a branch on the first byte
-        // would let the compiler take its wide loads apart, since it then knows that byte.
-        if self.checksum && !checksum::ipv4_header20_ok(h) {
-            return self.uncommon(p, cx);
+        match p.data().get(self.offset..).and_then(|bytes| self.common(bytes)) {
+            Some((total, dst)) => {
+                self.mark(p, Ipv4Header::LEN, total, dst);
+                Verdict::Next
+            }
+            None => self.uncommon(p, cx),
         }
-        let front = u64::from_be_bytes([h[0], h[1], h[2], h[3], h[4], h[5], h[6], h[7]]);
-        let total = usize::from((front >> 32) as u16);
-        let dst = u32::from_be_bytes([h[16], h[17], h[18], h[19]]);
-        // Below 20 the difference wraps around, and no packet is that long.
-        let fits = total.wrapping_sub(20) <= bytes.len().wrapping_sub(20);
-        if front >> 56 != 0x45 || !fits || self.bad_sources.may_end_with(h[15]) {
-            return self.uncommon(p, cx);
-        }
-        self.mark(p, 20, total, dst);
-        Verdict::Next
     }
 }
 

@@ -2,6 +2,7 @@
 //! DecIPTTL: the time to live.
 
 use castanet_element::prelude::*;
+use castanet_wire::Ipv4Header;
 
 /// Decrements the IPv4 time to live.
 ///
@@ -44,7 +45,33 @@ impl Action for DecIpTtl {
         if !self.args.active {
             return Verdict::Next;
         }
-        let Some(h) = p.ip_header_mut() else { return Verdict::Drop(Reason::NoIpHeader) };
+        match p.ip_header_in_place() {
+            Some(h) => self.decrement(h, cx),
+            None => self.uncommon(p, cx),
+        }
+    }
+}
+
+impl DecIpTtl {
+    /// A packet whose buffer must be copied first, or one without header.
+    #[cold]
+    #[inline(never)]
+    fn uncommon(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        match p.ip_header_mut() {
+            Some(h) => self.decrement(h, cx),
+            None => Verdict::Drop(Reason::NoIpHeader),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn expire(&mut self, cx: &mut Cx<'_>) -> Verdict {
+        self.expired.add(1);
+        cx.out_or(1, Reason::TtlExpired)
+    }
+
+    #[inline(always)]
+    fn decrement(&mut self, h: &mut [u8; Ipv4Header::LEN], cx: &mut Cx<'_>) -> Verdict {
         if !self.args.multicast && h[16] >> 4 == 0xe {
             return Verdict::Next;
         }
@@ -52,8 +79,7 @@ impl Action for DecIpTtl {
         // Time to live, protocol and checksum: one load and one store, the time to live in the lowest byte.
         let mut word = u32::from_le_bytes(*field);
         if word & 0xfe == 0 {
-            self.expired.add(1);
-            return cx.out_or(1, Reason::TtlExpired);
+            return self.expire(cx);
         }
         // RFC 1624 in the order of memory (RFC 1071 section 2(B)): the checksum gains 1, with end-around carry as in
         // `checksum::update_ttl_decrement`; the time to live loses 1 and borrows from nobody.

@@ -35,12 +35,20 @@ impl Action for FixIpSrc {
     #[inline(always)]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         if p.anno_u8(FIX_IP_SRC) != 0 {
-            p.set_anno_u8(FIX_IP_SRC, 0);
-            if let Some(h) = p.network_mut().and_then(Ipv4Header::from_prefix_mut) {
-                h.rewrite_src(self.args.ipaddr.to_bits());
-            }
+            self.fix(p);
         }
         Verdict::Next
+    }
+}
+
+impl FixIpSrc {
+    #[cold]
+    #[inline(never)]
+    fn fix(&self, p: &mut Packet) {
+        p.set_anno_u8(FIX_IP_SRC, 0);
+        if let Some(h) = p.network_mut().and_then(Ipv4Header::from_prefix_mut) {
+            h.rewrite_src(self.args.ipaddr.to_bits());
+        }
     }
 }
 

@@ -22,6 +22,7 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(name = "IPEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate(first))]
+#[class(takes_state = "the next IP identification")]
 #[class(drops(TooLong), build, lifecycle)]
 pub struct IpEncap {
     args: Args,
@@ -108,6 +109,14 @@ impl Build for IpEncap {
 impl Lifecycle for IpEncap {
     fn changed(&mut self, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
         self.header.src.set(self.args.src.to_bits());
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<IpEncap>() else { return Ok(()) };
+        // Replicas have a part of the numbers each.
+        if self.step == old.step && self.id % self.step == old.id % self.step {
+            self.id = old.id;
+        }
         Ok(())
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! IPGWOptions: the options that a router fills in.
 
+mod source_route;
+
 use castanet_element::prelude::*;
 use castanet_spec::anno::ICMP_PARAMPROB;
 use castanet_wire::options::{Options, kind};
@@ -15,8 +17,17 @@ use std::net::Ipv4Addr;
 /// on output 1, its ICMP_PARAMPROB annotation the offset of the bad byte in the header. Header checksums are updated.
 /// The network header must be marked.
 ///
+/// Source routes pass, unless SOURCE_ROUTE says otherwise. With `drop`, packets that have one are dropped, as RFC 7126 (sections
+/// 4.3.5 and 4.4.5) wants it by default. With `follow` (RFC 791 section 3.1, RFC 1812 section 5.3.13.4) a packet to one of the
+/// router's addresses whose route goes on gets the next address of the route as destination, in header and annotation, and is
+/// to be routed again; this is for packets that the router would take for its own. In one that leaves, the address that was recorded
+/// last becomes MYADDR if it is the router's, and a strict route must have its next address as next hop (the destination
+/// annotation). With `drop` and `follow`, nothing else is filled in for packets to the router's own addresses: they go no
+/// further.
+///
 /// # Ports
-/// Input 0: IP packets. Output 0: the same with options filled in. Output 1 (optional): packets with malformed options.
+/// Input 0: IP packets. Output 0: the same with options filled in. Output 1 (optional): packets with malformed options. Output 2
+/// (optional): packets whose strict source route cannot be followed.
 ///
 /// # Example
 /// ```click
@@ -24,8 +35,8 @@ use std::net::Ipv4Addr;
 /// options [1] -> ICMPError(10.0.0.1, parameterproblem) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "IPGWOptions", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate(sum))]
-#[class(drops(BadIpOption, NoIpHeader, BadIpHeader))]
+#[class(name = "IPGWOptions", ports = "1/1-3", processing = "a/ah", packets = "ip/ip", workers = replicate(sum))]
+#[class(drops(BadIpOption, NoIpHeader, BadIpHeader, SourceRoute))]
 pub struct IpGwOptions {
     args: Args,
     /// Packets with malformed options.
@@ -41,6 +52,32 @@ pub struct Args {
     /// Further addresses of the router.
     #[arg(default = IpList::default(), show = "")]
     otheraddrs: IpList,
+    /// What becomes of packets with a source route: `pass`, `drop` or `follow`.
+    #[arg(keyword, default = SourceRoutes::Pass, show = "pass")]
+    source_route: SourceRoutes,
+}
+
+/// What becomes of packets with a source route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceRoutes {
+    /// Nothing happens.
+    Pass,
+    /// They are dropped.
+    Drop,
+    /// They go where the route says.
+    Follow,
+}
+
+impl ArgValue for SourceRoutes {
+    const TYPE: &'static str = "pass, drop or follow";
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<SourceRoutes, String> {
+        match text {
+            "pass" => Ok(SourceRoutes::Pass),
+            "drop" => Ok(SourceRoutes::Drop),
+            "follow" => Ok(SourceRoutes::Follow),
+            _ => Err(format!("'{text}' is not 'pass', 'drop' or 'follow'")),
+        }
+    }
 }
 
 /// What options come to.
@@ -49,6 +86,23 @@ enum Filled {
     Changed,
     /// Malformed; the offset of the bad byte from the start of the header.
     Bad(usize),
+    /// With a source route, which is not allowed.
+    Forbidden,
+    /// The next hop is not the one that a strict source route names.
+    Failed,
+}
+
+/// Where a packet goes.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    /// The destination in its header.
+    dst: [u8; 4],
+    /// The next hop; 0.0.0.0 if it is not known.
+    hop: [u8; 4],
+    /// Whether the destination is this router.
+    here: bool,
+    /// Whether it has a source route.
+    routed: bool,
 }
 
 impl IpGwOptions {
@@ -58,7 +112,9 @@ impl IpGwOptions {
     }
 
     /// Fills in `options`: what follows the first 20 bytes of a header.
-    fn fill(&self, options: &mut [u8], now: i64) -> Filled {
+    fn fill(&self, options: &mut [u8], way: &mut Way, now: i64) -> Filled {
+        // What is for the router itself goes no further, unless a source route says so.
+        let ends = way.here && self.args.source_route != SourceRoutes::Pass;
         let mut result = Filled::Unchanged;
         let mut at = 0;
         loop {
@@ -71,14 +127,20 @@ impl IpGwOptions {
             };
             let Some(option) = options.get_mut(at..).and_then(|o| o.get_mut(..len)) else { return result };
             let filled = match kind {
-                kind::RECORD_ROUTE => self.record_route(option),
-                kind::TIMESTAMP => self.timestamp(option, now),
+                kind::LOOSE_SOURCE_ROUTE | kind::STRICT_SOURCE_ROUTE => match self.args.source_route {
+                    SourceRoutes::Pass => Filled::Unchanged,
+                    SourceRoutes::Drop => return Filled::Forbidden,
+                    SourceRoutes::Follow => self.source_route(option, way),
+                },
+                kind::RECORD_ROUTE if !ends => self.record_route(option),
+                kind::TIMESTAMP if !ends => self.timestamp(option, now),
                 _ => Filled::Unchanged,
             };
             match filled {
                 Filled::Unchanged => {}
                 Filled::Changed => result = Filled::Changed,
                 Filled::Bad(byte) => return Filled::Bad(offset + byte),
+                other => return other,
             }
             at += len;
         }
@@ -160,15 +222,25 @@ impl IpGwOptions {
         let old = header.get(Ipv4Header::LEN..).unwrap_or_default();
         let Some(new) = copy.get_mut(..old.len()) else { return Verdict::Next };
         new.copy_from_slice(old);
-        match self.fill(new, cx.now()) {
+        let dst = Ipv4Header::from_prefix(header).map_or([0; 4], |h| h.dst.get().to_be_bytes());
+        let mut way = Way { dst, hop: p.dst_ip().to_be_bytes(), here: self.is_mine(dst), routed: false };
+        match self.fill(new, &mut way, cx.now()) {
             Filled::Unchanged => {}
             Filled::Changed => {
-                let (before, after) = (checksum::sum(old), checksum::sum(new));
+                let both =
+                    |dst: [u8; 4], options: &[u8]| checksum::add(checksum::sum(&dst), checksum::sum(options));
+                let (before, after) = (both(dst, old), both(way.dst, new));
                 if let Some((h, rest)) = p.network_mut().and_then(Ipv4Header::split_mut) {
                     checksum::update_field16(&mut h.checksum, before, after);
+                    h.dst.set(u32::from_be_bytes(way.dst));
                     rest.iter_mut().zip(new.iter()).for_each(|(to, from)| *to = *from);
                 }
+                if way.dst != dst {
+                    p.set_dst_ip(u32::from_be_bytes(way.dst));
+                }
             }
+            Filled::Forbidden => return Verdict::Drop(Reason::SourceRoute),
+            Filled::Failed => return cx.out_or(2, Reason::SourceRoute),
             Filled::Bad(byte) => {
                 self.drops.add(1);
                 p.set_anno_u8(ICMP_PARAMPROB, u8::try_from(byte).unwrap_or(0));

@@ -18,6 +18,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "IPInputCombo", ports = "1/1", processing = "a/a", packets = "ether/ip", workers = replicate(sum))]
+#[class(takes_state = "the counts")]
 #[class(effects(prints), drops(BadIpHeader, TooShort, BadSource), build, lifecycle)]
 #[handler(name = "drops", doc = "Bad packets.")]
 pub struct IpInputCombo {
@@ -75,6 +76,11 @@ impl Lifecycle for IpInputCombo {
     }
     fn effects(&self, declared: Effects) -> Effects {
         self.check.effects(declared)
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<IpInputCombo>() else { return Ok(()) };
+        self.check.take_state(&mut old.check, cx)?;
+        Ok(())
     }
 }
 

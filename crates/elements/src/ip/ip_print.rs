@@ -2,6 +2,7 @@
 //! IPPrint: a line of text for each IP packet.
 
 use super::ip_text::{Dump, Line};
+use crate::handover;
 use castanet_element::prelude::*;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -22,11 +23,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// ```
 #[derive(Class)]
 #[class(name = "IPPrint", offload = none, ports = "1/1", processing = "a/a", packets = "ip/ip", workers = share)]
+#[class(takes_state = "the open file")]
 #[class(effects(prints, files), build, lifecycle)]
 pub struct IpPrint {
     args: Args,
     line: Line,
     file: Arc<OutFile>,
+    /// Whether the file was missing before.
+    made: bool,
     text: String,
 }
 
@@ -109,11 +113,14 @@ pub(crate) struct OutFile(Mutex<Sink>);
 
 #[derive(Default)]
 enum Sink {
+    /// It is opened, and emptied, by the first line: a router that never runs writes none.
     #[default]
     Closed,
     Open(Box<dyn Write + Send>),
     /// It could not be written, which was told once.
     Failed,
+    /// It belongs to another router now.
+    Gone,
 }
 
 /// Why a file cannot be written.
@@ -122,37 +129,79 @@ fn reason(e: &std::io::Error) -> String {
     text.split(" (os error ").next().unwrap_or(&text).to_string()
 }
 
+impl Sink {
+    /// Opens the file unless that has happened.
+    fn open(&mut self, name: &str) -> Result<(), String> {
+        if matches!(self, Sink::Closed) {
+            let file: std::io::Result<Box<dyn Write + Send>> = match name {
+                "-" => Ok(Box::new(std::io::stdout())),
+                _ => File::create(name).map(|f| Box::new(BufWriter::new(f)) as _),
+            };
+            *self = match file {
+                Ok(file) => Sink::Open(file),
+                Err(e) => {
+                    *self = Sink::Failed;
+                    return Err(reason(&e));
+                }
+            };
+        }
+        Ok(())
+    }
+}
+
 impl OutFile {
     fn sink(&self) -> MutexGuard<'_, Sink> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Opens the file, unless it is open already.
-    pub(crate) fn open(&self, name: &str) -> Result<(), String> {
-        let mut sink = self.sink();
-        if matches!(*sink, Sink::Closed) {
-            *sink = Sink::Open(match name {
-                "-" => Box::new(std::io::stdout()),
-                _ => Box::new(BufWriter::new(File::create(name).map_err(|e| reason(&e))?)),
-            });
-        }
-        Ok(())
+    /// To be called at initialisation: an error when the file cannot be written. Whether it was missing before.
+    pub(crate) fn prepare(name: &str, cx: &mut InitCx<'_>) -> Result<bool, String> {
+        handover::watch_for_run(cx);
+        if cx.inherits() { Ok(false) } else { crate::trace::try_file(name) }
     }
     /// Writes a line; after the first that cannot be written there is no other.
-    pub(crate) fn write(&self, line: &str) -> Result<(), String> {
+    pub(crate) fn write(&self, name: &str, line: &str) -> Result<(), String> {
         let mut sink = self.sink();
+        sink.open(name)?;
         let Sink::Open(file) = &mut *sink else { return Ok(()) };
         file.write_all(line.as_bytes()).map_err(|e| {
             *sink = Sink::Failed;
             reason(&e)
         })
     }
-    /// Writes what waits in memory.
-    pub(crate) fn flush(&self) -> Result<(), String> {
-        match &mut *self.sink() {
-            Sink::Closed => Ok(()),
+    /// Writes what waits in memory. A router that did not run leaves alone what may be another one's file, and leaves no
+    /// file behind that it has `made`.
+    pub(crate) fn close(&self, name: &str, made: bool, cx: &mut Cx<'_>) -> Result<(), String> {
+        let mut sink = self.sink();
+        if matches!(*sink, Sink::Closed) && !handover::has_run(cx) {
+            if made {
+                handover::unmake(name);
+            }
+            return Ok(());
+        }
+        sink.open(name)?;
+        match &mut *sink {
             Sink::Open(file) => file.flush().map_err(|e| reason(&e)),
             Sink::Failed => Err("not all lines were written".into()),
+            Sink::Closed | Sink::Gone => Ok(()),
         }
+    }
+    /// What tells whether another router has the same file.
+    pub(crate) fn key(name: &str) -> String {
+        format!("lines {}", handover::file_key(name).display())
+    }
+    /// Takes over the file of the old router (hot swap).
+    pub(crate) fn take_over(&self, old: &OutFile) {
+        if std::ptr::eq(self, old) {
+            return;
+        }
+        let theirs = {
+            let mut old = old.sink();
+            if matches!(*old, Sink::Gone) {
+                return;
+            }
+            std::mem::replace(&mut *old, Sink::Gone)
+        };
+        *self.sink() = theirs;
     }
 }
 
@@ -174,18 +223,30 @@ impl Build for IpPrint {
             payload: args.payload.0,
             max: usize::try_from(args.maxlength).unwrap_or(usize::MAX),
         };
-        Ok(IpPrint { args, line, file: cx.share(OutFile::default), text: String::new() })
+        Ok(IpPrint { args, line, file: cx.share(OutFile::default), made: false, text: String::new() })
     }
 }
 
 impl Lifecycle for IpPrint {
-    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
-        let Some(name) = &self.args.outfile else { return Ok(()) };
-        self.file.open(&name.0).map_err(|e| format!("{}: {e}", name.0))
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        if let Some(name) = &self.args.outfile {
+            self.made = OutFile::prepare(&name.0, cx)?;
+        }
+        Ok(())
     }
-    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let Some(name) = &self.args.outfile else { return Ok(()) };
-        self.file.flush().map_err(|e| format!("{}: {e}", name.0))
+        self.file.close(&name.0, self.made, cx).map_err(|e| format!("{}: {e}", name.0))
+    }
+    fn holds(&self) -> Option<String> {
+        self.args.outfile.as_ref().map(|name| OutFile::key(&name.0))
+    }
+    fn take_over(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_mut::<IpPrint>() {
+            self.file.take_over(&old.file);
+            self.made |= std::mem::take(&mut old.made);
+        }
+        Ok(())
     }
     fn effects(&self, _: Effects) -> Effects {
         if self.args.outfile.is_some() { Effects::FILES } else { Effects::PRINTS }
@@ -202,7 +263,7 @@ impl IpPrint {
         self.line.write(&mut self.text, p, network);
         if let Some(name) = &self.args.outfile {
             self.text.push('\n');
-            if let Err(e) = self.file.write(&self.text) {
+            if let Err(e) = self.file.write(&name.0, &self.text) {
                 cx.message(&format!("{}: {}: {e}", cx.declaration(), name.0));
             }
         } else if let Some(channel) = &self.args.channel {

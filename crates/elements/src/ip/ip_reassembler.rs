@@ -37,6 +37,7 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(name = "IPReassembler", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = exclusive)]
+#[class(takes_state = "the fragments that wait, the counts")]
 #[class(drops(BadFragment, Consumed, ReassemblyTimeout, ReassemblyFull, NoIpHeader), build, lifecycle)]
 #[handler(name = "dump", doc = "Counts, and the fragments that wait.")]
 pub struct IpReassembler {
@@ -137,6 +138,23 @@ impl Lifecycle for IpReassembler {
             for piece in self.remove(key).into_iter().flatten() {
                 cx.drop(piece.packet, Reason::Stopped);
             }
+        }
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<IpReassembler>() else { return Ok(()) };
+        std::mem::swap(&mut self.datagrams, &mut old.datagrams);
+        std::mem::swap(&mut self.order, &mut old.order);
+        std::mem::swap(&mut self.charged, &mut old.charged);
+        self.next_order = self.next_order.max(old.next_order);
+        let both = |mine: &mut u64, theirs: &mut u64| *mine = mine.wrapping_add(std::mem::take(theirs));
+        both(&mut self.seen, &mut old.seen);
+        both(&mut self.good, &mut old.good);
+        both(&mut self.failed, &mut old.failed);
+        both(&mut self.bad, &mut old.bad);
+        let first = self.order.first_key_value().and_then(|(_, key)| self.datagrams.get(key));
+        if let Some(first) = first {
+            cx.set_timer(0, first.due);
         }
         Ok(())
     }

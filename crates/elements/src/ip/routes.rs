@@ -266,24 +266,13 @@ impl<T: Table> Routes<T> {
         cx.drop(p, Reason::NoRoute);
     }
 
-    #[inline(always)]
-    fn send(&mut self, mut p: Packet, route: Option<Route>, cx: &mut Cx<'_>) {
-        match route {
-            Some(r) => {
-                if r.gw != 0 {
-                    p.set_dst_ip(r.gw);
-                }
-                cx.emit(r.port as usize, p);
-            }
-            None => self.no_route(p, cx),
-        }
-    }
-
     /// Routes one packet.
     #[inline]
-    pub(super) fn push_one(&mut self, p: Packet, cx: &mut Cx<'_>) {
-        let route = self.table.lookup(p.dst_ip());
-        self.send(p, route, cx);
+    pub(super) fn push_one(&mut self, mut p: Packet, cx: &mut Cx<'_>) {
+        match self.table.lookup(p.dst_ip()).map(|r| change(&mut p, r)) {
+            Some(port) => cx.emit(port, p),
+            None => self.no_route(p, cx),
+        }
     }
 
     /// Routes a batch; one that goes to one output goes there whole.
@@ -301,9 +290,7 @@ impl<T: Table> Routes<T> {
         for p in batch.iter_mut() {
             match self.table.lookup(p.dst_ip()) {
                 Some(r) if r.port == port => {
-                    if r.gw != 0 {
-                        p.set_dst_ip(r.gw);
-                    }
+                    change(p, r);
                     alike += 1;
                 }
                 _ => return self.push_rest(batch, alike, port, cx),
@@ -315,11 +302,12 @@ impl<T: Table> Routes<T> {
     /// Routes a batch whose first `alike` packets are routed already, to `port`.
     #[inline(never)]
     fn push_rest(&mut self, batch: &mut Batch, alike: usize, port: u32, cx: &mut Cx<'_>) {
-        for (i, p) in batch.drain().enumerate() {
-            if i < alike {
-                cx.emit(port as usize, p);
-            } else {
-                self.push_one(p, cx);
+        for (i, mut p) in batch.drain().enumerate() {
+            let done = Route { gw: 0, port };
+            let route = if i < alike { Some(done) } else { self.table.lookup(p.dst_ip()) };
+            match route.map(|r| change(&mut p, r)) {
+                Some(port) => cx.emit_beside(port, p, Reason::NoPort),
+                None => self.no_route(p, cx),
             }
         }
     }
@@ -336,19 +324,29 @@ impl<T: Table> Routes<T> {
             && self.found.iter().all(|r| r.is_some_and(|r| r.port == port))
         {
             for (p, r) in batch.iter_mut().zip(self.found.iter().flatten()) {
-                if r.gw != 0 {
-                    p.set_dst_ip(r.gw);
-                }
+                change(p, *r);
             }
             cx.forward(port as usize, batch);
             return;
         }
         let found = std::mem::take(&mut self.found);
-        for (p, route) in batch.drain().zip(&found) {
-            self.send(p, *route, cx);
+        for (mut p, route) in batch.drain().zip(&found) {
+            match route.map(|r| change(&mut p, r)) {
+                Some(port) => cx.emit_beside(port, p, Reason::NoPort),
+                None => self.no_route(p, cx),
+            }
         }
         self.found = found;
     }
+}
+
+/// Gives a packet its next hop; where it goes.
+#[inline(always)]
+fn change(p: &mut Packet, route: Route) -> usize {
+    if route.gw != 0 {
+        p.set_dst_ip(route.gw);
+    }
+    route.port as usize
 }
 
 fn command(line: &str) -> Result<(Change, &str), String> {

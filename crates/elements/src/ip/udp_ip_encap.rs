@@ -20,7 +20,8 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(name = "UDPIPEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate(first))]
-#[class(drops(TooLong))]
+#[class(takes_state = "the next IP identification")]
+#[class(drops(TooLong), lifecycle)]
 pub struct UdpIpEncap {
     args: Args,
     id: u16,
@@ -87,6 +88,15 @@ impl Show for Destination {
 }
 
 const HEADERS: usize = Ipv4Header::LEN + UdpHeader::LEN;
+
+impl Lifecycle for UdpIpEncap {
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_mut::<UdpIpEncap>() {
+            self.id = old.id;
+        }
+        Ok(())
+    }
+}
 
 impl Action for UdpIpEncap {
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {

@@ -33,6 +33,7 @@ use counts::Counts;
 /// ```
 #[derive(Class)]
 #[class(name = "AggregateCounter", offload = none, ports = "1-2/1-2", processing = "a/a", packets = "any/same", workers = exclusive)]
+#[class(takes_state = "the counts, which limits were reached")]
 #[class(build, lifecycle, effects(calls, stops))]
 #[handler(
     name = "aggregate_call",
@@ -155,6 +156,12 @@ impl Call {
             cx.call(&c.call);
         }
         (freeze, stop)
+    }
+    /// Forgets what was reached before (hot swap).
+    fn pass(&mut self, n: u64) {
+        self.freeze.take_if(|at| *at <= n);
+        self.stop.take_if(|at| *at <= n);
+        self.call.take_if(|c| c.at <= n);
     }
     fn show(&self) -> String {
         self.call.as_ref().map_or(String::new(), |c| format!("{} {}", c.at, Show::show(&c.call)))
@@ -311,5 +318,17 @@ impl Lifecycle for AggregateCounter {
         let if_so = |yes, effect| if yes { effect } else { Effects::NONE };
         let stops = if_so(calls.iter().any(|c| c.stop.is_some()), Effects::STOPS);
         stops.and(if_so(calls.iter().any(|c| c.call.is_some()), Effects::CALLS))
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<AggregateCounter>() else { return Ok(()) };
+        std::mem::swap(&mut self.counts, &mut old.counts);
+        let limits = |a: &Args| (a.aggregate_freeze, a.count_freeze, a.aggregate_stop, a.count_stop);
+        if limits(&self.args) == limits(&old.args) {
+            (self.frozen, self.active) = (old.frozen, old.active);
+        }
+        self.full = old.full;
+        self.aggregate_call.pass(self.counts.len() as u64);
+        self.count_call.pass(self.counts.total());
+        Ok(())
     }
 }

@@ -26,6 +26,7 @@ use std::collections::HashMap;
 /// ```
 #[derive(Class)]
 #[class(name = "AggregateIPAddrPair", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = exclusive)]
+#[class(takes_state = "the pairs and their numbers")]
 #[class(lifecycle, drops(NoIpHeader, NoMatch))]
 #[handler(name = "clear", flags = "wb", doc = "Forgets all pairs.")]
 pub struct AggregateIpAddrPair {
@@ -106,6 +107,12 @@ impl Lifecycle for AggregateIpAddrPair {
     fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
         self.pairs.clear();
         self.last = 0;
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<AggregateIpAddrPair>() else { return Ok(()) };
+        std::mem::swap(&mut self.pairs, &mut old.pairs);
+        (self.last, self.reaped) = (old.last, old.reaped);
         Ok(())
     }
 }

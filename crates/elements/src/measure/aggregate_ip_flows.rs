@@ -6,6 +6,7 @@ mod flows;
 mod tests;
 mod trace_info;
 
+use crate::handover;
 use castanet_element::prelude::*;
 use castanet_spec::anno;
 use castanet_wire::ipv4::{MORE_FRAGMENTS, OFFSET_MASK, protocol};
@@ -38,6 +39,7 @@ use trace_info::TraceInfo;
 /// ```
 #[derive(Class)]
 #[class(name = "AggregateIPFlows", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = exclusive)]
+#[class(takes_state = "the flows and their numbers, the open file")]
 #[class(build, lifecycle, effects(files, calls), drops(NoMatch, NoIpHeader))]
 #[handler(name = "clear", flags = "wb", doc = "Forgets all flows.")]
 #[handler(name = "nflows", flags = "r", doc = "Flows that are known.")]
@@ -48,6 +50,8 @@ pub struct AggregateIpFlows {
     fragments: Option<Fragments>,
     info: Option<TraceInfo>,
     next_reap: i64,
+    /// Whether the file of TRACEINFO was missing before.
+    made: bool,
 }
 
 /// Arguments of AggregateIPFlows.
@@ -95,6 +99,7 @@ impl Build for AggregateIpFlows {
             fragments: with_fragments.then(|| Fragments::new(args.fragment_timeout.0)),
             info: args.traceinfo.as_ref().map(|f| TraceInfo::new(&f.0)),
             next_reap: i64::MIN,
+            made: false,
             args,
         })
     }
@@ -204,16 +209,39 @@ impl Action for AggregateIpFlows {
 }
 
 impl Lifecycle for AggregateIpFlows {
-    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
-        match &self.args.traceinfo {
-            Some(name) => crate::trace::try_file(&name.0),
-            None => Ok(()),
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        if let Some(name) = &self.args.traceinfo {
+            handover::watch_for_run(cx);
+            if !cx.inherits() {
+                self.made = crate::trace::try_file(&name.0)?;
+            }
         }
+        Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if self.info.as_ref().is_some_and(|i| !i.has_begun()) && !handover::has_run(cx) {
+            // A router that did not run leaves alone what may be another one's file, and leaves no file behind.
+            if let Some(name) = self.args.traceinfo.as_ref().filter(|_| self.made) {
+                handover::unmake(&name.0);
+            }
+            return Ok(());
+        }
         self.begin_info(cx);
         self.forget_all();
         self.info.take().map_or(Ok(()), TraceInfo::write)
+    }
+    fn holds(&self) -> Option<String> {
+        let name = self.args.traceinfo.as_ref()?;
+        Some(format!("file {}", handover::file_key(&name.0).display()))
+    }
+    fn take_over(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_mut::<AggregateIpFlows>()
+            && old.info.is_some()
+        {
+            self.info = old.info.take();
+            self.made = std::mem::take(&mut old.made);
+        }
+        Ok(())
     }
     fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
         Ok(self.table.len().to_string())
@@ -232,6 +260,15 @@ impl Lifecycle for AggregateIpFlows {
             (Some(_), None) => Effects::FILES,
             _ => declared,
         }
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<AggregateIpFlows>() else { return Ok(()) };
+        std::mem::swap(&mut self.table, &mut old.table);
+        if let (Some(mine), Some(theirs)) = (&mut self.fragments, &mut old.fragments) {
+            mine.go_on_from(theirs);
+        }
+        self.next_reap = old.next_reap;
+        Ok(())
     }
 }
 

@@ -16,6 +16,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "AverageCounter", offload = none, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+#[class(takes_state = "the counts, the span of time")]
 #[class(lifecycle)]
 #[handler(name = "rate", flags = "r", doc = "Packets a second.")]
 #[handler(name = "byte_rate", flags = "r", doc = "Bytes a second.")]
@@ -82,6 +83,14 @@ impl Lifecycle for AverageCounter {
         self.count.reset();
         self.byte_count.reset();
         self.span = None;
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<AverageCounter>() else { return Ok(()) };
+        self.span = match (self.span, old.span.take()) {
+            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (a, b) => a.or(b),
+        };
         Ok(())
     }
 }

@@ -19,6 +19,7 @@ use castanet_tables::Ewma;
 /// ```
 #[derive(Class)]
 #[class(name = "Counter", offload = aware, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+#[class(takes_state = "the counts and rates, which calls were made")]
 #[class(build, lifecycle, effects(calls))]
 #[handler(name = "rate", flags = "r", doc = "Packets a second.")]
 #[handler(name = "bit_rate", flags = "r", doc = "Bits a second.")]
@@ -241,6 +242,20 @@ impl Lifecycle for Counter {
     fn effects(&self, declared: Effects) -> Effects {
         let calls = self.args.count_call.is_some() || self.args.byte_count_call.is_some();
         if calls { declared } else { Effects::NONE }
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<Counter>() else { return Ok(()) };
+        // Of several workers' rates the greatest stands for all; it is right again as soon as packets came for some seconds.
+        let now = cx.core().clock.peek();
+        if old.rates.at(now).0 >= self.rates.at(now).0 {
+            std::mem::swap(&mut self.rates, &mut old.rates);
+        }
+        let at = |c: &Args| (c.count_call.as_ref().map(|c| c.at), c.byte_count_call.as_ref().map(|c| c.at));
+        let (mine, theirs) = (at(&self.args), at(&old.args));
+        self.count_called |= old.count_called && mine.0 == theirs.0;
+        self.bytes_called |= old.bytes_called && mine.1 == theirs.1;
+        self.arm();
+        Ok(())
     }
 }
 

@@ -25,6 +25,7 @@ use std::fmt::Write as _;
 /// ```
 #[derive(Class)]
 #[class(name = "IPRateMonitor", offload = none, ports = "1-2/1-2", processing = "a/a", packets = "ip/ip", workers = exclusive)]
+#[class(takes_state = "the rates, when they count the same")]
 #[class(build, lifecycle)]
 #[handler(
     name = "look",
@@ -296,6 +297,17 @@ impl Lifecycle for IpRateMonitor {
                 self.since = cx.recent();
             }
         }
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<IpRateMonitor>() else { return Ok(()) };
+        // Rates of something else, or more than there is room for, are measured anew.
+        if self.args.unit != old.args.unit || old.cells.len() > self.most {
+            return Ok(());
+        }
+        std::mem::swap(&mut self.cells, &mut old.cells);
+        std::mem::swap(&mut self.levels, &mut old.levels);
+        (self.since, self.swept) = (old.since, old.swept);
         Ok(())
     }
 }

@@ -18,6 +18,7 @@ use castanet_spec::{Show, anno};
 /// ```
 #[derive(Class)]
 #[class(name = "TimeRange", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, lifecycle)]
+#[class(takes_state = "the range")]
 #[handler(name = "first", flags = "r", doc = "Where the span begins.")]
 #[handler(name = "last", flags = "r", doc = "Where the span ends.")]
 #[handler(name = "range", flags = "r", doc = "Both.")]
@@ -68,6 +69,11 @@ impl Lifecycle for TimeRange {
     }
     fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
         self.range = None;
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<TimeRange>() else { return Ok(()) };
+        self.range = old.range;
         Ok(())
     }
 }

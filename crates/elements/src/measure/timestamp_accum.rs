@@ -15,6 +15,7 @@ use castanet_spec::Show;
 /// ```
 #[derive(Class)]
 #[class(name = "TimestampAccum", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+#[class(takes_state = "the count, the time")]
 #[class(lifecycle)]
 #[handler(name = "average_time", flags = "r", doc = "Seconds that a packet took on average.")]
 #[handler(name = "time", flags = "r", doc = "Seconds that all packets took together.")]
@@ -45,6 +46,11 @@ impl Lifecycle for TimestampAccum {
     fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
         self.count.reset();
         self.time = 0;
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<TimestampAccum>() else { return Ok(()) };
+        self.time = self.time.saturating_add(std::mem::take(&mut old.time));
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 //! FTPPortMapper: active FTP through rewriters.
 
 use super::flow::class;
+use super::ftp_command::{self, Command, Found};
 use super::handle::{self, Link};
 use super::header::{Family, Ports};
 use super::registry::Registry;
@@ -10,18 +11,18 @@ use super::tuple::Tuple;
 use castanet_element::prelude::*;
 use castanet_wire::ipv4::{Ipv4Header, protocol};
 use castanet_wire::{TcpHeader, checksum};
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// Lets FTP clients behind a rewriter open data ports (RFC 959 section 4.1.2).
+/// Lets FTP clients behind a rewriter open data ports (RFC 959 section 4.1.2, RFC 2428 section 2).
 ///
-/// It stands before the rewriter that its packets go to. A `PORT` command tells an address and a port that the server is
-/// to connect to. FTPPortMapper makes a flow for that connection in DATA_REWRITER, by what input DATA_REWRITER_INPUT says, as
-/// if the client had sent a packet from there to the server's data port (the control port less 1), and puts the address and
-/// port of that flow into the command. When that changes its length, CONTROL_REWRITER shifts the sequence numbers of the
-/// connection from there on (RFC 3022 section 4.1). Commands that name another address than their sender's, or a port below
-/// 1024, point at somebody else and are dropped (RFC 2577 section 3). Packets of connections that CONTROL_REWRITER does not
-/// know, and commands that are not whole in one packet, pass unchanged.
+/// It stands before the rewriter that its packets go to. A `PORT` or `EPRT` command tells an address and a port that the
+/// server is to connect to. FTPPortMapper makes a flow for that connection in DATA_REWRITER, by what input
+/// DATA_REWRITER_INPUT says, as if the client had sent a packet from there to the server's data port (the control port less
+/// 1), and puts the address and port of that flow into the command. When that changes its length, CONTROL_REWRITER shifts
+/// the sequence numbers of the connection from there on (RFC 3022 section 4.1). Commands that name another address than
+/// their sender's, or a port below 1024, point at somebody else and are dropped (RFC 2577 section 3), and so are packets
+/// with several of them. Packets of connections that CONTROL_REWRITER does not know, and commands that are not whole in one
+/// packet, pass unchanged. A client in passive mode (`PASV`, `EPSV`) opens its data connections itself, and needs no help.
 ///
 /// # Ports
 /// Input 0, output 0: TCP packets from FTP clients to servers.
@@ -93,18 +94,19 @@ impl Lifecycle for FtpPortMapper {
 
 impl Action for FtpPortMapper {
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
-        let Some(c) = p.network().and_then(command) else { return Verdict::Next };
+        let Some(s) = p.network().and_then(segment) else { return Verdict::Next };
         let Some((control, data)) = &self.links else { return Verdict::Next };
         let now = cx.recent();
         // One store at a time: both may be the same.
-        let Some(value) = control.store().look_up(control.space, protocol::TCP, c.connection, now) else {
+        let Some(value) = control.store().look_up(control.space, protocol::TCP, s.connection, now) else {
             return Verdict::Next;
         };
-        let (client, server) = (c.connection.src(), c.connection.dst());
-        if c.addr != client || c.port < 1024 {
+        let (client, server) = (s.connection.src(), s.connection.dst());
+        let Found::One(c) = s.found else { return Verdict::Drop(Reason::RefusedCommand) };
+        let Some(port) = c.names.filter(|n| n.0 == client && n.1 >= 1024).map(|n| n.1) else {
             return Verdict::Drop(Reason::RefusedCommand);
-        }
-        let from = Tuple::new(client, c.port, server, c.connection.dport().wrapping_sub(1));
+        };
+        let from = Tuple::new(client, port, server, s.connection.dport().wrapping_sub(1));
         let to = {
             let mut store = data.store();
             let known = store.look_up(data.space, protocol::TCP, from, now);
@@ -120,112 +122,85 @@ impl Action for FtpPortMapper {
                 Made::Drop(reason) => return Verdict::Drop(reason),
             }
         };
-        let [a, b, c1, d] = Ipv4Addr::from_bits(to.src()).octets();
-        let [high, low] = to.sport().to_be_bytes();
-        let text = format!("PORT {a},{b},{c1},{d},{high},{low}\r\n");
+        let text = c.form.text(to.src(), to.sport());
         let by = text.len() as i64 - c.length as i64;
-        if !replace(p, &c, text.as_bytes()) {
+        if !replace(p, &s, &c, text.as_bytes()) {
             return Verdict::Drop(Reason::TooLong);
         }
         if by != 0
-            && let Some(s) = control.store().shift(value >> 1, value & 1 == 1)
+            && let Some(shifts) = control.store().shift(value >> 1, value & 1 == 1)
         {
-            s.add(c.seq.wrapping_add(c.length as u32), by as u32);
+            shifts.add(s.seq.wrapping_add((c.start + c.length) as u32), by as u32);
         }
         Verdict::Next
     }
 }
 
-/// A `PORT` command at the start of a segment.
-struct Command {
-    /// Addresses and ports of the segment.
+/// A segment with commands.
+struct Segment {
+    /// Its addresses and ports.
     connection: Tuple,
-    /// What it names.
-    addr: u32,
-    port: u16,
-    /// The segment's sequence number.
+    /// What was found in its text.
+    found: Found,
+    /// Its sequence number.
     seq: u32,
-    /// Where the segment and its text start, from the network header on.
-    segment: usize,
+    /// Where it and its text start, from the network header on.
+    start: usize,
     text: usize,
-    /// Bytes of the command with its end of line.
-    length: usize,
     /// Bytes of the packet.
     total: usize,
 }
 
-/// The command of a packet from its network header on, if there is one and it is whole.
-fn command(net: &[u8]) -> Option<Command> {
+/// The segment of a packet from its network header on, if a command is whole in it.
+fn segment(net: &[u8]) -> Option<Segment> {
     let key = Ports::<true, false, false>::key(net)?;
     let ip = Ipv4Header::from_prefix(net)?;
     let total = usize::from(ip.total_len.get());
     if ip.is_fragment() || total > net.len() {
         return None;
     }
-    let segment = usize::from(key.header);
-    let tcp = TcpHeader::from_prefix(net.get(segment..)?)?;
-    let text = segment + tcp.header_len();
-    let line = net.get(text..total).filter(|_| tcp.header_len() >= TcpHeader::LEN)?;
-    let (verb, rest) = line.split_first_chunk::<5>()?;
-    if !verb.eq_ignore_ascii_case(b"PORT ") {
-        return None;
-    }
-    let end = rest.iter().position(|b| *b == b'\n')?;
-    let words = rest.get(..end)?;
-    let words = words.strip_suffix(b"\r").unwrap_or(words);
-    let mut numbers = [0u8; 6];
-    let mut given = words.trim_ascii().split(|b| *b == b',');
-    for n in &mut numbers {
-        let digits = given.next()?;
-        if digits.is_empty() || digits.len() > 3 || !digits.iter().all(u8::is_ascii_digit) {
-            return None;
-        }
-        *n = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    }
-    if given.next().is_some() {
-        return None;
-    }
-    let [a, b, c, d, high, low] = numbers;
-    Some(Command {
+    let start = usize::from(key.header);
+    let tcp = TcpHeader::from_prefix(net.get(start..)?)?;
+    let text = start + tcp.header_len();
+    let found = ftp_command::find(net.get(text..total).filter(|_| tcp.header_len() >= TcpHeader::LEN)?);
+    (found != Found::Nothing).then(|| Segment {
         connection: key.tuple,
-        addr: u32::from_be_bytes([a, b, c, d]),
-        port: u16::from_be_bytes([high, low]),
+        found,
         seq: tcp.seq.get(),
-        segment,
+        start,
         text,
-        length: verb.len() + end + 1,
         total,
     })
 }
 
 /// Replaces the command by another text; lengths and checksums follow. False if the packet would become too long.
-fn replace(p: &mut Packet, c: &Command, text: &[u8]) -> bool {
-    let Some(total) = u16::try_from(c.total - c.length + text.len()).ok() else { return false };
+fn replace(p: &mut Packet, s: &Segment, c: &Command, text: &[u8]) -> bool {
+    let Some(total) = u16::try_from(s.total - c.length + text.len()).ok() else { return false };
     let Some(start) = p.network_offset().and_then(|o| usize::try_from(o).ok()) else { return false };
-    let old = p.network().and_then(|n| n.get(c.text..c.total)).map(checksum::sum);
+    let old = p.network().and_then(|n| n.get(s.text..s.total)).map(checksum::sum);
     // What lies behind the packet, padding for instance, goes.
-    p.truncate(start + c.total);
+    p.truncate(start + s.total);
     if text.len() > c.length && !p.put(text.len() - c.length) {
         return false;
     }
     let Some(net) = p.network_mut() else { return false };
-    let Some(place) = net.get_mut(c.text..) else { return false };
-    let rest = c.total.saturating_sub(c.text + c.length);
+    let Some(place) = net.get_mut(s.text + c.start..) else { return false };
+    let rest = s.total.saturating_sub(s.text + c.start + c.length);
     place.copy_within(c.length..c.length + rest, text.len());
     if let Some(t) = place.get_mut(..text.len()) {
         t.copy_from_slice(text);
     }
     p.truncate(start + usize::from(total));
     let Some(net) = p.network_mut() else { return false };
-    let new = net.get(c.text..).map(checksum::sum);
-    let was = c.total as u16;
+    let new = net.get(s.text..).map(checksum::sum);
+    let was = s.total as u16;
     if let Some(ip) = Ipv4Header::from_prefix_mut(net) {
         checksum::update_field16(&mut ip.checksum, was, total);
         ip.total_len.set(total);
     }
     // The text starts at an even place of the segment, and the pseudo-header has the segment's length.
     if let (Some(h), Some(old), Some(new)) =
-        (net.get_mut(c.segment..).and_then(TcpHeader::from_prefix_mut), old, new)
+        (net.get_mut(s.start..).and_then(TcpHeader::from_prefix_mut), old, new)
     {
         checksum::update_field16(&mut h.checksum, old, new);
         checksum::update_field16(&mut h.checksum, was, total);

@@ -55,6 +55,8 @@ pub struct Handle {
     inputs: usize,
     capacity: Capacity,
     random: Random,
+    /// Its element's name and class.
+    label: String,
     link: OnceLock<Link>,
 }
 
@@ -67,17 +69,28 @@ pub struct Link {
 }
 
 impl Link {
-    /// The store, for as long as a batch takes. Nobody holds two.
+    /// The store, for as long as a batch takes. Nobody holds two but a hot swap, while no worker runs.
     #[inline]
     pub fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Whether two rewriters have their flows in the same store.
+    pub fn is_shared_with(&self, other: &Link) -> bool {
+        Arc::ptr_eq(&self.store, &other.store)
     }
 }
 
 impl Handle {
     /// For a rewriter of so many inputs.
-    pub fn new(kind: Kind, timeouts: Timeouts, inputs: usize, capacity: Capacity, random: Random) -> Handle {
-        Handle { kind, timeouts, inputs, capacity, random, link: OnceLock::new() }
+    pub fn new(
+        kind: Kind,
+        timeouts: Timeouts,
+        inputs: usize,
+        capacity: Capacity,
+        cx: &BuildCx<'_>,
+    ) -> Handle {
+        let (random, label) = (cx.random(), format!("{} :: {}", cx.name, cx.spec.name));
+        Handle { kind, timeouts, inputs, capacity, random, label, link: OnceLock::new() }
     }
     /// What it rewrites.
     pub fn kind(&self) -> Kind {
@@ -108,7 +121,7 @@ impl Handle {
         };
         let space = {
             let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
-            store.join(self.kind, self.timeouts, self.inputs)
+            store.join(self.kind, self.timeouts, self.inputs, &self.label)
         };
         let space = space.ok_or("CAPACITY: too many rewriters share it")?;
         Ok(self.link.get_or_init(|| Link { store, space }))

@@ -32,6 +32,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "IPRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/ip", workers = share, build, lifecycle)]
+#[class(takes_state = "the flows that an input would make, with their times and shifts")]
 #[class(offload = none, drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort))]
 #[handler(name = "tcp_table", flags = "r", doc = "The TCP flows, a line for each direction.")]
 #[handler(name = "udp_table", flags = "r", doc = "The UDP flows, a line for each direction.")]

@@ -72,6 +72,12 @@ impl Mapper {
     pub fn targets(&self) -> &[Target<Arc<Pattern>>] {
         self.targets.get().map_or(&[], Vec::as_slice)
     }
+    /// Starts where another one has come to.
+    pub fn go_on_from(&self, other: &Mapper) {
+        if let (Choice::RoundRobin(mine), Choice::RoundRobin(theirs)) = (&self.choice, &other.choice) {
+            mine.store(theirs.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
     /// The targets to try for a new flow, in order.
     pub fn order(&self, flow: Tuple) -> impl Iterator<Item = &Target<Arc<Pattern>>> {
         let targets = self.targets();

@@ -4,7 +4,7 @@
 //! - [`mod@tuple`], [`header`]: what packets are told apart by, and rewriting it
 //! - [`flow`], [`store`]: flows, found, timed out, bounded; [`seq`]: shifted sequence numbers
 //! - [`pattern`], [`spec`], [`mapper`]: what new flows become
-//! - [`handle`], [`registry`]: how the elements find each other; [`rewriter`]: what all rewriters do
+//! - `ftp_command`: what FTP clients tell servers; [`handle`], [`registry`]: how the elements find each other; [`rewriter`]: what all rewriters do
 // Several handlers of a class may have the same flags.
 #![allow(clippy::duplicated_attributes)]
 
@@ -12,6 +12,7 @@ use castanet_element::{ClassDef, action, element};
 
 mod declare;
 pub mod flow;
+mod ftp_command;
 pub mod ftp_port_mapper;
 pub mod handle;
 pub mod header;

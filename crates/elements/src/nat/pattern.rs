@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Patterns: which addresses and ports a new flow gets.
 
+use super::flow::Kind;
 use super::tuple::Tuple;
 use castanet_element::prelude::*;
 use castanet_lang::args as text;
@@ -121,6 +122,28 @@ impl Pattern {
     /// Whether the destination address is set.
     pub fn sets_destination(&self) -> bool {
         self.daddr.is_some()
+    }
+
+    /// Whether it may have made a flow what it is.
+    pub fn makes(&self, from: Tuple, to: Tuple, kind: Kind) -> bool {
+        let (src, sport) = (to.src(), to.sport());
+        let with_ports = kind.has_ports();
+        self.addrs.map_or(src == from.src(), |(lo, hi)| (lo..=hi).contains(&src))
+            && to.dst() == self.daddr.unwrap_or(from.dst())
+            && self.ports.filter(|_| with_ports).map_or(sport == from.sport(), |(lo, hi)| (lo..=hi).contains(&sport))
+            // Echo requests have no destination port, whatever the pattern says.
+            && (kind == Kind::Ping || to.dport() == self.dport.filter(|_| with_ports).unwrap_or(from.dport()))
+    }
+    /// Whether it says the same as another one.
+    pub fn is_like(&self, other: &Pattern) -> bool {
+        let all = |p: &Pattern| (p.addrs, p.ports, p.order, p.daddr, p.dport);
+        all(self) == all(other)
+    }
+    /// Starts where another one that says the same has come to.
+    pub fn go_on_from(&self, other: &Pattern) {
+        if self.is_like(other) {
+            self.next.store(other.next.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
     }
 
     /// What of a packet decides whether anything is free for it: all but what is replaced.

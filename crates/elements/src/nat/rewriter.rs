@@ -10,6 +10,7 @@ use super::registry::Registry;
 use super::seq;
 use super::spec::SpecText;
 use super::store::{Made, New, Store};
+use crate::handover;
 use castanet_element::prelude::*;
 use castanet_wire::ipv4::protocol;
 use std::marker::PhantomData;
@@ -87,9 +88,8 @@ impl<F: Family> Rewriter<F> {
             return Err(ConfigError(errors.into_iter().map(|e| ArgError::new(e, 0..usize::MAX)).collect()));
         }
         let registry = Registry::of(cx);
-        let (random, inputs) = (cx.random(), cx.inputs);
-        let handle =
-            cx.share(|| Handle::new(settings.kind, settings.timeouts, inputs, settings.capacity, random));
+        let handle = Handle::new(settings.kind, settings.timeouts, cx.inputs, settings.capacity, cx);
+        let handle = cx.share(|| handle);
         registry.add_rewriter(cx.me, handle.clone());
         Ok(Rewriter {
             handle,
@@ -326,6 +326,27 @@ impl<F: Family> Rewriter<F> {
         match store.input(space, port).map(|i| &i.spec) {
             Some(super::spec::Spec::Pass(out)) => Fate::Out(*out),
             _ => Fate::Drop(Reason::NotRewritable),
+        }
+    }
+
+    /// Takes over the flows of a rewriter of the old router (hot swap).
+    pub fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) {
+        let (Some(mine), Some(theirs)) = (self.handle.linked(), old.handle.linked()) else { return };
+        if mine.is_shared_with(theirs) {
+            return;
+        }
+        let (mut store, mut from) = (mine.store(), theirs.store());
+        let left = store.take_over(mine.space, &mut from, theirs.space);
+        let news = from.leave(theirs.space, left);
+        store.leave(mine.space, 0);
+        if store.count() > 0 && !self.timed {
+            self.timed = true;
+            let now = cx.now();
+            cx.set_timer(REAP, now.saturating_add(self.reap));
+        }
+        if news {
+            let s = if left == 1 { "" } else { "s" };
+            handover::warn(&format!("{left} flow{s} lost (no input has such a pattern)"), cx);
         }
     }
 

@@ -27,6 +27,7 @@ use std::sync::atomic::AtomicUsize;
 /// ```
 #[derive(Class)]
 #[class(name = "RoundRobinIPMapper", ports = "0/0", processing = "a/a", packets = "/", workers = replicate(first), build, lifecycle)]
+#[class(takes_state = "whose turn it is")]
 pub struct RoundRobinIpMapper {
     args: Args,
     mapper: Arc<Mapper>,
@@ -70,5 +71,11 @@ impl Element for RoundRobinIpMapper {}
 impl Lifecycle for RoundRobinIpMapper {
     fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
         self.mapper.resolve(&self.registry)
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_mut::<RoundRobinIpMapper>() {
+            self.mapper.go_on_from(&old.mapper);
+        }
+        Ok(())
     }
 }

@@ -175,6 +175,29 @@ impl Spec {
             _ => Vec::new(),
         }
     }
+    /// Whether it does the same as another one.
+    pub fn is_like(&self, other: &Spec) -> bool {
+        let alike = |a: &Target<Arc<Pattern>>, b: &Target<Arc<Pattern>>| {
+            a.outs == b.outs && a.pattern.is_like(&b.pattern)
+        };
+        match (self, other) {
+            (Spec::Drop, Spec::Drop) => true,
+            (Spec::Pass(a), Spec::Pass(b)) => a == b,
+            (Spec::Keep(a), Spec::Keep(b)) => a == b,
+            (Spec::Pattern(a), Spec::Pattern(b)) => alike(a, b),
+            (Spec::Mapper(a), Spec::Mapper(b)) => {
+                let (a, b) = (a.targets(), b.targets());
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| alike(a, b))
+            }
+            _ => false,
+        }
+    }
+    /// Its patterns start where those of another one that says the same have come to.
+    pub fn go_on_from(&self, other: &Spec) {
+        for (a, b) in self.patterns().iter().zip(other.patterns()) {
+            a.go_on_from(&b);
+        }
+    }
     /// As handlers list it.
     pub fn show(&self) -> String {
         match self {

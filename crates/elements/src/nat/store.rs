@@ -4,6 +4,7 @@
 mod ageing;
 mod list;
 mod make;
+mod moving;
 
 use super::flow::{Flow, Kind, Timeouts, bit, class};
 use super::handle::UNBOUNDED;
@@ -44,9 +45,13 @@ pub struct Input {
 /// One rewriter's part of the store.
 pub struct Space {
     kind: Kind,
+    /// Its element's name and class.
+    label: String,
     classes: [Class; class::COUNT],
     /// Its inputs.
     pub inputs: Vec<Input>,
+    /// Flows that were left here when another router took the others over.
+    left: usize,
     /// Directions that are looked for.
     pub entries: usize,
 }
@@ -125,14 +130,16 @@ impl Store {
         }
     }
     /// Adds a rewriter, whose inputs drop everything at first.
-    pub fn join(&mut self, kind: Kind, timeouts: Timeouts, inputs: usize) -> Option<u16> {
+    pub fn join(&mut self, kind: Kind, timeouts: Timeouts, inputs: usize, label: &str) -> Option<u16> {
         let n = u16::try_from(self.spaces.len()).ok()?;
         let input = || Input { spec: Spec::Drop, flows: 0, failures: 0 };
         let of = |(timeout, guarantee): (i64, i64)| Class { timeout, guarantee, ..Class::default() };
         self.spaces.push(Space {
             kind,
+            label: label.to_string(),
             classes: timeouts.0.map(of),
             inputs: (0..inputs).map(|_| input()).collect(),
+            left: 0,
             entries: 0,
         });
         Some(n)

@@ -21,6 +21,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "DRRSched", offload = none, ports = "-/1", processing = "l/l", packets = "any/same", workers = exclusive)]
+#[class(takes_state = "the packets at hand, the credits, whose turn it is")]
 #[class(build, lifecycle, drops(Stopped), capabilities(EmptyNotifier))]
 pub struct DrrSched {
     args: Args,
@@ -134,6 +135,16 @@ impl Lifecycle for DrrSched {
         for p in self.inputs.iter_mut().filter_map(|i| i.head.take()) {
             cx.drop(p, Reason::Stopped);
         }
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<DrrSched>() else { return Ok(()) };
+        // What an input that is no more has at hand is dropped with the old router.
+        for (mine, theirs) in self.inputs.iter_mut().zip(&mut old.inputs) {
+            (mine.head, mine.deficit) = (theirs.head.take(), theirs.deficit);
+        }
+        self.at = if old.at < self.inputs.len() { old.at } else { 0 };
+        self.note.look(true, cx);
         Ok(())
     }
 }

@@ -17,6 +17,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "RoundRobinSched", ports = "-/1", processing = "l/l", packets = "any/same", workers = replicate(first))]
+#[class(takes_state = "whose turn it is")]
 #[class(build, lifecycle)]
 pub struct RoundRobinSched {
     inputs: usize,
@@ -86,6 +87,11 @@ impl Element for RoundRobinSched {
 impl Lifecycle for RoundRobinSched {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.signals = super::signals(self.inputs, cx);
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<RoundRobinSched>() else { return Ok(()) };
+        self.next = if old.next < self.inputs { old.next } else { 0 };
         Ok(())
     }
 }

@@ -15,7 +15,8 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "RoundRobinSwitch", ports = "1/1-", processing = "h/h", packets = "any/same")]
-#[class(workers = replicate(first), build)]
+#[class(workers = replicate(first), build, lifecycle)]
+#[class(takes_state = "whose turn it is")]
 pub struct RoundRobinSwitch {
     outputs: usize,
     next: usize,
@@ -24,6 +25,15 @@ pub struct RoundRobinSwitch {
 impl Build for RoundRobinSwitch {
     fn build(_: Self::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         Ok(RoundRobinSwitch { outputs: cx.outputs, next: 0 })
+    }
+}
+
+impl Lifecycle for RoundRobinSwitch {
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_mut::<RoundRobinSwitch>() {
+            self.next = if old.next < self.outputs { old.next } else { 0 };
+        }
+        Ok(())
     }
 }
 

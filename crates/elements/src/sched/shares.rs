@@ -81,6 +81,13 @@ impl Shares {
     }
 
     /// Names and flags of the handlers `tickets0`, `tickets1`, ...
+    /// Goes on where another one is, if its tickets are the same (hot swap).
+    pub fn go_on_from(&mut self, old: &Shares) {
+        if self.tickets == old.tickets {
+            self.order.clone_from(&old.order);
+        }
+    }
+
     pub fn handlers(&self) -> Vec<(String, &'static str)> {
         (0..self.tickets.len()).map(|n| (format!("tickets{n}"), "rw")).collect()
     }

@@ -23,6 +23,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "StrideSched", ports = "1-/1", processing = "l/l", packets = "any/same", workers = replicate(first))]
+#[class(takes_state = "whose turn it is, with the same tickets")]
 #[class(build, lifecycle)]
 pub struct StrideSched {
     args: Args,
@@ -80,6 +81,11 @@ impl Lifecycle for StrideSched {
     }
     fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         self.shares.write(handler, value, cx)
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<StrideSched>() else { return Ok(()) };
+        self.shares.go_on_from(&old.shares);
+        Ok(())
     }
 }
 

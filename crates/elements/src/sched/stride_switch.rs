@@ -19,6 +19,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "StrideSwitch", ports = "1/1-", processing = "h/h", packets = "any/same", workers = replicate(first))]
+#[class(takes_state = "whose turn it is, with the same tickets")]
 #[class(build, lifecycle)]
 pub struct StrideSwitch {
     args: Args,
@@ -63,6 +64,11 @@ impl Lifecycle for StrideSwitch {
     }
     fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         self.shares.write(handler, value, cx)
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<StrideSwitch>() else { return Ok(()) };
+        self.shares.go_on_from(&old.shares);
+        Ok(())
     }
 }
 

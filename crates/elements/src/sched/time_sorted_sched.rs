@@ -22,6 +22,7 @@ use std::collections::BinaryHeap;
 /// ```
 #[derive(Class)]
 #[class(name = "TimeSortedSched", ports = "-/1", processing = "l/l", packets = "any/same", workers = exclusive)]
+#[class(takes_state = "the packets at hand, whether all were in order")]
 #[class(build, lifecycle, drops(Stopped), effects(stops), capabilities(EmptyNotifier))]
 #[handler(
     name = "well_ordered",
@@ -180,6 +181,20 @@ impl Lifecycle for TimeSortedSched {
     }
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.stop { declared } else { Effects::NONE }
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<TimeSortedSched>() else { return Ok(()) };
+        (self.entered, self.last) = (self.entered.max(old.entered), old.last);
+        (self.out_of_order, self.stopped) = (old.out_of_order, old.stopped);
+        for held in old.held.drain() {
+            if let Some(input) = self.inputs.get_mut(held.input) {
+                input.held += 1;
+            }
+            self.held.push(held);
+        }
+        old.inputs.iter_mut().for_each(|i| i.held = 0);
+        self.note.look(true, cx);
+        Ok(())
     }
 }
 

@@ -22,6 +22,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "BandwidthRatedSplitter", offload = none, ports = "1/1-2", processing = "h/h", packets = "any/same", workers = exclusive)]
+#[class(takes_state = "the tokens")]
 #[class(build, lifecycle, drops(OverRate))]
 pub struct BandwidthRatedSplitter {
     args: Args,
@@ -59,6 +60,11 @@ impl Element for BandwidthRatedSplitter {
 impl Lifecycle for BandwidthRatedSplitter {
     fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         self.splitting.set_rate(self.args.rate.0, cx);
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<BandwidthRatedSplitter>() else { return Ok(()) };
+        self.splitting.go_on_from(&mut old.splitting, cx);
         Ok(())
     }
 }

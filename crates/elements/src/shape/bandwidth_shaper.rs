@@ -22,6 +22,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "BandwidthShaper", offload = none, ports = "1/1-2", processing = "l/l", packets = "any/same", workers = exclusive)]
+#[class(takes_state = "what went in this second, at the same rate")]
 #[class(build, lifecycle, capabilities(EmptyNotifier))]
 #[handler(name = "reset", flags = "w", doc = "Forgets what went, so that the next packet may go at once.")]
 pub struct BandwidthShaper {
@@ -71,6 +72,11 @@ impl Lifecycle for BandwidthShaper {
     }
     fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         self.shaping.set_rate(self.args.rate.0, cx);
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<BandwidthShaper>() else { return Ok(()) };
+        self.shaping.go_on_from(&old.shaping, cx);
         Ok(())
     }
 }

@@ -18,6 +18,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "DelayShaper", ports = "1/1", processing = "l/l", packets = "any/same", workers = exclusive)]
+#[class(takes_state = "the packet that waits")]
 #[class(lifecycle, capabilities(EmptyNotifier))]
 pub struct DelayShaper {
     args: Args,
@@ -87,6 +88,15 @@ impl Lifecycle for DelayShaper {
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if let Some((p, _)) = self.held.take() {
             cx.drop(p, Reason::Stopped);
+        }
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<DelayShaper>() else { return Ok(()) };
+        if let Some(held) = old.held.take() {
+            self.held = Some(held);
+            cx.clear_timer(0);
+            self.gate.open(cx);
         }
         Ok(())
     }

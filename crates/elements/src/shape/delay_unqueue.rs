@@ -18,6 +18,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "DelayUnqueue", ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
+#[class(takes_state = "the packet that waits")]
 #[class(task, lifecycle)]
 pub struct DelayUnqueue {
     args: Args,
@@ -69,6 +70,14 @@ impl Lifecycle for DelayUnqueue {
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if let Some(p) = self.held.take() {
             cx.drop(p, Reason::Stopped);
+        }
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<DelayUnqueue>() else { return Ok(()) };
+        if let Some(held) = old.held.take() {
+            self.held = Some(held);
+            cx.schedule();
         }
         Ok(())
     }

@@ -33,6 +33,13 @@ impl Gap {
         *self = Gap::new(rate);
     }
 
+    /// Goes on where another one is, unless its rate was another (hot swap).
+    pub(super) fn go_on_from(&mut self, old: &Gap) {
+        if self.rate == old.rate {
+            *self = *old;
+        }
+    }
+
     /// Units of the second that are due after so many nanoseconds of it.
     fn due_after(&self, ns: i64) -> u64 {
         let due =

@@ -19,6 +19,7 @@ use std::collections::VecDeque;
 /// ```
 #[derive(Class)]
 #[class(name = "LinkUnqueue", offload = none, ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
+#[class(takes_state = "the packets on the link")]
 #[class(task, build, lifecycle, drops(Cleared, Stopped))]
 #[handler(name = "latency", flags = "rw", doc = "The time that a packet is under way.")]
 #[handler(name = "bandwidth", flags = "rw", doc = "Bytes that the link takes a second.")]
@@ -148,6 +149,16 @@ impl Lifecycle for LinkUnqueue {
                 self.link.drain(..).for_each(|p| cx.drop(p, Reason::Cleared));
                 self.end = i64::MIN;
             }
+        }
+        cx.schedule();
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<LinkUnqueue>() else { return Ok(()) };
+        self.link.append(&mut old.link);
+        // The sender is ready when it was before; what is under way arrives when it would have.
+        if old.end > i64::MIN {
+            self.end = old.free().saturating_add(self.args.latency.0);
         }
         cx.schedule();
         Ok(())

@@ -22,6 +22,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Meter", offload = none, ports = "1/2-", processing = "h/h", packets = "any/same", workers = exclusive)]
+#[class(takes_state = "the measured rate")]
 #[class(build, lifecycle)]
 #[handler(name = "rate", flags = "r", doc = "Packets a second, as measured.")]
 #[handler(name = "meters", flags = "r", doc = "The rates between the outputs, one a line.")]
@@ -55,6 +56,11 @@ impl Element for Meter {
 impl Lifecycle for Meter {
     fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
         Ok(self.bands.read(handler, cx))
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<Meter>() else { return Ok(()) };
+        self.bands.go_on_from(&old.bands);
+        Ok(())
     }
 }
 

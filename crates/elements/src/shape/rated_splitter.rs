@@ -21,6 +21,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "RatedSplitter", offload = none, ports = "1/1-2", processing = "h/h", packets = "any/same", workers = exclusive)]
+#[class(takes_state = "the tokens")]
 #[class(build, lifecycle, drops(OverRate))]
 pub struct RatedSplitter {
     args: Args,
@@ -58,6 +59,11 @@ impl Element for RatedSplitter {
 impl Lifecycle for RatedSplitter {
     fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         self.splitting.set_rate(u64::from(self.args.rate), cx);
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<RatedSplitter>() else { return Ok(()) };
+        self.splitting.go_on_from(&mut old.splitting, cx);
         Ok(())
     }
 }

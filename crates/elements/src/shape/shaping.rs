@@ -80,6 +80,11 @@ impl Shaping {
         self.gap.reset();
         self.reopen(cx);
     }
+    /// Goes on where another one is (hot swap); the first pull finds out whether it has to wait.
+    pub(super) fn go_on_from(&mut self, old: &Shaping, cx: &mut Cx<'_>) {
+        self.gap.go_on_from(&old.gap);
+        self.reopen(cx);
+    }
     fn reopen(&mut self, cx: &mut Cx<'_>) {
         cx.clear_timer(0);
         self.gate.open(cx);

@@ -10,11 +10,14 @@ pub(super) struct Splitting {
     unit: Unit,
     burst: Burst,
     bucket: TokenBucket,
+    /// The same when it was new: what tells rates and bursts apart.
+    new: TokenBucket,
 }
 
 impl Splitting {
     pub(super) fn new(rate: u64, unit: Unit, burst: Burst) -> Splitting {
-        Splitting { unit, burst, bucket: burst.bucket(rate, unit) }
+        let bucket = burst.bucket(rate, unit);
+        Splitting { unit, burst, bucket, new: bucket }
     }
 
     pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
@@ -52,8 +55,22 @@ impl Splitting {
     pub(super) fn set_rate(&mut self, rate: u64, cx: &mut Cx<'_>) {
         let now = cx.core().clock.peek();
         let before = self.bucket.available(now);
-        self.bucket = self.burst.bucket(rate, self.unit);
+        self.new = self.burst.bucket(rate, self.unit);
+        self.fill(before, now);
+    }
+    /// A new bucket with no more tokens than there were.
+    fn fill(&mut self, before: u64, now: i64) {
+        self.bucket = self.new;
         let surplus = self.bucket.available(now).saturating_sub(before);
         self.bucket.remove(surplus, now);
+    }
+    /// Goes on where another one is (hot swap). At another rate no more tokens are there than there were.
+    pub(super) fn go_on_from(&mut self, old: &mut Splitting, cx: &mut Cx<'_>) {
+        if self.new == old.new {
+            self.bucket = old.bucket;
+        } else {
+            let now = cx.core().clock.peek();
+            self.fill(old.bucket.available(now), now);
+        }
     }
 }

@@ -16,6 +16,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "TimedSink", ports = "1/0", processing = "l/l", packets = "any/", workers = exclusive)]
+#[class(takes_state = "the time of the next pull")]
 #[class(build, lifecycle, drops(Discarded))]
 #[handler(name = "interval", flags = "rw", doc = "Time between pulls.")]
 pub struct TimedSink {
@@ -66,6 +67,12 @@ impl Lifecycle for TimedSink {
     }
     fn write(&mut self, _: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         self.args.interval = cx.with_args(|a| Nanos::parse(value.trim(), a)).and_then(check)?;
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<TimedSink>() else { return Ok(()) };
+        self.next = old.next;
+        cx.set_timer(0, self.next);
         Ok(())
     }
 }

@@ -32,6 +32,7 @@ const HEADERS: usize = ETHER + IP + UdpHeader::LEN;
 /// ```
 #[derive(Class)]
 #[class(name = "FastUDPSource", ports = "0/1", processing = "l/l", packets = "/ip", workers = exclusive, build, lifecycle)]
+#[class(takes_state = "the count, the tokens, the rate")]
 #[class(capabilities(EmptyNotifier))]
 #[handler(
     name = "rate",
@@ -204,6 +205,13 @@ impl Lifecycle for FastUdpSource {
         Ok(())
     }
     fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.wake(cx);
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<FastUdpSource>() else { return Ok(()) };
+        self.pace.go_on_from(&mut old.pace, cx.now());
+        self.span = old.span;
         self.wake(cx);
         Ok(())
     }

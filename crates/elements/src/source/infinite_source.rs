@@ -19,6 +19,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "InfiniteSource", ports = "0/1", processing = "a/a", packets = "/any", workers = exclusive)]
+#[class(takes_state = "the count, the place in the burst")]
 #[class(task, build, lifecycle, effects(stops, calls), capabilities(EmptyNotifier))]
 #[handler(name = "reset", flags = "wb", doc = "Sets the count to 0 and starts again.")]
 #[handler(name = "burstsize", flags = "rw.D", doc = "The same as burst.")]
@@ -211,6 +212,12 @@ impl Lifecycle for InfiniteSource {
     fn effects(&self, _: Effects) -> Effects {
         // What STOP and END_CALL do falls into a turn or pull without packets, where no batch can show it.
         Effects::NONE
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<InfiniteSource>() else { return Ok(()) };
+        (self.ended, self.sent) = (old.ended, old.sent);
+        self.wake(cx);
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! MemSource: frames from memory, as a device would bring them.
 
-use super::{LINE, TEXT, append_lines, burst_turn, copy_line, copy_lines, left};
+use super::{LINE, TEXT, append_lines, burst_turn, copy_line, copy_lines, fill_line, left};
 use castanet_element::prelude::*;
 use castanet_io::CaptureReader;
 use castanet_lang::args as text;
@@ -23,6 +23,7 @@ use castanet_packet::DEFAULT_HEADROOM;
 /// ```
 #[derive(Class)]
 #[class(name = "MemSource", ports = "0/1", processing = "h/h", packets = "/any", workers = exclusive)]
+#[class(takes_state = "the count, the next frame, the place in the burst and in the random numbers")]
 #[class(task, build, lifecycle, effects(stops))]
 #[handler(name = "reset", flags = "wb", doc = "Sets the count to 0 and starts again with the first frame.")]
 #[handler(name = "frames", flags = "r", doc = "Number of frames in memory.")]
@@ -34,6 +35,7 @@ pub struct MemSource {
     /// All frames one behind the other, each padded to whole lines.
     lines: Vec<[u8; LINE]>,
     frames: Vec<Frame>,
+    /// The frame to be sent next.
     next: usize,
     random: Random,
     stopped: bool,
@@ -142,55 +144,89 @@ impl MemSource {
         if self.frames.is_empty() { Err(format!("{file}: no frame")) } else { Ok(()) }
     }
 
-    /// The number of the next frame.
+    /// Goes on to the next frame.
     #[inline(always)]
-    fn turn(&mut self) -> usize {
-        if self.args.random {
+    fn advance(&mut self) {
+        self.next = if self.args.random {
             // Below the number of frames, so it fits.
-            return self.random.below(self.frames.len() as u64) as usize;
-        }
-        let this = self.next;
-        self.next = if this + 1 < self.frames.len() { this + 1 } else { 0 };
-        this
+            self.random.below(self.frames.len() as u64) as usize
+        } else if self.next + 1 < self.frames.len() {
+            self.next + 1
+        } else {
+            0
+        };
+    }
+
+    /// Whether all was sent that LIMIT allows.
+    #[inline(always)]
+    fn is_done(&self) -> bool {
+        u64::try_from(self.args.limit).is_ok_and(|limit| limit <= self.count.get())
+    }
+
+    /// A copy of the next frame if it is a short one and a buffer is at hand.
+    #[inline(always)]
+    fn short_packet(&mut self) -> Option<Packet> {
+        let &Frame { start, count: 1, len } = self.frames.get(self.next)? else { return None };
+        let line = self.lines.get(start as usize)?;
+        let mut p = Packet::at_hand(DEFAULT_HEADROOM, LINE)?;
+        fill_line(&mut p, line, len as usize);
+        self.advance();
+        Some(p)
     }
 
     /// A copy of the next frame; none when no buffer is free.
     #[inline(always)]
     fn packet(&mut self) -> Option<Packet> {
-        let i = self.turn();
-        let &Frame { start, count, len } = self.frames.get(i)?;
+        let &Frame { start, count, len } = self.frames.get(self.next)?;
         let (start, len) = (start as usize, len as usize);
-        if count == 1 {
-            return copy_line(self.lines.get(start)?, len, DEFAULT_HEADROOM);
-        }
-        copy_lines(self.lines.get(start..)?.get(..count as usize)?, len, DEFAULT_HEADROOM)
+        let p = if count == 1 {
+            copy_line(self.lines.get(start)?, len, DEFAULT_HEADROOM)?
+        } else {
+            copy_lines(self.lines.get(start..)?.get(..count as usize)?, len, DEFAULT_HEADROOM)?
+        };
+        self.advance();
+        Some(p)
     }
 }
 
 impl Element for MemSource {
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        if self.args.burst != 1 {
+            return self.send(cx);
+        }
+        // INVARIANT: nothing was sent of a burst of one, so that there is no account to be kept of it.
+        let ready = self.args.active && !self.is_done() && cx.is_on(&self.downstream);
+        let Some(p) = ready.then(|| self.short_packet()).flatten() else { return self.send(cx) };
+        self.count.add(1);
+        cx.emit(0, p);
+        Turn::Again
+    }
+}
+
+impl MemSource {
+    /// Has sent all that it may.
+    #[cold]
+    #[inline(never)]
+    fn rest(&mut self, cx: &mut Cx<'_>) -> Turn {
+        if self.args.stop && !std::mem::replace(&mut self.stopped, true) {
+            cx.stop(1);
+        }
+        Turn::Sleep
+    }
+
+    /// Sends what is due in a turn of a burst.
+    #[inline(never)]
+    fn send(&mut self, cx: &mut Cx<'_>) -> Turn {
         let burst = self.args.burst as usize;
         if !self.args.active || burst == 0 {
             return Turn::Sleep;
         }
         let left = left(self.args.limit, self.count);
         if left == 0 {
-            if self.args.stop && !std::mem::replace(&mut self.stopped, true) {
-                cx.stop(1);
-            }
-            return Turn::Sleep;
+            return self.rest(cx);
         }
         if self.sent == 0 && !cx.is_on(&self.downstream) {
             return Turn::Sleep;
-        }
-        if burst == 1 {
-            // A burst of one needs no account of how much of it was sent.
-            self.sent = 0;
-            if let Some(p) = self.packet() {
-                self.count.add(1);
-                cx.emit(0, p);
-            }
-            return Turn::Again;
         }
         let n = left.min(burst.saturating_sub(self.sent)).min(cx.limit());
         if n == 1 {
@@ -217,17 +253,22 @@ impl Element for MemSource {
 impl Lifecycle for MemSource {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.downstream = cx.downstream(0);
-        match self.args.file.clone() {
-            Some(f) => self.load(&f.0),
-            None => Ok(()),
+        if let Some(f) = self.args.file.clone() {
+            self.load(&f.0)?;
         }
+        if self.args.random {
+            self.advance();
+        }
+        Ok(())
     }
     fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
         Ok(self.frames.len().to_string())
     }
     fn write(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         self.count.reset();
-        self.next = 0;
+        if !self.args.random {
+            self.next = 0;
+        }
         self.changed(handler, cx)
     }
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
@@ -243,6 +284,14 @@ impl Lifecycle for MemSource {
     fn effects(&self, _: Effects) -> Effects {
         // STOP falls into a turn without packets, where no batch can show it.
         Effects::NONE
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<MemSource>() else { return Ok(()) };
+        self.next = if old.next < self.frames.len() { old.next } else { 0 };
+        (self.sent, self.random) = (old.sent, old.random.clone());
+        self.stopped = old.stopped && left(self.args.limit, self.count) == 0;
+        cx.schedule();
+        Ok(())
     }
 }
 
@@ -300,6 +349,23 @@ mod tests {
         seen.sort();
         seen.dedup();
         assert_eq!(seen, ["a", "b", "c", "d"]);
+    }
+
+    #[test]
+    fn the_order_of_frames_is_that_of_single_packets() {
+        let long = "c".repeat(100);
+        for random in [false, true] {
+            let sent = |burst: usize, limit: usize| {
+                let config = format!("'a' bb {long} dddd, BURST {burst}, RANDOM {random}");
+                let mut kit = Kit::<MemSource>::new(&config).unwrap().limit(limit);
+                (0..60 / burst.min(limit)).flat_map(|_| texts(kit.task().1)).collect::<Vec<_>>()
+            };
+            let one = sent(1, 1);
+            assert_eq!(one.len(), 60);
+            for (burst, limit) in [(1, 32), (3, 32), (5, 1), (30, 10)] {
+                assert_eq!(sent(burst, limit), one, "{burst} {limit} {random}");
+            }
+        }
     }
 
     #[test]

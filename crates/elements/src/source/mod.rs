@@ -34,11 +34,17 @@ const FEW: usize = 4;
 #[inline(always)]
 fn copy_line(line: &[u8; LINE], len: usize, headroom: usize) -> Option<Packet> {
     let mut p = Packet::with_headroom(headroom, LINE)?;
+    fill_line(&mut p, line, len);
+    Some(p)
+}
+
+/// Makes the first `len` bytes of `line` the data of a packet of a whole line.
+#[inline(always)]
+fn fill_line(p: &mut Packet, line: &[u8; LINE], len: usize) {
     if let Some(to) = p.data_mut().first_chunk_mut() {
         *to = *line;
     }
     p.truncate(len);
-    Some(p)
 }
 
 /// A fresh packet with the first `len` bytes of `lines`.
@@ -138,6 +144,8 @@ fn burst_turn(sent: &mut usize, n: usize, left: usize, burst: usize) -> Turn {
 /// Lets packets go at a rate, by timers that expire on full milliseconds.
 pub(crate) struct Pace {
     bucket: TokenBucket,
+    /// The same when it was new: what tells rates and bursts apart.
+    new: TokenBucket,
     /// When the packet is due that the timer waits for.
     due: i64,
 }
@@ -146,7 +154,7 @@ const JIFFY: i64 = 1_000_000;
 
 impl Pace {
     pub(crate) fn new(bucket: TokenBucket) -> Pace {
-        Pace { bucket, due: i64::MIN }
+        Pace { bucket, new: bucket, due: i64::MIN }
     }
     /// The moment at which a packet may go, if that is not later than `now`; else when to set the timer, if it ever may.
     ///
@@ -174,6 +182,15 @@ impl Pace {
     /// Counts a packet that went at the moment that `ready` gave and costs so many tokens, be they there or not.
     pub(crate) fn paid(&mut self, tokens: u64, at: i64) {
         self.bucket.remove(tokens, at);
+    }
+    /// Goes on where another one is (hot swap). At another rate no more is there than there was.
+    pub(crate) fn go_on_from(&mut self, old: &mut Pace, now: i64) {
+        if self.new == old.new {
+            (self.bucket, self.due) = (old.bucket, old.due);
+        } else {
+            let bucket = std::mem::replace(&mut self.bucket, old.bucket);
+            self.change(bucket, now);
+        }
     }
     /// Changes to another bucket, no fuller than this one is.
     pub(crate) fn change(&mut self, bucket: TokenBucket, now: i64) {

@@ -19,6 +19,7 @@ use castanet_packet::MAX_LENGTH;
 /// ```
 #[derive(Class)]
 #[class(name = "RandomSource", ports = "0/1", processing = "a/a", packets = "any/any", workers = exclusive, build, lifecycle)]
+#[class(takes_state = "the count, the place in the burst and in the random numbers")]
 #[class(task, capabilities(EmptyNotifier), effects(calls, stops))]
 #[handler(name = "reset", flags = "wb", doc = "Starts to count again.")]
 pub struct RandomSource {
@@ -184,6 +185,12 @@ impl Lifecycle for RandomSource {
     fn effects(&self, _: Effects) -> Effects {
         let if_so = |yes, effect| if yes { effect } else { Effects::NONE };
         if_so(self.args.stop, Effects::STOPS).and(if_so(self.args.end_call.is_some(), Effects::CALLS))
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<RandomSource>() else { return Ok(()) };
+        (self.sent, self.finished, self.random) = (old.sent, old.finished, old.random.clone());
+        self.wake(cx);
+        Ok(())
     }
 }
 

@@ -21,6 +21,7 @@ use castanet_tables::TokenBucket;
 /// ```
 #[derive(Class)]
 #[class(name = "RatedSource", ports = "0/1", processing = "a/a", packets = "/any", workers = exclusive)]
+#[class(takes_state = "the count, the tokens")]
 #[class(task, build, lifecycle, effects(stops), capabilities(EmptyNotifier))]
 #[handler(name = "reset", flags = "wb", doc = "Sets the count to 0 and starts again.")]
 #[handler(name = "datasize", flags = "rwD", doc = "The same as length.")]
@@ -179,6 +180,13 @@ impl Lifecycle for RatedSource {
     fn effects(&self, _: Effects) -> Effects {
         // STOP falls into a turn without packets, where no batch can show it.
         Effects::NONE
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<RatedSource>() else { return Ok(()) };
+        self.pace.go_on_from(&mut old.pace, cx.now());
+        self.stopped = old.stopped && left(self.args.limit, self.count) == 0;
+        self.wake(cx);
+        Ok(())
     }
 }
 

@@ -18,6 +18,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "TimedSource", ports = "0/1", processing = "h/h", packets = "/any", workers = exclusive)]
+#[class(takes_state = "the count, the time of the next packet")]
 #[class(build, lifecycle, effects(stops))]
 #[handler(name = "reset", flags = "wb", doc = "Sets the count to 0 and starts again.")]
 pub struct TimedSource {
@@ -142,6 +143,14 @@ impl Lifecycle for TimedSource {
     fn effects(&self, _: Effects) -> Effects {
         // STOP falls into a turn without packets, where no batch can show it.
         Effects::NONE
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<TimedSource>() else { return Ok(()) };
+        self.stopped = old.stopped && left(self.args.limit, self.count) == 0;
+        if let Some(next) = old.next.filter(|_| self.args.active) {
+            self.set(next, cx);
+        }
+        Ok(())
     }
 }
 

@@ -21,6 +21,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "BandwidthRatedUnqueue", offload = none, ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
+#[class(takes_state = "the tokens, the calls")]
 #[class(task, build, lifecycle)]
 #[handler(name = "calls", flags = "r", doc = "Turns that the task had.")]
 #[handler(name = "active", flags = "rw", doc = "When false, nothing is pulled.")]
@@ -72,6 +73,11 @@ impl Lifecycle for BandwidthRatedUnqueue {
     }
     fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         self.rated.set_rate(self.args.rate.0, cx);
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<BandwidthRatedUnqueue>() else { return Ok(()) };
+        self.rated.go_on_from(&mut old.rated, cx);
         Ok(())
     }
 }

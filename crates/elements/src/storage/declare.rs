@@ -15,7 +15,7 @@ pub struct Args {
 macro_rules! queue_class {
     ($(#[$meta:meta])* pub struct $class:ident;) => {
         $(#[$meta])*
-        #[class(build, lifecycle, drops(QueueFull, Cleared, Stopped), takes_state = "the packets")]
+        #[class(build, lifecycle, drops(QueueFull, Cleared, Stopped), takes_state = "the packets, the counts")]
         #[handler(name = "length", flags = "r", doc = "Packets in the queue.")]
         #[handler(name = "highwater_length", flags = "r", doc = "The most packets that were in the queue.")]
         #[handler(

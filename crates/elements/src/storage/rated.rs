@@ -62,6 +62,13 @@ impl Rated {
         cx.schedule();
     }
 
+    /// Goes on where another one is (hot swap).
+    pub(super) fn go_on_from(&mut self, old: &mut Rated, cx: &mut Cx<'_>) {
+        self.calls.take(&mut old.calls);
+        self.pace.go_on_from(&mut old.pace, cx.now());
+        cx.schedule();
+    }
+
     /// Answers `calls` and `active`.
     pub(super) fn read(&self, handler: &str) -> String {
         if handler == "calls" { self.calls.show() } else { self.active.show() }

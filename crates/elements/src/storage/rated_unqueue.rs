@@ -20,6 +20,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "RatedUnqueue", offload = none, ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
+#[class(takes_state = "the tokens, the calls")]
 #[class(task, build, lifecycle)]
 #[handler(name = "calls", flags = "r", doc = "Turns that the task had.")]
 #[handler(name = "active", flags = "rw", doc = "When false, nothing is pulled.")]
@@ -71,6 +72,11 @@ impl Lifecycle for RatedUnqueue {
     }
     fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         self.rated.set_rate(u64::from(self.args.rate), cx);
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<RatedUnqueue>() else { return Ok(()) };
+        self.rated.go_on_from(&mut old.rated, cx);
         Ok(())
     }
 }

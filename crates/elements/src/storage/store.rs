@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The packets of a queue: of one worker without atomics, of several in a ring.
 
+use crate::handover;
 use castanet_element::prelude::*;
 use castanet_tables::{Fifo, Ring};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -178,18 +179,28 @@ impl Store {
             if let Err(p) = fifo.push(p) {
                 return self.push_late(p, cx);
             }
-            *highwater = fifo.len().max(*highwater);
-            self.gauge.set(fifo.len());
-            let full = fifo.is_full();
-            if was_empty && let Some(note) = self.empty {
-                cx.set_note(note);
+            let len = fifo.len();
+            if len > *highwater {
+                *highwater = len;
             }
-            if full && self.full.is_some() {
-                self.close(cx);
+            self.gauge.set(len);
+            let tell = was_empty && self.empty.is_some_and(|note| !cx.is_set(note));
+            if tell || fifo.is_full() {
+                self.tell_change(cx);
             }
             return;
         }
         self.push_late(p, cx);
+    }
+    /// Tells that there is something now, and that there is no more room if that is so.
+    #[inline(never)]
+    fn tell_change(&self, cx: &mut Cx<'_>) {
+        if let Some(note) = self.empty {
+            cx.set_note(note);
+        }
+        if self.full.is_some() && self.is_full() {
+            self.close(cx);
+        }
     }
     #[inline(never)]
     fn push_late(&mut self, p: Packet, cx: &mut Cx<'_>) {
@@ -271,23 +282,34 @@ impl Store {
     /// Gives the oldest packet.
     #[inline]
     pub fn pull_one(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
-        let (p, was_full) = match &mut self.packets {
+        if let Packets::Own { fifo, .. } = &mut self.packets
+            && !fifo.is_full()
+            && let Some(p) = fifo.pop()
+        {
+            self.gauge.set(fifo.len());
+            return Some(p);
+        }
+        self.pull_late(cx)
+    }
+    #[inline(never)]
+    fn pull_late(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        let p = match &mut self.packets {
             Packets::Own { fifo, .. } => {
-                let was_full = fifo.is_full();
                 let p = fifo.pop();
                 self.gauge.set(fifo.len());
-                (p, was_full)
+                p
             }
             Packets::Shared(s) => {
                 let p = s.ring().pop();
                 self.gauge.sub(usize::from(p.is_some()));
-                (p, true)
+                p
             }
         };
-        if p.is_none() {
-            self.found_empty(cx);
-        } else if was_full && let Some(note) = self.full {
-            cx.set_note(note);
+        match self.full {
+            _ if p.is_none() => self.found_empty(cx),
+            // There may have been no room before; setting a note that is on costs only a look at it.
+            Some(note) => cx.set_note(note),
+            None => {}
         }
         p
     }
@@ -361,48 +383,59 @@ impl Store {
 
     /// Takes over the packets of a queue of the old router.
     pub fn take_over(&mut self, old: &mut Store, cx: &mut Cx<'_>) {
+        if let (Packets::Shared(a), Packets::Shared(b)) = (&self.packets, &old.packets)
+            && Arc::ptr_eq(a, b)
+        {
+            return;
+        }
         let mut all = Batch::empty();
-        old.pull_quietly(&mut all);
+        let (high, drops, warned) = old.give(&mut all);
         let (before, capacity) = (all.len(), self.capacity());
-        let counted = self.highwater();
-        let full = self.full;
-        // Only what is new is told: these packets did not come in here.
-        if let Packets::Own { fifo, .. } = &mut self.packets {
-            fifo.extend_from(all.as_mut_vec());
-            self.gauge.set(fifo.len());
-        } else if let Packets::Shared(s) = &self.packets {
-            s.ring().push_many(all.as_mut_vec());
-            self.gauge.add(before - all.len());
+        match &mut self.packets {
+            Packets::Own { fifo, highwater, drops: mine, warned: told } => {
+                fifo.extend_from(all.as_mut_vec());
+                self.gauge.set(fifo.len());
+                *highwater = high.min(capacity).max(*highwater).max(fifo.len());
+                *mine = mine.wrapping_add(drops);
+                *told |= warned;
+            }
+            Packets::Shared(s) => {
+                let ring = s.ring();
+                ring.push_many(all.as_mut_vec());
+                self.gauge.add(before - all.len());
+                s.highwater.fetch_max(high.min(capacity).max(ring.len()), Ordering::Relaxed);
+                s.drops.fetch_add(drops, Ordering::Relaxed);
+                s.warned.fetch_or(warned, Ordering::Relaxed);
+            }
         }
         if !all.is_empty() {
-            let me = cx.me() as usize;
-            let place = cx.core().info.get(me).map_or(String::new(), |i| i.place.clone());
-            let place = if place.is_empty() { place } else { format!("{place}: ") };
-            cx.message(&format!(
-                "{place}While hot-swapping state into '{}':\n  warning: some packets lost (old length {before}, new capacity \
-                 {capacity})",
-                cx.declaration()
-            ));
+            let text = format!("some packets lost (old length {before}, new capacity {capacity})");
+            handover::warn(&text, cx);
             cx.drop_all(&mut all, Reason::Cleared);
-        }
-        let mark = self.len().max(counted);
-        match &mut self.packets {
-            Packets::Own { highwater, .. } => *highwater = mark,
-            Packets::Shared(s) => s.highwater.store(mark, Ordering::Relaxed),
         }
         if self.len() > 0
             && let Some(note) = self.empty
         {
             cx.set_note(note);
         }
-        if full.is_some() && self.is_full() {
+        if self.full.is_some() && self.is_full() {
             self.close(cx);
         }
     }
-    fn pull_quietly(&mut self, into: &mut Batch) {
+    /// Gives all packets away, and what was counted: the most that waited, drops, whether an overflow was told of.
+    fn give(&mut self, into: &mut Batch) -> (usize, u64, bool) {
         match &mut self.packets {
-            Packets::Own { fifo, .. } => fifo.drain_into(usize::MAX, into.as_mut_vec()),
-            Packets::Shared(s) => s.ring().pop_many(usize::MAX, into.as_mut_vec()),
-        };
+            Packets::Own { fifo, highwater, drops, warned } => {
+                fifo.drain_into(usize::MAX, into.as_mut_vec());
+                self.gauge.set(0);
+                (*highwater, std::mem::take(drops), *warned)
+            }
+            Packets::Shared(s) => {
+                let n = s.ring().pop_many(usize::MAX, into.as_mut_vec());
+                self.gauge.sub(n);
+                let drops = s.drops.swap(0, Ordering::Relaxed);
+                (s.highwater.load(Ordering::Relaxed), drops, s.warned.load(Ordering::Relaxed))
+            }
+        }
     }
 }

@@ -17,6 +17,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "TimedUnqueue", offload = none, aliases("Burster"), ports = "1/1", processing = "l/h", packets = "any/same")]
+#[class(takes_state = "the time of the next burst, what is left of this one")]
 #[class(workers = exclusive, task, build, lifecycle)]
 pub struct TimedUnqueue {
     args: Args,
@@ -73,7 +74,12 @@ impl Element for TimedUnqueue {
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         let n = self.left.min(cx.limit());
         if n > 0 {
-            cx.pull(0, n, &mut self.batch);
+            // One by one: a burst ends at the first pull that gives nothing, which a batch would not tell.
+            while self.batch.len() < n
+                && let Some(p) = cx.pull_one(0)
+            {
+                self.batch.push(p);
+            }
             let got = self.batch.len();
             cx.forward(0, &mut self.batch);
             self.left = if got == n { self.left - n } else { 0 };
@@ -105,6 +111,19 @@ impl Lifecycle for TimedUnqueue {
         self.upstream = cx.upstream(0);
         self.next = cx.now().saturating_add(self.args.interval.0);
         cx.set_timer(0, self.next);
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<TimedUnqueue>() else { return Ok(()) };
+        (self.next, self.resting) = (old.next, old.resting);
+        self.left = old.left.min(self.burst as usize);
+        if self.resting {
+            cx.clear_timer(0);
+        } else {
+            cx.set_timer(0, self.next);
+        }
+        // Packets that came meanwhile have woken the task of the old router only.
+        cx.schedule();
         Ok(())
     }
 }

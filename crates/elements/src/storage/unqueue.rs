@@ -52,13 +52,23 @@ impl Element for Unqueue {
         if self.args.burst == 1 && self.args.limit < 0 && self.args.active {
             // A burst of one needs no account of how much of it is done.
             self.done = 0;
-            let Some(p) = cx.pull_one(0) else {
-                return if cx.is_on(&self.upstream) { Turn::Again } else { Turn::Sleep };
-            };
+            let Some(p) = cx.pull_one(0) else { return self.found_nothing(cx) };
             self.count.add(1);
             cx.emit(0, p);
             return Turn::Again;
         }
+        self.pull_burst(cx)
+    }
+}
+
+impl Unqueue {
+    #[cold]
+    fn found_nothing(&self, cx: &Cx<'_>) -> Turn {
+        if cx.is_on(&self.upstream) { Turn::Again } else { Turn::Sleep }
+    }
+
+    #[inline(never)]
+    fn pull_burst(&mut self, cx: &mut Cx<'_>) -> Turn {
         let burst = usize::try_from(self.args.burst).unwrap_or(UNLIMITED);
         let mut n = burst.saturating_sub(self.done).min(cx.limit());
         if let Ok(limit) = u64::try_from(self.args.limit) {

@@ -7,6 +7,7 @@ mod link;
 mod tests;
 
 use super::replay::replay_element;
+use crate::handover;
 use castanet_element::prelude::*;
 use castanet_io::{CaptureReader, LinkType};
 use castanet_packet::{DEFAULT_HEADROOM, MAX_LENGTH};
@@ -258,11 +259,13 @@ replay_element!(FromDump);
 
 impl Lifecycle for FromDump {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        let mut reader = CaptureReader::open(&self.args.filename.0).map_err(|e| e.to_string())?;
-        if self.args.filepos > 0 {
-            reader.seek(self.args.filepos).map_err(|e| e.to_string())?;
+        if !cx.inherits() {
+            let mut reader = CaptureReader::open(&self.args.filename.0).map_err(|e| e.to_string())?;
+            if self.args.filepos > 0 {
+                reader.seek(self.args.filepos).map_err(|e| e.to_string())?;
+            }
+            self.reader = Some(reader);
         }
-        self.reader = Some(reader);
         self.note = cx.note(Capability::EmptyNotifier);
         cx.scheduled = self.push && self.args.active;
         if let Some(note) = self.note.filter(|_| self.args.active) {
@@ -330,6 +333,12 @@ impl Lifecycle for FromDump {
         let if_so = |yes, effect| if yes { effect } else { Effects::NONE };
         if_so(self.args.stop, Effects::STOPS).and(if_so(self.args.end_call.is_some(), Effects::CALLS))
     }
+    fn holds(&self) -> Option<String> {
+        handover::once_readable(&self.args.filename.0)
+    }
+    fn take_over(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.take_state(old, cx)
+    }
     fn take_state(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
         let Some(old) = old.downcast_mut::<FromDump>() else { return Ok(()) };
         if old.args.filename != self.args.filename || old.reader.is_none() {
@@ -337,9 +346,13 @@ impl Lifecycle for FromDump {
         }
         self.reader = old.reader.take();
         self.ready = old.ready.take();
-        (self.begun, self.start, self.end) = (old.begun, old.start, old.end);
-        (self.extended, self.shift) = (old.extended, old.shift);
-        (self.finished, self.count) = (old.finished, old.count);
+        self.random = old.random.clone();
+        let asked = |a: &args::Args| [a.start, a.start_after, a.end, a.end_after, a.interval];
+        if asked(&self.args) == asked(&old.args) {
+            (self.begun, self.start, self.end) = (old.begun, old.start, old.end);
+            (self.extended, self.finished) = (old.extended, old.finished);
+        }
+        self.shift = old.shift;
         self.broken = std::mem::take(&mut old.broken);
         self.wake(cx);
         Ok(())

@@ -7,6 +7,7 @@ mod tests;
 use super::from_dump::args::Probability;
 use super::replay::replay_element;
 use super::summary_args::{FieldList, FlowId, Protocol};
+use crate::handover;
 use castanet_element::prelude::*;
 use castanet_io::CaptureError;
 use castanet_io::summary::{Draft, Item, Making, SummaryReader};
@@ -279,7 +280,9 @@ replay_element!(FromIpSummaryDump);
 
 impl Lifecycle for FromIpSummaryDump {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        self.reader = Some(self.open().map_err(|e| e.to_string())?);
+        if !cx.inherits() {
+            self.reader = Some(self.open().map_err(|e| e.to_string())?);
+        }
         self.note = cx.note(Capability::EmptyNotifier);
         cx.scheduled = self.push && self.args.active;
         if let Some(note) = self.note.filter(|_| self.args.active) {
@@ -316,6 +319,12 @@ impl Lifecycle for FromIpSummaryDump {
     fn effects(&self, _: Effects) -> Effects {
         if self.args.stop { Effects::STOPS } else { Effects::NONE }
     }
+    fn holds(&self) -> Option<String> {
+        self.args.filename.as_ref().and_then(|name| handover::once_readable(&name.0))
+    }
+    fn take_over(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.take_state(old, cx)
+    }
     fn take_state(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
         let Some(old) = old.downcast_mut::<FromIpSummaryDump>() else { return Ok(()) };
         if old.args.filename != self.args.filename || old.args.data != self.args.data || old.reader.is_none()
@@ -324,6 +333,7 @@ impl Lifecycle for FromIpSummaryDump {
         }
         self.reader = old.reader.take();
         self.ready = old.ready.take();
+        self.random = old.random.clone();
         self.draft = std::mem::take(&mut old.draft);
         (self.part, self.shift, self.finished) = (old.part, old.shift, old.finished);
         self.broken = std::mem::take(&mut old.broken);

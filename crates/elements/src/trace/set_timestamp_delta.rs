@@ -21,6 +21,7 @@ use castanet_spec::{Show, anno};
 /// ```
 #[derive(Class)]
 #[class(name = "SetTimestampDelta", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, lifecycle)]
+#[class(takes_state = "the time of the first packet")]
 #[handler(name = "first", flags = "r", doc = "The timestamp of the first packet.")]
 #[handler(name = "reset", flags = "wb", doc = "The next packet is the first one.")]
 pub struct SetTimestampDelta {
@@ -78,6 +79,11 @@ impl Lifecycle for SetTimestampDelta {
     }
     fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
         self.first = None;
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<SetTimestampDelta>() else { return Ok(()) };
+        self.first = old.first;
         Ok(())
     }
 }

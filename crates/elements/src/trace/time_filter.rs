@@ -24,6 +24,7 @@ use castanet_spec::Show;
 /// ```
 #[derive(Class)]
 #[class(name = "TimeFilter", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = exclusive)]
+#[class(takes_state = "the span of time, when it is asked for in the same way")]
 #[class(build, lifecycle, effects(calls, stops), drops(OutsideTime))]
 #[handler(name = "start", flags = "rw", doc = "When the span begins.")]
 #[handler(name = "end", flags = "rw", doc = "When the span ends.")]
@@ -167,6 +168,16 @@ impl Lifecycle for TimeFilter {
     fn effects(&self, _: Effects) -> Effects {
         let if_so = |yes, effect| if yes { effect } else { Effects::NONE };
         if_so(self.args.stop, Effects::STOPS).and(if_so(self.args.end_call.is_some(), Effects::CALLS))
+    }
+    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+        let Some(old) = old.downcast_mut::<TimeFilter>() else { return Ok(()) };
+        let asked =
+            |a: &Args| [a.start, a.end, a.start_delay, a.end_delay, a.start_after, a.end_after, a.interval];
+        if asked(&self.args) == asked(&old.args) {
+            (self.start, self.end) = (old.start, old.end);
+            (self.begun, self.told) = (old.begun, old.told);
+        }
+        Ok(())
     }
 }
 

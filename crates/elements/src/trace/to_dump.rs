@@ -4,11 +4,13 @@
 #[cfg(test)]
 mod tests;
 
+use crate::handover;
 use castanet_element::prelude::*;
 use castanet_io::{CaptureWriter, LinkType, WriterOptions};
 use castanet_spec::anno;
 use std::any::Any;
 use std::fs::OpenOptions;
+use std::io::ErrorKind;
 
 /// Writes packets to a capture file in pcap format.
 ///
@@ -37,6 +39,8 @@ pub struct ToDump {
     file: File,
     /// What went wrong, told once.
     failure: Option<String>,
+    /// Whether the file was missing before.
+    made: bool,
     /// Packets that `count` leaves out since it was reset.
     forgotten: u64,
     signal: Signal,
@@ -127,6 +131,7 @@ impl Build for ToDump {
             options,
             file: File::Fresh,
             failure: None,
+            made: false,
             forgotten: 0,
             signal: Signal::default(),
             push: cx.is_push_input(0),
@@ -136,15 +141,20 @@ impl Build for ToDump {
     }
 }
 
-/// Whether a file can be written, as far as that can be known without changing it; one that is missing is made.
-pub(crate) fn try_file(name: &str) -> Result<(), String> {
+/// Whether a file can be written, as far as that can be known without changing it. One that is missing is made: true.
+pub(crate) fn try_file(name: &str) -> Result<bool, String> {
     // Opening a pipe would wait for its reader.
     let special = std::fs::metadata(name).is_ok_and(|m| !m.is_file() && !m.is_dir());
     if name == "-" || special {
-        return Ok(());
+        return Ok(false);
     }
-    let opened = OpenOptions::new().write(true).create(true).truncate(false).open(name);
-    opened.map(drop).map_err(|e| {
+    let opened = match OpenOptions::new().write(true).create_new(true).open(name) {
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+            OpenOptions::new().write(true).open(name).map(|_| false)
+        }
+        made => made.map(|_| true),
+    };
+    opened.map_err(|e| {
         let text = e.to_string();
         format!("{name}: {}", text.split(" (os error ").next().unwrap_or(&text))
     })
@@ -270,12 +280,15 @@ impl Lifecycle for ToDump {
         // It expires as soon as the router runs, which a router that only was prepared never does.
         let now = cx.now();
         cx.set_timer(0, now);
-        try_file(&self.args.filename.0)
+        if !cx.inherits() {
+            self.made = try_file(&self.args.filename.0)?;
+        }
+        Ok(())
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        // A router that did not run leaves alone what may be another one's file, but makes no file that is no trace.
-        if std::fs::metadata(&self.args.filename.0).is_ok_and(|m| m.is_file() && m.len() == 0) {
-            self.open(cx);
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+        // A router that did not run leaves alone what may be another one's file, and leaves no file behind.
+        if self.made && matches!(self.file, File::Fresh) {
+            handover::unmake(&self.args.filename.0);
         }
         let closed = match std::mem::replace(&mut self.file, File::Gone) {
             File::Open(w) => w.close().map_err(|e| e.to_string()),
@@ -306,13 +319,19 @@ impl Lifecycle for ToDump {
         // Handlers are read when the file is opened, which the first packet may do.
         if self.args.use_encap_from.0.is_empty() { Effects::FILES } else { declared }
     }
-    fn take_state(&mut self, old: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
+    fn holds(&self) -> Option<String> {
+        let Args { filename, snaplen, encap, use_encap_from, nano, .. } = &self.args;
+        let (file, encap) = (handover::file_key(&filename.0), encap.map(|e| e.0.0));
+        let from: Vec<&str> = use_encap_from.0.iter().map(|s| s.1.as_str()).collect();
+        Some(format!("trace {} {snaplen} {encap:?} {from:?} {nano}", file.display()))
+    }
+    fn take_over(&mut self, old: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
         if let Some(old) = old.downcast_mut::<ToDump>()
-            && old.args.filename == self.args.filename
-            && matches!(old.file, File::Open(_))
+            && !matches!((&old.file, &old.failure), (File::Gone, None))
         {
             self.file = std::mem::replace(&mut old.file, File::Gone);
             (self.forgotten, self.failure) = (old.forgotten, old.failure.take());
+            self.made = std::mem::take(&mut old.made);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ mod tests;
 
 use super::summary_args::FieldList;
 use super::to_dump::try_file;
+use crate::handover;
 use castanet_element::prelude::*;
 use castanet_io::CaptureError;
 use castanet_io::summary::{Field, SummaryHeader, SummaryWriter, View};
@@ -43,6 +44,8 @@ pub struct ToIpSummaryDump {
     args: Args,
     file: File,
     failed: bool,
+    /// Whether the file was missing before.
+    made: bool,
     /// Whether the user was told that a packet stands for more than are written.
     told: bool,
     signal: Signal,
@@ -111,6 +114,7 @@ impl Build for ToIpSummaryDump {
             args,
             file: File::Fresh,
             failed: false,
+            made: false,
             told: false,
             signal: Signal::default(),
             push: cx.is_push_input(0),
@@ -252,12 +256,15 @@ impl Lifecycle for ToIpSummaryDump {
         // It expires as soon as the router runs, which a router that only was prepared never does.
         let now = cx.now();
         cx.set_timer(0, now);
-        try_file(&self.args.filename.0)
+        if !cx.inherits() {
+            self.made = try_file(&self.args.filename.0)?;
+        }
+        Ok(())
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        // A router that did not run leaves alone what may be another one's file, but makes no file without head.
-        if std::fs::metadata(&self.args.filename.0).is_ok_and(|m| m.is_file() && m.len() == 0) {
-            self.open(cx);
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+        // A router that did not run leaves alone what may be another one's file, and leaves no file behind.
+        if self.made && matches!(self.file, File::Fresh) {
+            handover::unmake(&self.args.filename.0);
         }
         if let File::Open(mut w) = std::mem::replace(&mut self.file, File::Gone)
             && let Err(e) = w.flush()
@@ -277,15 +284,18 @@ impl Lifecycle for ToIpSummaryDump {
             _ => Ok(()),
         }
     }
-    fn take_state(&mut self, old: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
+    fn holds(&self) -> Option<String> {
+        let file = handover::file_key(&self.args.filename.0);
+        let fields: Vec<&str> = self.args.fields.0.iter().map(|f| f.name).collect();
+        Some(format!("summary {} {fields:?} {}", file.display(), self.args.binary))
+    }
+    fn take_over(&mut self, old: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
         if let Some(old) = old.downcast_mut::<ToIpSummaryDump>()
-            && old.args.filename == self.args.filename
-            && old.args.fields == self.args.fields
-            && old.args.binary == self.args.binary
-            && matches!(old.file, File::Open(_))
+            && (old.failed || !matches!(old.file, File::Gone))
         {
             self.file = std::mem::replace(&mut old.file, File::Gone);
-            (self.failed, self.told) = (old.failed, old.told);
+            (self.failed, self.told) = (std::mem::take(&mut old.failed), old.told);
+            self.made = std::mem::take(&mut old.made);
         }
         Ok(())
     }

@@ -25,6 +25,7 @@ use castanet_wire::{TcpHeader, checksum};
 /// ```
 #[derive(Class)]
 #[class(name = "CheckTCPHeader", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate(sum))]
+#[class(takes_state = "the counts")]
 #[class(offload = none, effects(prints), drops(BadTransport, NoIpHeader), lifecycle)]
 #[handler(name = "drops", doc = "Bad packets.")]
 #[handler(name = "drop_details", doc = "Bad packets by what was wrong, when DETAILS is true.")]

@@ -34,6 +34,11 @@ impl Faults {
         self.0.iter().map(|c| c.get()).fold(0, u64::wrapping_add)
     }
 
+    /// Goes on with what another one counted (hot swap).
+    pub(crate) fn take(&mut self, old: &mut Faults) {
+        self.0.iter_mut().zip(&mut old.0).for_each(|(mine, theirs)| mine.take(theirs));
+    }
+
     /// Counts a bad packet of protocol `name`, reports it if that is due with `prefix` before, and says what becomes of it.
     #[cold]
     #[inline(never)]
@@ -80,6 +85,12 @@ macro_rules! checker {
         impl Lifecycle for $class {
             fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
                 self.faults.read(handler, $name, &self.args)
+            }
+            fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
+                if let Some(old) = old.downcast_mut::<$class>() {
+                    self.faults.take(&mut old.faults);
+                }
+                Ok(())
             }
             /// The report of the first bad packet alone is no reason to run packet by packet.
             fn effects(&self, declared: Effects) -> Effects {

@@ -254,6 +254,48 @@ pub struct Setup {
     pub up: Option<bool>,
 }
 
+/// The message that gives a device an address, or takes it away.
+fn address(kind: u16, number: u32, (ip, len): (Ipv4Addr, u8)) -> Message {
+    let mut head = [AF_INET, len, 0, 0, 0, 0, 0, 0];
+    head[4..].copy_from_slice(&number.to_ne_bytes());
+    let host = 32u32.saturating_sub(u32::from(len));
+    let broadcast = ip.to_bits() | !u32::MAX.checked_shl(host).unwrap_or(0);
+    let flags = if kind == nl::RTM_NEWADDR { nl::CREATE | nl::REPLACE } else { 0 };
+    let m = Message::new(kind, flags, &head)
+        .attribute(IFA_LOCAL, &ip.octets())
+        .attribute(IFA_ADDRESS, &ip.octets());
+    if len < 31 { m.attribute(IFA_BROADCAST, &broadcast.to_be_bytes()) } else { m }
+}
+
+/// The message that makes the default route lead by a device, or not.
+fn default_route(kind: u16, number: u32, gateway: Ipv4Addr) -> Message {
+    // The main table, by a static protocol, of universal scope, unicast.
+    let head = [AF_INET, 0, 0, 0, MAIN_TABLE, 4, 0, 1, 0, 0, 0, 0];
+    let flags = if kind == nl::RTM_NEWROUTE { nl::CREATE | nl::REPLACE } else { 0 };
+    Message::new(kind, flags, &head)
+        .attribute(RTA_GATEWAY, &gateway.octets())
+        .attribute(RTA_OIF, &number.to_ne_bytes())
+}
+
+/// Takes a device's address and the default route by it away, as far as they are given and there.
+///
+/// # Errors
+/// What the system does not allow.
+pub fn take_away(name: &str, setup: &Setup) -> Result<(), DeviceError> {
+    let number = index(name)?;
+    let failed = |e| DeviceError::from_errno(name, "take its address away", e);
+    let n = Netlink::open().map_err(failed)?;
+    let route = setup.gateway.map(|g| default_route(nl::RTM_DELROUTE, number, g));
+    let address = setup.ip.map(|ip| address(nl::RTM_DELADDR, number, ip));
+    for message in [route, address].into_iter().flatten() {
+        match n.request(message) {
+            Ok(()) | Err(Errno::SRCH | Errno::ADDRNOTAVAIL) => {}
+            Err(e) => return Err(failed(e)),
+        }
+    }
+    Ok(())
+}
+
 /// Sets a device up.
 ///
 /// # Errors
@@ -278,29 +320,14 @@ pub fn set_up(name: &str, setup: &Setup) -> Result<(), DeviceError> {
     if let Some(ether) = setup.ether {
         n.request(link(None).attribute(IFLA_ADDRESS, &ether)).map_err(failed("set its Ethernet address"))?;
     }
-    if let Some((ip, len)) = setup.ip {
-        let mut head = [AF_INET, len, 0, 0, 0, 0, 0, 0];
-        head[4..].copy_from_slice(&number.to_ne_bytes());
-        let host = 32u32.saturating_sub(u32::from(len));
-        let broadcast = ip.to_bits() | !u32::MAX.checked_shl(host).unwrap_or(0);
-        let mut m = Message::new(nl::RTM_NEWADDR, nl::CREATE | nl::REPLACE, &head)
-            .attribute(IFA_LOCAL, &ip.octets())
-            .attribute(IFA_ADDRESS, &ip.octets());
-        if len < 31 {
-            m = m.attribute(IFA_BROADCAST, &broadcast.to_be_bytes());
-        }
-        n.request(m).map_err(failed("set its address"))?;
+    if let Some(ip) = setup.ip {
+        n.request(address(nl::RTM_NEWADDR, number, ip)).map_err(failed("set its address"))?;
     }
     if setup.up.is_some() {
         n.request(link(setup.up)).map_err(failed("bring it up"))?;
     }
     if let Some(gateway) = setup.gateway {
-        // The main table, by a static protocol, of universal scope, unicast.
-        let head = [AF_INET, 0, 0, 0, MAIN_TABLE, 4, 0, 1, 0, 0, 0, 0];
-        let m = Message::new(nl::RTM_NEWROUTE, nl::CREATE | nl::REPLACE, &head)
-            .attribute(RTA_GATEWAY, &gateway.octets())
-            .attribute(RTA_OIF, &number.to_ne_bytes());
-        n.request(m).map_err(failed("set its gateway"))?;
+        n.request(default_route(nl::RTM_NEWROUTE, number, gateway)).map_err(failed("set its gateway"))?;
     }
     Ok(())
 }

@@ -2,6 +2,10 @@
 //! One received frame.
 
 use super::vnet::VnetHeader;
+use std::cell::Cell;
+use std::io::IoSliceMut;
+use std::os::fd::OwnedFd;
+use zerocopy::IntoBytes;
 
 /// How a frame was addressed, as the system found when it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +37,59 @@ impl FrameKind {
 /// Bytes of the two Ethernet addresses, behind which a VLAN tag stands.
 const ADDRESSES: usize = 12;
 
-/// A received frame, still in the memory that the device fills.
+/// Where the bytes of a frame are.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Bytes<'a> {
+    /// In memory that the device fills.
+    Here(&'a [u8]),
+    /// Still with the system.
+    Behind(&'a Behind<'a>),
+}
+
+impl Bytes<'_> {
+    fn len(self) -> usize {
+        match self {
+            Bytes::Here(data) => data.len(),
+            Bytes::Behind(behind) => behind.len,
+        }
+    }
+}
+
+/// A frame that is the next which a socket gives, once, with the header that tells of offloads before it.
+#[derive(Debug)]
+pub(super) struct Behind<'a> {
+    fd: &'a OwnedFd,
+    len: usize,
+    taken: Cell<bool>,
+}
+
+impl<'a> Behind<'a> {
+    /// A frame of `len` bytes.
+    pub(super) fn new(fd: &'a OwnedFd, len: usize) -> Behind<'a> {
+        Behind { fd, len, taken: Cell::new(false) }
+    }
+    /// Reads it into parts, as much of it as they hold; false when it is not there, or not all that there is of it.
+    fn read(&self, [a, b]: [&mut [u8]; 2]) -> bool {
+        if self.taken.replace(true) {
+            return false;
+        }
+        let wanted = self.len.min(a.len().saturating_add(b.len())).saturating_add(VnetHeader::LEN);
+        let mut vnet = VnetHeader::NONE;
+        let parts = &mut [IoSliceMut::new(vnet.as_mut_bytes()), IoSliceMut::new(a), IoSliceMut::new(b)];
+        rustix::io::readv(self.fd, parts) == Ok(wanted)
+    }
+    /// Throws it away unless it was read, so that the next one is the next that the socket gives.
+    pub(super) fn discard(&self) {
+        if !self.taken.get() {
+            self.read([&mut [], &mut []]);
+        }
+    }
+}
+
+/// A received frame, still in the memory that the device fills, or with the system.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    data: &'a [u8],
+    data: Bytes<'a>,
     tag: Option<[u8; 4]>,
     wire_len: usize,
     /// When it came, in nanoseconds since 1970.
@@ -50,7 +103,7 @@ pub struct Frame<'a> {
 impl<'a> Frame<'a> {
     /// A frame; a VLAN tag that the system took out of it is put back.
     pub(super) fn new(
-        data: &'a [u8],
+        data: Bytes<'a>,
         wire_len: usize,
         tag: Option<[u8; 4]>,
         time_ns: i64,
@@ -73,7 +126,7 @@ impl<'a> Frame<'a> {
     }
     /// Whether no byte is here.
     pub fn is_empty(&self) -> bool {
-        self.data.is_empty()
+        self.data.len() == 0
     }
     /// Bytes that the frame had on the wire.
     pub fn wire_len(&self) -> usize {
@@ -84,19 +137,34 @@ impl<'a> Frame<'a> {
     pub fn is_cut(&self) -> bool {
         self.len() < self.wire_len
     }
-    /// Copies the frame, or as much of it as `out` holds.
+    /// Copies the frame, or as much of it as `out` holds. False when it could not be had from the system: one that is longer than
+    /// what a device fills is given only once.
     #[inline]
-    pub fn copy_to(&self, out: &mut [u8]) {
-        match self.tag {
-            None => copy(self.data, out),
-            Some(tag) => {
-                let (addresses, rest) = self.data.split_at(ADDRESSES.min(self.data.len()));
-                let mut out = out;
-                for part in [addresses, &tag, rest] {
-                    copy(part, out);
-                    out = out.get_mut(part.len()..).unwrap_or_default();
-                }
+    #[must_use]
+    pub fn copy_to(&self, out: &mut [u8]) -> bool {
+        match (self.tag, self.data) {
+            (None, Bytes::Here(data)) => {
+                copy(data, out);
+                true
             }
+            _ => self.copy_parts(out),
+        }
+    }
+
+    #[cold]
+    fn copy_parts(&self, out: &mut [u8]) -> bool {
+        let tag = self.tag.as_ref().map_or(&[][..], |t| t);
+        let (before, rest) = out.split_at_mut(out.len().min(ADDRESSES));
+        let (place, after) = rest.split_at_mut(rest.len().min(tag.len()));
+        copy(tag, place);
+        match self.data {
+            Bytes::Here(data) => {
+                let (addresses, rest) = data.split_at(ADDRESSES.min(data.len()));
+                copy(addresses, before);
+                copy(rest, after);
+                true
+            }
+            Bytes::Behind(behind) => behind.read([before, after]),
         }
     }
 }
@@ -111,15 +179,17 @@ fn copy(from: &[u8], to: &mut [u8]) {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
     fn tags_are_put_back() {
         let data: Vec<u8> = (0..20).collect();
         let vnet = VnetHeader { flags: 1, checksum_start: 34, header_len: 54, ..VnetHeader::NONE };
-        let plain = Frame::new(&data, 20, None, 0, FrameKind::Host, vnet);
-        let tagged = Frame::new(&data, 20, Some([0x81, 0, 0, 7]), 0, FrameKind::Host, vnet);
-        let short = Frame::new(&data[..11], 20, Some([0x81, 0, 0, 7]), 0, FrameKind::Host, vnet);
+        let here = Bytes::Here(&data);
+        let plain = Frame::new(here, 20, None, 0, FrameKind::Host, vnet);
+        let tagged = Frame::new(here, 20, Some([0x81, 0, 0, 7]), 0, FrameKind::Host, vnet);
+        let short = Frame::new(Bytes::Here(&data[..11]), 20, Some([0x81, 0, 0, 7]), 0, FrameKind::Host, vnet);
         assert_eq!((plain.len(), tagged.len(), short.len()), (20, 24, 11));
         assert_eq!((plain.wire_len(), tagged.wire_len()), (20, 24));
         assert_eq!((plain.is_cut(), tagged.is_cut(), short.is_cut()), (false, false, true));
@@ -127,13 +197,56 @@ mod tests {
         let whole = [&data[..12], &[0x81, 0, 0, 7], &data[12..]].concat();
         for room in 0..40 {
             let mut out = vec![0xee; room];
-            tagged.copy_to(&mut out);
+            assert!(tagged.copy_to(&mut out));
             let n = room.min(24);
             assert_eq!(out[..n], whole[..n]);
             assert!(out[n..].iter().all(|b| *b == 0xee));
             let mut out = vec![0xee; room];
-            plain.copy_to(&mut out);
+            assert!(plain.copy_to(&mut out));
             assert_eq!(out[..room.min(20)], data[..room.min(20)]);
         }
+    }
+
+    #[test]
+    fn frames_are_fetched_from_the_system_once() {
+        let vnet = VnetHeader { flags: 1, checksum_start: 34, ..VnetHeader::NONE };
+        let data: Vec<u8> = (0..20).collect();
+        let (ours, theirs) = rustix::net::socketpair(
+            rustix::net::AddressFamily::UNIX,
+            rustix::net::SocketType::DGRAM,
+            rustix::net::SocketFlags::NONBLOCK,
+            None,
+        )
+        .unwrap();
+        let send = |n: u8| {
+            let message = [vnet.as_bytes(), &[n], &data[1..]].concat();
+            rustix::io::write(&theirs, &message).unwrap();
+        };
+        (1..=5).for_each(send);
+        // Whole; with a tag; cut; not at all; with room behind it.
+        for (n, tag, room, len) in [
+            (1, None, 20, 20),
+            (2, Some([0x81, 0, 0, 7]), 24, 20),
+            (3, None, 9, 20),
+            (4, None, 0, 20),
+            (5, None, 30, 20),
+        ] {
+            let behind = Behind::new(&ours, len);
+            let frame = Frame::new(Bytes::Behind(&behind), len, tag, 0, FrameKind::Host, vnet);
+            assert_eq!((frame.len(), frame.is_cut()), (len + if tag.is_some() { 4 } else { 0 }, false));
+            if n == 4 {
+                behind.discard();
+            } else {
+                let mut out = vec![0xee; room];
+                assert!(frame.copy_to(&mut out));
+                let tag = tag.as_ref().map_or(&[][..], |t| t);
+                let whole = [&[n], &data[1..12], tag, &data[12..]].concat();
+                assert_eq!(out[..room.min(whole.len())], whole[..room.min(whole.len())]);
+            }
+            assert!(!frame.copy_to(&mut [0; 20]), "it is given once");
+        }
+        let nothing = Behind::new(&ours, 20);
+        let frame = Frame::new(Bytes::Behind(&nothing), 20, None, 0, FrameKind::Host, vnet);
+        assert!(!frame.copy_to(&mut [0; 20]));
     }
 }

@@ -4,7 +4,7 @@
 use super::error::{DeviceError, OPEN_SOCKET};
 use super::facts;
 use super::filter::Instruction;
-use super::frame::{Frame, FrameKind};
+use super::frame::{Behind, Bytes, Frame, FrameKind};
 use super::ring::{Layout, Ring, Slot};
 use super::sys;
 use super::vnet::VnetHeader;
@@ -12,10 +12,9 @@ use crate::LinkType;
 use libc::SOL_PACKET;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
-use std::io::IoSliceMut;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::FromBytes;
 
 /// How frames are received.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +55,6 @@ pub(super) fn set_buffer(fd: &OwnedFd, force: libc::c_int, plain: libc::c_int, b
     }
 }
 
-/// The longest super-packet (64 KiB) with its link header, and the header that tells of it.
-const LARGEST: usize = VnetHeader::LEN + 65_536 + 64;
 /// The longest packets that slots are made for: longer ones come beside the ring, as super-packets do.
 const LONGEST_SLOT: usize = 16_384;
 /// Bytes for super-packets that wait to be read: some dozens.
@@ -69,7 +66,8 @@ const PACKET_MR_PROMISC: u16 = 1;
 ///
 /// Frames come through a ring of slots that hold what the device's MTU allows; each is there as soon as it has come, and is
 /// read without a system call. (Rings of version 3 hold frames back until a block is full or a timer of a millisecond or
-/// more ends.) A super-packet that is longer than a slot comes behind the ring by a read of its own, in order with the others.
+/// more ends.) A super-packet that is longer than a slot comes behind the ring by a read of its own, in order with the others, when
+/// and to where it is copied.
 #[derive(Debug)]
 pub struct PacketSocket {
     // The ring goes before the socket.
@@ -78,7 +76,6 @@ pub struct PacketSocket {
     name: String,
     index: u32,
     link: LinkType,
-    large: Vec<u8>,
     drops: u64,
     layout: Layout,
 }
@@ -112,13 +109,8 @@ impl PacketSocket {
             let _ = set(libc::PACKET_IGNORE_OUTGOING, 1);
         }
         if options.promiscuous {
-            // struct packet_mreq: index, type, length of the address, address. It ends with the socket.
-            let index = info.index.to_ne_bytes();
-            let kind = PACKET_MR_PROMISC.to_ne_bytes();
-            let mut request = [0u8; 16];
-            request[..4].copy_from_slice(&index);
-            request[4..6].copy_from_slice(&kind);
-            sys::set_option(fd.as_fd(), SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
+            // It ends with the socket.
+            set_membership(&fd, libc::PACKET_ADD_MEMBERSHIP, info.index)
                 .map_err(failed("make it promiscuous"))?;
         }
         let protocol = if options.protocol == 0 { ETH_P_ALL } else { options.protocol };
@@ -134,10 +126,29 @@ impl PacketSocket {
             name: name.to_owned(),
             index: info.index,
             link: info.link,
-            large: Vec::new(),
             drops: 0,
             layout,
         })
+    }
+
+    /// Receives frames to other hosts from now on, or no more. `before` is what was said last.
+    ///
+    /// # Errors
+    /// When the system does not permit it.
+    pub fn set_promiscuous(&self, before: bool, now: bool) -> Result<(), DeviceError> {
+        let option = match (before, now) {
+            (false, true) => libc::PACKET_ADD_MEMBERSHIP,
+            (true, false) => libc::PACKET_DROP_MEMBERSHIP,
+            _ => return Ok(()),
+        };
+        set_membership(&self.fd, option, self.index)
+            .map_err(|e| DeviceError::from_errno(&self.name, "make it promiscuous, or not", e))
+    }
+    /// Receives frames that the host sends from now on, or no more.
+    pub fn set_outgoing(&self, outgoing: bool) {
+        let ignore = u32::from(!outgoing);
+        // Systems before 4.20 do not know it; what they deliver is left out when it is read.
+        let _ = sys::set_option(self.fd.as_fd(), SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &ignore);
     }
 
     /// The descriptor, which is readable while frames wait or there is an error to be told.
@@ -168,18 +179,13 @@ impl PacketSocket {
             self.ring.fetch_ahead();
             let vnet = VnetHeader::read_from_bytes(slot.before(VnetHeader::LEN)).unwrap_or(VnetHeader::NONE);
             if slot.status() & libc::TP_STATUS_COPY == 0 {
-                each(&frame(&slot, slot.data(), vnet));
+                each(&frame(&slot, Bytes::Here(slot.data()), vnet));
             } else {
                 std::hint::cold_path();
-                let mut vnet = VnetHeader::NONE;
-                self.large.resize(LARGEST, 0);
-                let parts = &mut [IoSliceMut::new(vnet.as_mut_bytes()), IoSliceMut::new(&mut self.large)];
-                let whole = match rustix::io::readv(&self.fd, parts) {
-                    Ok(n) => self.large.get(..n.saturating_sub(VnetHeader::LEN)).unwrap_or_default(),
-                    // What the slot holds is cut, and is told to be.
-                    Err(_) => slot.data(),
-                };
-                each(&frame(&slot, whole, vnet));
+                // What the slot holds is cut; it is copied once, to where it goes from here.
+                let behind = Behind::new(&self.fd, slot.wire_len());
+                each(&frame(&slot, Bytes::Behind(&behind), vnet));
+                behind.discard();
             }
             self.ring.release();
         }
@@ -214,8 +220,17 @@ impl PacketSocket {
     }
 }
 
+/// Makes a device promiscuous for a socket, or ends that.
+fn set_membership(fd: &OwnedFd, option: i32, index: u32) -> Result<(), Errno> {
+    // struct packet_mreq: index, type, length of the address, address.
+    let mut request = [0u8; 16];
+    request[..4].copy_from_slice(&index.to_ne_bytes());
+    request[4..6].copy_from_slice(&PACKET_MR_PROMISC.to_ne_bytes());
+    sys::set_option(fd.as_fd(), SOL_PACKET, option, &request)
+}
+
 #[inline(always)]
-fn frame<'a>(slot: &Slot<'_>, data: &'a [u8], vnet: VnetHeader) -> Frame<'a> {
+fn frame<'a>(slot: &Slot<'_>, data: Bytes<'a>, vnet: VnetHeader) -> Frame<'a> {
     let tag = (slot.status() & libc::TP_STATUS_VLAN_VALID != 0).then(|| {
         let (control, protocol) = slot.vlan();
         let known = slot.status() & libc::TP_STATUS_VLAN_TPID_VALID != 0;

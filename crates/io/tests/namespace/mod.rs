@@ -8,17 +8,22 @@ const INSIDE: &str = "CASTANET_TEST_NAMESPACE";
 
 /// Runs the body of test `name` where it may make devices; says SKIP where that is not possible.
 pub fn inside(name: &str, body: impl FnOnce()) {
+    inside_of("-Urn", name, body);
+}
+
+/// As [`inside`], in the namespaces that these flags of unshare(1) ask for.
+pub fn inside_of(flags: &str, name: &str, body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         return body();
     }
-    let probe = Command::new("unshare").args(["-Urn", "ip", "link"]).output();
+    let probe = Command::new("unshare").args([flags, "ip", "link"]).output();
     match probe {
         Ok(o) if o.status.success() => {}
         Ok(o) => return println!("SKIP: {name}: {}", String::from_utf8_lossy(&o.stderr).trim()),
         Err(e) => return println!("SKIP: {name}: unshare: {e}"),
     }
     let out = Command::new("unshare")
-        .args(["-Urn", "--"])
+        .args([flags, "--"])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
         .env(INSIDE, "1")

@@ -24,15 +24,16 @@ fn twin(from: &Shared, e: usize, to: &Shared) -> Option<usize> {
 
 impl Moves {
     pub fn new(old: &Shared, new: &Shared) -> Moves {
-        let mut over: Vec<(u32, u32)> =
-            new.held.iter().filter_map(|(key, &e)| Some((*old.held.get(key)?, e))).collect();
+        // Of several that hold the same the first gives to the first.
+        let pairs = new.held.iter().filter_map(|(key, heirs)| Some(old.held.get(key)?.iter().zip(heirs)));
+        let mut over: Vec<(u32, u32)> = pairs.flatten().map(|(&o, &e)| (o, e)).collect();
         over.sort_by_key(|m| m.1);
         let state = (0..new.graph.len()).filter_map(|e| Some((twin(new, e, old)? as u32, e as u32)));
         Moves { over, state: state.collect() }
     }
     /// The elements of a new router whose resource is open in the old one.
     pub fn inherited(old: &Shared, new: &Shared) -> HashSet<u32> {
-        new.held.iter().filter(|h| old.held.contains_key(h.0)).map(|h| *h.1).collect()
+        Moves::new(old, new).over.into_iter().map(|m| m.1).collect()
     }
 }
 

@@ -2,6 +2,9 @@
 //! Random configurations that are right by construction, and smaller ones made from them.
 #![allow(missing_docs)]
 
+#[path = "random_time.rs"]
+mod random_time;
+
 use crate::support::known;
 use castanet_element::Random;
 use std::fmt::Write as _;
@@ -19,6 +22,8 @@ pub struct Wish {
     pub overflow: bool,
     /// One task and elements with outside effects.
     pub effects: bool,
+    /// Elements that hold packets up, or choose by rate or turn.
+    pub time: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -121,7 +126,12 @@ impl Maker {
         list.swap_remove(i)
     }
     fn grow(&mut self) {
-        match self.below(if self.wish.effects { 7 } else { 13 }) {
+        let kinds = match self.wish {
+            Wish { effects: true, .. } => 7,
+            Wish { time: true, .. } => 21,
+            _ => 13,
+        };
+        match self.below(kinds) {
             // An action on a push path.
             0..=2 if !self.push.is_empty() => {
                 let from = self.take_push();
@@ -154,7 +164,8 @@ impl Maker {
                 }
             }
             // Two paths join.
-            4 if self.push.len() > 1 => {
+            // (Whoever chooses by rate or turn sees what two paths of one batch bring in another order.)
+            4 if self.push.len() > 1 && !(self.wish.time && self.wish.marks) => {
                 let (a, b) = (self.take_push(), self.take_push());
                 let text = ["Null", "Counter"][self.below(2)];
                 let e = self.add(text.into(), 1, 1, false);
@@ -228,6 +239,10 @@ impl Maker {
                 self.connect(from, e, 0);
                 self.push.push((e, 0));
             }
+            13 | 14 if !self.pull.is_empty() => self.hold_up(),
+            15 | 16 if !self.pull.is_empty() => self.unqueue(),
+            17 | 18 if !self.push.is_empty() => self.share_out(),
+            19 | 20 if !self.pull.is_empty() => self.bring_together(),
             _ => {}
         }
     }

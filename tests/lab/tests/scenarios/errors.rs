@@ -70,6 +70,28 @@ fn no_route() {
 }
 
 #[test]
+fn nobody_answers() {
+    // RFC 1812, 5.2.7.1: a neighbour that has not answered ARP for some seconds cannot be reached; all who asked are told.
+    for kind in both() {
+        let Some(net) = Net::new(kind) else { return };
+        let (mut a, mut b) = net.wires();
+        let lost = |id| from_a(&Ip { id, ..Ip::udp("10.0.0.2", "10.0.1.77", b"anybody?") });
+        a.send_all(&[lost(1), lost(2)]);
+        let mut told = Vec::new();
+        for _ in 0..2 {
+            let error = a.find(Duration::from_secs(15), |f| icmp_in(&f.bytes).filter(|m| m.kind.0 == 3));
+            let error = error.unwrap_or_else(|| panic!("{kind:?}: nothing is said"));
+            assert_eq!((error.kind, error.ip.from), ((3, 1), address("10.0.0.1")), "{kind:?}");
+            told.push(about(&error));
+        }
+        assert_eq!(told, [1, 2], "{kind:?}");
+        // Others get through as before.
+        let arrived = crate::net::through(&mut a, &mut b, &[]);
+        assert!(arrived.iter().all(|f| ip_in(&f.bytes).is_none()));
+    }
+}
+
+#[test]
 fn the_router_has_no_such_port_or_protocol() {
     for kind in both() {
         let Some(net) = Net::new(kind) else { return };

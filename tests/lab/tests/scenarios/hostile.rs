@@ -275,7 +275,8 @@ fn scans_of_a_silent_network_are_bounded() {
     field.attack(3, ask);
     field.recover();
     let account = field.settle();
-    assert_eq!(account.said, "");
+    // Packets are given up many at once, and more than a queue of errors holds come to nothing, counted like others.
+    assert!(["", "errors :: Queue: overflow\n"].contains(&account.said.as_str()), "{}", account.said);
     assert!(account.drops(Some("arp-queue-full"), "") > 0, "{}", account.summary);
     assert!(account.sum(".length") <= 2 * 2048);
 }

@@ -3,8 +3,10 @@
 //! asked of Castanet is what Linux does.
 #![forbid(unsafe_code)]
 
+mod advertise;
 mod arp;
 mod bad;
+mod curves;
 mod errors;
 mod firewall;
 mod forward;
@@ -18,5 +20,7 @@ mod offload;
 mod options;
 mod quiet;
 mod size;
+mod source_route;
 mod switch;
+mod transfer;
 mod vlan;

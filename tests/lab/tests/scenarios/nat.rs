@@ -193,15 +193,39 @@ fn two_workers_share_the_flows() {
 }
 
 #[test]
-fn ftp_goes_through_in_active_mode() {
+fn ftp_goes_through_in_every_mode() {
     let Some(nat) = Nat::new() else { return };
     let mut serving: Process = nat.b.spawn("castanet-lab ftp-server");
     serving.wait_for("ready\n", PATIENCE);
-    let got = nat.c.run("castanet-lab ftp-client 198.51.100.7").good();
-    assert_eq!(got, "900000 bytes\n");
+    // Mixed, so that commands follow others that were rewritten.
+    let got = nat.c.run("castanet-lab ftp-client 198.51.100.7 PORT PORT EPRT PASV EPRT EPSV PORT").good();
+    assert_eq!(got, "2100000 bytes\n");
     let served = serving.wait(PATIENCE).good();
     // What the server was told is the gateway's address.
     assert!(served.contains("from 192.0.2.2\n"), "{served}");
     assert_eq!(served.matches("\nPORT 192,0,2,2,").count(), 3, "{served}");
+    assert_eq!(served.matches("\nEPRT |1|192.0.2.2|").count(), 2, "{served}");
+    nat.end();
+}
+
+#[test]
+fn ftp_commands_that_point_elsewhere_are_refused() {
+    let Some(nat) = Nat::new() else { return };
+    for (command, passes) in [
+        ("EPRT |1|10.0.0.2|4000|", true),
+        ("PORT 10,0,0,3,15,160", false),
+        ("PORT 192,0,2,1,15,160", false),
+        ("PORT 10,0,0,2,0,25", false),
+        ("EPRT |1|192.0.2.1|4000|", false),
+        ("EPRT |2|::1|4000|", false),
+    ] {
+        let mut serving: Process = nat.b.spawn("castanet-lab ftp-server");
+        serving.wait_for("ready\n", PATIENCE);
+        let said = nat.a.run(&format!("castanet-lab ftp-say 198.51.100.7 1500 {command}")).good();
+        assert_eq!(said.starts_with("200"), passes, "{command}: {said}");
+        assert_eq!(said == "no answer\n", !passes, "{command}: {said}");
+        let heard = serving.stdout();
+        assert_eq!(heard.contains("EPRT") || heard.contains("PORT"), passes, "{command}: {heard}");
+    }
     nat.end();
 }

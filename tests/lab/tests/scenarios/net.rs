@@ -79,6 +79,18 @@ impl Net {
         Net { a, b, r, _lab: lab }
     }
 
+    /// The network with these routes of the router besides those to its own networks, and what is asked of `castanet new ip-router`.
+    pub fn asked(kind: Kind, routes: &[(&str, &str)], further: &[&str]) -> Option<Net> {
+        let lab = lab()?;
+        if kind == Kind::Kernel {
+            return Some(Net::within(lab, kind, (1500, 1500), routes));
+        }
+        let (a, r, b) = hosts(&lab);
+        let text = castanet_lab::router::configuration(&r, castanet(), &ports(1500, 1500), routes, further);
+        let r = Router::run(r, castanet(), &["-e", &text], 2);
+        Some(Net { a, b, r, _lab: lab })
+    }
+
     /// The network with nothing special.
     pub fn new(kind: Kind) -> Option<Net> {
         lab().map(|lab| Net::within(lab, kind, (1500, 1500), &[]))

@@ -3,7 +3,7 @@
 
 use crate::net::{Net, castanet, hosts, lab, ours};
 use castanet_lab::{Kind, Process, Router};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bits a second that iperf3 measures over TCP from a to b, and bytes in each packet that reached b.
 fn throughput(net: &Net, seconds: &str) -> (f64, f64) {
@@ -104,4 +104,30 @@ fn who_looks_sees_the_packets_of_the_network() {
         let _ = std::fs::remove_file(file);
     }
     assert!(segments > 1000, "{segments} segments seen");
+}
+
+#[test]
+fn who_shapes_counts_the_packets_of_the_network() {
+    let Some(lab) = lab() else { return };
+    let (a, r, b) = hosts(&lab);
+    let mut new = a.command(castanet());
+    new.args(["new", "ip-router", "eth0=10.0.0.1/24", "eth1=10.0.1.1/24"]);
+    let text = Process::start(new).wait(Duration::from_secs(20)).good();
+    let outward = "queue :: Queue -> ToDevice($dev)";
+    assert!(text.contains(outward), "{text}");
+    let text = text.replace(outward, "queue :: Queue(30) -> Shaper(1000) -> ToDevice($dev)");
+    let _r = Router::run(r, castanet(), &["-e", &text], 2);
+    a.run("ping -c 1 -W 5 10.0.1.2").good();
+    let mut server = b.spawn("iperf3 -s -1 --forceflush");
+    server.wait_for("listening", Duration::from_secs(5));
+    let packets = || b.statistic("eth0", "rx/packets");
+    let (before, start) = (packets(), Instant::now());
+    a.run("iperf3 -c 10.0.1.2 -t 2 -J").good();
+    let (sent, time) = (packets() - before, start.elapsed().as_secs_f64());
+    assert!(server.wait(Duration::from_secs(5)).ok());
+    // A burst of a super-packet's segments at first; what is longer than a segment would have gone by tens at once.
+    let most = 1000.0 * time + 200.0;
+    assert!(sent > 500 && (sent as f64) < most, "{sent} packets in {time} s");
+    let bytes = b.statistic("eth0", "rx/bytes") as f64 / b.statistic("eth0", "rx/packets") as f64;
+    assert!(bytes < 1515.0, "{bytes} bytes a packet");
 }

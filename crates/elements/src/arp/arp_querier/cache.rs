@@ -15,14 +15,10 @@ pub fn header(to: EtherAddr, from: EtherAddr) -> [u8; EtherHeader::LEN] {
 /// Puts a header before a packet; false if it cannot grow so long.
 #[inline(always)]
 pub fn put(p: &mut Packet, header: &[u8; EtherHeader::LEN]) -> bool {
-    match p.push_header::<{ EtherHeader::LEN }>() {
-        Some(place) => {
-            *place = *header;
-            p.set_mac_header(0);
-            true
-        }
-        None => false,
-    }
+    let Some(place) = p.push_header() else { return false };
+    *place = *header;
+    p.set_mac_header(0);
+    true
 }
 
 #[derive(Clone, Copy)]
@@ -49,12 +45,26 @@ impl Cache {
         // Multiplicative hashing (Knuth, vol. 3, 6.4): neighbours in a subnet get different slots.
         (ip.wrapping_mul(0x9e37_79b1) >> 24) as usize
     }
+    /// The header for the next hop of a packet; none if that has to be looked up.
+    #[inline(always)]
+    fn header(&self, p: &Packet, generation: u32, now: i64) -> Option<&[u8; EtherHeader::LEN]> {
+        let ip = p.dst_ip();
+        let s = &self.0[Self::slot(ip)];
+        (s.ip == ip && s.generation == generation && now < s.until).then_some(&s.header)
+    }
     /// Puts the header of its next hop before a packet; false, and nothing done, if that has to be looked up.
     #[inline(always)]
     pub fn encapsulate(&self, p: &mut Packet, generation: u32, now: i64) -> bool {
-        let ip = p.dst_ip();
-        let s = &self.0[Self::slot(ip)];
-        s.ip == ip && s.generation == generation && now < s.until && put(p, &s.header)
+        self.header(p, generation, now).is_some_and(|h| put(p, h))
+    }
+    /// The same where no byte has to be moved; false, and nothing done, otherwise.
+    #[inline(always)]
+    pub fn encapsulate_in_place(&self, p: &mut Packet, generation: u32, now: i64) -> bool {
+        let Some(header) = self.header(p, generation, now) else { return false };
+        let Some(place) = p.push_header_in_place() else { return false };
+        *place = *header;
+        p.set_mac_header(0);
+        true
     }
     /// Keeps the header for an address until a time.
     pub fn keep(&mut self, ip: u32, generation: u32, until: i64, header: [u8; EtherHeader::LEN]) {

@@ -144,6 +144,55 @@ fn what_waits_too_long_is_dropped_by_the_timer() {
 }
 
 #[test]
+fn what_nobody_answers_for_is_given_up() {
+    let mut k = Kit::<ArpQuerier>::with_ports(CONFIG, 2, 3).unwrap();
+    /// The packets on output 2, as they came.
+    fn given_up(out: Vec<(usize, Packet)>) -> Vec<u8> {
+        let mine = out.iter().filter(|o| o.0 == 2);
+        mine.map(|(_, p)| {
+            assert_eq!((p.data(), p.dst_ip() >> 8), (&[p.data()[0]; 20][..], host(0) >> 8));
+            p.data()[0]
+        })
+        .collect()
+    }
+    k.push(1, [reply(host(5), 5)]);
+    assert_eq!(sent(&mut k, [to(host(9), 1)]), "q9");
+    k.at(S);
+    assert_eq!(sent(&mut k, [to(host(9), 2), to(host(8), 3), to(host(7), 4)]), "q9 q8 q7");
+    k.at(2 * S);
+    assert_eq!(names(k.push(1, [reply(host(7), 7)])), "4>7");
+    // Three seconds after the first came; the others wait for theirs.
+    k.at(3 * S - S / 10);
+    // The clock of tests counts up a little whenever it is read.
+    let next = |k: &Kit<ArpQuerier>| k.next_timer().map(|t| t / (S / 100));
+    assert_eq!(next(&k), Some(300));
+    assert_eq!(given_up(k.expire().unwrap()), [1, 2]);
+    assert_eq!((k.read("length").unwrap(), k.read("count").unwrap()), ("1".into(), "4".into()));
+    // The host is asked for at the pace as before, and what comes waits its time again.
+    k.at(3 * S + S / 50);
+    assert_eq!(sent(&mut k, [to(host(9), 5)]), "q9");
+    k.at(3 * S + S / 20);
+    assert_eq!(sent(&mut k, [to(host(9), 6)]), "");
+    assert_eq!((next(&k), given_up(k.expire().unwrap())), (Some(400), vec![3]));
+    assert_eq!((next(&k), given_up(k.expire().unwrap())), (Some(602), vec![5, 6]));
+    // Known hosts are as they were, and what has an answer is not given up.
+    assert_eq!(sent(&mut k, [to(host(9), 7)]), "q9");
+    assert_eq!(names(k.push(1, [reply(host(9), 9)])), "7>9");
+    k.at(20 * S);
+    assert_eq!(sent(&mut k, [to(host(5), 8), to(host(7), 9), to(host(9), 10)]), "8>5 9>7 10>9");
+    assert_eq!((k.dropped(Reason::ArpTimeout), k.read("length").unwrap()), (0, "0".into()));
+    // Many hosts that nobody has: what is remembered of them is bounded by the table.
+    let mut k = Kit::<ArpQuerier>::with_ports(&format!("{CONFIG}, ENTRY_CAPACITY 16"), 2, 3).unwrap();
+    for i in 0..2000 {
+        k.at(i);
+        k.push(0, [to(0x0a01_0000 + i as u32, 1)]);
+    }
+    k.at(4 * S);
+    let kept: usize = k.read("length").unwrap().parse().unwrap();
+    assert!(kept <= 16, "{kept}");
+}
+
+#[test]
 fn destinations_without_query() {
     let mut k = kit("");
     let out = sent(

@@ -61,6 +61,8 @@ struct Entry {
     held: VecDeque<Packet>,
     /// Known, but packets that waited are still on their way through one worker: those of others go behind them.
     releasing: bool,
+    /// When the packets that wait now are given up, if they are.
+    until: i64,
 }
 
 impl Entry {
@@ -106,6 +108,8 @@ pub enum Found {
     Held {
         /// Whether it is time for a query.
         query: bool,
+        /// Whether it is the first that waits for this address.
+        first: bool,
     },
 }
 
@@ -119,8 +123,12 @@ struct Inner {
     order: BTreeMap<u64, u32>,
     turns: u64,
     held: usize,
-    /// Before this time no entry is too old: what every look-up compares with.
+    /// Before this time no entry is too old, and no packet is given up: what every look-up compares with.
     expires: i64,
+    /// How long packets wait until they are given up; 0: as long as their entry lives.
+    patience: i64,
+    /// For which addresses packets wait, and until when, in order. What is there no more is passed over.
+    waiting: VecDeque<(i64, u32)>,
 }
 
 /// A table, shared by queriers and workers.
@@ -148,6 +156,10 @@ impl State {
         let mut inner = self.lock();
         inner.settings = settings;
         inner.expires = 0;
+    }
+    /// Has packets given up that have waited so long without an answer.
+    pub fn give_up_after(&self, patience: i64) {
+        self.lock().patience = patience;
     }
     /// What a copy of an entry is valid for: it counts up when one may have become wrong.
     #[inline(always)]
@@ -198,7 +210,7 @@ impl State {
             e.held.push_back(packet);
             inner.held += 1;
             self.slim_packets(inner, lost);
-            return Found::Held { query: false };
+            return Found::Held { query: false, first: false };
         }
         if let Some(e) = inner.entries.get_mut(&ip)
             && e.known()
@@ -221,9 +233,15 @@ impl State {
             inner.put(ip, EtherAddr::BROADCAST, now);
             self.slim_entries(inner, lost);
         }
-        let mut query = false;
+        let (mut query, mut first) = (false, false);
         if let Some(e) = inner.entries.get_mut(&ip) {
             query = e.query(now);
+            first = e.held.is_empty();
+            if first && inner.patience > 0 {
+                e.until = now.saturating_add(inner.patience);
+                inner.waiting.push_back((e.until, ip));
+                inner.expires = inner.expires.min(e.until);
+            }
             let cap = settings.entry_packet_capacity as usize;
             if cap > 0 && e.held.len() >= cap {
                 // The latest packet is the one worth saving (RFC 1122 section 2.3.2.2).
@@ -235,7 +253,8 @@ impl State {
             inner.held += 1;
         }
         self.slim_packets(inner, lost);
-        Found::Held { query }
+        inner.slim_waiting();
+        Found::Held { query, first }
     }
 
     /// Makes an address known, or unknown when it is the broadcast one. Its waiting packets stay where they are.
@@ -315,16 +334,28 @@ impl State {
         self.expire_old(&mut inner, now, lost);
         let (_, ip) = inner.order.first_key_value()?;
         let oldest = inner.entries.get(ip)?;
-        Some(inner.settings.end(oldest.updated)).filter(|&t| t < i64::MAX)
+        let waits = inner.waiting.front().map_or(i64::MAX, |w| w.0);
+        Some(inner.settings.end(oldest.updated).min(waits)).filter(|&t| t < i64::MAX)
     }
 
     /// Takes over entries and packets of another table.
     pub fn take_over(&self, old: &State, lost: &mut Lost) {
         // One lock after the other: two routers never swap with each other at once.
-        let mut from = std::mem::take(&mut *old.lock());
+        let mut from = {
+            let mut old = old.lock();
+            let settings = old.settings;
+            std::mem::replace(&mut *old, Inner { settings, ..Inner::default() })
+        };
         old.invalidate();
+        // What was on its way through a worker has arrived.
+        from.entries.values_mut().for_each(|e| e.releasing = false);
         let mut inner = self.lock();
         let inner = &mut *inner;
+        if inner.entries.is_empty() {
+            // A large table moves as it is.
+            let settings = inner.settings;
+            *inner = Inner { settings, expires: 0, ..std::mem::take(&mut from) };
+        }
         for ip in from.order.into_values() {
             let Some(mut e) = from.entries.remove(&ip) else { continue };
             inner.turns += 1;
@@ -337,6 +368,11 @@ impl State {
                 inner.held -= mine.held.len();
                 self.lose(mine.held, Reason::Cleared, lost);
             }
+        }
+        if inner.patience > 0 {
+            inner.waiting.extend(from.waiting);
+            inner.waiting.make_contiguous().sort_unstable();
+            inner.expires = inner.expires.min(inner.waiting.front().map_or(i64::MAX, |w| w.0));
         }
         self.drops.fetch_add(old.drops.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         self.slim_entries(inner, lost);
@@ -375,6 +411,18 @@ impl State {
             // Copies of the entry were made to end by themselves at this time.
             let held = inner.remove_first();
             self.lose(held, Reason::ArpTimeout, lost);
+        }
+        while let Some(&(until, ip)) = inner.waiting.front() {
+            if now < until {
+                inner.expires = inner.expires.min(until);
+                break;
+            }
+            inner.waiting.pop_front();
+            if let Some(e) = inner.entries.get_mut(&ip).filter(|e| e.until == until && !e.known()) {
+                let held = std::mem::take(&mut e.held);
+                inner.held = inner.held.saturating_sub(held.len());
+                self.lose(held, Reason::ArpTimeout, lost);
+            }
         }
     }
     fn slim_entries(&self, inner: &mut Inner, lost: &mut Lost) {
@@ -423,13 +471,14 @@ impl Inner {
             queried: 0,
             held: VecDeque::new(),
             releasing: false,
+            until: 0,
         };
         let old = match self.entries.get_mut(&ip) {
             Some(e) => {
                 self.order.remove(&e.turn);
                 let held = std::mem::take(&mut e.held);
-                let releasing = e.releasing;
-                Some(std::mem::replace(e, Entry { held, releasing, ..new }).ether)
+                let (releasing, until) = (e.releasing, e.until);
+                Some(std::mem::replace(e, Entry { held, releasing, until, ..new }).ether)
             }
             None => {
                 self.entries.insert(ip, new);
@@ -438,6 +487,13 @@ impl Inner {
         };
         self.order.insert(turn, ip);
         old
+    }
+    /// Forgets who no longer waits, when these are many.
+    fn slim_waiting(&mut self) {
+        if self.waiting.len() > 64 + 2 * self.entries.len() {
+            let entries = &self.entries;
+            self.waiting.retain(|(until, ip)| entries.get(ip).is_some_and(|e| e.until == *until));
+        }
     }
     /// Removes the entry that was updated longest ago; the packets that waited for it.
     fn remove_first(&mut self) -> VecDeque<Packet> {

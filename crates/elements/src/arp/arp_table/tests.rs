@@ -13,7 +13,7 @@ fn look(s: &State, ip: u32, n: u8, now: i64, lost: &mut Lost) -> (Vec<u8>, bool)
         Found::Known { held, packet, query, .. } => {
             (held.iter().chain([&packet]).map(|p| p.data()[0]).collect(), query)
         }
-        Found::Held { query } => (Vec::new(), query),
+        Found::Held { query, .. } => (Vec::new(), query),
     }
 }
 fn numbers(lost: &Lost) -> Vec<u8> {
@@ -181,20 +181,38 @@ fn with_several_workers_nobody_overtakes_packets_that_waited() {
     let (s, mut lost) = (State::new(Settings::default()), Lost::new());
     let look = |n: u8, lost: &mut Lost| s.look_up(7, packet(&[n]), 0, 0, true, lost);
     let numbers = |held: VecDeque<Packet>| held.iter().map(|p| p.data()[0]).collect::<Vec<_>>();
-    assert!(matches!(look(1, &mut lost), Found::Held { query: true }));
+    assert!(matches!(look(1, &mut lost), Found::Held { query: true, .. }));
     assert_eq!(numbers(s.answer(7, ether(9), 0, true, &mut lost)), [1]);
     // Packet 1 is on its way through the worker that took the answer: others wait.
-    assert!(matches!(look(2, &mut lost), Found::Held { query: false }));
+    assert!(matches!(look(2, &mut lost), Found::Held { query: false, .. }));
     assert!(
         s.answer(7, ether(9), 0, true, &mut lost).is_empty(),
         "a second answer releases nothing out of turn"
     );
     let (to, held) = s.release(7).unwrap();
     assert_eq!((to, numbers(held)), (ether(9), vec![2]));
-    assert!(matches!(look(3, &mut lost), Found::Held { query: false }));
+    assert!(matches!(look(3, &mut lost), Found::Held { query: false, .. }));
     assert_eq!(s.release(7).map(|r| numbers(r.1)), Some(vec![3]));
     assert!(s.release(7).is_none());
     assert!(matches!(look(4, &mut lost), Found::Known { .. }));
     assert_eq!((s.size(), lost.len()), ((1, 0), 0));
     assert!(s.release(8).is_none(), "an address that is not there");
+}
+
+#[test]
+fn a_table_keeps_its_settings_when_it_gives_its_entries_away() {
+    let all = |kit: &mut Kit<ArpTable>| {
+        let mut lost = Lost::new();
+        for i in 0..6 {
+            kit.element.state.insert(i, EtherAddr([2, 0, 0, 0, 0, i as u8]), 1_000_000_000_000, &mut lost);
+        }
+        kit.read("count").unwrap()
+    };
+    let mut old = Kit::<ArpTable>::new("ENTRY_CAPACITY 4, CAPACITY_SLIM_FACTOR 0").unwrap();
+    let mut new = Kit::<ArpTable>::new("ENTRY_CAPACITY 9, CAPACITY_SLIM_FACTOR 0").unwrap();
+    assert_eq!(all(&mut old), "4");
+    new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+    assert_eq!((old.read("count").unwrap(), new.read("count").unwrap()), ("0".into(), "4".into()));
+    old.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
+    assert_eq!((all(&mut old), all(&mut new)), ("4".into(), "6".into()));
 }

@@ -59,6 +59,13 @@ impl Args {
         }
         Ok(())
     }
+    /// Whether they make the same bridge.
+    pub(super) fn is_like(&self, other: &Args) -> bool {
+        let bridge = |a: &Args| {
+            (a.addr, a.bridge_priority, a.path_cost, [a.forward_delay, a.hello_time, a.max_age].map(|t| t.0))
+        };
+        bridge(self) == bridge(other)
+    }
     /// The times of this bridge as root.
     pub(super) fn times(&self) -> Times {
         Times { max_age: self.max_age.0, hello: self.hello_time.0, forward_delay: self.forward_delay.0 }

@@ -107,6 +107,13 @@ impl Relay {
         cx.emit(last, p);
     }
 
+    /// Learns what the switch of the old router knows (hot swap). Which ports relay is the spanning tree's business.
+    pub fn take_state(&mut self, old: &Relay) {
+        if !Arc::ptr_eq(&self.table, &old.table) {
+            self.table.learn_from(&old.table, self.ports);
+        }
+    }
+
     /// The read handlers of a switch.
     pub fn read(&self, handler: &str) -> Result<String, String> {
         match handler {

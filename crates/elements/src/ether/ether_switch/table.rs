@@ -93,6 +93,20 @@ impl Table {
         enter(set, want, choice, now);
     }
 
+    /// Learns what another table knows of the first so many ports (hot swap).
+    pub fn learn_from(&self, old: &Table, ports: usize) {
+        for set in &old.sets {
+            for (entry, heard) in set.entries.iter().zip(&set.heard) {
+                let e = entry.load(Relaxed);
+                let [a, b, c, d, e, f, p0, p1] = e.to_be_bytes();
+                let port = usize::from(u16::from_be_bytes([p0, p1])).checked_sub(1);
+                if let Some(port) = port.filter(|p| *p < ports) {
+                    self.learn(EtherAddr([a, b, c, d, e, f]), port, heard.load(Relaxed));
+                }
+            }
+        }
+    }
+
     /// Every entry: address and port, by address.
     pub fn list(&self) -> Vec<(EtherAddr, usize)> {
         let entries = self.sets.iter().flat_map(|s| &s.entries).map(|e| e.load(Relaxed)).filter(|e| *e != 0);

@@ -136,3 +136,116 @@ fn truncated_headers() {
     assert_eq!(kit.dropped(Reason::NoIpHeader), 1);
     assert!(Kit::<IpGwOptions>::new("").is_err());
 }
+
+/// A packet with options to an address, by a next hop.
+fn to(dst: [u8; 4], hop: [u8; 4], options: &[u8]) -> Packet {
+    let mut p = ip(options);
+    let mut h = etherparse::Ipv4Header::from_slice(p.data()).unwrap().0;
+    h.destination = dst;
+    h.header_checksum = h.calc_header_checksum();
+    p.data_mut()[..h.header_len()].copy_from_slice(&h.to_bytes());
+    p.set_dst_ip(u32::from_be_bytes(hop));
+    p
+}
+
+#[test]
+fn source_routes_are_followed_where_it_is_said() {
+    const MINE: [u8; 4] = [10, 0, 2, 1];
+    const FAR: [u8; 4] = [9, 9, 9, 9];
+    const HOP: [u8; 4] = [5, 5, 5, 5];
+    // Destination, next hop and options before; output, destination and options behind.
+    type Case = ([u8; 4], [u8; 4], &'static [u8], usize, [u8; 4], &'static [u8]);
+    let table: &[Case] = &[
+        // To this router: the next address is where it goes, and ours is recorded.
+        (MINE, MINE, &[131, 7, 4, 9, 9, 9, 9, 0], 0, FAR, &[131, 7, 8, 10, 0, 0, 1, 0]),
+        (MINE, MINE, &[1, 137, 7, 4, 9, 9, 9, 9], 0, FAR, &[1, 137, 7, 8, 10, 0, 0, 1]),
+        (
+            MINE,
+            MINE,
+            &[131, 11, 8, 7, 7, 7, 7, 9, 9, 9, 9, 0],
+            0,
+            FAR,
+            &[131, 11, 12, 7, 7, 7, 7, 10, 0, 0, 1, 0],
+        ),
+        (
+            MINE,
+            MINE,
+            &[131, 11, 4, 10, 0, 1, 1, 9, 9, 9, 9, 0],
+            0,
+            FAR,
+            &[131, 11, 12, 10, 0, 0, 1, 10, 0, 0, 1, 0],
+        ),
+        (MINE, MINE, &[131, 7, 4, 10, 0, 1, 1, 0], 0, [10, 0, 1, 1], &[131, 7, 8, 10, 0, 0, 1, 0]),
+        // At its end: for this router, and nothing else is recorded either.
+        (MINE, MINE, &[131, 7, 8, 9, 9, 9, 9, 0], 0, MINE, &[131, 7, 8, 9, 9, 9, 9, 0]),
+        (
+            MINE,
+            MINE,
+            &[131, 3, 4, 7, 7, 4, 0, 0, 0, 0, 0, 0],
+            0,
+            MINE,
+            &[131, 3, 4, 7, 7, 4, 0, 0, 0, 0, 0, 0],
+        ),
+        (MINE, MINE, &[7, 7, 4, 0, 0, 0, 0, 0], 0, MINE, &[7, 7, 4, 0, 0, 0, 0, 0]),
+        // On its way out: the address of this interface, if the last one recorded is ours.
+        (FAR, FAR, &[131, 7, 8, 10, 0, 2, 1, 0], 0, FAR, &[131, 7, 8, 10, 0, 0, 1, 0]),
+        (FAR, HOP, &[131, 7, 8, 10, 0, 2, 1, 0], 0, FAR, &[131, 7, 8, 10, 0, 0, 1, 0]),
+        (FAR, HOP, &[131, 7, 8, 10, 0, 0, 1, 0], 0, FAR, &[131, 7, 8, 10, 0, 0, 1, 0]),
+        (FAR, FAR, &[137, 7, 8, 10, 0, 2, 1, 0], 0, FAR, &[137, 7, 8, 10, 0, 0, 1, 0]),
+        (FAR, [0; 4], &[137, 7, 8, 10, 0, 2, 1, 0], 0, FAR, &[137, 7, 8, 10, 0, 0, 1, 0]),
+        (FAR, HOP, &[137, 7, 8, 7, 7, 7, 7, 0], 0, FAR, &[137, 7, 8, 7, 7, 7, 7, 0]),
+        (FAR, HOP, &[131, 7, 4, 10, 0, 2, 1, 0], 0, FAR, &[131, 7, 4, 10, 0, 2, 1, 0]),
+        // A strict route whose next address is no neighbour.
+        (FAR, HOP, &[137, 7, 8, 10, 0, 2, 1, 0], 2, FAR, &[137, 7, 8, 10, 0, 2, 1, 0]),
+        // Malformed: pointers too small and without room for an address, a second route.
+        (MINE, MINE, &[131, 7, 3, 9, 9, 9, 9, 0], 1, MINE, &[131, 7, 3, 9, 9, 9, 9, 0]),
+        (MINE, MINE, &[131, 7, 5, 9, 9, 9, 9, 0], 1, MINE, &[131, 7, 5, 9, 9, 9, 9, 0]),
+        (MINE, MINE, &[131, 3, 4, 131, 3, 4, 0, 0], 1, MINE, &[131, 3, 4, 131, 3, 4, 0, 0]),
+        (MINE, MINE, &[131, 2, 0, 0], 1, MINE, &[131, 2, 0, 0]),
+    ];
+    let mut kit = Kit::<IpGwOptions>::with_ports(&format!("{ME}, SOURCE_ROUTE follow"), 1, 3).unwrap();
+    for (dst, hop, before, port, after_dst, after) in table {
+        let out = kit.act([to(*dst, *hop, before)]);
+        let (h, rest) = etherparse::Ipv4Header::from_slice(out[0].1.data()).unwrap();
+        assert_eq!(
+            (out[0].0, h.destination, h.options.as_slice()),
+            (*port, *after_dst, *after),
+            "{before:?}"
+        );
+        assert_eq!((h.calc_header_checksum(), rest), (h.header_checksum, &[9; 4][..]), "{before:?}");
+        let hop = if dst == after_dst { *hop } else { *after_dst };
+        assert_eq!(out[0].1.dst_ip().to_be_bytes(), hop, "{before:?}");
+    }
+    assert_eq!((kit.read("drops").unwrap(), kit.all_dropped()), ("4".into(), 0));
+    // Any bytes: no panic, in = out.
+    let mut random = Random::new(7, "source routes");
+    for _ in 0..20_000 {
+        let words = 1 + random.below(9) as usize;
+        let mut options: Vec<u8> = (0..4 * words).map(|_| random.below(16) as u8).collect();
+        options[0] = [131, 137][random.below(2) as usize];
+        let dst = [MINE, FAR][random.below(2) as usize];
+        assert_eq!(kit.act([to(dst, HOP, &options)]).len(), 1);
+    }
+}
+
+#[test]
+fn source_routes_are_dropped_where_it_is_said() {
+    let mut kit = Kit::<IpGwOptions>::with_ports(&format!("{ME}, SOURCE_ROUTE drop"), 1, 3).unwrap();
+    let routes: [&[u8]; 4] = [
+        &[131, 7, 4, 9, 9, 9, 9, 0],
+        &[1, 1, 1, 137, 7, 8, 9, 9, 9, 9, 0, 0],
+        &[131, 7, 8, 9, 9, 9, 9, 0],
+        &[131, 2, 0, 0],
+    ];
+    for dst in [[10, 0, 2, 1], [9; 4]] {
+        for options in routes {
+            assert_eq!(kit.act([to(dst, dst, options)]).len(), 0, "{options:?}");
+        }
+        for options in [&[1, 1, 1, 0][..], &[148, 4, 0, 0], &[0, 131, 7, 4]] {
+            assert_eq!(kit.act([to(dst, dst, options)])[0].0, 0, "{options:?}");
+        }
+    }
+    assert_eq!((kit.dropped(Reason::SourceRoute), kit.all_dropped()), (8, 8));
+    let error = Kit::<IpGwOptions>::with_ports(&format!("{ME}, SOURCE_ROUTE obey"), 1, 1).err().unwrap();
+    assert!(format!("{error:?}").contains("'obey' is not 'pass', 'drop' or 'follow'"), "{error:?}");
+}

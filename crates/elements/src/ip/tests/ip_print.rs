@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::handover::testing::{hand_over, prepare};
 use castanet_element::kit::{Kit, packet};
 
 const SRC: [u8; 4] = [10, 0, 0, 1];
@@ -183,4 +184,45 @@ fn to_a_file() {
     assert_eq!(std::fs::read_to_string(&name).unwrap(), line.repeat(2));
     std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!(kit.element.effects(Effects::NONE), Effects::FILES);
+}
+
+#[test]
+fn a_file_is_emptied_when_the_router_runs_and_moves_to_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    let config = format!("x, TIMESTAMP false, OUTFILE {}", path.display());
+    let text = || std::fs::read_to_string(&path).unwrap();
+    let line = |kit: &mut Kit<IpPrint>| {
+        let mut p = packet(&ip(50, 0, &[]));
+        p.set_network_header(0, 20);
+        kit.act([p]);
+    };
+    // It did not run.
+    let mut kit = Kit::<IpPrint>::new(&config).unwrap();
+    kit.cleanup().unwrap();
+    assert!(!path.exists());
+    std::fs::write(&path, "what was there before").unwrap();
+    let mut kit = Kit::<IpPrint>::new(&config).unwrap();
+    kit.cleanup().unwrap();
+    assert_eq!(text(), "what was there before");
+    // It ran and had nothing to say.
+    let mut kit = Kit::<IpPrint>::new(&config).unwrap();
+    kit.with(|_, cx| cx.core().timers.clear());
+    kit.cleanup().unwrap();
+    assert_eq!(text(), "");
+    let mut old = Kit::<IpPrint>::new(&config).unwrap();
+    old.with(|_, cx| cx.core().timers.clear());
+    line(&mut old);
+    let mut new = Kit::<IpPrint>::new("").unwrap();
+    prepare(&mut new, &config, 1, 1);
+    new.cleanup().unwrap();
+    prepare(&mut new, &config, 1, 1);
+    hand_over(&mut old, &mut new);
+    hand_over(&mut new, &mut old);
+    line(&mut old);
+    hand_over(&mut old, &mut new);
+    old.cleanup().unwrap();
+    line(&mut new);
+    new.cleanup().unwrap();
+    assert_eq!(text(), "x: 10.0.0.1 > 10.0.0.2: ip-proto-50\n".repeat(3));
 }

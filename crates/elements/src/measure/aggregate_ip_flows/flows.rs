@@ -224,6 +224,11 @@ impl Fragments {
     pub fn new(timeout: i64) -> Fragments {
         Fragments { timeout, map: HashMap::new(), order: VecDeque::new() }
     }
+    /// Takes over what is known of fragments (hot swap).
+    pub fn go_on_from(&mut self, old: &mut Fragments) {
+        std::mem::swap(&mut self.map, &mut old.map);
+        std::mem::swap(&mut self.order, &mut old.order);
+    }
     /// Forgets all.
     pub fn clear(&mut self) {
         self.map.clear();

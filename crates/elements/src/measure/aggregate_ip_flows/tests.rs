@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![allow(clippy::unwrap_used)]
 use super::*;
+use crate::handover::testing::{hand_over, prepare};
 use castanet_element::kit::{Kit, packet};
 use std::collections::HashMap;
 
@@ -226,4 +227,39 @@ fn trace_info() {
     assert_eq!((text.lines().count(), text.ends_with("</flow>\n</trace>\n")), (6003, true));
     assert!(Kit::<AggregateIpFlows>::new("TRACEINFO /nonexistent/x").is_err());
     assert!(Kit::<AggregateIpFlows>::new("UDP_TIMEOUT x").is_err());
+}
+
+#[test]
+fn trace_info_goes_on_in_the_next_router() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let (one, two) = (dir.path().join("one"), dir.path().join("two"));
+    let config = |path: &std::path::Path| format!("TRACEINFO {}, UDP_TIMEOUT 5", path.display());
+    let packets = || (0..40u16).map(|i| ip(i64::from(i) / 4 + 1, 17, (1, i % 7), (2, 2), 0, 0));
+    let mut k = kit(&config(&one));
+    for p in packets() {
+        run(&mut k, p);
+    }
+    k.cleanup().unwrap();
+    let (mut old, mut new) = (kit(&config(&two)), kit(""));
+    for p in packets().take(20) {
+        run(&mut old, p);
+    }
+    prepare(&mut new, &config(&two), 1, 2);
+    new.cleanup().unwrap();
+    prepare(&mut new, &config(&two), 1, 2);
+    hand_over(&mut old, &mut new);
+    hand_over(&mut new, &mut old);
+    hand_over(&mut old, &mut new);
+    old.cleanup().unwrap();
+    for p in packets().skip(20) {
+        run(&mut new, p);
+    }
+    new.cleanup().unwrap();
+    let text = |path| std::fs::read_to_string(path).unwrap();
+    assert_eq!(text(&one), text(&two));
+    // A router that did not run leaves nothing.
+    let three = dir.path().join("three");
+    kit(&config(&three)).cleanup().unwrap();
+    kit(&config(&one)).cleanup().unwrap();
+    assert!(!three.exists() && text(&one) == text(&two));
 }

@@ -11,7 +11,7 @@ use castanet_element::prelude::*;
 fn flood(flows: u32, guarantee: i64) -> u32 {
     const ROOM: u32 = 4096;
     let mut store = Store::new(ROOM, Random::new(1, "flood"));
-    let space = store.join(Kind::Ports, Timeouts::all(300_000_000_000, guarantee), 1).unwrap();
+    let space = store.join(Kind::Ports, Timeouts::all(300_000_000_000, guarantee), 1, "e").unwrap();
     store.input(space, 0).unwrap().spec = Spec::Keep([0, 1]);
     let mut refused = 0;
     for i in 0..flows {

@@ -89,6 +89,28 @@ fn a_dialogue() {
 }
 
 #[test]
+fn extended_commands() {
+    let mut nat = Nat::new("pattern 199.199.199.199 10000-20000# - - 0 1");
+    let outside = ([199, 199, 199, 199], 10000);
+    nat.out(tcp(CLIENT, SERVER, "S", 0, 0, b"")).unwrap();
+    // Not at the start of its segment, and with more behind it.
+    let (before, command, behind) = ("NOOP\r\n", "EPRT |1|1.0.0.1|5001|\r\n", "RETR x\r\n");
+    let all = format!("{before}{command}{behind}");
+    let p = nat.out(tcp(CLIENT, SERVER, "A", 1, 1, all.as_bytes())).unwrap();
+    let (seq, _, text) = said(&p);
+    assert_eq!((seq, text.as_str()), (1, "NOOP\r\nEPRT |1|199.199.199.199|10001|\r\nRETR x\r\n"));
+    // The server acknowledges what stands before the command, and then everything.
+    let p = nat.back(tcp(SERVER, outside, "A", 1, 7, b"")).unwrap();
+    assert_eq!(said(&p).1, 7);
+    let p = nat.back(tcp(SERVER, outside, "A", 1, 1 + text.len() as u32, b"")).unwrap();
+    assert_eq!(said(&p).1, 1 + all.len() as u32);
+    let p = nat.out(tcp(CLIENT, SERVER, "A", 1 + all.len() as u32, 1, b"NOOP\r\n")).unwrap();
+    assert_eq!(said(&p).0, 1 + text.len() as u32);
+    let p = nat.back(tcp((SERVER.0, 20), (outside.0, 10001), "S", 1, 0, b"")).unwrap();
+    assert_eq!(show(&p), "2.0.0.2:20 > 1.0.0.1:5001");
+}
+
+#[test]
 fn shorter_text() {
     let mut nat = Nat::new("pattern 9.9.9.9 1024# - - 0 1");
     let (client, server) = (([100, 100, 100, 100], 5000), SERVER);
@@ -114,9 +136,18 @@ fn refused_and_left_alone() {
     assert_eq!(nat.rig.with("ftp", 1, |cx| nat.ftp.action(&mut p, cx)).0, Verdict::Next);
     assert_eq!(p.data(), before);
     nat.out(tcp(CLIENT, SERVER, "S", 0, 0, b"")).unwrap();
-    for refused in
-        ["PORT 7,7,7,7,19,137\r\n", "PORT 1,0,0,1,3,255\r\n", "PORT 1,0,0,2,4,0\n", "port 0,0,0,0,0,0\r\n"]
-    {
+    for refused in [
+        "PORT 7,7,7,7,19,137\r\n",
+        "PORT 1,0,0,1,3,255\r\n",
+        "PORT 1,0,0,2,4,0\n",
+        "port 0,0,0,0,0,0\r\n",
+        "NOOP\r\nPORT 7,7,7,7,19,137\r\n",
+        "PORT 1,0,0,1,19,137\r\nPORT 7,7,7,7,19,137\r\n",
+        "EPRT |1|7.7.7.7|5001|\r\n",
+        "EPRT |1|1.0.0.1|1023|\r\n",
+        "EPRT |2|::ffff:1.0.0.1|5001|\r\n",
+        "EPRT |2|::ffff:7.7.7.7|25|\r\n",
+    ] {
         let mut p = tcp(CLIENT, SERVER, "A", 1, 1, refused.as_bytes());
         let v = nat.rig.with("ftp", 1, |cx| nat.ftp.action(&mut p, cx)).0;
         assert_eq!(v, Verdict::Drop(Reason::RefusedCommand), "{refused}");
@@ -133,6 +164,11 @@ fn refused_and_left_alone() {
         "PORT +1,0,0,1,19,137\r\n",
         "USER x\r\n",
         "XPORT 1,0,0,1,4,0\r\n",
+        "EPRT |1|1.0.0.1|5001|",
+        "EPRT |1|1.0.0.1|5001\r\n",
+        "EPRT |3|7.7.7.7|5001|\r\n",
+        "EPSV\r\n",
+        "PASV\r\n",
     ] {
         let mut p = tcp(CLIENT, SERVER, "A", 1, 1, other.as_bytes());
         let before = p.data().to_vec();
@@ -145,4 +181,69 @@ fn refused_and_left_alone() {
         p.set_network_header(0, 20.min(n));
         assert_eq!(nat.rig.with("ftp", 1, |cx| nat.ftp.action(&mut p, cx)).0, Verdict::Next, "{n}");
     }
+}
+
+#[test]
+fn whatever_clients_say_nobody_else_is_named() {
+    use crate::nat::ftp_command::{Found, find};
+    const PIECES: [&[u8]; 16] = [
+        b"PORT ",
+        b"EPRT ",
+        b"port ",
+        b"|1|",
+        b"|2|",
+        b"|",
+        b"1,0,0,1,",
+        b"1.0.0.1",
+        b"7,7,7,7,",
+        b"7.7.7.7",
+        b"19,137",
+        b"5001",
+        b"\r\n",
+        b"\n",
+        b"NOOP\r\n",
+        b"\xff,0",
+    ];
+    let mut nat = Nat::new("pattern 199.199.199.199 10000-60000# - - 0 1");
+    nat.out(tcp(CLIENT, SERVER, "S", 0, 0, b"")).unwrap();
+    let mut random = Random::new(1, "ftp");
+    let (mut seq, mut passed, mut translated, mut refused) = (1, 0, 0, 0);
+    for i in 0..4000u64 {
+        // Random text alone would mean nothing.
+        let mut text = match i % 5 {
+            0 => b"PORT 1,0,0,1,19,137\r\n".to_vec(),
+            1 => b"EPRT |1|1.0.0.1|5001|\r\n".to_vec(),
+            2 => b"PORT 7,7,7,7,19,137\r\n".to_vec(),
+            3 => b"EPRT |1|7.7.7.7|5001|\r\n".to_vec(),
+            _ => Vec::new(),
+        };
+        for _ in 0..random.below(5) {
+            let at = random.below(text.len() as u64 + 1) as usize;
+            let piece = PIECES[random.below(16) as usize];
+            let at = if random.below(2) == 0 { at } else { text.len() };
+            text.splice(at..at, piece.iter().copied());
+        }
+        let Some(p) = nat.out(tcp(CLIENT, SERVER, "A", seq, 1, &text)) else {
+            refused += 1;
+            continue;
+        };
+        // Checksums and lengths are right.
+        said(&p);
+        let data = p.data().get(40..).unwrap();
+        match find(data) {
+            Found::One(c) => {
+                assert_eq!(
+                    c.names.map(|n| n.0),
+                    Some(u32::from_be_bytes([199; 4])),
+                    "{}",
+                    text.escape_ascii()
+                );
+                translated += 1;
+            }
+            other => assert_eq!((other, data), (Found::Nothing, &text[..])),
+        }
+        passed += 1;
+        seq += text.len() as u32;
+    }
+    assert!(passed > 1000 && translated > 300 && refused > 300, "{passed} {translated} {refused}");
 }

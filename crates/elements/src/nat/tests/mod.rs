@@ -9,6 +9,7 @@ mod icmp;
 mod model;
 mod ports;
 mod several;
+mod swap;
 
 use castanet_element::build::{Shared, Wiring};
 use castanet_element::kit::packet;

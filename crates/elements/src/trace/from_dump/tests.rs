@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![allow(clippy::unwrap_used)]
 use super::*;
+use castanet_element::Fields;
 use castanet_element::kit::Kit;
 use castanet_spec::Names;
 use std::path::PathBuf;
@@ -268,8 +269,15 @@ fn arguments_effects_and_state() {
     old.task();
     run(&mut old);
     let mut new = kit(&t, "");
+    new.element.take_counts(&mut old.element);
     new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
     assert_eq!(new.read("count").unwrap(), "3");
-    new.write("extend_interval", "9").unwrap();
-    assert_eq!(run(&mut new), [4, 5], "it goes on where the old one was");
+    old.element.take_counts(&mut new.element);
+    old.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
+    assert_eq!((old.read("count").unwrap(), run(&mut old).len()), ("3".into(), 0), "back at its end");
+    new.element.take_counts(&mut old.element);
+    new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+    assert_eq!(run(&mut new), [4, 5], "it goes on where the old one was, without an end");
+    let held = |c: &str| Kit::<FromDump>::new(c).map(|k| k.element.holds());
+    assert!(old.element.holds().is_none() && held("/dev/null").is_err());
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![allow(clippy::unwrap_used)]
 use super::*;
+use crate::handover::testing::{hand_over, prepare};
 use castanet_element::kit::{Kit, packet};
 use castanet_spec::Names;
 use std::path::{Path, PathBuf};
@@ -107,7 +108,42 @@ fn the_file_is_emptied_when_the_router_runs() {
     let (_dir, path) = place();
     let mut k = Kit::<ToDump>::new(&path.display().to_string()).unwrap();
     k.cleanup().unwrap();
+    assert!(!path.exists(), "it did not run");
+    let mut k = Kit::<ToDump>::new(&path.display().to_string()).unwrap();
+    k.expire().unwrap();
+    k.cleanup().unwrap();
     assert_eq!(parsed(&path).1.len(), 0, "no packet, but a trace");
+}
+
+#[test]
+fn a_prepared_router_leaves_the_file_alone() {
+    let (_dir, path) = place();
+    let config = path.display().to_string();
+    let mut old = Kit::<ToDump>::new(&config).unwrap();
+    old.push(0, [at(1, b"old")]);
+    let other = path.with_extension("other").display().to_string();
+    let mut new = Kit::<ToDump>::new(&other).unwrap();
+    for (more, inherits) in [("", true), (", UNBUFFERED true", true), (", NANO false", false), (", 9", false)]
+    {
+        prepare(&mut new, &format!("{config}{more}"), 1, 0);
+        assert_eq!(new.element.holds() == old.element.holds(), inherits, "{more}");
+        new.cleanup().unwrap();
+        assert!(path.exists());
+    }
+    // By another name, and there and back.
+    let linked = path.with_extension("link");
+    std::os::unix::fs::symlink(&path, &linked).unwrap();
+    prepare(&mut new, &linked.display().to_string(), 1, 0);
+    hand_over(&mut old, &mut new);
+    hand_over(&mut new, &mut old);
+    old.push(0, [at(2, b"on")]);
+    hand_over(&mut old, &mut new);
+    old.cleanup().unwrap();
+    new.expire();
+    new.push(0, [at(3, b"new")]);
+    assert_eq!(new.read("count").unwrap(), "3");
+    new.cleanup().unwrap();
+    assert_eq!(parsed(&path).1.iter().map(|r| r.1.clone()).collect::<Vec<_>>(), [&b"old"[..], b"on", b"new"]);
 }
 
 #[test]
@@ -117,7 +153,7 @@ fn a_hot_swap_goes_on_in_the_file() {
     let mut old = Kit::<ToDump>::new(&config).unwrap();
     old.push(0, [at(1, b"old")]);
     let mut new = Kit::<ToDump>::new(&config).unwrap();
-    new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+    new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
     old.cleanup().unwrap();
     new.push(0, [at(2, b"new")]);
     assert_eq!(new.read("count").unwrap(), "2");

@@ -144,7 +144,7 @@ fn the_file_moves_to_a_new_router() {
     let place = place();
     let (mut old, mut new) = (kit(&place, 0, ", FIELDS ip_id"), kit(&place, 0, ", FIELDS ip_id"));
     old.push(0, packets("!data ip_id\n1\n"));
-    new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+    new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
     new.push(0, packets("!data ip_id\n2\n"));
     new.cleanup().unwrap();
     old.cleanup().unwrap();

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What pictures of curves have in common: axes with ticks and units, lines, marks, a legend.
+
+use std::fmt::Write;
+
+/// A place in the units of the axes.
+pub type Place = (f64, f64);
+
+/// The picture of one pair of axes.
+#[derive(Clone, Copy, Debug)]
+pub struct Chart {
+    /// Left end.
+    pub left: f64,
+    /// Upper end.
+    pub top: f64,
+    /// From end to end across.
+    pub width: f64,
+    /// From end to end.
+    pub height: f64,
+    /// What the ends of the axes stand for; they begin with 0.
+    pub most: Place,
+}
+
+/// The beginning of a picture.
+pub fn open(width: f64, height: f64) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+    )
+}
+
+/// Its end.
+pub const CLOSE: &str = "</svg>\n";
+
+/// The distance of ticks: about six of them up to `most`.
+pub fn step(most: f64) -> f64 {
+    let power = 10f64.powf((most.max(1e-9) / 6.0).log10().floor());
+    [1.0, 2.0, 5.0].into_iter().map(|n| n * power).find(|s| most / s <= 7.0).unwrap_or(10.0 * power)
+}
+
+// Writing to a string cannot fail, here and below.
+impl Chart {
+    /// Where a value stands across.
+    pub fn x(&self, value: f64) -> f64 {
+        self.left + self.width * (value / self.most.0).clamp(0.0, 1.0)
+    }
+
+    /// Where a value stands.
+    pub fn y(&self, value: f64) -> f64 {
+        self.top + self.height * (1.0 - (value / self.most.1).clamp(0.0, 1.0))
+    }
+
+    /// Draws axes and grid; labels say what they show, with units.
+    pub fn axes(&self, out: &mut String, across: &str, up: &str) {
+        let (right, bottom) = (self.left + self.width, self.top + self.height);
+        for (vertical, most) in [(false, self.most.1), (true, self.most.0)] {
+            let step = step(most);
+            let decimals = (-step.log10().floor()).max(0.0) as usize;
+            let ticks = (0..).map(|i| f64::from(i) * step).take_while(|v| *v <= most * (1.0 + 1e-9));
+            for value in ticks {
+                let _ = if vertical {
+                    let x = self.x(value);
+                    writeln!(
+                        out,
+                        "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{}\" y2=\"{bottom}\" stroke=\"#eee\"/>\
+                         <text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{value:.decimals$}</text>",
+                        self.top,
+                        bottom + 18.0
+                    )
+                } else {
+                    let y = self.y(value);
+                    writeln!(
+                        out,
+                        "<line x1=\"{}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#ddd\"/>\
+                         <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{value:.decimals$}</text>",
+                        self.left,
+                        self.left - 6.0,
+                        y + 4.0
+                    )
+                };
+            }
+        }
+        let (middle, line, aside) =
+            (self.left + self.width / 2.0, self.top + self.height / 2.0, self.left - 52.0);
+        let _ = writeln!(
+            out,
+            "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#888\"/>\
+             <text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">{across}</text>\
+             <text x=\"{aside}\" y=\"{line}\" text-anchor=\"middle\" transform=\"rotate(-90 {aside} {line})\">{up}</text>",
+            self.left,
+            self.top,
+            self.width,
+            self.height,
+            bottom + 42.0
+        );
+    }
+
+    /// Draws a line through places.
+    pub fn line(&self, out: &mut String, places: impl IntoIterator<Item = Place>, style: &str) {
+        let places = places.into_iter().map(|(x, y)| format!("{:.1},{:.1}", self.x(x), self.y(y)));
+        let places: Vec<String> = places.collect();
+        let _ = writeln!(out, "<polyline points=\"{}\" fill=\"none\" {style}/>", places.join(" "));
+    }
+
+    /// Draws a mark, which says something when it is pointed at.
+    pub fn mark(&self, out: &mut String, (x, y): Place, radius: f64, color: &str, says: &str) {
+        let _ = writeln!(
+            out,
+            "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius:.1}\" fill=\"{color}\"><title>{says}</title></circle>",
+            self.x(x),
+            self.y(y)
+        );
+    }
+}
+
+/// Draws an entry of a legend.
+pub fn legend(out: &mut String, (x, y): Place, color: &str, text: &str) {
+    let _ = writeln!(
+        out,
+        "<rect x=\"{x}\" y=\"{y}\" width=\"12\" height=\"12\" fill=\"{color}\"/><text x=\"{}\" y=\"{}\">{text}</text>",
+        x + 18.0,
+        y + 10.0
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_numbers() {
+        for (most, want) in
+            [(1.0, 0.2), (7.0, 1.0), (8.0, 2.0), (940.0, 200.0), (1400.0, 200.0), (1500.0, 500.0)]
+        {
+            assert!((step(most) - want).abs() < 1e-9, "{most}: {}", step(most));
+        }
+        let (mut out, chart) = (
+            String::new(),
+            Chart { left: 60.0, top: 10.0, width: 100.0, height: 100.0, most: (1.0, 7000.0) },
+        );
+        chart.axes(&mut out, "seconds", "packets");
+        for text in [">0.0<", ">0.6<", ">1.0<", ">0<", ">7000<", ">seconds<", ">packets<"] {
+            assert!(out.contains(text), "{text}: {out}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_drawn_outside() {
+        let chart = Chart { left: 60.0, top: 10.0, width: 100.0, height: 50.0, most: (2.0, 4.0) };
+        assert_eq!((chart.x(-1.0), chart.x(1.0), chart.x(9.0)), (60.0, 110.0, 160.0));
+        assert_eq!((chart.y(-1.0), chart.y(1.0), chart.y(9.0)), (60.0, 47.5, 10.0));
+    }
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which configurations are run for a picture, how loads are told to them, and what is ideal.
+
+use super::Sample;
+use super::red::Red;
+
+/// A picture.
+#[derive(Debug)]
+pub struct Definition {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// The axis across: what it shows, and in what unit.
+    pub x: Axis,
+    /// The other one.
+    pub y: Axis,
+    /// The end of both axes, in units of samples; 0: as the samples want it.
+    pub ends: (f64, f64),
+    /// Decimals of x and y in tables.
+    pub decimals: (usize, usize),
+    /// The load, as tables call it.
+    pub load: &'static str,
+    /// How many loads there are if nobody says otherwise.
+    pub points: usize,
+    /// The greatest of them.
+    pub to: f64,
+    /// Titles of the pairs of axes, side by side.
+    pub panels: &'static [&'static str],
+    /// What is run.
+    pub files: &'static [File],
+}
+
+/// An axis.
+#[derive(Debug)]
+pub struct Axis {
+    /// What it shows.
+    pub shows: &'static str,
+    /// The unit of samples; empty for shares.
+    pub unit: &'static str,
+    /// How many of them are one of the picture.
+    pub scale: f64,
+}
+
+impl Axis {
+    /// What stands beside it in a picture.
+    pub fn label(&self) -> String {
+        let thousands = if self.scale > 1.0 { "thousands of " } else { "" };
+        match self.unit {
+            "" => self.shows.into(),
+            unit => format!("{} ({thousands}{unit})", self.shows),
+        }
+    }
+}
+
+/// A configuration.
+#[derive(Debug)]
+pub struct File {
+    /// Its name in the repository.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
+    /// The variable for the load.
+    pub variable: &'static str,
+    /// Handlers that are read at the end.
+    pub handlers: &'static [&'static str],
+    /// Makes samples, one a series, of the load and what a run printed.
+    pub read: fn(f64, &str) -> Option<Vec<Sample>>,
+    /// The value of the variable for a position from 0 to `to`.
+    pub value: fn(f64) -> f64,
+    /// What is looked at between real hosts.
+    pub seen: Seen,
+    /// What it shows.
+    pub series: &'static [Series],
+}
+
+/// What is looked at where a configuration runs between real hosts.
+#[derive(Debug)]
+pub enum Seen {
+    /// What arrives, by the DSCP of each series; 0 for whatever has none of the others.
+    Arrivals(&'static [u8]),
+    /// What the configuration prints.
+    Printed,
+}
+
+/// A line of a picture.
+#[derive(Debug)]
+pub struct Series {
+    /// The pair of axes.
+    pub panel: usize,
+    /// In tables, and beside the line.
+    pub name: &'static str,
+    /// In the legend.
+    pub label: &'static str,
+    /// How it is drawn.
+    pub color: &'static str,
+    /// What y ought to be at x.
+    pub ideal: fn(f64) -> f64,
+}
+
+impl Definition {
+    /// All series, file by file.
+    pub fn series(&'static self) -> impl Iterator<Item = &'static Series> {
+        self.files.iter().flat_map(|f| f.series)
+    }
+}
+
+/// All pictures.
+pub static ALL: [Definition; 3] = [DIFFSERV, PRIORITY, RED];
+
+/// The picture of a name.
+pub fn named(name: &str) -> Option<&'static Definition> {
+    ALL.iter().find(|d| d.name == name)
+}
+
+const COLORS: [&str; 4] = ["#b03a2e", "#2f6f8f", "#c9a227", "#4d7c3a"];
+
+/// What the handlers of a run show, in order: the counts of so many seconds.
+fn counts(load: f64, printed: &str, n: usize, seconds: f64) -> Option<Vec<Sample>> {
+    let numbers = printed.lines().filter_map(|l| l.trim().parse::<f64>().ok());
+    let load = whole(load);
+    let all: Vec<Sample> = numbers.map(|y| Sample { load, x: load, y: y / seconds }).collect();
+    (all.len() == n).then_some(all)
+}
+
+fn whole(load: f64) -> f64 {
+    load.round()
+}
+
+/// The link of conf/diffserv.click, and the rate from which stream C is best effort.
+const LINK: f64 = 100_000.0;
+const RECLASSIFIED: f64 = 12_500.0;
+
+fn dropped(rate: f64) -> f64 {
+    if rate < 7_500.0 { rate } else { 0.0 }
+}
+
+fn shaped(rate: f64) -> f64 {
+    rate.min(10_000.0)
+}
+
+fn kept(rate: f64) -> f64 {
+    if rate < RECLASSIFIED { rate } else { 0.0 }
+}
+
+fn best_effort(rate: f64) -> f64 {
+    let wanted = if rate < RECLASSIFIED { rate } else { 2.0 * rate };
+    wanted.min(LINK - dropped(rate) - shaped(rate) - kept(rate))
+}
+
+const DIFFSERV: Definition = Definition {
+    name: "diffserv",
+    title: "Differentiated services (SOSP 1999, Figure 18)",
+    x: Axis { shows: "input rate of each of four streams", unit: "packets a second", scale: 1e3 },
+    y: Axis { shows: "output rate", unit: "packets a second", scale: 1e3 },
+    ends: (0.0, 0.0),
+    decimals: (0, 0),
+    load: "input",
+    points: 20,
+    to: 36_000.0,
+    panels: &[""],
+    files: &[File {
+        name: "conf/diffserv.click",
+        text: include_str!("../../../conf/diffserv.click"),
+        variable: "RATE",
+        handlers: &["a.count", "b.count", "c.count", "d.count"],
+        read: |load, printed| counts(load, printed, 4, 1.0),
+        value: whole,
+        seen: Seen::Arrivals(&[46, 10, 18, 0]),
+        series: &[
+            Series { panel: 0, name: "A", label: "A: dropped above 7,500", color: COLORS[0], ideal: dropped },
+            Series { panel: 0, name: "B", label: "B: shaped to 10,000", color: COLORS[1], ideal: shaped },
+            Series {
+                panel: 0,
+                name: "C",
+                label: "C: reclassified as D above 12,500",
+                color: COLORS[2],
+                ideal: kept,
+            },
+            Series { panel: 0, name: "D", label: "D: best effort", color: COLORS[3], ideal: best_effort },
+        ],
+    }],
+};
+
+/// The link of conf/priority-*.click, and what its processor takes from each controller.
+const ETHERNET: f64 = 144_000.0;
+const ARRIVE: f64 = 100_000.0;
+
+fn high(rate: f64) -> f64 {
+    rate.min(30_000.0)
+}
+
+fn medium(rate: f64) -> f64 {
+    rate.min(ETHERNET - high(rate))
+}
+
+fn low(rate: f64) -> f64 {
+    rate.min(ETHERNET - high(rate) - medium(rate))
+}
+
+const fn priorities(panel: usize, ideal: [fn(f64) -> f64; 3]) -> [Series; 3] {
+    [
+        Series {
+            panel,
+            name: "high",
+            label: "high priority, at most 30,000",
+            color: COLORS[0],
+            ideal: ideal[0],
+        },
+        Series { panel, name: "medium", label: "medium priority", color: COLORS[1], ideal: ideal[1] },
+        Series { panel, name: "low", label: "low priority", color: COLORS[2], ideal: ideal[2] },
+    ]
+}
+
+const PRIORITY: Definition = Definition {
+    name: "priority",
+    title: "Strict priority with a rate limit (TOCS 2000, Figure 20)",
+    x: Axis { shows: "input rate of each class", unit: "packets a second", scale: 1e3 },
+    y: Axis { shows: "forwarding rate", unit: "packets a second", scale: 1e3 },
+    ends: (0.0, 144_000.0),
+    decimals: (0, 0),
+    load: "input",
+    points: 14,
+    to: 140_000.0,
+    panels: &["classified late", "classified early"],
+    files: &[
+        File {
+            name: "conf/priority-late.click",
+            text: include_str!("../../../conf/priority-late.click"),
+            variable: "RATE",
+            handlers: &["high.count", "medium.count", "low.count"],
+            read: |load, printed| counts(load, printed, 3, 0.5),
+            value: whole,
+            seen: Seen::Arrivals(&[46, 10, 0]),
+            series: &priorities(
+                0,
+                [|r| high(r.min(ARRIVE)), |r| medium(r.min(ARRIVE)), |r| low(r.min(ARRIVE))],
+            ),
+        },
+        File {
+            name: "conf/priority-early.click",
+            text: include_str!("../../../conf/priority-early.click"),
+            variable: "RATE",
+            handlers: &["high.count", "medium.count", "low.count"],
+            read: |load, printed| counts(load, printed, 3, 0.5),
+            value: whole,
+            seen: Seen::Arrivals(&[46, 10, 0]),
+            series: &priorities(1, [high, medium, low]),
+        },
+    ],
+};
+
+/// The arguments in conf/red.click.
+const PLAIN: Red = Red { min: 20.0, max: 80.0, max_p: 0.2 };
+const FIRST: Red = Red { min: 30.0, max: 100.0, max_p: 0.1 };
+const LAST: Red = Red { min: 10.0, max: 60.0, max_p: 0.3 };
+
+/// The lines that conf/red.click prints: what was dropped, of how many packets, at what average length.
+fn drops(load: f64, printed: &str) -> Option<Vec<Sample>> {
+    // Rates are whole numbers, so the share is not quite the one that was wished for.
+    let load = 1.0 - CARRIES / 3.0 / too_much(load);
+    let samples = printed.lines().map(|line| {
+        let numbers = line.split_whitespace().filter_map(|w| w.parse::<f64>().ok());
+        match numbers.collect::<Vec<_>>()[..] {
+            [dropped, all, average] => Some(Sample { load, x: average, y: dropped / all.max(1.0) }),
+            _ => None,
+        }
+    });
+    let samples: Vec<Sample> = samples.collect::<Option<_>>()?;
+    (samples.len() == 6).then_some(samples)
+}
+
+/// What the links of conf/red.click carry.
+const CARRIES: f64 = 100.0;
+
+/// The rate of each of three flows at which about this share is more than the link can carry.
+fn too_much(share: f64) -> f64 {
+    (CARRIES / 3.0 / (1.0 - share.clamp(0.0, 0.99))).round()
+}
+
+const RED: Definition = Definition {
+    name: "red",
+    title: "RED in each placement (TOCS 2000, Figures 5 and 11)",
+    x: Axis { shows: "average queue length", unit: "packets", scale: 1.0 },
+    y: Axis { shows: "share of packets dropped", unit: "", scale: 1.0 },
+    ends: (160.0, 1.0),
+    decimals: (1, 3),
+    load: "share",
+    points: 12,
+    to: 0.9,
+    panels: &["one formula, three placements", "weighted: three formulas before one queue"],
+    files: &[File {
+        name: "conf/red.click",
+        text: include_str!("../../../conf/red.click"),
+        variable: "EACH",
+        handlers: &[],
+        read: drops,
+        value: too_much,
+        seen: Seen::Printed,
+        series: &[
+            Series {
+                panel: 0,
+                name: "one",
+                label: "before one queue",
+                color: COLORS[0],
+                ideal: |l| PLAIN.share(l),
+            },
+            Series {
+                panel: 0,
+                name: "several",
+                label: "before several queues",
+                color: COLORS[1],
+                ideal: |l| PLAIN.share(l),
+            },
+            Series {
+                panel: 1,
+                name: "high",
+                label: "RED(30, 100, 0.1)",
+                color: COLORS[0],
+                ideal: |l| FIRST.share(l),
+            },
+            Series {
+                panel: 1,
+                name: "medium",
+                label: "RED(20, 80, 0.2)",
+                color: COLORS[1],
+                ideal: |l| PLAIN.share(l),
+            },
+            Series {
+                panel: 1,
+                name: "low",
+                label: "RED(10, 60, 0.3)",
+                color: COLORS[2],
+                ideal: |l| LAST.share(l),
+            },
+            Series {
+                panel: 0,
+                name: "front",
+                label: "behind a queue: drop from front",
+                color: COLORS[3],
+                ideal: |l| PLAIN.share(l),
+            },
+        ],
+    }],
+};

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The same pictures between real hosts: the configurations with devices in place of their sources and sinks, by the clock.
+//!
+//! A sender, the router and a receiver are network namespaces joined by veth: a link for each stream, and those that leave.
+//! Sender and receiver are Castanet too.
+
+use super::definition::{File, Seen};
+use super::{Definition, Results, Sample, Settings, loads, world::World};
+use std::path::PathBuf;
+
+/// How real hosts are used.
+#[derive(Clone, Debug)]
+pub struct Hosts {
+    /// Words of this program before those of a part.
+    pub part: Vec<String>,
+    /// How long all measurements may take together.
+    pub seconds: f64,
+    /// By how much all rates are multiplied; none: as much as this machine can keep up with, up to 1.
+    pub scale: Option<f64>,
+}
+
+/// Parts of all rates, the greatest first, that are tried when nobody says which one.
+const SCALES: [f64; 6] = [1.0, 0.5, 0.2, 0.1, 0.05, 0.02];
+/// What a point takes besides what counts of it.
+const AROUND: f64 = 1.3;
+/// The shortest time that tells anything, and one that tells enough.
+const LEAST: f64 = 0.1;
+const ENOUGH: f64 = 1.0;
+
+/// How many points fit into a time.
+pub fn fitting(what: &Definition, seconds: f64) -> usize {
+    let each = (AROUND + ENOUGH) * what.files.len() as f64;
+    ((seconds / each) as usize).clamp(2, what.points)
+}
+
+/// The variables that a configuration defines in lines of its own, with their values.
+pub fn variables(text: &str) -> Vec<(&str, &str)> {
+    let lines = text.lines().filter_map(|l| l.trim().strip_prefix("define(")?.strip_suffix(");"));
+    lines.flat_map(|l| l.split(',')).filter_map(|d| d.trim().strip_prefix('$')?.split_once(' ')).collect()
+}
+
+/// Words that give variables of a configuration other values: rates multiplied by a scale.
+fn scaled(file: &File, load: f64, scale: f64) -> Vec<String> {
+    let value = |name: &str, value: &str| match value.parse::<f64>() {
+        _ if name == file.variable => (file.value)(load) * scale,
+        Ok(rate) => rate * scale,
+        Err(_) => 0.0,
+    };
+    let all = variables(file.text).into_iter().map(|(name, text)| (name, value(name, text)));
+    all.map(|(name, value)| format!("{name}={}", value.round().max(1.0))).collect()
+}
+
+/// A configuration that looks at its queues for some simulated minutes does so faster: times shrink as rates grow, and it
+/// looks a fifth as often.
+fn hurried(file: &File, load: f64, speed: f64) -> Vec<String> {
+    let value = |name: &str, text: &str| {
+        let time = text.strip_suffix('s').and_then(|n| n.parse::<f64>().ok());
+        match (name, time, text.parse::<f64>()) {
+            (name, ..) if name == file.variable => format!("{:.0}", (file.value)(load) * speed),
+            (_, Some(seconds), _) => format!("{:.6}s", seconds / speed),
+            ("LOOKS", _, Ok(looks)) => format!("{:.0}", looks / FEWER),
+            (_, _, Ok(rate)) => format!("{:.0}", rate * speed),
+            _ => text.to_string(),
+        }
+    };
+    variables(file.text).into_iter().map(|(name, text)| format!("{name}={}", value(name, text))).collect()
+}
+
+const FEWER: f64 = 5.0;
+
+/// How long a hurried configuration takes by its own time.
+fn simulated_seconds(text: &str) -> f64 {
+    let get = |name: &str| {
+        let found = variables(text).into_iter().find(|v| v.0 == name);
+        found.and_then(|v| v.1.trim_end_matches('s').parse::<f64>().ok()).unwrap_or(0.0)
+    };
+    get("SETTLE") + get("LOOK") * get("LOOKS") / FEWER
+}
+
+/// Whether what arrives is near what is ideal: the machine keeps up.
+fn keeps_up(file: &File, samples: &[Sample]) -> bool {
+    file.series.iter().zip(samples).all(|(s, p)| (p.y - (s.ideal)(p.x)).abs() <= 0.1 * (s.ideal)(p.x) + 200.0)
+        && samples.iter().all(|p| (p.x - p.load).abs() <= 0.05 * p.load)
+}
+
+struct Measurement<'a> {
+    program: &'a PathBuf,
+    hosts: &'a Hosts,
+    settings: &'a Settings,
+    notes: Vec<String>,
+}
+
+impl Measurement<'_> {
+    fn world(&self, file: &'static File) -> Result<World, String> {
+        World::new(self.program, &self.hosts.part, file)
+    }
+
+    /// What arrives at the receiver while the sender sends at one rate after the other.
+    fn arrivals(
+        &mut self,
+        file: &'static File,
+        codes: &[u8],
+        seconds: f64,
+    ) -> Result<(Vec<Vec<Sample>>, f64), String> {
+        let time = (seconds / self.settings.points.max(1) as f64 - AROUND).clamp(LEAST, 10.0);
+        let mut world = self.world(file)?;
+        let mut scale = self.hosts.scale.unwrap_or(1.0);
+        for (i, tried) in SCALES.into_iter().enumerate() {
+            if self.hosts.scale.is_none() {
+                scale = tried;
+            }
+            world.route(&scaled(file, 0.0, scale), codes)?;
+            let top = loads(self.settings.points, self.settings.to).last().unwrap_or(self.settings.to);
+            if self.hosts.scale.is_some() || keeps_up(file, &world.trial(top, scale, time.min(0.5))?) {
+                break;
+            }
+            if i + 1 == SCALES.len() {
+                self.notes.push("this machine does not keep up even with a fiftieth of the rates".into());
+            }
+        }
+        let trials = loads(self.settings.points, self.settings.to).map(|load| world.trial(load, scale, time));
+        Ok((trials.collect::<Result<_, _>>()?, scale))
+    }
+
+    /// What the configuration itself prints, once for each load.
+    fn printed(&mut self, file: &'static File, seconds: f64) -> Result<(Vec<Vec<Sample>>, f64), String> {
+        let time = (seconds / self.settings.points.max(1) as f64 - AROUND).max(0.5);
+        let speed = self.hosts.scale.unwrap_or(simulated_seconds(file.text) / time);
+        let mut world = self.world(file)?;
+        let one = |load: f64| {
+            let limit = simulated_seconds(file.text) / speed;
+            let text = world.watch(&hurried(file, load, speed), file.series.len(), limit)?;
+            (file.read)(load, &text).ok_or_else(|| format!("{}: it prints '{text}'", file.name))
+        };
+        let all = loads(self.settings.points, self.settings.to).map(one).collect::<Result<_, _>>()?;
+        Ok((all, speed))
+    }
+}
+
+/// Measures everything between real hosts.
+///
+/// # Errors
+/// What this machine does not allow or lacks.
+pub fn on_hosts(what: &'static Definition, settings: &Settings, hosts: &Hosts) -> Result<Results, String> {
+    let least = (AROUND + LEAST) * settings.points as f64 * what.files.len() as f64;
+    if hosts.seconds < least {
+        return Err(format!("{} points take at least {:.0} seconds", settings.points, least.ceil()));
+    }
+    let mut m = Measurement { program: &settings.program, hosts, settings, notes: Vec::new() };
+    let seconds = hosts.seconds / what.files.len().max(1) as f64;
+    let mut series = Vec::new();
+    let mut how = Vec::new();
+    for file in what.files {
+        let (trials, scale) = match file.seen {
+            Seen::Arrivals(codes) => m.arrivals(file, codes, seconds)?,
+            Seen::Printed => m.printed(file, seconds)?,
+        };
+        for (i, _) in file.series.iter().enumerate() {
+            series.push(trials.iter().filter_map(|t| t.get(i).copied()).collect());
+        }
+        let said = format!("rates times {scale:.3}");
+        let said = said.trim_end_matches('0').trim_end_matches('.').to_string();
+        if !how.contains(&said) {
+            how.push(said);
+        }
+    }
+    let how = format!("between hosts, by the clock, {}", how.join(" and "));
+    Ok(Results { what, how, series, notes: m.notes })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::curves::named;
+
+    #[test]
+    fn variables_are_found_and_scaled() {
+        let file = |name| &named(name).unwrap().files[0];
+        let text = "define($A 1, $B 2s);\n  x -> y;\ndefine($C d);";
+        assert_eq!(variables(text), [("A", "1"), ("B", "2s"), ("C", "d")]);
+        assert_eq!(
+            scaled(file("diffserv"), 5000.0, 0.1),
+            ["RATE=500", "LINK=10000", "A=750", "B=1000", "C=1250"]
+        );
+        let mut words = hurried(file("red"), 0.25, 10.0);
+        assert_eq!(words.remove(0), "EACH=440");
+        assert_eq!(words, ["LINK=1000", "SETTLE=6.000000s", "LOOK=0.020000s", "LOOKS=300"]);
+        assert_eq!(simulated_seconds(file("red").text), 120.0);
+    }
+
+    #[test]
+    fn points_take_their_time() {
+        let what = named("priority").unwrap();
+        assert_eq!([0.0, 30.0, 1e9].map(|s| fitting(what, s)), [2, 6, 14]);
+        let settings =
+            Settings { program: "/no/such/program".into(), points: 100, to: 1e5, batch: 1, seed: 1 };
+        let hosts = Hosts { part: Vec::new(), seconds: 30.0, scale: None };
+        assert_eq!(on_hosts(what, &settings, &hosts).unwrap_err(), "100 points take at least 280 seconds");
+    }
+
+    #[test]
+    fn who_keeps_up_is_near_the_ideal() {
+        let file = &named("diffserv").unwrap().files[0];
+        let samples = |part: f64, x: f64| -> Vec<Sample> {
+            file.series.iter().map(|s| Sample { load: 20_000.0, x, y: part * (s.ideal)(x) }).collect()
+        };
+        assert!(keeps_up(file, &samples(1.0, 20_000.0)) && keeps_up(file, &samples(0.95, 20_100.0)));
+        assert!(!keeps_up(file, &samples(0.8, 20_000.0)), "too little arrives");
+        assert!(!keeps_up(file, &samples(1.0, 18_000.0)), "too little was sent");
+    }
+}

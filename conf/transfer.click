@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Port-to-port transfer, as in the measurements of HPSR 2005, section IV-D ("Click vs. Linux"): interfaces are joined in pairs, and
+// what comes in by one leaves by the other without being looked at, through a queue for each direction.
+//
+//     castanet run -q --simtime conf/transfer.click -h to0/sent.count -h to1/sent.count -h to2/sent.count -h to3/sent.count -h to3/sent.byte_count
+//
+// prints
+//
+//     to0/sent.count:
+//     148800
+//
+//     to1/sent.count:
+//     148800
+//
+//     to2/sent.count:
+//     148800
+//
+//     to3/sent.count:
+//     148800
+//
+//     to3/sent.byte_count:
+//     8928000
+//
+// COUNT minimum-size frames come in by each of four interfaces, RATE a second, and all leave: the number of a sink is that of the
+// interface. On the devices of a machine `From` is `FromDevice($device, PROMISC true)` and `To` is `ToDevice($device)`; docs/transfer.md
+// has it as a whole.
+
+define($RATE 148800, $COUNT 148800);
+
+elementclass From { $device | RatedSource(DATA "$device", RATE $RATE, LENGTH 60, LIMIT $COUNT) -> output; }
+elementclass To { $device | input -> sent :: Counter -> Discard; }
+
+From(eth0) -> Queue -> to1 :: To(eth1);
+From(eth1) -> Queue -> to0 :: To(eth0);
+From(eth2) -> Queue -> to3 :: To(eth3);
+From(eth3) -> Queue -> to2 :: To(eth2);
+
+DriverManager(wait 2s, stop);

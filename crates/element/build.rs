@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a package of classes and the castanet that loads it must have in common, found out when this crate is compiled.
+//!
+//! A class from a shared library is called through Rust's own calling convention and shares Rust's types with the router:
+//! both sides must come from the same compiler, and from the same source of every crate whose types cross.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+/// The crates whose types cross between a package and the router.
+const API: [&str; 7] = ["derive", "element", "lang", "packet", "spec", "tables", "wire"];
+
+/// FNV-1a with 128 bits: no standard hasher promises to stay what it is.
+struct Hash(u128);
+
+impl Hash {
+    fn add(&mut self, bytes: &[u8]) {
+        for b in bytes.iter().chain(&[0xff]) {
+            self.0 = (self.0 ^ u128::from(*b)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+        }
+    }
+}
+
+/// The Rust files below a folder, sorted.
+fn files(folder: &Path, into: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    let mut entries: Vec<_> = entries.flatten().map(|e| e.path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            files(&path, into);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            into.push(path);
+        }
+    }
+}
+
+/// A package of a lock file: name, version, dependencies as `NAME` or `NAME VERSION`.
+type Locked<'a> = (&'a str, &'a str, Vec<&'a str>);
+
+fn locked(text: &str) -> Vec<Locked<'_>> {
+    text.split("[[package]]")
+        .skip(1)
+        .map(|block| {
+            let value = |key: &str| {
+                block
+                    .lines()
+                    .find_map(|l| l.strip_prefix(key)?.trim().strip_prefix('='))
+                    .map_or("", |v| v.trim().trim_matches('"'))
+            };
+            let dependencies = block.split_once("dependencies = [").map_or("", |d| d.1);
+            let dependencies = dependencies.split(']').next().unwrap_or("");
+            let dependencies =
+                dependencies.lines().map(|l| l.trim().trim_matches([',', '"'])).filter(|l| !l.is_empty());
+            (value("name"), value("version"), dependencies.collect())
+        })
+        .collect()
+}
+
+/// `NAME VERSION` of all that the API crates are built with.
+fn dependencies(lock: &str) -> BTreeSet<String> {
+    let all = locked(lock);
+    let mut found = BTreeSet::new();
+    let mut open: Vec<String> = vec!["castanet-element".into()];
+    while let Some(name) = open.pop() {
+        for (n, version, more) in &all {
+            let full = format!("{n} {version}");
+            if (name == *n || full == name || name.starts_with(&format!("{full} "))) && found.insert(full) {
+                open.extend(more.iter().map(|m| (*m).to_string()));
+            }
+        }
+    }
+    found
+}
+
+fn main() {
+    let variable = |name: &str| env::var(name).unwrap_or_default();
+    let here = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
+    let mut hash = Hash(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
+    for name in API {
+        // Beside this crate in the repository. Where only this one is there, its version and the lock file have to do.
+        let folder = here.join("..").join(name);
+        println!("cargo:rerun-if-changed={}", folder.display());
+        let mut all = Vec::new();
+        files(&folder.join("src"), &mut all);
+        for path in all {
+            hash.add(path.strip_prefix(&folder).unwrap_or(&path).to_string_lossy().as_bytes());
+            hash.add(&fs::read(&path).unwrap_or_default());
+        }
+    }
+    let lock = here.join("../../Cargo.lock");
+    println!("cargo:rerun-if-changed={}", lock.display());
+    for name in dependencies(&fs::read_to_string(lock).unwrap_or_default()) {
+        hash.add(name.as_bytes());
+    }
+    hash.add(variable("CARGO_PKG_VERSION").as_bytes());
+
+    let rustc = Command::new(variable("RUSTC")).arg("-vV").output().map(|o| o.stdout).unwrap_or_default();
+    let rustc = String::from_utf8_lossy(&rustc);
+    let of = |key: &str| rustc.lines().find_map(|l| l.strip_prefix(key)).unwrap_or("").trim().to_string();
+    let compiler =
+        format!("{}, commit {}, on {}", rustc.lines().next().unwrap_or(""), of("commit-hash:"), of("host:"));
+    let features = variable("CARGO_CFG_TARGET_FEATURE");
+    let profile = format!("{}, opt-level {}", variable("PROFILE"), variable("OPT_LEVEL"));
+    for (name, value) in [
+        ("COMPILER", compiler),
+        ("TARGET", variable("TARGET")),
+        ("FEATURES", features),
+        ("PANIC", variable("CARGO_CFG_PANIC")),
+        ("PROFILE", profile),
+        ("API", format!("{:032x}", hash.0)),
+        ("FLAGS", variable("CARGO_ENCODED_RUSTFLAGS").replace('\x1f', " ")),
+    ] {
+        println!("cargo:rustc-env=CASTANET_{name}={value}");
+    }
+    println!("cargo:rerun-if-env-changed=CARGO_ENCODED_RUSTFLAGS");
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Packages: crates of classes that become shared libraries, which a running castanet can load.
+//!
+//! [`package!`](crate::package!) lists the classes of such a crate. `castanet build-package` adds a [`header`] that can be
+//! read without running anything, and the crate of the shared library that exports both.
+//!
+//! A shared library has copies of its own of this crate, of its relatives, and of the standard library. Types are the same on
+//! both sides, statics are not. Two of them matter: packets come from the pools of the program ([`Host::pools`]); and a panic,
+//! which only the standard library that raised it can catch, is caught in the library and raised again in the program
+//! ([`Guard`]).
+
+mod wrapped;
+
+pub use wrapped::{Guard, Inner, Wrap, Wrapped};
+
+use crate::build::{BuildCx, ConfigError};
+use crate::class::{Action, Build, ClassDef, Element, Information, Instance, make};
+use crate::core::Core;
+use castanet_packet::{Packet, pool};
+use castanet_spec::{ArgCx, Names};
+use std::any::{Any, TypeId};
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::panic::resume_unwind;
+use std::sync::OnceLock;
+
+/// The symbol of the header in a shared library.
+pub const HEADER_SYMBOL: &str = "CASTANET_PACKAGE_HEADER";
+/// The symbol of the [`Package`] in a shared library.
+pub const PACKAGE_SYMBOL: &str = "CASTANET_PACKAGE";
+/// What a header starts with. Behind it: its whole length in bytes, as a little-endian `u32`, and lines `KEY=VALUE`.
+pub const MAGIC: &[u8; 16] = b"castanet-package";
+
+/// What this crate was built with, as lines of a header.
+pub const BUILT: &str = concat!(
+    "castanet=",
+    env!("CARGO_PKG_VERSION"),
+    "\ncompiler=",
+    env!("CASTANET_COMPILER"),
+    "\napi=",
+    env!("CASTANET_API"),
+    "\ntarget=",
+    env!("CASTANET_TARGET"),
+    "\nfeatures=",
+    env!("CASTANET_FEATURES"),
+    "\npanic=",
+    env!("CASTANET_PANIC"),
+    "\nprofile=",
+    env!("CASTANET_PROFILE"),
+    "\n"
+);
+/// Flags that the compiler was given when this crate was built, separated by spaces.
+pub const FLAGS: &str = env!("CASTANET_FLAGS");
+
+/// The length of a header with these lines.
+pub const fn header_length(name: &str) -> usize {
+    MAGIC.len() + 4 + "name=\n".len() + name.len() + BUILT.len()
+}
+
+/// The header of a package, `N` being its [`header_length`].
+pub const fn header<const N: usize>(name: &str) -> [u8; N] {
+    let mut out = [0; N];
+    let length = (N as u32).to_le_bytes();
+    let parts: [&[u8]; 6] = [MAGIC, &length, b"name=", name.as_bytes(), b"\n", BUILT.as_bytes()];
+    let (mut part, mut at) = (0, 0);
+    while part < parts.len() {
+        let (bytes, mut i) = (parts[part], 0);
+        while i < bytes.len() && at < N {
+            out[at] = bytes[i];
+            at += 1;
+            i += 1;
+        }
+        part += 1;
+    }
+    out
+}
+
+/// What the program does for the libraries that it loads.
+#[derive(Clone, Copy)]
+pub struct Host {
+    /// Prints what is said of a panic, before that is caught.
+    pub report: fn(&str),
+    /// Raises a panic with that text in the program.
+    pub raise: fn(String) -> !,
+    /// The pools that packets come from.
+    pub pools: pool::Lender,
+}
+
+static HOST: OnceLock<Host> = OnceLock::new();
+
+/// What a shared library exports.
+pub struct Package {
+    /// Types of the API crates: the same on both sides, or what crosses is not what it is taken for.
+    pub types: [TypeId; 3],
+    /// The classes.
+    pub classes: &'static [ClassDef],
+    /// Whether it stays loaded for good.
+    pub stays: bool,
+    /// Told, with the name of the package, before anything else is called.
+    pub start: fn(Host, &str),
+    /// Told before the library is unloaded, after everything else.
+    pub end: fn(),
+}
+
+impl Package {
+    /// A package of these classes.
+    pub const fn new(classes: &'static [ClassDef], stays: bool) -> Package {
+        Package { types: types(), classes, stays, start, end }
+    }
+}
+
+fn start(host: Host, name: &str) {
+    HOST.get_or_init(|| host);
+    pool::borrow(host.pools);
+    let name = name.to_string();
+    // The standard library's own message would come from a copy of it that knows no names of threads.
+    std::panic::set_hook(Box::new(move |panic| {
+        let trace = Backtrace::capture();
+        let trace =
+            if trace.status() == BacktraceStatus::Captured { format!("\n{trace}") } else { String::new() };
+        (host.report)(&format!("package '{name}' {panic}{trace}"));
+    }));
+}
+
+fn end() {
+    drop(std::panic::take_hook());
+}
+
+#[cold]
+fn raise(panic: Box<dyn Any + Send>) -> ! {
+    let Some(host) = HOST.get() else { resume_unwind(panic) };
+    let text = match panic.downcast::<String>() {
+        Ok(text) => *text,
+        Err(panic) => panic.downcast_ref::<&str>().map_or("a panic without text", |t| *t).to_string(),
+    };
+    (host.raise)(text)
+}
+
+/// Types of the API crates as this copy of them knows them.
+pub const fn types() -> [TypeId; 3] {
+    [TypeId::of::<Core>(), TypeId::of::<Packet>(), TypeId::of::<ArgCx<'static>>()]
+}
+
+/// Lists the classes of a crate that is built as a package, at its root:
+///
+/// ```text
+/// castanet_element::package! {
+///     action::<check_size::CheckSize>(),
+///     element::<tally_switch::TallySwitch>(),
+/// }
+/// ```
+///
+/// It writes two constants: `CLASSES`, for a program that the crate is linked into, and `PACKAGE`, which the shared library
+/// exports. It needs no `unsafe`: a package may forbid it.
+///
+/// A library is unloaded when no router uses it. One whose classes start threads that may outlive their element must not be:
+/// it says `stays;` before its classes.
+#[macro_export]
+macro_rules! package {
+    (stays; $($classes:tt)+) => {
+        $crate::package! { @ true, $($classes)+ }
+    };
+    (@ $stays:literal, $($kind:ident :: <$class:ty> ()),+ $(,)?) => {
+        /// The classes of this crate.
+        pub const CLASSES: &[$crate::ClassDef] = &[$($crate::$kind::<$class>()),+];
+        /// What a shared library of this crate exports.
+        pub const PACKAGE: $crate::package::Package =
+            $crate::package::Package::new(&[$($crate::package::$kind::<$class>()),+], $stays);
+    };
+    ($($classes:tt)+) => {
+        $crate::package! { @ false, $($classes)+ }
+    };
+}
+
+fn made<T: Build>(config: &str, cx: &mut BuildCx<'_>) -> Result<Wrapped<T, Guard>, ConfigError> {
+    Ok(Wrapped::new(Box::new(Guard.call(|| make::<T>(config, cx))?), Guard))
+}
+
+/// [`action`](crate::action) for a shared library.
+pub const fn action<T: Build + Action>() -> ClassDef {
+    ClassDef {
+        spec: T::SPEC,
+        build: &|config, cx| Ok(Instance::Action(Box::new(made::<T>(config, cx)?))),
+        inform: None,
+    }
+}
+
+/// [`element`](crate::element) for a shared library.
+pub const fn element<T: Build + Element>() -> ClassDef {
+    ClassDef {
+        spec: T::SPEC,
+        build: &|config, cx| Ok(Instance::Element(Box::new(made::<T>(config, cx)?))),
+        inform: None,
+    }
+}
+
+fn inform<T: Information>(config: &str, scope: &str, names: &mut Names) -> Result<(), ConfigError> {
+    Guard.call(|| T::inform(config, scope, names))
+}
+
+/// [`information`](crate::information) for a shared library.
+pub const fn information<T: Information>() -> ClassDef {
+    ClassDef { inform: Some(&inform::<T>), ..element::<T>() }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_header_says_its_length_and_what_it_was_built_with() {
+        const H: [u8; header_length("tally")] = header("tally");
+        assert_eq!(&H[..16], MAGIC);
+        assert_eq!(u32::from_le_bytes(H[16..20].try_into().unwrap()) as usize, H.len());
+        let text = std::str::from_utf8(&H[20..]).unwrap();
+        assert_eq!(text, format!("name=tally\n{BUILT}"));
+        let values: Vec<_> = text.lines().map(|l| l.split_once('=').unwrap()).collect();
+        let keys: Vec<_> = values.iter().map(|v| v.0).collect();
+        assert_eq!(keys, ["name", "castanet", "compiler", "api", "target", "features", "panic", "profile"]);
+        assert!(values.iter().all(|v| !v.1.is_empty()), "{text}");
+        assert!(values[2].1.starts_with("rustc 1.") && values[3].1.len() == 32, "{text}");
+    }
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Elements with something around each of their calls: a guard against panics, or what keeps a library loaded.
+
+use super::raise;
+use crate::build::InitCx;
+use crate::class::{Action, Drive, Element, Fields, Lifecycle, Turn, Verdict};
+use crate::cx::Cx;
+use castanet_packet::{Batch, Packet};
+use castanet_spec::{ArgCx, Effects};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What happens around each call of an element.
+pub trait Wrap: Send + 'static {
+    /// Calls it.
+    fn call<R>(&self, f: impl FnOnce() -> R) -> R;
+}
+
+/// Catches a panic in the library and raises it in the program.
+pub struct Guard;
+
+impl Wrap for Guard {
+    #[inline]
+    fn call<R>(&self, f: impl FnOnce() -> R) -> R {
+        // The element is not used again: the panic goes on in the program.
+        catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| raise(panic))
+    }
+}
+
+/// An element with something around it. What is around it is dropped when the element is gone.
+pub struct Wrapped<T: ?Sized, W> {
+    // INVARIANT: fields are dropped in order. `wrap` may hold the library that the code of `inner` is in.
+    inner: Box<T>,
+    wrap: W,
+}
+
+impl<T: ?Sized, W: Wrap> Wrapped<T, W> {
+    /// Puts something around an element.
+    pub fn new(inner: Box<T>, wrap: W) -> Wrapped<T, W> {
+        Wrapped { inner, wrap }
+    }
+}
+
+/// An element as what it really is.
+pub trait Inner: Lifecycle {
+    /// The element.
+    fn any(&mut self) -> &mut dyn Any;
+}
+
+impl<T: Lifecycle> Inner for T {
+    fn any(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+impl Inner for dyn Action {
+    fn any(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+impl Inner for dyn Element {
+    fn any(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// Calls `f` with the element inside, if `old` is one that is wrapped in the same way.
+fn inside<T: Inner + ?Sized + 'static, W: Wrap, R>(
+    old: &mut dyn Any,
+    f: impl FnOnce(&mut dyn Any) -> R,
+) -> R {
+    match old.downcast_mut::<Wrapped<T, W>>() {
+        Some(wrapped) => f(wrapped.inner.any()),
+        None => f(old),
+    }
+}
+
+impl<T: Inner + ?Sized + 'static, W: Wrap> Fields for Wrapped<T, W> {
+    fn read_field(&self, handler: &str) -> Option<String> {
+        self.wrap.call(|| self.inner.read_field(handler))
+    }
+    fn write_field(&mut self, handler: &str, text: &str, cx: &ArgCx<'_>) -> Option<Result<(), String>> {
+        self.wrap.call(|| self.inner.write_field(handler, text, cx))
+    }
+    fn take_counts(&mut self, old: &mut dyn Any) {
+        self.wrap.call(|| inside::<T, W, _>(old, |old| self.inner.take_counts(old)))
+    }
+}
+
+impl<T: Inner + ?Sized + 'static, W: Wrap> Lifecycle for Wrapped<T, W> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.wrap.call(|| self.inner.initialise(cx))
+    }
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.wrap.call(|| self.inner.cleanup(cx))
+    }
+    fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+        self.wrap.call(|| self.inner.read(handler, parameters, cx))
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.wrap.call(|| self.inner.write(handler, value, cx))
+    }
+    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.wrap.call(|| self.inner.changed(handler, cx))
+    }
+    fn own_handlers(&self) -> Vec<(String, &'static str)> {
+        self.wrap.call(|| self.inner.own_handlers())
+    }
+    fn effects(&self, declared: Effects) -> Effects {
+        self.wrap.call(|| self.inner.effects(declared))
+    }
+    fn holds(&self) -> Option<String> {
+        self.wrap.call(|| self.inner.holds())
+    }
+    fn take_over(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.wrap.call(|| inside::<T, W, _>(old, |old| self.inner.take_over(old, cx)))
+    }
+    fn take_state(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.wrap.call(|| inside::<T, W, _>(old, |old| self.inner.take_state(old, cx)))
+    }
+}
+
+impl<T: Inner + Action + ?Sized + 'static, W: Wrap> Action for Wrapped<T, W> {
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        self.wrap.call(|| self.inner.action(p, cx))
+    }
+    fn action_batch(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.wrap.call(|| self.inner.action_batch(batch, cx))
+    }
+}
+
+impl<T: Inner + Element + ?Sized + 'static, W: Wrap> Element for Wrapped<T, W> {
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.wrap.call(|| self.inner.push(port, batch, cx))
+    }
+    fn push_one(&mut self, port: usize, p: Packet, cx: &mut Cx<'_>) {
+        self.wrap.call(|| self.inner.push_one(port, p, cx))
+    }
+    fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        self.wrap.call(|| self.inner.pull(port, max, into, cx))
+    }
+    fn pull_one(&mut self, port: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        self.wrap.call(|| self.inner.pull_one(port, cx))
+    }
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.wrap.call(|| self.inner.task(cx))
+    }
+    fn timer(&mut self, id: u16, cx: &mut Cx<'_>) {
+        self.wrap.call(|| self.inner.timer(id, cx))
+    }
+    fn signal(&mut self, signal: i32, cx: &mut Cx<'_>) {
+        self.wrap.call(|| self.inner.signal(signal, cx))
+    }
+    fn drive(&mut self, cx: &mut Cx<'_>) -> Drive {
+        self.wrap.call(|| self.inner.drive(cx))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    struct Around;
+
+    impl Wrap for Around {
+        fn call<R>(&self, f: impl FnOnce() -> R) -> R {
+            f()
+        }
+    }
+
+    /// Counts packets.
+    #[derive(crate::Class)]
+    #[class(name = "Counts", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive)]
+    pub struct Counts {
+        /// Packets seen.
+        #[handler]
+        count: crate::Count,
+    }
+
+    impl Action for Counts {
+        fn action(&mut self, _: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+            self.count.add(1);
+            Verdict::Next
+        }
+    }
+
+    #[test]
+    fn state_goes_from_the_element_inside_to_the_element_inside() {
+        let counts = |n| {
+            let mut count = crate::Count::default();
+            count.add(n);
+            Counts { count }
+        };
+        // As in a router: what the library put around it, and around that what the program did.
+        let wrapped = |n| -> Wrapped<dyn Action, Around> {
+            Wrapped::new(Box::new(Wrapped::new(Box::new(counts(n)), Guard)), Around)
+        };
+        let (mut old, mut new) = (wrapped(7), wrapped(0));
+        new.take_counts(&mut old);
+        assert_eq!(new.read_field("count").unwrap(), "7");
+        assert_eq!(old.read_field("count").unwrap(), "0");
+        // Nothing moves from what is something else.
+        new.take_counts(&mut 9_u32);
+        new.take_counts(&mut Wrapped::new(Box::new(counts(9)), Around));
+        assert_eq!(new.read_field("count").unwrap(), "7");
+    }
+
+    /// A method with a default that is not passed on would do nothing in packages, and nobody would notice.
+    #[test]
+    fn every_method_is_passed_on() {
+        let source = include_str!("../class.rs");
+        let here = include_str!("wrapped.rs");
+        let mut methods = 0;
+        for name in ["Fields", "Lifecycle", "Action", "Element"] {
+            let (_, body) = source.split_once(&format!("pub trait {name}:")).unwrap();
+            let body = body.split("\n}\n").next().unwrap();
+            let (_, wrapped) = here.split_once(&format!(" {name} for Wrapped")).unwrap();
+            let wrapped = wrapped.split("\n}\n").next().unwrap();
+            for line in body.lines().filter_map(|l| l.strip_prefix("    fn ")) {
+                let method = line.split('(').next().unwrap();
+                assert!(wrapped.contains(&format!("self.inner.{method}(")), "{name}::{method}");
+                methods += 1;
+            }
+        }
+        assert!(methods >= 23, "{methods}");
+    }
+}

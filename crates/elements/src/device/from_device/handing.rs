@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What FromDevice takes over from the old router (hot swap).
+
+use super::{FromDevice, LOOK};
+use crate::device::intake::{Intake, default_headroom};
+use castanet_element::Interest;
+use castanet_element::prelude::*;
+use castanet_io::device::{self, PacketSocket, Shield};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The most frames that move from one socket to another: a ring's.
+const MOST_MOVED: usize = 1 << 16;
+
+impl FromDevice {
+    /// Whether the device has the link type that is asked for, while another router has it open. One that is gone will be
+    /// looked at when it is back.
+    pub(super) fn check_link(&mut self) -> Result<(), String> {
+        let name = &self.args.devname.0;
+        match (self.args.encap, device::link_info(name)) {
+            (Some(wanted), Ok(info)) if wanted.0 != info.link => {
+                Err(format!("{name}: its link type is {}, not {}", info.link, wanted.0))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the socket with the frames that wait in its ring. What differs is changed while it is open, before it is taken:
+    /// when that fails nothing has moved.
+    pub(super) fn inherit(&mut self, old: &mut FromDevice, cx: &mut Cx<'_>) -> Result<(), String> {
+        let Some((socket, _)) = &old.socket else { return Ok(()) };
+        if !old.lost {
+            if !self.args.sniffer && old.shield.is_none() && self.shield.is_none() {
+                self.shield = Some(Shield::raise(&self.args.devname.0).map_err(|e| e.to_string())?);
+            }
+            let (before, now) = (old.options.promiscuous, self.options.promiscuous);
+            socket.set_promiscuous(before, now).map_err(|e| e.to_string())?;
+            socket.set_outgoing(self.options.outgoing);
+        }
+        let Some((socket, watch)) = old.socket.take() else { return Ok(()) };
+        old.left.keep(watch);
+        self.left.end(cx);
+        if !self.args.sniffer && old.shield.is_some() {
+            self.shield = old.shield.take();
+        }
+        self.link = socket.link();
+        let headroom = self.args.headroom.map_or(default_headroom(self.link), |n| n as usize);
+        self.intake = Intake::new(headroom, self.link);
+        (self.lost, self.drops_before) = (old.lost, old.drops_before);
+        self.waiting.append(&mut old.waiting);
+        self.from_old = self.waiting.len();
+        if let Some((_, mine)) = self.socket.take() {
+            cx.unwatch(mine);
+        }
+        let watch = cx.watch(socket.fd().clone(), Interest::Read);
+        self.socket = Some((socket, watch));
+        if self.lost {
+            let now = cx.now();
+            cx.set_timer(0, now.saturating_add(LOOK));
+        }
+        cx.schedule();
+        Ok(())
+    }
+
+    /// Goes on where an element of the same name left off whose socket filters otherwise, so that this one has its own: a frame
+    /// that both sockets received comes once. Those of the old socket up to now come first.
+    pub(super) fn follow(&mut self, old: &mut FromDevice, cx: &mut Cx<'_>) {
+        if old.args.devname != self.args.devname {
+            return;
+        }
+        // What was taken for a swap that failed goes back; the rest is in the old socket too.
+        if std::mem::take(&mut self.followed) {
+            let n = std::mem::take(&mut old.from_old).min(old.waiting.len());
+            self.waiting.extend(old.waiting.drain(..n));
+            cx.schedule();
+            return;
+        }
+        let (Some((mine, _)), Some((theirs, _))) = (&mut self.socket, &mut old.socket) else { return };
+        old.followed = true;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+        let now = i64::try_from(now).unwrap_or(i64::MAX);
+        let before = |time: i64| time <= now;
+        self.waiting.append(&mut old.waiting);
+        receive(theirs, &mut old.intake, before, &mut self.waiting, cx);
+        self.from_old = self.waiting.len();
+        receive(mine, &mut self.intake, |time| !before(time), &mut self.waiting, cx);
+        cx.schedule();
+    }
+
+    /// Sends packets on their way that came before all frames that are still to be received.
+    #[cold]
+    pub(super) fn emit_waiting(&mut self, most: usize, cx: &mut Cx<'_>) {
+        for _ in 0..most {
+            let Some(p) = self.waiting.pop_front() else { break };
+            self.emit(p, cx);
+        }
+        self.from_old = 0;
+    }
+}
+
+/// Receives all frames that wait, and keeps the packets of those whose time is right.
+fn receive(
+    socket: &mut PacketSocket,
+    intake: &mut Intake,
+    keep: impl Fn(i64) -> bool,
+    into: &mut std::collections::VecDeque<Packet>,
+    cx: &mut Cx<'_>,
+) {
+    let most = socket.slots().min(MOST_MOVED);
+    socket.receive(most, |frame| {
+        if keep(frame.time_ns) {
+            into.extend(intake.packet(frame, cx));
+        }
+    });
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ICMPRouterAdvertiser: tells hosts that there is a router.
+
+#[cfg(test)]
+mod tests;
+
+use crate::transport::segment;
+use castanet_element::prelude::*;
+use castanet_element::random::Random;
+use castanet_wire::icmp::{self, IcmpHeader, kind};
+use castanet_wire::ipv4::{self, Ipv4Header};
+use castanet_wire::{checksum, ipv4::protocol::ICMP};
+use std::net::Ipv4Addr;
+
+/// Sends the router advertisements of RFC 1256, by which hosts find their router, for one interface.
+///
+/// An advertisement tells the router's address there and for how long hosts may believe it. One is sent at random times,
+/// MIN_INTERVAL to MAX_INTERVAL after the other, the first three at most 16 s after each other. Router solicitations on input 0 are
+/// answered by another, for all who hear it, a random part of 2 s later: what is wrong about them (RFC 1256 section
+/// 4.2) is dropped.
+///
+/// The time to live is 1. The destination annotation is set, so that an ARPQuerier may follow.
+///
+/// # Ports
+/// Input 0 (optional): IP packets with marked network header. Output 0: advertisements.
+///
+/// # Example
+/// ```click
+/// routers :: ICMPRouterAdvertiser(10.0.0.1/24, MAX_INTERVAL 4)
+///     -> arp :: ARPQuerier(10.0.0.1/24, 02-00-00-00-00-01) -> Print(router) -> Discard;
+/// Idle -> [1] arp;
+/// Idle -> routers;
+/// DriverManager(write routers.advertise, stop);
+/// ```
+#[derive(Class)]
+#[class(name = "ICMPRouterAdvertiser", ports = "0-1/1", processing = "h/h", packets = "ip/ip", workers = exclusive)]
+#[class(build, lifecycle, drops(Consumed, Discarded, BadSource, NoIpHeader))]
+#[handler(name = "advertise", flags = "wb", doc = "Sends an advertisement now.")]
+pub struct IcmpRouterAdvertiser {
+    args: Args,
+    /// Advertisements sent.
+    #[handler]
+    count: Count,
+    random: Random,
+    /// When the next one is sent.
+    next: i64,
+    /// The shortest and the longest time between two of them, and how long they hold, in seconds.
+    times: (i64, i64, u16),
+}
+
+/// Arguments of ICMPRouterAdvertiser.
+#[derive(Args)]
+pub struct Args {
+    /// The router's address and the network of the interface.
+    address: Prefix,
+    /// Where advertisements go: to all hosts, 224.0.0.1, or to 255.255.255.255.
+    #[arg(keyword, default = ALL_HOSTS, show = "224.0.0.1")]
+    destination: Ipv4Addr,
+    /// The longest time between advertisements, 4 to 1800 s.
+    #[arg(keyword, default = Nanos(600 * SECOND), show = "600s")]
+    max_interval: Nanos,
+    /// The shortest, at least 3 s; three quarters of MAX_INTERVAL where nothing is said.
+    #[arg(keyword)]
+    min_interval: Option<Nanos>,
+    /// For how long hosts may believe an advertisement, up to 9000 s; three times MAX_INTERVAL where nothing is said.
+    #[arg(keyword)]
+    lifetime: Option<Nanos>,
+    /// Hosts prefer the router with the greatest; the least is for none that is a default router.
+    #[arg(keyword, default = 0, handler = "rw")]
+    preference: i32,
+    /// When false, nothing is sent.
+    #[arg(keyword, default = true, handler = "rw")]
+    active: bool,
+}
+
+const SECOND: i64 = 1_000_000_000;
+const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
+// RFC 1256 section 6.
+const INITIAL: u64 = 3;
+const MAX_INITIAL_INTERVAL: i64 = 16 * SECOND;
+const MAX_RESPONSE_DELAY: i64 = 2 * SECOND;
+/// The words of an address: itself and its preference.
+const ENTRY: u32 = 2;
+const LENGTH: usize = Ipv4Header::LEN + IcmpHeader::LEN + 4 * ENTRY as usize;
+
+impl Build for IcmpRouterAdvertiser {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        // RFC 1256 section 4.1 bounds all of them.
+        let most = args.max_interval.0;
+        if !(4 * SECOND..=1800 * SECOND).contains(&most) {
+            return Err("MAX_INTERVAL: must be between 4 and 1800 s".into());
+        }
+        let least = args.min_interval.map_or(most / 4 * 3, |t| t.0);
+        if !(3 * SECOND..=most).contains(&least) {
+            return Err("MIN_INTERVAL: must be between 3 s and MAX_INTERVAL".into());
+        }
+        let life = args.lifetime.map_or(3 * most, |t| t.0);
+        if !(most..=9000 * SECOND).contains(&life) {
+            return Err("LIFETIME: must be between MAX_INTERVAL and 9000 s".into());
+        }
+        if !matches!(args.destination, ALL_HOSTS | Ipv4Addr::BROADCAST) {
+            return Err("DESTINATION: must be 224.0.0.1 or 255.255.255.255".into());
+        }
+        let seconds = u16::try_from(life / SECOND).unwrap_or(u16::MAX);
+        let (count, random) = (Count::default(), cx.random());
+        Ok(IcmpRouterAdvertiser { args, count, random, next: i64::MAX, times: (least, most, seconds) })
+    }
+}
+
+impl IcmpRouterAdvertiser {
+    /// A time between these.
+    fn between(&mut self, least: i64, most: i64) -> i64 {
+        let span = most.saturating_sub(least).unsigned_abs();
+        least.saturating_add_unsigned(self.random.below(span.saturating_add(1)))
+    }
+
+    /// How long after the last advertisement the next one follows.
+    fn interval(&mut self) -> i64 {
+        let time = self.between(self.times.0, self.times.1);
+        if self.count.get() < INITIAL { time.min(MAX_INITIAL_INTERVAL) } else { time }
+    }
+
+    fn advertisement(&self) -> Option<Packet> {
+        let mut p = Packet::new(LENGTH)?;
+        let (from, to) = (self.args.address.addr.to_bits(), self.args.destination.to_bits());
+        // It is 36 bytes long.
+        let mut ip = Ipv4Header::new(ICMP, from, to, LENGTH as u16, 1);
+        ip.set_checksum20();
+        // Addresses, words of each, lifetime.
+        let message =
+            IcmpHeader::new(kind::ROUTER_ADVERT, 0, 1 << 24 | ENTRY << 16 | u32::from(self.times.2));
+        let preference = self.args.preference.to_be_bytes();
+        let parts = [&ip.to_bytes()[..], &message.to_bytes(), &from.to_be_bytes(), &preference];
+        let bytes = parts.into_iter().flatten();
+        p.data_mut().iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+        p.set_network_header(0, Ipv4Header::LEN);
+        p.set_dst_ip(to);
+        icmp::set_checksum(p.transport_mut().unwrap_or_default());
+        Some(p)
+    }
+
+    /// Sends one, and says when the next one is due.
+    fn advertise(&mut self, cx: &mut Cx<'_>) {
+        if let Some(mut p) = self.advertisement() {
+            let now = cx.now();
+            p.set_timestamp(now);
+            self.count.add(1);
+            cx.emit(0, p);
+        }
+        let wait = self.interval();
+        self.set(wait, cx);
+    }
+
+    fn set(&mut self, wait: i64, cx: &mut Cx<'_>) {
+        self.next = cx.now().saturating_add(wait);
+        cx.set_timer(0, self.next);
+    }
+
+    /// Whether a packet asks for routers (RFC 1256 section 4.2); why it does not.
+    fn asks(&self, p: &Packet) -> Result<(), Reason> {
+        let (ip, message) = p.network().and_then(segment).ok_or(Reason::NoIpHeader)?;
+        let header = IcmpHeader::from_prefix(message).ok_or(Reason::Discarded)?;
+        let right = ip.protocol == ICMP
+            && !ip.is_fragment()
+            && (header.kind, header.code) == (kind::ROUTER_SOLICIT, 0)
+            && checksum::sum(message) == 0xffff;
+        if !right {
+            return Err(Reason::Discarded);
+        }
+        let source = Ipv4Addr::from_bits(ip.src.get());
+        let neighbour = self.args.address.contains(source) && !ipv4::is_multicast(ip.src.get());
+        if source.is_unspecified() || neighbour { Ok(()) } else { Err(Reason::BadSource) }
+    }
+}
+
+impl Element for IcmpRouterAdvertiser {
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        if self.args.active {
+            self.advertise(cx);
+        }
+    }
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        for p in batch.drain() {
+            match self.asks(&p) {
+                Ok(()) => {
+                    cx.drop(p, Reason::Consumed);
+                    let wait = self.between(0, MAX_RESPONSE_DELAY);
+                    // One answer is for all who ask until then.
+                    if self.args.active && cx.now().saturating_add(MAX_RESPONSE_DELAY) < self.next {
+                        self.set(wait, cx);
+                    }
+                }
+                Err(reason) => cx.drop(p, reason),
+            }
+        }
+    }
+}
+
+impl Lifecycle for IcmpRouterAdvertiser {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        if self.args.active {
+            let wait = self.between(0, MAX_INITIAL_INTERVAL.min(self.times.1));
+            self.next = cx.now().saturating_add(wait);
+            cx.set_timer(0, self.next);
+        }
+        Ok(())
+    }
+    fn write(&mut self, _: &str, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.advertise(cx);
+        Ok(())
+    }
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        if self.args.active {
+            let wait = self.between(0, MAX_RESPONSE_DELAY);
+            self.set(wait, cx);
+        }
+        Ok(())
+    }
+}

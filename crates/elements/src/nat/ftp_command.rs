@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! FTP commands that tell a server where to connect to: `PORT` (RFC 959 section 4.1.2) and `EPRT` (RFC 2428 section 2).
+
+use std::net::Ipv4Addr;
+
+/// How a command is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `PORT h1,h2,h3,h4,p1,p2`
+    Port,
+    /// `EPRT |1|h1.h2.h3.h4|port|`, with this byte for the bars.
+    Extended(u8),
+}
+
+/// A command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// How it is written.
+    pub form: Form,
+    /// Address and port that it names; none: an address that IPv4 does not have.
+    pub names: Option<(u32, u16)>,
+    /// Where it starts in the text.
+    pub start: usize,
+    /// Its bytes with the end of the line.
+    pub length: usize,
+}
+
+/// What there is in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// No whole command.
+    Nothing,
+    /// One.
+    One(Command),
+    /// More than a client has reason to say at once.
+    Several,
+}
+
+impl Form {
+    /// The command that names an address and a port.
+    pub fn text(self, addr: u32, port: u16) -> String {
+        let addr = Ipv4Addr::from_bits(addr);
+        match self {
+            Form::Port => {
+                let ([a, b, c, d], [high, low]) = (addr.octets(), port.to_be_bytes());
+                format!("PORT {a},{b},{c},{d},{high},{low}\r\n")
+            }
+            Form::Extended(bar) => {
+                let bar = char::from(bar);
+                format!("EPRT {bar}1{bar}{addr}{bar}{port}{bar}\r\n")
+            }
+        }
+    }
+}
+
+/// Looks for commands in the text of a segment. Lines that do not end in it are not looked at.
+pub fn find(text: &[u8]) -> Found {
+    let (mut found, mut start) = (Found::Nothing, 0);
+    for line in text.split_inclusive(|b| *b == b'\n') {
+        let at = start;
+        start += line.len();
+        let Some((form, names)) = command(line) else { continue };
+        if found != Found::Nothing {
+            return Found::Several;
+        }
+        found = Found::One(Command { form, names, start: at, length: line.len() });
+    }
+    found
+}
+
+type Names = Option<(u32, u16)>;
+
+fn command(line: &[u8]) -> Option<(Form, Names)> {
+    let (verb, words) = line.strip_suffix(b"\n")?.split_first_chunk::<5>()?;
+    let words = words.trim_ascii();
+    if verb.eq_ignore_ascii_case(b"PORT ") {
+        Some((Form::Port, Some(port(words)?)))
+    } else if verb.eq_ignore_ascii_case(b"EPRT ") {
+        extended(words)
+    } else {
+        None
+    }
+}
+
+/// A decimal number of at most so many digits, no sign.
+fn number<T: std::str::FromStr>(digits: &[u8], most: usize) -> Option<T> {
+    let good = !digits.is_empty() && digits.len() <= most && digits.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(digits).ok().filter(|_| good)?.parse().ok()
+}
+
+fn port(words: &[u8]) -> Option<(u32, u16)> {
+    let mut numbers = [0u8; 6];
+    let mut given = words.split(|b| *b == b',');
+    for n in &mut numbers {
+        *n = number(given.next()?, 3)?;
+    }
+    let [a, b, c, d, high, low] = numbers;
+    given.next().is_none().then_some((u32::from_be_bytes([a, b, c, d]), u16::from_be_bytes([high, low])))
+}
+
+fn extended(words: &[u8]) -> Option<(Form, Names)> {
+    let bar = *words.first().filter(|b| b.is_ascii_graphic() && !b.is_ascii_alphanumeric())?;
+    let mut parts = words.split(|b| *b == bar).skip(1);
+    let [family, addr, port, end] = [parts.next()?, parts.next()?, parts.next()?, parts.next()?];
+    let port = number(port, 5).filter(|_| end.is_empty() && parts.next().is_none())?;
+    let names = match family {
+        b"1" => Some((std::str::from_utf8(addr).ok()?.parse::<Ipv4Addr>().ok()?.to_bits(), port)),
+        // The address of an IPv6 host is nobody's that speaks IPv4.
+        b"2" => None,
+        // The server says 522.
+        _ => return None,
+    };
+    Some((Form::Extended(bar), names))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_found() {
+        let here = Some((0x0100_0001, 5001));
+        let one = |form, names, start, length| Found::One(Command { form, names, start, length });
+        let bar = Form::Extended(b'|');
+        for (text, want) in [
+            ("PORT 1,0,0,1,19,137\r\n", one(Form::Port, here, 0, 21)),
+            ("port  1,0,0,1,19,137 \n", one(Form::Port, here, 0, 22)),
+            ("EPRT |1|1.0.0.1|5001|\r\n", one(bar, here, 0, 23)),
+            ("eprt !1!1.0.0.1!05001!\n", one(Form::Extended(b'!'), here, 0, 23)),
+            ("EPRT |2|::1|5001|\r\n", one(bar, None, 0, 19)),
+            ("NOOP\r\nPORT 1,0,0,1,19,137\r\nNOOP\r\n", one(Form::Port, here, 6, 21)),
+            ("PORT 1,0,0,1,19,137\r\nEPRT |1|1.0.0.1|5001|\r\n", Found::Several),
+        ] {
+            assert_eq!(find(text.as_bytes()), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn other_text_is_left_alone() {
+        for text in [
+            "",
+            "\n",
+            "P",
+            "PORT \n",
+            "PORT 1,0,0,1,19,137",
+            "PORT 1,0,0,1,19\r\n",
+            "PORT 1,0,0,1,19,137,1\r\n",
+            "PORT 1,0,0,256,19,137\r\n",
+            "PORT 1,0,,1,19,137\r\n",
+            "PORT +1,0,0,1,19,137\r\n",
+            "XPORT 1,0,0,1,4,0\r\n",
+            "EPRT \r\n",
+            "EPRT |\r\n",
+            "EPRT |1|1.0.0.1|5001\r\n",
+            "EPRT |1|1.0.0.1|5001||\r\n",
+            "EPRT |1|1.0.0.1|5001|x\r\n",
+            "EPRT |1|1.0.0.1|65536|\r\n",
+            "EPRT |1|1.0.0.1||\r\n",
+            "EPRT |1|1.0.0|5001|\r\n",
+            "EPRT |3|1.0.0.1|5001|\r\n",
+            "EPRT 111.0.0.115001\r\n",
+            "EPSV\r\n",
+            "\u{fffd}\u{fffd}\u{fffd}\r\n",
+        ] {
+            assert_eq!(find(text.as_bytes()), Found::Nothing, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_found_again() {
+        for form in [Form::Port, Form::Extended(b'|'), Form::Extended(b'$')] {
+            for (addr, port) in [(0, 0), (u32::MAX, u16::MAX), (0x0a01_02fe, 1024)] {
+                let text = form.text(addr, port);
+                let want = Command { form, names: Some((addr, port)), start: 0, length: text.len() };
+                assert_eq!(find(text.as_bytes()), Found::One(want), "{text}");
+            }
+        }
+    }
+}

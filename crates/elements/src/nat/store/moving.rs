@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Flows that move to the store of another router (hot swap).
+//!
+//! A million flows change hands by exchange: what finds them and what ages them comes with them. Only where the
+//! rewriters of both routers differ is each flow looked at. Flows that no input would make stay where they are, so that a
+//! swap that fails can be taken back.
+
+use super::{Flow, Store};
+use crate::nat::flow::{Kind, bit};
+use crate::nat::seq::Shift;
+use crate::nat::spec::{Outs, Spec};
+use std::cmp::Reverse;
+use std::mem::swap;
+
+/// Whether and where a specification would send a flow that exists.
+fn outs(spec: &Spec, f: &Flow, kind: Kind) -> Option<Outs> {
+    let (from, to) = (f.tuples[0], f.rewritten(false));
+    match spec {
+        Spec::Drop | Spec::Pass(_) => None,
+        Spec::Keep(outs) => (from == to).then_some(*outs),
+        Spec::Pattern(t) => t.pattern.makes(from, to, kind).then_some(t.outs),
+        Spec::Mapper(m) => m.targets().iter().find(|t| t.pattern.makes(from, to, kind)).map(|t| t.outs),
+    }
+}
+
+impl Store {
+    /// Takes over the flows of rewriter `theirs` of another store, as far as its inputs would make them; how many stay there.
+    pub fn take_over(&mut self, space: u16, old: &mut Store, theirs: u16) -> usize {
+        self.exhausted = [const { None }; 8];
+        old.exhausted = [const { None }; 8];
+        if space == theirs && self.is_laid_out_like(old) && old.count() > self.count() {
+            self.exchange(old);
+        }
+        let mut left = 0;
+        for place in old.places(theirs) {
+            let moved = match old.flow(place).and_then(|f| self.fit(space, f)) {
+                Some((input, outs)) => old.flow(place).is_some_and(|f| {
+                    let flow = Flow { space, input, outs, ..f.clone() };
+                    self.put_in(flow, old.shifts(place).copied())
+                }),
+                None => false,
+            };
+            if moved {
+                old.remove(place);
+            } else {
+                left += 1;
+            }
+        }
+        self.take_counts(space, old, theirs);
+        left
+    }
+
+    /// Notes how many flows another router left here; whether that is news.
+    pub fn leave(&mut self, space: u16, left: usize) -> bool {
+        let before = self.spaces.get_mut(usize::from(space)).map(|s| std::mem::replace(&mut s.left, left));
+        left > 0 && before != Some(left)
+    }
+
+    /// Whether both stores have the same rewriters in the same order.
+    fn is_laid_out_like(&self, other: &Store) -> bool {
+        self.spaces.len() == other.spaces.len()
+            && self.spaces.iter().zip(&other.spaces).all(|(a, b)| a.kind == b.kind && a.label == b.label)
+    }
+
+    /// Exchanges all flows with a store of the same layout; those that do not fit here go back.
+    fn exchange(&mut self, old: &mut Store) {
+        swap(&mut self.flows, &mut old.flows);
+        swap(&mut self.free, &mut old.free);
+        swap(&mut self.index, &mut old.index);
+        swap(&mut self.seed, &mut old.seed);
+        swap(&mut self.shifts, &mut old.shifts);
+        swap(&mut self.removals, &mut old.removals);
+        let mut same = true;
+        for (a, b) in self.spaces.iter_mut().zip(&mut old.spaces) {
+            swap(&mut a.entries, &mut b.entries);
+            for (a, b) in a.classes.iter_mut().zip(&mut b.classes) {
+                swap(&mut a.heap, &mut b.heap);
+                swap(&mut a.flows, &mut b.flows);
+            }
+            same &= a.inputs.len() == b.inputs.len()
+                && a.inputs.iter().zip(&b.inputs).all(|(a, b)| a.spec.is_like(&b.spec));
+            for (a, b) in a.inputs.iter_mut().zip(&mut b.inputs) {
+                swap(&mut a.flows, &mut b.flows);
+            }
+        }
+        if !same {
+            old.count_inputs();
+            self.refit(old);
+        }
+    }
+
+    /// Gives each flow to the input that would make it, and back to `old` those that none would.
+    fn refit(&mut self, old: &mut Store) {
+        let mut strangers = Vec::new();
+        for place in 0..u32::try_from(self.flows.len()).unwrap_or(u32::MAX) {
+            let Some(f) = self.flow(place).filter(|f| f.bits & bit::ALIVE != 0) else { continue };
+            match self.fit(f.space, f) {
+                None => strangers.push(place),
+                Some((input, outs)) => {
+                    if let Some(f) = self.flow_mut(place) {
+                        (f.input, f.outs) = (input, outs);
+                    }
+                }
+            }
+        }
+        for place in strangers {
+            if let Some(f) = self.flow(place) {
+                old.put_in(f.clone(), self.shifts(place).copied());
+                self.remove(place);
+            }
+        }
+        self.count_inputs();
+    }
+
+    /// Counts the flows of each input.
+    fn count_inputs(&mut self) {
+        for i in self.spaces.iter_mut().flat_map(|s| &mut s.inputs) {
+            i.flows = 0;
+        }
+        for f in self.flows.iter().filter(|f| f.bits & bit::ALIVE != 0) {
+            let space = self.spaces.get_mut(usize::from(f.space));
+            if let Some(i) = space.and_then(|s| s.inputs.get_mut(usize::from(f.input))) {
+                i.flows += 1;
+            }
+        }
+    }
+
+    /// The input that would make a flow, and where it would send it: its own one if it can.
+    fn fit(&self, space: u16, f: &Flow) -> Option<(u16, Outs)> {
+        let space = self.space(space)?;
+        let own = space.inputs.get(usize::from(f.input)).and_then(|i| outs(&i.spec, f, space.kind));
+        if let Some(outs) = own {
+            return Some((f.input, outs));
+        }
+        (0u16..).zip(&space.inputs).find_map(|(n, i)| Some((n, outs(&i.spec, f, space.kind)?)))
+    }
+
+    /// Enters a flow as it is; false when one of its directions is another flow's here.
+    fn put_in(&mut self, mut f: Flow, shifts: Option<[Shift; 2]>) -> bool {
+        let tags = f.tuples.map(|t| self.tag(f.space, f.proto, t));
+        for reply in [false, true].into_iter().filter(|r| f.has(*r)) {
+            let (tag, tuple) = (tags[usize::from(reply)], f.tuples[usize::from(reply)]);
+            if self.index.find(tag, |v| self.is(v, f.space, f.proto, tuple)).is_some() {
+                return false;
+            }
+        }
+        let place = match self.free.pop() {
+            Some(place) => place,
+            None => match u32::try_from(self.flows.len()).ok().filter(|p| *p < u32::MAX >> 1) {
+                Some(place) => {
+                    self.flows.push(Flow { bits: 0, ..f.clone() });
+                    place
+                }
+                None => return false,
+            },
+        };
+        let Some(there) = self.flows.get_mut(place as usize) else { return false };
+        f.generation = there.generation;
+        *there = f.clone();
+        let mut entries = 0;
+        for reply in [false, true].into_iter().filter(|r| f.has(*r)) {
+            self.index.insert(tags[usize::from(reply)], place << 1 | u32::from(reply));
+            entries += 1;
+        }
+        if let Some(s) = self.spaces.get_mut(usize::from(f.space)) {
+            s.entries += entries;
+            if let Some(i) = s.inputs.get_mut(usize::from(f.input)) {
+                i.flows += 1;
+            }
+            if let Some(c) = s.classes.get_mut(usize::from(f.class)) {
+                c.flows += 1;
+                c.heap.push(Reverse((f.last, place, f.generation)));
+            }
+        }
+        if let Some(shifts) = shifts.filter(|_| f.bits & bit::SHIFTED != 0) {
+            self.shifts.insert(place, shifts);
+        }
+        true
+    }
+
+    /// Takes over what was counted, and how far patterns have come.
+    fn take_counts(&mut self, space: u16, old: &mut Store, theirs: u16) {
+        let mine = self.spaces.get_mut(usize::from(space));
+        let (Some(mine), Some(theirs)) = (mine, old.spaces.get_mut(usize::from(theirs))) else { return };
+        let last = mine.inputs.len().saturating_sub(1);
+        for (n, from) in theirs.inputs.iter_mut().enumerate() {
+            if let Some(to) = mine.inputs.get_mut(n.min(last)) {
+                to.failures = to.failures.saturating_add(std::mem::take(&mut from.failures));
+            }
+        }
+        for (to, from) in mine.inputs.iter().zip(&theirs.inputs) {
+            to.spec.go_on_from(&from.spec);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::nat::flow::{Timeouts, class};
+    use crate::nat::handle::UNBOUNDED;
+    use crate::nat::store::New;
+    use crate::nat::tuple::Tuple;
+    use castanet_element::Random;
+
+    fn store(label: &str, spec: Spec) -> Store {
+        let mut store = Store::new(UNBOUNDED, Random::new(1, label));
+        let space = store.join(Kind::Ports, Timeouts::all(100_000, 0), 1, label).unwrap();
+        store.set_spec(space, 0, spec);
+        store
+    }
+
+    fn fill(store: &mut Store, flows: u32) {
+        for i in 0..flows {
+            let from = Tuple::new(i, 1, 2, 3);
+            let new =
+                New { space: 0, input: 0, proto: 17, from, class: class::PLAIN, anno: 0, now: i.into() };
+            store.make(&new);
+        }
+    }
+
+    #[test]
+    fn many_flows_stay_where_they_are_in_memory() {
+        for (label, spec) in [("rw", Spec::Keep([0, 1])), ("rw", Spec::Keep([1, 0]))] {
+            let (mut old, mut new) = (store("rw", Spec::Keep([0, 1])), store(label, spec.clone()));
+            fill(&mut old, 20_000);
+            let place = old.flows.as_ptr();
+            assert_eq!(new.take_over(0, &mut old, 0), 0);
+            assert_eq!((new.flows.as_ptr(), new.count(), old.count()), (place, 20_000, 0));
+            let found = new.look_up(0, 17, Tuple::new(2, 3, 19_999, 1), 20_000).unwrap();
+            assert_eq!(
+                new.flow(found >> 1).unwrap().outs,
+                if spec.is_like(&Spec::Keep([0, 1])) { [0, 1] } else { [1, 0] }
+            );
+            assert_eq!((new.input(0, 0).unwrap().flows, old.input(0, 0).unwrap().flows), (20_000, 0));
+            // They age as they would have.
+            new.clean(0, 115_000, usize::MAX);
+            assert_eq!(new.count(), 20_000 - 15_001);
+            assert_eq!(old.take_over(0, &mut new, 0), 0);
+            assert_eq!((old.flows.as_ptr(), old.count()), (place, 4999));
+        }
+    }
+
+    #[test]
+    fn another_rewriter_gets_them_one_by_one() {
+        let (mut old, mut new) = (store("one", Spec::Keep([0, 1])), store("other", Spec::Keep([0, 1])));
+        fill(&mut old, 500);
+        old.shift(7, true).unwrap().add(5, 6);
+        let mine = New {
+            space: 0,
+            input: 0,
+            proto: 17,
+            from: Tuple::new(3, 1, 2, 3),
+            class: class::PLAIN,
+            anno: 0,
+            now: 0,
+        };
+        new.make(&mine);
+        assert_eq!(new.take_over(0, &mut old, 0), 1, "one is known there already");
+        assert_eq!((new.count(), old.count(), new.shifts.len(), old.shifts.len()), (500, 1, 1, 0));
+        let gone = store("none", Spec::Drop).take_over(0, &mut new, 0);
+        assert_eq!((gone, new.count()), (500, 500), "what nobody would make stays");
+    }
+}

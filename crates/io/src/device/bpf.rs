@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The part of bpf(2) that live frames need: a table of one value, an XDP program, and running it on frames that are then sent.
+#![allow(unsafe_code)]
+
+use rustix::io::Errno;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+const MAP_CREATE: libc::c_int = 0;
+const MAP_LOOKUP_ELEM: libc::c_int = 1;
+const MAP_UPDATE_ELEM: libc::c_int = 2;
+const PROG_LOAD: libc::c_int = 5;
+const PROG_TEST_RUN: libc::c_int = 10;
+const MAP_TYPE_ARRAY: u32 = 2;
+const PROG_TYPE_XDP: u32 = 6;
+/// What the program decides about a frame is done (Linux 5.18).
+const LIVE_FRAMES: u32 = 2;
+/// Ends a run. Its handler does nothing; that it came is enough.
+const SIGNAL: libc::c_int = libc::SIGUSR1;
+
+/// An instruction as the system takes it (struct bpf_insn).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// Class, size, mode, operation.
+    pub code: u8,
+    /// Destination and source register, four bits each.
+    pub registers: u8,
+    /// Distance of a jump, or of memory from what a register points to.
+    pub offset: i16,
+    /// A number.
+    pub immediate: i32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct MapAttributes {
+    kind: u32,
+    key_size: u32,
+    value_size: u32,
+    entries: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct ElementAttributes {
+    map: i32,
+    pad: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct LoadAttributes {
+    kind: u32,
+    count: u32,
+    operations: u64,
+    license: u64,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct RunAttributes {
+    program: i32,
+    result: u32,
+    size_in: u32,
+    size_out: u32,
+    data_in: u64,
+    data_out: u64,
+    repeat: u32,
+    duration: u32,
+    context_sizes: [u32; 2],
+    contexts: [u64; 2],
+    flags: u32,
+    cpu: u32,
+    batch: u32,
+    pad: u32,
+}
+
+fn address<T: ?Sized>(of: &T) -> u64 {
+    std::ptr::from_ref(of).cast::<u8>().expose_provenance() as u64
+}
+
+/// # Safety
+/// `attributes` must be what the command takes, and what it points to be valid for what the command does with it.
+unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> Result<i32, Errno> {
+    let (command, size) = (libc::c_long::from(command), size_of::<T>());
+    // SAFETY: the pointer is to size_of::<T>() bytes, of which the system reads and writes no more; what is behind them is
+    // taken for zero. The rest is the caller's word.
+    let r = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size) };
+    if r < 0 {
+        return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL));
+    }
+    Ok(i32::try_from(r).unwrap_or(0))
+}
+
+/// A value that this program and a program in the system share.
+#[derive(Debug)]
+pub struct Shared<T> {
+    fd: OwnedFd,
+    value: std::marker::PhantomData<fn() -> T>,
+}
+
+impl<T: FromBytes + IntoBytes + Immutable> Shared<T> {
+    /// Makes one, all bytes zero.
+    pub fn new() -> Result<Shared<T>, Errno> {
+        // Values are a few dozen bytes long.
+        let value_size = size_of::<T>() as u32;
+        let mut attributes = MapAttributes { kind: MAP_TYPE_ARRAY, key_size: 4, value_size, entries: 1 };
+        // SAFETY: the command reads these four numbers; there are no pointers. It gives a new descriptor.
+        let fd = unsafe { OwnedFd::from_raw_fd(bpf(MAP_CREATE, &mut attributes)?) };
+        Ok(Shared { fd, value: std::marker::PhantomData })
+    }
+
+    /// The number by which instructions name it.
+    pub fn number(&self) -> i32 {
+        self.fd.as_raw_fd()
+    }
+
+    /// What it is now.
+    pub fn get(&self) -> Result<T, Errno> {
+        let mut value = T::new_zeroed();
+        let key = 0u32;
+        let place = std::ptr::from_mut(&mut value).expose_provenance() as u64;
+        let mut attributes = self.element(&key, place);
+        // SAFETY: the key is four bytes and the value size_of::<T>(), as the map was made; the command writes the value, for
+        // which all bytes are valid. Both live during the call.
+        unsafe { bpf(MAP_LOOKUP_ELEM, &mut attributes) }.map(|_| value)
+    }
+
+    /// Sets it.
+    pub fn set(&self, value: &T) -> Result<(), Errno> {
+        let key = 0u32;
+        let mut attributes = self.element(&key, address(value));
+        // SAFETY: as above, and the command only reads.
+        unsafe { bpf(MAP_UPDATE_ELEM, &mut attributes) }.map(drop)
+    }
+
+    fn element(&self, key: &u32, value: u64) -> ElementAttributes {
+        ElementAttributes { map: self.number(), key: address(key), value, ..Default::default() }
+    }
+}
+
+/// An XDP program that the system has checked.
+#[derive(Debug)]
+pub struct Program(OwnedFd);
+
+impl Program {
+    /// Loads one.
+    pub fn load(operations: &[Operation]) -> Result<Program, Errno> {
+        let count = u32::try_from(operations.len()).map_err(|_| Errno::TOOBIG)?;
+        let license = c"MIT OR Apache-2.0";
+        let mut attributes = LoadAttributes {
+            kind: PROG_TYPE_XDP,
+            count,
+            operations: address(operations),
+            license: address(license),
+        };
+        // SAFETY: `count` instructions and a text that ends with a zero, which live during the call, and which it copies. What
+        // the program may do, the system checks. The result is a new descriptor.
+        unsafe { bpf(PROG_LOAD, &mut attributes) }.map(|fd| Program(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Runs it on frames that begin as `frame`, and does with each what it decides, `repeat` times or until a signal comes.
+    fn run(&self, frame: &[u8], repeat: u32) -> Result<(), Errno> {
+        let mut attributes = RunAttributes {
+            program: self.0.as_fd().as_raw_fd(),
+            size_in: u32::try_from(frame.len()).map_err(|_| Errno::TOOBIG)?,
+            data_in: address(frame),
+            repeat,
+            flags: LIVE_FRAMES,
+            ..Default::default()
+        };
+        // SAFETY: the frame is `size_in` bytes that live during the call, which copies them. It writes to the attributes only.
+        match unsafe { bpf(PROG_TEST_RUN, &mut attributes) } {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Runs it on one frame.
+    pub fn run_once(&self, frame: &[u8]) -> Result<(), Errno> {
+        self.run(frame, 1)
+    }
+
+    /// Runs it again and again, until `meanwhile` has returned, which runs on a thread of its own.
+    pub fn run_during<T: Send>(
+        &self,
+        frame: &[u8],
+        meanwhile: impl FnOnce() -> T + Send,
+    ) -> Result<T, Errno> {
+        listen()?;
+        // SAFETY: asks for the calling thread's own number; nothing can be wrong about that.
+        let me = unsafe { libc::pthread_self() };
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let watcher = scope.spawn(|| {
+                let result = meanwhile();
+                // A signal that came before the run began would have ended nothing.
+                while !ended.load(Ordering::Acquire) {
+                    // SAFETY: that thread is in this function, and has not ended: it waits for this one.
+                    unsafe { libc::pthread_kill(me, SIGNAL) };
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                result
+            });
+            let done = self.run(frame, i32::MAX.unsigned_abs());
+            ended.store(true, Ordering::Release);
+            let result = watcher.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            done.map(|()| result)
+        })
+    }
+}
+
+extern "C" fn ignore(_: libc::c_int) {}
+
+/// Has the signal handled: one that is ignored interrupts nothing, and one that is not kills the process.
+fn listen() -> Result<(), Errno> {
+    // SAFETY: all bytes zero is a valid sigaction: no flags, an empty mask.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = (ignore as extern "C" fn(libc::c_int)) as libc::sighandler_t;
+    // SAFETY: the handler is a function that takes the number of the signal, as it must without SA_SIGINFO, and does nothing, so
+    // it may run at any time. The old action is not asked for.
+    let r = unsafe { libc::sigaction(SIGNAL, &action, std::ptr::null_mut()) };
+    if r < 0 {
+        return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL));
+    }
+    Ok(())
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Live frames: frames that the system itself makes and sends, much faster than any program could hand them over.
+//!
+//! An XDP program decides about each when it is due, and redirects it onto a device. The system repeats that by itself
+//! (`BPF_PROG_TEST_RUN` with `BPF_F_TEST_XDP_LIVE_FRAMES`), so there is no system call, no copy and no allocation a frame.
+
+use super::bpf::{Operation, Program, Shared};
+use super::error::DeviceError;
+use super::facts;
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
+use std::time::Duration;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+/// Bytes at the start of a frame that are written anew each time: the memory of frames that came back is used again, and
+/// routers change headers.
+const HEADERS: usize = 40;
+/// The shortest and the longest frame: a minimal one of Ethernet, and what fits a page of memory with what stands around it.
+const LENGTHS: std::ops::RangeInclusive<usize> = 60..=3000;
+/// The most different frames.
+pub const LIVE_FLOWS: u8 = 64;
+
+/// What is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveFrame {
+    /// The frame, 60 to 3000 bytes.
+    pub bytes: Vec<u8>,
+    /// Two bytes by which frames differ: the first counts from 0 to 63, the second from 63 to 0, so that checksums which cover
+    /// both in the same half of a word stay right.
+    pub flow: [u8; 2],
+}
+
+/// What this program and the one in the system tell each other.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+struct Pace {
+    /// When the next frame is due, in nanoseconds of the monotonic clock.
+    next: u64,
+    /// Nanoseconds between frames.
+    interval: u64,
+    /// Frames sent.
+    sent: u64,
+}
+
+/// Sends live frames by one device.
+///
+/// The device at the other end of a veth must receive by NAPI, see [`receive_by_napi`](super::receive_by_napi), or it takes none.
+#[derive(Debug)]
+pub struct LiveSender {
+    name: String,
+    frame: Vec<u8>,
+    pace: Shared<Pace>,
+    program: Program,
+}
+
+impl LiveSender {
+    /// Gets ready to send a frame over and over by the device of that name.
+    ///
+    /// # Errors
+    /// When the device is missing, the frame cannot be sent so, or the system does not permit it (CAP_BPF and CAP_NET_ADMIN in
+    /// its first user namespace) or is older than Linux 5.18.
+    pub fn open(name: &str, frame: LiveFrame) -> Result<LiveSender, DeviceError> {
+        let index = facts::index(name)?;
+        let failed = |errno| match errno {
+            Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS => {
+                DeviceError::Unsupported { name: name.to_owned(), what: "live frames (Linux 5.18)".into() }
+            }
+            Errno::PERM | Errno::ACCESS => DeviceError::NotPermitted {
+                name: name.to_owned(),
+                doing: "send live frames",
+                capability: "CAP_BPF and CAP_NET_ADMIN",
+            },
+            errno => DeviceError::from_errno(name, "send live frames", errno),
+        };
+        let pace = Shared::new().map_err(failed)?;
+        let operations = program(&frame, pace.number(), index).ok_or_else(|| DeviceError::Invalid {
+            name: name.to_owned(),
+            what: "no such live frames".into(),
+        })?;
+        let program = Program::load(&operations).map_err(failed)?;
+        // Nothing is due ever, so nothing is sent: only whether it can be done is seen.
+        pace.set(&Pace { next: u64::MAX, ..Pace::default() }).map_err(failed)?;
+        program.run_once(&frame.bytes).map_err(failed)?;
+        Ok(LiveSender { name: name.to_owned(), frame: frame.bytes, pace, program })
+    }
+
+    /// The name of the device.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Sends `rate` frames a second for a time, as many as can be if the rate is 0. When the time is over `at_end` is told
+    /// how many frames were sent, on another thread, while still more are; what it returns, and how many were sent in all.
+    ///
+    /// # Errors
+    /// When the system refuses to go on.
+    pub fn send<T: Send>(
+        &mut self,
+        rate: f64,
+        time: Duration,
+        at_end: impl FnOnce(u64) -> T + Send,
+    ) -> Result<(T, u64), DeviceError> {
+        let failed = |errno| DeviceError::from_errno(&self.name, "send live frames", errno);
+        // Casting saturates, and there is no rate below zero.
+        let interval = if rate > 0.0 { (1e9 / rate) as u64 } else { 0 };
+        let now = clock_gettime(ClockId::Monotonic);
+        let next = now.tv_sec.unsigned_abs().saturating_mul(1_000_000_000) + now.tv_nsec.unsigned_abs();
+        self.pace.set(&Pace { next, interval, sent: 0 }).map_err(failed)?;
+        let pace = &self.pace;
+        let during = || {
+            std::thread::sleep(time);
+            pace.get().map(|p| at_end(p.sent))
+        };
+        let result = self.program.run_during(&self.frame, during).map_err(failed)?.map_err(failed)?;
+        Ok((result, self.pace.get().map_err(failed)?.sent))
+    }
+}
+
+// Registers: results are in 0, arguments in 1 to 5, and 6 to 9 outlive calls.
+const OUT: u8 = 0;
+const NOW: u8 = 0;
+const ARGUMENT: [u8; 2] = [1, 2];
+const SPARE: u8 = 1;
+const DATA: u8 = 2;
+const END: u8 = 3;
+const LIMIT: u8 = 4;
+const WORD: u8 = 5;
+const CONTEXT: u8 = 6;
+const PACE: u8 = 7;
+const COUNT: u8 = 8;
+
+// Codes: class, operation, size, and whether the source is a register (RFC 9669).
+const LOAD64: u8 = 0x79;
+const LOAD32: u8 = 0x61;
+const STORE64: u8 = 0x7b;
+const STORE8: u8 = 0x73;
+const WIDE: u8 = 0x18;
+const MOVE: u8 = 0xbf;
+const SET: u8 = 0xb7;
+const ADD: u8 = 0x0f;
+const ADD_NUMBER: u8 = 0x07;
+const AND_NUMBER: u8 = 0x57;
+const XOR_NUMBER: u8 = 0xa7;
+const IF_LESS: u8 = 0xad;
+const IF_GREATER: u8 = 0x2d;
+const CALL: u8 = 0x85;
+const EXIT: u8 = 0x95;
+
+const KTIME_GET_NS: i32 = 5;
+const REDIRECT: i32 = 23;
+const XDP_DROP: i32 = 1;
+/// A wide number that is the address of the value in a map.
+const MAP_VALUE: u8 = 2;
+
+#[derive(Default)]
+struct Assembler(Vec<Operation>);
+
+impl Assembler {
+    fn put(&mut self, code: u8, to: u8, from: u8, offset: i16, immediate: i32) {
+        let registers = if cfg!(target_endian = "little") { from << 4 | to } else { to << 4 | from };
+        self.0.push(Operation { code, registers, offset, immediate });
+    }
+    fn wide(&mut self, to: u8, from: u8, value: u64) {
+        // The lower half, then the upper one.
+        self.put(WIDE, to, from, 0, value as u32 as i32);
+        self.put(0, 0, 0, 0, (value >> 32) as u32 as i32);
+    }
+    /// A jump whose distance is not known yet: its place.
+    fn jump(&mut self, code: u8, to: u8, from: u8) -> usize {
+        self.put(code, to, from, 0, 0);
+        self.0.len() - 1
+    }
+    fn land(&mut self, jump: usize) -> Option<()> {
+        let distance = i16::try_from(self.0.len().checked_sub(jump + 1)?).ok()?;
+        self.0.get_mut(jump)?.offset = distance;
+        Some(())
+    }
+}
+
+/// The program: drops the frame when it is too early, and otherwise writes its headers, counts it and redirects it.
+fn program(frame: &LiveFrame, map: i32, device: u32) -> Option<Vec<Operation>> {
+    if !LENGTHS.contains(&frame.bytes.len()) || frame.flow.iter().any(|b| usize::from(*b) >= *LENGTHS.start())
+    {
+        return None;
+    }
+    let mut a = Assembler::default();
+    a.put(MOVE, CONTEXT, 1, 0, 0);
+    a.wide(PACE, MAP_VALUE, u64::from(map.unsigned_abs()));
+    a.put(CALL, 0, 0, 0, KTIME_GET_NS);
+    a.put(LOAD64, DATA, PACE, 0, 0);
+    let early = a.jump(IF_LESS, NOW, DATA);
+    // next += interval, sent += 1.
+    a.put(LOAD64, END, PACE, 8, 0);
+    a.put(ADD, DATA, END, 0, 0);
+    a.put(STORE64, PACE, DATA, 0, 0);
+    a.put(LOAD64, COUNT, PACE, 16, 0);
+    a.put(MOVE, SPARE, COUNT, 0, 0);
+    a.put(ADD_NUMBER, SPARE, 0, 0, 1);
+    a.put(STORE64, PACE, SPARE, 16, 0);
+    // Start and end of the frame from the context, and a comparison that tells the system how much there is.
+    a.put(LOAD32, DATA, CONTEXT, 0, 0);
+    a.put(LOAD32, END, CONTEXT, 4, 0);
+    a.put(MOVE, LIMIT, DATA, 0, 0);
+    a.put(ADD_NUMBER, LIMIT, 0, 0, i32::try_from(*LENGTHS.start()).ok()?);
+    let short = a.jump(IF_GREATER, LIMIT, END);
+    for (i, word) in frame.bytes.get(..HEADERS)?.as_chunks::<8>().0.iter().enumerate() {
+        a.wide(WORD, 0, u64::from_ne_bytes(*word));
+        a.put(STORE64, DATA, WORD, i16::try_from(8 * i).ok()?, 0);
+    }
+    let [up, down] = frame.flow.map(i16::from);
+    a.put(AND_NUMBER, COUNT, 0, 0, i32::from(LIVE_FLOWS - 1));
+    a.put(STORE8, DATA, COUNT, up, 0);
+    a.put(XOR_NUMBER, COUNT, 0, 0, i32::from(LIVE_FLOWS - 1));
+    a.put(STORE8, DATA, COUNT, down, 0);
+    a.put(SET, ARGUMENT[0], 0, 0, i32::try_from(device).ok()?);
+    a.put(SET, ARGUMENT[1], 0, 0, 0);
+    a.put(CALL, 0, 0, 0, REDIRECT);
+    a.put(EXIT, 0, 0, 0, 0);
+    a.land(early)?;
+    a.land(short)?;
+    a.put(SET, OUT, 0, 0, XDP_DROP);
+    a.put(EXIT, 0, 0, 0, 0);
+    Some(a.0)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn frame(length: usize) -> LiveFrame {
+        LiveFrame { bytes: (0..length).map(|i| i as u8).collect(), flow: [35, 43] }
+    }
+
+    #[test]
+    fn programs_end_and_jump_to_their_end() {
+        let all = program(&frame(60), 3, 7).unwrap();
+        let n = all.len();
+        let jumps: Vec<usize> = all
+            .iter()
+            .enumerate()
+            .filter(|(_, o)| [IF_LESS, IF_GREATER].contains(&o.code))
+            .map(|(i, o)| i + 1 + usize::try_from(o.offset).unwrap())
+            .collect();
+        assert_eq!(jumps, [n - 2, n - 2]);
+        assert_eq!(all[n - 2].immediate, XDP_DROP);
+        assert_eq!((all[n - 1].code, all[n - 3].code), (EXIT, EXIT));
+        // The headers are written as they are.
+        let words = all.iter().zip(&all[1..]).filter(|(o, _)| o.code == WIDE && o.registers & 15 == WORD);
+        let bytes: Vec<u8> = words
+            .flat_map(|(a, b)| [a.immediate.to_ne_bytes(), b.immediate.to_ne_bytes()].concat())
+            .collect();
+        assert_eq!(bytes, frame(HEADERS).bytes);
+    }
+
+    #[test]
+    fn frames_that_cannot_be_sent() {
+        for length in [0, 59, 3001] {
+            assert_eq!(program(&frame(length), 3, 7), None);
+        }
+        assert_eq!(program(&LiveFrame { flow: [35, 60], ..frame(60) }, 3, 7), None);
+        assert!(program(&LiveFrame { flow: [0, 59], ..frame(3000) }, 3, 7).is_some());
+        assert!(matches!(LiveSender::open("no-such-device", frame(60)), Err(DeviceError::Missing { .. })));
+    }
+}

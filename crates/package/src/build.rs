@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `castanet build-package`: a crate of classes becomes a shared library.
+//!
+//! The crate is compiled against the compiled crates of this castanet, so that its types are those of this castanet. Cargo has
+//! no part in it: it would build other copies. So nothing is fetched either. The crate of the shared library itself, which
+//! exports two symbols, is written here, so that crates of classes may forbid `unsafe`.
+
+use crate::header::{Header, seal};
+use crate::library::Library;
+use crate::sdk::{CRATES, Sdk, is_bitcode};
+use castanet_element::package::FLAGS;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What to build, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The folder of the crate.
+    pub folder: PathBuf,
+    /// The file to write; none: `NAME.castanet` in the current folder.
+    pub output: Option<PathBuf>,
+    /// Whether the crate is optimised. Castanet's own crates are as castanet was built.
+    pub release: bool,
+    /// Where castanet's compiled crates are; none: where this castanet has them.
+    pub sdk: Option<PathBuf>,
+}
+
+/// What was built.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// The file.
+    pub file: PathBuf,
+    /// Its size in bytes.
+    pub bytes: usize,
+    /// The names of its classes.
+    pub classes: Vec<&'static str>,
+    /// What the compiler warned of.
+    pub warnings: String,
+}
+
+/// What the manifest of a crate says.
+struct Manifest {
+    /// The name as Rust knows it.
+    name: String,
+    edition: String,
+    source: PathBuf,
+    dependencies: Vec<String>,
+}
+
+impl Manifest {
+    fn read(folder: &Path) -> Result<Manifest, String> {
+        let path = folder.join("Cargo.toml");
+        let at = path.display();
+        let text = std::fs::read_to_string(&path).map_err(|e| format!("{at}: {e}"))?;
+        let table: toml::Table = text.parse().map_err(|e| format!("{at}: {e}"))?;
+        let package =
+            table.get("package").and_then(|p| p.as_table()).ok_or(format!("{at}: it is no package"))?;
+        let word = |t: Option<&toml::Table>, key: &str| Some(t?.get(key)?.as_str()?.to_string());
+        let lib = table.get("lib").and_then(|l| l.as_table());
+        let name = word(Some(package), "name").ok_or(format!("{at}: the package has no name"))?;
+        let name = word(lib, "name").unwrap_or(name).replace('-', "_");
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(plain) {
+            return Err(format!("{at}: '{name}' is no name of a crate"));
+        }
+        let scripted = package.get("build").is_some_and(|b| b.as_bool() != Some(false));
+        if scripted || (!package.contains_key("build") && folder.join("build.rs").exists()) {
+            return Err(format!("{at}: the crate has a build script, which packages cannot have"));
+        }
+        // What a workspace says is not asked: the crate may have been copied from it.
+        let edition = word(Some(package), "edition").unwrap_or_else(|| "2024".into());
+        let source = word(lib, "path").unwrap_or_else(|| "src/lib.rs".into()).into();
+        let dependencies = table.get("dependencies").and_then(|d| d.as_table());
+        let dependencies = dependencies.map(|d| d.keys().map(|k| k.replace('-', "_")).collect());
+        Ok(Manifest { name, edition, source, dependencies: dependencies.unwrap_or_default() })
+    }
+
+    /// The name that configurations require: without what the names of Castanet's own crates start with.
+    fn package(&self) -> &str {
+        self.name.strip_prefix("castanet_").unwrap_or(&self.name)
+    }
+}
+
+/// A number for the text of a crate and how it is built. Part of the identity of its types: a type of one version of a package is
+/// not taken for that of another, whose fields may differ.
+fn identity(folder: &Path, how: &str) -> Result<String, String> {
+    let mut all = how.as_bytes().to_vec();
+    let mut open = vec![folder.join("Cargo.toml"), folder.join("src")];
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            let entries = std::fs::read_dir(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+            let mut entries: Vec<_> = entries.flatten().map(|e| e.path()).collect();
+            entries.sort_by(|a, b| b.cmp(a));
+            open.extend(entries);
+        } else if let Ok(bytes) = std::fs::read(&path) {
+            all.extend(path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().bytes());
+            all.extend((bytes.len() as u64).to_le_bytes());
+            all.extend(bytes);
+        }
+    }
+    Ok(format!("{:032x}", crate::header::checksum(&all)))
+}
+
+/// The compiler.
+fn rustc() -> Command {
+    Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+}
+
+fn run(mut command: Command) -> Result<Output, String> {
+    command.output().map_err(|e| {
+        format!(
+            "{}: {e}: a package is built with the compiler that castanet was built with, {}",
+            command.get_program().display(),
+            Header::own().get("compiler")
+        )
+    })
+}
+
+/// Sees that the compiler is the one that castanet was built with.
+fn right_compiler(folder: &Path) -> Result<(), String> {
+    let mut command = rustc();
+    command.arg("-vV").current_dir(folder);
+    let output = run(command)?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let of = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)).unwrap_or("").trim();
+    let here =
+        format!("{}, commit {}, on {}", text.lines().next().unwrap_or(""), of("commit-hash:"), of("host:"));
+    let own = Header::own();
+    if here == own.get("compiler") {
+        return Ok(());
+    }
+    let version = own.get("compiler").split(' ').nth(1).unwrap_or("").to_string();
+    Err(format!(
+        "the compiler here is {here}; this castanet was built with {}: a package needs the same one. 'rustup toolchain install \
+         {version}' and RUSTUP_TOOLCHAIN={version}, or build castanet again with the compiler here",
+        own.get("compiler")
+    ))
+}
+
+/// The crate of the shared library.
+fn entry(manifest: &Manifest) -> String {
+    let (name, package) = (&manifest.name, manifest.package());
+    let mut out = String::new();
+    let _ = write!(
+        out,
+        "use castanet_element::package::{{Package, header, header_length}};\n\
+         const NAME: &str = \"{package}\";\n\
+         #[unsafe(no_mangle)]\n\
+         pub static CASTANET_PACKAGE_HEADER: [u8; header_length(NAME)] = header(NAME);\n\
+         #[unsafe(no_mangle)]\n\
+         pub static CASTANET_PACKAGE: Package = {name}::PACKAGE;\n"
+    );
+    out
+}
+
+/// Codes of errors about compiled crates that do not belong together; another set of them may do.
+const MIXED: [&str; 5] = ["E0460", "E0462", "E0463", "E0464", "E0514"];
+
+struct Compile<'a> {
+    manifest: &'a Manifest,
+    folder: &'a Path,
+    scratch: &'a Path,
+    sdk: &'a Sdk,
+    release: bool,
+    identity: &'a str,
+}
+
+impl Compile<'_> {
+    fn rustc(&self, element: &Path) -> Command {
+        let mut c = rustc();
+        c.args(["--edition", &self.manifest.edition, "--cap-lints", "warn"]).args(FLAGS.split_whitespace());
+        // Messages name files as the crate does, in whichever folder it is.
+        c.arg(remapped(self.folder)).arg(remapped(self.scratch));
+        c.arg("-C").arg(format!("panic={}", Header::own().get("panic")));
+        c.arg("--target").arg(Header::own().get("target"));
+        match self.release {
+            true => c.args(["-C", "opt-level=3"]),
+            false => {
+                c.args(["-C", "opt-level=0", "-C", "debug-assertions=on", "-C", "debuginfo=line-tables-only"])
+            }
+        };
+        let dependency = |folder: &Path| {
+            let mut word = std::ffi::OsString::from("dependency=");
+            word.push(folder);
+            word
+        };
+        c.arg("-L").arg(dependency(self.sdk.folder())).arg("-L").arg(dependency(self.scratch));
+        c.arg("--extern").arg(with_path("castanet_element", element)).current_dir(self.folder);
+        c
+    }
+
+    /// Compiles both crates against one of the compiled crates of castanet. The inner error is what the compiler said.
+    fn with(&self, element: &Path) -> Result<Result<(Vec<u8>, String), String>, String> {
+        let Manifest { name, source, dependencies, .. } = self.manifest;
+        let classes = self.scratch.join(format!("lib{name}.rlib"));
+        let mut c = self.rustc(element);
+        c.args(["--crate-type", "rlib", "--crate-name", name, "-C"])
+            .arg(format!("metadata={}", self.identity));
+        for d in dependencies.iter().filter(|d| *d != "castanet_element") {
+            if let Some(path) = offered(self.sdk, d) {
+                c.arg("--extern").arg(with_path(d, path));
+            }
+        }
+        c.arg(source).arg("-o").arg(&classes);
+        let first = run(c)?;
+        let warnings = String::from_utf8_lossy(&first.stderr).into_owned();
+        if !first.status.success() {
+            return Ok(Err(warnings));
+        }
+        let entry_file = self.scratch.join("entry.rs");
+        let written = self.scratch.join("package");
+        std::fs::write(&entry_file, entry(self.manifest))
+            .map_err(|e| format!("{}: {e}", entry_file.display()))?;
+        let mut c = self.rustc(element);
+        c.args(["--crate-type", "cdylib", "--crate-name"]).arg(format!("{name}_package"));
+        c.arg("-C").arg(format!("metadata={}", self.identity));
+        c.arg("--extern").arg(with_path(name, &classes));
+        if self.release {
+            c.args(["-C", "strip=debuginfo"]);
+        }
+        if std::fs::read(element).is_ok_and(|bytes| is_bitcode(&bytes)) {
+            c.args(["-C", "lto=thin"]);
+        }
+        c.arg(&entry_file).arg("-o").arg(&written);
+        let second = run(c)?;
+        if !second.status.success() {
+            return Ok(Err(String::from_utf8_lossy(&second.stderr).into_owned()));
+        }
+        let bytes = std::fs::read(&written).map_err(|e| format!("{}: {e}", written.display()))?;
+        Ok(Ok((seal(bytes), warnings)))
+    }
+}
+
+/// A crate that packages may use, by its name in Rust: what `castanet sdk` would have copied, nothing else that lies there.
+fn offered<'a>(sdk: &'a Sdk, name: &str) -> Option<&'a Path> {
+    if CRATES.contains(&name) { sdk.newest(name) } else { None }
+}
+
+fn remapped(folder: &Path) -> std::ffi::OsString {
+    let mut word = std::ffi::OsString::from("--remap-path-prefix=");
+    word.push(folder);
+    word.push("=.");
+    word
+}
+
+fn with_path(name: &str, path: &Path) -> std::ffi::OsString {
+    let mut word = std::ffi::OsString::from(format!("{name}="));
+    word.push(path);
+    word
+}
+
+/// What is said about dependencies that packages cannot have, if the compiler complains about them.
+fn about_dependencies(manifest: &Manifest, sdk: &Sdk, said: &str) -> String {
+    let missing = |d: &&String| offered(sdk, d).is_none() && said.contains(d.as_str());
+    let missing: Vec<&str> = manifest.dependencies.iter().filter(missing).map(String::as_str).collect();
+    match missing.as_slice() {
+        [] => String::new(),
+        some => format!(
+            "\nnote: these dependencies are not among castanet's compiled crates, so the classes cannot use them: {}",
+            some.join(", ")
+        ),
+    }
+}
+
+/// Builds a package.
+///
+/// # Errors
+/// What the compiler says, or what is missing.
+pub fn build(options: &Options) -> Result<Built, String> {
+    let folder =
+        std::path::absolute(&options.folder).map_err(|e| format!("{}: {e}", options.folder.display()))?;
+    let manifest = Manifest::read(&folder)?;
+    right_compiler(&folder)?;
+    let sdk = Sdk::find(options.sdk.as_deref())?;
+    let scratch = tempfile::tempdir().map_err(|e| format!("a temporary folder cannot be made: {e}"))?;
+    let how = format!("{}\n{}\n{FLAGS}", manifest.name, options.release);
+    let identity = identity(&folder, &how)?;
+    let compile = Compile {
+        manifest: &manifest,
+        folder: &folder,
+        scratch: scratch.path(),
+        sdk: &sdk,
+        release: options.release,
+        identity: &identity,
+    };
+    let name = manifest.package();
+    let file = options.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.castanet")));
+    let shown = file.display().to_string();
+    let mut failure = String::new();
+    for element in sdk.elements() {
+        match compile.with(element)? {
+            Ok((bytes, warnings)) => match Library::open(name, &shown, &bytes, |_| None) {
+                Ok((library, _)) => {
+                    let classes = library.classes().iter().map(|s| s.name).collect();
+                    write(&file, &bytes).map_err(|e| format!("{shown}: {e}"))?;
+                    return Ok(Built { file, bytes: bytes.len(), classes, warnings });
+                }
+                Err(refusal) => {
+                    failure = format!(
+                        "castanet's compiled crates in {} are not those of this castanet: build castanet again, or name their \
+                         folder with --sdk\n{refusal}",
+                        sdk.folder().display()
+                    );
+                }
+            },
+            Err(text) if MIXED.iter().any(|code| text.contains(code)) => failure = text,
+            Err(text) => {
+                return Err(format!("{}{}", text.trim_end(), about_dependencies(&manifest, &sdk, &text)));
+            }
+        }
+    }
+    Err(failure)
+}
+
+/// Writes a file at once, so that who loads it finds the old one or the new one.
+fn write(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let folder = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut part = tempfile::NamedTempFile::new_in(folder)?;
+    std::io::Write::write_all(&mut part, bytes)?;
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    part.as_file().set_permissions(mode)?;
+    part.persist(file)?;
+    Ok(())
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a file was built with, read from its bytes: nothing in it runs.
+
+use castanet_element::package::{BUILT, HEADER_SYMBOL, MAGIC};
+use object::{Object, ObjectKind, ObjectSection, ObjectSegment, ObjectSymbol};
+use std::fmt;
+
+/// What stands between a library and the checksum of it.
+const SEAL: &[u8; 16] = b"castanet-checked";
+/// The longest header that is read.
+const LONGEST: usize = 64 << 10;
+
+/// Why a package is not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What is wrong, and with which file.
+    pub message: String,
+    /// More about it: what differs, one a line; where it was looked for.
+    pub notes: Vec<String>,
+    /// What mends it; may be empty.
+    pub help: String,
+}
+
+impl Refusal {
+    /// A refusal without notes.
+    pub fn new(message: impl Into<String>, help: impl Into<String>) -> Refusal {
+        Refusal { message: message.into(), notes: Vec::new(), help: help.into() }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        for note in &self.notes {
+            write!(f, "\n  {note}")?;
+        }
+        if self.help.is_empty() { Ok(()) } else { write!(f, "\n  help: {}", self.help) }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// What a package, or this castanet, was built with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header(Vec<(String, String)>);
+
+/// What must be the same on both sides: key, and what messages call it.
+const SAME: [(&str, &str); 6] = [
+    ("compiler", "compiler"),
+    ("api", "API"),
+    ("target", "target"),
+    ("features", "target features"),
+    ("panic", "panic strategy"),
+    ("profile", "profile"),
+];
+
+impl Header {
+    fn parse(text: &str) -> Option<Header> {
+        let lines = text.lines().filter(|l| !l.is_empty());
+        let lines = lines.map(|l| l.split_once('=').map(|(k, v)| (k.to_string(), v.to_string())));
+        lines.collect::<Option<_>>().map(Header)
+    }
+
+    /// What this castanet was built with.
+    pub fn own() -> Header {
+        Header::parse(BUILT).unwrap_or(Header(Vec::new()))
+    }
+
+    /// The value of a key; empty if there is none.
+    pub fn get(&self, key: &str) -> &str {
+        self.0.iter().find(|v| v.0 == key).map_or("", |v| &v.1)
+    }
+
+    /// The header of a shared library. The error says what the file is instead.
+    pub fn read(file: &[u8]) -> Result<Header, String> {
+        let elf = object::File::parse(file).map_err(|_| "it is no shared library".to_string())?;
+        if elf.kind() != ObjectKind::Dynamic {
+            return Err("it is an object or a program, not a shared library".into());
+        }
+        // A mapped page behind the end of the file would end the process.
+        for s in elf.segments() {
+            let (at, length) = s.file_range();
+            if at.checked_add(length).is_none_or(|end| end > file.len() as u64) {
+                return Err("it is cut off".into());
+            }
+        }
+        let none = || "it is a shared library, but no package of classes".to_string();
+        let symbol = elf.dynamic_symbols().find(|s| s.name() == Ok(HEADER_SYMBOL)).ok_or_else(none)?;
+        let (address, size) = (symbol.address(), symbol.size());
+        let data =
+            elf.sections().find_map(|s| s.data_range(address, size).ok().flatten()).ok_or_else(none)?;
+        let broken = || "its header is broken".to_string();
+        let rest = data.strip_prefix(MAGIC.as_slice()).ok_or_else(broken)?;
+        let (length, text) = rest.split_first_chunk::<4>().ok_or_else(broken)?;
+        let length = u32::from_le_bytes(*length) as usize;
+        let text =
+            length.checked_sub(MAGIC.len() + 4).filter(|_| length <= LONGEST).and_then(|n| text.get(..n));
+        let text = text.and_then(|t| std::str::from_utf8(t).ok()).ok_or_else(broken)?;
+        Header::parse(text).ok_or_else(broken)
+    }
+
+    /// Where a package differs from this castanet so that they do not fit, both sides named.
+    pub fn differences(&self, own: &Header) -> Vec<String> {
+        let differs = SAME.iter().filter(|(key, _)| self.get(key) != own.get(key));
+        differs
+            .map(|(key, name)| {
+                let side = |h: &Header| match h.get(key) {
+                    "" => "nothing known".to_string(),
+                    v => v.to_string(),
+                };
+                format!("{name}: the package has {}; this castanet has {}", side(self), side(own))
+            })
+            .collect()
+    }
+}
+
+/// FNV-1a with 128 bits: it tells contents apart and finds damage, no more.
+pub fn checksum(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash, b| {
+        (hash ^ u128::from(*b)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
+    })
+}
+
+/// Puts the checksum behind a library that was built.
+pub fn seal(mut library: Vec<u8>) -> Vec<u8> {
+    let sum = checksum(&library);
+    library.extend_from_slice(SEAL);
+    library.extend_from_slice(&sum.to_le_bytes());
+    library
+}
+
+/// The checksum of a sealed file, if it is right.
+pub fn sealed(file: &[u8]) -> Option<u128> {
+    let (rest, sum) = file.split_last_chunk::<16>()?;
+    let library = rest.strip_suffix(SEAL.as_slice())?;
+    let sum = u128::from_le_bytes(*sum);
+    (checksum(library) == sum).then_some(sum)
+}
+
+/// Whether a file can be loaded: its header and checksum.
+pub fn check(name: &str, file: &[u8]) -> Result<(Header, u128), Refusal> {
+    let again = "build it with 'castanet build-package DIR', DIR being the folder of its crate";
+    let header = Header::read(file)
+        .map_err(|why| Refusal::new(format!("{name}: no package that can be loaded: {why}"), again))?;
+    let differences = header.differences(&Header::own());
+    if !differences.is_empty() {
+        return Err(Refusal {
+            message: format!("{name}: the package was built for another castanet"),
+            notes: differences,
+            help: "build it again with this castanet: 'castanet build-package DIR', DIR being the folder of its crate"
+                .into(),
+        });
+    }
+    match sealed(file) {
+        Some(sum) => Ok((header, sum)),
+        None => Err(Refusal::new(
+            format!("{name}: the package is damaged, or was not written by 'castanet build-package'"),
+            again,
+        )),
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Declarations of classes, copied out of a library.
+//!
+//! Graphs, names and messages keep `&'static` references to a declaration, and nobody knows for how long. So what they see
+//! is a copy that is never freed. It is made once for each content of a library, however often that one is loaded.
+
+use castanet_spec::{ArgSpec, ClassSpec, HandlerSpec};
+
+fn text(s: &str) -> &'static str {
+    String::leak(s.to_string())
+}
+
+fn list<T, U>(all: &[T], f: impl FnMut(&T) -> U) -> &'static [U] {
+    Vec::leak(all.iter().map(f).collect())
+}
+
+fn argument(a: &ArgSpec) -> ArgSpec {
+    // All fields are named, so that a new one is not forgotten.
+    let ArgSpec { name, aliases, kind, mandatory, default, type_name, doc } = *a;
+    ArgSpec {
+        name: text(name),
+        aliases: list(aliases, |a| text(a)),
+        kind,
+        mandatory,
+        default: text(default),
+        type_name: text(type_name),
+        doc: text(doc),
+    }
+}
+
+fn handler(h: &HandlerSpec) -> HandlerSpec {
+    let HandlerSpec { name, flags, doc } = *h;
+    HandlerSpec { name: text(name), flags: text(flags), doc: text(doc) }
+}
+
+/// A copy of a declaration that is never freed.
+pub fn spec(s: &ClassSpec) -> &'static ClassSpec {
+    let ClassSpec {
+        name,
+        aliases,
+        module,
+        doc,
+        ports,
+        processing,
+        flow,
+        packets,
+        alignment,
+        args,
+        handlers,
+        arg_handlers,
+        workers,
+        offload,
+        effects,
+        takes_state,
+        counts,
+        drops,
+        capabilities,
+        task,
+        copies,
+        information,
+    } = *s;
+    Box::leak(Box::new(ClassSpec {
+        name: text(name),
+        aliases: list(aliases, |a| text(a)),
+        module: text(module),
+        doc: text(doc),
+        ports: text(ports),
+        processing: text(processing),
+        flow: text(flow),
+        packets: text(packets),
+        alignment: text(alignment),
+        args: list(args, argument),
+        handlers: list(handlers, handler),
+        arg_handlers: list(arg_handlers, handler),
+        workers,
+        offload,
+        effects,
+        takes_state: text(takes_state),
+        counts,
+        drops: list(drops, |d| *d),
+        capabilities: list(capabilities, |c| *c),
+        task,
+        copies,
+        information,
+    }))
+}

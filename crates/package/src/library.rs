@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A loaded library: the only place that runs code of one.
+
+use crate::header::{Header, Refusal, check};
+use crate::intern;
+use castanet_element::class::{Inform, Make};
+use castanet_element::package::{Host, PACKAGE_SYMBOL, Package, Wrap, Wrapped, types};
+use castanet_element::{BuildCx, ClassDef, ConfigError, Instance};
+use castanet_packet::pool;
+use castanet_spec::{ClassSpec, Names};
+use libloading::os::unix::{Library as Code, RTLD_LOCAL, RTLD_NOW};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// A class of a library as everybody outside sees it. It is never freed, and there is one set for each content.
+#[derive(Clone, Copy)]
+pub(crate) struct Outside {
+    def: ClassDef,
+}
+
+/// The library, if it is loaded, that the classes of one content belong to.
+type Link = Arc<Mutex<Weak<Library>>>;
+
+/// What stays known of a content when the library is gone.
+#[derive(Clone)]
+pub(crate) struct Content {
+    link: Link,
+    classes: Arc<[Outside]>,
+}
+
+impl Content {
+    /// The library, if it is loaded.
+    pub fn library(&self) -> Option<Arc<Library>> {
+        library_of(&self.link)
+    }
+}
+
+fn library_of(link: &Link) -> Option<Arc<Library>> {
+    link.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+}
+
+/// A package that is loaded. When the last reference goes, it is unloaded.
+pub struct Library {
+    name: String,
+    file: String,
+    sum: u128,
+    header: Header,
+    outside: Arc<[Outside]>,
+    /// The classes as the library has them.
+    // INVARIANT: points into `_code`, which is dropped after it.
+    inside: Vec<ClassDef>,
+    stays: bool,
+    end: fn(),
+    _code: Code,
+    /// The memory that the code was mapped from. It stays open so that no other library gets the same path while this one is
+    /// loaded: the loader of the system takes libraries of one path for one library.
+    _memory: File,
+}
+
+impl std::fmt::Debug for Library {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Library({} from {})", self.name, self.file)
+    }
+}
+
+impl Drop for Library {
+    fn drop(&mut self) {
+        (self.end)();
+    }
+}
+
+/// Raises a panic of a library again. Its message has been printed.
+fn raise(text: String) -> ! {
+    std::panic::resume_unwind(Box::new(text))
+}
+
+/// Says that a library panics, as the standard library says it of the program.
+fn report(text: &str) {
+    let thread = std::thread::current();
+    let line = format!("\nthread '{}': {text}\n", thread.name().unwrap_or("<unnamed>"));
+    // Nobody is left to tell when standard error is closed.
+    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+}
+
+/// Copies a library to memory: what was checked is what is mapped, whatever becomes of the file.
+fn memory(name: &str, file: &[u8]) -> std::io::Result<File> {
+    let mut plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
+    plain.truncate(64);
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let memory = memfd_create(format!("castanet-package-{plain}"), flags)?;
+    let mut memory = File::from(memory);
+    memory.write_all(file)?;
+    fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL)?;
+    Ok(memory)
+}
+
+impl Library {
+    /// Loads a library. `known` is what is known of its content, if it was loaded before.
+    pub(crate) fn open(
+        name: &str,
+        from: &str,
+        file: &[u8],
+        known: impl FnOnce(u128) -> Option<Content>,
+    ) -> Result<(Arc<Library>, Content), Refusal> {
+        let (header, sum) = check(from, file)?;
+        let known = known(sum);
+        if let Some(content) = &known
+            && let Some(library) = content.library()
+        {
+            return Ok((library, content.clone()));
+        }
+        let failed = |why: String| {
+            Refusal::new(
+                format!("{from}: the package cannot be loaded: {why}"),
+                "it must lie on this machine's own kind of system; build it here with 'castanet build-package DIR'",
+            )
+        };
+        let memory = memory(name, file).map_err(|e| failed(e.to_string()))?;
+        let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
+        // SAFETY: opening a library runs its constructors. `check` found that the file came unchanged from `build-package`,
+        // which links a crate of classes with Rust's standard library: their constructors only look at the arguments of the
+        // program.
+        let code =
+            unsafe { Code::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|e| failed(e.to_string()))?;
+        // SAFETY: `build-package` writes the crate that exports this symbol, with this type. The header says that both sides
+        // have the same compiler and the same source of the type.
+        let package = unsafe { code.get::<*const Package>(PACKAGE_SYMBOL.as_bytes()) };
+        let package: *const Package = *package.map_err(|e| failed(e.to_string()))?;
+        // SAFETY: the address of a static of the library, which is mapped as long as `code` lives; the reference ends in this
+        // function.
+        let Some(package) = (unsafe { package.as_ref() }) else { return Err(failed("it is empty".into())) };
+        if package.types != types() {
+            return Err(Refusal::new(
+                format!(
+                    "{from}: the package was built with other copies of castanet's crates than this castanet"
+                ),
+                "build it with 'castanet build-package DIR' of this very castanet; cargo alone does not do",
+            ));
+        }
+        (package.start)(Host { report, raise, pools: pool::lender() }, name);
+        let (inside, stays, end) = (package.classes.to_vec(), package.stays, package.end);
+        let content = known.unwrap_or_else(|| outside(&inside));
+        let library = Arc::new(Library {
+            name: name.to_string(),
+            file: from.to_string(),
+            sum,
+            header,
+            outside: content.classes.clone(),
+            inside,
+            stays,
+            end,
+            _code: code,
+            _memory: memory,
+        });
+        *content.link.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&library);
+        Ok((library, content))
+    }
+
+    /// The name that it is required by.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    /// The file it came from.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+    /// What it was built with.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+    /// Whether it must not be unloaded.
+    pub(crate) fn stays(&self) -> bool {
+        self.stays
+    }
+    pub(crate) fn sum(&self) -> u128 {
+        self.sum
+    }
+    /// The class of that name or alias.
+    pub fn get(&self, name: &str) -> Option<ClassDef> {
+        let named = |s: &ClassSpec| s.name == name || s.aliases.contains(&name);
+        self.outside.iter().find(|c| named(c.def.spec)).map(|c| c.def)
+    }
+    /// Its classes, by name.
+    pub fn classes(&self) -> Vec<&'static ClassSpec> {
+        let mut all: Vec<_> = self.outside.iter().map(|c| c.def.spec).collect();
+        all.sort_by_key(|s| s.name);
+        all
+    }
+}
+
+/// What holds the library of an element.
+struct Held {
+    _library: Arc<Library>,
+}
+
+impl Wrap for Held {
+    #[inline]
+    fn call<R>(&self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
+}
+
+fn gone(spec: &ClassSpec) -> ConfigError {
+    format!("the package of class '{}' was unloaded", spec.name).into()
+}
+
+/// The classes of a library for those outside: declarations that stay, and elements that hold the library.
+fn outside(inside: &[ClassDef]) -> Content {
+    let link = Link::default();
+    let classes = inside.iter().enumerate().map(|(i, def)| {
+        let (spec, informs) = (intern::spec(def.spec), def.inform.is_some());
+        let to = link.clone();
+        let build: &'static Make = Box::leak(Box::new(move |config: &str, cx: &mut BuildCx<'_>| {
+            let library = library_of(&to).ok_or_else(|| gone(spec))?;
+            let def = library.inside.get(i).copied().ok_or_else(|| gone(spec))?;
+            let made = (def.build)(config, cx)?;
+            let held = Held { _library: library };
+            Ok(match made {
+                Instance::Action(a) => Instance::Action(Box::new(Wrapped::new(a, held))),
+                Instance::Element(e) => Instance::Element(Box::new(Wrapped::new(e, held))),
+            })
+        }));
+        let to = link.clone();
+        let inform: &'static Inform =
+            Box::leak(Box::new(move |config: &str, scope: &str, names: &mut Names| {
+                let library = library_of(&to).ok_or_else(|| gone(spec))?;
+                match library.inside.get(i).and_then(|d| d.inform) {
+                    Some(inform) => inform(config, scope, names),
+                    None => Ok(()),
+                }
+            }));
+        Outside { def: ClassDef { spec, build, inform: informs.then_some(inform) } }
+    });
+    let classes = classes.collect();
+    Content { link, classes }
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The packages of a process: found, loaded once, and given to the routers that use them.
+
+use crate::header::Refusal;
+use crate::library::{Content, Library};
+use castanet_element::{ClassDef, Classes};
+use castanet_lang::{Diagnostic, Flat};
+use castanet_spec::ClassSpec;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// A library may have this many bytes.
+const LARGEST: u64 = 1 << 30;
+/// What the file of a package is called behind the name of the package.
+pub const EXTENSIONS: [&str; 2] = ["castanet", "so"];
+
+/// The packages of a process. There should be one object of this kind: of two, each would load a library of its own for the
+/// same content.
+pub struct Packages {
+    clickpath: Option<String>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// In the order in which they were loaded; those that are gone are taken out later.
+    loaded: Vec<Weak<Library>>,
+    /// Loaded by name, and not used by a router yet.
+    kept: Vec<Arc<Library>>,
+    /// By checksum: what is known of contents that were loaded at any time.
+    contents: HashMap<u128, Content>,
+}
+
+/// The folder of packages that are installed with this castanet: `lib/castanet` beside the folder of the program.
+pub fn installed() -> PathBuf {
+    let exe = std::env::current_exe().unwrap_or_default();
+    let prefix = exe.parent().and_then(Path::parent).unwrap_or(Path::new("/usr/local"));
+    prefix.join("lib").join("castanet")
+}
+
+impl Packages {
+    /// With a value of `CLICKPATH`, if it is set.
+    pub fn new(clickpath: Option<&str>) -> Arc<Packages> {
+        Arc::new(Packages { clickpath: clickpath.map(str::to_string), state: Mutex::default() })
+    }
+
+    /// The path that was given, if it is set.
+    pub fn clickpath(&self) -> Option<&str> {
+        self.clickpath.as_deref()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The folders in which a package is looked for, in order: each of the path and its `lib`, an empty entry standing for the
+    /// folder of the configuration; that folder; and the packages that are installed.
+    pub fn folders(&self, configuration: &str) -> Vec<PathBuf> {
+        let beside = Path::new(configuration).parent().unwrap_or(Path::new("")).to_path_buf();
+        let mut all = Vec::new();
+        for entry in self.clickpath.as_deref().unwrap_or("").split(':') {
+            match entry {
+                "" => all.push(beside.clone()),
+                entry => all.extend([PathBuf::from(entry), Path::new(entry).join("lib")]),
+            }
+        }
+        all.extend([beside, installed()]);
+        let mut seen = std::collections::HashSet::new();
+        all.retain(|p| seen.insert(p.clone()));
+        all
+    }
+
+    /// The file of a package: `name` itself if it is a path, else the first of that name in the folders.
+    fn find(&self, name: &str, configuration: &str) -> Result<PathBuf, Refusal> {
+        let extension = Path::new(name).extension().is_some_and(|e| EXTENSIONS.iter().any(|x| e == *x));
+        if name.contains('/') || extension {
+            return Ok(PathBuf::from(name));
+        }
+        let folders = self.folders(configuration);
+        for folder in &folders {
+            for extension in EXTENSIONS {
+                let path = folder.join(format!("{name}.{extension}"));
+                if path.is_file() {
+                    return Ok(path);
+                }
+            }
+        }
+        let shown = |p: &PathBuf| if p.as_os_str().is_empty() { ".".into() } else { p.display().to_string() };
+        let places: Vec<String> = folders.iter().map(shown).collect();
+        Err(Refusal {
+            message: format!("can't find required package '{name}.uo'"),
+            notes: vec![format!("in CLICKPATH or '{}'", installed().display())],
+            help: format!(
+                "'{name}.castanet' and '{name}.so' were looked for in {}; 'castanet build-package DIR' makes one of a crate",
+                places.join(", ")
+            ),
+        })
+    }
+
+    /// Loads a package by name, as `require` of a configuration file names it, or by the path of its file. One that is loaded
+    /// already is loaded once.
+    ///
+    /// # Errors
+    /// Why it cannot be found or used.
+    pub fn load(&self, name: &str, configuration: &str) -> Result<Arc<Library>, Refusal> {
+        let path = match self.find(name, configuration) {
+            Ok(path) => path,
+            // The file is gone; what was loaded from it is not.
+            Err(missing) => return self.alive().into_iter().rev().find(|l| l.name() == name).ok_or(missing),
+        };
+        self.open(&path)
+    }
+
+    /// Loads a package from a file; a bare word is a file of the current folder, if there is one of that name.
+    ///
+    /// # Errors
+    /// Why it cannot be found or used.
+    pub fn load_file(&self, file: &str) -> Result<Arc<Library>, Refusal> {
+        let path = Path::new(file);
+        if path.exists() { self.open(path) } else { self.load(file, "") }
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<Library>, Refusal> {
+        let from = path.display().to_string();
+        let unreadable = |why: String| Refusal::new(format!("{from}: the package cannot be read: {why}"), "");
+        let about = std::fs::metadata(path).map_err(|e| unreadable(e.to_string()))?;
+        if !about.is_file() || about.len() > LARGEST {
+            return Err(unreadable("it is no file, or too large to be a package".into()));
+        }
+        let bytes = std::fs::read(path).map_err(|e| unreadable(e.to_string()))?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        // Held while the library is opened, so that one content is loaded once.
+        let mut state = self.state();
+        let (library, content) =
+            Library::open(&name, &from, &bytes, |sum| state.contents.get(&sum).cloned())?;
+        state.contents.insert(library.sum(), content);
+        state.loaded.retain(|l| l.upgrade().is_some_and(|l| !Arc::ptr_eq(&l, &library)));
+        state.loaded.push(Arc::downgrade(&library));
+        if library.stays() {
+            std::mem::forget(library.clone());
+        }
+        Ok(library)
+    }
+
+    /// Loads a package for configurations to come, whether or not they require it, and returns its classes. It stays until
+    /// [`settle`](Packages::settle).
+    ///
+    /// # Errors
+    /// Why it cannot be found or used.
+    pub fn keep(&self, name: &str) -> Result<Vec<&'static str>, Refusal> {
+        let library = self.load(name, "")?;
+        let classes = library.classes().iter().map(|s| s.name).collect();
+        let mut state = self.state();
+        let old = std::mem::take(&mut state.kept);
+        let (gone, mut kept): (Vec<_>, Vec<_>) = old.into_iter().partition(|l| l.name() == library.name());
+        kept.push(library);
+        state.kept = kept;
+        drop(state);
+        // What unloads a library runs without the lock.
+        drop(gone);
+        Ok(classes)
+    }
+
+    /// Lets go of packages that were loaded for configurations to come: the router that uses them holds them now.
+    pub fn settle(&self) {
+        let kept = std::mem::take(&mut self.state().kept);
+        drop(kept);
+    }
+
+    /// The libraries that are loaded, the last one last.
+    pub fn alive(&self) -> Vec<Arc<Library>> {
+        self.state().loaded.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// The names of the packages that are loaded, as the global handler `packages` lists them.
+    pub fn names(&self) -> Vec<String> {
+        let mut all: Vec<_> = self.alive().iter().map(|l| l.name().to_string()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Classes for a configuration that is to be read: those of `base`, and those of all packages that are loaded.
+    pub fn classes(&self, base: Arc<dyn Classes>) -> WithPackages {
+        WithPackages { base, libraries: self.alive() }
+    }
+
+    /// Loads what a configuration requires and is not there, and adds it to its classes. An error for each that cannot be
+    /// had.
+    pub fn require(
+        &self,
+        flat: &Flat,
+        configuration: &str,
+        provided: &dyn Fn(&str) -> bool,
+        classes: &mut WithPackages,
+    ) -> Vec<Diagnostic> {
+        let mut errors = Vec::new();
+        for (_, name) in flat.requirements.iter().filter(|(kind, name)| kind == "package" && !provided(name))
+        {
+            match self.load(name, configuration) {
+                Ok(library) => classes.add(library),
+                Err(refusal) => {
+                    errors.push(diagnostic(name, refusal));
+                    errors.push(Diagnostic::error(format!("requirement '{name}' not available"), None));
+                }
+            }
+        }
+        errors
+    }
+}
+
+/// A refusal as a diagnostic about a package.
+pub fn diagnostic(name: &str, refusal: Refusal) -> Diagnostic {
+    let mut d = Diagnostic::error(refusal.message, None);
+    d = d.context(format!("While loading package '{name}':"), None);
+    for note in refusal.notes {
+        d = d.note(note, None);
+    }
+    if refusal.help.is_empty() { d } else { d.help(refusal.help) }
+}
+
+/// Classes, and those of packages. It holds the libraries; a router that was built with it holds it.
+#[derive(Clone)]
+pub struct WithPackages {
+    base: Arc<dyn Classes>,
+    libraries: Vec<Arc<Library>>,
+}
+
+impl WithPackages {
+    /// Adds a package. Its classes come before others of the same name.
+    pub fn add(&mut self, library: Arc<Library>) {
+        self.libraries.retain(|l| !Arc::ptr_eq(l, &library));
+        self.libraries.push(library);
+    }
+    /// Without the packages that a configuration neither requires nor uses: a router holds what it needs.
+    pub fn used_by(mut self, flat: &Flat) -> WithPackages {
+        let required = |l: &Library| flat.requirements.iter().any(|(k, n)| k == "package" && named(l, n));
+        let newest: Vec<bool> = self
+            .libraries
+            .iter()
+            .enumerate()
+            .map(|(i, l)| {
+                let later = self.libraries.get(i + 1..).unwrap_or_default();
+                let hidden = |class: &str| later.iter().any(|l| l.get(class).is_some());
+                let uses = flat.elements.iter().any(|e| l.get(&e.class).is_some() && !hidden(&e.class));
+                uses || required(l) && !later.iter().any(|x| x.name() == l.name())
+            })
+            .collect();
+        let mut newest = newest.into_iter();
+        self.libraries.retain(|_| newest.next().unwrap_or(true));
+        self
+    }
+    /// The packages, the last one last.
+    pub fn libraries(&self) -> &[Arc<Library>] {
+        &self.libraries
+    }
+    /// The classes of packages, by name.
+    pub fn specs(&self) -> Vec<&'static ClassSpec> {
+        self.libraries.iter().flat_map(|l| l.classes()).collect()
+    }
+}
+
+/// Whether a requirement means a library: by its name, or by the path of its file.
+fn named(library: &Library, requirement: &str) -> bool {
+    library.name() == requirement || library.file() == requirement
+}
+
+impl Classes for WithPackages {
+    fn get(&self, name: &str) -> Option<ClassDef> {
+        self.libraries.iter().rev().find_map(|l| l.get(name)).or_else(|| self.base.get(name))
+    }
+    fn names(&self) -> Vec<&'static str> {
+        let mut all = self.base.names();
+        for spec in self.specs() {
+            all.push(spec.name);
+            all.extend(spec.aliases);
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+    fn devices(&self) -> Option<castanet_spec::names::Devices> {
+        self.base.devices()
+    }
+}

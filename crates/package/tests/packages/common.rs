@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Packages that the tests build once, and routers that use them.
+
+use castanet_element::{Classes, Clock};
+use castanet_elements::Registry;
+use castanet_graph::Graph;
+use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown, load_bytes, render};
+use castanet_package::build::{Options as Build, build};
+use castanet_package::{Packages, WithPackages};
+use castanet_runtime::{Options, Router, Table};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// A folder that is there until the tests end, with what was built in it.
+pub fn folder() -> &'static Path {
+    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
+    FOLDER.get_or_init(|| tempfile::tempdir().unwrap()).path()
+}
+
+/// What is mapped belongs to the process, so one test at a time loads and looks.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Builds the crate in `folder` as `to`.
+pub fn package(crate_folder: &Path, to: &str) -> PathBuf {
+    let output = folder().join(to);
+    let options =
+        Build { folder: crate_folder.into(), output: Some(output.clone()), release: false, sdk: None };
+    build(&options).unwrap_or_else(|e| panic!("{e}"));
+    output
+}
+
+/// The example crate, built.
+pub fn tally() -> &'static Path {
+    static FILE: OnceLock<PathBuf> = OnceLock::new();
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    FILE.get_or_init(|| package(&here.join("../../examples/tally"), "tally.castanet"))
+}
+
+/// The crate that tries what may go wrong, built.
+pub fn probe() -> &'static Path {
+    static FILE: OnceLock<PathBuf> = OnceLock::new();
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    FILE.get_or_init(|| package(&here.join("tests/packages/probe"), "probe.castanet"))
+}
+
+/// A router of a configuration, with the packages that are loaded.
+pub fn router(packages: &Packages, text: &str, workers: usize) -> Result<Router, String> {
+    let read = |classes: &WithPackages| {
+        let table = Table(Arc::new(classes.clone()));
+        let mut sources = Sources::new();
+        let options = castanet_lang::Options {
+            classes: &table,
+            defines: &[],
+            library: &NoLibrary,
+            unknown: Unknown::Error,
+        };
+        let (flat, wrong) = load_bytes(&mut sources, "test", text.as_bytes(), &options);
+        (flat, wrong, sources)
+    };
+    let mut classes = packages.classes(Arc::new(Registry::new()));
+    let (flat, ..) = read(&classes);
+    let missing = packages.require(&flat, "test", &|name| Registry::new().get(name).is_some(), &mut classes);
+    let (flat, mut wrong, sources) = read(&classes);
+    wrong.extend(missing);
+    let classes = Arc::new(classes.used_by(&flat));
+    let (graph, more) = Graph::new(flat, &Table(classes.clone()));
+    wrong.extend(more);
+    if !wrong.iter().any(Diagnostic::is_error) {
+        let clock = if workers == 1 { Clock::simulated(0) } else { Clock::real() };
+        let options = Options { workers, clock, ..Options::default() };
+        match castanet_runtime::build(graph, classes, &sources, options) {
+            Ok((router, _)) => return Ok(router),
+            Err(more) => wrong.extend(more),
+        }
+    }
+    Err(render::render_classic(&sources, &wrong))
+}
+
+/// How many mappings of packages of that name the process has.
+pub fn mapped(name: &str) -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    maps.lines().filter(|l| l.contains(&format!("castanet-package-{name}"))).count()
+}

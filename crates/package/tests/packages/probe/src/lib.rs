@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Classes that try what a shared library might do wrong: packets in both directions, panics, things that outlive.
+#![forbid(unsafe_code)]
+
+use castanet_element::prelude::*;
+
+/// Makes packets, with a pool of whoever's.
+#[derive(Class)]
+#[class(name = "ProbeSource", ports = "0/1", processing = "h/h", packets = "/any", workers = exclusive, task)]
+#[class(build, effects(stops))]
+pub struct ProbeSource {
+    args: SourceArgs,
+    made: u32,
+}
+
+/// Arguments of ProbeSource.
+#[derive(Args)]
+pub struct SourceArgs {
+    /// How many packets.
+    limit: u32,
+}
+
+impl Build for ProbeSource {
+    fn build(args: SourceArgs, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        Ok(ProbeSource { args, made: 0 })
+    }
+}
+
+impl Element for ProbeSource {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        for _ in 0..cx.limit().min(32) {
+            if self.made == self.args.limit {
+                cx.stop(1);
+                return Turn::Sleep;
+            }
+            self.made += 1;
+            match Packet::copy_of(&self.made.to_be_bytes()) {
+                Some(p) => cx.emit(0, p),
+                None => return Turn::Again,
+            }
+        }
+        Turn::Again
+    }
+}
+
+/// Keeps a copy of every packet, which shares its buffer, and the last few of them until the end.
+#[derive(Class)]
+#[class(name = "ProbeKeep", ports = "1/1", processing = "h/h", packets = "any/same", workers = exclusive)]
+#[class(lifecycle)]
+#[handler(name = "kept", flags = "r", doc = "How many packets are kept.")]
+pub struct ProbeKeep {
+    kept: Vec<Packet>,
+    /// Packets seen.
+    #[handler]
+    seen: Count,
+}
+
+impl Lifecycle for ProbeKeep {
+    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok(self.kept.len().to_string())
+    }
+}
+
+impl Element for ProbeKeep {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        for mut p in batch.drain() {
+            self.seen.add(1);
+            self.kept.extend(p.share());
+            cx.emit(0, p);
+        }
+        let many = self.kept.len().saturating_sub(100);
+        self.kept.drain(..many);
+    }
+}
+
+/// Panics where it is told to.
+#[derive(Class)]
+#[class(name = "ProbePanic", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive)]
+#[class(build, lifecycle)]
+#[handler(name = "boom", flags = "r", doc = "Panics.")]
+pub struct ProbePanic {
+    args: PanicArgs,
+}
+
+/// Arguments of ProbePanic.
+#[derive(Args)]
+pub struct PanicArgs {
+    /// Where: `build`, `initialise`, `packet` or `handler`.
+    place: Word,
+}
+
+impl ProbePanic {
+    fn at(&self, place: &str) {
+        assert!(self.args.place.0 != place, "the probe panics at {place}");
+    }
+}
+
+impl Build for ProbePanic {
+    fn build(args: PanicArgs, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let probe = ProbePanic { args };
+        probe.at("build");
+        Ok(probe)
+    }
+}
+
+impl Lifecycle for ProbePanic {
+    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
+        self.at("initialise");
+        Ok(())
+    }
+    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        self.at("handler");
+        Ok(String::new())
+    }
+}
+
+impl Action for ProbePanic {
+    fn action(&mut self, _: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        self.at("packet");
+        Verdict::Next
+    }
+}
+
+castanet_element::package! {
+    element::<ProbeSource>(),
+    element::<ProbeKeep>(),
+    action::<ProbePanic>(),
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Fresh packets.
+
+use crate::DEFAULT_HEADROOM;
+use crate::chunk::{CLASSES, Meta, UNSET};
+use crate::packet::{MAX_LENGTH, Packet};
+use crate::pool;
+use std::ptr::NonNull;
+
+impl Packet {
+    /// A packet of `len` bytes behind the default headroom; what the bytes are is left open. None when it would be
+    /// longer than [`MAX_LENGTH`] allows or the pool has reached its limit.
+    #[inline(always)]
+    pub fn new(len: usize) -> Option<Packet> {
+        Packet::with_headroom(DEFAULT_HEADROOM, len)
+    }
+
+    /// A packet of `len` bytes behind `headroom` bytes.
+    #[inline(always)]
+    pub fn with_headroom(headroom: usize, len: usize) -> Option<Packet> {
+        Packet::take(headroom, len, true)
+    }
+
+    /// Like [`Packet::with_headroom`], where a buffer is free at once; none also when the pool must be looked after first.
+    #[inline(always)]
+    pub fn at_hand(headroom: usize, len: usize) -> Option<Packet> {
+        Packet::chunk(headroom, len, pool::at_hand)
+    }
+
+    #[inline(always)]
+    pub(crate) fn take(headroom: usize, len: usize, strict: bool) -> Option<Packet> {
+        Packet::chunk(headroom, len, |class| pool::take(class, strict))
+    }
+
+    /// A packet in a chunk of the right size class.
+    #[inline(always)]
+    fn chunk(
+        headroom: usize,
+        len: usize,
+        take: impl FnOnce(usize) -> Option<NonNull<Meta>>,
+    ) -> Option<Packet> {
+        let room = headroom.checked_add(len)?;
+        let class = usize::from(room > CLASSES[0].cap as usize);
+        if room > MAX_LENGTH {
+            return None;
+        }
+        let mut p = Packet(take(class)?);
+        let m = p.meta_mut();
+        // Fits: room <= MAX_LENGTH.
+        m.data = headroom as u32;
+        m.floor = headroom as u32;
+        m.len = len as u32;
+        m.mac = UNSET;
+        m.network = UNSET;
+        m.transport = UNSET;
+        m.kind = 0;
+        m.flags = 0;
+        m.hops = 0;
+        // Three stores; `fill` would call memset.
+        if let Some(hot) = m.anno.first_chunk_mut::<24>() {
+            *hot = [0; 24];
+        }
+        Some(p)
+    }
+
+    /// A packet with a copy of `data` behind the default headroom.
+    #[inline]
+    pub fn copy_of(data: &[u8]) -> Option<Packet> {
+        Packet::copy_with_headroom(DEFAULT_HEADROOM, data)
+    }
+
+    /// A packet with a copy of `data` behind `headroom` bytes.
+    #[inline]
+    pub fn copy_with_headroom(headroom: usize, data: &[u8]) -> Option<Packet> {
+        let mut p = Packet::with_headroom(headroom, data.len())?;
+        p.data_mut().copy_from_slice(data);
+        Some(p)
+    }
+}
