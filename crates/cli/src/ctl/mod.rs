@@ -153,7 +153,7 @@ fn run(a: &Ctl) -> Result<(), Failure> {
             // The router may run in another folder.
             let file = std::path::absolute(package).ok().filter(|f| f.exists());
             let name = file.unwrap_or_else(|| package.clone());
-            done(a, &client.write("loadpackage", name.to_string_lossy().as_bytes())?)?;
+            done(a, &client.write("loadpackage", name.to_string_lossy().as_bytes()).map_err(swap::explain)?)?;
         }
         What::Stop => done(a, &client.write("stop", b"")?)?,
         What::Complete(words) => completion::complete(&mut client, words)?,

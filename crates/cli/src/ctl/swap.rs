@@ -65,7 +65,7 @@ impl Swap {
 }
 
 /// A router that has no such handler was not started to be reconfigured.
-fn explain(e: ClientError) -> ClientError {
+pub(super) fn explain(e: ClientError) -> ClientError {
     match e {
         ClientError::Refused { code: code @ castanet_control::code::NO_HANDLER, text } => {
             ClientError::Refused {
