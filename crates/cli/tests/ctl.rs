@@ -323,9 +323,19 @@ fn completion() {
     assert_eq!(same(&ran.out), same(&want), "{}{}", ran.out, ran.err);
 }
 
+/// The router that the page starts ends with the test, also when that fails.
+struct Started<'a>(&'a Bench);
+
+impl Drop for Started<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.command("castanet").args(["ctl", "router.sock", "stop"]).output();
+    }
+}
+
 #[test]
 fn what_the_page_shows_is_true() {
     let b = Bench::new();
+    let _started = Started(&b);
     std::os::unix::fs::symlink(BINARY, b.path("castanet")).unwrap();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/control.md");
     let page = std::fs::read_to_string(file).unwrap();
