@@ -6,11 +6,14 @@
 //! one pool of packets, driven from inside the router by [`rounds`], so that neither building nor starting is timed.
 //! What a run takes is thread processor time; what it costs in instructions is counted by callgrind ([`instructions`]).
 //!
+//! [`control`] measures what clients of a control socket cost a router.
+//!
 //! [`veth`] measures a router between real devices, against the kernel's; [`swap`] hot swaps. [`curves`] are those of the
 //! papers: what configurations do over a range of loads.
 #![forbid(unsafe_code)]
 
 mod chart;
+pub mod control;
 pub mod curves;
 pub mod fig8;
 mod fragment;

@@ -165,6 +165,8 @@ fn main() -> std::io::Result<()> {
     let mut folder = Folder::new("script")?;
     SCRIPTS.iter().try_for_each(|s| folder.add(s.as_bytes()))?;
 
+    let mut folder = Folder::new("control")?;
+    fuzz::control::seeds().iter().try_for_each(|s| folder.add(s))?;
     let mut folder = Folder::new("bpdu")?;
     fuzz::bpdu::seeds().iter().try_for_each(|s| folder.add(s))?;
 

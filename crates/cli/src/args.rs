@@ -43,6 +43,10 @@ pub enum Command {
     Links(Links),
     /// Write a configuration to start from.
     New(crate::new::New),
+    /// Ask and change a running router.
+    Ctl(crate::ctl::Ctl),
+    /// Print a script by which a shell completes command lines.
+    Completion(crate::ctl::completion::Completion),
     /// Measure how fast packets go.
     #[command(after_help = "Examples:\n  castanet bench fig8 --batch 1,32 --instructions --svg fig8.svg\n  \
         castanet bench veth --seconds 60 --svg veth.svg")]
@@ -89,6 +93,9 @@ pub struct Run {
     /// Print this read handler after the run; the element may be a glob or a class.
     #[arg(short = 'h', long = "handler", value_name = "ELEMENT.HANDLER")]
     pub handlers: Vec<String>,
+    /// Control sockets.
+    #[command(flatten)]
+    pub sockets: crate::control::Sockets,
     /// Number of workers.
     #[arg(short = 'j', long = "workers", alias = "threads", value_name = "N", default_value_t = 1)]
     pub workers: usize,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet bench`: how fast packets go, and what becomes of them under load.
 
+mod control;
 mod curves;
 mod swap;
 mod veth;
@@ -28,6 +29,8 @@ pub enum What {
     /// A router between two devices, against the kernel's: forwarded against offered rate.
     #[command(long_about = veth::ABOUT, after_help = veth::EXAMPLES)]
     Veth(veth::Veth),
+    /// A router at full rate while handlers are read over a control socket, against the same without.
+    Control(control::Control),
     /// How long packets stand still while the configuration is swapped.
     Swap(swap::Swap),
     /// Differentiated services: what leaves of four streams over the range of input rates.
@@ -105,6 +108,10 @@ pub fn main(arguments: &Bench) -> ExitCode {
         What::Veth(arguments) => {
             warn();
             veth::main(arguments)
+        }
+        What::Control(arguments) => {
+            warn();
+            control::main(arguments)
         }
         What::Swap(arguments) => {
             warn();

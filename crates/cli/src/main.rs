@@ -6,6 +6,8 @@ mod args;
 mod bench;
 mod check;
 mod classic;
+mod control;
+mod ctl;
 mod doc;
 mod draw;
 mod explain;
@@ -46,6 +48,8 @@ fn main() -> ExitCode {
         args::Command::List(a) => doc::list(&a),
         args::Command::Links(a) => links::main(&a),
         args::Command::New(a) => new::main(&a),
+        args::Command::Ctl(a) => ctl::main(&a),
+        args::Command::Completion(a) => ctl::completion::main(&a),
         args::Command::Bench(a) => bench::main(&a),
         args::Command::Unmount(a) => mount::main(&a),
         args::Command::BuildPackage(a) => package::build(&a),

@@ -106,11 +106,13 @@ fn run(args: &Run) -> Result<ExitCode, String> {
     let caught = signals::watch(&running, hangup(args, &running));
     reader.set_signals(caught.map_err(|e| format!("signals cannot be caught: {}", crate::load::reason(&e)))?);
     let mount = args.mount.as_deref().map(|folder| crate::mount::over(folder, &router)).transpose()?;
+    let servers = args.sockets.open(router.shared())?;
     let live = (!args.quiet && std::io::stderr().is_terminal()).then(live::Line::start);
     let start = Instant::now();
     let ran = router.run();
     let elapsed = start.elapsed();
     drop(live);
+    drop(servers);
     drop(mount);
     ran.map_err(|e| format!("a worker could not be started: {}", crate::load::reason(&e)))?;
     let answers = requests::answer(&mut router, &args.handlers);

@@ -9,6 +9,7 @@ pub mod arguments;
 pub mod bpdu;
 pub mod capture;
 pub mod classifier;
+pub mod control;
 pub mod elements;
 mod fuse;
 pub mod handlers;
@@ -35,6 +36,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "bpdu", body: bpdu::bpdu },
     Target { name: "capture", body: capture::capture },
     Target { name: "classifier", body: classifier::classifier },
+    Target { name: "control", body: control::control },
     Target { name: "elements", body: elements::elements },
     Target { name: "handlers", body: handlers::handlers },
     Target { name: "language", body: language::language },

@@ -26,9 +26,9 @@ const ABOUT: About = About {
         Opt::new(&["expression"], "e", Value::Required("TEXT"), "take TEXT as the configuration"),
         Opt::new(&["threads"], "j", Value::Required("N"), "run with N threads"),
         Opt::unbuilt(&["affinity", "cpu"], "a", Value::Optional("N")).negatable(),
-        Opt::unbuilt(&["port"], "p", Value::Required("PORT")),
-        Opt::unbuilt(&["unix-socket"], "u", Value::Required("FILE")),
-        Opt::unbuilt(&["socket"], "", Value::Required("FD")),
+        Opt::new(&["port"], "p", Value::Required("PORT"), "listen for control connections on TCP port PORT"),
+        Opt::new(&["unix-socket"], "u", Value::Required("FILE"), "listen for control connections at FILE"),
+        Opt::new(&["socket"], "", Value::Required("FD"), "take control connections from descriptor FD"),
         Opt::new(&["allow-reconfigure"], "R", Value::None, "make a writable hotconfig handler").negatable(),
         Opt::new(&["handler"], "h", Value::Required("ELEMENT.H"), "print the read handler after the run"),
         Opt::new(
@@ -61,12 +61,13 @@ struct Settings {
     time: bool,
     warnings: bool,
     clock: Option<i64>,
+    sockets: crate::control::Sockets,
     swaps: bool,
 }
 
 /// A command line that is done with when something was printed.
 enum Asked {
-    Run(Settings),
+    Run(Box<Settings>),
     Print(String),
 }
 
@@ -81,6 +82,7 @@ fn settings(words: Vec<OsString>) -> Result<Asked, Wrong> {
         time: false,
         warnings: true,
         clock: None,
+        sockets: Default::default(),
         swaps: false,
     };
     for word in ABOUT.read(words)? {
@@ -99,6 +101,9 @@ fn settings(words: Vec<OsString>) -> Result<Asked, Wrong> {
             "file" => s.input.file(value)?,
             "expression" => s.input.text(value)?,
             "threads" => s.workers = threads(&value.unwrap_or_default())?,
+            "port" => s.sockets.ports.extend(value),
+            "unix-socket" => s.sockets.unix_sockets.extend(value),
+            "socket" => s.sockets.descriptors.extend(value),
             "handler" => s.handlers.extend(value),
             "exit-handler" => s.exit = value,
             "output" => s.output = value,
@@ -115,7 +120,8 @@ fn settings(words: Vec<OsString>) -> Result<Asked, Wrong> {
             _ => return Ok(Asked::Print(ABOUT.help())),
         }
     }
-    Ok(Asked::Run(s))
+    s.sockets.places().map_err(Wrong::Usage)?;
+    Ok(Asked::Run(Box::new(s)))
 }
 
 /// The most workers that a router may have.
@@ -133,7 +139,7 @@ fn threads(text: &str) -> Result<usize, Wrong> {
 pub fn main(words: Vec<OsString>) -> ExitCode {
     match settings(words) {
         Ok(Asked::Print(text)) => ExitCode::from(u8::from(!print(ABOUT.name, &text))),
-        Ok(Asked::Run(s)) => ExitCode::from(run(s)),
+        Ok(Asked::Run(s)) => ExitCode::from(run(*s)),
         Err(wrong) => ABOUT.complain(&wrong),
     }
 }
@@ -202,6 +208,13 @@ fn run(mut s: Settings) -> u8 {
         Ok(router) => router,
         Err(code) => return code,
     };
+    let servers = match s.sockets.open(router.shared()) {
+        Ok(servers) => servers,
+        Err(e) => {
+            say(&format!("{}: {e}", ABOUT.name));
+            return 1;
+        }
+    };
     let mut code = 0;
     if let Some(file) = &s.output {
         let text = router.shared().global("flatconfig").unwrap_or_default();
@@ -227,6 +240,7 @@ fn run(mut s: Settings) -> u8 {
         }
     }
     let took = start.until(&Times::now());
+    drop(servers);
     let answers = requests::answer(&mut router, &s.handlers);
     for e in &answers.errors {
         say(e);

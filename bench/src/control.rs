@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What clients that read handlers cost a router at full rate.
+//!
+//! A worker forwards as fast as it can. In every other phase a client reads a handler of its data path over a control socket, so many
+//! times a second. What counts is packets for each second of the worker's own processor time, so that
+//! what else the machine does, and the threads of the server and the client, matter little. Phases come in the
+//! order off, on, on, off, and each group of four gives one comparison, so that slow drift cancels.
+
+use crate::path;
+use castanet_control::client::Address;
+use castanet_control::session::Rules;
+use castanet_control::{Client, Place, Server, Settings as ServerSettings};
+use castanet_element::prelude::*;
+use castanet_element::{Clock, Remote, action};
+use rustix::time::{ClockId, clock_gettime};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The data path: what an IP router does to a packet, from a source that is never empty.
+const TEXT: &str =
+    "src :: InfiniteSource(DATA \\<4500001c 00000000 401177cf 01000001 02000002 00010002 00080000>, BURST 32)
+    -> CheckIPHeader -> DecIPTTL -> c :: Counter -> t :: Tariff -> Discard;";
+
+/// Packets that pass, and the processor time of the thread that they pass on.
+///
+/// # Ports
+/// One input, one output.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 5, STOP true) -> Tariff -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "Tariff", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, lifecycle)]
+#[handler(name = "sample", flags = "r", doc = "Packets, and nanoseconds of processor time of this worker.")]
+pub struct Tariff {
+    count: Count,
+}
+
+impl Action for Tariff {
+    fn action(&mut self, _: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        self.count.add(1);
+        Verdict::Next
+    }
+}
+
+impl Lifecycle for Tariff {
+    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        let t = clock_gettime(ClockId::ThreadCPUTime);
+        let ns = t.tv_sec.wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec);
+        Ok(format!("{} {ns}", self.count.show()))
+    }
+}
+
+/// How to measure.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How long all of it may take.
+    pub seconds: f64,
+    /// Reads a second.
+    pub reads: u32,
+    /// Groups of four phases.
+    pub groups: u32,
+}
+
+/// What came out.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// Packets a second of processor time, without clients and with them: medians.
+    pub off: f64,
+    /// The same with reads.
+    pub on: f64,
+    /// Reads a second that there were.
+    pub reads: f64,
+    /// The slowdown of each group, in percent.
+    pub slowdowns: Vec<f64>,
+    /// What two phases without clients differ by in the same way, in percent: what the machine does by itself.
+    pub noise: Vec<f64>,
+}
+
+/// The value in the middle.
+fn median(values: &[f64]) -> f64 {
+    let mut v = values.to_vec();
+    v.sort_by(f64::total_cmp);
+    v.get(v.len() / 2).copied().unwrap_or_default()
+}
+
+/// How far half of the values are from the one in the middle, at most.
+fn spread(values: &[f64]) -> f64 {
+    let middle = median(values);
+    median(&values.iter().map(|v| (v - middle).abs()).collect::<Vec<_>>())
+}
+
+impl Results {
+    /// The slowdown in percent: the median of all groups.
+    pub fn slowdown(&self) -> f64 {
+        median(&self.slowdowns)
+    }
+    /// How sure that is: the spread of the groups, by the square root of their number.
+    pub fn uncertainty(&self) -> f64 {
+        // 1.48 makes a standard deviation of the spread, if the values are normal; 1.25 that of a median.
+        1.48 * 1.25 * spread(&self.slowdowns) / (self.slowdowns.len().max(1) as f64).sqrt()
+    }
+    /// What two phases without clients differ by.
+    pub fn noise(&self) -> f64 {
+        median(&self.noise)
+    }
+    /// For people.
+    pub fn text(&self) -> String {
+        format!(
+            "packets a second of the worker's processor time\n  without clients  {:>12.0}\n  {:>6.0} reads/s   {:>12.0}\n\
+            slowdown {:.2} % (+-{:.2} %, {} groups of four phases)\ntwo phases without clients differ by {:.2} %\n",
+            self.off,
+            self.reads,
+            self.on,
+            self.slowdown(),
+            self.uncertainty(),
+            self.slowdowns.len(),
+            self.noise(),
+        )
+    }
+    /// For programs.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({ "control": {
+            "packets_per_cpu_second": { "off": self.off, "on": self.on },
+            "reads_per_second": self.reads,
+            "slowdown_percent": self.slowdown(),
+            "uncertainty_percent": self.uncertainty(),
+            "noise_percent": self.noise(),
+            "groups": self.slowdowns,
+        } })
+    }
+}
+
+/// Packets and processor time so far.
+fn sample(remote: &dyn Remote) -> Result<(f64, f64), String> {
+    let text = remote.read(Some("t"), "sample", "").map_err(|e| e.to_string())?;
+    let mut numbers = text.split(' ').filter_map(|n| n.parse::<f64>().ok());
+    numbers.next().zip(numbers.next()).ok_or_else(|| format!("'{text}' is no sample"))
+}
+
+/// A phase: packets a second of processor time.
+fn phase(remote: &dyn Remote, length: Duration) -> Result<f64, String> {
+    let (packets, time) = sample(remote)?;
+    std::thread::sleep(length);
+    let (p, t) = sample(remote)?;
+    if t > time {
+        Ok((p - packets) / (t - time) * 1e9)
+    } else {
+        Err("the worker has had no processor time".into())
+    }
+}
+
+/// Reads at a steady rate while it is told to; counts them.
+fn client(
+    address: &Address,
+    reads: u32,
+    on: &AtomicBool,
+    end: &AtomicBool,
+    count: &AtomicU64,
+) -> Result<(), String> {
+    let mut client = Client::connect(address, Duration::from_secs(10)).map_err(|e| e.to_string())?;
+    let pause = Duration::from_secs(1) / reads.max(1);
+    let mut due = Instant::now();
+    while !end.load(Ordering::Relaxed) {
+        if on.load(Ordering::Relaxed) {
+            client.read("c.count", "").map_err(|e| e.to_string())?;
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        due += pause;
+        let now = Instant::now();
+        match due.checked_duration_since(now) {
+            Some(left) => std::thread::sleep(left),
+            // What was missed for want of a processor is made up for, up to a tenth of a second.
+            None => due = due.max(now.checked_sub(Duration::from_millis(100)).unwrap_or(now)),
+        }
+    }
+    Ok(())
+}
+
+/// Measures.
+///
+/// # Errors
+/// When the router does not run, or cannot be asked.
+pub fn run(settings: &Settings) -> Result<Results, String> {
+    let mut router = path::router(TEXT, &Vec::new(), 32, &[action::<Tariff>()], Clock::real())?;
+    let running = router.shared().running.clone();
+    let place = Place::Tcp { address: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0, following: false };
+    let server = Server::start(&place, ServerSettings::control(Rules::default()), running.clone());
+    let server = server.map_err(|e| e.to_string())?;
+    let address = Address::Tcp("127.0.0.1".into(), server.port().unwrap_or_default());
+    let (on, end, count) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
+    let length =
+        Duration::from_secs_f64((settings.seconds / f64::from(settings.groups.max(1) * 4)).max(0.01));
+    std::thread::scope(|scope| {
+        let forwarding = scope.spawn(|| router.run());
+        let asking = scope.spawn(|| client(&address, settings.reads, &on, &end, &count));
+        let mut all: [Vec<f64>; 4] = Default::default();
+        let mut reading = Duration::ZERO;
+        let measured = (|| {
+            // The first phase only warms up.
+            phase(running.as_ref(), length)?;
+            for _ in 0..settings.groups {
+                for (i, values) in all.iter_mut().enumerate() {
+                    let reads = matches!(i, 1 | 2);
+                    on.store(reads, Ordering::Relaxed);
+                    let start = Instant::now();
+                    values.push(phase(running.as_ref(), length)?);
+                    if reads {
+                        reading += start.elapsed();
+                    }
+                }
+            }
+            Ok(())
+        })();
+        end.store(true, Ordering::Relaxed);
+        let asked = asking.join().unwrap_or_else(|_| Err("the client failed".into()));
+        let _ = running.write(None, "stop", "1");
+        let forwarded = forwarding.join().map_err(|_| "the router failed".to_string())?;
+        forwarded.map_err(|e| e.to_string())?;
+        measured.and(asked).map(|()| results(&all, count.load(Ordering::Relaxed), reading))
+    })
+}
+
+fn results(all: &[Vec<f64>; 4], count: u64, reading: Duration) -> Results {
+    let [a, b, c, d] = all;
+    let groups = a.iter().zip(b).zip(c).zip(d).map(|(((a, b), c), d)| (*a, *b, *c, *d));
+    Results {
+        off: median(&[a.as_slice(), d].concat()),
+        on: median(&[b.as_slice(), c].concat()),
+        reads: count as f64 / reading.as_secs_f64().max(1e-9),
+        slowdowns: groups.clone().map(|(a, b, c, d)| (1.0 - (b + c) / (a + d)) * 100.0).collect(),
+        noise: groups.map(|(a, _, _, d)| (2.0 * (a - d) / (a + d)).abs() * 100.0).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures() {
+        let all = [vec![100.0, 100.0], vec![99.0, 98.0], vec![97.0, 98.0], vec![100.0, 96.0]];
+        let r = results(&all, 500, Duration::from_millis(500));
+        assert_eq!((r.off, r.on, r.reads), (100.0, 98.0, 1000.0));
+        assert_eq!(r.slowdowns.first().map(|s| (s * 100.0).round()), Some(200.0));
+        assert_eq!(r.slowdowns.get(1).map(|s| s.abs() < 1e-9), Some(true), "drift cancels");
+        assert!(r.noise() > 4.0 && r.text().contains("1000 reads/s"));
+    }
+
+    #[test]
+    fn it_measures() -> Result<(), String> {
+        let r = run(&Settings { seconds: 0.4, reads: 200, groups: 2 })?;
+        assert!(r.off > 1000.0 && r.on > 1000.0 && r.reads > 1.0, "{r:?}");
+        assert_eq!((r.slowdowns.len(), r.noise.len()), (2, 2));
+        Ok(())
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Control sockets that the command line asks for. They are no elements, and last as long as the router does.
+
+use crate::load::complain;
+use castanet_control::session::Rules;
+use castanet_control::{Place, Server, Settings};
+use castanet_runtime::Shared;
+use clap::Args;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+/// Options of control sockets.
+#[derive(Args, Debug, Default)]
+pub struct Sockets {
+    /// Let programs of this host control the router by this TCP port; PORT+ takes the next one that is free.
+    #[arg(short, long = "port", value_name = "PORT")]
+    pub ports: Vec<String>,
+    /// Let programs of this user control the router by this Unix socket.
+    #[arg(short, long = "unix-socket", value_name = "FILE")]
+    pub unix_sockets: Vec<String>,
+    /// Let whoever has the other end of this descriptor control the router.
+    #[arg(skip)]
+    pub descriptors: Vec<String>,
+}
+
+fn port(text: &str) -> Result<Place, String> {
+    let (number, following) = text.strip_suffix('+').map_or((text, false), |n| (n, true));
+    let number =
+        number.parse().map_err(|_| format!("--port {text}: expected 0 to 65535, perhaps with a +"))?;
+    Ok(Place::Tcp { address: IpAddr::V4(Ipv4Addr::LOCALHOST), port: number, following })
+}
+
+fn descriptor(text: &str) -> Result<Place, String> {
+    let number = text.parse().map_err(|_| format!("--socket {text}: expected the number of a descriptor"))?;
+    Ok(Place::Descriptor(number))
+}
+
+impl Sockets {
+    /// The places asked for.
+    ///
+    /// # Errors
+    /// At the first that is none.
+    pub fn places(&self) -> Result<Vec<Place>, String> {
+        let ports = self.ports.iter().map(|p| port(p));
+        let files = self.unix_sockets.iter().map(|f| Ok(Place::Unix(f.into())));
+        ports.chain(files).chain(self.descriptors.iter().map(|d| descriptor(d))).collect()
+    }
+
+    /// Begins to listen at all of them. Calls are answered as soon as the router runs.
+    ///
+    /// # Errors
+    /// When one of them is taken, or the system does not let it.
+    pub fn open(&self, shared: &Arc<Shared>) -> Result<Vec<Server>, String> {
+        let mut servers = Vec::new();
+        for place in self.places()? {
+            let settings = Settings::control(Rules::default());
+            let server =
+                Server::start(&place, settings, shared.running.clone()).map_err(|e| e.to_string())?;
+            if let (Place::Tcp { port, .. }, Some(p)) = (&place, server.port())
+                && *port != p
+            {
+                complain(&format!("listening on TCP port {p}"));
+            }
+            servers.push(server);
+        }
+        Ok(servers)
+    }
+}

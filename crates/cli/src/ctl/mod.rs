@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `castanet ctl`: a running router, asked and changed.
+
+pub mod completion;
+mod list;
+mod swap;
+mod watch;
+
+use crate::load::{complain, write_bytes};
+use castanet_control::Client;
+use castanet_control::client::{Address, ClientError};
+use clap::{Args, Subcommand};
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// `castanet ctl`.
+#[derive(Args)]
+#[command(after_help = "A handler is ELEMENT.HANDLER, or the name of a global one.\n\nExamples:\n  \
+    castanet run -p 7777 router.click &\n  castanet ctl 7777 read c.count\n  \
+    castanet ctl 7777 watch '*.count'\n  castanet ctl 7777 swap new.click --dry-run\n\n\
+    Exit codes: 0 done, 1 the router said no, 2 the command line was wrong, 3 no connection.")]
+pub struct Ctl {
+    /// Where the router listens: HOST:PORT, PORT, or the file of a Unix socket.
+    #[arg(value_parser = address)]
+    pub address: Address,
+    /// What to do.
+    #[command(subcommand)]
+    pub what: What,
+    /// Print JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// How long to wait for an answer.
+    #[arg(long, global = true, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub timeout: Duration,
+}
+
+/// What can be done.
+#[derive(Subcommand)]
+pub enum What {
+    /// Print the value of a handler.
+    Read {
+        /// The handler.
+        handler: String,
+        /// What it is asked about.
+        #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
+        parameters: Vec<String>,
+    },
+    /// Write a handler.
+    Write {
+        /// The handler.
+        handler: String,
+        /// The value; `-` takes it from standard input.
+        #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
+        value: Vec<String>,
+    },
+    /// List the elements with their classes, or the handlers of one.
+    List {
+        /// The element; `/` for global handlers.
+        element: Option<String>,
+    },
+    /// Show handlers again and again, and how fast they change.
+    Watch(watch::Watch),
+    /// Put another configuration in the place of the running one.
+    Swap(swap::Swap),
+    /// Load a package of classes.
+    Load {
+        /// Its file or name.
+        package: PathBuf,
+    },
+    /// Ask the router to stop.
+    Stop,
+    /// What a word may become, one a line: what shells ask.
+    #[command(hide = true)]
+    Complete(completion::Words),
+}
+
+fn address(text: &str) -> Result<Address, String> {
+    text.parse()
+}
+
+/// A time in seconds.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let s = text.strip_suffix('s').unwrap_or(text).parse::<f64>().ok();
+    let s = s.filter(|s| (0.001..=1e6).contains(s)).ok_or("expected a number of seconds")?;
+    Ok(Duration::from_secs_f64(s))
+}
+
+/// Why a command did not do what it should.
+pub enum Failure {
+    /// The router, or the connection to it.
+    Client(ClientError),
+    /// Something here.
+    Here(String),
+    /// Something that has been said already.
+    Said,
+}
+
+impl From<ClientError> for Failure {
+    fn from(e: ClientError) -> Failure {
+        Failure::Client(e)
+    }
+}
+impl From<String> for Failure {
+    fn from(e: String) -> Failure {
+        Failure::Here(e)
+    }
+}
+
+/// Does what is asked.
+pub fn main(a: &Ctl) -> ExitCode {
+    match run(a) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Said) => ExitCode::FAILURE,
+        Err(Failure::Here(e)) => {
+            complain(&e);
+            ExitCode::FAILURE
+        }
+        Err(Failure::Client(e)) => {
+            complain(&e.to_string());
+            if e.is_refusal() { ExitCode::FAILURE } else { ExitCode::from(3) }
+        }
+    }
+}
+
+fn run(a: &Ctl) -> Result<(), Failure> {
+    // What stands here is looked at before anybody is asked.
+    let prepared = match &a.what {
+        What::Write { value, .. } => value_of(value)?,
+        What::Swap(s) => s.text(a.json)?.into_bytes(),
+        _ => Vec::new(),
+    };
+    let mut client = Client::connect(&a.address, a.timeout)?;
+    match &a.what {
+        What::Read { handler, parameters } => {
+            let mut value = client.read(handler, &parameters.join(" "))?;
+            if a.json {
+                let value = String::from_utf8_lossy(&value);
+                value_out(&serde_json::json!({ "handler": handler, "value": value }))?;
+            } else {
+                if value.last() != Some(&b'\n') {
+                    value.push(b'\n');
+                }
+                write_bytes(None, &value)?;
+            }
+        }
+        What::Write { handler, .. } => done(a, &client.write(handler, &prepared)?)?,
+        What::List { element } => list::list(&mut client, element.as_deref(), a.json)?,
+        What::Watch(w) => watch::watch(&mut client, w, a.json)?,
+        What::Swap(s) => s.swap(&mut client, &prepared, a)?,
+        What::Load { package } => {
+            // The router may run in another folder.
+            let file = std::path::absolute(package).ok().filter(|f| f.exists());
+            let name = file.unwrap_or_else(|| package.clone());
+            done(a, &client.write("loadpackage", name.to_string_lossy().as_bytes()).map_err(swap::explain)?)?;
+        }
+        What::Stop => done(a, &client.write("stop", b"")?)?,
+        What::Complete(words) => completion::complete(&mut client, words)?,
+    }
+    Ok(())
+}
+
+/// Says that something was done, where a program wants to hear of it.
+fn done(a: &Ctl, text: &str) -> Result<(), Failure> {
+    if a.json { value_out(&serde_json::json!({ "done": text })) } else { Ok(()) }
+}
+
+fn value_out(value: &serde_json::Value) -> Result<(), Failure> {
+    Ok(write_bytes(None, format!("{value}\n").as_bytes())?)
+}
+
+/// The value to write.
+fn value_of(words: &[String]) -> Result<Vec<u8>, Failure> {
+    let mut out = Vec::new();
+    match words {
+        [dash] if dash == "-" => {
+            let read = std::io::stdin().lock().read_to_end(&mut out);
+            read.map_err(|e| format!("standard input: {}", crate::load::reason(&e)))?;
+        }
+        words => out = words.join(" ").into_bytes(),
+    }
+    Ok(out)
+}

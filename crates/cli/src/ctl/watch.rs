@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Values of handlers as they change.
+
+use super::list::{elements, handlers};
+use super::{Failure, seconds, value_out};
+use crate::load::write_out;
+use crate::requests::matches;
+use castanet_control::Client;
+use castanet_control::client::ClientError;
+use clap::Args;
+use serde_json::{Map, json};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// `castanet ctl ADDRESS watch`.
+#[derive(Args)]
+pub struct Watch {
+    /// The handlers; the element may be a glob.
+    #[arg(required = true, value_name = "HANDLER")]
+    pub handlers: Vec<String>,
+    /// How much time passes between two looks.
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub interval: Duration,
+    /// How many looks; without end if not given.
+    #[arg(long, value_name = "N")]
+    pub count: Option<u64>,
+}
+
+/// What one look saw.
+struct Look {
+    at: Instant,
+    values: Vec<String>,
+}
+
+/// The handlers that patterns name.
+fn expand(client: &mut Client, patterns: &[String]) -> Result<Vec<String>, Failure> {
+    let mut out = Vec::new();
+    for p in patterns {
+        let Some((element, handler)) = p.split_once('.').filter(|e| e.0.contains(['*', '?', '['])) else {
+            out.push(p.clone());
+            continue;
+        };
+        let before = out.len();
+        for e in elements(client)?.into_iter().filter(|e| matches(element, e)) {
+            let all = handlers(client, Some(&e))?;
+            if all.iter().any(|h| h.0 == handler && h.1.contains('r')) {
+                out.push(format!("{e}.{handler}"));
+            }
+        }
+        if out.len() == before {
+            return Err(Failure::Here(format!("no element matches '{p}' and has such a read handler")));
+        }
+    }
+    Ok(out)
+}
+
+fn look(client: &mut Client, names: &[String]) -> Result<Look, ClientError> {
+    let mut values = Vec::new();
+    for n in names {
+        values.push(client.read_text(n, "")?.trim_end().to_string());
+    }
+    Ok(Look { at: Instant::now(), values })
+}
+
+/// How fast a count grows, each second; none for what is no count, or was reset.
+fn rate(before: &Look, now: &Look, i: usize) -> Option<f64> {
+    let count = |l: &Look| l.values.get(i).and_then(|v| v.parse::<u64>().ok());
+    let grown = count(now)?.checked_sub(count(before)?)?;
+    let time = now.at.saturating_duration_since(before.at).as_secs_f64();
+    (time > 0.0).then(|| grown as f64 / time)
+}
+
+/// A rate for people: `1234567.8` is `1.23 M/s`.
+fn rate_text(rate: f64) -> String {
+    match rate {
+        r if r >= 1e9 => format!("{:.2} G/s", r / 1e9),
+        r if r >= 1e6 => format!("{:.2} M/s", r / 1e6),
+        r if r >= 1e4 => format!("{:.1} k/s", r / 1e3),
+        r if r >= 100.0 || r == r.trunc() => format!("{r:.0} /s"),
+        r => format!("{r:.1} /s"),
+    }
+}
+
+/// The first line of a value, not too long.
+fn short(value: &str) -> String {
+    const MOST: usize = 40;
+    let line = value.lines().next().unwrap_or_default();
+    let more = line.chars().nth(MOST).is_some() || value.lines().nth(1).is_some();
+    let line: String = line.chars().take(MOST).filter(|c| !c.is_control()).collect();
+    if more { line + "..." } else { line }
+}
+
+/// A line for each handler: name, value, rate.
+fn rows(names: &[String], before: Option<&Look>, now: &Look) -> Vec<String> {
+    let values: Vec<String> = now.values.iter().map(|v| short(v)).collect();
+    let width = |all: &[String]| all.iter().map(|t| t.chars().count()).max().unwrap_or(0);
+    let (n, v) = (width(names), width(&values));
+    let row = |(i, (name, value)): (usize, (&String, &String))| {
+        let rate = before.and_then(|b| rate(b, now, i)).map(rate_text).unwrap_or_default();
+        format!("{name:n$}  {value:>v$}  {rate:>10}").trim_end().to_string()
+    };
+    names.iter().zip(&values).enumerate().map(row).collect()
+}
+
+fn json_line(names: &[String], before: Option<&Look>, now: &Look, start: Instant) -> serde_json::Value {
+    let (mut values, mut rates) = (Map::new(), Map::new());
+    for (i, (name, value)) in names.iter().zip(&now.values).enumerate() {
+        let number = value.parse::<u64>().map(|n| json!(n));
+        values.insert(name.clone(), number.unwrap_or_else(|_| json!(value)));
+        if let Some(r) = before.and_then(|b| rate(b, now, i)) {
+            rates.insert(name.clone(), json!(r));
+        }
+    }
+    let seconds = now.at.saturating_duration_since(start).as_secs_f64();
+    json!({ "seconds": seconds, "values": values, "rates": rates })
+}
+
+/// Looks again and again. On a terminal the table stays where it is.
+pub fn watch(client: &mut Client, w: &Watch, json: bool) -> Result<(), Failure> {
+    let names = expand(client, &w.handlers)?;
+    let terminal = std::io::stdout().is_terminal() && !json;
+    let start = Instant::now();
+    let mut before: Option<Look> = None;
+    for n in 0..w.count.unwrap_or(u64::MAX) {
+        if n > 0 {
+            // From the start on, so that the time that looks take does not add up.
+            let factor = u32::try_from(n).unwrap_or(u32::MAX);
+            let due = w.interval.checked_mul(factor).and_then(|d| start.checked_add(d));
+            std::thread::sleep(due.map_or(w.interval, |d| d.saturating_duration_since(Instant::now())));
+        }
+        let now = look(client, &names)?;
+        if json {
+            value_out(&json_line(&names, before.as_ref(), &now, start))?;
+        } else {
+            let rows = rows(&names, before.as_ref(), &now);
+            let mut text = String::new();
+            if terminal && n > 0 {
+                text += &format!("\x1b[{}A", rows.len());
+            }
+            let clear = if terminal { "\x1b[K" } else { "" };
+            text.extend(rows.iter().map(|r| format!("{clear}{r}\n")));
+            write_out(None, &text)?;
+        }
+        before = Some(now);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables() {
+        let start = Instant::now();
+        let look = |ms, values: &[&str]| Look {
+            at: start + Duration::from_millis(ms),
+            values: values.iter().map(ToString::to_string).collect(),
+        };
+        let names = ["c.count", "c.rate", "longer/c.config"].map(ToString::to_string);
+        let (a, b) = (look(0, &["100", "7.5", "a, b\nc"]), look(500, &["1700100", "9", ""]));
+        assert_eq!(
+            rows(&names, None, &a),
+            ["c.count              100", "c.rate               7.5", "longer/c.config  a, b..."]
+        );
+        assert_eq!(
+            rows(&names, Some(&a), &b),
+            ["c.count          1700100    3.40 M/s", "c.rate                 9", "longer/c.config"]
+        );
+        assert_eq!(rate(&b, &a, 0), None, "it was reset");
+        let line = json_line(&names, Some(&a), &b, start).to_string();
+        let want = r#"{"rates":{"c.count":3400000.0},"seconds":0.5,"values":{"c.count":1700100,"c.rate":9,"longer/c.config":""}}"#;
+        assert_eq!(line, want);
+        for (r, text) in
+            [(0.0, "0 /s"), (1.25, "1.2 /s"), (150.4, "150 /s"), (20_000.0, "20.0 k/s"), (3e9, "3.00 G/s")]
+        {
+            assert_eq!(rate_text(r), text);
+        }
+    }
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The other side: calls handlers of a router over its control socket.
+
+use crate::{code, reason};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where a control socket is: `HOST:PORT`, `PORT`, or the file of a Unix socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A host and a TCP port.
+    Tcp(String, u16),
+    /// The file of a Unix socket.
+    Unix(PathBuf),
+}
+
+impl std::str::FromStr for Address {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Address, String> {
+        let port = |t: &str| t.parse::<u16>().ok().filter(|&p| p > 0);
+        if text.is_empty() {
+            return Err("expected HOST:PORT, PORT, or the file of a Unix socket".into());
+        }
+        if let Some(p) = port(text) {
+            return Ok(Address::Tcp("127.0.0.1".into(), p));
+        }
+        match text.rsplit_once(':').and_then(|(host, p)| Some((host, port(p)?))) {
+            // What has a slash is a file; an IPv6 address stands in brackets.
+            Some((host, p)) if !host.contains('/') && !host.is_empty() => {
+                let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+                Ok(Address::Tcp(host.into(), p))
+            }
+            _ => Ok(Address::Unix(text.into())),
+        }
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Address::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Address::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Address::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// Why a call did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// There is no connection.
+    #[error("{address}: {what}")]
+    Connect {
+        /// Where to.
+        address: Address,
+        /// What is the matter, and what can be done.
+        what: String,
+    },
+    /// The connection broke.
+    #[error("the connection broke: {}", reason(.0))]
+    Broken(#[from] std::io::Error),
+    /// What came is not the protocol.
+    #[error("this is no control socket: {0}")]
+    Protocol(String),
+    /// The router said no.
+    #[error("{text}")]
+    Refused {
+        /// The code of the reply.
+        code: u16,
+        /// Its text, perhaps of several lines.
+        text: String,
+    },
+}
+
+impl ClientError {
+    /// Whether there was an answer, if not the wanted one.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, ClientError::Refused { .. })
+    }
+}
+
+/// Bytes to and fro.
+trait Stream: Read + Write + Send {}
+impl<T: Read + Write + Send> Stream for T {}
+
+/// A connection to a control socket.
+pub struct Client {
+    stream: BufReader<Box<dyn Stream>>,
+}
+
+/// The longest line of a reply.
+const LINE: u64 = 1 << 20;
+/// Lines of a reply.
+const LINES: usize = 100_000;
+
+impl Client {
+    /// Connects. No call takes longer than `patience` to say something.
+    ///
+    /// # Errors
+    /// When there is no router at that address, or something else.
+    pub fn connect(address: &Address, patience: Duration) -> Result<Client, ClientError> {
+        let stream = open(address, patience)
+            .map_err(|e| ClientError::Connect { address: address.clone(), what: advice(address, &e) })?;
+        let mut client = Client { stream: BufReader::with_capacity(1 << 16, stream) };
+        let greeting = match client.line() {
+            Ok(line) => line,
+            Err(ClientError::Broken(e)) => {
+                let what = match e.kind() {
+                    std::io::ErrorKind::WouldBlock => "nobody says anything there".into(),
+                    _ => reason(&e),
+                };
+                return Err(ClientError::Connect { address: address.clone(), what });
+            }
+            Err(e) => return Err(e),
+        };
+        if !greeting.starts_with("Click::ControlSocket/1.") {
+            return Err(ClientError::Protocol(format!("it says '{}'", crate::gate::shown(&greeting))));
+        }
+        Ok(client)
+    }
+
+    fn line(&mut self) -> Result<String, ClientError> {
+        let mut bytes = Vec::new();
+        (&mut self.stream).take(LINE).read_until(b'\n', &mut bytes)?;
+        if bytes.pop() != Some(b'\n') {
+            let e = std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "the other end closed it");
+            return Err(ClientError::Broken(e));
+        }
+        if bytes.last() == Some(&b'\r') {
+            bytes.pop();
+        }
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Sends a command, and returns the text of its reply.
+    fn command(&mut self, line: &str, data: &[u8]) -> Result<String, ClientError> {
+        let mut bytes = format!("{line}\r\n").into_bytes();
+        bytes.extend_from_slice(data);
+        let sent = self.stream.get_mut().write_all(&bytes).and_then(|()| self.stream.get_mut().flush());
+        // When the other end has closed, it may have said why.
+        let reply = self.reply();
+        match (sent, reply) {
+            (Err(e), Err(ClientError::Broken(_))) => Err(e.into()),
+            (_, reply) => reply,
+        }
+    }
+
+    fn reply(&mut self) -> Result<String, ClientError> {
+        let mut text = String::new();
+        for _ in 0..LINES {
+            let line = self.line()?;
+            let wrong = || ClientError::Protocol(format!("it says '{}'", crate::gate::shown(&line)));
+            let (number, rest) = line.split_at_checked(3).ok_or_else(wrong)?;
+            let number: u16 = number.parse().map_err(|_| wrong())?;
+            let last = match rest.bytes().next() {
+                Some(b'-') => false,
+                Some(b' ') | None => true,
+                _ => return Err(wrong()),
+            };
+            text.push_str(rest.get(1..).unwrap_or_default());
+            if !last {
+                text.push('\n');
+                continue;
+            }
+            return match number {
+                code::OK | code::WARNINGS => Ok(text),
+                code => Err(ClientError::Refused { code, text }),
+            };
+        }
+        Err(ClientError::Protocol("it does not stop".into()))
+    }
+
+    /// Reads a handler, with parameters of any length.
+    ///
+    /// # Errors
+    /// When the router says no, or is gone.
+    pub fn read(&mut self, handler: &str, parameters: &str) -> Result<Vec<u8>, ClientError> {
+        check(handler)?;
+        match parameters {
+            "" => self.command(&format!("READ {handler}"), b"")?,
+            p => self.command(&format!("READDATA {handler} {}", p.len()), p.as_bytes())?,
+        };
+        let line = self.line()?;
+        let length = line.strip_prefix("DATA ").and_then(|n| n.trim().parse::<u64>().ok());
+        let Some(length) = length else {
+            return Err(ClientError::Protocol(format!("it says '{}'", crate::gate::shown(&line))));
+        };
+        let mut data = Vec::new();
+        (&mut self.stream).take(length).read_to_end(&mut data)?;
+        if data.len() as u64 != length {
+            let e = std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "the other end closed it");
+            return Err(ClientError::Broken(e));
+        }
+        Ok(data)
+    }
+
+    /// The same, as text.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn read_text(&mut self, handler: &str, parameters: &str) -> Result<String, ClientError> {
+        let data = self.read(handler, parameters)?;
+        Ok(String::from_utf8_lossy(&data).into_owned())
+    }
+
+    /// Writes a handler, with a value of any length.
+    ///
+    /// # Errors
+    /// When the router says no, or is gone.
+    pub fn write(&mut self, handler: &str, value: &[u8]) -> Result<String, ClientError> {
+        check(handler)?;
+        match value {
+            b"" => self.command(&format!("WRITE {handler}"), b""),
+            v => self.command(&format!("WRITEDATA {handler} {}", v.len()), v),
+        }
+    }
+}
+
+/// What is no name cannot be sent as one.
+fn check(handler: &str) -> Result<(), ClientError> {
+    match handler.is_empty() || handler.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        true => Err(ClientError::Refused {
+            code: code::NO_HANDLER,
+            text: format!("No handler named '{}'", crate::gate::shown(handler)),
+        }),
+        false => Ok(()),
+    }
+}
+
+fn open(address: &Address, patience: Duration) -> std::io::Result<Box<dyn Stream>> {
+    match address {
+        Address::Unix(path) => {
+            let s = UnixStream::connect(path)?;
+            s.set_read_timeout(Some(patience))?;
+            s.set_write_timeout(Some(patience))?;
+            Ok(Box::new(s))
+        }
+        Address::Tcp(host, port) => {
+            let mut last = std::io::Error::new(std::io::ErrorKind::NotFound, "there is no such host");
+            for a in (host.as_str(), *port).to_socket_addrs()? {
+                match TcpStream::connect_timeout(&a, patience) {
+                    Ok(s) => {
+                        s.set_nodelay(true)?;
+                        s.set_read_timeout(Some(patience))?;
+                        s.set_write_timeout(Some(patience))?;
+                        return Ok(Box::new(s));
+                    }
+                    Err(e) => last = e,
+                }
+            }
+            Err(last)
+        }
+    }
+}
+
+/// What is wrong with an address, and what can be done about it.
+fn advice(address: &Address, e: &std::io::Error) -> String {
+    use std::io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
+    match (address, e.kind()) {
+        (Address::Tcp(_, port), ConnectionRefused) => format!(
+            "no router listens there; 'castanet run -p {port} FILE' or ControlSocket(TCP, {port}) makes one that does"
+        ),
+        (Address::Unix(p), ConnectionRefused) => {
+            format!(
+                "the router is gone that listened there; 'castanet run -u {} FILE' starts another",
+                p.display()
+            )
+        }
+        (Address::Unix(p), NotFound) => format!(
+            "there is no such file; 'castanet run -u {0} FILE' or ControlSocket(UNIX, {0}) makes it",
+            p.display()
+        ),
+        (Address::Unix(_), PermissionDenied) => {
+            "permission denied: the socket is for the user alone who runs the router".into()
+        }
+        _ => reason(e),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let tcp = |h: &str, p| Address::Tcp(h.into(), p);
+        for (text, want) in [
+            ("7777", tcp("127.0.0.1", 7777)),
+            ("localhost:1", tcp("localhost", 1)),
+            ("[::1]:65535", tcp("::1", 65535)),
+            ("65536", Address::Unix("65536".into())),
+            ("0", Address::Unix("0".into())),
+            ("/run/x:1", Address::Unix("/run/x:1".into())),
+            ("./s", Address::Unix("./s".into())),
+            (":1", Address::Unix(":1".into())),
+        ] {
+            assert_eq!(text.parse::<Address>().unwrap(), want, "{text}");
+        }
+        assert!("".parse::<Address>().is_err());
+        assert_eq!(tcp("::1", 5).to_string(), "[::1]:5");
+    }
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which handlers clients may call, and what calls of them answer.
+
+use crate::code;
+use castanet_element::{CallError, Remote};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A handler that a client named.
+#[derive(Debug)]
+pub struct Target {
+    /// Its element; none: the router's own.
+    pub element: Option<String>,
+    /// Its name.
+    pub handler: String,
+    /// Its full name, as replies give it.
+    pub name: String,
+    /// Whether it can be read.
+    pub readable: bool,
+    /// Whether it can be written.
+    pub writable: bool,
+}
+
+/// Why a handler cannot be called: code and text of the reply; the text may have several lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal(pub u16, pub String);
+
+/// Names that are remembered; then all are forgotten.
+const KNOWN: usize = 4096;
+/// The longest name that is remembered.
+const LONGEST: usize = 256;
+
+/// The way to the router. It remembers handlers, so that one call is one question to a worker.
+pub struct Gate {
+    remote: Arc<dyn Remote>,
+    known: HashMap<String, Arc<Target>>,
+    /// What the remembered ones are true of: the configuration, and the element that stands for all others.
+    swaps: u64,
+    proxy: Option<String>,
+}
+
+/// Text as a reply can show it: on one line, and not too long.
+pub(crate) fn shown(text: &str) -> String {
+    const MOST: usize = 200;
+    let mut out = String::new();
+    for (i, c) in text.chars().enumerate() {
+        if i == MOST {
+            out.push_str("...");
+            break;
+        }
+        if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out
+}
+
+impl Gate {
+    /// To this router.
+    pub fn new(remote: Arc<dyn Remote>) -> Gate {
+        Gate { remote, known: HashMap::new(), swaps: 0, proxy: None }
+    }
+    /// The router.
+    pub fn remote(&self) -> &Arc<dyn Remote> {
+        &self.remote
+    }
+
+    /// The handler of that name, `element.handler` or a global one; an element may be given by its number, counted from 1. With
+    /// a proxy, the handler of that whole name of the proxy.
+    ///
+    /// # Errors
+    /// When there is none that clients may call.
+    pub fn find(&mut self, name: &str, proxy: Option<&str>) -> Result<Arc<Target>, Refusal> {
+        if self.remote.has_ended() {
+            return Err(Refusal(code::NO_ROUTER, "No router installed".into()));
+        }
+        let swaps = self.remote.swaps();
+        if swaps != self.swaps || proxy != self.proxy.as_deref() || self.known.len() >= KNOWN {
+            self.known.clear();
+            self.swaps = swaps;
+            self.proxy = proxy.map(Into::into);
+        }
+        if let Some(known) = self.known.get(name) {
+            return Ok(known.clone());
+        }
+        let target = Arc::new(match proxy {
+            Some(p) => self.look_up(Some(p), name, name)?,
+            None => self.split(name)?,
+        });
+        if name.len() <= LONGEST {
+            self.known.insert(name.into(), target.clone());
+        }
+        Ok(target)
+    }
+
+    fn split(&self, name: &str) -> Result<Target, Refusal> {
+        let Some((element, handler)) = name.split_once('.') else {
+            return self.look_up(None, name, name);
+        };
+        let number = element.parse::<usize>().ok().filter(|_| element.bytes().all(|b| b.is_ascii_digit()));
+        let found = match number {
+            Some(n) => match n.checked_sub(1).and_then(|n| self.remote.elements().into_iter().nth(n)) {
+                Some(e) => self.look_up(Some(&e), handler, &format!("{e}.{handler}")),
+                None => Err(no_element(element)),
+            },
+            None => self.look_up(Some(element), handler, name),
+        };
+        match found {
+            // The names of some global handlers have a dot.
+            Err(Refusal(code::NO_ELEMENT, text)) => {
+                self.look_up(None, name, name).map_err(|_| Refusal(code::NO_ELEMENT, text))
+            }
+            found => found,
+        }
+    }
+
+    fn look_up(&self, element: Option<&str>, handler: &str, name: &str) -> Result<Target, Refusal> {
+        // `*` stands for any name.
+        let flags = match self.remote.flags(element, handler) {
+            None if handler != "*" => self.remote.flags(element, "*"),
+            flags => flags,
+        };
+        let flags = match (flags, element) {
+            // Private ones are for scripts alone.
+            (Some(f), _) if !f.contains('p') => f,
+            (None, Some(e)) if !self.remote.elements().iter().any(|x| x == e) => return Err(no_element(e)),
+            _ => return Err(Refusal(code::NO_HANDLER, format!("No handler named '{}'", shown(name)))),
+        };
+        Ok(Target {
+            element: element.map(Into::into),
+            handler: handler.into(),
+            name: name.into(),
+            readable: flags.contains('r'),
+            writable: flags.contains('w'),
+        })
+    }
+
+    /// A handler that can be read.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn readable(&mut self, name: &str, proxy: Option<&str>) -> Result<Arc<Target>, Refusal> {
+        let t = self.find(name, proxy)?;
+        if t.readable {
+            return Ok(t);
+        }
+        Err(Refusal(code::PERMISSION, format!("Handler '{}' write-only", shown(&t.name))))
+    }
+
+    /// A handler that can be written.
+    ///
+    /// # Errors
+    /// When there is none, or the client may only read.
+    pub fn writable(
+        &mut self,
+        name: &str,
+        proxy: Option<&str>,
+        readonly: bool,
+    ) -> Result<Arc<Target>, Refusal> {
+        let t = self.find(name, proxy)?;
+        if readonly {
+            return Err(Refusal(code::PERMISSION, format!("Permission denied for '{}'", shown(&t.name))));
+        }
+        if t.writable {
+            return Ok(t);
+        }
+        Err(Refusal(code::PERMISSION, format!("Handler '{}' read-only", shown(&t.name))))
+    }
+
+    /// Whether there is an element of that name or number.
+    pub fn has_element(&self, name: &str) -> bool {
+        let all = self.remote.elements();
+        let number = name.parse::<usize>().ok();
+        all.iter().any(|e| e == name) || number.is_some_and(|n| (1..=all.len()).contains(&n))
+    }
+
+    /// Reads a handler.
+    ///
+    /// # Errors
+    /// When it says no.
+    pub fn read(&self, t: &Target, parameters: &str) -> Result<String, Refusal> {
+        let value = self.remote.read(t.element.as_deref(), &t.handler, parameters);
+        value.map_err(|e| self.refusal("Read", t, &e))
+    }
+
+    /// Writes a handler.
+    ///
+    /// # Errors
+    /// When it says no.
+    pub fn write(&self, t: &Target, value: &str) -> Result<(), Refusal> {
+        let done = self.remote.write(t.element.as_deref(), &t.handler, value);
+        done.map_err(|e| self.refusal("Write", t, &e))
+    }
+
+    fn refusal(&self, kind: &str, t: &Target, e: &CallError) -> Refusal {
+        if self.remote.has_ended() {
+            return Refusal(code::NO_ROUTER, "No router installed".into());
+        }
+        Refusal(code::HANDLER, format!("{kind} handler '{}' error:\n{e}", shown(&t.name)))
+    }
+}
+
+fn no_element(name: &str) -> Refusal {
+    Refusal(code::NO_ELEMENT, format!("No element named '{}'", shown(name)))
+}

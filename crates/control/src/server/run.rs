@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The thread of a server: it waits for all clients at once, and gives each its turn.
+
+use super::peer::{Next, Peer, Talk};
+use super::{Common, Service, Settings};
+use crate::chatter::Ear;
+use crate::gate::Gate;
+use crate::session::{self, Rules, Session};
+use castanet_element::Remote;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, SocketFlags, accept_with, send, sockopt};
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What the descriptors are known by; clients have the numbers that follow.
+const BELL: u64 = 0;
+const LISTENER: u64 = 1;
+const FIRST: u64 = 2;
+
+/// Connections that are accepted in one go.
+const ACCEPTED: usize = 64;
+/// How long nobody is accepted when the process has no descriptor left.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long clients are given to take what waits for them when the server ends.
+const FAREWELL: Duration = Duration::from_millis(200);
+/// After how long of silence the system asks whether a client's host is still there, how often, and how many times.
+const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(60), Duration::from_secs(20), 3);
+
+/// The thread of a server.
+pub(super) struct Loop {
+    common: Arc<Common>,
+    remote: Arc<dyn Remote>,
+    settings: Settings,
+    rules: Rules,
+    gate: Gate,
+    ear: Option<(String, Arc<Ear>)>,
+    epoll: OwnedFd,
+    listener: Option<OwnedFd>,
+    /// When connections are accepted again.
+    resume: Option<Instant>,
+    peers: HashMap<u64, Peer>,
+    next: u64,
+    busy: VecDeque<u64>,
+    /// When to look for clients that have done nothing for too long; none before.
+    check: Option<Instant>,
+    total: usize,
+    buffer: Vec<u8>,
+}
+
+impl Loop {
+    pub fn new(
+        common: Arc<Common>,
+        fd: OwnedFd,
+        connected: bool,
+        remote: Arc<dyn Remote>,
+    ) -> io::Result<Loop> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, common.bell.as_fd(), EventData::new_u64(BELL), EventFlags::IN)?;
+        let settings = common.settings.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut made = Loop {
+            gate: Gate::new(remote.clone()),
+            common,
+            remote,
+            settings,
+            rules: Rules::default(),
+            ear: None,
+            epoll,
+            listener: None,
+            resume: None,
+            peers: HashMap::new(),
+            next: FIRST,
+            busy: VecDeque::new(),
+            check: None,
+            total: 0,
+            buffer: vec![0; 1 << 16],
+        };
+        made.settle();
+        if connected {
+            made.admit(fd, "that it was started with");
+        } else {
+            epoll::add(&made.epoll, &fd, EventData::new_u64(LISTENER), EventFlags::IN)?;
+            made.listener = Some(fd);
+        }
+        Ok(made)
+    }
+
+    /// Does as the settings say.
+    fn settle(&mut self) {
+        self.settings = self.common.settings.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match &self.settings.service {
+            Service::Control(rules) => {
+                self.rules = rules.clone();
+                self.ear = None;
+            }
+            Service::Chatter { channel, .. } => {
+                if self.ear.as_ref().is_none_or(|e| e.0 != *channel) {
+                    let ear = Arc::new(Ear::new(self.common.bell.clone(), self.settings.limits.messages));
+                    let listener: Arc<dyn castanet_element::Listener> = ear.clone();
+                    self.remote.listen(channel, Arc::downgrade(&listener));
+                    self.ear = Some((channel.clone(), ear));
+                }
+            }
+        }
+    }
+
+    /// Serves until it is told to stop.
+    pub fn run(&mut self) {
+        let mut events = Vec::with_capacity(256);
+        while !self.common.stop.load(Ordering::SeqCst) {
+            events.clear();
+            let timeout = self.timeout();
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => return,
+            }
+            // First, so that what follows is done by the settings of now.
+            if self.common.changed.swap(false, Ordering::SeqCst) {
+                self.settle();
+            }
+            // Those that had more to do have their turn after those whose descriptors are ready, in order.
+            let again = self.busy.len();
+            for event in &events {
+                match event.data.u64() {
+                    BELL => self.wake(),
+                    LISTENER => self.accept(),
+                    id => self.turn(id, { event.flags }.intersects(EventFlags::HUP | EventFlags::ERR)),
+                }
+            }
+            for _ in 0..again {
+                if let Some(id) = self.busy.pop_front() {
+                    if let Some(p) = self.peers.get_mut(&id) {
+                        p.busy = false;
+                    }
+                    self.turn(id, false);
+                }
+            }
+            let now = Instant::now();
+            if self.check.is_some_and(|t| t <= now) {
+                self.look_around(now);
+            }
+            if self.resume.is_some_and(|t| t <= now) {
+                self.resume = None;
+                self.listen(true);
+            }
+            self.common.clients.store(self.peers.len(), Ordering::Relaxed);
+        }
+        self.farewell();
+    }
+
+    fn timeout(&self) -> Option<Timespec> {
+        if !self.busy.is_empty() {
+            return Some(Timespec::default());
+        }
+        let next = [self.check, self.resume].into_iter().flatten().min()?;
+        let left = next.saturating_duration_since(Instant::now());
+        // Rounded up, so that what is due is due when it wakes.
+        Some(Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()).saturating_add(1_000).min(999_999_999),
+        })
+    }
+
+    /// Somebody rang.
+    fn wake(&mut self) {
+        self.common.bell.hush();
+        let Some((channel, ear)) = &self.ear else { return };
+        let heard = ear.take();
+        if let Service::Chatter { aloud: true, .. } = self.settings.service
+            && channel != "default"
+            && !heard.text.is_empty()
+        {
+            (self.settings.report)(String::from_utf8_lossy(&heard.text).trim_end_matches('\n'));
+        }
+        let count = heard.text.iter().filter(|&&b| b == b'\n').count() as u64;
+        let mut lost = heard.lost.saturating_mul(self.peers.len() as u64);
+        let ids: Vec<u64> = self.peers.keys().copied().collect();
+        for id in ids {
+            if let Some(p) = self.peers.get_mut(&id)
+                && !heard.text.is_empty()
+            {
+                if !p.tell(&heard.text, self.settings.limits.messages) {
+                    lost += count;
+                }
+                self.turn(id, false);
+            }
+        }
+        self.common.lost.fetch_add(lost, Ordering::Relaxed);
+    }
+
+    /// Watches the listening socket, or not.
+    fn listen(&self, on: bool) {
+        if let Some(l) = &self.listener {
+            let flags = if on { EventFlags::IN } else { EventFlags::empty() };
+            let _ = epoll::modify(&self.epoll, l, EventData::new_u64(LISTENER), flags);
+        }
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..ACCEPTED {
+            let Some(l) = &self.listener else { return };
+            match accept_with(l, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+                Ok(fd) => self.come(fd),
+                Err(Errno::AGAIN) => return,
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                    self.resume = Instant::now().checked_add(PAUSE);
+                    return self.listen(false);
+                }
+                // Whoever it was has gone already.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Somebody connected.
+    fn come(&mut self, fd: OwnedFd) {
+        // The rest of the process needs descriptors too.
+        let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let files = files.map_or(usize::MAX, |n| usize::try_from(n / 2).unwrap_or(usize::MAX));
+        let most = self.settings.limits.clients.min(files);
+        if self.peers.len() >= most
+            && let Some(id) = self.peers.iter().find(|p| p.1.is_gone()).map(|p| *p.0)
+        {
+            self.close(id, "");
+        }
+        if self.peers.len() >= most {
+            let text = match self.settings.service {
+                Service::Control(_) => format!("{}590 Too many clients\r\n", session::GREETING),
+                Service::Chatter { .. } => String::new(),
+            };
+            let _ = send(&fd, text.as_bytes(), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+            return;
+        }
+        // A Unix socket does not know these, and needs none of them.
+        if sockopt::set_tcp_nodelay(&fd, true).is_ok() {
+            let (idle, interval, times) = KEEPALIVE;
+            let _ = sockopt::set_socket_keepalive(&fd, true);
+            let _ = sockopt::set_tcp_keepidle(&fd, idle);
+            let _ = sockopt::set_tcp_keepintvl(&fd, interval);
+            let _ = sockopt::set_tcp_keepcnt(&fd, times);
+        }
+        self.admit(fd, "opened");
+    }
+
+    fn admit(&mut self, fd: OwnedFd, how: &str) {
+        let peer = match &self.settings.service {
+            Service::Control(_) => {
+                let session = Session::new(self.settings.limits.clone());
+                Peer::new(fd, Talk::Control(Box::new(session)))
+            }
+            Service::Chatter { greeting, .. } => Peer::chatter(fd, *greeting),
+        };
+        let id = self.next;
+        self.next += 1;
+        if epoll::add(&self.epoll, &peer.fd, EventData::new_u64(id), EventFlags::empty()).is_err() {
+            return;
+        }
+        self.peers.insert(id, peer);
+        self.say(id, how);
+        self.turn(id, false);
+    }
+
+    fn say(&self, id: u64, what: &str) {
+        if self.settings.verbose {
+            let name = &self.settings.name;
+            (self.settings.report)(&format!("{name}: connection {} {what}", id - FIRST + 1));
+        }
+    }
+
+    /// Gives a client its turn.
+    fn turn(&mut self, id: u64, hung_up: bool) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let next = peer.turn(&mut self.buffer, &self.rules, &mut self.gate, hung_up);
+        let holds = peer.holds();
+        self.total = self.total.saturating_sub(peer.held).saturating_add(holds);
+        peer.held = holds;
+        match next {
+            Next::Close => return self.close(id, "closed"),
+            Next::Again if !peer.busy => {
+                peer.busy = true;
+                self.busy.push_back(id);
+            }
+            Next::Again | Next::Wait => {}
+        }
+        let wanted = peer.wanted();
+        if wanted != peer.interest {
+            peer.interest = wanted;
+            if epoll::modify(&self.epoll, &peer.fd, EventData::new_u64(id), wanted).is_err() {
+                return self.close(id, "closed");
+            }
+        }
+        if let Some(t) = peer.deadline(&self.settings.limits) {
+            self.check = Some(self.check.map_or(t, |c| c.min(t)));
+        }
+        while self.total > self.settings.limits.total {
+            let Some(id) = self.peers.iter().max_by_key(|p| p.1.held).map(|p| *p.0) else { return };
+            self.close(id, "closed: too much was waiting");
+        }
+    }
+
+    fn close(&mut self, id: u64, why: &str) {
+        if let Some(p) = self.peers.remove(&id) {
+            self.total = self.total.saturating_sub(p.held);
+            // Closing takes it out of what is waited for.
+            drop(p);
+            if !why.is_empty() {
+                self.say(id, why);
+            }
+        }
+    }
+
+    /// Sends clients away that have done nothing for too long.
+    fn look_around(&mut self, now: Instant) {
+        let limits = &self.settings.limits;
+        let times = self.peers.iter().filter_map(|(&id, p)| p.deadline(limits).map(|t| (id, t)));
+        let (late, waiting): (Vec<_>, Vec<_>) = times.partition(|&(_, t)| t <= now);
+        self.check = waiting.into_iter().map(|w| w.1).min();
+        for (id, _) in late {
+            self.close(id, "closed: nothing was heard");
+        }
+    }
+
+    /// Lets clients take what waits for them, for a moment.
+    fn farewell(&mut self) {
+        self.listener = None;
+        let start = Instant::now();
+        loop {
+            self.peers.values_mut().for_each(Peer::flush);
+            self.peers.retain(|_, p| p.wanted().contains(EventFlags::OUT));
+            if self.peers.is_empty() || start.elapsed() > FAREWELL {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Commands: what their lines say, and what they answer.
+
+use super::{Rules, unimplemented};
+use crate::code;
+use crate::gate::{Gate, Refusal, shown};
+
+/// What `HELP` answers.
+pub const HELP: &str = "Commands supported:
+READ handler [arguments...]
+READDATA handler n          [followed by n bytes of arguments]
+READUNTIL handler [end]     [followed by lines of arguments, then the line end]
+WRITE handler [value...]
+WRITEDATA handler n         [followed by n bytes of value]
+WRITEUNTIL handler [end]    [followed by lines of value, then the line end]
+CHECKREAD handler
+CHECKWRITE handler
+LLRPC element#number [n]    [followed by n bytes; refused]
+HELP
+QUIT
+A handler is element.handler, or a global handler. An element may be given by its number, counted from 1.";
+
+/// What a command does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Read,
+    Write,
+    CheckRead,
+    CheckWrite,
+    Llrpc,
+}
+
+/// A command about a handler.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Call {
+    pub verb: Verb,
+    /// The handler as it was written.
+    pub name: String,
+    /// What follows it on the line.
+    pub argument: Vec<u8>,
+}
+
+/// What a line says.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// Nothing.
+    Nothing,
+    /// Nothing that is understood.
+    Wrong(Refusal),
+    /// The client goes.
+    Quit,
+    /// It wants to know the commands.
+    Help,
+    /// A command that is complete.
+    Call(Call),
+    /// A command that so many bytes follow.
+    Data(Call, u64),
+    /// A command that lines follow up to this one.
+    Until(Call, Vec<u8>),
+}
+
+/// The first word, and what follows it and the blanks behind it.
+fn word(line: &[u8]) -> (&[u8], &[u8]) {
+    let line = line.trim_ascii_start();
+    let n = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
+    let (word, rest) = line.split_at(n);
+    (word, rest.trim_ascii_start())
+}
+
+impl Parsed {
+    /// Reads a line.
+    pub fn of(line: &[u8]) -> Parsed {
+        use Verb::{CheckRead, CheckWrite, Llrpc, Read, Write};
+        let (verb, rest) = word(line.trim_ascii_end());
+        let verb = String::from_utf8_lossy(verb);
+        let (name, argument) = word(rest);
+        let call = |verb| Call {
+            verb,
+            name: String::from_utf8_lossy(name).into_owned(),
+            argument: argument.to_vec(),
+        };
+        let upper = verb.to_ascii_uppercase();
+        let named = |parsed: Parsed| match name {
+            [] => Parsed::Wrong(Refusal(code::SYNTAX, "Wrong number of arguments".into())),
+            _ => parsed,
+        };
+        let data = |verb, usual: Option<u64>| match (std::str::from_utf8(argument), usual) {
+            (Ok(""), Some(n)) => Parsed::Data(call(verb), n),
+            // A number that is out of all bounds is still a number: that much data is too big.
+            (Ok(n), _) if !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => {
+                Parsed::Data(call(verb), n.parse().unwrap_or(u64::MAX))
+            }
+            _ => Parsed::Wrong(Refusal(code::SYNTAX, "Expected the number of bytes".into())),
+        };
+        let alone = |verb| match argument {
+            [] => Parsed::Call(call(verb)),
+            _ => Parsed::Wrong(Refusal(code::SYNTAX, "Wrong number of arguments".into())),
+        };
+        match upper.as_str() {
+            "" => Parsed::Nothing,
+            "QUIT" | "CLOSE" => Parsed::Quit,
+            "HELP" => Parsed::Help,
+            "READ" | "GET" => named(Parsed::Call(call(Read))),
+            "WRITE" | "SET" => named(Parsed::Call(call(Write))),
+            "READDATA" | "GETDATA" => named(data(Read, None)),
+            "WRITEDATA" | "SETDATA" => named(data(Write, None)),
+            "READUNTIL" | "GETUNTIL" => named(Parsed::Until(call(Read), argument.to_vec())),
+            "WRITEUNTIL" | "SETUNTIL" => named(Parsed::Until(call(Write), argument.to_vec())),
+            "CHECKREAD" => named(alone(CheckRead)),
+            "CHECKWRITE" => named(alone(CheckWrite)),
+            "LLRPC" => named(data(Llrpc, Some(0))),
+            _ => Parsed::Wrong(unimplemented(&verb)),
+        }
+    }
+}
+
+/// Text that a handler can be given.
+fn text(bytes: &[u8], kind: &str, name: &str) -> Result<String, Refusal> {
+    String::from_utf8(bytes.to_vec()).map_err(|e| {
+        let at = e.utf8_error().valid_up_to();
+        let what = format!("the text is not UTF-8 at byte {at}: the handler was not called");
+        Refusal(code::HANDLER, format!("{kind} handler '{}' error:\n{what}", shown(name)))
+    })
+}
+
+impl Call {
+    /// Carries it out: the reply, and the value that follows it.
+    pub fn answer(
+        &self,
+        argument: &[u8],
+        rules: &Rules,
+        gate: &mut Gate,
+    ) -> Result<(String, Option<String>), Refusal> {
+        let proxy = rules.proxy.as_deref();
+        match self.verb {
+            Verb::Read => {
+                let t = gate.readable(&self.name, proxy)?;
+                let value = gate.read(&t, &text(argument, "Read", &t.name)?)?;
+                Ok((format!("Read handler '{}' OK", shown(&t.name)), Some(value)))
+            }
+            Verb::Write => {
+                let t = gate.writable(&self.name, proxy, rules.readonly)?;
+                gate.write(&t, &text(argument, "Write", &t.name)?)?;
+                Ok((format!("Write handler '{}' OK", shown(&t.name)), None))
+            }
+            Verb::CheckRead => {
+                let t = gate.readable(&self.name, proxy)?;
+                Ok((format!("Read handler '{}' OK", shown(&t.name)), None))
+            }
+            Verb::CheckWrite => {
+                let t = gate.writable(&self.name, proxy, rules.readonly)?;
+                Ok((format!("Write handler '{}' OK", shown(&t.name)), None))
+            }
+            Verb::Llrpc => Err(self.llrpc(rules, gate)),
+        }
+    }
+
+    /// Calls of numbered procedures: elements have none that can be called from outside.
+    fn llrpc(&self, rules: &Rules, gate: &Gate) -> Refusal {
+        let name = shown(&self.name);
+        let Some((element, number)) = self.name.split_once('#') else {
+            return Refusal(code::SYNTAX, format!("Syntax error in LLRPC '{name}'"));
+        };
+        if number.is_empty() || !number.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Refusal(code::SYNTAX, format!("Syntax error in LLRPC '{name}'"));
+        }
+        if gate.remote().has_ended() {
+            return Refusal(code::NO_ROUTER, "No router installed".into());
+        }
+        if !gate.has_element(element) {
+            return Refusal(code::NO_ELEMENT, format!("No element named '{}'", shown(element)));
+        }
+        if rules.readonly {
+            return Refusal(code::PERMISSION, format!("Permission denied for '{name}'"));
+        }
+        Refusal(code::UNIMPLEMENTED, format!("Cannot call LLRPC '{name}' remotely"))
+    }
+}

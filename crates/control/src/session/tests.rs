@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Conversations, byte by byte.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use castanet_element::{CallError, Listener, Remote};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+/// A router of two elements that remembers what was written.
+#[derive(Default)]
+pub(crate) struct Fake {
+    pub written: Mutex<Vec<String>>,
+    pub ended: AtomicBool,
+    pub swaps: AtomicU64,
+    pub calls: AtomicU64,
+}
+
+const COUNTER: &str = "reset\twb\nfail\trw\ncount\tr\necho\tr+\nkill\tr+p\nbig\tr+\nhandlers\tr.\n";
+
+impl Remote for Fake {
+    fn elements(&self) -> Vec<String> {
+        vec!["c".into(), "a/p".into()]
+    }
+    fn read(&self, element: Option<&str>, handler: &str, parameters: &str) -> Result<String, CallError> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        Ok(match (element, handler) {
+            (Some("c"), "handlers") => COUNTER.into(),
+            (Some("a/p"), "handlers") => "*\trw\nkill\tr+p\n".into(),
+            (None, "handlers") => "list\tr\nstop\tw\nelement_cycles.csv\tr\n".into(),
+            (Some("c"), "count") => self.swaps.load(Ordering::SeqCst).to_string(),
+            (Some("c"), "echo") => parameters.into(),
+            (Some("c"), "big") => "x".repeat(parameters.parse().unwrap()),
+            (None, "list") => "2\nc\na/p\n".into(),
+            (None, "element_cycles.csv") => "1,2".into(),
+            (Some("a/p"), h) => format!("{h}({parameters})"),
+            _ => return Err(CallError::Failed("first\nsecond\r\n".into())),
+        })
+    }
+    fn write(&self, element: Option<&str>, handler: &str, value: &str) -> Result<(), CallError> {
+        if handler == "fail" {
+            return Err(CallError::Failed("no".into()));
+        }
+        let element = element.unwrap_or("-");
+        self.written.lock().unwrap().push(format!("{element}.{handler}={value}"));
+        Ok(())
+    }
+    fn swaps(&self) -> u64 {
+        self.swaps.load(Ordering::SeqCst)
+    }
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::SeqCst)
+    }
+    fn listen(&self, _: &str, _: Weak<dyn Listener>) {}
+}
+
+fn small() -> Limits {
+    Limits { line: 60, data: 20, backlog: 300, ..Limits::default() }
+}
+
+/// What is answered to bytes that come in pieces of that size.
+fn talk_in(pieces: usize, input: &[u8], rules: &Rules, limits: &Limits) -> (String, Arc<Fake>) {
+    let fake = Arc::new(Fake::default());
+    let (mut gate, mut session) = (Gate::new(fake.clone()), Session::new(limits.clone()));
+    let mut out = Vec::new();
+    let mut pump = |s: &mut Session| {
+        loop {
+            let step = s.step(rules, &mut gate);
+            while !s.output().is_empty() {
+                out.extend_from_slice(s.output());
+                s.sent(s.output().len());
+            }
+            if step != Step::Done {
+                break;
+            }
+        }
+    };
+    for piece in input.chunks(pieces) {
+        session.feed(piece);
+        pump(&mut session);
+    }
+    pump(&mut session);
+    (String::from_utf8(out).unwrap(), fake)
+}
+
+fn talk_as(input: &str, rules: &Rules) -> String {
+    let input = input.as_bytes();
+    let (whole, fake) = talk_in(1 << 20, input, rules, &small());
+    for pieces in [1, 2, 3, 7] {
+        let (out, f) = talk_in(pieces, input, rules, &small());
+        assert_eq!((&out, &*f.written.lock().unwrap()), (&whole, &*fake.written.lock().unwrap()), "{pieces}");
+    }
+    whole.strip_prefix(GREETING).unwrap().to_string()
+}
+
+fn talk(input: &str) -> String {
+    talk_as(input, &Rules::default())
+}
+
+#[test]
+fn the_transcript() {
+    for (command, reply) in [
+        ("READ c.count\n", "200 Read handler 'c.count' OK\r\nDATA 1\r\n0"),
+        ("GET c.count\r\n", "200 Read handler 'c.count' OK\r\nDATA 1\r\n0"),
+        ("READ x.y\r", "510 No element named 'x'\r\n"),
+        ("READ c.zz\n", "511 No handler named 'c.zz'\r\n"),
+        ("WRITE c.reset\n", "200 Write handler 'c.reset' OK\r\n"),
+        ("WRITE c.count 1\n", "530 Handler 'c.count' read-only\r\n"),
+        ("READ c.reset\n", "530 Handler 'c.reset' write-only\r\n"),
+        ("read list\n", "200 Read handler 'list' OK\r\nDATA 8\r\n2\nc\na/p\n"),
+        ("FOO\n", "501 Command 'FOO' unimplemented\r\n"),
+        ("CHECKREAD c.count\n", "200 Read handler 'c.count' OK\r\n"),
+        ("checkread c.reset\n", "530 Handler 'c.reset' write-only\r\n"),
+        ("CHECKWRITE c.reset\n", "200 Write handler 'c.reset' OK\r\n"),
+        ("CHECKWRITE c.count\n", "530 Handler 'c.count' read-only\r\n"),
+        ("LLRPC c#00 1\nx", "501 Cannot call LLRPC 'c#00' remotely\r\n"),
+        ("LLRPC c#00\n", "501 Cannot call LLRPC 'c#00' remotely\r\n"),
+        ("LLRPC x#00\n", "510 No element named 'x'\r\n"),
+        ("LLRPC c\n", "500 Syntax error in LLRPC 'c'\r\n"),
+        ("LLRPC c#zz\n", "500 Syntax error in LLRPC 'c#zz'\r\n"),
+        ("QUIT\n", "200 Goodbye!\r\n"),
+        ("close\n", "200 Goodbye!\r\n"),
+        ("READ\n", "500 Wrong number of arguments\r\n"),
+        ("CHECKREAD c.count x\n", "500 Wrong number of arguments\r\n"),
+        ("READ c.fail\n", "520-Read handler 'c.fail' error:\r\n520-first\r\n520 second\r\n"),
+        ("WRITE c.fail x\n", "520-Write handler 'c.fail' error:\r\n520 no\r\n"),
+        ("READ 1.count\n", "200 Read handler 'c.count' OK\r\nDATA 1\r\n0"),
+        ("READ 2.x\n", "200 Read handler 'a/p.x' OK\r\nDATA 3\r\nx()"),
+        ("READ 0.x\nREAD 3.x\n", "510 No element named '0'\r\n510 No element named '3'\r\n"),
+        ("READ element_cycles.csv\n", "200 Read handler 'element_cycles.csv' OK\r\nDATA 3\r\n1,2"),
+        // Private handlers are for scripts alone.
+        ("READ c.kill 9 1\n", "511 No handler named 'c.kill'\r\n"),
+        ("READ a/p.kill 9 1\n", "511 No handler named 'a/p.kill'\r\n"),
+        ("\n\r\n \n", ""),
+        ("QUIT\nREAD c.count\n", "200 Goodbye!\r\n"),
+    ] {
+        assert_eq!(talk(command), reply, "{command:?}");
+    }
+    assert!(talk("help\n").starts_with("200-Commands supported:\r\n200-READ handler"));
+    assert_eq!(talk("help\n").lines().filter(|l| l.starts_with("200 ")).count(), 1);
+}
+
+#[test]
+fn data_of_every_kind() {
+    let ok = |v: &str| format!("200 Read handler 'c.echo' OK\r\nDATA {}\r\n{v}", v.len());
+    for (command, value) in [
+        ("READ c.echo  a  b \n", "a  b"),
+        ("READDATA c.echo 4\na\r\nb", "a\r\nb"),
+        ("READDATA c.echo 0\r\n", ""),
+        ("GETDATA c.echo 2\r\n\n\n", "\n\n"),
+        ("READUNTIL c.echo\na\n b\n\n", "a\n b\n"),
+        ("READUNTIL c.echo\na\r\nb\r\r\r", "a\r\nb\r"),
+        ("READUNTIL c.echo .\r\na\r\n\r\n.. \r\n. \r\n", "a\r\n\r\n.. \r\n"),
+        ("READUNTIL c.echo\n\n", ""),
+        ("READUNTIL c.echo END OF IT\nEND\nEND OF IT\n", "END\n"),
+        ("READDATA c.echo 20\n01234567890123456789", "01234567890123456789"),
+        ("READUNTIL c.echo\n0123456789012345678\n\n", "0123456789012345678\n"),
+    ] {
+        assert_eq!(talk(command), ok(value), "{command:?}");
+    }
+    let wrong = "500 Expected the number of bytes\r\n";
+    for n in ["", "x", "-1", "1x", "1 2"] {
+        assert_eq!(talk(&format!("READDATA c.echo {n}\n")), wrong, "{n}");
+    }
+    let (_, fake) = talk_in(
+        3,
+        b"WRITE c.reset a b\nSETDATA c.reset 3\n\n\r\nWRITEUNTIL c.reset\nx\n\nset stop 2\n",
+        &Rules::default(),
+        &small(),
+    );
+    assert_eq!(*fake.written.lock().unwrap(), ["c.reset=a b", "c.reset=\n\r\n", "c.reset=x\n", "-.stop=2"]);
+}
+
+#[test]
+fn too_much_is_refused_and_passed_over() {
+    let then = "READ c.count\n";
+    let fine = "200 Read handler 'c.count' OK\r\nDATA 1\r\n0";
+    let big = "521 Data too big\r\n";
+    for (command, reply) in [
+        (format!("READDATA c.echo 21\n{}", "x".repeat(21)), big),
+        (format!("WRITEDATA nothing 210\r\n{}", "READ c.count\n".repeat(16) + "12"), big),
+        (format!("READUNTIL c.echo END\n{}\nEND\n", "x".repeat(20)), big),
+        (format!("READUNTIL c.echo END\n{}\nEND\n", "x\n".repeat(900)), big),
+        (format!("READUNTIL c.echo END\n{}END\nEND\n", "x".repeat(900)), big),
+        (format!("READUNTIL c.echo {0}\n{0}\r\n", "e".repeat(25)), big),
+        (format!("READ c.echo {}\n", "x".repeat(50)), "500 Line too long\r\n"),
+        (format!("READ c.echo {}\n", "x".repeat(5000)), "500 Line too long\r\n"),
+        // What is refused anyway is not kept.
+        ("WRITEDATA c.count 3\nabc".into(), "530 Handler 'c.count' read-only\r\n"),
+        ("READDATA c.zz 3\nabc".into(), "511 No handler named 'c.zz'\r\n"),
+    ] {
+        assert_eq!(talk(&format!("{command}{then}")), format!("{reply}{fine}"), "{command:?}");
+    }
+    // So much never comes to an end; nothing of it is kept.
+    let fake = Arc::new(Fake::default());
+    let (mut gate, mut session) = (Gate::new(fake), Session::new(small()));
+    session.feed(b"WRITEDATA c.reset 99999999999999999999999999\n");
+    for _ in 0..1000 {
+        while session.step(&Rules::default(), &mut gate) == Step::Done {}
+        session.feed(&[b'x'; 1000]);
+        assert!(session.is_amid() && session.held() < 200_000, "{}", session.held());
+    }
+}
+
+#[test]
+fn any_bytes_get_an_answer_of_text() {
+    let limits = Limits { line: 4000, data: 4000, ..Limits::default() };
+    for (input, want) in [
+        (
+            &b"READ c.echo \xff\xfe\n"[..],
+            "520-Read handler 'c.echo' error:\r\n520 the text is not UTF-8 at byte 0",
+        ),
+        (
+            b"WRITEDATA c.reset 3\nab\xff",
+            "520-Write handler 'c.reset' error:\r\n520 the text is not UTF-8 at byte 2",
+        ),
+        (b"READ \xff.\x01\n", "510 No element named '\u{fffd}'\r\n"),
+        (b"\x00\x01\x02\n", "501 Command '\\u{0}\\u{1}\\u{2}' unimplemented\r\n"),
+        (b"READ c.\x1b[2J\n", "511 No handler named 'c.\\u{1b}[2J'\r\n"),
+    ] {
+        let (out, fake) = talk_in(5, input, &Rules::default(), &limits);
+        assert!(out.strip_prefix(GREETING).unwrap().starts_with(want), "{out}");
+        assert!(fake.written.lock().unwrap().is_empty());
+    }
+    let long = format!("{}\n", "x".repeat(3000));
+    let (out, _) = talk_in(100, long.as_bytes(), &Rules::default(), &limits);
+    assert!(out.len() < 300, "{out}");
+}
+
+#[test]
+fn rules() {
+    let readonly = Rules { readonly: true, proxy: None };
+    for (command, reply) in [
+        ("READ c.count\n", "200 Read handler 'c.count' OK\r\nDATA 1\r\n0"),
+        ("WRITE c.reset\n", "530 Permission denied for 'c.reset'\r\n"),
+        ("WRITEDATA c.reset 1\nx", "530 Permission denied for 'c.reset'\r\n"),
+        ("CHECKWRITE c.reset\n", "530 Permission denied for 'c.reset'\r\n"),
+        ("WRITE stop\n", "530 Permission denied for 'stop'\r\n"),
+        ("LLRPC c#1 1\nx", "530 Permission denied for 'c#1'\r\n"),
+    ] {
+        assert_eq!(talk_as(command, &readonly), reply, "{command:?}");
+    }
+    let proxy = Rules { readonly: false, proxy: Some("a/p".into()) };
+    for (command, reply) in [
+        ("READ c.count 1\n", "200 Read handler 'c.count' OK\r\nDATA 10\r\nc.count(1)"),
+        ("READ list\n", "200 Read handler 'list' OK\r\nDATA 6\r\nlist()"),
+        ("WRITE x.y z\n", "200 Write handler 'x.y' OK\r\n"),
+        ("READ kill 1\n", "511 No handler named 'kill'\r\n"),
+    ] {
+        assert_eq!(talk_as(command, &proxy), reply, "{command:?}");
+    }
+}
+
+#[test]
+fn a_client_takes_its_replies_before_the_next_command_is_looked_at() {
+    let fake = Arc::new(Fake::default());
+    let (mut gate, mut session) = (Gate::new(fake.clone()), Session::new(small()));
+    session.sent(GREETING.len());
+    session.feed(b"READ c.big 400\nREAD c.big 500\nREAD c.count\n");
+    let rules = Rules::default();
+    for _ in 0..5 {
+        assert_eq!(session.step(&rules, &mut gate), Step::Done);
+    }
+    assert!(!session.wants_input());
+    assert_eq!(session.output().len(), 400 + "200 Read handler 'c.big' OK\r\nDATA 400\r\n".len());
+    session.sent(100);
+    session.step(&rules, &mut gate);
+    assert!(session.output().len() < 400, "more than half of it still waits");
+    session.sent(session.output().len());
+    while session.step(&rules, &mut gate) == Step::Done && session.wants_input() {}
+    assert!(session.output().len() > 500);
+}
+
+#[test]
+fn handlers_are_remembered_until_the_configuration_is_swapped() {
+    let fake = Arc::new(Fake::default());
+    let mut gate = Gate::new(fake.clone());
+    let calls = || fake.calls.load(Ordering::SeqCst);
+    for _ in 0..10 {
+        assert!(gate.readable("c.count", None).is_ok());
+    }
+    assert_eq!(calls(), 1);
+    fake.swaps.store(1, Ordering::SeqCst);
+    assert!(gate.readable("c.count", None).is_ok());
+    assert_eq!(calls(), 2);
+    // Names that are not there are not remembered; those that are there in any number are forgotten in time.
+    for i in 0..20_000 {
+        assert!(gate.readable(&format!("a/p.{i}"), None).is_ok());
+        assert!(gate.readable(&format!("c.x{i}"), None).is_err());
+    }
+    fake.ended.store(true, Ordering::SeqCst);
+    assert_eq!(gate.readable("c.count", None).unwrap_err(), Refusal(540, "No router installed".into()));
+}

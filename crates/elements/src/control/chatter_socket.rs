@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ChatterSocket: messages for other programs.
+
+use super::serving::{Kind, Serving, place};
+use castanet_control::server::Service;
+use castanet_element::prelude::*;
+use std::any::Any;
+
+/// Shows messages of the router to other programs.
+///
+/// Whoever connects to the TCP port or the Unix socket gets `Click::ChatterSocket/1.0` and from then on each message of the channel,
+/// as it is shown on standard error. A channel other than `default` is one that elements name, as with `IPPrint(CHANNEL news)`; its
+/// messages do not reach standard error, unless `QUIET_CHANNEL false` says so.
+///
+/// A client that does not take its messages loses those for which there is no room, 256 KiB; the router never waits for one. Places,
+/// LOCALHOST and RETRIES are those of ControlSocket, and so is what happens in a hot swap.
+///
+/// # Ports
+/// None.
+///
+/// # Example
+/// ```click
+/// ChatterSocket(UNIX, messages.sock);
+/// InfiniteSource(LIMIT 2, STOP true) -> Print(seen) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "ChatterSocket", ports = "0/0", processing = "a/a", flow = "x/x", packets = "any/any")]
+#[class(workers = exclusive, takes_state = "the socket and its clients", build, lifecycle)]
+#[handler(name = "lost", flags = "r", doc = "Messages lost, counted once for each client.")]
+pub struct ChatterSocket {
+    args: Args,
+    serving: Serving,
+}
+
+/// Arguments of ChatterSocket.
+#[derive(Args)]
+pub struct Args {
+    /// `TCP` or `UNIX`.
+    #[arg(name = "TYPE")]
+    kind: Kind,
+    /// The port, `PORT+` for it or the next that is free; for Unix sockets the file.
+    #[arg(name = "PORT", alias = "FILENAME")]
+    place: String,
+    /// The channel whose messages are shown.
+    #[arg(keyword, default = Word("default".into()), show = "default")]
+    channel: Word,
+    /// When false, messages of a channel other than `default` are shown on standard error too.
+    #[arg(keyword, default = true)]
+    quiet_channel: bool,
+    /// Whether clients are greeted.
+    #[arg(keyword, default = true)]
+    greeting: bool,
+    /// How often to try again, once a second, when the place is taken; then the router stops.
+    #[arg(keyword, default = 0)]
+    retries: i32,
+    /// Whether each attempt that failed is reported.
+    #[arg(keyword, default = true)]
+    retry_warnings: bool,
+    /// Whether TCP connections are accepted from this host alone.
+    #[arg(keyword, default = true)]
+    localhost: bool,
+}
+
+impl Build for ChatterSocket {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if args.kind == Kind::Socket {
+            return Err("TYPE: expected TCP or UNIX".into());
+        }
+        let place = place(args.kind, &args.place, !args.localhost, &cx.arg_cx())?;
+        let retries = u32::try_from(args.retries).unwrap_or(0);
+        let service = Service::Chatter {
+            channel: args.channel.0.clone(),
+            greeting: args.greeting,
+            aloud: !args.quiet_channel,
+        };
+        let serving = Serving::new(place, service, retries, args.retry_warnings, cx);
+        Ok(ChatterSocket { args, serving })
+    }
+}
+
+impl Lifecycle for ChatterSocket {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.serving.initialise(cx)
+    }
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.serving.end();
+        Ok(())
+    }
+    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        Ok(self.serving.server().map_or(0, castanet_control::Server::lost).to_string())
+    }
+    /// The channel is no part of it: the socket stays when another one is chosen.
+    fn holds(&self) -> Option<String> {
+        Some(self.serving.key())
+    }
+    fn take_over(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_mut::<ChatterSocket>() {
+            self.serving.take_over(&mut old.serving, cx);
+        }
+        Ok(())
+    }
+}
+
+impl Element for ChatterSocket {
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.serving.retry(cx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::Kit;
+
+    #[test]
+    fn arguments() {
+        for (config, want) in [
+            ("SOCKET, 3", "TYPE: expected TCP or UNIX"),
+            ("TCP, 1, CHANNEL \"\"", "CHANNEL: expected word"),
+            ("UNIX", "PORT: required argument missing"),
+        ] {
+            let errors = Kit::<ChatterSocket>::new(config).err().unwrap();
+            assert!(errors.iter().any(|e| e.starts_with(want)), "{config}: {errors:?}");
+        }
+        let mut kit = Kit::<ChatterSocket>::new("UNIX, /x, CHANNEL news, GREETING false").unwrap();
+        assert_eq!((kit.read("lost"), kit.element.holds()), (Ok("0".into()), Some("unix /x".into())));
+    }
+}

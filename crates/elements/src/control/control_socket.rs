@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ControlSocket: handlers for other programs.
+
+use super::serving::{Kind, Serving, place};
+use castanet_control::server::Service;
+use castanet_control::session::Rules;
+use castanet_element::prelude::*;
+use std::any::Any;
+
+/// Lets other programs read and write handlers while the router runs.
+///
+/// TYPE is `TCP`, with a port (`7777+` takes the next one that is free), `UNIX`, with a file that only the router's user may open and
+/// that goes when the router ends, or `SOCKET`, with the number of a descriptor that the process was started with. Clients speak the
+/// protocol that docs/control.md describes, `Click::ControlSocket/1.3`; `castanet ctl` is one.
+///
+/// Any number of clients is served by one thread beside the workers; their calls are carried out by workers between two batches.
+/// TCP connections are accepted from this host alone, unless `LOCALHOST false` says from anywhere: whoever can connect can change the
+/// router. In a hot swap the socket and its clients stay with the router when the new configuration listens at the same place.
+///
+/// With PROXY, a call of handler `e.h` is one of handler `e.h` of the element that it names, a Script of type PROXY say.
+///
+/// # Ports
+/// None.
+///
+/// # Example
+/// ```click
+/// ControlSocket(UNIX, control.sock, READONLY true);
+/// InfiniteSource(LIMIT 5, STOP true) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "ControlSocket", ports = "0/0", processing = "a/a", flow = "x/x", packets = "any/any")]
+#[class(workers = exclusive, takes_state = "the socket and its clients", build, lifecycle)]
+#[handler(name = "port", flags = "r", doc = "The TCP port that it listens on.")]
+#[handler(name = "filename", flags = "r", doc = "The file of its Unix socket.")]
+pub struct ControlSocket {
+    args: Args,
+    serving: Serving,
+}
+
+/// Arguments of ControlSocket.
+#[derive(Args)]
+pub struct Args {
+    /// `TCP`, `UNIX` or `SOCKET`.
+    #[arg(name = "TYPE")]
+    kind: Kind,
+    /// The port, `PORT+` for it or the next that is free; for Unix sockets the file; for SOCKET the descriptor.
+    #[arg(name = "PORT", alias = "FILENAME", alias = "FD")]
+    place: String,
+    /// Whether clients may only read.
+    #[arg(keyword, default = false)]
+    readonly: bool,
+    /// The element that all calls go to.
+    #[arg(keyword)]
+    proxy: Option<ElementRef>,
+    /// Whether clients that come and go are reported.
+    #[arg(keyword, default = false)]
+    verbose: bool,
+    /// How often to try again, once a second, when the place is taken; then the router stops.
+    #[arg(keyword, default = 0)]
+    retries: i32,
+    /// Whether each attempt that failed is reported.
+    #[arg(keyword, default = true)]
+    retry_warnings: bool,
+    /// Whether TCP connections are accepted from this host alone; only an explicit `false` lets others in.
+    #[arg(keyword, default = true)]
+    localhost: bool,
+}
+
+impl Build for ControlSocket {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let place = place(args.kind, &args.place, !args.localhost, &cx.arg_cx())?;
+        let retries = u32::try_from(args.retries).unwrap_or(0);
+        let service = Service::Control(Rules { readonly: args.readonly, proxy: None });
+        let mut serving = Serving::new(place, service, retries, args.retry_warnings, cx);
+        serving.settings.verbose = args.verbose;
+        Ok(ControlSocket { args, serving })
+    }
+}
+
+impl Lifecycle for ControlSocket {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        if let Some(p) = self.args.proxy {
+            let proxy = u32::try_from(p.0).ok().map(|e| cx.core.name(e).to_string());
+            self.serving.settings.service = Service::Control(Rules { readonly: self.args.readonly, proxy });
+        }
+        self.serving.initialise(cx)
+    }
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.serving.end();
+        Ok(())
+    }
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        let port = || self.serving.server().and_then(castanet_control::Server::port);
+        Ok(match handler {
+            "port" => port().map(|p| p.to_string()).unwrap_or_default(),
+            _ => self.serving.file(),
+        })
+    }
+    fn holds(&self) -> Option<String> {
+        Some(self.serving.key())
+    }
+    fn take_over(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(old) = old.downcast_mut::<ControlSocket>() {
+            self.serving.take_over(&mut old.serving, cx);
+        }
+        Ok(())
+    }
+}
+
+impl Element for ControlSocket {
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.serving.retry(cx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_control::Client;
+    use castanet_control::client::Address;
+    use castanet_element::kit::Kit;
+    use castanet_element::{Listener, Remote};
+    use std::os::unix::fs::MetadataExt as _;
+    use std::sync::{Arc, Weak};
+    use std::time::Duration;
+
+    #[test]
+    fn arguments() {
+        for (config, want) in [
+            ("", "TYPE: required argument missing"),
+            ("TCP", "PORT: required argument missing"),
+            ("UDP, 7", "TYPE: expected TCP, UNIX or SOCKET"),
+            ("TCP, nonsense", "PORT: invalid number"),
+            ("TCP, 70000", "PORT: "),
+            ("UNIX, \"\"", "FILENAME: file name is empty"),
+            ("SOCKET, x", "FD: invalid number"),
+            ("TCP, 7777, PROXY nobody", "PROXY: 'nobody' does not name an element"),
+        ] {
+            let errors = Kit::<ControlSocket>::new(config).err().unwrap();
+            assert!(errors.iter().any(|e| e.starts_with(want)), "{config}: {errors:?}");
+        }
+    }
+
+    #[test]
+    fn what_it_holds() {
+        for (config, key, file) in [
+            ("TCP, 7777", "tcp 127.0.0.1 7777", ""),
+            ("tcp, 7777+, LOCALHOST false", "tcp 0.0.0.0 7777+", ""),
+            ("TCP, www, LOCALHOST true", "tcp 127.0.0.1 80", ""),
+            ("UNIX, \"/tmp//x\"", "unix /tmp/x", "/tmp/x"),
+            ("UNIX, /./tmp/x", "unix /tmp/x", "/./tmp/x"),
+            ("SOCKET, 3", "descriptor 3", ""),
+        ] {
+            // An element that stands alone listens nowhere.
+            let mut kit = Kit::<ControlSocket>::new(config).unwrap();
+            assert_eq!(kit.element.holds().as_deref(), Some(key));
+            assert_eq!((kit.read("port"), kit.read("filename")), (Ok(String::new()), Ok(file.into())));
+            kit.cleanup().unwrap();
+        }
+    }
+
+    /// A router whose only handler can be read and written.
+    struct One;
+    impl Remote for One {
+        fn elements(&self) -> Vec<String> {
+            vec!["e".into()]
+        }
+        fn read(&self, _: Option<&str>, handler: &str, _: &str) -> Result<String, CallError> {
+            Ok(if handler == "handlers" { "h\trw\n".into() } else { "1".into() })
+        }
+        fn write(&self, _: Option<&str>, _: &str, _: &str) -> Result<(), CallError> {
+            Ok(())
+        }
+        fn swaps(&self) -> u64 {
+            0
+        }
+        fn has_ended(&self) -> bool {
+            false
+        }
+        fn listen(&self, _: &str, _: Weak<dyn Listener>) {}
+    }
+
+    #[test]
+    fn a_swap_hands_over_the_socket_and_its_clients() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("s");
+        let config = format!("UNIX, {}", file.display());
+        let mut old = Kit::<ControlSocket>::new(&config).unwrap();
+        let mut new = Kit::<ControlSocket>::new(&format!("{config}, READONLY true")).unwrap();
+        assert_eq!(old.element.holds(), new.element.holds());
+        old.element.serving.listen_for(Arc::new(One)).unwrap();
+        let wait = Duration::from_secs(20);
+        let mut client = Client::connect(&Address::Unix(file.clone()), wait).unwrap();
+        client.write("h", b"x").unwrap();
+        let inode = || std::fs::metadata(&file).unwrap().ino();
+        let before = inode();
+        new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
+        old.cleanup().unwrap();
+        assert_eq!(client.write("h", b"x").unwrap_err().to_string(), "Permission denied for 'h'");
+        assert_eq!((client.read("h", "").unwrap(), inode()), (b"1".to_vec(), before));
+        // The swap failed: it goes back.
+        old.with(|e, cx| e.take_over(&mut new.element, cx)).unwrap();
+        new.cleanup().unwrap();
+        client.write("h", b"x").unwrap();
+        assert_eq!(new.next_timer(), None);
+        old.cleanup().unwrap();
+        assert!(!file.exists());
+        // What it had begun with it may still answer.
+        while client.read("h", "").is_ok() {}
+        // From one that still tries, the other one tries.
+        new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
+        assert!(new.next_timer().is_some_and(|t| t < 1000));
+    }
+}

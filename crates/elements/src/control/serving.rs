@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What ControlSocket and ChatterSocket have in common: where they listen, trying again, handing over.
+
+use castanet_classify::names;
+use castanet_control::server::{Report, Service, Settings};
+use castanet_control::{Limits, Place, Server};
+use castanet_element::Remote;
+use castanet_element::prelude::*;
+use castanet_wire::ipv4::protocol::TCP;
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+/// Nanoseconds between attempts to listen.
+const PAUSE: i64 = 1_000_000_000;
+
+/// Where a server listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A TCP port.
+    Tcp,
+    /// A Unix socket.
+    Unix,
+    /// A descriptor that the process was started with.
+    Socket,
+}
+
+impl ArgValue for Kind {
+    const TYPE: &'static str = "TCP, UNIX or SOCKET";
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Kind, String> {
+        match text.to_ascii_uppercase().as_str() {
+            "TCP" => Ok(Kind::Tcp),
+            "UNIX" => Ok(Kind::Unix),
+            "SOCKET" => Ok(Kind::Socket),
+            _ => Err("expected TCP, UNIX or SOCKET".into()),
+        }
+    }
+}
+
+/// The place that arguments give: a port, `7777+` for it or the next that is free, a file, or a descriptor.
+pub(super) fn place(kind: Kind, text: &str, anywhere: bool, cx: &ArgCx<'_>) -> Result<Place, String> {
+    Ok(match kind {
+        Kind::Tcp => {
+            let (number, following) = match text.strip_suffix('+') {
+                Some(n) => (n, true),
+                None => (text, false),
+            };
+            let named = || cx.names.port(cx.scope, number, TCP).or_else(|| names::port_number(number));
+            let port =
+                u16::parse(number, cx).or_else(|e| named().ok_or(e)).map_err(|e| format!("PORT: {e}"))?;
+            let address = if anywhere { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
+            Place::Tcp { address: IpAddr::V4(address), port, following }
+        }
+        Kind::Unix => {
+            let name = Filename::parse(text, cx).map_err(|e| format!("FILENAME: {e}"))?;
+            Place::Unix(name.0.into())
+        }
+        Kind::Socket => Place::Descriptor(i32::parse(text, cx).map_err(|e| format!("FD: {e}"))?),
+    })
+}
+
+/// A server that an element has.
+pub(super) struct Serving {
+    place: Place,
+    pub(super) settings: Settings,
+    server: Option<Server>,
+    remote: Option<Arc<dyn Remote>>,
+    retries: u32,
+    left: u32,
+    warnings: bool,
+    /// Why the last attempt to listen failed.
+    failure: Option<String>,
+}
+
+impl Serving {
+    /// For this place; so often it tries again when that is taken, and warns each time or not.
+    pub(super) fn new(
+        place: Place,
+        service: Service,
+        retries: u32,
+        warnings: bool,
+        cx: &BuildCx<'_>,
+    ) -> Serving {
+        let report: Report = Arc::new(|text: &str| {
+            // Nobody is left to tell when standard error is closed.
+            let _ = writeln!(std::io::stderr().lock(), "{text}");
+        });
+        let name = format!("{} :: {}", cx.name, cx.written_class);
+        let settings = Settings { service, limits: Limits::default(), name, verbose: false, report };
+        Serving {
+            place,
+            settings,
+            server: None,
+            remote: None,
+            retries,
+            left: retries,
+            warnings,
+            failure: None,
+        }
+    }
+
+    /// What it holds.
+    pub(super) fn key(&self) -> String {
+        self.place.key()
+    }
+    /// The server, if it listens.
+    pub(super) fn server(&self) -> Option<&Server> {
+        self.server.as_ref()
+    }
+    /// The file of a Unix socket.
+    pub(super) fn file(&self) -> String {
+        match &self.place {
+            Place::Unix(path) => path.display().to_string(),
+            _ => String::new(),
+        }
+    }
+
+    fn start(&mut self) -> Result<(), String> {
+        // An element that stands alone has nobody to serve.
+        let Some(remote) = &self.remote else { return Ok(()) };
+        let server = Server::start(&self.place, self.settings.clone(), remote.clone());
+        self.server = Some(server.map_err(|e| e.to_string())?);
+        Ok(())
+    }
+
+    /// Listens for clients of a router.
+    #[cfg(test)]
+    pub(super) fn listen_for(&mut self, remote: Arc<dyn Remote>) -> Result<(), String> {
+        self.remote = Some(remote);
+        self.start()
+    }
+
+    pub(super) fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.remote = cx.remote();
+        if cx.inherits() {
+            return Ok(());
+        }
+        match self.start() {
+            Err(e) if self.retries > 0 => {
+                self.failure = Some(e);
+                let now = cx.now();
+                cx.set_timer(0, now.saturating_add(PAUSE));
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    /// Tries again; when that was the last time, the router stops.
+    pub(super) fn retry(&mut self, cx: &mut Cx<'_>) {
+        if self.server.is_some() {
+            return;
+        }
+        if let (Some(e), true) = (self.failure.take(), self.warnings) {
+            cx.message(&format!("{}: {e}; trying again", cx.declaration()));
+        }
+        let Err(e) = self.start() else { return };
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 {
+            cx.message(&format!("{}: {e}; giving up", cx.declaration()));
+            cx.stop(1);
+        } else {
+            self.failure = Some(e);
+            let now = cx.now();
+            cx.set_timer(0, now.saturating_add(PAUSE));
+        }
+    }
+
+    /// Goes on with the server of another element, its clients included.
+    pub(super) fn take_over(&mut self, old: &mut Serving, cx: &mut Cx<'_>) {
+        if let Some(s) = old.server.take() {
+            s.set(self.settings.clone());
+            self.server = Some(s);
+        } else if self.server.is_none() {
+            // The other one was still trying.
+            self.left = self.retries.max(1);
+            let now = cx.now();
+            cx.set_timer(0, now);
+        }
+    }
+
+    /// Ends the server.
+    pub(super) fn end(&mut self) {
+        self.server = None;
+    }
+}

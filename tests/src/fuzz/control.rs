@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What clients say to a control socket.
+
+use super::at_most;
+use castanet_control::gate::Gate;
+use castanet_control::session::{GREETING, Rules, Session, Step};
+use castanet_control::{Limits, code};
+use castanet_element::{CallError, Listener, Remote};
+use std::sync::{Arc, Mutex, Weak};
+
+/// A router of two elements; it notes what is written.
+#[derive(Default)]
+struct Two(Mutex<Vec<String>>);
+
+impl Remote for Two {
+    fn elements(&self) -> Vec<String> {
+        vec!["c".into(), "p".into()]
+    }
+    fn read(&self, element: Option<&str>, handler: &str, parameters: &str) -> Result<String, CallError> {
+        match (element, handler) {
+            (Some("c"), "handlers") => Ok("w\twb\nrw\trw\necho\tr+\nkill\tr+p\nhandlers\tr.\n".into()),
+            (Some("p"), "handlers") => Ok("*\trw\n".into()),
+            (None, "handlers") => Ok("list\tr\nstop\tw\na.b\tr\n".into()),
+            (Some("c"), "kill") => panic!("a private handler is called"),
+            (Some("c"), "w") => panic!("a write handler is read"),
+            (Some("c"), "echo") => Ok(parameters.into()),
+            (Some("p"), h) => Ok(format!("{h} {parameters}")),
+            _ => Err(CallError::Failed(format!("no\n{parameters}"))),
+        }
+    }
+    fn write(&self, element: Option<&str>, handler: &str, value: &str) -> Result<(), CallError> {
+        let read = element == Some("c") && matches!(handler, "echo" | "kill");
+        assert!(!read, "a read handler is written");
+        let mut written = self.0.lock().map_err(|_| CallError::Busy(String::new()))?;
+        written.push(format!("{element:?} {handler} {value}"));
+        Ok(())
+    }
+    fn swaps(&self) -> u64 {
+        0
+    }
+    fn has_ended(&self) -> bool {
+        false
+    }
+    fn listen(&self, _: &str, _: Weak<dyn Listener>) {}
+}
+
+/// What is answered to bytes that come in such pieces, and what was written.
+fn talk(bytes: &[u8], piece: usize, rules: &Rules, limits: &Limits) -> (Vec<u8>, Vec<String>) {
+    let two = Arc::new(Two::default());
+    let (mut gate, mut session) = (Gate::new(two.clone()), Session::new(limits.clone()));
+    let mut out = Vec::new();
+    // The greeting comes without a word of the client.
+    for piece in std::iter::once(&[][..]).chain(bytes.chunks(piece)) {
+        session.feed(piece);
+        loop {
+            let step = session.step(rules, &mut gate);
+            while !session.output().is_empty() {
+                let n = session.output().len();
+                out.extend_from_slice(session.output());
+                session.sent(n);
+            }
+            if step != Step::Done {
+                break;
+            }
+        }
+        // Vectors grow by doubling; what is read at once comes on top.
+        let most = 4 * (limits.line + limits.data + limits.backlog) + (1 << 17);
+        assert!(session.held() <= most, "it holds {} bytes", session.held());
+    }
+    let written = two.0.lock().map(|w| w.clone()).unwrap_or_default();
+    (out, written)
+}
+
+/// Whether these bytes are replies, whole ones, with the data that they announce.
+fn are_replies(mut bytes: &[u8]) -> bool {
+    const CODES: &[u16] = &[
+        code::OK,
+        code::SYNTAX,
+        code::UNIMPLEMENTED,
+        code::NO_ELEMENT,
+        code::NO_HANDLER,
+        code::HANDLER,
+        code::TOO_BIG,
+        code::PERMISSION,
+    ];
+    let mut first = None;
+    while !bytes.is_empty() {
+        let Some(end) = bytes.windows(2).position(|w| w == b"\r\n") else { return false };
+        let (line, rest) = bytes.split_at(end);
+        bytes = rest.get(2..).unwrap_or_default();
+        let Ok(line) = std::str::from_utf8(line) else { return false };
+        if let (None, Some(n)) = (first, line.strip_prefix("DATA ")) {
+            let Some(rest) = n.parse().ok().and_then(|n: usize| bytes.get(n..)) else { return false };
+            bytes = rest;
+            continue;
+        }
+        let Some((number, text)) = line.split_at_checked(3) else { return false };
+        let Some(number) = number.parse::<u16>().ok().filter(|n| CODES.contains(n)) else { return false };
+        if first.is_some_and(|f| f != number) || line.chars().any(|c| c.is_control() && c != '\t') {
+            return false;
+        }
+        match text.bytes().next() {
+            Some(b'-') => first = Some(number),
+            Some(b' ') => first = None,
+            _ => return false,
+        }
+    }
+    first.is_none()
+}
+
+/// Has a conversation. The first byte says what the client may do, and in what pieces its bytes come; small limits let few
+/// bytes exceed them.
+pub fn control(data: &[u8]) {
+    let Some((&how, bytes)) = at_most(data, 1 << 14).split_first() else { return };
+    let rules = Rules { readonly: how & 1 > 0, proxy: (how & 2 > 0).then(|| "p".to_string()) };
+    let limits = Limits { line: 100, data: 50, backlog: 200, ..Limits::default() };
+    let whole = talk(bytes, usize::MAX, &rules, &limits);
+    let pieces = talk(bytes, 1 + usize::from(how >> 2) % 16, &rules, &limits);
+    assert_eq!(whole, pieces, "how the bytes are cut makes no difference");
+    let replies = whole.0.strip_prefix(GREETING.as_bytes());
+    assert!(replies.is_some_and(are_replies), "{}", whole.0.escape_ascii());
+    assert!(!rules.readonly || whole.1.is_empty(), "it may only read: {:?}", whole.1);
+}
+
+/// First inputs: every command, data of every kind, too much, too long, nonsense.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let all: &[&str] = &[
+        "\0READ c.echo a b\r\nGET 1.echo x\nread list\rWRITE c.w\nSET p.x y\nWRITE stop 1\nQUIT\n",
+        "\x04READDATA c.echo 3\na\r\nWRITEDATA c.rw 2\r\n\n\n\nSETDATA p.z 0\n",
+        "\x08READUNTIL c.echo\na\r\nb\n\nWRITEUNTIL p.q END\r\nx\nEND \r\nREADUNTIL p.a .\r.\r",
+        "\x0cCHECKREAD c.echo\nCHECKWRITE c.echo\nCHECKREAD a.b\nLLRPC c#0a 1\nxLLRPC x#1\nHELP\n",
+        "\x01WRITE c.w\nWRITEDATA c.rw 3\nabcREAD c.echo\nREAD c.rw 1\n",
+        "\x02READ x.y z\nWRITE kill 9\n",
+        "\x10WRITEDATA c.rw 51\n012345678901234567890123456789012345678901234567890READ c.echo\n",
+        "\x14READ c.echo 0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\nFOO\n",
+        "\x18READ c.kill 9 1\nREAD 9.x\nREAD 0.x\nREADDATA c.echo 99999999999999999999999\n\u{ff}\u{1b}\n",
+        "\x1cREADUNTIL c.echo x\n0123456789012345678901234567890123456789012345678901234567890123456789\ny\nx\nREAD c.echo z\n",
+    ];
+    all.iter().map(|s| s.as_bytes().to_vec()).collect()
+}
