@@ -190,3 +190,56 @@ fn tools_do_without() {
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.contains("require(package \"nosuch\");") && out.contains("Unheard(1)"), "{out}");
 }
+
+/// What the process has mapped as code of the package.
+fn code(process: u32) -> usize {
+    let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
+    maps.lines().filter(|l| l.contains(" r-xp ") && l.contains("castanet-package-tally")).count()
+}
+
+#[test]
+fn a_running_router_loads_it_uses_it_and_lets_go_of_it() {
+    let (folder, castanet) = folder();
+    let at = folder.path();
+    let plain = "s :: RatedSource(RATE 2000) -> c :: Counter -> Discard;";
+    let with = "require(package tally); s :: RatedSource(RATE 2000) -> k :: CheckSize(10, 2000) -> c :: Counter -> Discard;";
+    write("lib/plain.click", plain);
+    write("lib/with.click", with);
+    let mut router = Command::new(castanet);
+    router.current_dir(at).args(["run", "-q", "-R", "-u", "router.sock", "lib/plain.click", "-h", "c.count"]);
+    let mut router = router.stdout(std::process::Stdio::null()).spawn().unwrap();
+    let ctl = |words: &[&str]| run(&[&["ctl", "router.sock"], words].concat());
+    let start = std::time::Instant::now();
+    while ctl(&["read", "c.count"]).0 != 0 {
+        assert!(start.elapsed().as_secs() < 30 && router.try_wait().unwrap().is_none());
+    }
+    let packages = |expected: &str, mapped: bool| {
+        // To free the old router is no haste of the new one.
+        let start = std::time::Instant::now();
+        while (code(router.id()) > 0) != mapped {
+            assert!(start.elapsed().as_secs() < 30, "{expected}");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_eq!(ctl(&["read", "packages"]).1.trim(), expected);
+    };
+    packages("", false);
+    // Without a package the new configuration is refused, and the old one goes on.
+    let refused = ctl(&["load", "no-such-package"]);
+    assert!(refused.0 == 1 && refused.2.contains("no-such-package"), "{refused:?}");
+    let library = at.join("lib/tally.castanet");
+    assert_eq!(ctl(&["load", library.to_str().unwrap()]).0, 0);
+    packages("tally", true);
+    for _ in 0..3 {
+        let swapped = ctl(&["swap", "lib/with.click"]);
+        assert_eq!(swapped.0, 0, "{swapped:?}");
+        packages("tally", true);
+        assert!(ctl(&["list"]).1.contains("CheckSize"));
+        assert_eq!(ctl(&["swap", "lib/plain.click"]).0, 0);
+        packages("", false);
+        assert_eq!(ctl(&["load", library.to_str().unwrap()]).0, 0);
+    }
+    let count: u64 = ctl(&["read", "c.count"]).1.trim().parse().unwrap();
+    assert!(count > 0);
+    assert_eq!(ctl(&["stop"]).0, 0);
+    assert!(router.wait().unwrap().success());
+}

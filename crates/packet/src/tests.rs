@@ -258,12 +258,12 @@ fn offloads_stay_with_their_headers() {
 
 #[test]
 fn pools_are_not_borrowed_from_themselves() {
-    crate::pool::borrow(crate::pool::lender());
+    pool::borrow(pool::lender());
     std::thread::spawn(|| {
         let p = Packet::copy_of(b"abc").unwrap();
-        assert_eq!(crate::pool::usage().1, 1);
+        assert_eq!(pool::usage().1, 1);
         drop(p);
-        assert_eq!(crate::pool::usage().1, 0);
+        assert_eq!(pool::usage().1, 0);
     })
     .join()
     .unwrap();

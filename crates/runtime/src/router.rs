@@ -93,6 +93,13 @@ impl Router {
                 swap::commit(self, *candidate, &running);
                 running.desk.free();
             }
+            // A scope does not wait for what threads do at their very end, such as giving up their pools.
+            for Hand { work, done, thread } in crew {
+                drop((work, done));
+                if let Err(panic) = thread.join() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
             Ok(())
         });
         running.desk.close();

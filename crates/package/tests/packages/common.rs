@@ -79,8 +79,8 @@ pub fn router(packages: &Packages, text: &str, workers: usize) -> Result<Router,
     Err(render::render_classic(&sources, &wrong))
 }
 
-/// How many mappings of packages of that name the process has.
+/// How many mappings of code of packages of that name the process has. (Backtraces read the file and keep it mapped as data.)
 pub fn mapped(name: &str) -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    maps.lines().filter(|l| l.contains(&format!("castanet-package-{name}"))).count()
+    maps.lines().filter(|l| l.contains(" r-xp ") && l.contains(&format!("castanet-package-{name}"))).count()
 }

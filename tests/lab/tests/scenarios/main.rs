@@ -21,6 +21,7 @@ mod options;
 mod quiet;
 mod size;
 mod source_route;
+mod swap;
 mod switch;
 mod transfer;
 mod vlan;
