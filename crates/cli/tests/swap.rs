@@ -62,3 +62,56 @@ fn scripts_swap_where_it_is_allowed() {
     let told = click("-R");
     assert!(told.contains("While calling 'hotconfig Foo -> Bar':"), "{told}");
 }
+
+/// A process that ends with the test, whatever becomes of that.
+struct Ended(std::process::Child);
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn five_megabytes_take_the_place_of_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("router.sock");
+    let large = folder.path().join("large.click");
+    let mut text = String::from("s :: RatedSource(RATE 1000) -> c :: Counter");
+    for i in 0..5000 {
+        text +=
+            &format!("\n  -> counter_{i} :: Counter /* {} */", "what is said here is nothing ".repeat(36));
+    }
+    text += " -> Discard;";
+    assert!(text.len() > 5_000_000);
+    std::fs::write(&large, text).unwrap();
+    let mut run = Command::new(CASTANET);
+    run.args(["run", "-q", "-R", "-e", "s :: RatedSource(RATE 1000) -> c :: Counter -> Discard", "-u"])
+        .arg(&socket);
+    let mut run = Ended(run.spawn().unwrap());
+    let ctl = |words: &[&str]| {
+        let out = Command::new(CASTANET).arg("ctl").arg(&socket).args(words).output().unwrap();
+        (
+            out.status.success(),
+            String::from_utf8(out.stdout).unwrap() + &String::from_utf8(out.stderr).unwrap(),
+        )
+    };
+    let start = std::time::Instant::now();
+    while !ctl(&["read", "c.count"]).0 {
+        assert!(start.elapsed().as_secs() < 30 && run.0.try_wait().unwrap().is_none());
+    }
+    let count = || ctl(&["read", "c.count"]).1.trim().parse::<u64>().unwrap();
+    let before = count();
+    let plan = ctl(&["swap", "--dry-run", large.to_str().unwrap()]);
+    assert!(
+        plan.0 && plan.1.contains("5001 added, 1 removed, 0 changed, 2 as they are"),
+        "{:?}",
+        plan.1.lines().last()
+    );
+    assert_eq!(ctl(&["read", "list"]).1.lines().count(), 1 + 3);
+    let swapped = ctl(&["swap", large.to_str().unwrap()]);
+    assert!(swapped.0, "{}", swapped.1);
+    assert!(count() >= before);
+    assert_eq!(ctl(&["read", "list"]).1.lines().count(), 1 + 5003);
+    assert!(ctl(&["stop"]).0 && run.0.wait().unwrap().success());
+}

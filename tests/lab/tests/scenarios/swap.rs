@@ -125,7 +125,7 @@ fn stream(workers: usize) {
     let held = castanet_lab::Process::start(held);
     let device = || router.host.run("cat /sys/class/net/tap0/ifindex").stdout.trim().to_string();
     let tap = device();
-    let (mut sent, mut standing) = (0_u16, Vec::new());
+    let (mut sent, mut standing, mut memory) = (0_u16, Vec::new(), None);
     for i in 1..=SWAPS {
         if i % 2 == 1 {
             let frames: Vec<Vec<u8>> = (0..40)
@@ -136,7 +136,12 @@ fn stream(workers: usize) {
         }
         client.swap(&texts[i % 2]);
         standing.push(client.number("c0.count"));
+        if i == SWAPS / 4 {
+            memory = router.memory();
+        }
     }
+    let grown = router.memory().zip(memory).map(|(after, before)| after.0.saturating_sub(before.0));
+    assert!(grown.is_some_and(|g| g < 32 << 20), "{grown:?} bytes more after {SWAPS} swaps");
     let mut next = 0;
     let mut expected = |frame: &castanet_lab::Frame| {
         let ip = ip_in(&frame.bytes).filter(|ip| ip.payload.ends_with(b"numbered"))?;
