@@ -9,12 +9,15 @@ use castanet_element::CallError;
 use castanet_element::remote::{Listener, Remote};
 use castanet_spec::Workers;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often who waits for a worker looks whether that one still runs.
 const PATIENCE: Duration = Duration::from_millis(20);
+
+/// How long who asks a worker stays awake.
+const AWAKE: Duration = Duration::from_micros(150);
 
 /// The channel of messages that name none.
 pub(crate) const DEFAULT: &str = "default";
@@ -140,6 +143,15 @@ fn ask<T>(
     let (tx, rx) = sync_channel(1);
     let Some(inbox) = shared.inboxes.get(worker) else { return Err(Silent::Stopped) };
     inbox.send(mail(tx));
+    // A worker that packets keep busy answers after some turns of tasks. To wake who sleeps would cost it more than the answer.
+    let soon = Instant::now() + AWAKE;
+    while Instant::now() < soon {
+        match rx.try_recv() {
+            Ok(answer) => return Ok(answer),
+            Err(TryRecvError::Empty) => std::thread::yield_now(),
+            Err(TryRecvError::Disconnected) => break,
+        }
+    }
     loop {
         match rx.recv_timeout(PATIENCE) {
             Ok(answer) => return Ok(answer),
