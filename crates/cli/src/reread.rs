@@ -2,7 +2,7 @@
 //! Configurations that come while a router runs: by a handler, or because the hangup signal has the file read again.
 
 use crate::load::{Source, complain, load_in};
-use crate::signals::Handle;
+use crate::signals::{self, Handle, Hangup};
 use castanet_lang::{Diagnostic, Sources, Unknown};
 use castanet_package::Packages;
 use castanet_runtime::swap::{Loaded, Loader};
@@ -22,9 +22,22 @@ impl Reader {
     pub fn new(packages: Arc<Packages>, defines: &[(String, String)]) -> Arc<Reader> {
         Arc::new(Reader { packages, defines: defines.to_vec(), signals: OnceLock::new() })
     }
-    /// Says once who catches signals.
-    pub fn set_signals(&self, handle: Handle) {
-        let _ = self.signals.set(handle);
+    /// Reads what a router is swapped to, and catches signals for all its configurations; with `allow` handlers may swap.
+    ///
+    /// # Errors
+    /// When signals cannot be caught.
+    pub fn attend(
+        self: Arc<Reader>,
+        running: &Arc<Running>,
+        allow: bool,
+        hangup: Option<Hangup>,
+    ) -> std::io::Result<()> {
+        running.set_loader(self.clone());
+        if allow {
+            running.allow_swaps();
+        }
+        let _ = self.signals.set(signals::watch(running, hangup)?);
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::args::Run;
 use crate::load::{Loaded, Source, complain, load_in, packages, show};
 use crate::reread::{Reader, reread};
-use crate::signals::{self, Hangup};
+use crate::signals::Hangup;
 use crate::{live, requests, summary};
 use castanet_element::Clock;
 use castanet_lang::{Diagnostic, Unknown};
@@ -98,13 +98,9 @@ fn run(args: &Run) -> Result<ExitCode, String> {
         return Ok(ExitCode::FAILURE);
     };
     let running = router.shared().running.clone();
-    let reader = Reader::new(packages, &source.defines);
-    running.set_loader(reader.clone());
-    if args.allow_reconfigure {
-        running.allow_swaps();
-    }
-    let caught = signals::watch(&running, hangup(args, &running));
-    reader.set_signals(caught.map_err(|e| format!("signals cannot be caught: {}", crate::load::reason(&e)))?);
+    Reader::new(packages, &source.defines)
+        .attend(&running, args.allow_reconfigure, hangup(args, &running))
+        .map_err(|e| format!("signals cannot be caught: {}", crate::load::reason(&e)))?;
     let mount = args.mount.as_deref().map(|folder| crate::mount::over(folder, &router)).transpose()?;
     let servers = args.sockets.open(router.shared())?;
     let live = (!args.quiet && std::io::stderr().is_terminal()).then(live::Line::start);

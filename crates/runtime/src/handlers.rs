@@ -367,16 +367,11 @@ impl Router for Nodes {
     ) -> Result<String, CallError> {
         let shared = self.shared.clone();
         let Some(e) = element else {
-            match handler {
-                "timewarp" => return Ok(core.clock.describe()),
-                "swapplan" if shared.running.allows_swaps() => {
-                    return shared
-                        .running
-                        .plan(BY_HANDLER, parameters)
-                        .map(|p| p.to_string())
-                        .map_err(CallError::Failed);
-                }
-                _ => {}
+            if handler == "timewarp" {
+                return Ok(core.clock.describe());
+            }
+            if let Some(answer) = shared.running.read_swap(handler, parameters) {
+                return answer;
             }
             return shared.global(handler).ok_or_else(|| missing(handler, "read"));
         };
@@ -428,13 +423,11 @@ impl Router for Nodes {
                     }
                     _ => Err(CallError::Failed("'timewarp': expected a positive number".into())),
                 },
-                "loadpackage" if shared.running.allows_swaps() => {
-                    shared.running.load_package(value.trim()).map(drop).map_err(CallError::Failed)
+                _ => {
+                    let soon = |text: &str| shared.running.swap_soon(BY_HANDLER, text, core.clock.clone());
+                    let done = shared.running.write_swap(handler, value, soon);
+                    done.unwrap_or_else(|| Err(missing(handler, "write")))
                 }
-                "hotconfig" if shared.running.allows_swaps() => {
-                    shared.running.swap_soon(BY_HANDLER, value, core.clock.clone()).map_err(CallError::Failed)
-                }
-                _ => Err(missing(handler, "write")),
             };
         };
         let here = core.worker as usize;

@@ -129,15 +129,14 @@ impl Router {
     pub(crate) fn inherit_drops(&mut self, old: &mut Router) {
         self.former_drops.append(&mut old.former_drops);
         for ((e, reason), n) in old.drops() {
-            let name = old.shared.graph.name(e as usize);
-            let mine = self.find(name).filter(|&m| {
-                let class = |s: &Shared, e| s.spec(e).map(|s| s.name);
-                class(&self.shared, m) == class(&old.shared, e)
-            });
+            let mine = old.shared.twin(e, &self.shared);
             let worker = mine.and_then(|m| self.shared.workers_of(m).first().copied());
             match (mine, worker.and_then(|w| self.workers.get_mut(w))) {
                 (Some(m), Some(w)) => w.core.count_drops(m, reason, n),
-                _ => *self.former_drops.entry((name.to_string(), reason)).or_insert(0) += n,
+                _ => {
+                    let name = old.shared.graph.name(e as usize).to_string();
+                    *self.former_drops.entry((name, reason)).or_insert(0) += n;
+                }
             }
         }
     }
@@ -222,6 +221,6 @@ impl Router {
 
     /// The element of that name, as handler calls number it.
     pub fn find(&self, name: &str) -> Option<u32> {
-        self.shared.graph.find(name).and_then(|e| u32::try_from(e).ok())
+        self.shared.find(name)
     }
 }

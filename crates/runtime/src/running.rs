@@ -4,7 +4,7 @@
 use crate::build::Settings;
 use crate::handlers::merge;
 use crate::shared::{Mail, Printer, Shared};
-use crate::swap::{Desk, Loader};
+use crate::swap::{Desk, Loader, STOPPED};
 use castanet_element::CallError;
 use castanet_element::remote::{Listener, Remote};
 use castanet_spec::Workers;
@@ -112,17 +112,14 @@ impl Running {
         f: impl Fn(&Arc<Shared>, Option<u32>) -> Result<Result<T, CallError>, Silent>,
     ) -> Result<T, CallError> {
         loop {
-            let gone = || CallError::Missing("the router has stopped".into());
+            let gone = || CallError::Missing(STOPPED.into());
             let shared = self.current().ok_or_else(gone)?;
             let e = match element {
                 None => None,
-                Some(name) => Some(
-                    shared
-                        .graph
-                        .find(name)
-                        .and_then(|e| u32::try_from(e).ok())
-                        .ok_or_else(|| CallError::Missing(format!("no element named '{name}'")))?,
-                ),
+                Some(name) => {
+                    let none = || CallError::Missing(format!("no element named '{name}'"));
+                    Some(shared.find(name).ok_or_else(none)?)
+                }
             };
             match f(&shared, e) {
                 Ok(answer) => return answer,
@@ -169,8 +166,10 @@ impl Remote for Running {
     }
 
     fn read(&self, element: Option<&str>, handler: &str, parameters: &str) -> Result<String, CallError> {
-        if element.is_none() && handler == "swapplan" && self.allows_swaps() {
-            return self.plan(BY_HANDLER, parameters).map(|p| p.to_string()).map_err(CallError::Failed);
+        if element.is_none()
+            && let Some(answer) = self.read_swap(handler, parameters)
+        {
+            return answer;
         }
         self.call(element, |shared, e| {
             let read = |worker| {
@@ -201,14 +200,12 @@ impl Remote for Running {
     }
 
     fn write(&self, element: Option<&str>, handler: &str, value: &str) -> Result<(), CallError> {
-        // No worker is kept from its packets meanwhile.
-        if element.is_none() && handler == "loadpackage" && self.allows_swaps() {
-            return self.load_package(value.trim()).map(drop).map_err(CallError::Failed);
-        }
-        // A worker knows what time it is when time is simulated.
-        let here = !self.settings.clock.is_simulated();
-        if element.is_none() && handler == "hotconfig" && self.allows_swaps() && here {
-            return self.swap(BY_HANDLER, value).map(drop).map_err(CallError::Failed);
+        // No worker is kept from its packets meanwhile, unless it alone knows what time it is.
+        if element.is_none()
+            && !self.settings.clock.is_simulated()
+            && let Some(done) = self.write_swap(handler, value, |text| self.swap(BY_HANDLER, text).map(drop))
+        {
+            return done;
         }
         self.call(element, |shared, e| {
             let write = |worker| {

@@ -17,8 +17,9 @@ pub use plan::Plan;
 use crate::Running;
 use crate::build::{Classes, Settings, assemble, prepare};
 use crate::router::Router;
+use crate::running::BY_HANDLER;
 use crate::shared::Shared;
-use castanet_element::Clock;
+use castanet_element::{CallError, Clock};
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, Sources};
 use plan::Moves;
@@ -102,7 +103,8 @@ impl Candidate {
     }
 }
 
-const STOPPED: &str = "the router has stopped";
+/// What who comes too late is told.
+pub(crate) const STOPPED: &str = "the router has stopped";
 
 impl Running {
     /// Says once how configurations are read.
@@ -129,7 +131,28 @@ impl Running {
     pub fn packages(&self) -> Vec<String> {
         self.loader.get().map(|l| l.packages()).unwrap_or_default()
     }
-    pub(crate) fn loader(&self) -> Result<Arc<dyn Loader>, String> {
+    /// Answers the handler that tells what a swap would change; none if it is another one, or swaps are not allowed.
+    pub(crate) fn read_swap(&self, handler: &str, parameters: &str) -> Option<Result<String, CallError>> {
+        (handler == "swapplan" && self.allows_swaps())
+            .then(|| self.plan(BY_HANDLER, parameters).map(|p| p.to_string()).map_err(CallError::Failed))
+    }
+    /// Carries out the handlers that swap and prepare for it; none if it is another one, or swaps are not allowed. `swap` is how
+    /// whoever calls may swap.
+    pub(crate) fn write_swap(
+        &self,
+        handler: &str,
+        value: &str,
+        swap: impl FnOnce(&str) -> Result<(), String>,
+    ) -> Option<Result<(), CallError>> {
+        let done = match handler {
+            _ if !self.allows_swaps() => return None,
+            "hotconfig" => swap(value),
+            "loadpackage" => self.load_package(value.trim()).map(drop),
+            _ => return None,
+        };
+        Some(done.map_err(CallError::Failed))
+    }
+    fn loader(&self) -> Result<Arc<dyn Loader>, String> {
         self.loader.get().cloned().ok_or_else(|| "the configuration cannot be swapped".into())
     }
 

@@ -6,7 +6,7 @@ use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
 use crate::load::{Source, elaborate_in, packages, reason};
 use crate::reread::Reader;
 use crate::times::Times;
-use crate::{requests, run, signals};
+use crate::{requests, run};
 use castanet_element::Clock;
 use castanet_graph::Graph;
 use castanet_lang::elaborate::Globals;
@@ -225,15 +225,8 @@ fn run(mut s: Settings) -> u8 {
     let start = Times::now();
     if !s.quit {
         let running = router.shared().running.clone();
-        let reader = Reader::new(packages, &source.defines);
-        running.set_loader(reader.clone());
-        if s.swaps {
-            running.allow_swaps();
-        }
-        let ran = signals::watch(&running, None).and_then(|handle| {
-            reader.set_signals(handle);
-            router.run()
-        });
+        let attended = Reader::new(packages, &source.defines).attend(&running, s.swaps, None);
+        let ran = attended.and_then(|()| router.run());
         if let Err(e) = ran {
             say(&format!("{}: {}", ABOUT.name, reason(&e)));
             code = 1;

@@ -15,25 +15,22 @@ pub(crate) struct Moves {
     pub state: Vec<(u32, u32)>,
 }
 
-/// The element of the same name and class in another router.
-fn twin(from: &Shared, e: usize, to: &Shared) -> Option<usize> {
-    let other = to.graph.find(from.graph.name(e))?;
-    let class = |s: &Shared, e| s.graph.spec(e).map(|s| s.name);
-    (class(from, e)? == class(to, other)?).then_some(other)
+/// The pairs that hold the same. Of several elements that hold it the first gives to the first.
+fn over(old: &Shared, new: &Shared) -> Vec<(u32, u32)> {
+    let pairs = new.held.iter().filter_map(|(key, heirs)| Some(old.held.get(key)?.iter().zip(heirs)));
+    let mut over: Vec<(u32, u32)> = pairs.flatten().map(|(&o, &e)| (o, e)).collect();
+    over.sort_by_key(|m| m.1);
+    over
 }
 
 impl Moves {
     pub fn new(old: &Shared, new: &Shared) -> Moves {
-        // Of several that hold the same the first gives to the first.
-        let pairs = new.held.iter().filter_map(|(key, heirs)| Some(old.held.get(key)?.iter().zip(heirs)));
-        let mut over: Vec<(u32, u32)> = pairs.flatten().map(|(&o, &e)| (o, e)).collect();
-        over.sort_by_key(|m| m.1);
-        let state = (0..new.graph.len()).filter_map(|e| Some((twin(new, e, old)? as u32, e as u32)));
-        Moves { over, state: state.collect() }
+        let state = (0..new.graph.len() as u32).filter_map(|e| Some((new.twin(e, old)?, e)));
+        Moves { over: over(old, new), state: state.collect() }
     }
     /// The elements of a new router whose resource is open in the old one.
     pub fn inherited(old: &Shared, new: &Shared) -> HashSet<u32> {
-        Moves::new(old, new).over.into_iter().map(|m| m.1).collect()
+        over(old, new).into_iter().map(|m| m.1).collect()
     }
 }
 
@@ -72,11 +69,11 @@ impl Plan {
         for e in 0..new.graph.len() {
             let name = new.graph.name(e);
             let Some(element) = new.graph.element(e) else { continue };
-            let Some(before) = twin(new, e, old) else {
+            let Some(before) = new.twin(e as u32, old) else {
                 plan.added.push(declaration(&new.graph, e));
                 continue;
             };
-            let config = old.graph.element(before).map_or("", |x| x.config.as_str());
+            let config = old.graph.element(before as usize).map_or("", |x| x.config.as_str());
             if config == element.config {
                 plan.kept += 1;
             } else {
@@ -90,9 +87,9 @@ impl Plan {
                 plan.moves.push((element.declaration(), what.join("; ")));
             }
         }
-        let gone = (0..old.graph.len()).filter(|&e| twin(old, e, new).is_none());
+        let gone = (0..old.graph.len()).filter(|&e| old.twin(e as u32, new).is_none());
         plan.removed = gone.map(|e| declaration(&old.graph, e)).collect();
-        for (o, e) in Moves::new(old, new).over {
+        for (o, e) in over(old, new) {
             let (from, to) = (old.graph.name(o as usize), new.graph.name(e as usize));
             if from != to {
                 let what = format!("what '{from}' has open");
