@@ -103,12 +103,6 @@ impl Watches {
     pub fn any(&self) -> bool {
         self.waiting > 0
     }
-    /// The descriptor of a watch that waits.
-    pub fn descriptor(&self, key: u64) -> Option<&Arc<OwnedFd>> {
-        let slot = self.slots.get((key & 0xffff_ffff) as usize)?;
-        let used = slot.used.as_ref().filter(|_| slot.waiting && u64::from(slot.turn) == key >> 32);
-        used.map(|u| &u.1)
-    }
     /// A descriptor that was waited for is ready: the element whose task it wakes.
     pub fn ready(&mut self, key: u64) -> Option<u32> {
         let slot = self.slot(key).filter(|s| s.waiting)?;

@@ -4,10 +4,9 @@
 use castanet_element::Interest;
 use castanet_element::watch::{Change, Watches};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
-use rustix::io::Errno;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,6 +19,9 @@ const WAKER: u64 = u64::MAX;
 /// The system counts how long it waits for descriptors in milliseconds. A sleep that ends sooner than this is timed in
 /// nanoseconds, which takes two calls.
 const COARSE: Duration = Duration::from_millis(20);
+
+/// By which the system tells that a descriptor is ready for reading, for writing.
+const FLAGS: [epoll::EventFlags; 2] = [epoll::EventFlags::IN, epoll::EventFlags::OUT];
 
 /// What wakes a worker from other threads.
 #[derive(Debug)]
@@ -39,14 +41,36 @@ impl Waker {
     }
 }
 
+/// A descriptor that the system waits for, and the watches that wait for it: for reading, for writing.
+///
+/// Once no watch waits, the system is told to wait no more: as long as it does, each packet that comes to a socket costs whoever
+/// brings it a call of what is to be woken, though the worker is awake and needs no telling.
+struct Waits {
+    fd: Arc<OwnedFd>,
+    keys: [Option<u64>; 2],
+}
+
+impl Waits {
+    /// What the system is to tell of.
+    fn flags(&self) -> epoll::EventFlags {
+        let mut flags = epoll::EventFlags::empty();
+        for (key, flag) in self.keys.iter().zip(FLAGS) {
+            flags.set(flag, key.is_some());
+        }
+        flags
+    }
+    /// How the system names it.
+    fn data(&self) -> epoll::EventData {
+        epoll::EventData::new_u64(u64::from(self.fd.as_raw_fd().unsigned_abs()))
+    }
+}
+
 /// What a worker sleeps on.
 pub(crate) struct Sleeper {
     waker: Arc<Waker>,
     epoll: OwnedFd,
-    /// By descriptor the watches that wait: for reading, for writing. The system knows a descriptor only once.
-    waits: HashMap<RawFd, [Option<u64>; 2]>,
-    /// Descriptors that the system has been told of, so that a word is enough to have it tell of them again.
-    known: HashSet<RawFd>,
+    /// What the system is waiting for, by descriptor: it knows each only once.
+    waits: HashMap<RawFd, Waits>,
     /// Descriptors that the system does not wait for, such as plain files: they are always ready.
     ready: Vec<u64>,
 }
@@ -64,7 +88,6 @@ impl Sleeper {
             waker: Arc::new(Waker { event, asleep: AtomicBool::new(false) }),
             epoll,
             waits: HashMap::new(),
-            known: HashSet::new(),
             ready: Vec::new(),
         })
     }
@@ -78,33 +101,43 @@ impl Sleeper {
         for change in watches.changes() {
             match change {
                 Change::Wait(key, fd, interest) => {
-                    let waits = self.waits.entry(fd.as_raw_fd()).or_default();
-                    if let Some(w) = waits.get_mut(usize::from(interest == Interest::Write)) {
-                        *w = Some(key);
+                    let number = fd.as_raw_fd();
+                    let new = !self.waits.contains_key(&number);
+                    let waits = self.waits.entry(number).or_insert(Waits { fd, keys: [None; 2] });
+                    if let Some(k) = waits.keys.get_mut(usize::from(interest == Interest::Write)) {
+                        *k = Some(key);
                     }
-                    if arm(&self.epoll, &mut self.known, fd.as_fd(), *waits).is_err() {
-                        self.waits.remove(&fd.as_raw_fd());
-                        self.ready.push(key);
+                    let (fd, data, flags) = (&waits.fd, waits.data(), waits.flags());
+                    let done = if new {
+                        epoll::add(&self.epoll, fd, data, flags)
+                    } else {
+                        epoll::modify(&self.epoll, fd, data, flags)
+                    };
+                    if done.is_err() {
+                        self.ready
+                            .extend(self.waits.remove(&number).into_iter().flat_map(|w| w.keys).flatten());
                     }
                 }
                 Change::Forget(key, fd) => {
-                    let Some(waits) = self.waits.get_mut(&fd.as_raw_fd()) else {
-                        if self.known.remove(&fd.as_raw_fd()) {
-                            let _ = epoll::delete(&self.epoll, &fd);
-                        }
-                        continue;
-                    };
-                    *waits = waits.map(|w| w.filter(|&w| w != key));
-                    if waits.iter().all(Option::is_none) {
-                        self.waits.remove(&fd.as_raw_fd());
-                        self.known.remove(&fd.as_raw_fd());
-                        // What is not there need not be taken out.
-                        let _ = epoll::delete(&self.epoll, &fd);
-                    } else {
-                        let _ = arm(&self.epoll, &mut self.known, fd.as_fd(), *waits);
-                    }
+                    let forget = |w: &mut Waits| w.keys = w.keys.map(|k| k.filter(|&k| k != key));
+                    self.tell(fd.as_raw_fd(), forget);
                 }
             }
+        }
+    }
+
+    /// Changes who waits for a descriptor, and what the system waits for.
+    fn tell(&mut self, number: RawFd, change: impl FnOnce(&mut Waits)) {
+        let Some(waits) = self.waits.get_mut(&number) else { return };
+        change(waits);
+        let flags = waits.flags();
+        if flags.is_empty() {
+            // What is not there need not be taken out.
+            let _ = epoll::delete(&self.epoll, &waits.fd);
+            self.waits.remove(&number);
+        } else if epoll::modify(&self.epoll, &waits.fd, waits.data(), flags).is_err() {
+            // Who waited looks for itself.
+            self.ready.extend(self.waits.remove(&number).into_iter().flat_map(|w| w.keys).flatten());
         }
     }
 
@@ -131,31 +164,24 @@ impl Sleeper {
                 continue;
             }
             let Ok(fd) = RawFd::try_from(e.data.u64()) else { continue };
-            let Some(waits) = self.waits.get_mut(&fd) else { continue };
             // Errors and the end of the other side are news for both.
             let flags = e.flags;
             let other = !(epoll::EventFlags::IN | epoll::EventFlags::OUT);
-            for (w, flag) in waits.iter_mut().zip([epoll::EventFlags::IN, epoll::EventFlags::OUT]) {
-                if flags.intersects(flag | other) {
-                    keys.extend(w.take());
+            self.tell(fd, |waits| {
+                for (key, flag) in waits.keys.iter_mut().zip(FLAGS) {
+                    if flags.intersects(flag | other) {
+                        keys.extend(key.take());
+                    }
                 }
-            }
-            match waits.iter().flatten().next().copied() {
-                None => {
-                    self.waits.remove(&fd);
-                }
-                // The other wait goes on.
-                Some(key) => match watches.descriptor(key) {
-                    Some(fd) if arm(&self.epoll, &mut self.known, fd.as_fd(), *waits).is_ok() => {}
-                    _ => keys.push(key),
-                },
-            }
+            });
         }
+        keys.append(&mut self.ready);
         let mut any = false;
-        for element in keys.into_iter().filter_map(|k| watches.ready(k)) {
+        for element in keys.drain(..).filter_map(|k| watches.ready(k)) {
             wake(element);
             any = true;
         }
+        self.ready = keys;
         any
     }
 
@@ -183,36 +209,6 @@ impl Sleeper {
         self.collect(watches, time, wake);
         self.waker.asleep.store(false, Ordering::SeqCst);
     }
-}
-
-/// Has the system tell of a descriptor, once.
-fn arm(
-    epoll: &OwnedFd,
-    known: &mut HashSet<RawFd>,
-    fd: BorrowedFd<'_>,
-    waits: [Option<u64>; 2],
-) -> Result<(), Errno> {
-    let mut flags = epoll::EventFlags::ONESHOT;
-    for (w, flag) in waits.iter().zip([epoll::EventFlags::IN, epoll::EventFlags::OUT]) {
-        flags.set(flag, w.is_some());
-    }
-    let data = epoll::EventData::new_u64(u64::from(fd.as_raw_fd().unsigned_abs()));
-    // The number may meanwhile be another descriptor's, or the system know it though it was forgotten here.
-    let done = if known.contains(&fd.as_raw_fd()) {
-        match epoll::modify(epoll, fd, data, flags) {
-            Err(Errno::NOENT) => epoll::add(epoll, fd, data, flags),
-            other => other,
-        }
-    } else {
-        match epoll::add(epoll, fd, data, flags) {
-            Err(Errno::EXIST) => epoll::modify(epoll, fd, data, flags),
-            other => other,
-        }
-    };
-    if done.is_ok() {
-        known.insert(fd.as_raw_fd());
-    }
-    done
 }
 
 #[cfg(test)]
@@ -246,6 +242,12 @@ mod tests {
         assert!(start.elapsed() >= Duration::from_millis(2));
     }
 
+    /// How many descriptors the system waits for, with the one that wakes (proc_pid_fdinfo(5)).
+    fn known(s: &Sleeper) -> usize {
+        let path = format!("/proc/self/fdinfo/{}", s.epoll.as_raw_fd());
+        std::fs::read_to_string(path).unwrap().lines().filter(|l| l.starts_with("tfd:")).count()
+    }
+
     #[test]
     fn descriptors_wake_once_for_each_wait() {
         let mut s = Sleeper::new().unwrap();
@@ -262,10 +264,12 @@ mod tests {
         assert_eq!(look(&mut s, &mut w), []);
         w.wait(b);
         assert_eq!(look(&mut s, &mut w), [4]);
+        assert_eq!(known(&s), 2);
         rustix::io::write(&write, b"x").unwrap();
         let mut woken = Vec::new();
         s.sleep(&mut w, None, || false, |e| woken.push(e));
         assert_eq!(woken, [3]);
+        assert_eq!(known(&s), 1, "what nobody waits for costs nothing when something comes");
         // What is not waited for is not told, though there is still something to read.
         assert_eq!(look(&mut s, &mut w), []);
         w.wait(a);
