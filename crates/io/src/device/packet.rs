@@ -5,7 +5,7 @@ use super::error::{DeviceError, OPEN_SOCKET};
 use super::facts;
 use super::filter::Instruction;
 use super::frame::{Behind, Bytes, Frame, FrameKind};
-use super::ring::{Layout, Ring, Slot};
+use super::ring::{Layout, ReceiveRing, Slot};
 use super::sys;
 use super::vnet::VnetHeader;
 use crate::LinkType;
@@ -71,7 +71,7 @@ const PACKET_MR_PROMISC: u16 = 1;
 #[derive(Debug)]
 pub struct PacketSocket {
     // The ring goes before the socket.
-    ring: Ring,
+    ring: ReceiveRing,
     fd: Arc<OwnedFd>,
     name: String,
     index: u32,
@@ -96,11 +96,9 @@ impl PacketSocket {
         // A frame that is longer than a slot is delivered whole beside the ring.
         set(libc::PACKET_COPY_THRESH, 1).map_err(failed("receive super-packets"))?;
         set_buffer(&fd, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, RECEIVE_BUFFER);
-        let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let request = [layout.block, layout.blocks, layout.slot, layout.slots()].map(number);
-        sys::set_option(fd.as_fd(), SOL_PACKET, libc::PACKET_RX_RING, &request)
+        sys::set_option(fd.as_fd(), SOL_PACKET, libc::PACKET_RX_RING, &layout.request())
             .map_err(failed("make its ring"))?;
-        let ring = Ring::map(fd.as_fd(), layout).map_err(failed("map its ring"))?;
+        let ring = ReceiveRing::map(fd.as_fd(), layout).map_err(failed("map its ring"))?;
         if let Some(program) = &options.filter {
             sys::attach_filter(fd.as_fd(), program).map_err(failed("attach the filter"))?;
         }

@@ -135,6 +135,27 @@ pub fn tun_set(fd: BorrowedFd<'_>, option: TunOption, value: u32) -> Result<(), 
     check(r).map(drop)
 }
 
+/// A request about the device of that name.
+fn about(name: &str) -> libc::ifreq {
+    // SAFETY: all bytes zero is a valid ifreq.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {
+        *to = from as libc::c_char;
+    }
+    request
+}
+
+/// The MTU of the device of that name, asked for by any socket.
+pub fn mtu(fd: BorrowedFd<'_>, name: &str) -> Result<u32, Errno> {
+    let mut request = about(name);
+    // SAFETY: the argument is an ifreq with a name that ends with a zero byte; the system writes a number to it.
+    let r = unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFMTU as _, std::ptr::from_mut(&mut request)) };
+    check(r)?;
+    // SAFETY: the system wrote the number; all members of the union are plain bytes, so it could be read even if it had not.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+    u32::try_from(mtu).map_err(|_| Errno::RANGE)
+}
+
 /// The request and the answer of ethtool that are one number (struct ethtool_value).
 #[repr(C)]
 struct EthtoolValue {
@@ -155,11 +176,7 @@ pub fn receive_by_napi(name: &str) -> Result<(), DeviceError> {
     let failed = |e| DeviceError::from_errno(name, "receive by NAPI", e);
     let fd =
         socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None).map_err(failed)?;
-    // SAFETY: all bytes zero is a valid ifreq.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {
-        *to = from as libc::c_char;
-    }
+    let mut request = about(name);
     let mut value = EthtoolValue { command: ETHTOOL_SGRO, value: 1 };
     request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut value).cast();
     // SAFETY: the argument is an ifreq with a name that ends with a zero byte and a pointer to the value of the command, which

@@ -1,24 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sending frames by a device, many in one system call.
-#![allow(unsafe_code)]
+
+mod messages;
 
 use super::error::DeviceError;
 use super::facts;
 use super::packet::{open_socket, set_buffer};
+use super::ring::SendRing;
 use super::sys;
 use super::vnet::VnetHeader;
+use messages::Messages;
 use rustix::io::Errno;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::iter::Peekable;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 /// The most frames of one call.
 pub const MAX_BATCH: usize = 64;
 /// Bytes of frames that the device has not sent yet.
 const SEND_BUFFER: u32 = 4 << 20;
-/// Calls without a frame that needs a header, after which headers are left out: for the system they are a copy and a check a
-/// frame.
-const PATIENCE: u32 = 64;
+/// Frames in the ring that the device has not sent yet.
+const SLOTS: usize = 256;
+/// Bytes before an IP packet.
+const ETHERNET: usize = 14;
+/// The longest frames that slots of the ring are made for.
+const LONGEST: usize = 1500 + ETHERNET;
+/// The device's MTU is looked at again after so many calls.
+const LOOK: u32 = 16;
 
 /// A frame to be sent, and what is left to be done about it.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +41,11 @@ impl<'a> Outgoing<'a> {
     /// A frame about which nothing is left to be done.
     pub fn plain(data: &'a [u8]) -> Outgoing<'a> {
         Outgoing { vnet: VnetHeader::NONE, data }
+    }
+    /// Whether it is no super-packet and has at most so many bytes.
+    #[inline(always)]
+    fn is_short(&self, longest: usize) -> bool {
+        self.data.len() <= longest && !self.vnet.is_super()
     }
 }
 
@@ -68,11 +81,6 @@ impl Refusal {
     }
 }
 
-/// Whether the system takes the first bytes of what is sent for a header that tells of offloads.
-fn expect_headers(fd: &OwnedFd, expect: bool) -> Result<(), Errno> {
-    sys::set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_VNET_HDR, &u32::from(expect))
-}
-
 /// What became of frames that were to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
@@ -82,16 +90,36 @@ pub struct Sent {
     pub refusal: Option<Refusal>,
 }
 
-/// A socket that sends frames by one device, past its queueing discipline.
+/// Sends frames by one device, past its queueing discipline.
+///
+/// Ordinary frames go by a ring in shared memory, super-packets and frames that are too long for the ring or for the device as
+/// messages of a second socket. Either way the device has been given a frame when the call is over, so that order is kept.
 #[derive(Debug)]
 pub struct PacketSender {
-    fd: Arc<OwnedFd>,
+    ring: Option<SendRing>,
+    messages: Messages,
     name: String,
     index: u32,
-    /// Whether frames pass the queueing discipline by.
-    bypass: bool,
-    /// For how many more calls the system expects a header before each frame that tells what is left to be done.
-    headers: u32,
+    /// Bytes before an IP packet.
+    header: usize,
+    /// The longest frame that the ring takes: what slot and MTU allow, 0 if there is no ring.
+    longest: usize,
+    /// The device's MTU is looked at again after so many calls.
+    look: u32,
+}
+
+/// A socket that sends by a device past its queueing discipline, and expects headers.
+fn open(name: &str, index: u32) -> Result<Arc<OwnedFd>, DeviceError> {
+    let fd = open_socket(name)?;
+    let failed = |doing| move |e| DeviceError::from_errno(name, doing, e);
+    sys::set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1u32)
+        .map_err(failed("pass its queueing discipline by"))?;
+    set_buffer(&fd, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER);
+    // No protocol: nothing is received.
+    match sys::bind_packet(fd.as_fd(), index, 0) {
+        Ok(()) | Err(Errno::NETDOWN) => Ok(Arc::new(fd)),
+        Err(e) => Err(failed("bind to it")(e)),
+    }
 }
 
 impl PacketSender {
@@ -100,24 +128,21 @@ impl PacketSender {
     /// # Errors
     /// When it is missing, or the system does not permit it.
     pub fn open(name: &str) -> Result<PacketSender, DeviceError> {
-        let index = facts::index(name)?;
-        let fd = open_socket(name)?;
-        let failed = |doing| move |e| DeviceError::from_errno(name, doing, e);
-        // That it understands headers was seen; the first frame that needs one has them back.
-        expect_headers(&fd, false).map_err(failed("send without offload headers"))?;
-        sys::set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1u32)
-            .map_err(failed("pass its queueing discipline by"))?;
-        set_buffer(&fd, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER);
-        // No protocol: nothing is received.
-        match sys::bind_packet(fd.as_fd(), index, 0) {
-            Ok(()) | Err(Errno::NETDOWN) => {}
-            Err(e) => return Err(failed("bind to it")(e)),
-        }
-        Ok(PacketSender { fd: Arc::new(fd), name: name.to_owned(), index, bypass: true, headers: 0 })
+        let info = facts::link_info(name)?;
+        let fd = open(name, info.index)?;
+        let header = if info.link.is_ethernet() { ETHERNET } else { 0 };
+        // Without a ring, for which there may be no memory, it goes too.
+        let ring =
+            SendRing::new(open(name, info.index)?, LONGEST.min(info.mtu as usize + header), SLOTS).ok();
+        let bypassing = std::iter::once(&fd).chain(ring.as_ref().map(SendRing::fd)).cloned().collect();
+        let messages = Messages::new(fd, bypassing)
+            .map_err(|e| DeviceError::from_errno(name, "send without offload headers", e))?;
+        let (name, index) = (name.to_owned(), info.index);
+        Ok(PacketSender { ring, messages, name, index, header, longest: 0, look: 0 })
     }
-    /// The descriptor, which is writable while the socket's buffer has room.
+    /// The descriptor, which is writable when there is room again after [`Refusal::Full`].
     pub fn fd(&self) -> &Arc<OwnedFd> {
-        &self.fd
+        self.ring.as_ref().map_or(self.messages.fd(), SendRing::fd)
     }
     /// The name of the device.
     pub fn name(&self) -> &str {
@@ -128,93 +153,70 @@ impl PacketSender {
         self.index
     }
 
-    /// From here on frames go by the queueing discipline: the direct way refuses super-packets that the device cannot
-    /// segment by itself. Once is for ever, because frames that take both ways could overtake each other.
+    /// Looks how long a frame may be: the ring, unlike messages, does not go by the device's MTU, which may be changed.
     #[cold]
-    fn end_bypass(&mut self) -> bool {
-        let was = std::mem::replace(&mut self.bypass, false);
-        was && sys::set_option(self.fd.as_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &0u32).is_ok()
-    }
-
-    /// Lets the system expect headers as long as some of the frames need them, and some calls longer.
-    #[inline]
-    fn headers_for(&mut self, needed: bool) -> Result<bool, Errno> {
-        match (needed, self.headers) {
-            (false, 0) => {}
-            (true, 0) => {
-                std::hint::cold_path();
-                expect_headers(&self.fd, true)?;
-                self.headers = PATIENCE;
-            }
-            (true, _) => self.headers = PATIENCE,
-            (false, 1) => {
-                std::hint::cold_path();
-                expect_headers(&self.fd, false)?;
-                self.headers = 0;
-            }
-            (false, _) => self.headers -= 1,
-        }
-        Ok(self.headers > 0)
+    fn look(&mut self) {
+        self.look = LOOK;
+        let Some(ring) = &self.ring else { return };
+        self.longest = match sys::mtu(ring.fd().as_fd(), &self.name) {
+            Ok(mtu) => ring.longest().min(mtu as usize + self.header),
+            // It was renamed, or is gone.
+            Err(_) => 0,
+        };
     }
 
     /// Sends frames in order, at most [`MAX_BATCH`], without waiting, until one is refused.
     pub fn send<'a>(&mut self, frames: impl Iterator<Item = Outgoing<'a>>) -> Sent {
-        let mut parts = [const { MaybeUninit::<[libc::iovec; 2]>::uninit() }; MAX_BATCH];
-        let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MAX_BATCH];
-        let mut heads = [const { MaybeUninit::<VnetHeader>::uninit() }; MAX_BATCH];
-        let (mut n, mut supers, mut needed) = (0, 0u64, false);
-        for ((frame, head), part) in frames.zip(&mut heads).zip(&mut parts) {
-            let head: &VnetHeader = head.write(frame.vnet);
-            part.write([
-                libc::iovec {
-                    iov_base: std::ptr::from_ref(head).cast_mut().cast(),
-                    iov_len: VnetHeader::LEN,
-                },
-                libc::iovec { iov_base: frame.data.as_ptr().cast_mut().cast(), iov_len: frame.data.len() },
-            ]);
-            supers |= u64::from(frame.vnet.is_super()) << n;
-            needed |= frame.vnet.needs_checksum();
-            n += 1;
+        match self.look.checked_sub(1) {
+            Some(left) => self.look = left,
+            None => self.look(),
         }
-        let headers = match self.headers_for(needed || supers != 0) {
-            Ok(headers) => headers,
-            Err(e) => return Sent { count: 0, refusal: Some(Refusal::new(e)) },
-        };
-        for (part, message) in parts.iter_mut().take(n).zip(&mut messages) {
-            // SAFETY: all bytes zero is a valid mmsghdr: null pointers and zero lengths.
-            let m = message.write(unsafe { std::mem::zeroed() });
-            let first = part.as_mut_ptr().cast::<libc::iovec>();
-            // SAFETY: the part holds two, of which the second is the frame.
-            m.msg_hdr.msg_iov = if headers { first } else { unsafe { first.add(1) } };
-            m.msg_hdr.msg_iovlen = if headers { 2 } else { 1 };
-        }
+        let mut frames = frames.take(MAX_BATCH).peekable();
         let mut count = 0;
-        while count < n {
-            let Some(rest) = messages.get_mut(count..n) else { break };
-            // SAFETY: the first `n` messages were written above; each points to its parts, and these to a header and to data
-            // that outlive the call ('a, and `heads` and `parts` are not moved). Sending only reads them; the system writes nothing
-            // but msg_len of the messages.
-            let r = unsafe {
-                libc::sendmmsg(
-                    self.fd.as_raw_fd(),
-                    rest.as_mut_ptr().cast(),
-                    // At most MAX_BATCH.
-                    rest.len() as libc::c_uint,
-                    libc::MSG_DONTWAIT,
-                )
+        while let Some(frame) = frames.peek() {
+            let sent = match &mut self.ring {
+                Some(ring) if frame.is_short(self.longest) => send_short(ring, self.longest, &mut frames),
+                _ => self.send_long(&mut frames),
             };
-            match usize::try_from(r) {
-                // Fewer than asked for: why is told to who asks again.
-                Ok(sent) if sent > 0 => count += sent,
-                _ => {
-                    let e = Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN);
-                    let is_super = supers >> count & 1 != 0;
-                    if e != Errno::INTR && !(e == Errno::NOBUFS && is_super && self.end_bypass()) {
-                        return Sent { count, refusal: Some(Refusal::new(e)) };
-                    }
-                }
+            count += sent.count;
+            if sent.refusal.is_some() {
+                return Sent { count, ..sent };
             }
         }
         Sent { count, refusal: None }
     }
+
+    /// Sends frames as messages, up to the first that the ring takes.
+    fn send_long<'a>(&mut self, frames: &mut Peekable<impl Iterator<Item = Outgoing<'a>>>) -> Sent {
+        let longest = self.longest;
+        let mut sent =
+            self.messages.send(std::iter::from_fn(|| frames.next_if(|frame| !frame.is_short(longest))));
+        // Who waits looks at the ring's descriptor.
+        if self.ring.is_some() && sent.refusal == Some(Refusal::Full) {
+            sent.refusal = Some(Refusal::Congested);
+        }
+        sent
+    }
+}
+
+/// Sends frames by the ring, up to the first that it does not take.
+#[inline(always)]
+fn send_short<'a>(
+    ring: &mut SendRing,
+    longest: usize,
+    frames: &mut Peekable<impl Iterator<Item = Outgoing<'a>>>,
+) -> Sent {
+    let mut full = false;
+    while let Some(frame) = frames.peek()
+        && frame.is_short(longest)
+    {
+        if !ring.put(frame) {
+            full = true;
+            break;
+        }
+        frames.next();
+    }
+    let (count, errno) = ring.flush();
+    let refusal = errno.map(Refusal::new).or(full.then_some(Refusal::Full));
+    Sent { count, refusal }
 }

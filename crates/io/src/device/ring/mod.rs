@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rings of frames that a packet socket shares with the system (TPACKET_V2): slots that belong in turn to the system and to this
+//! program, as the word at the start of each tells.
+#![allow(unsafe_code)]
+
+mod receive;
+mod send;
+
+pub use receive::{ReceiveRing, Slot};
+pub use send::SendRing;
+
+use rustix::io::Errno;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU32;
+
+/// Bytes of a slot's header (struct tpacket2_hdr).
+const HEADER: usize = 32;
+/// Bytes of the address behind it in slots of received frames (struct sockaddr_ll).
+const ADDRESS: usize = 20;
+/// The most memory that a ring takes, unless two frames need more.
+const MOST: usize = 16 << 20;
+
+/// How a ring is divided, as the system wants it: slots in blocks, slots never cross a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    pub block: usize,
+    pub blocks: usize,
+    pub slot: usize,
+    pub per_block: usize,
+}
+
+impl Layout {
+    /// About `slots` slots for frames of `frame` bytes, with room for what stands before a frame; fewer where they would take
+    /// more than [`MOST`] bytes.
+    pub fn new(frame: usize, slots: usize) -> Layout {
+        // Header and address rounded up, room that the system leaves before the network header, the offload header. An odd
+        // number of cache lines spreads the headers over the sets of the cache.
+        let lines = frame.saturating_add(160).div_ceil(64);
+        let slot = (lines | 1).saturating_mul(64);
+        // A block is physically contiguous: larger ones are hard to get.
+        let block = slot.next_power_of_two().max(1 << 16);
+        let per_block = (block / slot).max(1);
+        Layout { block, blocks: slots.div_ceil(per_block).min(MOST / block).max(2), slot, per_block }
+    }
+    /// Slots in all.
+    pub fn slots(&self) -> usize {
+        self.blocks.saturating_mul(self.per_block)
+    }
+    /// What the system wants to know to make such a ring (struct tpacket_req).
+    pub fn request(&self) -> [u32; 4] {
+        let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        [self.block, self.blocks, self.slot, self.slots()].map(number)
+    }
+    fn bytes(&self) -> usize {
+        self.blocks.saturating_mul(self.block)
+    }
+    /// The slot after this one; after the last the first.
+    #[inline(always)]
+    fn after(&self, Place { at, slot }: Place) -> Place {
+        if slot + 1 < self.per_block {
+            return Place { at: at + self.slot, slot: slot + 1 };
+        }
+        // INVARIANT: per_block * slot <= block, so the last slot started in this block.
+        let next = (at - slot * self.slot) + self.block;
+        Place { at: if next == self.bytes() { 0 } else { next }, slot: 0 }
+    }
+}
+
+/// A slot: where it starts, and which of its block it is.
+///
+/// INVARIANT: it is [`Place::FIRST`] or came from [`Layout::after`] of the ring that it is used with, so `at + slot` does not
+/// exceed the bytes of that ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    at: usize,
+    slot: usize,
+}
+
+impl Place {
+    const FIRST: Place = Place { at: 0, slot: 0 };
+}
+
+/// The memory of a ring.
+#[derive(Debug)]
+struct Mapping {
+    base: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: the mapping belongs to this value alone; nothing about it is tied to a thread.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// Maps the ring of a socket for which it was set up in this layout.
+    fn new(fd: BorrowedFd<'_>, layout: Layout) -> Result<Mapping, Errno> {
+        // SAFETY: a fresh shared mapping at an address of the system's choice; no memory of this program is touched.
+        let p = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                layout.bytes(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                fd.as_raw_fd(),
+                0,
+            )
+        };
+        if p == libc::MAP_FAILED {
+            return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::NOMEM));
+        }
+        let base = NonNull::new(p.cast()).ok_or(Errno::NOMEM)?;
+        Ok(Mapping { base, layout })
+    }
+
+    /// The word at the start of a slot, which tells whose it is.
+    #[inline(always)]
+    fn status(&self, place: Place) -> &AtomicU32 {
+        // SAFETY: by the invariant of `Place` the slot lies inside of the mapping, which lives as long as self. Slots start at
+        // multiples of 64 in a page-aligned mapping, so the status is aligned; it is shared with the system, which accesses it
+        // as one word too, and no other reference to it is ever made (the bytes of a slot begin behind it).
+        unsafe { self.base.add(place.at).cast::<AtomicU32>().as_ref() }
+    }
+
+    /// The bytes of a slot behind its status, of which there are `layout.slot - 4`.
+    #[inline(always)]
+    fn behind_status(&self, place: Place) -> NonNull<u8> {
+        // SAFETY: by the invariant of `Place` the slot lies inside of the mapping, and a slot is longer than four bytes.
+        unsafe { self.base.add(place.at + 4) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's alone and nothing borrowed from it is left.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.layout.bytes()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_are_what_the_system_takes() {
+        for frame in [1, 60, 1522, 9022, 65_558, 65_600] {
+            for slots in [0, 1, 2, 100, 4096] {
+                let l = Layout::new(frame, slots);
+                assert!(l.slots() >= slots.min(96) && l.slot >= frame + 160);
+                assert!(l.bytes() <= MOST);
+                assert_eq!((l.slot % 16, l.block % 4096), (0, 0));
+                assert!(l.per_block * l.slot <= l.block && l.block < (l.per_block + 1) * l.slot);
+                // Once around: every slot in its block, none twice.
+                let mut place = Place::FIRST;
+                for i in 0..l.slots() {
+                    assert_eq!(place.at, i / l.per_block * l.block + i % l.per_block * l.slot);
+                    place = l.after(place);
+                }
+                assert_eq!(place, Place::FIRST);
+            }
+        }
+    }
+}

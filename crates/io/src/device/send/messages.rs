@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sending frames as messages of a packet socket, many in one system call.
+#![allow(unsafe_code)]
+
+use super::{MAX_BATCH, Outgoing, Refusal, Sent};
+use crate::device::sys;
+use crate::device::vnet::VnetHeader;
+use rustix::io::Errno;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+/// Calls without a frame that needs a header, after which headers are left out: for the system they are a copy and a check a
+/// frame.
+const PATIENCE: u32 = 64;
+
+/// A socket that takes any frame as a message.
+#[derive(Debug)]
+pub struct Messages {
+    fd: Arc<OwnedFd>,
+    /// For how many more calls the system expects a header before each frame that tells what is left to be done.
+    headers: u32,
+    /// The sockets whose frames pass the queueing discipline by: this one, and those whose order with it matters.
+    bypassing: Vec<Arc<OwnedFd>>,
+}
+
+/// Whether the system takes the first bytes of what is sent for a header that tells of offloads.
+fn expect_headers(fd: &OwnedFd, expect: bool) -> Result<(), Errno> {
+    sys::set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_VNET_HDR, &u32::from(expect))
+}
+
+impl Messages {
+    /// A socket that is bound to a device and expects headers. `bypassing` are the sockets, with this one, that pass the queueing
+    /// discipline by.
+    pub fn new(fd: Arc<OwnedFd>, bypassing: Vec<Arc<OwnedFd>>) -> Result<Messages, Errno> {
+        // That it understands headers was seen; the first frame that needs one has them back.
+        expect_headers(&fd, false)?;
+        Ok(Messages { fd, headers: 0, bypassing })
+    }
+    /// The descriptor, which is writable while the socket's buffer has room.
+    pub fn fd(&self) -> &Arc<OwnedFd> {
+        &self.fd
+    }
+
+    /// From here on frames go by the queueing discipline: the direct way refuses super-packets that the device cannot
+    /// segment by itself. Once is for ever, because frames that take both ways could overtake each other.
+    #[cold]
+    fn end_bypass(&mut self) -> bool {
+        let end = |fd: Arc<OwnedFd>| {
+            sys::set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &0u32)
+        };
+        let ended: Vec<_> = self.bypassing.drain(..).map(end).collect();
+        !ended.is_empty() && ended.iter().all(Result::is_ok)
+    }
+
+    /// Lets the system expect headers as long as some of the frames need them, and some calls longer.
+    #[inline]
+    fn headers_for(&mut self, needed: bool) -> Result<bool, Errno> {
+        match (needed, self.headers) {
+            (false, 0) => {}
+            (true, 0) => {
+                std::hint::cold_path();
+                expect_headers(&self.fd, true)?;
+                self.headers = PATIENCE;
+            }
+            (true, _) => self.headers = PATIENCE,
+            (false, 1) => {
+                std::hint::cold_path();
+                expect_headers(&self.fd, false)?;
+                self.headers = 0;
+            }
+            (false, _) => self.headers -= 1,
+        }
+        Ok(self.headers > 0)
+    }
+
+    /// Sends frames in order, at most [`MAX_BATCH`], without waiting, until one is refused.
+    pub fn send<'a>(&mut self, frames: impl Iterator<Item = Outgoing<'a>>) -> Sent {
+        let mut parts = [const { MaybeUninit::<[libc::iovec; 2]>::uninit() }; MAX_BATCH];
+        let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MAX_BATCH];
+        let mut heads = [const { MaybeUninit::<VnetHeader>::uninit() }; MAX_BATCH];
+        let (mut n, mut supers, mut needed) = (0, 0u64, false);
+        for ((frame, head), part) in frames.zip(&mut heads).zip(&mut parts) {
+            let head: &VnetHeader = head.write(frame.vnet);
+            part.write([
+                libc::iovec {
+                    iov_base: std::ptr::from_ref(head).cast_mut().cast(),
+                    iov_len: VnetHeader::LEN,
+                },
+                libc::iovec { iov_base: frame.data.as_ptr().cast_mut().cast(), iov_len: frame.data.len() },
+            ]);
+            supers |= u64::from(frame.vnet.is_super()) << n;
+            needed |= frame.vnet.needs_checksum();
+            n += 1;
+        }
+        let headers = match self.headers_for(needed || supers != 0) {
+            Ok(headers) => headers,
+            Err(e) => return Sent { count: 0, refusal: Some(Refusal::new(e)) },
+        };
+        for (part, message) in parts.iter_mut().take(n).zip(&mut messages) {
+            // SAFETY: all bytes zero is a valid mmsghdr: null pointers and zero lengths.
+            let m = message.write(unsafe { std::mem::zeroed() });
+            let first = part.as_mut_ptr().cast::<libc::iovec>();
+            // SAFETY: the part holds two, of which the second is the frame.
+            m.msg_hdr.msg_iov = if headers { first } else { unsafe { first.add(1) } };
+            m.msg_hdr.msg_iovlen = if headers { 2 } else { 1 };
+        }
+        let mut count = 0;
+        while count < n {
+            let Some(rest) = messages.get_mut(count..n) else { break };
+            // SAFETY: the first `n` messages were written above; each points to its parts, and these to a header and to data
+            // that outlive the call ('a, and `heads` and `parts` are not moved). Sending only reads them; the system writes nothing
+            // but msg_len of the messages.
+            let r = unsafe {
+                libc::sendmmsg(
+                    self.fd.as_raw_fd(),
+                    rest.as_mut_ptr().cast(),
+                    // At most MAX_BATCH.
+                    rest.len() as libc::c_uint,
+                    libc::MSG_DONTWAIT,
+                )
+            };
+            match usize::try_from(r) {
+                // Fewer than asked for: why is told to who asks again.
+                Ok(sent) if sent > 0 => count += sent,
+                _ => {
+                    let e = Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN);
+                    let is_super = supers >> count & 1 != 0;
+                    if e != Errno::INTR && !(e == Errno::NOBUFS && is_super && self.end_bypass()) {
+                        return Sent { count, refusal: Some(Refusal::new(e)) };
+                    }
+                }
+            }
+        }
+        Sent { count, refusal: None }
+    }
+}
