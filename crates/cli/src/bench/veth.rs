@@ -111,10 +111,7 @@ fn processors(text: &str) -> Result<[usize; 2], String> {
 /// The router of `castanet new ip-router`, told again and again who the next hop is: nobody answers ARP.
 fn router(a: &Veth) -> Result<String, String> {
     const CHECK: &str = "CheckIPHeader(INTERFACES $OURS)";
-    let mut router = crate::new::ip_router(&ADDRESSES)?;
-    if a.shield {
-        router = router.replace("FromDevice($dev)", "FromDevice($dev, SNIFFER false)");
-    }
+    let mut router = crate::new::ip_router(&ADDRESSES, a.shield)?;
     if a.burden > 0 {
         let more = " -> CheckIPHeader".repeat(a.burden.into());
         router = router.replace(CHECK, &format!("{CHECK}{more}"));

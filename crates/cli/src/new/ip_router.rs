@@ -15,7 +15,7 @@ errors at a limited rate, fragments, and answers pings. The router is that of co
 Modular Router\".
 
 The devices belong to the router. The kernel must have no address on them and must not forward, or it answers and forwards a \
-second time:
+second time; or it is kept from them, by --shield:
 
   ip addr flush dev eth0; ip link set eth0 up; sysctl net.ipv4.ip_forward=0";
 
@@ -41,6 +41,8 @@ const ARRIVALS: [&str; 4] = [
 ];
 /// Colours that tell interfaces apart are bytes, and 0 is none.
 const MOST: usize = 255;
+/// How an interface begins: with frames that the kernel sees too, or that it does not see.
+const RECEIVE: [&str; 2] = ["FromDevice($dev)", "FromDevice($dev, SNIFFER false)"];
 /// ICMP errors a second, where nothing is said.
 const ICMP_ERRORS: u32 = 1000;
 
@@ -69,6 +71,10 @@ pub struct IpRouter {
     /// Tell hosts that here is a router (RFC 1256), on all networks.
     #[arg(long)]
     advertise: bool,
+    /// Keep the kernel's own network stack from all that the devices receive. It may then have addresses on them, and forward;
+    /// and the router forwards more, since the kernel looks for no route of its own for each packet.
+    #[arg(long)]
+    shield: bool,
 }
 
 /// A network, and the gateway to it; none if it is unreachable.
@@ -132,7 +138,14 @@ impl IpRouter {
             check_sources: false,
             source_routes: "drop".into(),
             advertise: false,
+            shield: false,
         })
+    }
+
+    /// The same, kept from the kernel or not.
+    #[must_use]
+    pub fn shielded(self, shield: bool) -> IpRouter {
+        IpRouter { shield, ..self }
     }
 
     /// What contradicts itself.
@@ -221,11 +234,15 @@ impl IpRouter {
     /// The definition of an interface.
     fn interface(&self) -> String {
         let [kinds, first, more_kinds, more] = ARRIVALS;
+        let mut out = INTERFACE.to_string();
         if self.advertise {
-            INTERFACE.replacen(kinds, more_kinds, 1).replacen(first, more, 1)
-        } else {
-            INTERFACE.to_string()
+            out = out.replacen(kinds, more_kinds, 1).replacen(first, more, 1);
         }
+        if self.shield {
+            let [seen, shielded] = RECEIVE;
+            out = out.replacen(seen, shielded, 1);
+        }
+        out
     }
 
     /// The configuration, or all that is wrong.
@@ -277,19 +294,28 @@ impl IpRouter {
         let first = self.interfaces.first().map_or("", |own| own.device.as_str());
         let mut out = String::from(
             "// An IP router as RFC 1812 wants it, after Figure 8 of TOCS 2000 (\"The Click Modular Router\").\n\
-             // The kernel must have no address on the devices, and not forward, or it does all of this a second time:\n//\n",
+",
         );
+        out.push_str(if self.shield {
+            "// The kernel does not see what the devices receive.\n//\n"
+        } else {
+            "// The kernel must have no address on the devices, and not forward, or it does all of this a second time:\n//\n"
+        });
         for own in &self.interfaces {
             let _ = writeln!(
                 out,
-                "//     ip addr flush dev {0}; ip link set {0} up mtu {1}{2}",
+                "//     {1}ip link set {0} up mtu {2}{3}",
                 own.device,
+                if self.shield { String::new() } else { format!("ip addr flush dev {}; ", own.device) },
                 self.mtu(&own.device),
                 if self.advertise { " allmulticast on" } else { "" }
             );
         }
+        if !self.shield {
+            out.push_str("//     sysctl net.ipv4.ip_forward=0\n");
+        }
         out.push_str(
-            "//     sysctl net.ipv4.ip_forward=0\n\n// All of the router's addresses. From here on a device's name stands \
+            "\n// All of the router's addresses. From here on a device's name stands \
              for them, as in eth0:ip, eth0:net, eth0:bcast,\n// and for its own Ethernet address: eth0:eth.\nAddressInfo(",
         );
         let addresses: Vec<_> =

@@ -41,9 +41,10 @@ enum What {
     Bridge(bridge::Bridge),
 }
 
-/// The configuration of an IP router between these devices with these addresses.
-pub fn ip_router(interfaces: &[(&str, &str)]) -> Result<String, String> {
-    ip_router::IpRouter::between(interfaces)?.configuration().map_err(|errors| errors.join("\n"))
+/// The configuration of an IP router between these devices with these addresses, which the kernel sees too or does not.
+pub fn ip_router(interfaces: &[(&str, &str)], shield: bool) -> Result<String, String> {
+    let router = ip_router::IpRouter::between(interfaces)?.shielded(shield);
+    router.configuration().map_err(|errors| errors.join("\n"))
 }
 
 /// Writes a configuration.

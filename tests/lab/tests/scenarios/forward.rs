@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traffic of ordinary programs.
 
-use crate::net::{Net, QUIET, both, hosts, lab, ours, ports};
+use crate::net::{Net, QUIET, both, castanet, hosts, lab, ours, ports};
 use castanet_lab::frames::icmp_in;
 use castanet_lab::{Router, frames};
 use std::collections::HashSet;
@@ -40,6 +40,31 @@ fn ping_to_each_address_of_the_router() {
                 assert_eq!(text.matches(&format!("64 bytes from {address}: icmp_seq=")).count(), 3, "{text}");
             }
         }
+    }
+}
+
+#[test]
+fn a_shield_keeps_the_kernel_out_of_it() {
+    // The kernel has the same addresses and forwards too: what both answer comes more than once, unless one does not see it.
+    for (further, once) in [(&[][..], false), (&["--shield"], true)] {
+        let Some(lab) = lab() else { return };
+        let (a, r, b) = hosts(&lab);
+        for (device, address) in [("eth0", "10.0.0.1/24"), ("eth1", "10.0.1.1/24")] {
+            r.address(device, address);
+        }
+        r.sysctl("net.ipv4.ip_forward", 1);
+        let text = castanet_lab::router::configuration(&r, castanet(), &ports(1500, 1500), &[], further);
+        let router = Router::run(r, castanet(), &["-e", &text], 2);
+        a.run("ping -c 1 -W 5 10.0.1.2").good();
+        for (address, kind) in [("10.0.1.2", (8, 0)), ("10.0.0.1", (0, 0))] {
+            let mut wire = if kind.0 == 8 { b.wire("eth0") } else { a.wire("eth0") };
+            a.run(&format!("ping -c 1 -W 5 {address}")).good();
+            let all = wire.rest(QUIET);
+            let told = all.iter().filter_map(|f| icmp_in(&f.bytes)).filter(|m| m.kind == kind);
+            let copies = told.count();
+            assert!(copies > 0 && (copies == 1) == once, "{address} {further:?}: {copies}");
+        }
+        drop(router);
     }
 }
 

@@ -42,7 +42,7 @@ fn routes_and_mtus_check_clean() {
         "eth0=10.0.0.1/31 eth1=10.0.1.1/32 --route 10.9.0.0/16=10.0.0.0 --route 10.9.1.0/24=unreachable",
         "eth0=10.0.0.1/24 eth1=10.0.1.1/31 eth2=10.0.2.1/32 --route 0.0.0.0/0=10.0.1.0 --check-sources",
         "eth0=10.0.0.1/30 -r 10.0.0.0/8=10.0.0.2 -r 0.0.0.0/0=unreachable -m 68",
-        "eth0=10.0.0.1/24 eth1=10.0.1.1/24 --source-routes follow",
+        "eth0=10.0.0.1/24 eth1=10.0.1.1/24 --source-routes follow --shield",
         "eth0=10.0.0.1/24 eth1=10.0.1.1/24 --advertise --check-sources --source-routes drop",
     ] {
         assert_eq!(checked(&configuration(line)).1, [""; 0], "{line}");
@@ -54,6 +54,10 @@ fn what_is_asked_for_is_written() {
     let plain = configuration("a=10.0.0.1/24 b=10.0.1.1/24");
     assert!(plain.contains("$SOURCE_ROUTES drop)") && !plain.contains("Advertiser"));
     assert!(configuration("a=10.0.0.1/24 --source-routes follow").contains("$SOURCE_ROUTES follow)"));
+    let shielded = configuration("a=10.0.0.1/24 --shield");
+    assert!(shielded.contains("FromDevice($dev, SNIFFER false)") && !plain.contains("SNIFFER"));
+    assert!(shielded.contains("//     ip link set a up mtu 1500\n") && !shielded.contains("ip_forward"));
+    assert!(plain.contains("//     ip addr flush dev a; ip link set a up mtu 1500\n"));
     // Four elements for each interface, and where they go.
     let more = configuration("a=10.0.0.1/24 b=10.0.1.1/24 --advertise");
     assert_eq!(checked(&more).0, checked(&plain).0 + 2 * 4);
