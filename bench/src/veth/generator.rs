@@ -236,7 +236,7 @@ fn send(
     frames: &[Vec<u8>],
     rate: f64,
     time: Duration,
-    watch: &Watch<'_>,
+    watch: Watch<'_>,
 ) -> Result<Load, String> {
     let mut sent = 0u64;
     loop {
@@ -297,12 +297,17 @@ impl Sender {
     }
 
     /// Sends `rate` packets a second for a time; as many as can be if the rate is 0.
-    fn send(&mut self, rate: f64, time: Duration, watch: &Watch<'_>) -> Result<Load, String> {
+    fn send<'a>(
+        &mut self,
+        rate: f64,
+        time: Duration,
+        watch: impl FnOnce() -> Result<Watch<'a>, String> + Send,
+    ) -> Result<Load, String> {
         match self {
-            Sender::Packet(sender, frames) => send(sender, frames, rate, time, watch),
+            Sender::Packet(sender, frames) => send(sender, frames, rate, time, watch()?),
             Sender::Live(sender) => {
-                let (load, all) =
-                    sender.send(rate, time, |sent| watch.end(sent)).map_err(|e| e.to_string())?;
+                let at_end = |watch: Result<Watch<'_>, String>, sent| watch?.end(sent);
+                let (load, all) = sender.send(rate, time, watch, at_end).map_err(|e| e.to_string())?;
                 Ok(Load { all, ..load? })
             }
         }
@@ -319,8 +324,7 @@ pub fn serve(mut sender: Sender, arrivals: &Arrivals, worker: Worker) -> Result<
         let line = line.map_err(|e| format!("standard input: {e}"))?;
         let asked = line.split_once(' ').and_then(|(rate, ms)| Some((rate.parse().ok()?, ms.parse().ok()?)));
         let (rate, ms) = asked.ok_or_else(|| format!("'{line}' is not RATE MILLISECONDS"))?;
-        let watch = Watch::start(arrivals, worker)?;
-        let load = sender.send(rate, Duration::from_millis(ms), &watch)?;
+        let load = sender.send(rate, Duration::from_millis(ms), || Watch::start(arrivals, worker))?;
         let mut out = std::io::stdout().lock();
         writeln!(out, "{}", load.text())
             .and_then(|()| out.flush())

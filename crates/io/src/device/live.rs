@@ -9,7 +9,7 @@ use super::error::DeviceError;
 use super::facts;
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Bytes at the start of a frame that are written anew each time: the memory of frames that came back is used again, and
@@ -40,7 +40,12 @@ struct Pace {
     interval: u64,
     /// Frames sent.
     sent: u64,
+    /// When the program in the system ran last.
+    seen: u64,
 }
+
+/// How long the system may take until it runs the program: it waits for all processors to have seen what it has made.
+const READY: Duration = Duration::from_secs(5);
 
 /// Sends live frames by one device.
 ///
@@ -89,27 +94,40 @@ impl LiveSender {
         &self.name
     }
 
-    /// Sends `rate` frames a second for a time, as many as can be if the rate is 0. When the time is over `at_end` is told
-    /// how many frames were sent, on another thread, while still more are; what it returns, and how many were sent in all.
+    /// Sends `rate` frames a second for a time, as many as can be if the rate is 0. On another thread `at_start` is called just
+    /// before the first one; and, when the time is over, `at_end` with what that gave and how many frames were sent, while
+    /// still more are. What this returns, and how many were sent in all.
     ///
     /// # Errors
     /// When the system refuses to go on.
-    pub fn send<T: Send>(
+    pub fn send<S, T: Send>(
         &mut self,
         rate: f64,
         time: Duration,
-        at_end: impl FnOnce(u64) -> T + Send,
+        at_start: impl FnOnce() -> S + Send,
+        at_end: impl FnOnce(S, u64) -> T + Send,
     ) -> Result<(T, u64), DeviceError> {
         let failed = |errno| DeviceError::from_errno(&self.name, "send live frames", errno);
         // Casting saturates, and there is no rate below zero.
         let interval = if rate > 0.0 { (1e9 / rate) as u64 } else { 0 };
-        let now = clock_gettime(ClockId::Monotonic);
-        let next = now.tv_sec.unsigned_abs().saturating_mul(1_000_000_000) + now.tv_nsec.unsigned_abs();
-        self.pace.set(&Pace { next, interval, sent: 0 }).map_err(failed)?;
+        // It takes the system some hundredths of a second to begin: nothing is due until then.
+        let wait = Pace { next: u64::MAX, ..Pace::default() };
+        self.pace.set(&wait).map_err(failed)?;
         let pace = &self.pace;
         let during = || {
+            let deadline = Instant::now() + READY;
+            while pace.get()?.seen == 0 {
+                if Instant::now() > deadline {
+                    return Err(Errno::TIMEDOUT);
+                }
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            let started = at_start();
+            let now = clock_gettime(ClockId::Monotonic);
+            let next = now.tv_sec.unsigned_abs().saturating_mul(1_000_000_000) + now.tv_nsec.unsigned_abs();
+            pace.set(&Pace { next, interval, ..Pace::default() })?;
             std::thread::sleep(time);
-            pace.get().map(|p| at_end(p.sent))
+            pace.get().map(|p| at_end(started, p.sent))
         };
         let result = self.program.run_during(&self.frame, during).map_err(failed)?.map_err(failed)?;
         Ok((result, self.pace.get().map_err(failed)?.sent))
@@ -187,6 +205,7 @@ fn program(frame: &LiveFrame, map: i32, device: u32) -> Option<Vec<Operation>> {
     a.put(MOVE, CONTEXT, 1, 0, 0);
     a.wide(PACE, MAP_VALUE, u64::from(map.unsigned_abs()));
     a.put(CALL, 0, 0, 0, KTIME_GET_NS);
+    a.put(STORE64, PACE, NOW, 24, 0);
     a.put(LOAD64, DATA, PACE, 0, 0);
     let early = a.jump(IF_LESS, NOW, DATA);
     // next += interval, sent += 1.
