@@ -26,7 +26,7 @@ pub const WHO: [&str; 2] = ["kernel", "castanet"];
 /// Steps of the search for the loss-free rate: to a hundredth of what is searched.
 const STEPS: usize = 7;
 /// Trials that tell what can be sent at all.
-const FLOODS: usize = 4;
+const FLOODS: usize = 10;
 /// Beyond what multiple of the peak nothing is offered.
 const BEYOND: f64 = 2.2;
 /// The part of its time that a trial may wait for other programs.
@@ -217,7 +217,6 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
     let [most, peak] = limit;
     let top = most.min(BEYOND * peak);
     let points = sweep(&mut world, settings, top, seconds)?;
-    let loss_free = search(&mut world, settings.tolerance, top, seconds)?;
     let mut capacities = [Capacity::default(); 2];
     for (who, c) in capacities.iter_mut().enumerate() {
         let cells = points.iter().filter_map(|p| p.cells.get(who));
@@ -229,7 +228,11 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
                 (c.overload, c.survives) = (cell.offered, cell.forwarded.median);
             }
         }
-        c.loss_free = loss_free.get(who).copied().unwrap_or_default();
+    }
+    let most = capacities.map(|c| c.overload.max(c.peak));
+    let loss_free = search(&mut world, settings.tolerance, most, seconds)?;
+    for (c, rate) in capacities.iter_mut().zip(loss_free) {
+        c.loss_free = rate;
     }
     let disturbed = points.iter().flat_map(|p| &p.cells).map(|c| c.disturbed).fold(0.0, f64::max);
     if disturbed > CALM {
@@ -281,23 +284,24 @@ fn sweep(world: &mut World, settings: &Settings, top: f64, seconds: f64) -> Resu
         .collect())
 }
 
-/// The greatest rates at which packets are not lost, by halving. A rate passes if it does once in two trials: what else the
-/// machine does may cost some packets; trials that it disturbed are made again, some times.
-fn search(world: &mut World, tolerance: f64, top: f64, seconds: f64) -> Result<[f64; 2], String> {
-    let mut between = [(0.0, top); 2];
+/// The greatest rates at which packets are not lost, by halving, up to the most that was offered to each router. A rate passes
+/// if it does once in three trials: what else the machine does may cost some packets; trials that it disturbed are made again,
+/// some times.
+fn search(world: &mut World, tolerance: f64, most: [f64; 2], seconds: f64) -> Result<[f64; 2], String> {
+    let mut between = most.map(|most| (0.0, most));
     let mut good = [0.0; 2];
     for _ in 0..STEPS {
         for (who, (low, high)) in between.iter_mut().enumerate() {
             let rate = (*low + *high) / 2.0;
             let mut passed = None;
             let mut calm = 0;
-            for _ in 0..5 {
+            for _ in 0..6 {
                 let t = trial(world, who, rate, seconds)?;
                 calm += usize::from(t.disturbed <= CALM);
                 if t.lost <= tolerance {
                     passed = Some(t.offered);
                 }
-                if passed.is_some() || calm == 2 {
+                if passed.is_some() || calm == 3 {
                     break;
                 }
             }

@@ -85,7 +85,7 @@ fn trials_fill_the_time() {
         steer: true,
         generator: None,
     };
-    let trials = 2.0 * (5.0 + 33.0 + 14.0);
+    let trials = 2.0 * (11.0 + 33.0 + 14.0);
     assert!((trials * (s.trial() + AROUND) - 30.0).abs() < 1e-6);
     s.seconds = 0.0;
     assert_eq!(s.trial(), 0.02);
