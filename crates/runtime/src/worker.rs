@@ -13,6 +13,8 @@ use std::sync::mpsc::Receiver;
 const TURNS: usize = 128;
 /// Pieces of one burst after which a request to stop is heard.
 const PIECES: u32 = 4096;
+/// Timers that expire before tasks and mail get their turn: one that is set to now whenever it expires must not hold up the rest.
+const TIMERS: usize = 4096;
 
 /// One worker: its elements and its run loop.
 pub struct Worker {
@@ -140,13 +142,16 @@ impl Worker {
             return false;
         }
         let now = self.core.clock.now();
-        let mut fired = false;
-        while let Some((_, (e, id))) = self.core.timers.pop_due(now) {
+        if !self.core.clock.is_simulated() {
+            // Who is told that its time has come is not to find that it is earlier: it would set the same timer again.
+            self.core.recent = now;
+        }
+        for fired in 0..TIMERS {
+            let Some((_, (e, id))) = self.core.timers.pop_due(now) else { return fired > 0 };
             self.core.limit = self.batch;
             self.nodes.run(&mut self.core, e, |e, cx| e.timer(id, cx));
-            fired = true;
         }
-        fired
+        true
     }
 
     /// Schedules the tasks whose descriptors are ready.

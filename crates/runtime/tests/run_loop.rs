@@ -75,6 +75,24 @@ fn a_router_whose_sources_run_dry_goes_on() {
 }
 
 #[test]
+fn no_timer_finds_that_it_is_too_early() {
+    let (options, _) = real(1);
+    let mut r = router("b :: Busy(50);", options);
+    r.run().unwrap();
+    assert_eq!(number(&mut r, "b", "early"), 0);
+}
+
+#[test]
+fn a_timer_that_is_always_due_holds_up_nobody() {
+    for workers in [1, 2] {
+        let (options, _) = real(workers);
+        let mut r = router("Restless; n :: Numbers(1, 10000, STOP true) -> s :: Sink(1);", options);
+        r.run().unwrap();
+        assert_eq!(number(&mut r, "s", "count"), 10000);
+    }
+}
+
+#[test]
 fn timers_are_exact_in_simulated_time() {
     let steps = |first: i64, step: i64, n: i64| (0..n).map(|i| first + i * step).collect::<Vec<_>>();
     for (text, want, slack) in [

@@ -27,6 +27,8 @@ pub fn add_to(r: &mut Registry) {
         element::<Quit>(),
         element::<Tell>(),
         element::<Ask>(),
+        element::<Busy>(),
+        element::<Restless>(),
     ] {
         r.add(def);
     }
@@ -340,6 +342,75 @@ impl Lifecycle for Quit {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         let at = cx.now().saturating_add(self.args.seconds.0);
         cx.set_timer(0, at);
+        Ok(())
+    }
+}
+
+/// Sets a timer each millisecond, and computes all the time. Counts how often it found its time to come too early, as by the
+/// clock that costs nothing. Stops the driver after N.
+#[derive(Class)]
+#[class(name = "Busy", ports = "0/0", processing = "/", packets = "/", workers = exclusive, build, task, lifecycle, effects(stops))]
+pub struct Busy {
+    args: BusyArgs,
+    /// Times that had not come.
+    #[handler]
+    early: Count,
+    due: i64,
+}
+
+/// Arguments of Busy.
+#[derive(Args)]
+pub struct BusyArgs {
+    /// How many timers.
+    n: u32,
+}
+
+impl Build for Busy {
+    fn build(args: BusyArgs, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        Ok(Busy { args, early: Count::default(), due: 0 })
+    }
+}
+
+impl Element for Busy {
+    fn task(&mut self, _: &mut Cx<'_>) -> Turn {
+        let end = std::time::Instant::now() + std::time::Duration::from_micros(20);
+        while std::time::Instant::now() < end {}
+        Turn::Again
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.early.add(u64::from(cx.recent() < self.due));
+        match self.args.n.checked_sub(1) {
+            Some(n) => self.args.n = n,
+            None => return cx.stop(1),
+        }
+        cx.schedule();
+        self.due = cx.now() + 1_000_000;
+        cx.set_timer(0, self.due);
+    }
+}
+
+impl Lifecycle for Busy {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        let now = cx.now();
+        cx.set_timer(0, now);
+        Ok(())
+    }
+}
+
+/// Sets its timer to now whenever it expires.
+#[derive(Class)]
+#[class(name = "Restless", ports = "0/0", processing = "/", packets = "/", workers = exclusive, lifecycle)]
+pub struct Restless {}
+
+impl Element for Restless {
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        cx.set_timer(0, i64::MIN);
+    }
+}
+
+impl Lifecycle for Restless {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        cx.set_timer(0, i64::MIN);
         Ok(())
     }
 }
