@@ -38,15 +38,16 @@ fn round_trip(net: &Net) -> f64 {
 
 #[test]
 fn an_idle_ping_takes_at_most_three_times_the_kernels() {
-    let mut best = [f64::INFINITY; 2];
+    let mut all = [[0.0; 5]; 2];
     // By turns, so that what else the machine does hits both.
-    for _ in 0..3 {
-        for (best, kind) in best.iter_mut().zip(both()) {
+    for round in 0..5 {
+        for (times, kind) in all.iter_mut().zip(both()) {
             let Some(net) = alone(kind) else { return };
-            *best = best.min(round_trip(&net));
+            times[round] = round_trip(&net);
         }
     }
-    let [kernel, castanet] = best;
+    all.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
+    let [kernel, castanet] = all.map(|times| times[2]);
     println!("idle ping: kernel {kernel} ms, Castanet {castanet} ms");
     // A build without optimisation computes for longer, but waits no longer: for no timer, no block to fill.
     let slack = if cfg!(debug_assertions) { 1.0 } else { 0.0 };
