@@ -107,36 +107,34 @@ impl Sleeper {
                     if let Some(k) = waits.keys.get_mut(usize::from(interest == Interest::Write)) {
                         *k = Some(key);
                     }
-                    let (fd, data, flags) = (&waits.fd, waits.data(), waits.flags());
-                    let done = if new {
-                        epoll::add(&self.epoll, fd, data, flags)
-                    } else {
-                        epoll::modify(&self.epoll, fd, data, flags)
-                    };
-                    if done.is_err() {
-                        self.ready
-                            .extend(self.waits.remove(&number).into_iter().flat_map(|w| w.keys).flatten());
-                    }
+                    self.tell(number, new);
                 }
                 Change::Forget(key, fd) => {
-                    let forget = |w: &mut Waits| w.keys = w.keys.map(|k| k.filter(|&k| k != key));
-                    self.tell(fd.as_raw_fd(), forget);
+                    self.change(fd.as_raw_fd(), |w| w.keys = w.keys.map(|k| k.filter(|&k| k != key)));
                 }
             }
         }
     }
 
-    /// Changes who waits for a descriptor, and what the system waits for.
-    fn tell(&mut self, number: RawFd, change: impl FnOnce(&mut Waits)) {
-        let Some(waits) = self.waits.get_mut(&number) else { return };
-        change(waits);
-        let flags = waits.flags();
-        if flags.is_empty() {
-            // What is not there need not be taken out.
-            let _ = epoll::delete(&self.epoll, &waits.fd);
-            self.waits.remove(&number);
-        } else if epoll::modify(&self.epoll, &waits.fd, waits.data(), flags).is_err() {
-            // Who waited looks for itself.
+    /// Changes who waits for a descriptor that the system waits for.
+    fn change(&mut self, number: RawFd, change: impl FnOnce(&mut Waits)) {
+        if let Some(waits) = self.waits.get_mut(&number) {
+            change(waits);
+            self.tell(number, false);
+        }
+    }
+
+    /// Tells the system what to wait for at a descriptor, which it may not know yet.
+    fn tell(&mut self, number: RawFd, new: bool) {
+        let Some(waits) = self.waits.get(&number) else { return };
+        let (epoll, fd, flags) = (&self.epoll, &waits.fd, waits.flags());
+        let told = match (flags.is_empty(), new) {
+            (true, _) => epoll::delete(epoll, fd),
+            (false, true) => epoll::add(epoll, fd, waits.data(), flags),
+            (false, false) => epoll::modify(epoll, fd, waits.data(), flags),
+        };
+        // Who waits for what the system does not wait for looks for itself.
+        if flags.is_empty() || told.is_err() {
             self.ready.extend(self.waits.remove(&number).into_iter().flat_map(|w| w.keys).flatten());
         }
     }
@@ -167,7 +165,7 @@ impl Sleeper {
             // Errors and the end of the other side are news for both.
             let flags = e.flags;
             let other = !(epoll::EventFlags::IN | epoll::EventFlags::OUT);
-            self.tell(fd, |waits| {
+            self.change(fd, |waits| {
                 for (key, flag) in waits.keys.iter_mut().zip(FLAGS) {
                     if flags.intersects(flag | other) {
                         keys.extend(key.take());

@@ -51,7 +51,7 @@ impl Worker {
                 continue;
             }
             if !self.core.clock.is_simulated() {
-                self.core.recent = self.core.clock.now();
+                self.look_at_clock();
             }
             self.take_mail(&shared, me);
             let more = self.run_tasks(&shared);
@@ -67,6 +67,12 @@ impl Worker {
         }
         // Another worker may be waiting for an answer of this one.
         shared.meeting.wait(&shared, me, || self.take_mail(&shared, me));
+    }
+
+    /// What time it is, which is the recent time from here on. (In simulated time the recent time is always exact.)
+    fn look_at_clock(&mut self) -> i64 {
+        self.core.recent = self.core.clock.now();
+        self.core.recent
     }
 
     /// Answers one request to stop.
@@ -141,11 +147,8 @@ impl Worker {
         if self.core.timers.is_empty() {
             return false;
         }
-        let now = self.core.clock.now();
-        if !self.core.clock.is_simulated() {
-            // Who is told that its time has come is not to find that it is earlier: it would set the same timer again.
-            self.core.recent = now;
-        }
+        // Who is told that its time has come is not to find that it is earlier: it would set the same timer again.
+        let now = self.look_at_clock();
         for fired in 0..TIMERS {
             let Some((_, (e, id))) = self.core.timers.pop_due(now) else { return fired > 0 };
             self.core.limit = self.batch;

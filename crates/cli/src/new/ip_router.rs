@@ -124,8 +124,9 @@ impl FromStr for Mtu {
 }
 
 impl IpRouter {
-    /// A router between devices with addresses as in `10.0.0.1/24`, everything else as it is by default.
-    pub fn between(interfaces: &[(&str, &str)]) -> Result<IpRouter, String> {
+    /// A router between devices with addresses as in `10.0.0.1/24`, which the kernel sees too or does not; everything else as
+    /// it is by default.
+    pub fn between(interfaces: &[(&str, &str)], shield: bool) -> Result<IpRouter, String> {
         let one = |(device, address): &(&str, &str)| {
             Ok::<_, String>(Interface { device: (*device).to_string(), prefix: address.parse()? })
         };
@@ -138,14 +139,8 @@ impl IpRouter {
             check_sources: false,
             source_routes: "drop".into(),
             advertise: false,
-            shield: false,
+            shield,
         })
-    }
-
-    /// The same, kept from the kernel or not.
-    #[must_use]
-    pub fn shielded(self, shield: bool) -> IpRouter {
-        IpRouter { shield, ..self }
     }
 
     /// What contradicts itself.
@@ -293,8 +288,7 @@ impl IpRouter {
         };
         let first = self.interfaces.first().map_or("", |own| own.device.as_str());
         let mut out = String::from(
-            "// An IP router as RFC 1812 wants it, after Figure 8 of TOCS 2000 (\"The Click Modular Router\").\n\
-",
+            "// An IP router as RFC 1812 wants it, after Figure 8 of TOCS 2000 (\"The Click Modular Router\").\n",
         );
         out.push_str(if self.shield {
             "// The kernel does not see what the devices receive.\n//\n"

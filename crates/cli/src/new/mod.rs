@@ -43,8 +43,7 @@ enum What {
 
 /// The configuration of an IP router between these devices with these addresses, which the kernel sees too or does not.
 pub fn ip_router(interfaces: &[(&str, &str)], shield: bool) -> Result<String, String> {
-    let router = ip_router::IpRouter::between(interfaces)?.shielded(shield);
-    router.configuration().map_err(|errors| errors.join("\n"))
+    ip_router::IpRouter::between(interfaces, shield)?.configuration().map_err(|errors| errors.join("\n"))
 }
 
 /// Writes a configuration.

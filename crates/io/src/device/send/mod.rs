@@ -42,10 +42,10 @@ impl<'a> Outgoing<'a> {
     pub fn plain(data: &'a [u8]) -> Outgoing<'a> {
         Outgoing { vnet: VnetHeader::NONE, data }
     }
-    /// Whether it is no super-packet and has at most so many bytes.
+    /// Whether it is no super-packet and has fewer bytes than that.
     #[inline(always)]
-    fn is_short(&self, longest: usize) -> bool {
-        self.data.len() <= longest && !self.vnet.is_super()
+    fn is_below(&self, limit: usize) -> bool {
+        self.data.len() < limit && !self.vnet.is_super()
     }
 }
 
@@ -102,8 +102,8 @@ pub struct PacketSender {
     index: u32,
     /// Bytes before an IP packet.
     header: usize,
-    /// The longest frame that the ring takes: what slot and MTU allow, 0 if there is no ring.
-    longest: usize,
+    /// Frames below this go by the ring: what slot and MTU allow, and 0, below which there is none, without a ring.
+    limit: usize,
     /// The device's MTU is looked at again after so many calls.
     look: u32,
 }
@@ -138,7 +138,7 @@ impl PacketSender {
         let messages = Messages::new(fd, bypassing)
             .map_err(|e| DeviceError::from_errno(name, "send without offload headers", e))?;
         let (name, index) = (name.to_owned(), info.index);
-        Ok(PacketSender { ring, messages, name, index, header, longest: 0, look: 0 })
+        Ok(PacketSender { ring, messages, name, index, header, limit: 0, look: 0 })
     }
     /// The descriptor, which is writable when there is room again after [`Refusal::Full`].
     pub fn fd(&self) -> &Arc<OwnedFd> {
@@ -158,8 +158,8 @@ impl PacketSender {
     fn look(&mut self) {
         self.look = LOOK;
         let Some(ring) = &self.ring else { return };
-        self.longest = match sys::mtu(ring.fd().as_fd(), &self.name) {
-            Ok(mtu) => ring.longest().min(mtu as usize + self.header),
+        self.limit = match sys::mtu(ring.fd().as_fd(), &self.name) {
+            Ok(mtu) => ring.longest().min(mtu as usize + self.header) + 1,
             // It was renamed, or is gone.
             Err(_) => 0,
         };
@@ -175,7 +175,7 @@ impl PacketSender {
         let mut count = 0;
         while let Some(frame) = frames.peek() {
             let sent = match &mut self.ring {
-                Some(ring) if frame.is_short(self.longest) => send_short(ring, self.longest, &mut frames),
+                Some(ring) if frame.is_below(self.limit) => send_short(ring, self.limit, &mut frames),
                 _ => self.send_long(&mut frames),
             };
             count += sent.count;
@@ -188,9 +188,9 @@ impl PacketSender {
 
     /// Sends frames as messages, up to the first that the ring takes.
     fn send_long<'a>(&mut self, frames: &mut Peekable<impl Iterator<Item = Outgoing<'a>>>) -> Sent {
-        let longest = self.longest;
+        let limit = self.limit;
         let mut sent =
-            self.messages.send(std::iter::from_fn(|| frames.next_if(|frame| !frame.is_short(longest))));
+            self.messages.send(std::iter::from_fn(|| frames.next_if(|frame| !frame.is_below(limit))));
         // Who waits looks at the ring's descriptor.
         if self.ring.is_some() && sent.refusal == Some(Refusal::Full) {
             sent.refusal = Some(Refusal::Congested);
@@ -203,12 +203,12 @@ impl PacketSender {
 #[inline(always)]
 fn send_short<'a>(
     ring: &mut SendRing,
-    longest: usize,
+    limit: usize,
     frames: &mut Peekable<impl Iterator<Item = Outgoing<'a>>>,
 ) -> Sent {
     let mut full = false;
     while let Some(frame) = frames.peek()
-        && frame.is_short(longest)
+        && frame.is_below(limit)
     {
         if !ring.put(frame) {
             full = true;
@@ -219,4 +219,19 @@ fn send_short<'a>(
     let (count, errno) = ring.flush();
     let refusal = errno.map(Refusal::new).or(full.then_some(Refusal::Full));
     Sent { count, refusal }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_frame_goes_one_way() {
+        let vnet = VnetHeader { gso_type: VnetHeader::TCP4, ..VnetHeader::NONE };
+        let frames = [Outgoing::plain(&[]), Outgoing::plain(&[0; 9]), Outgoing { vnet, data: &[0; 9] }];
+        // Without a ring not even an empty frame waits for one.
+        assert_eq!(frames.map(|f| f.is_below(0)), [false, false, false]);
+        assert_eq!(frames.map(|f| f.is_below(9)), [true, false, false]);
+        assert_eq!(frames.map(|f| f.is_below(10)), [true, true, false]);
+    }
 }
