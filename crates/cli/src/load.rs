@@ -6,10 +6,10 @@ use castanet_elements::Registry;
 use castanet_graph::Graph;
 use castanet_lang::elaborate::Globals;
 use castanet_lang::library::SearchPath;
-use castanet_lang::{Diagnostic, Flat, Sources, Unknown};
+use castanet_lang::{Diagnostic, Flat, Sources, Unknown, read};
 use castanet_package::Packages;
 pub use castanet_runtime::Table;
-use std::io::{IsTerminal, Read, Write};
+use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
 /// The classes of this binary.
@@ -84,13 +84,12 @@ impl Source {
 
     /// A file, or standard input for `-`.
     pub fn file(file: &str, defines: Vec<(String, String)>) -> Result<Source, String> {
-        let mut bytes = Vec::new();
         let (name, done) = if file == "-" {
-            ("<stdin>", std::io::stdin().read_to_end(&mut bytes).map(|_| ()))
+            ("<stdin>", read::stream(std::io::stdin().lock(), read::MAX_CONFIGURATION))
         } else {
-            (file, std::fs::read(file).map(|b| bytes = b))
+            (file, read::file(std::path::Path::new(file), read::MAX_CONFIGURATION))
         };
-        done.map_err(|e| format!("{name}: {}", reason(&e)))?;
+        let bytes = done.map_err(|e| format!("{name}: {}", reason(&e)))?;
         Ok(Source::text(name, bytes, defines))
     }
 }
@@ -236,7 +235,7 @@ fn json_of(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
             serde_json::json!({ "file": p.file, "line": p.line, "column": p.column, "start": s.start, "end": s.end })
         })
     };
-    let all: Vec<_> = diagnostics
+    let all: Vec<_> = castanet_lang::diagnostic::shown(diagnostics)
         .iter()
         .map(|d| {
             serde_json::json!({

@@ -230,3 +230,42 @@ fn help_and_version() {
         assert_eq!((ran.err.as_str(), ran.code), ("", 0));
     }
 }
+
+#[test]
+fn endless_files_are_refused() {
+    let b = bench();
+    let large = "File too large: the limit is 64 MiB\n";
+    let file = format!("/dev/zero: {large}");
+    let library = format!("config:1: can't open library '/dev/zero': {large}");
+    let required = "require(library /dev/zero)";
+    check(
+        &b,
+        &[
+            (&["click-flatten", "/dev/zero"], "", "", &file, 1),
+            (&["click-check", "-f", "/dev/zero"], "", "", &file, 1),
+            (&["click-flatten", "-e", required], "", "", &library, 1),
+            (&["castanet", "check", "/dev/zero"], "", "", &format!("castanet: {file}"), 1),
+        ],
+    );
+    // The sizes of an archive's members are compared with the bytes that are there before any are taken.
+    let member =
+        format!("{:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", "config", 0, 0, 0, 100_644, 9_999_999_999u64);
+    let archive = format!("!<arch>\n{member}Idle -> Discard;");
+    let bad = "bad archive '<stdin>': bad member size at byte 8\n";
+    check(&b, &[(&["click-flatten", "-"], &archive, "", bad, 1)]);
+}
+
+#[test]
+fn many_errors_are_counted() {
+    let b = bench();
+    b.file("bad.click", &"Idle -> [1] Discard;\n".repeat(3000));
+    let classic = b.run("click-check", &["bad.click"], "");
+    let shown = classic.err.matches("too many inputs").count();
+    assert_eq!((classic.code, shown), (1, 500), "{}", classic.err);
+    assert!(classic.err.ends_with("\n  5000 more lines not shown\n"), "{}", classic.err);
+    let ours = b.run("castanet", &["check", "bad.click"], "");
+    assert_eq!((ours.code, ours.err.matches("has no input 1").count()), (1, 500));
+    assert!(ours.err.ends_with(" errors\n"), "{}", ours.err);
+    let json = b.run("castanet", &["check", "--json", "bad.click"], "");
+    assert_eq!((json.code, json.err.matches("has no input 1").count()), (1, 500));
+}

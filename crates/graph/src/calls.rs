@@ -79,8 +79,28 @@ impl Calls {
 /// What a set of tasks reaches, with the call by which each state was first reached.
 pub(crate) struct Reach {
     parent: Vec<usize>,
+    /// For each state that was reached the beginning of its path, so that no path needs to be walked as a whole.
+    starts: Vec<PathStart>,
     /// The states, in breadth-first order.
     pub(crate) order: Vec<usize>,
+}
+
+/// The beginning of a path of elements, and how many elements the path has.
+#[derive(Clone, Copy, Default)]
+struct PathStart {
+    first: usize,
+    second: usize,
+    length: usize,
+}
+
+/// The most elements of a path that are kept: those at its ends, if it has more.
+const PATH_ENDS: usize = 5;
+
+/// The elements from a task to an element; of a long path two at each end.
+pub(crate) struct Path {
+    pub(crate) elements: Vec<usize>,
+    /// How many are left out between the first two and the last two.
+    pub(crate) left_out: usize,
 }
 
 const UNSEEN: usize = usize::MAX;
@@ -89,10 +109,12 @@ const START: usize = usize::MAX - 1;
 impl Reach {
     pub(crate) fn new(graph: &Graph, calls: &Calls, tasks: &[usize]) -> Reach {
         let mut parent = vec![UNSEEN; calls.len()];
+        let mut starts = vec![PathStart::default(); calls.len()];
         let mut order = Vec::new();
         for p in tasks.iter().flat_map(|&t| calls.starts(graph, t)) {
             if parent[p] == UNSEEN {
                 parent[p] = START;
+                starts[p] = PathStart { first: calls.owner(p), second: 0, length: 1 };
                 order.push(p);
             }
         }
@@ -102,21 +124,41 @@ impl Reach {
             for &q in calls.next(state) {
                 if parent[q] == UNSEEN {
                     parent[q] = state;
+                    let mut start = starts[state];
+                    if calls.owner(q) != calls.owner(state) {
+                        start.length += 1;
+                        start.second = if start.length == 2 { calls.owner(q) } else { start.second };
+                    }
+                    starts[q] = start;
                     order.push(q);
                 }
             }
         }
-        Reach { parent, order }
+        Reach { parent, starts, order }
     }
 
-    /// The elements from a task to the one that owns a state.
-    pub(crate) fn path(&self, calls: &Calls, state: usize) -> Vec<usize> {
+    /// The elements from a task to the one that owns a state. The work does not depend on the length of the path.
+    pub(crate) fn path(&self, calls: &Calls, state: usize) -> Path {
+        let start = self.starts[state];
+        let short = start.length <= PATH_ENDS;
+        let wanted = if short { start.length } else { 2 };
         let back = std::iter::successors(Some(state), |&s| {
             self.parent.get(s).copied().filter(|&p| p != START && p != UNSEEN)
         });
-        let mut elements: Vec<_> = back.map(|s| calls.owner(s)).collect();
+        let mut elements: Vec<usize> = Vec::with_capacity(PATH_ENDS);
+        for e in back.map(|s| calls.owner(s)) {
+            if elements.last() == Some(&e) {
+                continue;
+            }
+            if elements.len() == wanted {
+                break;
+            }
+            elements.push(e);
+        }
+        if !short {
+            elements.extend([start.second, start.first]);
+        }
         elements.reverse();
-        elements.dedup();
-        elements
+        Path { left_out: start.length - elements.len(), elements }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which worker runs which task, which workers reach which element, and what that makes of the element.
 
-use crate::calls::{Calls, Reach};
+use crate::calls::{Calls, Path, Reach};
 use crate::check::with_origin;
 use crate::graph::{Graph, Kind};
 use castanet_lang::Diagnostic;
@@ -126,11 +126,10 @@ impl Placement {
             let mut homes = Vec::new();
             for &w in by.iter().take(SHOWN_WORKERS) {
                 let path = paths.path(calls, self, e, w);
-                let Some(task) = path.first().and_then(|&t| graph.element(t)) else { continue };
+                let Some(task) = path.elements.first().and_then(|&t| graph.element(t)) else { continue };
                 homes.push(format!("{} {}", task.name, by.first().copied().unwrap_or(0)));
-                let way: Vec<_> = path.iter().map(|&x| graph.name(x)).collect();
-                error =
-                    error.label(format!("worker {w} comes from this task: {}", way.join(" -> ")), task.span);
+                let way = path_text(graph, &path);
+                error = error.label(format!("worker {w} comes from this task: {way}"), task.span);
             }
             let help = format!("run these tasks on one worker: StaticThreadSched({})", homes.join(", "));
             diagnostics.push(with_origin(graph, e, error).help(help).help("or run with one worker: -j 1"));
@@ -188,10 +187,10 @@ impl Placement {
                     row = vec![String::new(); 3];
                 }
                 let path = paths.path(&calls, self, e, w);
-                let way = match path.as_slice() {
+                let way = match path.elements.as_slice() {
                     [] => "no task reaches it".to_string(),
                     [_] => "its task runs there".to_string(),
-                    path => shortened(graph, path),
+                    _ => path_text(graph, &path),
                 };
                 row.push(if by.len() > 1 { format!("{w}: {way}") } else { way });
                 elements.push(row.clone());
@@ -204,12 +203,10 @@ impl Placement {
 /// More workers than these are not listed in an error.
 const SHOWN_WORKERS: usize = 8;
 
-fn shortened(graph: &Graph, path: &[usize]) -> String {
-    let names: Vec<_> = path.iter().map(|&e| graph.name(e)).collect();
+fn path_text(graph: &Graph, path: &Path) -> String {
+    let names: Vec<_> = path.elements.iter().map(|&e| graph.name(e)).collect();
     match names.as_slice() {
-        [a, b, middle @ .., y, z] if middle.len() > 1 => {
-            format!("{a} -> {b} -> ({} more) -> {y} -> {z}", middle.len())
-        }
+        [a, b, y, z] if path.left_out > 0 => format!("{a} -> {b} -> ({} more) -> {y} -> {z}", path.left_out),
         all => all.join(" -> "),
     }
 }
@@ -250,13 +247,13 @@ impl Paths {
     }
     /// The elements on a shortest path from a task of a worker; the element alone if its own task runs there, none if the
     /// worker does not reach it.
-    fn path(&self, calls: &Calls, placement: &Placement, e: usize, worker: usize) -> Vec<usize> {
+    fn path(&self, calls: &Calls, placement: &Placement, e: usize, worker: usize) -> Path {
         if placement.task_worker(e) == Some(worker) {
-            return vec![e];
+            return Path { elements: vec![e], left_out: 0 };
         }
         let entry =
             self.by_worker.get(worker).and_then(|(reach, entry)| Some((reach, entry.get(e).copied()??)));
-        entry.map_or_else(Vec::new, |(reach, state)| reach.path(calls, state))
+        entry.map_or(Path { elements: Vec::new(), left_out: 0 }, |(reach, state)| reach.path(calls, state))
     }
 }
 

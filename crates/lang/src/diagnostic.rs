@@ -2,6 +2,10 @@
 //! Diagnostics: what is wrong, where, and how to mend it.
 
 use crate::source::Span;
+use std::borrow::Cow;
+
+/// The most errors that are reported one by one; further ones are counted.
+pub(crate) const MAX_ERRORS: usize = 500;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -89,4 +93,37 @@ impl Diagnostic {
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
+    /// Counts what is not reported one by one.
+    pub(crate) fn more(count: usize, severity: Severity) -> Diagnostic {
+        let word = match (severity, count) {
+            (Severity::Error, 1) => "error",
+            (Severity::Error, _) => "errors",
+            (Severity::Warning, 1) => "warning",
+            (Severity::Warning, _) => "warnings",
+        };
+        Diagnostic { severity, ..Diagnostic::error(format!("{count} more {word} not shown"), None) }
+    }
+}
+
+/// The diagnostics that are shown, in their order: all of them, or the first 500 and how many more there are. Showing one
+/// takes far more time than finding it. Warnings leave room for errors.
+pub fn shown(all: &[Diagnostic]) -> Cow<'_, [Diagnostic]> {
+    // The elaborator may have added its own count to as many errors.
+    if all.len() <= MAX_ERRORS + 1 {
+        return Cow::Borrowed(all);
+    }
+    let errors = all.iter().filter(|d| d.is_error()).count();
+    let mut room = (errors.min(MAX_ERRORS), MAX_ERRORS.saturating_sub(errors));
+    let more = (errors - room.0, (all.len() - errors).saturating_sub(room.1));
+    let mut out = Vec::with_capacity(MAX_ERRORS + 2);
+    for d in all {
+        let left = if d.is_error() { &mut room.0 } else { &mut room.1 };
+        if *left > 0 {
+            *left -= 1;
+            out.push(d.clone());
+        }
+    }
+    let counts = [(more.0, Severity::Error), (more.1, Severity::Warning)];
+    out.extend(counts.into_iter().filter(|c| c.0 > 0).map(|(n, severity)| Diagnostic::more(n, severity)));
+    Cow::Owned(out)
 }

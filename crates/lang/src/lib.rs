@@ -4,7 +4,7 @@
 //! Layers, bottom up: [`source`] (files and places), [`diagnostic`] (what went wrong, where, how to mend it),
 //! [`args`] (splitting and quoting configuration strings), [`archive`] (the `ar` files a configuration may come in),
 //! [`syntax`] (lexer, parser, lossless tree), [`flat`] (the flat configuration), [`elaborate`] (syntax to flat),
-//! [`library`] (required files along a path), [`print`](mod@print) (flat back to text), [`render`] (diagnostics to text).
+//! [`read`] (files with a limit), [`library`] (required files along a path), [`print`](mod@print) (flat back to text), [`render`] (diagnostics to text).
 #![forbid(unsafe_code)]
 
 pub mod archive;
@@ -14,6 +14,7 @@ pub mod elaborate;
 pub mod flat;
 pub mod library;
 pub mod print;
+pub mod read;
 pub mod render;
 pub mod source;
 pub mod syntax;

@@ -2,6 +2,7 @@
 //! Libraries in the file system, found along a path as `CLICKPATH` gives it.
 
 use crate::elaborate::Library;
+use crate::read;
 use std::path::{Component, Path, PathBuf};
 
 /// Finds `require(library NAME)` along a path of folders separated by `:`. Each folder is looked into, and its `conf`. An
@@ -34,7 +35,7 @@ impl Library for SearchPath {
     fn read(&self, name: &str, from: &str) -> Result<(String, Vec<u8>), String> {
         let mut why = None;
         for path in self.candidates(name, from) {
-            match std::fs::read(&path) {
+            match read::file(&path, read::MAX_CONFIGURATION) {
                 // The same file must have the same name: `./a` is `a`.
                 Ok(bytes) => {
                     let plain: PathBuf = path.components().filter(|c| *c != Component::CurDir).collect();

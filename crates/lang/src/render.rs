@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Diagnostics as text: for people, with the source; for scripts, one line each as they always were.
 
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Diagnostic, Severity, shown};
 use crate::source::{Sources, Span};
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
@@ -11,12 +11,13 @@ use std::fmt::Write;
 const AROUND: usize = 60;
 const LONG_LINE: usize = 200;
 
-/// Diagnostics with source lines, carets, labels and helps; one line of summary at the end. Empty when there are none.
+/// Diagnostics with source lines, carets, labels and helps; one line of summary at the end, which counts
+/// also what [`shown`] leaves out. Empty when there are none.
 pub fn render_pretty(sources: &Sources, diagnostics: &[Diagnostic], color: bool) -> String {
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
     let renderer = renderer.decor_style(DecorStyle::Ascii).term_width(LONG_LINE);
     let mut out = String::new();
-    for d in diagnostics {
+    for d in shown(diagnostics).iter() {
         out.push_str(&renderer.render(&report(sources, d)));
         out.push_str("\n\n");
     }
@@ -189,7 +190,8 @@ pub fn render_classic(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
             format!("{}:{}: ", place.file, place.line)
         })
     };
-    for d in diagnostics {
+    let all = shown(diagnostics);
+    for d in all.iter() {
         if let Some((text, span)) = &d.context
             && context != d.context.as_ref()
         {

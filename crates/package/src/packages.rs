@@ -125,10 +125,10 @@ impl Packages {
         let from = path.display().to_string();
         let unreadable = |why: String| Refusal::new(format!("{from}: the package cannot be read: {why}"), "");
         let about = std::fs::metadata(path).map_err(|e| unreadable(e.to_string()))?;
-        if !about.is_file() || about.len() > LARGEST {
-            return Err(unreadable("it is no file, or too large to be a package".into()));
+        if !about.is_file() {
+            return Err(unreadable("it is no file".into()));
         }
-        let bytes = std::fs::read(path).map_err(|e| unreadable(e.to_string()))?;
+        let bytes = castanet_lang::read::file(path, LARGEST).map_err(|e| unreadable(e.to_string()))?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         // Held while the library is opened, so that one content is loaded once.
         let mut state = self.state();

@@ -9,6 +9,7 @@ use castanet_graph::{Graph, unknown_classes};
 use castanet_lang::elaborate::Globals;
 use castanet_lang::{Diagnostic, Flat, Sources, Span, Unknown};
 use castanet_spec::codes::Ports;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -107,11 +108,9 @@ fn check(source: &Source, s: &Settings) -> Result<Vec<u8>, ()> {
         return Err(());
     }
     let mut found = ports(&graph);
-    let said = found.iter().map(|f| f.0).collect::<Vec<_>>();
+    let said = found.iter().map(|f| graph.declaration(f.0)).collect::<HashSet<_>>();
     let mut lines: Vec<Line> = found.drain(..).flat_map(|f| f.1).collect();
-    lines.extend(
-        more.into_iter().filter(|d| d.is_error() && !told(&graph, &said, d)).map(|d| (d.message, d.span)),
-    );
+    lines.extend(more.into_iter().filter(|d| d.is_error() && !told(&said, d)).map(|d| (d.message, d.span)));
     if lines.is_empty() {
         return Ok(text);
     }
@@ -122,12 +121,15 @@ fn check(source: &Source, s: &Settings) -> Result<Vec<u8>, ()> {
 type Line = (String, Option<Span>);
 
 /// Whether a diagnostic about ports concerns one of the elements whose port count was found wrong already.
-fn told(graph: &Graph, elements: &[usize], d: &Diagnostic) -> bool {
-    elements.iter().any(|&e| {
-        let rest = d.message.strip_prefix(&format!("'{}' ", graph.declaration(e)));
-        rest.is_some_and(|r| r.starts_with("has no ") || r.ends_with(" unused"))
+fn told(elements: &HashSet<String>, d: &Diagnostic) -> bool {
+    let parts = d.message.strip_prefix('\'').and_then(|m| m.split_once("' "));
+    parts.is_some_and(|(declaration, rest)| {
+        (rest.starts_with("has no ") || rest.ends_with(" unused")) && elements.contains(declaration)
     })
 }
+
+/// The most lines that are printed about one configuration.
+const MOST_LINES: usize = 1000;
 
 /// The context takes the place of the first message.
 fn show_lines(sources: &Sources, lines: &[Line]) {
@@ -137,8 +139,12 @@ fn show_lines(sources: &Sources, lines: &[Line]) {
     };
     let first = lines.iter().find_map(|l| l.1);
     say(&format!("{}While checking configuration for userlevel driver:", place(first)));
-    for (text, span) in lines {
+    for (text, span) in lines.iter().take(MOST_LINES) {
         say(&format!("{}  {text}", place(*span)));
+    }
+    let more = lines.len().saturating_sub(MOST_LINES);
+    if more > 0 {
+        say(&format!("  {more} more lines not shown"));
     }
 }
 
@@ -146,6 +152,11 @@ fn show_lines(sources: &Sources, lines: &[Line]) {
 fn ports(graph: &Graph) -> Vec<(usize, Vec<Line>)> {
     let flat = &graph.flat;
     let (inputs, outputs) = used(flat);
+    let (mut entering, mut leaving) = (HashMap::new(), HashMap::new());
+    for c in &flat.connections {
+        entering.entry(c.to.element).or_insert_with(Vec::new).push((c.to.port, c.span));
+        leaving.entry(c.from.element).or_insert_with(Vec::new).push((c.from.port, c.span));
+    }
     let mut out = Vec::new();
     for (e, element) in flat.elements.iter().enumerate() {
         let Some(ports) = graph.spec(e).and_then(|s| Ports::parse(s.ports)) else { continue };
@@ -160,11 +171,9 @@ fn ports(graph: &Graph) -> Vec<(usize, Vec<Line>)> {
                 lines.push((text, Some(element.span)));
             } else if let Some(max) = count.max.filter(|&m| used > m) {
                 lines.push((format!("too many {word}s for '{name}', {max} allowed"), Some(element.span)));
-                for c in &flat.connections {
-                    let end = if word == "input" { c.to } else { c.from };
-                    if end.element == e && end.port >= max {
-                        lines.push((format!("'{name}' {word} {} used here", end.port), Some(c.span)));
-                    }
+                let connections = if word == "input" { entering.get(&e) } else { leaving.get(&e) };
+                for (port, span) in connections.into_iter().flatten().filter(|c| c.0 >= max) {
+                    lines.push((format!("'{name}' {word} {port} used here"), Some(*span)));
                 }
             }
         }

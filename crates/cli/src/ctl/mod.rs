@@ -9,8 +9,8 @@ mod watch;
 use crate::load::{complain, write_bytes};
 use castanet_control::Client;
 use castanet_control::client::{Address, ClientError};
+use castanet_lang::read;
 use clap::{Args, Subcommand};
-use std::io::Read as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -172,13 +172,10 @@ fn value_out(value: &serde_json::Value) -> Result<(), Failure> {
 
 /// The value to write.
 fn value_of(words: &[String]) -> Result<Vec<u8>, Failure> {
-    let mut out = Vec::new();
     match words {
-        [dash] if dash == "-" => {
-            let read = std::io::stdin().lock().read_to_end(&mut out);
-            read.map_err(|e| format!("standard input: {}", crate::load::reason(&e)))?;
-        }
-        words => out = words.join(" ").into_bytes(),
+        // The largest value is a configuration for a hot swap.
+        [dash] if dash == "-" => read::stream(std::io::stdin().lock(), read::MAX_CONFIGURATION)
+            .map_err(|e| format!("standard input: {}", crate::load::reason(&e)).into()),
+        words => Ok(words.join(" ").into_bytes()),
     }
-    Ok(out)
 }

@@ -3,6 +3,7 @@
 
 use crate::source::Span;
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// A class as a scope sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +75,8 @@ pub(super) struct Body<'a> {
     pub formals: Vec<Formal<'a>>,
     /// Variables defined here: name and value.
     pub defines: Vec<(&'a str, &'a str)>,
+    /// The names of parameters and of variables defined here.
+    pub variables: HashSet<&'a str>,
     /// How many inputs and outputs it uses of the compound that it is the body of.
     pub inputs: usize,
     pub outputs: usize,

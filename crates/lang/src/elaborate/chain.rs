@@ -8,7 +8,7 @@ use super::scope::{Name, Scope, Scopes};
 use super::{MAX_CONNECTIONS, Unknown};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
-use crate::syntax::ast::{self, Connection, Core, Elem, PortItem, Statement};
+use crate::syntax::ast::{self, Connection, Core, Elem, PortItem};
 
 /// Which way packets go through it, seen from where it stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -181,10 +181,13 @@ impl<'a> Scopes<'a, '_> {
             }
             return node;
         }
-        let later = || declared_later(&scope.around, name, self, span);
         let class = match self.find_class(name) {
             Some(class) => Some(class),
-            None if self.options.unknown == Unknown::Opaque && later().is_none() => Some(Class::Plain(name)),
+            None if self.options.unknown == Unknown::Opaque
+                && scope.declared_after(self.sources, name, span).is_none() =>
+            {
+                Some(Class::Plain(name))
+            }
             None => None,
         };
         if let Some(class) = class {
@@ -193,9 +196,9 @@ impl<'a> Scopes<'a, '_> {
         if self.report.has_room() {
             let mut d = Diagnostic::error(format!("undeclared element '{name}'"), span)
                 .at("neither an element nor a class");
-            if let Some(later) = later() {
+            if let Some(later) = scope.declared_after(self.sources, name, span) {
                 d = d.label("declared here", later).help("declare an element before its first use");
-            } else {
+            } else if self.report.may_compare(scope.names.len() + self.local_classes()) {
                 let mut names = self.class_names();
                 names.extend(scope.names.iter().filter(|n| n.1.node.is_some()).map(|n| *n.0));
                 names.extend(scope.ports.last().into_iter().flat_map(|_| ["input", "output"]));
@@ -367,24 +370,4 @@ fn end(scope: &Scope<'_>, p: &Place<'_>, port: usize, group: usize) -> End {
         _ => n,
     });
     (node, port, p.span)
-}
-
-/// Where `name` is declared in the statements around `here`, after it.
-fn declared_later(around: &[&[Statement]], name: &str, scopes: &Scopes<'_, '_>, here: Span) -> Option<Span> {
-    let mut open: Vec<&[Statement]> = around.first().copied().into_iter().collect();
-    while let Some(statements) = open.pop() {
-        for statement in statements {
-            let Statement::Connection(c) = statement else { continue };
-            for elem in c.lists.iter().flatten() {
-                match &elem.core {
-                    Core::Name { name: n, class: Some(_) } if *n > here && scopes.text(*n) == name => {
-                        return Some(*n);
-                    }
-                    Core::Group(g) => open.push(&g.statements),
-                    _ => {}
-                }
-            }
-        }
-    }
-    None
 }

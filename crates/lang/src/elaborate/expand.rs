@@ -266,6 +266,8 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
             class: class.name.to_string(),
             span: decl.span,
         });
+        // Each instance has its own copies.
+        self.budget.take(args.len() + body.defines.len());
         Ok(Instance {
             body,
             prefix: format!("{name}/"),

@@ -6,6 +6,7 @@ use super::report::Report;
 use crate::archive;
 use crate::args;
 use crate::diagnostic::Diagnostic;
+use crate::read;
 use crate::source::{FileId, Sources, Span};
 use crate::syntax::ast::{Args, Statement};
 use crate::syntax::parse_file;
@@ -66,6 +67,8 @@ pub(super) fn add(sources: &mut Sources, name: &str, bytes: &[u8]) -> (FileId, M
 pub(super) fn read(sources: &mut Sources, file: FileId, options: &Options<'_>, report: &mut Report) -> Files {
     let mut files = Files::default();
     let mut known = HashSet::from([sources.name(file).to_string()]);
+    let mut required = HashSet::new();
+    let mut total = sources.text(file).len() as u64;
     let parsed = parse_file(sources, file);
     parsed.diagnostics.into_iter().for_each(|d| report.push(d));
     // What is left of each open file, innermost last; recursion by hand, so that no chain of libraries is too long.
@@ -83,7 +86,7 @@ pub(super) fn read(sources: &mut Sources, file: FileId, options: &Options<'_>, r
         for (kind, name, span) in requirements(sources, &require, report) {
             if kind == "library" {
                 libraries.push((name, span));
-            } else if !files.requirements.contains(&(kind.clone(), name.clone())) {
+            } else if required.insert((kind.clone(), name.clone())) {
                 files.requirements.push((kind, name));
             }
         }
@@ -96,8 +99,17 @@ pub(super) fn read(sources: &mut Sources, file: FileId, options: &Options<'_>, r
                 Ok(_) if known.len() >= MAX_LIBRARIES => {
                     report.error(format!("more than {MAX_LIBRARIES} libraries"), span, "one too many");
                 }
+                Ok((_, bytes)) if total.saturating_add(bytes.len() as u64) > read::MAX_CONFIGURATION => {
+                    let most = read::MAX_CONFIGURATION >> 20;
+                    report.error(
+                        format!("configuration and libraries are larger than {most} MiB"),
+                        span,
+                        "with this library",
+                    );
+                }
                 Ok((path, bytes)) => {
                     known.insert(path.clone());
+                    total = total.saturating_add(bytes.len() as u64);
                     let (id, _, diagnostics) = add(sources, &path, &bytes);
                     let parsed = parse_file(sources, id);
                     diagnostics.into_iter().chain(parsed.diagnostics).for_each(|d| report.push(d));

@@ -20,6 +20,7 @@ mod variables;
 use crate::diagnostic::Diagnostic;
 use crate::flat::Flat;
 use crate::source::{FileId, Sources};
+use std::collections::HashSet;
 
 /// The classes that exist outside the configuration.
 pub trait ClassNames {
@@ -129,8 +130,9 @@ pub fn load_with(sources: &mut Sources, file: FileId, options: &Options<'_>, glo
     let (classes, inner) = (scopes.classes, scopes.requirements);
     let mut loaded = expand::flatten(sources, options, globals, &classes, top, &mut report);
     loaded.flat.file = file;
-    let new = inner.into_iter().filter(|r| !files.requirements.contains(r)).collect::<Vec<_>>();
-    loaded.flat.requirements = files.requirements.iter().cloned().chain(new).collect();
+    let all = files.requirements.iter().cloned().chain(inner);
+    let mut seen = HashSet::new();
+    loaded.flat.requirements = all.filter(|r| seen.insert(r.clone())).collect();
     loaded.diagnostics = report.finish();
     loaded
 }

@@ -3,6 +3,8 @@
 
 use super::body::{Body, Class, Definition, Formal};
 use crate::args;
+use std::collections::HashMap;
+use std::ops::Range;
 
 /// A use of a compound class.
 pub(super) struct Use<'u> {
@@ -55,17 +57,21 @@ pub(super) fn choose<'c, 'a>(classes: &'c [Definition<'a>], class: usize, of: &U
 /// Binds arguments to parameters: keywords first, then positions, then the rest; none if they do not fit.
 fn assign<'a>(formals: &[Formal<'a>], given: &[String]) -> Option<Vec<(&'a str, String)>> {
     let mut free: Vec<Option<&String>> = given.iter().map(Some).collect();
+    // Where each keyword stands, and where its value is. The last occurrence wins, as it does for any class.
+    let mut keywords: HashMap<&str, Vec<(usize, Range<usize>)>> = HashMap::new();
+    if formals.iter().any(|f| f.keyword.is_some()) {
+        for (i, arg) in given.iter().enumerate() {
+            if let Some((word, value)) = args::keyword(arg) {
+                keywords.entry(word).or_default().push((i, value));
+            }
+        }
+    }
     let mut bound = Vec::with_capacity(formals.len());
     for formal in formals {
         let Some(keyword) = formal.keyword.filter(|k| *k != "__REST__") else { continue };
         let mut value = None;
-        // The last occurrence wins, as it does for any class.
-        for slot in &mut free {
-            if let Some((k, rest)) = slot.and_then(|a| args::keyword(a))
-                && k == keyword
-            {
-                value = slot.take().and_then(|a| a.get(rest)).map(str::to_string);
-            }
+        for (i, range) in keywords.remove(keyword).unwrap_or_default() {
+            value = free.get_mut(i).and_then(Option::take).and_then(|a| a.get(range)).map(str::to_string);
         }
         bound.push((formal.name, value?));
     }

@@ -9,7 +9,7 @@ use super::{MAX_CONNECTIONS, Options, Unknown};
 use crate::args;
 use crate::diagnostic::Diagnostic;
 use crate::source::{Sources, Span};
-use crate::syntax::ast::{self, Args, Compound, Param, Statement};
+use crate::syntax::ast::{self, Args, Compound, Core, Param, Statement};
 use crate::syntax::lexer::is_variable;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -31,8 +31,10 @@ pub(super) struct Scope<'a> {
     pub anonymous: Vec<(usize, &'a str, usize)>,
     /// `input` and `output` of the compound and the groups around, innermost last.
     pub ports: Vec<(usize, usize)>,
-    /// The statements around, outermost first.
-    pub around: Vec<&'a [Statement]>,
+    /// The outermost statements.
+    statements: &'a [Statement],
+    /// Where each name is declared in them, in the order of the text; made when it is first needed.
+    declared: Option<HashMap<&'a str, Vec<Span>>>,
 }
 
 impl<'a> Scope<'a> {
@@ -56,6 +58,13 @@ impl<'a> Scope<'a> {
         self.body.decls.push(Decl { name: Cow::Borrowed(name.unwrap_or("")), class, span: at, config });
         self.node(Node::Element(index))
     }
+    /// Where `name` is declared in the scope, behind `here`.
+    pub fn declared_after(&mut self, sources: &'a Sources, name: &str, here: Span) -> Option<Span> {
+        let statements = self.statements;
+        let declared = self.declared.get_or_insert_with(|| declarations(sources, statements));
+        let all = declared.get(name)?;
+        all.get(all.partition_point(|span| *span <= here)).copied()
+    }
     /// Names the anonymous elements: `Class@N`, N counted up while taken.
     fn name_anonymous(&mut self) {
         let mut taken: HashSet<String> = HashSet::new();
@@ -77,6 +86,28 @@ impl<'a> Scope<'a> {
             }
         }
     }
+}
+
+/// The names that statements declare, those of groups included, each with its places in the order of the text.
+fn declarations<'a>(sources: &'a Sources, statements: &'a [Statement]) -> HashMap<&'a str, Vec<Span>> {
+    let mut all: HashMap<&'a str, Vec<Span>> = HashMap::new();
+    let mut open = vec![statements];
+    while let Some(statements) = open.pop() {
+        for statement in statements {
+            let Statement::Connection(c) = statement else { continue };
+            for elem in c.lists.iter().flatten() {
+                match &elem.core {
+                    Core::Name { name, class: Some(_) } => {
+                        all.entry(sources.snippet(*name)).or_default().push(*name);
+                    }
+                    Core::Group(g) => open.push(&g.statements),
+                    _ => {}
+                }
+            }
+        }
+    }
+    all.values_mut().for_each(|places| places.sort_unstable());
+    all
 }
 
 /// Everything that is known while scopes are resolved.
@@ -109,7 +140,9 @@ impl<'a, 'r> Scopes<'a, 'r> {
         scope.body
     }
     pub fn statements(&mut self, scope: &mut Scope<'a>, statements: &'a [Statement], file_scope: bool) {
-        scope.around.push(statements);
+        if scope.statements.is_empty() {
+            scope.statements = statements;
+        }
         // The last chain, if it did not end in `output`.
         let mut unfinished = None;
         for statement in statements {
@@ -125,7 +158,7 @@ impl<'a, 'r> Scopes<'a, 'r> {
                                 span,
                                 "move it out",
                             );
-                        } else if !self.requirements.contains(&(kind.clone(), name.clone())) {
+                        } else {
                             self.requirements.push((kind, name));
                         }
                     }
@@ -133,13 +166,16 @@ impl<'a, 'r> Scopes<'a, 'r> {
                 Statement::Require(_) => {}
             }
         }
-        scope.around.pop();
     }
 
     /// The class of that name, as seen from here.
     pub fn find_class(&self, name: &'a str) -> Option<Class<'a>> {
         let defined = self.lexical.iter().rev().find_map(|names| names.get(name).copied());
         defined.or_else(|| self.options.classes.knows(name).then_some(Class::Plain(name)))
+    }
+    /// How many classes of the configuration are visible here.
+    pub fn local_classes(&self) -> usize {
+        self.lexical.iter().map(HashMap::len).sum()
     }
     /// Names of all classes visible here.
     pub fn class_names(&self) -> Vec<&'a str> {
@@ -158,7 +194,9 @@ impl<'a, 'r> Scopes<'a, 'r> {
                 if found.is_none() && self.options.unknown == Unknown::Error {
                     let mut d = Diagnostic::error(format!("unknown element class '{name}'"), *span)
                         .at("no such class");
+                    let others = self.local_classes();
                     if self.report.has_room()
+                        && self.report.may_compare(others)
                         && let Some(near) = nearest(name, self.class_names())
                     {
                         d = d.help(format!("did you mean '{near}'?"));
@@ -261,6 +299,7 @@ impl<'a, 'r> Scopes<'a, 'r> {
             rank = rank.max(next);
             let name = self.text(p.name).trim_start_matches('$');
             self.once(&mut seen, name, p.name);
+            body.variables.insert(name);
             body.formals.push(Formal { name, keyword });
         }
     }
@@ -295,9 +334,7 @@ impl<'a, 'r> Scopes<'a, 'r> {
                 });
                 continue;
             };
-            let before =
-                body.defines.iter().any(|d| d.0 == name) || body.formals.iter().any(|f| f.name == name);
-            if before {
+            if !body.variables.insert(name) {
                 let d = Diagnostic::error(format!("variable '${name}' multiply defined"), span)
                     .at("defined again");
                 self.report.push(d.help("a scope defines each variable once; give one of them another name"));

@@ -76,3 +76,26 @@ fn odd_spans_do_no_harm() {
     }
     render_pretty(&sources, &[Diagnostic::error("m", span(FileId(9), 3..4))], false);
 }
+
+#[test]
+fn what_is_shown_has_a_limit() {
+    let sources = Sources::new();
+    let many = |errors: usize, warnings: usize| -> Vec<Diagnostic> {
+        let warnings = (0..warnings).map(|i| Diagnostic::warning(format!("w{i}"), None));
+        warnings.chain((0..errors).map(|i| Diagnostic::error(format!("e{i}"), None))).collect()
+    };
+    let lines = |all: &[Diagnostic]| {
+        let text = render_classic(&sources, all);
+        let last = text.lines().rev().take(2).map(str::to_string).collect::<Vec<_>>();
+        (text.lines().count(), last)
+    };
+    let last = |a: &str, b: &str| vec![a.to_string(), b.to_string()];
+    assert_eq!(lines(&many(501, 0)), (501, last("e500", "e499")));
+    assert_eq!(lines(&many(502, 0)), (501, last("2 more errors not shown", "e499")));
+    assert_eq!(lines(&many(100_000, 0)), (501, last("99500 more errors not shown", "e499")));
+    assert_eq!(lines(&many(1, 1000)), (501, last("warning: 501 more warnings not shown", "e0")));
+    let both = last("warning: 1000 more warnings not shown", "1 more error not shown");
+    assert_eq!(lines(&many(501, 1000)), (502, both));
+    let pretty = render_pretty(&sources, &many(501, 1000), false);
+    assert!(pretty.ends_with("\n501 errors, 1000 warnings\n"), "{}", &pretty[pretty.len() - 60..]);
+}

@@ -2,7 +2,7 @@
 //! Where scripts print to, and the files that they read.
 
 use std::fs::OpenOptions;
-use std::io::{Read as _, Write};
+use std::io::Write;
 
 /// The longest file that `cat` reads.
 const LONGEST: u64 = 16 << 20;
@@ -44,12 +44,9 @@ impl Output {
 
 /// The text of a file; bytes that are not UTF-8 are replaced.
 pub fn read(file: &str) -> Result<String, String> {
-    let mut bytes = Vec::new();
-    let done = std::fs::File::open(file).and_then(|f| f.take(LONGEST + 1).read_to_end(&mut bytes));
-    match done {
+    match castanet_lang::read::file(std::path::Path::new(file), LONGEST) {
         Err(e) => Err(format!("{file}: {}", reason(&e))),
-        Ok(_) if bytes.len() as u64 > LONGEST => Err(format!("{file}: longer than {LONGEST} bytes")),
-        Ok(_) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
     }
 }
 
