@@ -162,7 +162,8 @@ pub trait Element: Lifecycle {
         self.push(port, &mut batch, cx);
         cx.return_batch(batch);
     }
-    /// Puts at most `max` packets for a pull output into `into`; as many as as many single pulls would give.
+    /// Puts at most `max` packets for a pull output into `into`: those that single pulls would give, up to the first pull that
+    /// gives none.
     fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {}
     /// Gives one packet for a pull output. Worth writing out only where it is cheaper than a batch of one.
     fn pull_one(&mut self, port: usize, cx: &mut Cx<'_>) -> Option<Packet> {

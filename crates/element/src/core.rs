@@ -132,6 +132,8 @@ pub struct Core {
     pub timers: TimerQueue<(u32, u16)>,
     /// The most packets that the running task may emit or pull in one turn.
     pub limit: usize,
+    /// How many turns the running task may take in one call.
+    pub turns: usize,
     /// Descriptors that elements wait for.
     pub watches: Watches,
     /// Calls from the data path that wait until the calling element has returned.
@@ -182,6 +184,7 @@ impl Core {
             wakes: Vec::new(),
             timers: TimerQueue::new(),
             limit: 1,
+            turns: 1,
             watches: Watches::default(),
             deferred: Vec::new(),
             behind: Batch::empty(),

@@ -204,6 +204,12 @@ impl<'a> Cx<'a> {
     pub fn limit(&self) -> usize {
         self.core.limit
     }
+    /// How many turns the task may take in this call. Above 1 only where no other task could have its turn between them, so
+    /// that a class without a BURST can move a batch. Never above [`Cx::limit`].
+    #[inline]
+    pub fn turns(&self) -> usize {
+        self.core.turns
+    }
     /// What the worker's elements share.
     pub fn core(&mut self) -> &mut Core {
         self.core

@@ -175,7 +175,7 @@ impl<T: Build + Lifecycle> Kit<T> {
         let clock = Clock::simulated(1_000_000_000_000);
         let mut core =
             Core::new([info].into(), Arc::new(names), Notes::new(2 + inputs), outside.clone(), clock);
-        core.limit = 32;
+        (core.limit, core.turns) = (32, 32);
         let wiring = OneElement::default();
         let mut init = InitCx {
             core: &mut core,
@@ -214,7 +214,7 @@ impl<T: Build + Lifecycle> Kit<T> {
     }
     /// Sets the most packets of a turn.
     pub fn limit(mut self, n: usize) -> Self {
-        self.core.limit = n;
+        (self.core.limit, self.core.turns) = (n, n);
         self
     }
     /// Lets simulated time jump to so many nanoseconds after its start.

@@ -123,12 +123,17 @@ pub(crate) fn link(
                 }
             };
             let count = edges.len() as u32 - base;
+            let loses = match &body {
+                Body::Chain(members) => members.iter().any(|m| loses(graph, m.me as usize)),
+                _ => false,
+            };
             nodes.push(Node {
                 body,
                 me: e as u32,
                 base,
                 count,
                 mains,
+                loses,
                 sources: Box::default(),
                 direct: None,
             });
@@ -136,6 +141,11 @@ pub(crate) fn link(
     }
     resolve(graph, &mut nodes, &mut edges, &places, effects);
     Nodes::new(nodes, edges, places, shared.clone())
+}
+
+/// Whether an action may let a packet leave its path. A class that is not known to the graph may do anything.
+fn loses(graph: &Graph, e: usize) -> bool {
+    graph.outputs(e) > 1 || graph.spec(e).is_none_or(|s| !s.drops.is_empty())
 }
 
 fn set(places: &mut [(u32, u32)], e: usize, node: usize, member: usize) {

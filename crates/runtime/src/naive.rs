@@ -10,6 +10,7 @@ use crate::build::{Prepared, explain, failed, prepare};
 use crate::initialise::Context;
 use crate::router::STACK;
 use crate::shared::Shared;
+use crate::tasks::LONGEST_BURST;
 use crate::{Classes, Options};
 use castanet_element::notify::Notes;
 use castanet_element::{CallError, Core, Cx, Drive, Element, Gauge, InitCx, Instance, Router, Turn};
@@ -171,10 +172,12 @@ impl Naive {
                 self.net.schedule(e);
             }
             let Some(task) = self.net.tasks.turn() else { return turn > 0 };
+            let mut moved = 0;
             loop {
                 *left = left.saturating_sub(1);
+                moved += 1;
                 match self.turn(task, |e, cx| e.task(cx)).unwrap_or(Turn::Sleep) {
-                    Turn::More if !shared.is_stopped() && *left > 0 => {}
+                    Turn::More if moved < LONGEST_BURST && !shared.is_stopped() && *left > 0 => {}
                     Turn::More | Turn::Again => break,
                     Turn::Sleep => {
                         self.net.tasks.remove(task);

@@ -57,6 +57,8 @@ pub(crate) struct Node {
     pub count: u32,
     /// How many of a chain's edges come before its side outputs; none for an element.
     pub mains: u32,
+    /// Whether packets may leave a chain before its end: dropped, or by a side output.
+    pub loses: bool,
     /// For each pull input the node and output it pulls from.
     pub sources: Box<[(u32, u32)]>,
     /// All that it reaches, when that is one element that reaches nobody: the queue that a task pulls from.

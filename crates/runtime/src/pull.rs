@@ -44,10 +44,13 @@ impl castanet_element::Router for Direct<'_> {
 }
 
 impl Nodes {
-    /// Pulls through an output of a node.
+    /// Pulls through an output of a node: the packets that single pulls give, up to the first pull that gives none.
     fn pull_node(&mut self, core: &mut Core, n: usize, port: usize, max: usize, into: &mut Batch) {
         let Nodes { nodes, edges, .. } = self;
         let Some(node) = nodes.get_mut(n) else { return };
+        if node.loses && max > 1 {
+            return self.pull_singly(core, n, port, max, into);
+        }
         let place = node.place();
         match &mut node.body {
             Body::Element(e) => {
@@ -87,6 +90,20 @@ impl Nodes {
         // What left beside the pull path goes to its end before the pulled packets go on.
         self.defer(n);
         self.drain(core);
+    }
+
+    /// The same, by single pulls: a packet that a chain does not pass on ends a burst, and those behind it stay upstream.
+    #[cold]
+    fn pull_singly(&mut self, core: &mut Core, n: usize, port: usize, max: usize, into: &mut Batch) {
+        let mut one = self.spare.pop().unwrap_or_default();
+        for _ in 0..max {
+            self.pull_node(core, n, port, 1, &mut one);
+            if one.is_empty() {
+                break;
+            }
+            into.append(&mut one);
+        }
+        self.spare.push(one);
     }
 
     /// Runs a chain over packets that were pulled.

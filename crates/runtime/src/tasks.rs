@@ -6,6 +6,8 @@ use std::collections::HashMap;
 
 /// The tickets of a task that nobody gave others.
 pub const TICKETS: u32 = 1024;
+/// Packets of one burst after which other tasks, timers and requests to stop have their turn.
+pub const LONGEST_BURST: usize = 16_384;
 
 /// The scheduled tasks of one worker, by element.
 pub struct Tasks {

@@ -4,6 +4,7 @@
 use crate::nodes::Nodes;
 use crate::shared::{Mail, Shared};
 use crate::sleep::Sleeper;
+use crate::tasks::LONGEST_BURST;
 use castanet_element::{Core, Drive, Turn};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,8 +12,6 @@ use std::sync::mpsc::Receiver;
 
 /// Turns of tasks before timers and mail are looked at again.
 const TURNS: usize = 128;
-/// Pieces of one burst after which a request to stop is heard.
-const PIECES: u32 = 4096;
 /// Timers that expire before tasks and mail get their turn: one that is set to now whenever it expires must not hold up the rest.
 const TIMERS: usize = 4096;
 
@@ -110,16 +109,21 @@ impl Worker {
     /// Gives scheduled tasks turns; false when none is left that is scheduled.
     #[inline(never)]
     fn run_tasks(&mut self, shared: &Shared) -> bool {
-        for _ in 0..TURNS {
+        let mut left = TURNS;
+        while left > 0 {
             if !self.core.wakes.is_empty() {
                 // In the order in which they were woken.
                 self.core.wakes.reverse();
                 self.wake();
             }
             let Some(task) = self.nodes.tasks.turn() else { return false };
-            self.core.limit = self.limits.get(task as usize).map_or(1, |&l| l as usize);
-            // A burst is not cut by a request to stop, unless it goes on and on.
-            let mut pieces = 0_u32;
+            let limit = self.limits.get(task as usize).map_or(1, |&l| l as usize);
+            self.core.limit = limit;
+            // Turns of the only task follow each other with nothing in between, so several of them may move one batch.
+            self.core.turns = if shared.tasks.len() == 1 { limit.min(left) } else { 1 };
+            left -= self.core.turns;
+            // A burst is cut in pieces of at most `limit` packets. A request to stop does not end it.
+            let mut moved = 0;
             loop {
                 let turn = self.nodes.run_task(&mut self.core, task);
                 if turn == Turn::Again {
@@ -129,11 +133,12 @@ impl Worker {
                     self.nodes.tasks.remove(task);
                     break;
                 }
-                pieces = pieces.saturating_add(1);
-                let asked = pieces > PIECES && shared.requests.load(Ordering::Relaxed) > 0;
-                if asked || shared.halted.load(Ordering::Relaxed) {
+                moved += self.core.limit;
+                if moved >= LONGEST_BURST || shared.halted.load(Ordering::Relaxed) {
                     break;
                 }
+                self.take_mail(shared, self.core.worker as usize);
+                self.core.limit = limit.min(LONGEST_BURST - moved);
             }
             if shared.requests.load(Ordering::Relaxed) > 0 || shared.halted.load(Ordering::Relaxed) {
                 return true;

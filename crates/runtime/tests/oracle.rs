@@ -213,3 +213,16 @@ fn shapers_delays_and_splitters_one_packet_at_a_time() {
 fn shapers_delays_and_splitters_in_batches() {
     compare(600_000..600_080, Wish { marks: true, time: true, ..Wish::default() });
 }
+
+#[test]
+fn sources_of_all_classes_one_packet_at_a_time() {
+    compare(
+        700_000..700_120,
+        Wish { exact: true, overflow: true, time: true, sources: true, ..Wish::default() },
+    );
+}
+
+#[test]
+fn sources_fill_queues_the_same_in_batches() {
+    compare(800_000..800_160, Wish { marks: true, overflow: true, sources: true, ..Wish::default() });
+}

@@ -6,6 +6,7 @@ mod support;
 
 use castanet_element::remote::{Listener, Remote};
 use castanet_element::{CallError, Messages as _};
+use castanet_runtime::Options;
 use std::sync::{Arc, Mutex};
 use support::*;
 
@@ -81,4 +82,25 @@ fn listeners_hear_their_channel_as_long_as_they_exist() {
     drop(ear);
     r.shared().message("three");
     assert_eq!(log.len(), 2);
+}
+
+#[test]
+fn a_long_burst_keeps_neither_mail_nor_stop_waiting() {
+    for batch in [1, 32] {
+        let (options, _) = real(1);
+        let text = "s :: InfiniteSource(BURST 2000000000) -> c :: Counter -> Discard;
+             t :: InfiniteSource(BURST 2000000000) -> d :: Counter -> Discard; u :: TimedSource(0.000001) -> e :: Counter -> Discard";
+        let mut r = router(text, Options { batch, ..options });
+        let running = r.shared().running.clone();
+        std::thread::scope(|s| {
+            s.spawn(|| r.run().unwrap());
+            let read = |e: &str, h: &str| running.read(Some(e), h, "").unwrap();
+            let count = |e: &str| read(e, "count").parse::<u64>().unwrap();
+            // The other source and the timer have their turn before the first burst ends.
+            while count("d") == 0 || count("e") == 0 {}
+            assert!(count("c") < 1_000_000_000);
+            running.write(None, "stop", "1").unwrap();
+        });
+        assert!(running.has_ended());
+    }
 }

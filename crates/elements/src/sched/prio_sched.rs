@@ -31,18 +31,22 @@ impl Build for PrioSched {
 
 impl Element for PrioSched {
     fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        // An input that gives fewer packets than asked has no more for single pulls either, so these would go on to the
-        // next input as well.
-        let mut left = max;
-        for (input, signal) in self.signals.iter().enumerate() {
-            if left == 0 {
-                break;
-            }
-            if cx.is_on(signal) {
+        let end = into.len() + max;
+        'from_the_first: while into.len() < end {
+            // Whether an input gave nothing just now although it may have packets. It is asked again before each further packet.
+            let mut missed = false;
+            for (input, signal) in self.signals.iter().enumerate() {
+                if !cx.is_on(signal) {
+                    continue;
+                }
                 let before = into.len();
-                cx.pull(input, left, into);
-                left = left.saturating_sub(into.len() - before);
+                cx.pull(input, if missed { 1 } else { end - before }, into);
+                if into.len() == end || missed && into.len() > before {
+                    continue 'from_the_first;
+                }
+                missed |= cx.is_on(signal);
             }
+            return;
         }
     }
 }

@@ -85,8 +85,11 @@ impl Element for LinkUnqueue {
             let Some(p) = self.link.pop_front_if(|p| p.timestamp() <= now) else { break };
             cx.emit(0, p);
         }
-        let mut more = self.link.front().is_some_and(|p| p.timestamp() <= now);
-        let mut idle = false;
+        // All packets that have arrived leave in one turn, before the next one is pulled.
+        if self.link.front().is_some_and(|p| p.timestamp() <= now) {
+            return Turn::More;
+        }
+        let (mut more, mut idle) = (false, false);
         if self.free() <= now {
             match cx.pull_one(0) {
                 Some(mut p) => {

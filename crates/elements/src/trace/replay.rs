@@ -31,7 +31,7 @@ macro_rules! replay_element {
                 if !self.push || !self.can_run() {
                     return Turn::Sleep;
                 }
-                for i in 0..cx.limit().max(1) {
+                for i in 0..cx.turns() {
                     match self.next(cx) {
                         Next::Packet(p) => cx.emit(0, p),
                         Next::Later(t) => {

@@ -240,7 +240,7 @@ impl Element for ToIpSummaryDump {
             return Turn::Sleep;
         }
         let mut batch = std::mem::replace(&mut self.scratch, Batch::empty());
-        cx.pull(0, cx.limit(), &mut batch);
+        cx.pull(0, cx.turns(), &mut batch);
         let some = !batch.is_empty();
         self.take(&mut batch, cx);
         self.scratch = batch;

@@ -14,6 +14,7 @@ const LAPS: usize = 46;
 pub fn add_to(r: &mut Registry) {
     for def in [
         element::<Numbers>(),
+        action::<Stamp>(),
         element::<Sink>(),
         action::<Record>(),
         action::<Say>(),
@@ -123,6 +124,23 @@ impl Lifecycle for Numbers {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.downstream = cx.downstream(0);
         Ok(())
+    }
+}
+
+/// Numbers the packets of another source as `Numbers` does its own.
+#[derive(Class)]
+#[class(name = "Stamp", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive)]
+pub struct Stamp {
+    args: Id,
+    next: u32,
+}
+
+impl Action for Stamp {
+    fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        p.set_anno_u8(SOURCE, self.args.id as u8);
+        p.set_anno_u32(NUMBER, self.next);
+        self.next += 1;
+        Verdict::Next
     }
 }
 

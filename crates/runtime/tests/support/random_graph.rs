@@ -2,6 +2,8 @@
 //! Random configurations that are right by construction, and smaller ones made from them.
 #![allow(missing_docs)]
 
+#[path = "random_sources.rs"]
+mod random_sources;
 #[path = "random_time.rs"]
 mod random_time;
 
@@ -24,6 +26,8 @@ pub struct Wish {
     pub effects: bool,
     /// Elements that hold packets up, or choose by rate or turn.
     pub time: bool,
+    /// Sources of all classes.
+    pub sources: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -164,8 +168,9 @@ impl Maker {
                 }
             }
             // Two paths join.
-            // (Whoever chooses by rate or turn sees what two paths of one batch bring in another order.)
-            4 if self.push.len() > 1 && !(self.wish.time && self.wish.marks) => {
+            // (A batch brings the packets of its first path before those of the second. Elements that choose by rate or turn and
+            // queues that overflow then choose others.)
+            4 if self.push.len() > 1 && !((self.wish.time || self.wish.overflow) && self.wish.marks) => {
                 let (a, b) = (self.take_push(), self.take_push());
                 let text = ["Null", "Counter"][self.below(2)];
                 let e = self.add(text.into(), 1, 1, false);
@@ -285,6 +290,10 @@ impl Configuration {
         };
         let sources = if wish.effects { 1 } else { 1 + m.below(3) };
         for s in 0..sources {
+            if wish.sources && m.below(4) > 0 {
+                m.source(s);
+                continue;
+            }
             let (total, burst) = (m.below(60), 1 + m.below(40));
             let e = m.add(format!("Numbers({s}, {total}, {burst})"), 0, 1, false);
             m.push.push((e, 0));

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sources of random configurations: every class that makes packets without a device.
+
+use super::Maker;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// How packets leave a source.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Push,
+    Pull,
+    Either,
+}
+
+/// A capture of 50 frames of different lengths, 100 us apart.
+fn capture() -> &'static PathBuf {
+    static FILE: OnceLock<PathBuf> = OnceLock::new();
+    FILE.get_or_init(|| {
+        // Little-endian, version 2.4, microseconds, Ethernet.
+        let mut bytes = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
+        for word in [0_u32, 0, 65_535, 1] {
+            bytes.extend(word.to_le_bytes());
+        }
+        for n in 0..50_u32 {
+            let length = 14 + n * 7 % 60;
+            for word in [1_000_000_000, n * 100, length, length] {
+                bytes.extend(word.to_le_bytes());
+            }
+            bytes.extend((0..length).map(|i| (i * n) as u8));
+        }
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("random_sources.pcap");
+        // Tests of several processes write the same bytes.
+        let whole = path.with_extension(std::process::id().to_string());
+        std::fs::write(&whole, bytes).unwrap();
+        std::fs::rename(&whole, &path).unwrap();
+        path
+    })
+}
+
+/// A summary of `n` packets.
+fn summary(n: usize) -> String {
+    (0..n).fold("!data ip_src ip_dst ip_proto ip_len\n".into(), |text, i| {
+        format!("{text}1.0.0.{} 2.0.0.2 {} {}\n", i % 256, ["T", "U", "I"][i % 3], 40 + i)
+    })
+}
+
+impl Maker {
+    /// A source of any class, its packets numbered.
+    pub(super) fn source(&mut self, id: usize) {
+        let (n, burst, k) = (self.below(60), 1 + self.below(40), 1 + self.below(9));
+        let (text, way) = match self.below(10) {
+            0 => (format!("InfiniteSource(DATA \"data\", LIMIT {n}, BURST {burst})"), Way::Either),
+            1 => (format!("RandomSource({}, {n}, {burst})", 20 + k), Way::Either),
+            2 => (format!("RatedSource(RATE {}, LIMIT {n})", 500 * k), Way::Either),
+            3 => (format!("TimedSource(0.00{k}, LIMIT {n})"), Way::Push),
+            4 => (format!("MemSource(\"first frame\" \"another\", LIMIT {n}, BURST {burst})"), Way::Push),
+            5 | 6 => (format!("FromDump({})", capture().display()), Way::Either),
+            7 => (format!("FromIPSummaryDump(DATA \"{}\")", summary(n)), Way::Either),
+            8 => {
+                let ends = "2:0:0:0:0:1, 1.0.0.1, 1234, 2:0:0:0:0:2, 2.0.0.2, 5678";
+                (format!("FastUDPSource({}, {}, 60, {ends})", 500 * k, n.max(1)), Way::Pull)
+            }
+            _ => (format!("ICMPPingSource(1.0.0.1, 2.0.0.2, INTERVAL 0.00{k}, LIMIT {n})"), Way::Push),
+        };
+        let pulls = way == Way::Pull || way == Way::Either && self.below(3) == 0;
+        let source = self.add(text, 0, 1, false);
+        let stamp = self.add(format!("Stamp({id})"), 1, 1, pulls);
+        self.connect((source, 0), stamp, 0);
+        if pulls {
+            self.pull.push((stamp, 0));
+        } else {
+            self.push.push((stamp, 0));
+        }
+    }
+}
