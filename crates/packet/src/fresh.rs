@@ -2,10 +2,9 @@
 //! Fresh packets.
 
 use crate::DEFAULT_HEADROOM;
-use crate::chunk::{CLASSES, Meta, UNSET};
+use crate::chunk::{CLASSES, ChunkPtr, UNSET};
 use crate::packet::{MAX_LENGTH, Packet};
 use crate::pool;
-use std::ptr::NonNull;
 
 impl Packet {
     /// A packet of `len` bytes behind the default headroom; what the bytes are is left open. None when it would be
@@ -34,11 +33,7 @@ impl Packet {
 
     /// A packet in a chunk of the right size class.
     #[inline(always)]
-    fn chunk(
-        headroom: usize,
-        len: usize,
-        take: impl FnOnce(usize) -> Option<NonNull<Meta>>,
-    ) -> Option<Packet> {
+    fn chunk(headroom: usize, len: usize, take: impl FnOnce(usize) -> Option<ChunkPtr>) -> Option<Packet> {
         let room = headroom.checked_add(len)?;
         let class = usize::from(room > CLASSES[0].cap as usize);
         if room > MAX_LENGTH {

@@ -2,10 +2,9 @@
 //! The handle: data, headroom, tailroom, headers, sharing.
 
 use crate::DEFAULT_HEADROOM;
-use crate::chunk::{CLASSES, COLD, Meta, OFFLOAD, SHARED, UNSET};
+use crate::chunk::{CLASSES, COLD, ChunkPtr, Meta, OFFLOAD, SHARED, Shared, UNSET};
 use crate::pool;
 use std::fmt;
-use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 /// The most bytes that data and headroom of one packet can have together.
@@ -13,7 +12,7 @@ pub const MAX_LENGTH: usize = CLASSES[1].cap as usize;
 
 /// A packet: owns its chunk, shares its buffer only with clones.
 #[repr(transparent)]
-pub struct Packet(pub(crate) NonNull<Meta>);
+pub struct Packet(pub(crate) ChunkPtr);
 
 // SAFETY: a packet owns its chunk alone, and the buffer alone or together with clones that only read it (`data_mut` copies
 // before it writes to a shared one); reference counts are atomic, and chunks go home to their pool through an atomic list.
@@ -27,13 +26,22 @@ impl Packet {
     #[inline(always)]
     pub(crate) fn meta(&self) -> &Meta {
         // SAFETY: the handle owns its chunk, which lives in a slab of a pool that waits for it.
-        unsafe { self.0.as_ref() }
+        unsafe { self.0.meta().as_ref() }
     }
     #[inline(always)]
     pub(crate) fn meta_mut(&mut self) -> &mut Meta {
-        // SAFETY: as above, and the handle is the only one on this chunk's metadata. A clone's handle touches only the
-        // atomic `refs` of an owner, and a zombie owner (see Drop) has no handle.
-        unsafe { self.0.as_mut() }
+        // SAFETY: as above, and nobody but the handle touches this part of its chunk: clones use what `shared` gives.
+        unsafe { self.0.meta().as_mut() }
+    }
+    /// The count of handles on the buffer; none when this handle certainly is the only one.
+    #[inline(always)]
+    fn sharers(&self) -> Option<&Shared> {
+        if self.meta().flags & SHARED == 0 {
+            return None;
+        }
+        // SAFETY: while SHARED is set, the link is to the chunk that has the buffer, which lives until its count is zero, and
+        // this handle is counted.
+        unsafe { Some(self.0.shared().link()?.shared()) }
     }
 
     /// Bytes of data.
@@ -336,26 +344,29 @@ impl Packet {
     }
     /// Whether another handle is on the same buffer.
     pub fn is_shared(&self) -> bool {
-        let m = self.meta();
-        // SAFETY: while SHARED is set, owner is a chunk that lives until its count is zero, and this handle is counted.
-        m.flags & SHARED != 0 && unsafe { &*m.owner }.refs.load(Ordering::Acquire) > 1
+        // Acquire: what a handle that is gone did with the buffer happened before.
+        self.sharers().is_some_and(|s| s.refs.load(Ordering::Acquire) > 1)
     }
 
     /// A second handle on the same buffer, with the same annotations. None when the pool has reached its limit.
     pub fn share(&mut self) -> Option<Packet> {
         let mut other = Packet(pool::take(0, true)?);
-        if self.meta().flags & SHARED == 0 {
-            let me = self.0.as_ptr();
-            let m = self.meta_mut();
-            m.owner = me;
-            m.refs.store(1, Ordering::Relaxed);
-            m.flags |= SHARED;
-        }
+        // SAFETY: both handles own their chunks, so the pools live.
+        let (mine, others) = unsafe { (self.0.shared(), other.0.shared()) };
+        let owner = if self.meta().flags & SHARED == 0 {
+            mine.set_link(Some(self.0));
+            mine.refs.store(1, Ordering::Relaxed);
+            self.meta_mut().flags |= SHARED;
+            self.0
+        } else {
+            mine.link()?
+        };
+        // SAFETY: the owner lives until its count is zero, and this handle is counted.
+        unsafe { owner.shared() }.refs.fetch_add(1, Ordering::Relaxed);
+        others.set_link(Some(owner));
         let m = self.meta();
-        // SAFETY: owner lives, since this handle is counted.
-        unsafe { &*m.owner }.refs.fetch_add(1, Ordering::Relaxed);
         let o = other.meta_mut();
-        (o.data, o.len, o.floor, o.owner) = (m.data, m.len, m.floor, m.owner);
+        (o.data, o.len, o.floor) = (m.data, m.len, m.floor);
         (o.mac, o.network, o.transport) = (m.mac, m.network, m.transport);
         (o.kind, o.flags, o.hops) = (m.kind, m.flags, m.hops);
         o.offload_start = m.offload_start;
@@ -383,25 +394,23 @@ impl Drop for Packet {
 /// until then an owner without a handle is a zombie that nobody but the count knows.
 #[cold]
 #[inline(never)]
-fn drop_shared(mut meta: NonNull<Meta>) {
-    // SAFETY: the handle that is being dropped owned this chunk's metadata.
-    let m = unsafe { meta.as_mut() };
-    let owner = m.owner;
+fn drop_shared(chunk: ChunkPtr) {
+    // SAFETY: the handle that is being dropped owned the chunk, so its pool lives.
+    let Some(owner) = (unsafe { chunk.shared() }).link() else { return };
+    // SAFETY: the handle that is being dropped was the only one on this chunk's metadata.
+    let m = unsafe { chunk.meta().as_mut() };
     m.flags = 0;
-    let is_owner = std::ptr::eq(owner, meta.as_ptr());
-    if !is_owner {
-        // The clone's chunk is of class 0 (see `share`); its own buffer stands behind its metadata as `grow` left it.
+    if owner != chunk {
+        // A clone's chunk is of class 0, see `share`.
         let class = &CLASSES[0];
         m.cap = class.cap;
-        // SAFETY: the buffer of a chunk starts `pad` bytes behind its metadata, inside the chunk.
-        m.buf = unsafe { meta.add(1).cast::<u8>().add(class.pad) };
+        // SAFETY: as just said.
+        m.buf = unsafe { chunk.buffer(class) };
         // SAFETY: nobody else has a handle on this chunk.
-        unsafe { pool::give(meta) }
+        unsafe { pool::give(chunk) }
     }
     // SAFETY: the owner lives until its count reaches zero, and the dropped handle was counted.
-    if unsafe { &*owner }.refs.fetch_sub(1, Ordering::AcqRel) == 1
-        && let Some(owner) = NonNull::new(owner)
-    {
+    if unsafe { owner.shared() }.refs.fetch_sub(1, Ordering::AcqRel) == 1 {
         // SAFETY: that was the last handle on the owner's buffer, and the owner's own handle is among those gone.
         unsafe { pool::give(owner) }
     }

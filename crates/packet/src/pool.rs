@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Pools: one a thread, made when first used, growing slab by slab up to a limit.
 
-use crate::chunk::{CLASSES, Meta, SLAB, SlabHeader, slab_of};
+use crate::chunk::{CLASSES, ChunkPtr, HEAD, Returned, SLAB, SlabHeader};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::{Cell, UnsafeCell};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Bytes a pool may grow to before [`crate::Packet::new`] refuses.
 pub const DEFAULT_LIMIT: usize = 1 << 30;
 
 /// What only the thread of the pool touches.
 struct Local {
-    free: [Vec<NonNull<Meta>>; CLASSES.len()],
+    free: [Vec<ChunkPtr>; CLASSES.len()],
     slabs: Vec<NonNull<SlabHeader>>,
     chunks: usize,
     /// Chunks taken from `returns` so far.
@@ -24,11 +24,14 @@ struct Local {
 /// A pool. It lives until its thread has ended and every chunk has come home.
 pub(crate) struct Inner {
     local: UnsafeCell<Local>,
-    /// Chunks freed by other threads, linked through [`Meta::next`].
-    returns: AtomicPtr<Meta>,
+    /// Chunks freed by other threads.
+    returns: Returned,
     /// Chunks ever returned by other threads; the ending thread subtracts those that are still to come back, and who
     /// brings it to zero from below frees the pool.
     balance: AtomicI64,
+    /// Tells tests when the pool has ended.
+    #[cfg(test)]
+    alive: std::sync::Arc<()>,
 }
 
 thread_local! {
@@ -45,6 +48,9 @@ static LENDER: OnceLock<Lender> = OnceLock::new();
 /// Lends the pools of this copy of the crate to another one in the same process.
 #[derive(Clone, Copy)]
 pub struct Lender {
+    /// Which copy of the crate this is: the address of its `LENDER`. Addresses of functions tell nothing, the compiler may merge
+    /// functions or make several of one.
+    copy: usize,
     /// The pool of the thread that asks, made if there is none.
     current: fn() -> NonNull<Inner>,
     /// The same, but null if there is none.
@@ -53,7 +59,7 @@ pub struct Lender {
 
 /// The pools of this copy of the crate, for [`borrow`] in another one.
 pub fn lender() -> Lender {
-    Lender { current, seen: || CURRENT.get() }
+    Lender { copy: (&raw const LENDER).addr(), current, seen: || CURRENT.get() }
 }
 
 /// Makes this copy of the crate, which must have the same source and compiler, use the pools of another one. So a thread has
@@ -61,7 +67,7 @@ pub fn lender() -> Lender {
 /// Only the first call counts, and one with the pools of this very copy does not.
 pub fn borrow(from: Lender) {
     // A copy that asks itself would ask for ever.
-    if std::ptr::fn_addr_eq(from.current, current as fn() -> NonNull<Inner>) {
+    if from.copy == (&raw const LENDER).addr() {
         return;
     }
     LENDER.get_or_init(|| from);
@@ -122,8 +128,10 @@ fn make() -> NonNull<Inner> {
             drained: 0,
             limit: DEFAULT_LIMIT,
         }),
-        returns: AtomicPtr::new(std::ptr::null_mut()),
+        returns: Returned::new(),
         balance: AtomicI64::new(0),
+        #[cfg(test)]
+        alive: Default::default(),
     })));
     // When the thread is ending its guard is gone: such a late pool is leaked rather than freed under a packet.
     let _ = GUARD.try_with(|_| ());
@@ -138,25 +146,25 @@ fn current() -> NonNull<Inner> {
 
 /// Runs `f` on the part of the pool that belongs to this thread. `f` must not come back here.
 #[inline(always)]
-fn with_local<R>(f: impl FnOnce(&mut Local, &Inner) -> R) -> R {
+fn with_local<R>(f: impl FnOnce(&mut Local, NonNull<Inner>) -> R) -> R {
     let inner = current();
-    // SAFETY: `inner` is this thread's own pool and alive; `local` is touched by this thread only, and the two callers
-    // below pass closures that do not call back into this module, so the reference is the only one.
-    unsafe { f(&mut *inner.as_ref().local.get(), inner.as_ref()) }
+    // SAFETY: `inner` is this thread's own pool and alive; `local` is touched by this thread only, and the callers below pass
+    // closures that do not call back into this module, so the reference is the only one.
+    unsafe { f(&mut *inner.as_ref().local.get(), inner) }
 }
 
 /// Takes a free chunk of a size class. With `strict`, none when the pool has reached its limit.
 #[inline(always)]
-pub(crate) fn take(class: usize, strict: bool) -> Option<NonNull<Meta>> {
+pub(crate) fn take(class: usize, strict: bool) -> Option<ChunkPtr> {
     with_local(|local, inner| match local.free.get_mut(class)?.pop() {
-        Some(m) => Some(m),
+        Some(chunk) => Some(chunk),
         None => refill(local, inner, class, strict),
     })
 }
 
 /// Takes a chunk that is free at once, if there is one.
 #[inline(always)]
-pub(crate) fn at_hand(class: usize) -> Option<NonNull<Meta>> {
+pub(crate) fn at_hand(class: usize) -> Option<ChunkPtr> {
     let inner = NonNull::new(CURRENT.get())?;
     // SAFETY: `inner` is this thread's own pool and alive; `local` is touched by this thread only, and no other reference to it
     // is alive.
@@ -165,24 +173,23 @@ pub(crate) fn at_hand(class: usize) -> Option<NonNull<Meta>> {
 
 #[cold]
 #[inline(never)]
-fn refill(local: &mut Local, inner: &Inner, class: usize, strict: bool) -> Option<NonNull<Meta>> {
-    let mut m = inner.returns.swap(std::ptr::null_mut(), Ordering::Acquire);
-    while let Some(meta) = NonNull::new(m) {
-        // SAFETY: chunks in the list are free and owned by the list, which was just taken over whole; the Acquire above
-        // pairs with the Release that put them there.
-        let (next, class) =
-            unsafe { (meta.as_ref().next.load(Ordering::Relaxed), slab_of(meta).as_ref().class) };
+fn refill(local: &mut Local, inner: NonNull<Inner>, class: usize, strict: bool) -> Option<ChunkPtr> {
+    // SAFETY: this thread's own pool is alive. The reference is to a part that threads share.
+    let mut next = unsafe { &(*inner.as_ptr()).returns }.take_all();
+    while let Some(chunk) = next {
+        // SAFETY: the chunk was on the list, which was taken over whole, so nobody else uses it; this pool is alive.
+        let (link, class) = unsafe { (chunk.shared().link(), chunk.slab().as_ref().class) };
         if let Some(f) = local.free.get_mut(class) {
-            f.push(meta);
+            f.push(chunk);
         }
         local.drained += 1;
-        m = next;
+        next = link;
     }
     if local.free.get(class)?.is_empty() {
         if strict && (local.slabs.len() + 1) * SLAB > local.limit {
             return None;
         }
-        grow(local, NonNull::from(inner), class);
+        grow(local, inner, class);
     }
     local.free.get_mut(class)?.pop()
 }
@@ -205,42 +212,16 @@ fn grow(local: &mut Local, inner: NonNull<Inner>, class: usize) {
     // SAFETY: the slab is aligned to 2 MiB and larger than the header.
     unsafe { header.write(SlabHeader { pool: inner, free, class }) };
     local.slabs.push(header);
-    let first = size_of::<Meta>();
-    let n = (SLAB - first) / size.stride;
+    let n = size.chunks();
     if let Some(free) = local.free.get_mut(class) {
         free.reserve(n);
     }
     for i in (0..n).rev() {
-        // SAFETY: `first + (n - 1) * stride + stride <= SLAB`, so chunk and buffer lie inside the slab; both offsets are
-        // multiples of 64, the alignment of Meta.
-        let meta = unsafe {
-            let meta = slab.add(first + i * size.stride).cast::<Meta>();
-            meta.write(Meta {
-                buf: meta.add(1).cast::<u8>().add(size.pad),
-                data: 0,
-                len: 0,
-                cap: size.cap,
-                mac: 0,
-                network: 0,
-                transport: 0,
-                kind: 0,
-                flags: 0,
-                hops: 0,
-                floor: 0,
-                anno: [0; 48],
-                timestamp: 0,
-                owner: std::ptr::null_mut(),
-                next: AtomicPtr::new(std::ptr::null_mut()),
-                refs: AtomicU32::new(0),
-                offload_start: 0,
-                offload_field: 0,
-                offload_size: 0,
-                offload_kind: 0,
-            });
-            meta
-        };
+        // SAFETY: `HEAD + (n - 1) * stride + stride <= SLAB`, so the chunk lies inside the slab, behind its header; both
+        // offsets are multiples of 64.
+        let chunk = unsafe { ChunkPtr::make(slab.add(HEAD + i * size.stride), size) };
         if let Some(free) = local.free.get_mut(class) {
-            free.push(meta);
+            free.push(chunk);
         }
         local.chunks += 1;
     }
@@ -249,64 +230,57 @@ fn grow(local: &mut Local, inner: NonNull<Inner>, class: usize) {
 /// Gives a chunk back.
 ///
 /// # Safety
-/// `meta` came from [`take`] and nobody uses it any more.
+/// `chunk` came from [`take`] and nobody uses it any more.
 #[inline(always)]
-pub(crate) unsafe fn give(meta: NonNull<Meta>) {
+pub(crate) unsafe fn give(chunk: ChunkPtr) {
     // SAFETY: every chunk lies in a slab whose header was written by `grow`; the slab lives as long as its pool, and the
     // pool at least until this chunk is home.
-    let header = unsafe { slab_of(meta).as_ref() };
+    let header = unsafe { chunk.slab().as_ref() };
     if std::ptr::eq(header.pool.as_ptr(), CURRENT.get()) {
         // SAFETY: this is the thread's own pool, so only this thread touches `local`, in which the list is, and no reference
         // to it is alive: the functions that make one do not free packets.
         let free = unsafe { &mut *header.free.as_ptr() };
         // Room for every chunk of the pool was made with its slab, so this does not grow.
         if free.len() == free.capacity() {
-            return grow_free(free, meta);
+            return grow_free(free, chunk);
         }
-        free.push(meta);
+        free.push(chunk);
     } else {
         // SAFETY: as the caller promises, and the pool is alive until its balance is settled.
-        unsafe { give_remote(header.pool, meta) }
+        unsafe { give_remote(header.pool, chunk) }
     }
 }
 
 /// Chunks that come home to a list without room.
 #[cold]
 #[inline(never)]
-fn grow_free(free: &mut Vec<NonNull<Meta>>, meta: NonNull<Meta>) {
-    free.push(meta);
+fn grow_free(free: &mut Vec<ChunkPtr>, chunk: ChunkPtr) {
+    free.push(chunk);
 }
 
 /// # Safety
 /// As [`give`], for a pool of another thread.
 #[cold]
 #[inline(never)]
-unsafe fn give_remote(pool: NonNull<Inner>, meta: NonNull<Meta>) {
+unsafe fn give_remote(pool: NonNull<Inner>, chunk: ChunkPtr) {
     if let Some(lender) = LENDER.get()
         && std::ptr::eq((lender.seen)(), pool.as_ptr())
     {
         // SAFETY: the caller owns the chunk, which lies in a slab of `pool`; the lender says that this is the pool of this
         // very thread, and no reference to its `local` is alive, as in `give`.
         unsafe {
-            let class = slab_of(meta).as_ref().class;
+            let class = chunk.slab().as_ref().class;
             let local = &mut *pool.as_ref().local.get();
             if let Some(f) = local.free.get_mut(class) {
-                f.push(meta);
+                f.push(chunk);
             }
         }
         return;
     }
     // SAFETY: the pool cannot be destroyed before this chunk is counted, below.
     let inner = unsafe { pool.as_ref() };
-    let mut head = inner.returns.load(Ordering::Relaxed);
-    loop {
-        // SAFETY: the chunk is ours until the exchange succeeds.
-        unsafe { meta.as_ref() }.next.store(head, Ordering::Relaxed);
-        match inner.returns.compare_exchange_weak(head, meta.as_ptr(), Ordering::Release, Ordering::Relaxed) {
-            Ok(_) => break,
-            Err(h) => head = h,
-        }
-    }
+    // SAFETY: the caller owns the chunk, and the pool is alive.
+    unsafe { inner.returns.add(chunk) }
     if inner.balance.fetch_add(1, Ordering::AcqRel) == -1 {
         // SAFETY: the thread of the pool has ended and this was the last chunk: nobody else knows the pool.
         unsafe { destroy(pool) }
@@ -321,4 +295,11 @@ pub fn set_limit(bytes: usize) {
 /// Chunks of this thread's pool, and how many of them are in use or on their way home.
 pub fn usage() -> (usize, usize) {
     with_local(|local, _| (local.chunks, local.chunks - local.free.iter().map(Vec::len).sum::<usize>()))
+}
+
+/// Lives as long as the pool of this thread.
+#[cfg(test)]
+pub(crate) fn watch() -> std::sync::Weak<()> {
+    // SAFETY: this thread's own pool is alive.
+    with_local(|_, inner| std::sync::Arc::downgrade(unsafe { &(*inner.as_ptr()).alive }))
 }
