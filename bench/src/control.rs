@@ -216,7 +216,7 @@ pub fn run(settings: &Settings) -> Result<Results, String> {
         })();
         end.store(true, Ordering::Relaxed);
         let asked = asking.join().unwrap_or_else(|_| Err("the client failed".into()));
-        let _ = running.write(None, "stop", "1");
+        let _ = running.write(Origin::Operator, None, "stop", "1");
         let forwarded = forwarding.join().map_err(|_| "the router failed".to_string())?;
         forwarded.map_err(|e| e.to_string())?;
         measured.and(asked).map(|()| results(&all, count.load(Ordering::Relaxed), reading))

@@ -206,7 +206,17 @@ fn a_running_router_loads_it_uses_it_and_lets_go_of_it() {
     write("lib/plain.click", plain);
     write("lib/with.click", with);
     let mut router = Command::new(castanet);
-    router.current_dir(at).args(["run", "-q", "-R", "-u", "router.sock", "lib/plain.click", "-h", "c.count"]);
+    router.current_dir(at).args([
+        "run",
+        "-q",
+        "-R",
+        "--allow-packages",
+        "-u",
+        "router.sock",
+        "lib/plain.click",
+        "-h",
+        "c.count",
+    ]);
     let mut router = router.stdout(std::process::Stdio::null()).spawn().unwrap();
     let ctl = |words: &[&str]| run(&[&["ctl", "router.sock"], words].concat());
     let start = std::time::Instant::now();

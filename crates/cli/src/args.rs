@@ -26,7 +26,7 @@ pub enum Command {
         after_help = "Examples:\n  castanet run router.click\n  castanet run -h '*.count' router.click RATE=1000\n  \
         castanet run -e 'InfiniteSource(LIMIT 5, STOP true) -> c :: Counter -> Discard' -h c.count"
     )]
-    Run(Run),
+    Run(Box<Run>),
     /// Find everything that is wrong with a configuration, without running it.
     Check(Check),
     /// Print a configuration with all compounds expanded.
@@ -114,9 +114,11 @@ pub struct Run {
     /// No summary after the run.
     #[arg(short, long)]
     pub quiet: bool,
-    /// Let who calls handlers swap the configuration: handlers hotconfig and swapplan.
+    /// Let clients swap the configuration: handlers hotconfig, swapplan and loadpackage.
     #[arg(short = 'R', long)]
     pub allow_reconfigure: bool,
+    #[command(flatten)]
+    pub from_clients: crate::control::FromClients,
     /// Print help.
     #[arg(long, action = clap::ArgAction::Help)]
     pub help: Option<bool>,

@@ -3,10 +3,11 @@
 
 use crate::load::complain;
 use castanet_control::session::Rules;
-use castanet_control::{Place, Server, Settings};
+use castanet_control::{Place, Server, Settings, Token};
 use castanet_runtime::Shared;
 use clap::Args;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Options of control sockets.
@@ -21,6 +22,21 @@ pub struct Sockets {
     /// Let whoever has the other end of this descriptor control the router.
     #[arg(skip)]
     pub descriptors: Vec<String>,
+    /// Give programs that show the token in FILE (mode 0600) by a TCP port all rights; the others may not reconfigure the router
+    /// or name files.
+    #[arg(long, value_name = "FILE")]
+    pub control_token: Option<PathBuf>,
+}
+
+/// Options about configurations that clients send.
+#[derive(Args, Clone, Debug, Default)]
+pub struct FromClients {
+    /// Where configurations that clients send may require libraries from; without it they may require none.
+    #[arg(long, value_name = "DIR")]
+    pub library_path: Option<PathBuf>,
+    /// Let clients have packages loaded: their code runs with the rights of the router.
+    #[arg(long)]
+    pub allow_packages: bool,
 }
 
 fn port(text: &str) -> Result<Place, String> {
@@ -51,9 +67,10 @@ impl Sockets {
     /// # Errors
     /// When one of them is taken, or the system does not let it.
     pub fn open(&self, shared: &Arc<Shared>) -> Result<Vec<Server>, String> {
+        let token = self.control_token.as_deref().map(Token::read).transpose()?.map(Arc::new);
         let mut servers = Vec::new();
         for place in self.places()? {
-            let settings = Settings::control(Rules::default());
+            let settings = Settings::control(Rules { token: token.clone(), ..Rules::default() });
             let server =
                 Server::start(&place, settings, shared.running.clone()).map_err(|e| e.to_string())?;
             if let (Place::Tcp { port, .. }, Some(p)) = (&place, server.port())

@@ -2,10 +2,11 @@
 //! From the command line to a checked graph: reading, elaborating, checking; showing what is wrong.
 
 use crate::args::Configuration;
+use crate::control::FromClients;
 use castanet_elements::Registry;
 use castanet_graph::Graph;
-use castanet_lang::elaborate::Globals;
-use castanet_lang::library::SearchPath;
+use castanet_lang::elaborate::{Globals, Library};
+use castanet_lang::library::{Confined, SearchPath};
 use castanet_lang::{Diagnostic, Flat, Sources, Unknown, read};
 use castanet_package::Packages;
 pub use castanet_runtime::Table;
@@ -33,6 +34,18 @@ pub struct Source {
     pub defines: Vec<(String, String)>,
     /// Packages from the command line.
     pub packages: Vec<String>,
+    /// What it may require.
+    pub reach: Reach,
+}
+
+/// What a configuration may require.
+#[derive(Clone, Debug, Default)]
+pub enum Reach {
+    /// Libraries and packages from anywhere: it is the operator's.
+    #[default]
+    Everywhere,
+    /// What the operator allows clients.
+    Client(FromClients),
 }
 
 /// Whether a word of the command line defines a variable, as in `RATE=10`.
@@ -79,7 +92,8 @@ impl Source {
 
     /// A text that is in no file.
     pub fn text(name: &str, text: impl Into<Vec<u8>>, defines: Vec<(String, String)>) -> Source {
-        Source { name: name.into(), bytes: text.into(), defines, packages: Vec::new() }
+        let (name, bytes) = (name.into(), text.into());
+        Source { name, bytes, defines, packages: Vec::new(), reach: Reach::Everywhere }
     }
 
     /// A file, or standard input for `-`.
@@ -142,6 +156,10 @@ pub fn packages(clickpath: Option<&str>) -> Arc<Packages> {
     Packages::new(clickpath.or(environment.as_deref()))
 }
 
+/// Why a client cannot have a package loaded.
+pub const NO_PACKAGES: &str =
+    "clients may not have packages loaded; 'castanet run --allow-packages' starts a router where they may";
+
 /// The same among the packages of this process: a configuration finds the classes of those that are loaded, and what it
 /// requires is loaded. What it does not use is let go of.
 pub fn elaborate_in(
@@ -159,11 +177,18 @@ pub fn elaborate_in(
             Err(refusal) => wrong.push(castanet_package::packages::diagnostic(name, refusal)),
         }
     }
-    let library = SearchPath::new(packages.clickpath());
+    let anywhere = SearchPath::new(packages.clickpath());
+    let confined;
+    let library: &dyn Library = match &source.reach {
+        Reach::Everywhere => &anywhere,
+        Reach::Client(allowed) => {
+            confined = Confined::new(allowed.library_path.as_deref());
+            &confined
+        }
+    };
     let read = |classes: &Table| {
         let mut sources = Sources::new();
-        let options =
-            castanet_lang::Options { classes, defines: &source.defines, library: &library, unknown };
+        let options = castanet_lang::Options { classes, defines: &source.defines, library, unknown };
         let loaded = castanet_lang::elaborate::load_bytes_with(
             &mut sources,
             &source.name,
@@ -177,7 +202,15 @@ pub fn elaborate_in(
     // What it requires is known only now, and decides what its classes are.
     let before = classes.libraries().len();
     let provided = |name: &str| crate::provides::has(&base, name);
-    let missing = packages.require(&loaded.flat, &source.name, &provided, &mut classes);
+    let missing = match &source.reach {
+        Reach::Client(allowed) if !allowed.allow_packages => {
+            let loaded_already = |name: &str| classes.libraries().iter().any(|l| l.name() == name);
+            let required = loaded.flat.requirements.iter().filter(|r| r.0 == "package").map(|r| r.1.as_str());
+            let refused = required.filter(|name| !provided(name) && !loaded_already(name));
+            refused.map(|name| Diagnostic::error(format!("package '{name}': {NO_PACKAGES}"), None)).collect()
+        }
+        _ => packages.require(&loaded.flat, &source.name, &provided, &mut classes),
+    };
     if classes.libraries().len() > before {
         (loaded, sources) = read(&Table(Arc::new(classes.clone())));
     }

@@ -18,7 +18,10 @@ use std::time::Instant;
 pub fn simulated(text: &str) -> Result<i64, String> {
     use castanet_spec::value::{ArgValue, Nanos};
     let names = castanet_spec::Names::new();
-    let t = Nanos::parse(text, &castanet_spec::ArgCx { scope: "", names: &names });
+    let t = Nanos::parse(
+        text,
+        &castanet_spec::ArgCx { scope: "", names: &names, origin: castanet_spec::Origin::Operator },
+    );
     t.map(|n| n.0).map_err(|e| format!("--simtime: {e}"))
 }
 
@@ -98,7 +101,7 @@ fn run(args: &Run) -> Result<ExitCode, String> {
         return Ok(ExitCode::FAILURE);
     };
     let running = router.shared().running.clone();
-    Reader::new(packages, &source.defines)
+    Reader::new(packages, &source.defines, &args.from_clients)
         .attend(&running, args.allow_reconfigure, hangup(args, &running))
         .map_err(|e| format!("signals cannot be caught: {}", crate::load::reason(&e)))?;
     let mount = args.mount.as_deref().map(|folder| crate::mount::over(folder, &router)).transpose()?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The other side: calls handlers of a router over its control socket.
 
-use crate::{code, reason};
+use crate::{Token, code, reason};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
@@ -94,7 +94,7 @@ pub struct Client {
 /// The longest line of a reply.
 const LINE: u64 = 1 << 20;
 /// Lines of a reply.
-const LINES: usize = 100_000;
+const LINES: usize = 1_000_000;
 
 impl Client {
     /// Connects. No call takes longer than `patience` to say something.
@@ -173,6 +173,14 @@ impl Client {
         Err(ClientError::Protocol("it does not stop".into()))
     }
 
+    /// Shows a token, for the rights that it gives.
+    ///
+    /// # Errors
+    /// When it is wrong, or the router is gone.
+    pub fn authorise(&mut self, token: &Token) -> Result<(), ClientError> {
+        self.command(&format!("AUTH {}", token.secret()), b"").map(drop)
+    }
+
     /// Reads a handler, with parameters of any length.
     ///
     /// # Errors
@@ -206,7 +214,7 @@ impl Client {
         Ok(String::from_utf8_lossy(&data).into_owned())
     }
 
-    /// Writes a handler, with a value of any length.
+    /// Writes a handler, with a value of any length. The lines of the result behind the first are what the handler answers.
     ///
     /// # Errors
     /// When the router says no, or is gone.

@@ -2,6 +2,7 @@
 //! Which handlers clients may call, and what calls of them answer.
 
 use crate::code;
+use castanet_element::spec::Origin;
 use castanet_element::{CallError, Remote};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ pub struct Target {
     pub readable: bool,
     /// Whether it can be written.
     pub writable: bool,
+    /// Its flags, which say what right it takes to write it.
+    flags: String,
 }
 
 /// Why a handler cannot be called: code and text of the reply; the text may have several lines.
@@ -130,6 +133,7 @@ impl Gate {
             name: name.into(),
             readable: flags.contains('r'),
             writable: flags.contains('w'),
+            flags,
         })
     }
 
@@ -148,16 +152,17 @@ impl Gate {
     /// A handler that can be written.
     ///
     /// # Errors
-    /// When there is none, or the client may only read.
+    /// When there is none, or the client may only read, or has not the right to write this one.
     pub fn writable(
         &mut self,
         name: &str,
         proxy: Option<&str>,
         readonly: bool,
+        from: Origin,
     ) -> Result<Arc<Target>, Refusal> {
         let t = self.find(name, proxy)?;
-        if readonly {
-            return Err(Refusal(code::PERMISSION, format!("Permission denied for '{}'", shown(&t.name))));
+        if readonly || (t.writable && !from.may_write(&t.flags)) {
+            return Err(denied(&t));
         }
         if t.writable {
             return Ok(t);
@@ -181,12 +186,12 @@ impl Gate {
         value.map_err(|e| self.refusal("Read", t, &e))
     }
 
-    /// Writes a handler.
+    /// Writes a handler; the text that it answers with, if it is one that does.
     ///
     /// # Errors
     /// When it says no.
-    pub fn write(&self, t: &Target, value: &str) -> Result<(), Refusal> {
-        let done = self.remote.write(t.element.as_deref(), &t.handler, value);
+    pub fn write(&self, from: Origin, t: &Target, value: &str) -> Result<String, Refusal> {
+        let done = self.remote.write(from, t.element.as_deref(), &t.handler, value);
         done.map_err(|e| self.refusal("Write", t, &e))
     }
 
@@ -194,8 +199,15 @@ impl Gate {
         if self.remote.has_ended() {
             return Refusal(code::NO_ROUTER, "No router installed".into());
         }
+        if matches!(e, CallError::Denied(_)) {
+            return denied(t);
+        }
         Refusal(code::HANDLER, format!("{kind} handler '{}' error:\n{e}", shown(&t.name)))
     }
+}
+
+fn denied(t: &Target) -> Refusal {
+    Refusal(code::PERMISSION, format!("Permission denied for '{}'", shown(&t.name)))
 }
 
 fn no_element(name: &str) -> Refusal {

@@ -4,7 +4,7 @@
 //!
 //! [`session`] is one client's conversation, without any input or output: bytes in, calls of a [`Remote`], bytes out.
 //! [`gate`] says which handlers may be called. [`place`] is where a server listens, [`server`] the one thread that talks to all clients,
-//! [`chatter`] what hears messages for them. [`client`] is the other side.
+//! [`chatter`] what hears messages for them, [`token`] how a client of a TCP port shows who it is. [`client`] is the other side.
 //!
 //! Clients may be hostile: see [`Limits`].
 //!
@@ -18,11 +18,13 @@ pub mod limits;
 pub mod place;
 pub mod server;
 pub mod session;
+pub mod token;
 
 pub use client::Client;
 pub use limits::Limits;
 pub use place::{Place, PlaceError};
 pub use server::{Server, Settings};
+pub use token::Token;
 
 /// What a reply begins with (protocol version 1.3).
 pub mod code {

@@ -81,7 +81,7 @@ pub struct BuildCx<'a> {
 impl<'a> BuildCx<'a> {
     /// What arguments are read against.
     pub fn arg_cx(&self) -> ArgCx<'a> {
-        ArgCx { scope: self.scope, names: self.names }
+        ArgCx { scope: self.scope, names: self.names, origin: self.names.origin() }
     }
     /// The element's own random numbers.
     pub fn random(&self) -> Random {

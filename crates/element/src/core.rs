@@ -6,7 +6,7 @@ use crate::notify::{Note, Notes};
 use crate::remote::Remote;
 use crate::watch::Watches;
 use castanet_packet::{Batch, Packet};
-use castanet_spec::{HandlerRef, Names, Reason};
+use castanet_spec::{HandlerRef, Names, Origin, Reason};
 use castanet_tables::timer_queue::TimerQueue;
 use std::sync::Arc;
 
@@ -50,12 +50,16 @@ pub enum CallError {
     Busy(String),
     /// The handler said no.
     Failed(String),
+    /// The caller has not the right to call it.
+    Denied(String),
 }
 
 impl std::fmt::Display for CallError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            CallError::Missing(t) | CallError::Busy(t) | CallError::Failed(t) => f.write_str(t),
+            CallError::Missing(t) | CallError::Busy(t) | CallError::Failed(t) | CallError::Denied(t) => {
+                f.write_str(t)
+            }
         }
     }
 }
@@ -136,6 +140,10 @@ pub struct Core {
     pub turns: usize,
     /// Descriptors that elements wait for.
     pub watches: Watches,
+    /// Where the configuration comes from.
+    pub home: Origin,
+    /// For whom elements act now: the configuration, or the caller of a handler.
+    pub origin: Origin,
     /// Calls from the data path that wait until the calling element has returned.
     pub deferred: Vec<(u32, HandlerRef)>,
     /// Packets dropped, by element and reason.
@@ -172,7 +180,10 @@ impl Core {
         outside: Arc<dyn Messages>,
         clock: Clock,
     ) -> Core {
+        let home = names.origin();
         Core {
+            home,
+            origin: home,
             recent: 0,
             clock,
             notes,

@@ -217,7 +217,15 @@ impl<'a> Cx<'a> {
     /// What handler values are read against.
     pub fn with_args<R>(&self, f: impl FnOnce(&ArgCx<'_>) -> R) -> R {
         let scope = self.core.info.get(self.place.me as usize).map_or("", |i| &i.scope);
-        f(&ArgCx { scope, names: &self.core.names })
+        f(&ArgCx { scope, names: &self.core.names, origin: self.core.origin })
+    }
+
+    /// Runs `f` with the rights of the configuration, also within a call of a client: for what the configuration itself says.
+    pub fn as_configuration<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
+        let caller = std::mem::replace(&mut self.core.origin, self.core.home);
+        let out = f(self);
+        self.core.origin = caller;
+        out
     }
 
     /// Whether an output exists.

@@ -252,7 +252,11 @@ impl<T: Build + Lifecycle> Kit<T> {
         let written = self.with(|e, cx| {
             let core = cx.core();
             let names = core.names.clone();
-            e.write_field(handler, value, &castanet_spec::ArgCx { scope: "", names: &names })
+            e.write_field(
+                handler,
+                value,
+                &castanet_spec::ArgCx { scope: "", names: &names, origin: core.origin },
+            )
         });
         match written {
             Some(r) => r.and_then(|()| self.with(|e, cx| e.changed(handler, cx))),

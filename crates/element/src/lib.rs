@@ -65,8 +65,8 @@ pub mod prelude {
     pub use crate::spec::arg::{ArgCx, ArgError, Args as _};
     pub use crate::spec::value::{Bandwidth, Data, Nanos, Word};
     pub use crate::spec::{
-        Anno1, Anno4, ArgValue, Capability, Effects, ElementRef, Filename, HandlerRef, IpList, Names, Prefix,
-        Reason, Show,
+        Anno1, Anno4, ArgValue, Capability, Effects, ElementRef, Filename, HandlerRef, IpList, Names, Origin,
+        Prefix, Reason, Show,
     };
     pub use crate::{
         Action, Args, Build, BuildCx, CallError, Class, ConfigError, Count, Cx, Drive, Element, Gauge,

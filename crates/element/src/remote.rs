@@ -2,6 +2,7 @@
 //! A running router as those see it who stand outside its workers: control sockets, mounts, the command line.
 
 use crate::core::CallError;
+use castanet_spec::Origin;
 use std::sync::Weak;
 
 /// Hears messages.
@@ -18,16 +19,22 @@ pub trait Listener: Send + Sync {
 pub trait Remote: Send + Sync {
     /// The names of all elements, in the order of the configuration.
     fn elements(&self) -> Vec<String>;
-    /// Reads a handler; no element: a global one.
+    /// Reads a handler; no element: a global one. A read has no rights, whoever asks: it opens no file that its parameters name.
     ///
     /// # Errors
     /// When there is no such handler, or it says no, or the router has stopped.
     fn read(&self, element: Option<&str>, handler: &str, parameters: &str) -> Result<String, CallError>;
-    /// Writes a handler; no element: a global one.
+    /// Writes a handler with the rights of an origin; no element: a global one. A few handlers answer with a text.
     ///
     /// # Errors
-    /// When there is no such handler, or it says no, or the router has stopped.
-    fn write(&self, element: Option<&str>, handler: &str, value: &str) -> Result<(), CallError>;
+    /// When there is no such handler, or it says no, or the origin may not write it, or the router has stopped.
+    fn write(
+        &self,
+        from: Origin,
+        element: Option<&str>,
+        handler: &str,
+        value: &str,
+    ) -> Result<String, CallError>;
     /// The flags of a handler as the `handlers` listing shows them; none if there is no such handler.
     fn flags(&self, element: Option<&str>, handler: &str) -> Option<String> {
         let listing = self.read(element, "handlers", "").ok()?;

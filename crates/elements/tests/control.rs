@@ -5,6 +5,7 @@
 #[path = "../../runtime/tests/support/mod.rs"]
 mod support;
 
+use castanet_element::spec::Origin;
 use castanet_element::{Random, Remote as _};
 use castanet_runtime::Running;
 use std::io::{BufRead as _, BufReader, Read, Write};
@@ -59,7 +60,7 @@ impl Live {
     }
     /// Stops it and cleans it up.
     fn end(mut self) -> castanet_runtime::Router {
-        let _ = self.running.write(None, "stop", "1");
+        let _ = self.running.write(Origin::Operator, None, "stop", "1");
         let mut r = self.thread.take().unwrap().join().unwrap();
         assert_eq!(r.cleanup(), []);
         r
@@ -335,7 +336,7 @@ fn messages() {
     assert_eq!(line, "Click::ChatterSocket/1.0\r\n");
     // Without a greeting nothing tells when a client has been accepted.
     std::thread::sleep(Duration::from_millis(300));
-    live.running.write(Some("i"), "active", "true").unwrap();
+    live.running.write(Origin::Operator, Some("i"), "active", "true").unwrap();
     for (from, label) in [(&mut all, "a"), (&mut news, "b")] {
         for _ in 0..3 {
             line.clear();
@@ -347,10 +348,10 @@ fn messages() {
     assert!(!live.log.lines().iter().any(|l| l.starts_with("b:")), "a channel does not reach standard error");
     // One that takes nothing loses messages, and the router goes on.
     let before = live.number("n", "lost");
-    live.running.write(Some("i"), "limit", "-1").unwrap();
-    live.running.write(Some("i"), "active", "true").unwrap();
+    live.running.write(Origin::Operator, Some("i"), "limit", "-1").unwrap();
+    live.running.write(Origin::Operator, Some("i"), "active", "true").unwrap();
     until("messages are lost", || live.number("n", "lost") > before);
-    live.running.write(Some("i"), "active", "false").unwrap();
+    live.running.write(Origin::Operator, Some("i"), "active", "false").unwrap();
     let memory = std::fs::read_to_string("/proc/self/statm").unwrap();
     assert!(!memory.is_empty());
     live.end();

@@ -49,6 +49,52 @@ impl Library for SearchPath {
     }
 }
 
+/// Finds `require(library NAME)` of configurations that clients send: below one folder that the operator named, or nowhere. What
+/// a configuration says of a file comes back in diagnostics, so a client that may name any file can read any file.
+#[derive(Clone, Debug, Default)]
+pub struct Confined {
+    folder: Option<PathBuf>,
+}
+
+impl Confined {
+    /// To a folder; without one there are no libraries.
+    pub fn new(folder: Option<&Path>) -> Confined {
+        Confined { folder: folder.map(Path::to_path_buf) }
+    }
+}
+
+impl Library for Confined {
+    fn read(&self, name: &str, _: &str) -> Result<(String, Vec<u8>), String> {
+        let Some(folder) = &self.folder else {
+            return Err(
+                "a configuration from a client may require no library; the operator allows those of a \
+                        folder by --library-path"
+                    .into(),
+            );
+        };
+        // Before the file system is asked: the answer would tell which files there are.
+        if !Path::new(name).components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)) {
+            return Err(
+                "a configuration from a client may require libraries of the operator's folder alone".into()
+            );
+        }
+        let none = || String::from("no such file");
+        let within = |path: PathBuf| {
+            // A link in the folder may lead out of it.
+            let (root, real) = (folder.canonicalize().ok()?, path.canonicalize().ok()?);
+            real.starts_with(root).then_some(real)
+        };
+        let path = within(folder.join(name)).or_else(|| within(folder.join("conf").join(name)));
+        let path = path.ok_or_else(none)?;
+        // A pipe would never end.
+        if !std::fs::metadata(&path).is_ok_and(|m| m.is_file()) {
+            return Err(none());
+        }
+        let bytes = read::file(&path, read::MAX_CONFIGURATION).map_err(|_| none())?;
+        Ok((path.to_string_lossy().into_owned(), bytes))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,6 +127,38 @@ mod tests {
         assert_ne!(read(None, "."), "no such file");
         let name = |n: &str| SearchPath::new(None).read(n, &main).map(|f| f.0);
         assert_eq!(name("./x"), name("x"));
+        Ok(())
+    }
+
+    #[test]
+    fn libraries_of_clients_are_those_of_the_folder() -> std::io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let root = dir.path();
+        for (name, text) in [("lib/a", "a"), ("lib/conf/b", "b"), ("secret", "s")] {
+            let path = root.join(name);
+            std::fs::create_dir_all(path.parent().unwrap_or(root))?;
+            std::fs::write(path, text)?;
+        }
+        std::os::unix::fs::symlink(root.join("secret"), root.join("lib/out"))?;
+        std::os::unix::fs::symlink("a", root.join("lib/in"))?;
+        let confined = Confined::new(Some(&root.join("lib")));
+        let secret = root.join("secret").to_string_lossy().into_owned();
+        for (name, want) in [
+            ("a", Some("a")),
+            ("./a", Some("a")),
+            ("in", Some("a")),
+            ("b", Some("b")),
+            ("c", None),
+            ("out", None),
+            ("conf", None),
+            ("../secret", None),
+            ("conf/../../secret", None),
+            (secret.as_str(), None),
+        ] {
+            let found = confined.read(name, &secret).ok();
+            assert_eq!(found.map(|f| f.1), want.map(|w| w.as_bytes().to_vec()), "{name}");
+        }
+        assert!(Confined::new(None).read("a", "").is_err());
         Ok(())
     }
 }

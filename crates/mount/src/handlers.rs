@@ -6,6 +6,7 @@ use crate::open::{Entry, File, Open, OpenFiles};
 use crate::tree::{Folder, Handler, Place, Tree};
 use castanet_element::CallError;
 use castanet_element::remote::Remote;
+use castanet_element::spec::Origin;
 use fuser::{Errno, FileAttr, FileHandle, FileType, INodeNo, OpenAccMode, OpenFlags, Request};
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
@@ -66,6 +67,7 @@ impl Handlers {
             CallError::Missing(_) if self.remote.swaps() != generation => Errno::ESTALE,
             CallError::Missing(_) => Errno::ENOENT,
             CallError::Busy(_) => Errno::EBUSY,
+            CallError::Denied(_) => Errno::EACCES,
             CallError::Failed(_) => Errno::EINVAL,
         }
     }
@@ -223,7 +225,9 @@ impl Handlers {
             Errno::EILSEQ
         })?;
         let value = if file.raw { &text } else { text.strip_suffix('\n').unwrap_or(&text) };
-        self.remote.write(file.element.as_deref(), &file.handler, value).map_err(|e| {
+        // Nobody but the user of the router can enter the mounted folder.
+        let from = Origin::Authorised;
+        self.remote.write(from, file.element.as_deref(), &file.handler, value).map(drop).map_err(|e| {
             let errno = self.errno(&e, file.generation);
             // Whoever writes when a router ends need not be told by it that it has.
             if errno != Errno::ENOTCONN {

@@ -18,7 +18,7 @@ use castanet_graph::offload;
 use castanet_graph::placement::Placement;
 use castanet_graph::{Graph, Kind};
 use castanet_lang::{Diagnostic, Sources, Span};
-use castanet_spec::{Capability, Effects, Names};
+use castanet_spec::{Capability, Effects, Names, Origin};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::mpsc::{Receiver, channel};
@@ -62,6 +62,8 @@ pub(crate) struct Settings {
     pub batch: usize,
     pub seed: u64,
     pub clock: Clock,
+    /// Where the configuration comes from.
+    pub origin: Origin,
 }
 
 impl Options {
@@ -69,7 +71,8 @@ impl Options {
     pub(crate) fn split(self) -> (Arc<Running>, Settings, String) {
         let Options { workers, batch, seed, clock, printer, config } = self;
         let workers = if clock.is_simulated() { 1 } else { workers.max(1) };
-        let settings = Settings { workers, batch: batch.clamp(1, castanet_packet::Batch::MAX), seed, clock };
+        let batch = batch.clamp(1, castanet_packet::Batch::MAX);
+        let settings = Settings { workers, batch, seed, clock, origin: Origin::Operator };
         (Running::new(printer, settings.clone()), settings, config)
     }
 }
@@ -283,9 +286,10 @@ pub(crate) fn prepare(
     if failed(&diagnostics) {
         return Err(diagnostics);
     }
-    let names = names_of(&graph, classes.as_ref(), &mut diagnostics);
+    let mut names = names_of(&graph, classes.as_ref(), &mut diagnostics);
+    names.set_origin(settings.origin);
     let tasks = tasks_of(&graph);
-    let Settings { workers, batch, seed, clock } = settings;
+    let Settings { workers, batch, seed, clock, .. } = settings;
     let (placement, errors) = place_named(&graph, &names, workers);
     diagnostics.extend(errors);
     if failed(&diagnostics) {

@@ -34,11 +34,16 @@ pub const GLOBAL: &[(&str, &str)] = &[
     ("stop", "w"),
 ];
 /// Global handlers of a router that may be swapped.
-pub const SWAP: &[(&str, &str)] = &[("hotconfig", "w"), ("loadpackage", "w"), ("swapplan", "r+")];
+pub const SWAP: &[(&str, &str)] = &[("hotconfig", "wR"), ("loadpackage", "wR"), ("swapplan", "wR")];
 
 /// There is no such handler to read or write.
 pub(crate) fn missing(handler: &str, kind: &str) -> CallError {
     CallError::Missing(format!("no '{handler}' {kind} handler"))
+}
+
+/// The caller may not write a handler that is there.
+pub(crate) fn denied(handler: &str) -> CallError {
+    CallError::Denied(format!("permission denied for '{handler}'"))
 }
 
 impl Shared {
@@ -269,13 +274,15 @@ impl Nodes {
         }
         let name = self.shared.handler_name(Some(element), handler);
         match self.flags_of(core, element, handler) {
-            Some(f) if f.contains('w') => {}
+            Some(f) if f.contains('w') && core.origin.may_write(f) => {}
+            Some(f) if f.contains('w') => return Err(denied(&name)),
             _ => return Err(missing(&name, "write")),
         }
+        let origin = core.origin;
         let names = core.names.clone();
         let scope = core.info.get(element as usize).map_or(String::new(), |i| i.scope.clone());
         let done = self.with(core, element, |e, cx| {
-            match e.write_field(handler, value, &ArgCx { scope: &scope, names: &names }) {
+            match e.write_field(handler, value, &ArgCx { scope: &scope, names: &names, origin }) {
                 Some(r) => r.and_then(|()| e.changed(handler, cx)),
                 None => e.write(handler, value, cx),
             }
@@ -285,19 +292,25 @@ impl Nodes {
 
     /// Answers mail about handlers.
     pub(crate) fn answer(&mut self, core: &mut Core, mail: Mail) {
-        // Whoever asked may have given up: then nobody reads the answer.
         match mail {
-            Mail::Read { element, handler, parameters, reply } => {
-                let _ = reply.send(match element {
+            Mail::Read { from, element, handler, parameters, reply } => {
+                let caller = std::mem::replace(&mut core.origin, from);
+                let answer = match element {
                     Some(e) => self.read_here(core, e, &handler, &parameters),
                     None => self.read(core, None, &handler, &parameters),
-                });
+                };
+                core.origin = caller;
+                // The one who asked may have given up.
+                let _ = reply.send(answer);
             }
-            Mail::Write { element, handler, value, reply } => {
-                let _ = reply.send(match element {
+            Mail::Write { from, element, handler, value, reply } => {
+                let caller = std::mem::replace(&mut core.origin, from);
+                let answer = match element {
                     Some(e) => self.write_here(core, e, &handler, &value),
                     None => self.write(core, None, &handler, &value),
-                });
+                };
+                core.origin = caller;
+                let _ = reply.send(answer);
             }
             Mail::Wake(e) => core.wakes.push(e),
             Mail::Signal(e, signal) => {
@@ -370,9 +383,6 @@ impl Router for Nodes {
             if handler == "timewarp" {
                 return Ok(core.clock.describe());
             }
-            if let Some(answer) = shared.running.read_swap(handler, parameters) {
-                return answer;
-            }
             return shared.global(handler).ok_or_else(|| missing(handler, "read"));
         };
         let here = core.worker as usize;
@@ -390,7 +400,8 @@ impl Router for Nodes {
                 self.read_here(core, e, handler, parameters)?
             } else {
                 let (handler, parameters) = (handler.to_string(), parameters.to_string());
-                self.ask(core, w, |reply| Mail::Read { element: Some(e), handler, parameters, reply })?
+                let from = core.origin;
+                self.ask(core, w, |reply| Mail::Read { from, element: Some(e), handler, parameters, reply })?
             });
             if how == Workers::Share {
                 break;
@@ -424,9 +435,10 @@ impl Router for Nodes {
                     _ => Err(CallError::Failed("'timewarp': expected a positive number".into())),
                 },
                 _ => {
-                    let soon = |text: &str| shared.running.swap_soon(BY_HANDLER, text, core.clock.clone());
-                    let done = shared.running.write_swap(handler, value, soon);
-                    done.unwrap_or_else(|| Err(missing(handler, "write")))
+                    let (from, clock) = (core.origin, core.clock.clone());
+                    let soon = |text: &str| shared.running.swap_soon(from, BY_HANDLER, text, clock);
+                    let done = shared.running.write_swap(from, handler, value, soon);
+                    done.map(|answer| answer.map(drop)).unwrap_or_else(|| Err(missing(handler, "write")))
                 }
             };
         };
@@ -441,7 +453,8 @@ impl Router for Nodes {
                 self.write_here(core, e, handler, value)?;
             } else {
                 let (handler, value) = (handler.to_string(), value.to_string());
-                self.ask(core, w, |reply| Mail::Write { element: Some(e), handler, value, reply })?;
+                let from = core.origin;
+                self.ask(core, w, |reply| Mail::Write { from, element: Some(e), handler, value, reply })?;
             }
             if how == Workers::Share {
                 break;

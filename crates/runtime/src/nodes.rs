@@ -266,7 +266,11 @@ impl Nodes {
         self.calls += 1;
         for (from, call) in std::mem::take(&mut core.deferred) {
             let element = call.element.and_then(|e| u32::try_from(e).ok());
-            if let Err(e) = self.write(core, element, &call.handler, &call.value) {
+            // The call has the rights of the one who set it, not of the element that makes it.
+            let caller = std::mem::replace(&mut core.origin, call.origin);
+            let done = self.write(core, element, &call.handler, &call.value);
+            core.origin = caller;
+            if let Err(e) = done {
                 let who = self.shared.graph.declaration(from as usize);
                 core.outside.message(&format!("{who}: {e}"));
             }

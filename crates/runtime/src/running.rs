@@ -7,7 +7,7 @@ use crate::shared::{Mail, Printer, Shared};
 use crate::swap::{Desk, Loader, STOPPED};
 use castanet_element::CallError;
 use castanet_element::remote::{Listener, Remote};
-use castanet_spec::Workers;
+use castanet_spec::{Origin, Workers};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
@@ -166,15 +166,11 @@ impl Remote for Running {
     }
 
     fn read(&self, element: Option<&str>, handler: &str, parameters: &str) -> Result<String, CallError> {
-        if element.is_none()
-            && let Some(answer) = self.read_swap(handler, parameters)
-        {
-            return answer;
-        }
         self.call(element, |shared, e| {
             let read = |worker| {
                 let (handler, parameters) = (handler.to_string(), parameters.to_string());
-                ask(shared, worker, |reply| Mail::Read { element: e, handler, parameters, reply })
+                let from = Origin::Anonymous;
+                ask(shared, worker, |reply| Mail::Read { from, element: e, handler, parameters, reply })
             };
             let Some(element) = e else {
                 return match shared.global(handler) {
@@ -199,18 +195,25 @@ impl Remote for Running {
         })
     }
 
-    fn write(&self, element: Option<&str>, handler: &str, value: &str) -> Result<(), CallError> {
-        // No worker is kept from its packets meanwhile, unless it alone knows what time it is.
+    fn write(
+        &self,
+        from: Origin,
+        element: Option<&str>,
+        handler: &str,
+        value: &str,
+    ) -> Result<String, CallError> {
+        let swap = |text: &str| self.swap(from, BY_HANDLER, text).map(drop);
+        // No worker is kept from its packets meanwhile. Under simulated time the worker alone knows what time it is, and swaps.
         if element.is_none()
-            && !self.settings.clock.is_simulated()
-            && let Some(done) = self.write_swap(handler, value, |text| self.swap(BY_HANDLER, text).map(drop))
+            && (handler != "hotconfig" || !self.settings.clock.is_simulated())
+            && let Some(done) = self.write_swap(from, handler, value, swap)
         {
             return done;
         }
         self.call(element, |shared, e| {
             let write = |worker| {
                 let (handler, value) = (handler.to_string(), value.to_string());
-                ask(shared, worker, |reply| Mail::Write { element: e, handler, value, reply })
+                ask(shared, worker, |reply| Mail::Write { from, element: e, handler, value, reply })
             };
             let Some(element) = e else { return write(0) };
             for &w in shared.workers_of(element) {
@@ -223,6 +226,7 @@ impl Remote for Running {
             }
             Ok(Ok(()))
         })
+        .map(|()| String::new())
     }
 
     fn swaps(&self) -> u64 {

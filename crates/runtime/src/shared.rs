@@ -8,7 +8,7 @@ use crate::sleep::Waker;
 use castanet_element::{CallError, Info, Messages, Remote};
 use castanet_graph::Graph;
 use castanet_graph::placement::Placement;
-use castanet_spec::{ClassSpec, Names};
+use castanet_spec::{ClassSpec, Names, Origin};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, SyncSender};
@@ -20,6 +20,8 @@ pub enum Mail {
     Wake(u32),
     /// Read a handler of an element's replica, or a global one.
     Read {
+        /// For whom.
+        from: Origin,
         /// The element.
         element: Option<u32>,
         /// The handler.
@@ -31,6 +33,8 @@ pub enum Mail {
     },
     /// Write a handler of an element's replica, or a global one.
     Write {
+        /// For whom.
+        from: Origin,
         /// The element.
         element: Option<u32>,
         /// The handler.

@@ -16,12 +16,14 @@ pub use plan::Plan;
 
 use crate::Running;
 use crate::build::{Classes, Settings, assemble, prepare};
+use crate::handlers::{SWAP, denied};
 use crate::router::Router;
 use crate::running::BY_HANDLER;
 use crate::shared::Shared;
 use castanet_element::{CallError, Clock};
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, Sources};
+use castanet_spec::Origin;
 use plan::Moves;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -40,18 +42,18 @@ pub struct Loaded {
 
 /// Reads configurations for hot swaps.
 pub trait Loader: Send + Sync {
-    /// Reads and checks a text; diagnostics call it by a name.
+    /// Reads and checks a text; diagnostics call it by a name. What it may require depends on where it comes from.
     ///
     /// # Errors
     /// What is wrong, for a person to read.
-    fn load(&self, name: &str, text: &str) -> Result<Loaded, String>;
+    fn load(&self, from: Origin, name: &str, text: &str) -> Result<Loaded, String>;
     /// Diagnostics for a person to read.
     fn render(&self, sources: &Sources, diagnostics: &[Diagnostic]) -> String;
     /// Loads a package of classes for configurations to come, given its name or file; the names of its classes.
     ///
     /// # Errors
     /// Why it cannot be loaded, for a person to read.
-    fn load_package(&self, name: &str) -> Result<Vec<String>, String> {
+    fn load_package(&self, _from: Origin, name: &str) -> Result<Vec<String>, String> {
         Err(format!("package '{name}': this program loads none"))
     }
     /// The names of the packages that are loaded.
@@ -124,30 +126,34 @@ impl Running {
     ///
     /// # Errors
     /// Why it cannot be loaded.
-    pub fn load_package(&self, name: &str) -> Result<Vec<String>, String> {
-        self.loader()?.load_package(name)
+    pub fn load_package(&self, from: Origin, name: &str) -> Result<Vec<String>, String> {
+        self.loader()?.load_package(from, name)
     }
     /// The names of the packages that are loaded.
     pub fn packages(&self) -> Vec<String> {
         self.loader.get().map(|l| l.packages()).unwrap_or_default()
     }
-    /// Answers the handler that tells what a swap would change; none if it is another one, or swaps are not allowed.
-    pub(crate) fn read_swap(&self, handler: &str, parameters: &str) -> Option<Result<String, CallError>> {
-        (handler == "swapplan" && self.allows_swaps())
-            .then(|| self.plan(BY_HANDLER, parameters).map(|p| p.to_string()).map_err(CallError::Failed))
-    }
-    /// Carries out the handlers that swap and prepare for it; none if it is another one, or swaps are not allowed. `swap` is how
-    /// whoever calls may swap.
+    /// Carries out the handlers that swap and prepare for it, and returns what they answer; none if it is another one, or swaps
+    /// are not allowed. `swap` is how the caller may swap.
     pub(crate) fn write_swap(
         &self,
+        from: Origin,
         handler: &str,
         value: &str,
         swap: impl FnOnce(&str) -> Result<(), String>,
-    ) -> Option<Result<(), CallError>> {
+    ) -> Option<Result<String, CallError>> {
+        if !self.allows_swaps() {
+            return None;
+        }
+        let flags = SWAP.iter().find(|h| h.0 == handler)?.1;
+        if !from.may_write(flags) {
+            return Some(Err(denied(handler)));
+        }
         let done = match handler {
-            _ if !self.allows_swaps() => return None,
-            "hotconfig" => swap(value),
-            "loadpackage" => self.load_package(value.trim()).map(drop),
+            "hotconfig" => swap(value).map(|()| String::new()),
+            "loadpackage" => self.load_package(from, value.trim()).map(|_| String::new()),
+            // A write because it reads what the text requires, which takes a right.
+            "swapplan" => self.plan(from, BY_HANDLER, value).map(|p| p.to_string()),
             _ => return None,
         };
         Some(done.map_err(CallError::Failed))
@@ -160,18 +166,13 @@ impl Running {
     ///
     /// # Errors
     /// When swaps are not allowed, or something is wrong with the configuration.
-    pub fn plan(&self, name: &str, text: &str) -> Result<Plan, String> {
+    pub fn plan(&self, from: Origin, name: &str, text: &str) -> Result<Plan, String> {
         let loader = self.loader()?;
         let shared = self.current().ok_or(STOPPED)?;
-        let Loaded { graph, classes, sources } = loader.load(name, text)?;
-        let prepared = prepare(
-            graph,
-            classes,
-            &sources,
-            self.strong().ok_or(STOPPED)?,
-            self.settings.clone(),
-            text.to_string(),
-        );
+        let Loaded { graph, classes, sources } = loader.load(from, name, text)?;
+        let settings = Settings { origin: from, ..self.settings.clone() };
+        let running = self.strong().ok_or(STOPPED)?;
+        let prepared = prepare(graph, classes, &sources, running, settings, text.to_string());
         let prepared = prepared.map_err(|d| loader.render(&sources, &d))?;
         Ok(Plan::new(&shared, &prepared.shared))
     }
@@ -180,19 +181,19 @@ impl Running {
     ///
     /// # Errors
     /// What keeps the new configuration from running; the old one runs on then.
-    pub fn swap(&self, name: &str, text: &str) -> Result<Done, String> {
+    pub fn swap(&self, from: Origin, name: &str, text: &str) -> Result<Done, String> {
         let desk = self.desk.take(true)?;
         let (tx, rx) = sync_channel(1);
-        let (old, candidate) = self.candidate((name, text), self.settings.clock.clone(), Some(tx))?;
+        let (old, candidate) = self.candidate(from, (name, text), self.settings.clock.clone(), Some(tx))?;
         desk.offer(candidate)?;
         old.halt();
         rx.recv().unwrap_or_else(|_| Err(STOPPED.into()))
     }
 
     /// Swaps the configuration as soon as the worker that asks has ended its turn.
-    pub(crate) fn swap_soon(&self, name: &str, text: &str, clock: Clock) -> Result<(), String> {
+    pub(crate) fn swap_soon(&self, from: Origin, name: &str, text: &str, clock: Clock) -> Result<(), String> {
         let desk = self.desk.take(false)?;
-        let (old, candidate) = self.candidate((name, text), clock, None)?;
+        let (old, candidate) = self.candidate(from, (name, text), clock, None)?;
         desk.offer(candidate)?;
         old.halt();
         Ok(())
@@ -200,14 +201,15 @@ impl Running {
 
     fn candidate(
         &self,
+        from: Origin,
         (name, text): (&str, &str),
         clock: Clock,
         reply: Option<SyncSender<Result<Done, String>>>,
     ) -> Result<(Arc<Shared>, Candidate), String> {
         let loader = self.loader()?;
         let old = self.current().ok_or(STOPPED)?;
-        let Loaded { graph, classes, sources } = loader.load(name, text)?;
-        let settings = Settings { clock, ..self.settings.clone() };
+        let Loaded { graph, classes, sources } = loader.load(from, name, text)?;
+        let settings = Settings { clock, origin: from, ..self.settings.clone() };
         let render = |d: Vec<Diagnostic>| loader.render(&sources, &d);
         let running = self.strong().ok_or(STOPPED)?;
         let prepared =

@@ -5,6 +5,7 @@
 mod support;
 
 use castanet_element::remote::{Listener, Remote};
+use castanet_element::spec::Origin;
 use castanet_element::{CallError, Messages as _};
 use castanet_runtime::Options;
 use std::sync::{Arc, Mutex};
@@ -37,24 +38,30 @@ fn handlers_are_called_while_packets_move() {
             let first = count();
             while count() < first + 1000 {}
             assert_eq!(read("q", "capacity").unwrap(), "7");
-            running.write(Some("q"), "capacity", "9").unwrap();
+            running.write(Origin::Operator, Some("q"), "capacity", "9").unwrap();
             assert_eq!(read("q", "capacity").unwrap(), "9");
             // What does not go on starts again in each replica.
-            running.write(Some("a"), "active", "false").unwrap();
-            running.write(Some("ja"), "active", "false").unwrap();
-            running.write(Some("jb"), "active", "false").unwrap();
-            running.write(Some("sum"), "reset_counts", "").unwrap();
+            running.write(Origin::Operator, Some("a"), "active", "false").unwrap();
+            running.write(Origin::Operator, Some("ja"), "active", "false").unwrap();
+            running.write(Origin::Operator, Some("jb"), "active", "false").unwrap();
+            running.write(Origin::Operator, Some("sum"), "reset_counts", "").unwrap();
             assert_eq!(read("sum", "count").unwrap(), "0");
             assert_eq!(running.read(None, "timewarp", "").unwrap(), "1");
             assert_eq!(running.flags(Some("q"), "capacity").as_deref(), Some("rw."));
             assert_eq!(running.flags(None, "stop").as_deref(), Some("w"));
             for (e, h) in [(Some("x"), "count"), (Some("q"), "nothing"), (None, "nothing")] {
                 assert!(matches!(running.read(e, h, ""), Err(CallError::Missing(_))), "{e:?} {h}");
-                assert!(matches!(running.write(e, h, ""), Err(CallError::Missing(_))), "{e:?} {h}");
+                assert!(
+                    matches!(running.write(Origin::Operator, e, h, ""), Err(CallError::Missing(_))),
+                    "{e:?} {h}"
+                );
             }
-            assert!(matches!(running.write(Some("q"), "capacity", "x"), Err(CallError::Failed(_))));
+            assert!(matches!(
+                running.write(Origin::Operator, Some("q"), "capacity", "x"),
+                Err(CallError::Failed(_))
+            ));
             assert!(!running.has_ended() && running.swaps() == 0);
-            running.write(None, "stop", "1").unwrap();
+            running.write(Origin::Operator, None, "stop", "1").unwrap();
         });
         assert!(running.has_ended());
         assert!(
@@ -99,8 +106,60 @@ fn a_long_burst_keeps_neither_mail_nor_stop_waiting() {
             // The other source and the timer have their turn before the first burst ends.
             while count("d") == 0 || count("e") == 0 {}
             assert!(count("c") < 1_000_000_000);
-            running.write(None, "stop", "1").unwrap();
+            running.write(Origin::Operator, None, "stop", "1").unwrap();
         });
         assert!(running.has_ended());
+    }
+}
+
+/// Stops a router at the end of a test, also of one that fails.
+struct Stop<'a>(&'a castanet_runtime::Running);
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.write(Origin::Operator, None, "stop", "1");
+    }
+}
+
+#[test]
+fn a_call_has_the_rights_of_the_one_who_makes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let text = format!(
+        "i :: InfiniteSource(LIMIT 10, ACTIVE false) -> c :: Counter -> agg :: AggregateCounter -> Discard;
+         s :: Script(TYPE PASSIVE, write agg.write_file $args, print >{} \"done\")",
+        path("printed")
+    );
+    for workers in [1, 2] {
+        let (options, log) = real(workers);
+        let mut r = router(&text, options);
+        let running = r.shared().running.clone();
+        std::thread::scope(|scope| {
+            scope.spawn(|| r.run().unwrap());
+            let _stop = Stop(&running);
+            let write = |from, e: &str, h: &str, v: &str| running.write(from, Some(e), h, v);
+            let is_there = |name: &str| std::fs::remove_file(path(name)).is_ok();
+            for h in ["write_file", "write_text_file", "write_ascii_file", "write_ip_file", "write_pdf_file"]
+            {
+                let refused = write(Origin::Anonymous, "agg", h, &path("file"));
+                assert!(matches!(refused, Err(CallError::Denied(_))), "{h}: {refused:?}");
+                assert!(!is_there("file"), "{h}");
+                assert_eq!(write(Origin::Authorised, "agg", h, &path("file")), Ok(String::new()));
+                assert!(is_there("file"), "{h}");
+            }
+            // A call that a client leaves with an element is still the client's.
+            let call = format!("1 agg.write_file {}", path("file"));
+            write(Origin::Anonymous, "c", "count_call", &call).unwrap();
+            write(Origin::Anonymous, "i", "active", "true").unwrap();
+            while running.read(Some("c"), "count", "").unwrap() != "10" {}
+            assert!(!is_there("file"));
+            assert!(log.lines().iter().any(|l| l.contains("permission denied for 'agg.write_file'")));
+            // What a script does is what the configuration says.
+            write(Origin::Anonymous, "s", "run", &path("file")).unwrap();
+            assert!(is_there("file") && is_there("printed"));
+            // Neither may a read open files for its caller.
+            std::fs::write(path("secret"), "secret").unwrap();
+            let cat = running.read(Some("s"), "cat", &path("secret"));
+            assert!(matches!(&cat, Err(CallError::Failed(e)) if e.contains("may not name files")), "{cat:?}");
+        });
     }
 }

@@ -130,7 +130,7 @@ fn more(r: &mut Registry) {
 
 struct Texts;
 impl Loader for Texts {
-    fn load(&self, _: &str, text: &str) -> Result<Loaded, String> {
+    fn load(&self, _: Origin, _: &str, text: &str) -> Result<Loaded, String> {
         let (graph, classes, sources) = graph_with(text, more)?;
         Ok(Loaded { graph, classes, sources })
     }
@@ -175,8 +175,9 @@ fn state_moves_between_elements_of_the_same_name_and_class() {
     let new = "n :: Numbers(1, 100) -> c :: Counter -> q :: Queue(150); q -> d :: Counter -> u :: Unqueue -> t :: Track";
     running(old, 1, |r| {
         while count(r, "n", "count") < 100 {}
-        let plan = r.plan("config", new).unwrap();
-        let text = r.read(None, "swapplan", new).unwrap();
+        let plan = r.plan(Origin::Operator, "config", new).unwrap();
+        assert!(r.read(None, "swapplan", new).is_err(), "a read plans nothing");
+        let text = r.write(Origin::Authorised, None, "swapplan", new).unwrap();
         assert_eq!(text, plan.to_string());
         for line in [
             "+ d :: Counter\n",
@@ -193,7 +194,7 @@ fn state_moves_between_elements_of_the_same_name_and_class() {
             assert!(text.contains(line), "{line} in {text}");
         }
         assert_eq!(r.swaps(), 0);
-        let done = r.swap("config", new).unwrap();
+        let done = r.swap(Origin::Operator, "config", new).unwrap();
         assert_eq!(done.plan, plan);
         assert!(done.standstill < Duration::from_secs(5));
         while count(r, "t", "count") < 100 {}
@@ -218,10 +219,12 @@ fn what_is_wrong_with_the_new_configuration_leaves_the_old_one_running() {
             ),
             ("Numbers(1, 4000000000) -> t :: Track; x :: Door(front); b :: Door(back, moody)", "no mood"),
         ] {
-            let text = r.swap("config", new).unwrap_err();
+            let text = r.swap(Origin::Operator, "config", new).unwrap_err();
             assert!(text.contains(what), "{new}: {text}");
-            assert!(r.plan("config", new).is_err() || what == "stuck" || what == "no mood");
-            assert!(matches!(r.write(None, "hotconfig", new), Err(CallError::Failed(t)) if t == text));
+            assert!(r.plan(Origin::Operator, "config", new).is_err() || what == "stuck" || what == "no mood");
+            assert!(
+                matches!(r.write(Origin::Operator, None, "hotconfig", new), Err(CallError::Failed(t)) if t == text)
+            );
             let n = count(r, "t", "count");
             while count(r, "t", "count") == n {}
             assert_eq!((count(r, "t", "wrong"), r.swaps()), (0, 0));
@@ -230,8 +233,12 @@ fn what_is_wrong_with_the_new_configuration_leaves_the_old_one_running() {
             assert_eq!(OPEN.load(Ordering::SeqCst), opened);
         }
         // What is open goes by key, whatever its new name.
-        r.swap("config", "Numbers(1, 4000000000) -> t :: Track; x :: Door(front); a :: Door(cellar)")
-            .unwrap();
+        r.swap(
+            Origin::Operator,
+            "config",
+            "Numbers(1, 4000000000) -> t :: Track; x :: Door(front); a :: Door(cellar)",
+        )
+        .unwrap();
         assert_eq!(r.read(Some("x"), "opened", "").unwrap(), "a");
         assert_eq!(r.read(Some("a"), "opened", "").unwrap(), "a");
         assert_eq!(OPEN.load(Ordering::SeqCst), opened);
@@ -258,7 +265,7 @@ fn a_thousand_swaps_lose_duplicate_and_reorder_nothing() {
         let (mut r, log) = running(STREAM[0], workers, |r| {
             let mut standstill = Vec::new();
             for i in 1..=1000 {
-                let done = r.swap("config", STREAM[i % 2]).unwrap();
+                let done = r.swap(Origin::Operator, "config", STREAM[i % 2]).unwrap();
                 standstill.push(done.standstill);
                 if i % 100 == 0 {
                     for t in ["t", "s", "k"] {
@@ -301,7 +308,7 @@ fn swaps_from_many_threads_and_stops_race() {
                 let running = running.clone();
                 s.spawn(move || {
                     for k in 0..20 {
-                        match running.swap("config", STREAM[(i + k) % 2]) {
+                        match running.swap(Origin::Operator, "config", STREAM[(i + k) % 2]) {
                             Ok(_) => {}
                             Err(e) => assert!(e.contains("stopped"), "{e}"),
                         }
@@ -314,10 +321,10 @@ fn swaps_from_many_threads_and_stops_race() {
                 });
             }
             std::thread::sleep(Duration::from_millis(round as u64));
-            let _ = running.write(None, "stop", "");
+            let _ = running.write(Origin::Operator, None, "stop", "");
         });
         assert!(start.elapsed() < Duration::from_secs(60));
-        assert!(running.swap("config", STREAM[0]).unwrap_err().contains("stopped"));
+        assert!(running.swap(Origin::Operator, "config", STREAM[0]).unwrap_err().contains("stopped"));
         assert_eq!(number(&mut r, "t", "wrong") + number(&mut r, "s", "wrong"), 0);
     }
 }
@@ -355,11 +362,17 @@ fn without_leave_there_is_no_such_handler() {
         assert!(matches!(r.read(None, h, ""), Err(CallError::Missing(_))));
         assert!(!r.read(None, "handlers", "").unwrap().contains(h));
     }
-    assert!(r.shared().running.swap("config", "Idle -> Discard").unwrap_err().contains("cannot be swapped"));
+    assert!(
+        r.shared()
+            .running
+            .swap(Origin::Operator, "config", "Idle -> Discard")
+            .unwrap_err()
+            .contains("cannot be swapped")
+    );
     r.shared().running.set_loader(Arc::new(Texts));
     r.shared().running.allow_swaps();
     let listing = r.read(None, "handlers", "").unwrap();
-    assert!(listing.contains("hotconfig\tw\n") && listing.contains("swapplan\tr+\n"));
+    assert!(listing.contains("hotconfig\twR\n") && listing.contains("swapplan\twR\n"));
 }
 
 #[test]
@@ -368,8 +381,8 @@ fn drops_stay_in_the_accounts() {
     let new = "n :: Numbers(1, 10) -> t :: Track";
     let (r, _) = running(old, 1, |r| {
         while count(r, "n", "count") < 10 {}
-        r.swap("config", new).unwrap();
-        r.swap("config", new).unwrap();
+        r.swap(Origin::Operator, "config", new).unwrap();
+        r.swap(Origin::Operator, "config", new).unwrap();
     });
     let all: u64 = r.former_drops().values().sum();
     let consumed = r.drops().values().sum::<u64>();

@@ -3,6 +3,7 @@
 
 use crate::class::HandlerSpec;
 use crate::names::Names;
+use crate::origin::Origin;
 use crate::value::ArgValue;
 use castanet_lang::args as text;
 use std::borrow::Cow;
@@ -74,6 +75,8 @@ pub struct ArgCx<'a> {
     pub scope: &'a str,
     /// Names of addresses, ports and elements.
     pub names: &'a Names,
+    /// Where the text comes from.
+    pub origin: Origin,
 }
 
 /// The arguments of a class; `#[derive(Args)]` writes this.

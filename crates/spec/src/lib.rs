@@ -3,7 +3,7 @@
 //!
 //! [`class`] holds the declaration, [`codes`] the port, processing and flow codes, [`reason`] why packets are dropped,
 //! [`arg`] how arguments are bound, [`value`] the argument types, [`anno`] the packet annotations, [`names`] the names
-//! that AddressInfo and PortInfo define.
+//! that AddressInfo and PortInfo define, [`origin`] who may do what.
 #![forbid(unsafe_code)]
 
 pub mod anno;
@@ -11,6 +11,7 @@ pub mod arg;
 pub mod class;
 pub mod codes;
 pub mod names;
+pub mod origin;
 pub mod reason;
 pub mod value;
 
@@ -18,5 +19,6 @@ pub use anno::{Anno1, Anno2, Anno4};
 pub use arg::{ArgCx, ArgError, ArgKind, ArgSpec, Args, NoArgs, Parser};
 pub use class::{Capability, ClassSpec, Effects, HandlerSpec, Merge, Offload, Workers};
 pub use names::Names;
+pub use origin::Origin;
 pub use reason::Reason;
 pub use value::{ArgValue, ElementRef, Filename, HandlerRef, IpList, Prefix, Show};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names that a configuration defines: elements, addresses (AddressInfo) and ports (PortInfo), by scope.
 
+use crate::origin::Origin;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -50,6 +51,7 @@ pub struct Names {
     /// The addresses of devices, once they were asked for.
     asked: OnceLock<HashMap<String, Addresses>>,
     trusting: bool,
+    origin: Origin,
 }
 
 fn outward<T>(scope: &str, name: &str, mut get: impl FnMut(&str) -> Option<T>) -> Option<T> {
@@ -103,6 +105,14 @@ impl Names {
     /// Lets names of devices stand for their addresses, where nothing else was said of the name.
     pub fn set_devices(&mut self, devices: Devices) {
         self.devices = Some(devices);
+    }
+    /// Says where the configuration comes from.
+    pub fn set_origin(&mut self, origin: Origin) {
+        self.origin = origin;
+    }
+    /// Where the configuration comes from.
+    pub fn origin(&self) -> Origin {
+        self.origin
     }
     /// Has Ethernet addresses of devices that are not here taken on trust, for looking at a configuration elsewhere than on
     /// the machine that it is for.

@@ -5,6 +5,7 @@ use super::at_most;
 use castanet_control::gate::Gate;
 use castanet_control::session::{GREETING, Rules, Session, Step};
 use castanet_control::{Limits, code};
+use castanet_element::spec::Origin;
 use castanet_element::{CallError, Listener, Remote};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -18,9 +19,11 @@ impl Remote for Two {
     }
     fn read(&self, element: Option<&str>, handler: &str, parameters: &str) -> Result<String, CallError> {
         match (element, handler) {
-            (Some("c"), "handlers") => Ok("w\twb\nrw\trw\necho\tr+\nkill\tr+p\nhandlers\tr.\n".into()),
+            (Some("c"), "handlers") => {
+                Ok("w\twb\nrw\trw\nfile\twF\necho\tr+\nkill\tr+p\nhandlers\tr.\n".into())
+            }
             (Some("p"), "handlers") => Ok("*\trw\n".into()),
-            (None, "handlers") => Ok("list\tr\nstop\tw\na.b\tr\n".into()),
+            (None, "handlers") => Ok("list\tr\nstop\tw\nhotconfig\twR\na.b\tr\n".into()),
             (Some("c"), "kill") => panic!("a private handler is called"),
             (Some("c"), "w") => panic!("a write handler is read"),
             (Some("c"), "echo") => Ok(parameters.into()),
@@ -28,12 +31,21 @@ impl Remote for Two {
             _ => Err(CallError::Failed(format!("no\n{parameters}"))),
         }
     }
-    fn write(&self, element: Option<&str>, handler: &str, value: &str) -> Result<(), CallError> {
+    fn write(
+        &self,
+        from: Origin,
+        element: Option<&str>,
+        handler: &str,
+        value: &str,
+    ) -> Result<String, CallError> {
+        let restricted =
+            element == Some("c") && handler == "file" || element.is_none() && handler == "hotconfig";
+        assert!(!restricted || from != Origin::Anonymous, "it has not shown the token");
         let read = element == Some("c") && matches!(handler, "echo" | "kill");
         assert!(!read, "a read handler is written");
         let mut written = self.0.lock().map_err(|_| CallError::Busy(String::new()))?;
         written.push(format!("{element:?} {handler} {value}"));
-        Ok(())
+        Ok(if handler == "hotconfig" { value.into() } else { String::new() })
     }
     fn swaps(&self) -> u64 {
         0
@@ -44,10 +56,13 @@ impl Remote for Two {
     fn listen(&self, _: &str, _: Weak<dyn Listener>) {}
 }
 
+/// The token that clients may show.
+const TOKEN: &str = "0123456789abcdef";
+
 /// What is answered to bytes that come in such pieces, and what was written.
-fn talk(bytes: &[u8], piece: usize, rules: &Rules, limits: &Limits) -> (Vec<u8>, Vec<String>) {
+fn talk(bytes: &[u8], piece: usize, rules: &Rules, from: Origin, limits: &Limits) -> (Vec<u8>, Vec<String>) {
     let two = Arc::new(Two::default());
-    let (mut gate, mut session) = (Gate::new(two.clone()), Session::new(limits.clone()));
+    let (mut gate, mut session) = (Gate::new(two.clone()), Session::new(limits.clone(), from));
     let mut out = Vec::new();
     // The greeting comes without a word of the client.
     for piece in std::iter::once(&[][..]).chain(bytes.chunks(piece)) {
@@ -112,10 +127,12 @@ fn are_replies(mut bytes: &[u8]) -> bool {
 /// bytes exceed them.
 pub fn control(data: &[u8]) {
     let Some((&how, bytes)) = at_most(data, 1 << 14).split_first() else { return };
-    let rules = Rules { readonly: how & 1 > 0, proxy: (how & 2 > 0).then(|| "p".to_string()) };
+    let token = (how & 0x40 > 0).then(|| TOKEN.parse().ok()).flatten().map(Arc::new);
+    let rules = Rules { readonly: how & 1 > 0, proxy: (how & 2 > 0).then(|| "p".to_string()), token };
+    let from = if how & 0x80 > 0 { Origin::Anonymous } else { Origin::Authorised };
     let limits = Limits { line: 100, data: 50, backlog: 200, ..Limits::default() };
-    let whole = talk(bytes, usize::MAX, &rules, &limits);
-    let pieces = talk(bytes, 1 + usize::from(how >> 2) % 16, &rules, &limits);
+    let whole = talk(bytes, usize::MAX, &rules, from, &limits);
+    let pieces = talk(bytes, 1 + usize::from(how >> 2) % 16, &rules, from, &limits);
     assert_eq!(whole, pieces, "how the bytes are cut makes no difference");
     let replies = whole.0.strip_prefix(GREETING.as_bytes());
     assert!(replies.is_some_and(are_replies), "{}", whole.0.escape_ascii());
@@ -124,17 +141,23 @@ pub fn control(data: &[u8]) {
 
 /// First inputs: every command, data of every kind, too much, too long, nonsense.
 pub fn seeds() -> Vec<Vec<u8>> {
-    let all: &[&str] = &[
-        "\0READ c.echo a b\r\nGET 1.echo x\nread list\rWRITE c.w\nSET p.x y\nWRITE stop 1\nQUIT\n",
-        "\x04READDATA c.echo 3\na\r\nWRITEDATA c.rw 2\r\n\n\n\nSETDATA p.z 0\n",
-        "\x08READUNTIL c.echo\na\r\nb\n\nWRITEUNTIL p.q END\r\nx\nEND \r\nREADUNTIL p.a .\r.\r",
-        "\x0cCHECKREAD c.echo\nCHECKWRITE c.echo\nCHECKREAD a.b\nLLRPC c#0a 1\nxLLRPC x#1\nHELP\n",
-        "\x01WRITE c.w\nWRITEDATA c.rw 3\nabcREAD c.echo\nREAD c.rw 1\n",
-        "\x02READ x.y z\nWRITE kill 9\n",
-        "\x10WRITEDATA c.rw 51\n012345678901234567890123456789012345678901234567890READ c.echo\n",
-        "\x14READ c.echo 0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\nFOO\n",
-        "\x18READ c.kill 9 1\nREAD 9.x\nREAD 0.x\nREADDATA c.echo 99999999999999999999999\n\u{ff}\u{1b}\n",
-        "\x1cREADUNTIL c.echo x\n0123456789012345678901234567890123456789012345678901234567890123456789\ny\nx\nREAD c.echo z\n",
+    let all: &[&[u8]] = &[
+        b"\0READ c.echo a b\r\nGET 1.echo x\nread list\rWRITE c.w\nSET p.x y\nWRITE stop 1\nQUIT\n",
+        b"\x04READDATA c.echo 3\na\r\nWRITEDATA c.rw 2\r\n\n\n\nSETDATA p.z 0\n",
+        b"\x08READUNTIL c.echo\na\r\nb\n\nWRITEUNTIL p.q END\r\nx\nEND \r\nREADUNTIL p.a .\r.\r",
+        b"\x0cCHECKREAD c.echo\nCHECKWRITE c.echo\nCHECKREAD a.b\nLLRPC c#0a 1\nxLLRPC x#1\nHELP\n",
+        b"\x01WRITE c.w\nWRITEDATA c.rw 3\nabcREAD c.echo\nREAD c.rw 1\n",
+        b"\x02READ x.y z\nWRITE kill 9\n",
+        b"\x10WRITEDATA c.rw 51\n012345678901234567890123456789012345678901234567890READ c.echo\n",
+        b"\x14READ c.echo 0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\nFOO\n",
+        b"\x18READ c.kill 9 1\nREAD 9.x\nREAD 0.x\nREADDATA c.echo 99999999999999999999999\n\xc3\xbf\x1b\n",
+        b"\x1cREADUNTIL c.echo x\n0123456789012345678901234567890123456789012345678901234567890123456789\ny\nx\nREAD c.echo z\n",
+        b"\xc0WRITE hotconfig x\nAUTH 0123456789abcdef\nWRITE hotconfig x\ny\nWRITE c.file z\nCHECKWRITE c.file\n",
+        b"\xc1AUTH 0123456789abcdef\nWRITE c.file z\nAUTH\n",
+        b"\xc4AUTH a\nAUTH b\nAUTH c\nAUTH 0123456789abcdef\n",
+        b"\x80POST / HTTP/1.1\r\nHost: h\r\n\r\nWRITE c.w\n",
+        b"\x08GET / HTTP/1.1\r\n\r\nWRITE c.w\n",
+        b"\x88EHLO a\nREAD c.echo\nB\nC\nWRITE c.w\n",
     ];
-    all.iter().map(|s| s.as_bytes().to_vec()).collect()
+    all.iter().map(|s| s.to_vec()).collect()
 }

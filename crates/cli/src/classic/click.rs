@@ -29,6 +29,12 @@ const ABOUT: About = About {
         Opt::new(&["port"], "p", Value::Required("PORT"), "listen for control connections on TCP port PORT"),
         Opt::new(&["unix-socket"], "u", Value::Required("FILE"), "listen for control connections at FILE"),
         Opt::new(&["socket"], "", Value::Required("FD"), "take control connections from descriptor FD"),
+        Opt::new(
+            &["control-token"],
+            "",
+            Value::Required("FILE"),
+            "give TCP clients that show the token in FILE all rights",
+        ),
         Opt::new(&["allow-reconfigure"], "R", Value::None, "make a writable hotconfig handler").negatable(),
         Opt::new(&["handler"], "h", Value::Required("ELEMENT.H"), "print the read handler after the run"),
         Opt::new(
@@ -104,6 +110,7 @@ fn settings(words: Vec<OsString>) -> Result<Asked, Wrong> {
             "port" => s.sockets.ports.extend(value),
             "unix-socket" => s.sockets.unix_sockets.extend(value),
             "socket" => s.sockets.descriptors.extend(value),
+            "control-token" => s.sockets.control_token = value.map(Into::into),
             "handler" => s.handlers.extend(value),
             "exit-handler" => s.exit = value,
             "output" => s.output = value,
@@ -225,7 +232,8 @@ fn run(mut s: Settings) -> u8 {
     let start = Times::now();
     if !s.quit {
         let running = router.shared().running.clone();
-        let attended = Reader::new(packages, &source.defines).attend(&running, s.swaps, None);
+        let attended =
+            Reader::new(packages, &source.defines, &Default::default()).attend(&running, s.swaps, None);
         let ran = attended.and_then(|()| router.run());
         if let Err(e) = ran {
             say(&format!("{}: {}", ABOUT.name, reason(&e)));
@@ -265,7 +273,7 @@ fn exit(router: &mut Router, handler: String) -> u8 {
         return u8::MAX;
     }
     let names = Names::new();
-    let cx = ArgCx { scope: "", names: &names };
+    let cx = ArgCx { scope: "", names: &names, origin: castanet_spec::Origin::Operator };
     let text = answer.text.trim();
     match (i32::parse(text, &cx), bool::parse(text, &cx)) {
         // A status has 8 bits: -1 is 255.

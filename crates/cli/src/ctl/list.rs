@@ -5,6 +5,7 @@ use super::{Failure, value_out};
 use crate::load::write_out;
 use castanet_control::Client;
 use castanet_control::client::ClientError;
+use castanet_spec::origin::{OPENS_FILES, RECONFIGURES};
 use serde_json::json;
 
 /// The names of all elements.
@@ -32,6 +33,9 @@ fn words(flags: &str) -> String {
     }
     if has('w') {
         out.push(if has('b') { "write (button)" } else { "write" });
+    }
+    if has(RECONFIGURES) || has(OPENS_FILES) {
+        out.push("restricted");
     }
     if has('D') {
         out.push("deprecated");

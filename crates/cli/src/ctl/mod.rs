@@ -7,8 +7,8 @@ mod swap;
 mod watch;
 
 use crate::load::{complain, write_bytes};
-use castanet_control::Client;
 use castanet_control::client::{Address, ClientError};
+use castanet_control::{Client, Token};
 use castanet_lang::read;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -25,6 +25,9 @@ pub struct Ctl {
     /// Where the router listens: HOST:PORT, PORT, or the file of a Unix socket.
     #[arg(value_parser = address)]
     pub address: Address,
+    /// The file with the token that the router was given; by default the one that CASTANET_TOKEN_FILE names.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub token: Option<PathBuf>,
     /// What to do.
     #[command(subcommand)]
     pub what: What,
@@ -131,7 +134,12 @@ fn run(a: &Ctl) -> Result<(), Failure> {
         What::Swap(s) => s.text(a.json)?.into_bytes(),
         _ => Vec::new(),
     };
+    let named = || std::env::var_os("CASTANET_TOKEN_FILE").filter(|f| !f.is_empty()).map(PathBuf::from);
+    let token = a.token.clone().or_else(named).map(|f| Token::read(&f)).transpose()?;
     let mut client = Client::connect(&a.address, a.timeout)?;
+    if let Some(token) = token {
+        client.authorise(&token)?;
+    }
     match &a.what {
         What::Read { handler, parameters } => {
             let mut value = client.read(handler, &parameters.join(" "))?;

@@ -49,15 +49,13 @@ impl Swap {
     /// Swaps, or asks what that would do.
     pub fn swap(&self, client: &mut Client, text: &[u8], a: &Ctl) -> Result<(), Failure> {
         if self.dry_run {
-            let mut plan = client.read("swapplan", &String::from_utf8_lossy(text)).map_err(explain)?;
+            let answer = client.write("swapplan", text).map_err(explain)?;
+            // The first line says that it was done.
+            let plan: Vec<&str> = answer.lines().skip(1).collect();
             if a.json {
-                let plan = String::from_utf8_lossy(&plan);
-                return value_out(&serde_json::json!({ "plan": plan.lines().collect::<Vec<_>>() }));
+                return value_out(&serde_json::json!({ "plan": plan }));
             }
-            if plan.last().is_some_and(|&b| b != b'\n') {
-                plan.push(b'\n');
-            }
-            return Ok(write_bytes(None, &plan)?);
+            return Ok(write_bytes(None, (plan.join("\n") + "\n").as_bytes())?);
         }
         let text = client.write("hotconfig", text).map_err(explain)?;
         done(a, &text)
@@ -72,6 +70,15 @@ pub(super) fn explain(e: ClientError) -> ClientError {
                 code,
                 text: format!(
                     "{text}: this router does not allow reconfiguration; 'castanet run -R' starts one that does"
+                ),
+            }
+        }
+        ClientError::Refused { code: code @ castanet_control::code::PERMISSION, text } => {
+            ClientError::Refused {
+                code,
+                text: format!(
+                    "{text}: by a TCP port this takes the token ('castanet run --control-token FILE', 'castanet ctl --token FILE'); \
+                 a Unix socket serves the user of the router"
                 ),
             }
         }

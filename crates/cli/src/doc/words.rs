@@ -2,6 +2,7 @@
 //! What the manual says about a declaration, in words: the same for the terminal, Markdown and JSON.
 
 use castanet_spec::codes::{Count, Outputs, Ports, Processing, ProcessingCode};
+use castanet_spec::origin::{OPENS_FILES, RECONFIGURES};
 use castanet_spec::{ArgKind, ArgSpec, Capability, ClassSpec, Effects, HandlerSpec, Merge, Offload, Workers};
 
 /// The doc comment of a class, in its parts.
@@ -173,7 +174,14 @@ pub fn flags(flags: &str) -> String {
         (false, true) => "write",
         (false, false) => "",
     }];
-    for (c, word) in [('+', "with parameters"), ('b', "button"), ('c', "checkbox"), ('U', "uncommon")] {
+    for (c, word) in [
+        ('+', "with parameters"),
+        ('b', "button"),
+        ('c', "checkbox"),
+        ('U', "uncommon"),
+        (OPENS_FILES, "restricted"),
+        (RECONFIGURES, "restricted"),
+    ] {
         if has(c) {
             words.push(word);
         }
@@ -212,7 +220,7 @@ pub fn global(name: &str) -> &'static str {
         "timewarp" => "How fast the router's time runs: 1 is real time.",
         "hotconfig" => "Swaps the configuration for the one that is written, if swaps are allowed.",
         "loadpackage" => "Loads a package of classes, given its name or file, for configurations to come.",
-        "swapplan" => "What swapping to the configuration given would change.",
+        "swapplan" => "Answers what swapping to the configuration that is written would change.",
         "stop" => "Asks the driver to stop, as often as the number given says.",
         _ => "",
     }

@@ -7,10 +7,12 @@ use crate::chatter::Ear;
 use crate::gate::Gate;
 use crate::session::{self, Rules, Session};
 use castanet_element::Remote;
+use castanet_element::spec::Origin;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::net::{SendFlags, SocketFlags, accept_with, send, sockopt};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, accept_with, send, sockopt};
+use rustix::process::{Uid, geteuid};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -51,6 +53,21 @@ pub(super) struct Loop {
     check: Option<Instant>,
     total: usize,
     buffer: Vec<u8>,
+    /// The user as whom the server began to listen, who may give up privileges later.
+    owner: Uid,
+}
+
+/// What a client may do that comes over a Unix socket as this user; none: it may not even talk.
+fn of_user(peer: Uid, owner: Uid) -> Option<Origin> {
+    (peer == owner || peer.is_root()).then_some(Origin::Authorised)
+}
+
+/// What a client may do, judged by its socket; none: it may not even talk.
+fn origin(fd: &OwnedFd, owner: Uid) -> Option<Origin> {
+    match sockopt::socket_domain(fd) {
+        Ok(AddressFamily::UNIX) => of_user(sockopt::socket_peercred(fd).ok()?.uid, owner),
+        _ => Some(Origin::Anonymous),
+    }
 }
 
 impl Loop {
@@ -79,6 +96,7 @@ impl Loop {
             check: None,
             total: 0,
             buffer: vec![0; 1 << 16],
+            owner: geteuid(),
         };
         made.settle();
         if connected {
@@ -248,9 +266,16 @@ impl Loop {
     }
 
     fn admit(&mut self, fd: OwnedFd, how: &str) {
+        let Some(from) = origin(&fd, self.owner) else {
+            if let Service::Control(_) = self.settings.service {
+                let text = format!("{}530 Permission denied\r\n", session::GREETING);
+                let _ = send(&fd, text.as_bytes(), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+            }
+            return;
+        };
         let peer = match &self.settings.service {
             Service::Control(_) => {
-                let session = Session::new(self.settings.limits.clone());
+                let session = Session::new(self.settings.limits.clone(), from);
                 Peer::new(fd, Talk::Control(Box::new(session)))
             }
             Service::Chatter { greeting, .. } => Peer::chatter(fd, *greeting),
@@ -337,5 +362,26 @@ impl Loop {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn the_user_of_a_unix_socket_and_root_have_the_rights_of_the_operator() {
+        let (me, other) = (Uid::from_raw(1000), Uid::from_raw(65534));
+        assert_eq!(of_user(me, me), Some(Origin::Authorised));
+        assert_eq!(of_user(Uid::ROOT, me), Some(Origin::Authorised));
+        assert_eq!(of_user(other, me), None);
+        assert_eq!(of_user(me, Uid::ROOT), None);
+        let (a, _b) = UnixStream::pair().unwrap();
+        let a = OwnedFd::from(a);
+        assert_eq!(origin(&a, geteuid()), Some(Origin::Authorised));
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        assert_eq!(origin(&tcp.into(), geteuid()), Some(Origin::Anonymous));
     }
 }

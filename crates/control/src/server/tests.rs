@@ -179,7 +179,7 @@ fn changed_rules_hold_for_clients_that_are_there() {
     let address = Address::Tcp("localhost".into(), s.port().unwrap());
     let mut c = Client::connect(&address, Duration::from_secs(20)).unwrap();
     c.write("c.reset", b"").unwrap();
-    s.set(Settings::control(Rules { readonly: true, proxy: None }));
+    s.set(Settings::control(Rules { readonly: true, ..Rules::default() }));
     let e = c.write("c.reset", b"").unwrap_err();
     assert_eq!(e.to_string(), "Permission denied for 'c.reset'");
 }

@@ -4,6 +4,7 @@
 use super::{Rules, unimplemented};
 use crate::code;
 use crate::gate::{Gate, Refusal, shown};
+use castanet_element::spec::Origin;
 
 /// What `HELP` answers.
 pub const HELP: &str = "Commands supported:
@@ -16,9 +17,14 @@ WRITEUNTIL handler [end]    [followed by lines of value, then the line end]
 CHECKREAD handler
 CHECKWRITE handler
 LLRPC element#number [n]    [followed by n bytes; refused]
+AUTH token
 HELP
 QUIT
 A handler is element.handler, or a global handler. An element may be given by its number, counted from 1.";
+
+/// Verbs of HTTP that are no commands. A page in a browser can send requests to a port of its own host, with commands in the
+/// body.
+const HTTP: &[&str] = &["POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE", "PRI"];
 
 /// What a command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +53,12 @@ pub enum Parsed {
     Nothing,
     /// Nothing that is understood.
     Wrong(Refusal),
+    /// A verb that does not exist.
+    Unknown(Refusal),
+    /// The first line of an HTTP request: the other side is no control client.
+    Foreign(Refusal),
+    /// The client shows its token.
+    Token(Vec<u8>),
     /// The client goes.
     Quit,
     /// It wants to know the commands.
@@ -96,8 +108,13 @@ impl Parsed {
             [] => Parsed::Call(call(verb)),
             _ => Parsed::Wrong(Refusal(code::SYNTAX, "Wrong number of arguments".into())),
         };
+        let last = line.trim_ascii_end().rsplit(u8::is_ascii_whitespace).next().unwrap_or_default();
         match upper.as_str() {
             "" => Parsed::Nothing,
+            v if HTTP.contains(&v) || name.starts_with(b"/") && last.starts_with(b"HTTP/") => {
+                Parsed::Foreign(unimplemented(&verb))
+            }
+            "AUTH" => named(Parsed::Token(name.to_vec())),
             "QUIT" | "CLOSE" => Parsed::Quit,
             "HELP" => Parsed::Help,
             "READ" | "GET" => named(Parsed::Call(call(Read))),
@@ -109,7 +126,7 @@ impl Parsed {
             "CHECKREAD" => named(alone(CheckRead)),
             "CHECKWRITE" => named(alone(CheckWrite)),
             "LLRPC" => named(data(Llrpc, Some(0))),
-            _ => Parsed::Wrong(unimplemented(&verb)),
+            _ => Parsed::Unknown(unimplemented(&verb)),
         }
     }
 }
@@ -129,6 +146,7 @@ impl Call {
         &self,
         argument: &[u8],
         rules: &Rules,
+        from: Origin,
         gate: &mut Gate,
     ) -> Result<(String, Option<String>), Refusal> {
         let proxy = rules.proxy.as_deref();
@@ -139,16 +157,17 @@ impl Call {
                 Ok((format!("Read handler '{}' OK", shown(&t.name)), Some(value)))
             }
             Verb::Write => {
-                let t = gate.writable(&self.name, proxy, rules.readonly)?;
-                gate.write(&t, &text(argument, "Write", &t.name)?)?;
-                Ok((format!("Write handler '{}' OK", shown(&t.name)), None))
+                let t = gate.writable(&self.name, proxy, rules.readonly, from)?;
+                let answer = gate.write(from, &t, &text(argument, "Write", &t.name)?)?;
+                let end = if answer.is_empty() { "" } else { "\n" };
+                Ok((format!("Write handler '{}' OK{end}{answer}", shown(&t.name)), None))
             }
             Verb::CheckRead => {
                 let t = gate.readable(&self.name, proxy)?;
                 Ok((format!("Read handler '{}' OK", shown(&t.name)), None))
             }
             Verb::CheckWrite => {
-                let t = gate.writable(&self.name, proxy, rules.readonly)?;
+                let t = gate.writable(&self.name, proxy, rules.readonly, from)?;
                 Ok((format!("Write handler '{}' OK", shown(&t.name)), None))
             }
             Verb::Llrpc => Err(self.llrpc(rules, gate)),

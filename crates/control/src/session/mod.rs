@@ -6,10 +6,12 @@ mod input;
 mod until;
 
 use crate::gate::{Gate, Refusal, shown};
-use crate::{Limits, code};
+use crate::{Limits, Token, code};
+use castanet_element::spec::Origin;
 use command::{Call, Parsed, Verb};
 use input::{Input, Line};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use until::Until;
 
 /// The first line that a client sees.
@@ -22,7 +24,12 @@ pub struct Rules {
     pub readonly: bool,
     /// The element that stands for all others.
     pub proxy: Option<String>,
+    /// The token that gives a client the rights of the operator.
+    pub token: Option<Arc<Token>>,
 }
+
+/// So many verbs that do not exist, or wrong tokens, end a conversation.
+const STRIKES: u32 = 3;
 
 /// What came of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,13 +63,18 @@ pub struct Session {
     state: State,
     out: VecDeque<u8>,
     over: bool,
+    /// What the client may do, as far as is known now.
+    from: Origin,
+    /// Verbs that did not exist, and wrong tokens.
+    strikes: u32,
 }
 
 impl Session {
-    /// One that has just begun: the greeting waits to be sent.
-    pub fn new(limits: Limits) -> Session {
+    /// One that has just begun: the greeting waits to be sent. The client has the rights of `from` until it shows a token.
+    pub fn new(limits: Limits, from: Origin) -> Session {
         let out = GREETING.bytes().collect();
-        Session { limits, input: Input::default(), state: State::Command, out, over: false }
+        let (input, state) = (Input::default(), State::Command);
+        Session { limits, input, state, out, over: false, from, strikes: 0 }
     }
 
     /// Takes bytes that the client sent.
@@ -173,6 +185,15 @@ impl Session {
         match Parsed::of(&line) {
             Parsed::Nothing => {}
             Parsed::Wrong(r) => self.refuse(&r),
+            Parsed::Unknown(r) => {
+                self.refuse(&r);
+                self.strike();
+            }
+            Parsed::Foreign(r) => {
+                self.refuse(&r);
+                self.over = true;
+            }
+            Parsed::Token(given) => self.authorise(&given, rules),
             Parsed::Quit => {
                 self.reply(code::OK, "Goodbye!");
                 self.over = true;
@@ -197,7 +218,9 @@ impl Session {
         // What will be refused anyway is not kept; it is refused when its data is through, like all others.
         let vain = match call.verb {
             Verb::Llrpc => true,
-            Verb::Write => gate.writable(&call.name, rules.proxy.as_deref(), rules.readonly).is_err(),
+            Verb::Write => {
+                gate.writable(&call.name, rules.proxy.as_deref(), rules.readonly, self.from).is_err()
+            }
             _ => gate.readable(&call.name, rules.proxy.as_deref()).is_err(),
         };
         self.state = match vain {
@@ -209,7 +232,7 @@ impl Session {
     /// Answers a command. Its argument stands in its line, or came as data.
     fn execute(&mut self, call: &Call, data: Option<&[u8]>, rules: &Rules, gate: &mut Gate) {
         let argument = data.unwrap_or(&call.argument);
-        match call.answer(argument, rules, gate) {
+        match call.answer(argument, rules, self.from, gate) {
             Ok((text, value)) => {
                 self.reply(code::OK, &text);
                 if let Some(v) = value {
@@ -219,6 +242,28 @@ impl Session {
             }
             Err(r) => self.refuse(&r),
         }
+    }
+
+    /// Gives the client the rights of the operator if it shows the token. Without a token there is nothing to show: a client
+    /// that has these rights by its user is not kept from saying more.
+    fn authorise(&mut self, given: &[u8], rules: &Rules) {
+        let right = match &rules.token {
+            Some(token) => token.matches(given),
+            None => self.from != Origin::Anonymous,
+        };
+        if right {
+            self.from = Origin::Authorised;
+            self.reply(code::OK, "Authorised");
+        } else {
+            self.reply(code::PERMISSION, "Permission denied");
+            self.strike();
+        }
+    }
+
+    /// Counts against a client that does not speak the protocol, or guesses tokens.
+    fn strike(&mut self) {
+        self.strikes += 1;
+        self.over |= self.strikes >= STRIKES;
     }
 
     fn refuse(&mut self, r: &Refusal) {

@@ -16,7 +16,8 @@ pub(crate) struct Fake {
     pub calls: AtomicU64,
 }
 
-const COUNTER: &str = "reset\twb\nfail\trw\ncount\tr\necho\tr+\nkill\tr+p\nbig\tr+\nhandlers\tr.\n";
+const COUNTER: &str =
+    "reset\twb\nfail\trw\nfile\twF\ndeep\tw\ncount\tr\necho\tr+\nkill\tr+p\nbig\tr+\nhandlers\tr.\n";
 
 impl Remote for Fake {
     fn elements(&self) -> Vec<String> {
@@ -27,7 +28,9 @@ impl Remote for Fake {
         Ok(match (element, handler) {
             (Some("c"), "handlers") => COUNTER.into(),
             (Some("a/p"), "handlers") => "*\trw\nkill\tr+p\n".into(),
-            (None, "handlers") => "list\tr\nstop\tw\nelement_cycles.csv\tr\n".into(),
+            (None, "handlers") => {
+                "list\tr\nstop\tw\nswapplan\twR\nhotconfig\twR\nelement_cycles.csv\tr\n".into()
+            }
             (Some("c"), "count") => self.swaps.load(Ordering::SeqCst).to_string(),
             (Some("c"), "echo") => parameters.into(),
             (Some("c"), "big") => "x".repeat(parameters.parse().unwrap()),
@@ -37,13 +40,23 @@ impl Remote for Fake {
             _ => return Err(CallError::Failed("first\nsecond\r\n".into())),
         })
     }
-    fn write(&self, element: Option<&str>, handler: &str, value: &str) -> Result<(), CallError> {
+    fn write(
+        &self,
+        from: Origin,
+        element: Option<&str>,
+        handler: &str,
+        value: &str,
+    ) -> Result<String, CallError> {
         if handler == "fail" {
             return Err(CallError::Failed("no".into()));
         }
         let element = element.unwrap_or("-");
         self.written.lock().unwrap().push(format!("{element}.{handler}={value}"));
-        Ok(())
+        match handler {
+            "deep" if from == Origin::Anonymous => Err(CallError::Denied("not deep down".into())),
+            "swapplan" => Ok(format!("+ {value}\n1 added\n")),
+            _ => Ok(String::new()),
+        }
     }
     fn swaps(&self) -> u64 {
         self.swaps.load(Ordering::SeqCst)
@@ -59,9 +72,9 @@ fn small() -> Limits {
 }
 
 /// What is answered to bytes that come in pieces of that size.
-fn talk_in(pieces: usize, input: &[u8], rules: &Rules, limits: &Limits) -> (String, Arc<Fake>) {
+fn talk_in(pieces: usize, input: &[u8], rules: &Rules, from: Origin, limits: &Limits) -> (String, Arc<Fake>) {
     let fake = Arc::new(Fake::default());
-    let (mut gate, mut session) = (Gate::new(fake.clone()), Session::new(limits.clone()));
+    let (mut gate, mut session) = (Gate::new(fake.clone()), Session::new(limits.clone(), from));
     let mut out = Vec::new();
     let mut pump = |s: &mut Session| {
         loop {
@@ -84,10 +97,14 @@ fn talk_in(pieces: usize, input: &[u8], rules: &Rules, limits: &Limits) -> (Stri
 }
 
 fn talk_as(input: &str, rules: &Rules) -> String {
+    talk_from(input, rules, Origin::Authorised)
+}
+
+fn talk_from(input: &str, rules: &Rules, from: Origin) -> String {
     let input = input.as_bytes();
-    let (whole, fake) = talk_in(1 << 20, input, rules, &small());
+    let (whole, fake) = talk_in(1 << 20, input, rules, from, &small());
     for pieces in [1, 2, 3, 7] {
-        let (out, f) = talk_in(pieces, input, rules, &small());
+        let (out, f) = talk_in(pieces, input, rules, from, &small());
         assert_eq!((&out, &*f.written.lock().unwrap()), (&whole, &*fake.written.lock().unwrap()), "{pieces}");
     }
     whole.strip_prefix(GREETING).unwrap().to_string()
@@ -166,6 +183,7 @@ fn data_of_every_kind() {
         3,
         b"WRITE c.reset a b\nSETDATA c.reset 3\n\n\r\nWRITEUNTIL c.reset\nx\n\nset stop 2\n",
         &Rules::default(),
+        Origin::Authorised,
         &small(),
     );
     assert_eq!(*fake.written.lock().unwrap(), ["c.reset=a b", "c.reset=\n\r\n", "c.reset=x\n", "-.stop=2"]);
@@ -193,7 +211,7 @@ fn too_much_is_refused_and_passed_over() {
     }
     // So much never comes to an end; nothing of it is kept.
     let fake = Arc::new(Fake::default());
-    let (mut gate, mut session) = (Gate::new(fake), Session::new(small()));
+    let (mut gate, mut session) = (Gate::new(fake), Session::new(small(), Origin::Authorised));
     session.feed(b"WRITEDATA c.reset 99999999999999999999999999\n");
     for _ in 0..1000 {
         while session.step(&Rules::default(), &mut gate) == Step::Done {}
@@ -218,18 +236,18 @@ fn any_bytes_get_an_answer_of_text() {
         (b"\x00\x01\x02\n", "501 Command '\\u{0}\\u{1}\\u{2}' unimplemented\r\n"),
         (b"READ c.\x1b[2J\n", "511 No handler named 'c.\\u{1b}[2J'\r\n"),
     ] {
-        let (out, fake) = talk_in(5, input, &Rules::default(), &limits);
+        let (out, fake) = talk_in(5, input, &Rules::default(), Origin::Authorised, &limits);
         assert!(out.strip_prefix(GREETING).unwrap().starts_with(want), "{out}");
         assert!(fake.written.lock().unwrap().is_empty());
     }
     let long = format!("{}\n", "x".repeat(3000));
-    let (out, _) = talk_in(100, long.as_bytes(), &Rules::default(), &limits);
+    let (out, _) = talk_in(100, long.as_bytes(), &Rules::default(), Origin::Authorised, &limits);
     assert!(out.len() < 300, "{out}");
 }
 
 #[test]
 fn rules() {
-    let readonly = Rules { readonly: true, proxy: None };
+    let readonly = Rules { readonly: true, ..Rules::default() };
     for (command, reply) in [
         ("READ c.count\n", "200 Read handler 'c.count' OK\r\nDATA 1\r\n0"),
         ("WRITE c.reset\n", "530 Permission denied for 'c.reset'\r\n"),
@@ -237,10 +255,13 @@ fn rules() {
         ("CHECKWRITE c.reset\n", "530 Permission denied for 'c.reset'\r\n"),
         ("WRITE stop\n", "530 Permission denied for 'stop'\r\n"),
         ("LLRPC c#1 1\nx", "530 Permission denied for 'c#1'\r\n"),
+        // A plan reads what its text requires, so it is no read.
+        ("READ swapplan require(library /etc/shadow)\n", "530 Handler 'swapplan' write-only\r\n"),
+        ("WRITE swapplan x\n", "530 Permission denied for 'swapplan'\r\n"),
     ] {
         assert_eq!(talk_as(command, &readonly), reply, "{command:?}");
     }
-    let proxy = Rules { readonly: false, proxy: Some("a/p".into()) };
+    let proxy = Rules { proxy: Some("a/p".into()), ..Rules::default() };
     for (command, reply) in [
         ("READ c.count 1\n", "200 Read handler 'c.count' OK\r\nDATA 10\r\nc.count(1)"),
         ("READ list\n", "200 Read handler 'list' OK\r\nDATA 6\r\nlist()"),
@@ -252,9 +273,75 @@ fn rules() {
 }
 
 #[test]
+fn a_client_without_the_token_may_not_reconfigure_or_name_files() {
+    let rules = Rules::default();
+    let denied = |h: &str| format!("530 Permission denied for '{h}'\r\n");
+    for handler in ["c.file", "hotconfig", "swapplan", "c.deep"] {
+        for command in
+            ["WRITE H x\n", "SET H x\n", "WRITEDATA H 1\nx", "WRITEUNTIL H\nx\n\n", "CHECKWRITE H\n"]
+        {
+            // What the gate cannot know by the flags the handler itself refuses.
+            if command.starts_with("CHECK") && handler == "c.deep" {
+                continue;
+            }
+            let command = command.replace(" H", &format!(" {handler}"));
+            assert_eq!(talk_from(&command, &rules, Origin::Anonymous), denied(handler), "{command:?}");
+            assert!(talk_from(&command, &rules, Origin::Authorised).starts_with("200"), "{command:?}");
+        }
+    }
+    for command in ["WRITE c.reset\n", "READ c.count\n", "WRITE stop\n", "CHECKWRITE c.fail\n"] {
+        assert!(talk_from(command, &rules, Origin::Anonymous).starts_with("200"), "{command:?}");
+    }
+    let plan = "200-Write handler 'swapplan' OK\r\n200-+ x\r\n200 1 added\r\n";
+    assert_eq!(talk_from("WRITE swapplan x\n", &rules, Origin::Authorised), plan);
+}
+
+#[test]
+fn the_token_gives_the_rights_and_wrong_ones_end_the_conversation() {
+    let token = "0123456789abcdef";
+    let rules = Rules { token: Some(Arc::new(token.parse().unwrap())), ..Rules::default() };
+    let file = "WRITE c.file x\n";
+    let (done, denied) = ("200 Write handler 'c.file' OK\r\n", "530 Permission denied for 'c.file'\r\n");
+    let talk = |text: String, rules: &Rules| talk_from(&text, rules, Origin::Anonymous);
+    assert_eq!(talk(format!("AUTH {token}\n{file}"), &rules), format!("200 Authorised\r\n{done}"));
+    let wrong = "AUTH 0123456789abcdeF\n";
+    let no = "530 Permission denied\r\n";
+    assert_eq!(talk(format!("{wrong}{file}"), &rules), format!("{no}{denied}"));
+    assert_eq!(talk(format!("{wrong}{wrong}{wrong}AUTH {token}\n{file}"), &rules), no.repeat(3));
+    assert_eq!(talk("AUTH\n".into(), &rules), "500 Wrong number of arguments\r\n");
+    // Without a token there is none to guess.
+    assert_eq!(talk(format!("AUTH {token}\n{file}"), &Rules::default()), format!("{no}{denied}"));
+    // A socket that may only be read stays so.
+    let readonly = Rules { readonly: true, ..rules.clone() };
+    assert_eq!(talk(format!("AUTH {token}\n{file}"), &readonly), format!("200 Authorised\r\n{denied}"));
+}
+
+#[test]
+fn http_and_other_protocols_end_the_conversation() {
+    let body = "\r\nWRITE c.reset\r\n";
+    for (first, verb) in [
+        ("POST / HTTP/1.1", "POST"),
+        ("GET /index.html HTTP/1.1", "GET"),
+        ("WRITE / HTTP/1.1", "WRITE"),
+        ("options * HTTP/1.1", "options"),
+        ("PUT /x", "PUT"),
+        ("PRI * HTTP/2.0", "PRI"),
+    ] {
+        let said = talk_from(&format!("{first}\r\nHost: h\r\n{body}"), &Rules::default(), Origin::Authorised);
+        assert_eq!(said, format!("501 Command '{verb}' unimplemented\r\n"), "{first}");
+    }
+    let unknown = |v: &str| format!("501 Command '{v}' unimplemented\r\n");
+    let said = talk("EHLO x\nMAIL FROM: y\nRCPT TO: z\nWRITE c.reset\n");
+    assert_eq!(said, unknown("EHLO") + &unknown("MAIL") + &unknown("RCPT"));
+    // Between commands that exist they count too.
+    let said = talk("A\nREAD c.count\nB\nREAD c.count\nC\nWRITE c.reset\n");
+    assert!(!said.contains("c.reset"), "{said}");
+}
+
+#[test]
 fn a_client_takes_its_replies_before_the_next_command_is_looked_at() {
     let fake = Arc::new(Fake::default());
-    let (mut gate, mut session) = (Gate::new(fake.clone()), Session::new(small()));
+    let (mut gate, mut session) = (Gate::new(fake.clone()), Session::new(small(), Origin::Authorised));
     session.sent(GREETING.len());
     session.feed(b"READ c.big 400\nREAD c.big 500\nREAD c.count\n");
     let rules = Rules::default();

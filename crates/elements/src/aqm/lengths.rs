@@ -84,7 +84,7 @@ mod tests {
         let mut names = Names::new();
         names.define_element("q", 3, "Queue");
         names.define_element("r", 1, "Queue");
-        let cx = ArgCx { scope: "", names: &names };
+        let cx = ArgCx { scope: "", names: &names, origin: Origin::Operator };
         let parse = |text| Queues::parse(text, &cx).map(|q| q.0);
         assert_eq!(parse("q").unwrap(), [3]);
         assert_eq!(parse(" r  q r ").unwrap(), [1, 3]);

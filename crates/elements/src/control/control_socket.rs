@@ -2,10 +2,13 @@
 //! ControlSocket: handlers for other programs.
 
 use super::serving::{Kind, Serving, place};
+use castanet_control::Token;
 use castanet_control::server::Service;
 use castanet_control::session::Rules;
 use castanet_element::prelude::*;
 use std::any::Any;
+use std::path::Path;
+use std::sync::Arc;
 
 /// Lets other programs read and write handlers while the router runs.
 ///
@@ -14,8 +17,12 @@ use std::any::Any;
 /// protocol that docs/control.md describes, `Click::ControlSocket/1.3`; `castanet ctl` is one.
 ///
 /// Any number of clients is served by one thread beside the workers; their calls are carried out by workers between two batches.
-/// TCP connections are accepted from this host alone, unless `LOCALHOST false` says from anywhere: whoever can connect can change the
-/// router. In a hot swap the socket and its clients stay with the router when the new configuration listens at the same place.
+///
+/// TCP connections are accepted from this host alone, unless `LOCALHOST false` says from anywhere. A client that connects by TCP may
+/// read and write handlers; those that reconfigure the router or open files by name take the TOKEN. A Unix socket serves
+/// the user of the router and root, and gives all rights. docs/security.md says more.
+///
+/// In a hot swap the socket and its clients stay with the router when the new configuration listens at the same place.
 ///
 /// With PROXY, a call of handler `e.h` is one of handler `e.h` of the element that it names, a Script of type PROXY say.
 ///
@@ -64,13 +71,28 @@ pub struct Args {
     /// Whether TCP connections are accepted from this host alone; only an explicit `false` lets others in.
     #[arg(keyword, default = true)]
     localhost: bool,
+    /// The file with the token by which clients of a TCP port get all rights.
+    #[arg(keyword)]
+    token: Option<Filename>,
+}
+
+impl ControlSocket {
+    /// What clients may do.
+    fn rules(&self, proxy: Option<String>) -> Result<Rules, String> {
+        let read = |f: &Filename| Token::read(Path::new(&f.0)).map(Arc::new);
+        Ok(Rules {
+            readonly: self.args.readonly,
+            proxy,
+            token: self.args.token.as_ref().map(read).transpose()?,
+        })
+    }
 }
 
 impl Build for ControlSocket {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let place = place(args.kind, &args.place, !args.localhost, &cx.arg_cx())?;
         let retries = u32::try_from(args.retries).unwrap_or(0);
-        let service = Service::Control(Rules { readonly: args.readonly, proxy: None });
+        let service = Service::Control(Rules { readonly: args.readonly, ..Rules::default() });
         let mut serving = Serving::new(place, service, retries, args.retry_warnings, cx);
         serving.settings.verbose = args.verbose;
         Ok(ControlSocket { args, serving })
@@ -79,10 +101,9 @@ impl Build for ControlSocket {
 
 impl Lifecycle for ControlSocket {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        if let Some(p) = self.args.proxy {
-            let proxy = u32::try_from(p.0).ok().map(|e| cx.core.name(e).to_string());
-            self.serving.settings.service = Service::Control(Rules { readonly: self.args.readonly, proxy });
-        }
+        let proxy = self.args.proxy.and_then(|p| u32::try_from(p.0).ok());
+        let proxy = proxy.map(|e| cx.core.name(e).to_string());
+        self.serving.settings.service = Service::Control(self.rules(proxy)?);
         self.serving.initialise(cx)
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
@@ -122,7 +143,7 @@ mod tests {
     use castanet_element::kit::Kit;
     use castanet_element::{Listener, Remote};
     use std::os::unix::fs::MetadataExt as _;
-    use std::sync::{Arc, Weak};
+    use std::sync::Weak;
     use std::time::Duration;
 
     #[test]
@@ -169,8 +190,8 @@ mod tests {
         fn read(&self, _: Option<&str>, handler: &str, _: &str) -> Result<String, CallError> {
             Ok(if handler == "handlers" { "h\trw\n".into() } else { "1".into() })
         }
-        fn write(&self, _: Option<&str>, _: &str, _: &str) -> Result<(), CallError> {
-            Ok(())
+        fn write(&self, _: Origin, _: Option<&str>, _: &str, _: &str) -> Result<String, CallError> {
+            Ok(String::new())
         }
         fn swaps(&self) -> u64 {
             0

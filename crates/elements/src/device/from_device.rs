@@ -267,7 +267,7 @@ impl FromDevice {
         };
         let same = self.socket.as_ref().is_some_and(|s| s.0.index() == index);
         if !same {
-            match cx.with_args(|a| self.open(ArgCx { scope: a.scope, names: a.names })) {
+            match cx.with_args(|a| self.open(ArgCx { scope: a.scope, names: a.names, origin: a.origin })) {
                 Ok(socket) => self.replace(socket, cx),
                 Err(_) => return self.lose(&DeviceError::Down { name }, cx),
             }
@@ -341,7 +341,7 @@ impl Lifecycle for FromDevice {
         if cx.inherits() {
             return self.check_link();
         }
-        let socket = self.open(ArgCx { scope: &scope, names: &names })?;
+        let socket = self.open(ArgCx { scope: &scope, names: &names, origin: cx.core.home })?;
         let watch = cx.watch(socket.fd().clone(), Interest::Read);
         // A device that is down is known to be; when it comes up its frames come by the same socket.
         self.socket = Some((socket, watch));

@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn handlers_change_their_bits() {
         let names = Names::new();
-        let cx = ArgCx { scope: "", names: &names };
+        let cx = ArgCx { scope: "", names: &names, origin: Origin::Operator };
         let mut tag = Tag::new(Some(Tci::Value(0xffff)), None, None).unwrap();
         tag.write("vlan_id", "1", &cx).unwrap();
         tag.write("vlan_pcp", "2", &cx).unwrap();

@@ -39,7 +39,7 @@ impl Element for AddressInfo {}
 
 /// Reads an address of any kind into the addresses behind a name.
 fn add(word: &str, scope: &str, names: &Names, to: &mut Addresses) -> Result<(), String> {
-    let cx = ArgCx { scope, names };
+    let cx = ArgCx { scope, names, origin: Origin::Operator };
     if let Ok(e) = word.parse::<EtherAddr>() {
         to.ether = Some(e.0);
     } else if let Some(known) = names.addresses(scope, word) {
@@ -102,8 +102,8 @@ mod tests {
         let config = "a 10.0.0.1/24 02-00-00-00-00-0A, b 18.26.4.44, /* none */, c 2001:db8::1/64 b, d 10.1.0.0/255.255.0.0";
         AddressInfo::inform(config, "", &mut names).unwrap();
         AddressInfo::inform("a 1.1.1.1", "in/", &mut names).unwrap();
-        let cx = ArgCx { scope: "", names: &names };
-        let inner = ArgCx { scope: "in/", names: &names };
+        let cx = ArgCx { scope: "", names: &names, origin: Origin::Operator };
+        let inner = ArgCx { scope: "in/", names: &names, origin: Origin::Operator };
         assert_eq!(Ipv4Addr::parse("a", &cx).unwrap(), Ipv4Addr::new(10, 0, 0, 1));
         assert_eq!(Ipv4Addr::parse("a:bcast", &cx).unwrap(), Ipv4Addr::new(10, 0, 0, 255));
         assert_eq!(Ipv4Addr::parse("a", &inner).unwrap(), Ipv4Addr::new(1, 1, 1, 1));

@@ -40,7 +40,7 @@ impl Information for AlignmentInfo {
             if names.element(scope, name).is_none() {
                 return Err(no_element(name, names));
             }
-            let cx = ArgCx { scope, names };
+            let cx = ArgCx { scope, names, origin: Origin::Operator };
             for pair in pairs.chunks(2) {
                 let [modulus, offset] = pair else {
                     return Err(format!("an offset is missing behind '{}'", pair.concat()));

@@ -58,7 +58,7 @@ impl Information for PortInfo {
             };
             let (number, protocol) =
                 port.split_once('/').map_or((port.as_str(), None), |(n, p)| (n, Some(p)));
-            let cx = ArgCx { scope, names };
+            let cx = ArgCx { scope, names, origin: Origin::Operator };
             let number = u16::parse(number, &cx).map_err(|e| format!("port '{number}': {e}"))?;
             let protocols = protocols(protocol)
                 .ok_or_else(|| format!("unknown protocol '{}'", protocol.unwrap_or("")))?;

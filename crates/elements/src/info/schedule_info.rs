@@ -45,7 +45,7 @@ impl Information for ScheduleInfo {
     fn inform(config: &str, scope: &str, names: &mut Names) -> Result<(), ConfigError> {
         each_argument(config, |words| {
             let [name, share] = words else { return Err("expected 'ELEMENT SHARE'".into()) };
-            let cx = ArgCx { scope, names };
+            let cx = ArgCx { scope, names, origin: Origin::Operator };
             let tickets = f64::parse(share, &cx).map_err(|e| format!("share '{share}': {e}"))? * TICKETS;
             if !(0.0..=MOST).contains(&tickets) {
                 return Err(format!("share '{share}': must be between 0 and {}", MOST / TICKETS));

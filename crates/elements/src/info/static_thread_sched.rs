@@ -39,7 +39,7 @@ impl Information for StaticThreadSched {
     fn inform(config: &str, scope: &str, names: &mut Names) -> Result<(), ConfigError> {
         each_argument(config, |words| {
             let [name, worker] = words else { return Err("expected 'ELEMENT WORKER'".into()) };
-            let cx = ArgCx { scope, names };
+            let cx = ArgCx { scope, names, origin: Origin::Operator };
             let home = u32::parse(worker, &cx).map_err(|e| format!("worker '{worker}': {e}"))? as usize;
             let name = name.trim_end_matches('/');
             let elements = match names.element(scope, name) {

@@ -52,17 +52,17 @@ use counts::Counts;
 #[handler(name = "nagg", flags = "r", doc = "Aggregates with a count above zero.")]
 #[handler(
     name = "write_text_file",
-    flags = "w",
+    flags = "wF",
     doc = "Writes a file with a line `AGGREGATE COUNT` for each."
 )]
-#[handler(name = "write_ascii_file", flags = "w", doc = "The same as write_text_file.")]
+#[handler(name = "write_ascii_file", flags = "wF", doc = "The same as write_text_file.")]
 #[handler(
     name = "write_file",
-    flags = "w",
+    flags = "wF",
     doc = "Writes a binary file: aggregates and counts, four bytes each."
 )]
-#[handler(name = "write_ip_file", flags = "w", doc = "Writes a text file with aggregates as addresses.")]
-#[handler(name = "write_pdf_file", flags = "w", doc = "Writes a text file with the share of each count.")]
+#[handler(name = "write_ip_file", flags = "wF", doc = "Writes a text file with aggregates as addresses.")]
+#[handler(name = "write_pdf_file", flags = "wF", doc = "Writes a text file with the share of each count.")]
 #[handler(name = "stop", flags = "wb", doc = "Counts no more and asks the driver to stop.")]
 #[handler(
     name = "reaggregate_counts",

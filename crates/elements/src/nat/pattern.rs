@@ -249,7 +249,7 @@ mod tests {
 
     fn pattern(t: &str) -> Result<Pattern, String> {
         let names = Names::new();
-        Pattern::parse(&words(t), &ArgCx { scope: "", names: &names })
+        Pattern::parse(&words(t), &ArgCx { scope: "", names: &names, origin: Origin::Operator })
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use castanet_element::CallError;
 use castanet_element::remote::{Listener, Remote};
+use castanet_element::spec::Origin;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Weak};
@@ -103,7 +104,13 @@ impl Remote for Fake {
             _ => self.values.lock().unwrap().get(&name).cloned().unwrap_or(format!("first of {name}")),
         })
     }
-    fn write(&self, element: Option<&str>, handler: &str, value: &str) -> Result<(), CallError> {
+    fn write(
+        &self,
+        _: Origin,
+        element: Option<&str>,
+        handler: &str,
+        value: &str,
+    ) -> Result<String, CallError> {
         self.check(element)?;
         if handler == "no" {
             return Err(CallError::Failed("no means no".into()));
@@ -111,7 +118,7 @@ impl Remote for Fake {
         let name = full(element, handler);
         self.written.lock().unwrap().push((name.clone(), value.to_string()));
         self.values.lock().unwrap().insert(name, value.to_string());
-        Ok(())
+        Ok(String::new())
     }
     fn swaps(&self) -> u64 {
         self.swaps.load(Ordering::SeqCst)

@@ -104,7 +104,10 @@ impl Net {
         let out = self.call(core, e, reaches_others, f);
         for (from, call) in std::mem::take(&mut core.deferred) {
             let element = call.element.and_then(|e| u32::try_from(e).ok());
-            if let Err(e) = self.write(core, element, &call.handler, &call.value) {
+            let caller = std::mem::replace(&mut core.origin, call.origin);
+            let done = self.write(core, element, &call.handler, &call.value);
+            core.origin = caller;
+            if let Err(e) = done {
                 let who = self.shared.graph.declaration(from as usize);
                 core.outside.message(&format!("{who}: {e}"));
             }
@@ -287,8 +290,9 @@ impl Router for Net {
         }
         let names = core.names.clone();
         let scope = core.info.get(e as usize).map_or(String::new(), |i| i.scope.clone());
+        let origin = core.origin;
         let done = self.visit(core, e as usize, |e, cx| {
-            match e.write_field(handler, value, &ArgCx { scope: &scope, names: &names }) {
+            match e.write_field(handler, value, &ArgCx { scope: &scope, names: &names, origin }) {
                 Some(r) => r.and_then(|()| e.changed(handler, cx)),
                 None => e.write(handler, value, cx),
             }

@@ -3,6 +3,7 @@
 
 use super::{ArgValue, Show};
 use crate::arg::ArgCx;
+use crate::origin::Origin;
 use castanet_lang::args as text;
 
 /// An element of the configuration, by its index.
@@ -32,6 +33,8 @@ pub struct HandlerRef {
     pub handler: String,
     /// The value, as it stands.
     pub value: String,
+    /// Where the call comes from; it is carried out with the rights of this origin.
+    pub origin: Origin,
 }
 
 impl ArgValue for HandlerRef {
@@ -55,6 +58,7 @@ impl ArgValue for HandlerRef {
             element_name: element_name.to_string(),
             handler: handler.to_string(),
             value: value.to_string(),
+            origin: cx.origin,
         })
     }
 }
@@ -73,7 +77,10 @@ pub struct Filename(pub String);
 
 impl ArgValue for Filename {
     const TYPE: &'static str = "filename";
-    fn parse(t: &str, _: &ArgCx<'_>) -> Result<Filename, String> {
+    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<Filename, String> {
+        if !cx.origin.may_name_files() {
+            return Err("this client may not name files".into());
+        }
         let mut name = text::unquote(t);
         if name.is_empty() {
             return Err("file name is empty".into());

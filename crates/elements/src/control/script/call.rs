@@ -114,7 +114,7 @@ impl Machine {
         match e {
             _ if self.offline && self.foreign => {}
             CallError::Missing(text) => cx.message(text),
-            CallError::Busy(text) | CallError::Failed(text) => {
+            CallError::Busy(text) | CallError::Failed(text) | CallError::Denied(text) => {
                 let inner = text.trim_end().replace('\n', "\n    ");
                 let who = cx.declaration();
                 cx.message(&format!("While executing '{who}':\n  While calling '{call}':\n    {inner}"));

@@ -150,6 +150,9 @@ impl Machine {
 
     /// Computes initial values in order, as far as that is possible without calling elements that are not there yet.
     fn initial_values(&mut self, cx: &mut Cx<'_>) {
+        cx.as_configuration(|cx| self.compute_initial_values(cx));
+    }
+    fn compute_initial_values(&mut self, cx: &mut Cx<'_>) {
         let program = self.program.clone();
         while let Some(i) = program.0.get(self.uninitialised) {
             if let Op::Init { variable, .. } = &i.op {
@@ -173,8 +176,12 @@ impl Machine {
         }
     }
 
-    /// Runs until the script ends or waits.
+    /// Runs until the script ends or waits. Its instructions are the configuration's, so they have its rights, also when a client
+    /// with fewer rights made it run.
     fn go(&mut self, cx: &mut Cx<'_>) -> Outcome {
+        cx.as_configuration(|cx| self.run_instructions(cx))
+    }
+    fn run_instructions(&mut self, cx: &mut Cx<'_>) -> Outcome {
         self.state = State::Running;
         let program = self.program.clone();
         loop {

@@ -16,7 +16,11 @@ pub enum Number {
 
 /// A word as the value of an argument type, for types that need no names of the configuration.
 pub fn value<T: ArgValue>(text: &str) -> Option<T> {
-    T::parse(text, &ArgCx { scope: "", names: &Names::new() }).ok()
+    T::parse(
+        text,
+        &ArgCx { scope: "", names: &Names::new(), origin: castanet_element::spec::Origin::Operator },
+    )
+    .ok()
 }
 
 impl Number {

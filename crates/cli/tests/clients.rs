@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What control clients may do with a running router, each way in.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::Bench;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const TOKEN: &str = "a-token-of-the-operator";
+const ROUTER: &str = "Idle -> c :: Counter -> agg :: AggregateCounter -> Discard; \
+    ControlSocket(UNIX, readonly, READONLY true); tcp :: ControlSocket(TCP, 0);";
+
+/// A router that ends with the test.
+struct Live {
+    b: Bench,
+    child: Child,
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Live {
+    /// One with a socket `s`, more options, and a secret beside it.
+    fn new(more: &[&str]) -> Live {
+        let b = Bench::new();
+        b.file("secret", "a_word_of_the_secret -> ;");
+        b.file("token", TOKEN);
+        b.file("lib/shared.click", "elementclass Shared { input -> output };");
+        std::fs::set_permissions(b.path("token"), std::fs::Permissions::from_mode(0o600)).unwrap();
+        let mut c = b.command("castanet");
+        c.args(["run", "-q", "-R", "-u", "s", "-e", ROUTER]).args(more).stdin(Stdio::null());
+        let child = c.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let live = Live { b, child };
+        let start = Instant::now();
+        while live.ctl(&["s", "read", "version"]).0 != 0 {
+            assert!(start.elapsed() < Duration::from_secs(30));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        live
+    }
+    /// Exit code and all that `castanet ctl` said.
+    fn ctl(&self, args: &[&str]) -> (i32, String) {
+        let ran = self.b.run("castanet", &[&["ctl"], args].concat(), "");
+        (ran.code, ran.out + &ran.err)
+    }
+    /// The port of the element.
+    fn port(&self) -> String {
+        self.ctl(&["s", "read", "tcp.port"]).1.trim().to_string()
+    }
+    /// What a Unix socket says to commands, until it closes.
+    fn unix(&self, socket: &str, commands: &str) -> String {
+        talk(UnixStream::connect(self.b.path(socket)).unwrap(), commands)
+    }
+    /// What a TCP port says to commands, until it closes.
+    fn tcp(&self, commands: &str) -> String {
+        let stream = TcpStream::connect(("127.0.0.1", self.port().parse().unwrap())).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        talk(stream, commands)
+    }
+    fn secret(&self) -> String {
+        self.b.path("secret").display().to_string()
+    }
+}
+
+fn talk(mut stream: impl Read + Write, commands: &str) -> String {
+    stream.write_all(commands.as_bytes()).unwrap();
+    let mut said = Vec::new();
+    // A reset ends it too.
+    let _ = stream.read_to_end(&mut said);
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+#[test]
+fn a_client_that_may_only_read_reads_no_file() {
+    let live = Live::new(&[]);
+    let text = format!("require(library {})", live.secret());
+    for command in ["READ", "WRITE"] {
+        let said = live.unix("readonly", &format!("{command} swapplan {text}\nQUIT\n"));
+        assert!(said.contains("\n530 ") && !said.contains("a_word_of_the_secret"), "{said}");
+    }
+}
+
+#[test]
+fn a_configuration_of_a_client_requires_nothing_that_the_operator_did_not_allow() {
+    let live = Live::new(&[]);
+    let secret = live.secret();
+    live.b.file("x.so", "no library");
+    let package = live.b.path("x.so").display().to_string();
+    for text in [
+        format!("require(library {secret});"),
+        "require(library secret);".into(),
+        "require(library lib/shared.click);".into(),
+        format!("require(package {package});"),
+        "require(package x);".into(),
+    ] {
+        live.b.file("new.click", &format!("{text} Idle -> Discard;"));
+        for how in [&["--dry-run"][..], &[]] {
+            let said = live.ctl(&[&["s", "swap", "new.click"], how].concat());
+            let told = said.1.contains("may require no library") || said.1.contains("may not have packages");
+            assert!(said.0 == 1 && told && !said.1.contains("a_word"), "{text} {how:?}: {said:?}");
+            assert!(!said.1.contains("ELF") && !said.1.contains("not a package"), "{text}: {said:?}");
+        }
+    }
+    let said = live.ctl(&["s", "load", "x.so"]);
+    assert!(said.0 == 1 && said.1.contains("clients may not have packages loaded"), "{said:?}");
+}
+
+#[test]
+fn a_configuration_of_a_client_requires_libraries_of_the_folder_that_the_operator_named() {
+    let live = Live::new(&["--library-path", "lib"]);
+    let swap = |text: &str| {
+        live.b.file("new.click", text);
+        live.ctl(&["s", "swap", "new.click"])
+    };
+    for name in ["../secret", &live.secret(), "nothing.click"] {
+        let said = swap(&format!("require(library {name}); Idle -> Discard;"));
+        assert!(said.0 == 1 && !said.1.contains("a_word"), "{name}: {said:?}");
+    }
+    let said = swap("require(library shared.click); Idle -> Shared -> d :: Discard;");
+    assert_eq!(said, (0, String::new()));
+    assert_eq!(live.ctl(&["s", "read", "d.class"]).1, "Discard\n");
+}
+
+#[test]
+fn the_operators_own_configuration_requires_what_it_likes() {
+    let b = Bench::new();
+    b.file("lib/a.click", "elementclass A { input -> output };");
+    b.file("main.click", "require(library lib/a.click); InfiniteSource(LIMIT 1, STOP true) -> A -> Discard;");
+    assert_eq!(b.run("castanet", &["run", "-q", "main.click"], "").code, 0);
+    // Its scripts are the operator's too.
+    let text = "Idle -> Discard; Script(write hotconfig require(library lib/a.click); Idle -> A -> Discard; DriverManager(stop))";
+    let ran = b.run("castanet", &["run", "-q", "-R", "-e", text, "-h", "list"], "");
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
+}
+
+#[test]
+fn tcp_without_the_token_changes_elements_and_nothing_else() {
+    let live = Live::new(&[]);
+    let file = live.b.path("made").display().to_string();
+    let said = live.tcp(&format!(
+        "READ c.count\nWRITE c.reset\nCHECKWRITE hotconfig\nWRITE hotconfig Idle -> Discard\nWRITE swapplan Idle -> Discard\n\
+         WRITE loadpackage x\nWRITE agg.write_text_file {file}\nWRITE agg.write_file {file}\nQUIT\n"
+    ));
+    let denied = |h: &str| format!("530 Permission denied for '{h}'\r\n");
+    let want = format!(
+        "Click::ControlSocket/1.3\r\n200 Read handler 'c.count' OK\r\nDATA 1\r\n0200 Write handler 'c.reset' OK\r\n\
+         {0}{0}{1}{2}{3}{4}200 Goodbye!\r\n",
+        denied("hotconfig"),
+        denied("swapplan"),
+        denied("loadpackage"),
+        denied("agg.write_text_file"),
+        denied("agg.write_file"),
+    );
+    assert_eq!(said, want);
+    assert!(!live.b.path("made").exists());
+    // The user of the router has all rights by a Unix socket.
+    assert_eq!(live.ctl(&["s", "write", "agg.write_text_file", &file]).0, 0);
+    assert!(live.b.path("made").exists());
+}
+
+#[test]
+fn tcp_with_the_token_has_all_rights() {
+    let mut live = Live::new(&[]);
+    live.b.file("with.click", "Idle -> c :: Counter -> Discard; tcp :: ControlSocket(TCP, 0, TOKEN token);");
+    assert_eq!(live.ctl(&["s", "swap", "with.click"]), (0, String::new()));
+    let port = live.port();
+    live.b.file("new.click", "Idle -> n :: Null -> Discard;");
+    let said = live.ctl(&[&port, "swap", "--dry-run", "new.click"]);
+    assert!(said.0 == 1 && said.1.contains("Permission denied for 'swapplan'"), "{said:?}");
+    live.b.file("wrong", "another-token-of-nobody");
+    std::fs::set_permissions(live.b.path("wrong"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    let said = live.ctl(&[&port, "--token", "wrong", "swap", "new.click"]);
+    assert_eq!(said, (1, "castanet: Permission denied\n".into()));
+    let said = live.ctl(&[&port, "--token", "token", "swap", "--dry-run", "new.click"]);
+    assert!(said.0 == 0 && said.1.contains("+ n :: Null"), "{said:?}");
+    let mut named = live.b.command("castanet");
+    named.args(["ctl", &port, "swap", "new.click"]).env("CASTANET_TOKEN_FILE", live.b.path("token"));
+    assert!(named.output().unwrap().status.success());
+    assert_eq!(live.ctl(&["s", "read", "n.class"]).1, "Null\n");
+    assert_eq!(live.ctl(&["s", "stop"]).0, 0);
+    assert!(live.child.wait().unwrap().success());
+}
+
+#[test]
+fn a_token_file_that_others_can_read_stops_the_router_from_starting() {
+    let b = Bench::new();
+    b.file("token", TOKEN);
+    std::fs::set_permissions(b.path("token"), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let ran = b.run("castanet", &["run", "--control-token", "token", "-p", "0", "-e", "Idle -> Discard"], "");
+    assert!(ran.code == 1 && ran.err.contains("other users can reach the token file"), "{ran:?}");
+    let text = "Idle -> Discard; ControlSocket(TCP, 0, TOKEN token)";
+    let ran = b.run("castanet", &["run", "-e", text], "");
+    assert!(ran.code == 1 && ran.err.contains("other users can reach the token file"), "{ran:?}");
+}
+
+#[test]
+fn a_page_in_a_browser_cannot_drive_the_port() {
+    let live = Live::new(&[]);
+    let body = "WRITE c.reset\r\nWRITE stop\r\n";
+    for first in ["POST / HTTP/1.1", "GET /?WRITE HTTP/1.1", "PUT / HTTP/1.1", "OPTIONS * HTTP/1.1"] {
+        let length = body.len();
+        let said = live.tcp(&format!(
+            "{first}\r\nHost: 127.0.0.1\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\r\n{body}"
+        ));
+        assert!(!said.contains("200 "), "{first}: {said}");
+    }
+    assert_eq!(live.ctl(&["s", "read", "c.count"]).0, 0, "the router goes on");
+}
+
+#[test]
+fn another_user_of_the_host_cannot_use_the_unix_socket() {
+    let live = Live::new(&[]);
+    // The file would keep others out; here it lets them in, and the server looks who they are.
+    for name in ["", "s"] {
+        std::fs::set_permissions(live.b.path(name), std::fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let mut c = Command::new("setpriv");
+    c.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(common::BINARY).arg("ctl");
+    let c = c.arg(live.b.path("s")).args(["read", "version"]).output();
+    let Ok(out) = c.map_err(|e| e.to_string()) else {
+        println!("SKIP another_user_of_the_host_cannot_use_the_unix_socket: there is no setpriv");
+        return;
+    };
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    if said.contains("setpriv:") {
+        println!("SKIP another_user_of_the_host_cannot_use_the_unix_socket: {}", said.trim());
+        return;
+    }
+    assert!(!out.status.success() && said.contains("Permission denied"), "{said}");
+    assert_eq!(live.ctl(&["s", "read", "version"]).0, 0);
+}

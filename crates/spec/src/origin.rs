@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where a configuration or a handler call comes from, and what it may therefore do.
+
+/// The source of a configuration or of a handler call.
+///
+/// Code that loads configurations, opens files by name or calls stored handlers asks this type, so that a new way in has to
+/// say which of the three it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// The operator: the command line, the files that it names, signals, and scripts of the operator's configuration.
+    #[default]
+    Operator,
+    /// A client that has shown that it acts for the operator: by its user on a Unix socket, or by the token.
+    Authorised,
+    /// Any other client.
+    Anonymous,
+}
+
+/// The flag of a handler that replaces the configuration, plans to, or loads code.
+pub const RECONFIGURES: char = 'R';
+/// The flag of a handler that opens a file which its caller names.
+pub const OPENS_FILES: char = 'F';
+
+impl Origin {
+    /// Whether it may replace the configuration.
+    pub fn may_reconfigure(self) -> bool {
+        self != Origin::Anonymous
+    }
+    /// Whether it may name files that the router opens.
+    pub fn may_name_files(self) -> bool {
+        self != Origin::Anonymous
+    }
+    /// Whether configurations may require libraries and packages from anywhere in the file system.
+    pub fn may_require_anything(self) -> bool {
+        self == Origin::Operator
+    }
+    /// Whether it may write a handler with these flags.
+    pub fn may_write(self, flags: &str) -> bool {
+        (!flags.contains(RECONFIGURES) || self.may_reconfigure())
+            && (!flags.contains(OPENS_FILES) || self.may_name_files())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights() {
+        for (origin, plain, files, reconfigures, everywhere) in [
+            (Origin::Operator, true, true, true, true),
+            (Origin::Authorised, true, true, true, false),
+            (Origin::Anonymous, true, false, false, false),
+        ] {
+            let write = |flags| origin.may_write(flags);
+            assert_eq!((write("rw"), write("wF"), write("wR")), (plain, files, reconfigures), "{origin:?}");
+            assert_eq!(origin.may_require_anything(), everywhere, "{origin:?}");
+        }
+    }
+}
