@@ -225,7 +225,7 @@ impl Handlers {
             Errno::EILSEQ
         })?;
         let value = if file.raw { &text } else { text.strip_suffix('\n').unwrap_or(&text) };
-        // Nobody but the user of the router can enter the mounted folder.
+        // The mounted folder is for the user of the router alone, who has all rights.
         let from = Origin::Authorised;
         self.remote.write(from, file.element.as_deref(), &file.handler, value).map(drop).map_err(|e| {
             let errno = self.errno(&e, file.generation);
