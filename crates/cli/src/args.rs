@@ -105,9 +105,10 @@ pub struct Run {
     /// Simulate time, from so many seconds since 1970 on.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1000000000")]
     pub simtime: Option<String>,
-    /// Seed of random numbers.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
+    /// Seed of random numbers, for runs that are to be the same each time; without it they are secrets of the kernel, or with
+    /// --simtime those of the seed 1.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
     /// Show the handlers as files in this folder while the router runs.
     #[arg(long, value_name = "DIR")]
     pub mount: Option<PathBuf>,

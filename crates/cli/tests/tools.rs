@@ -269,3 +269,26 @@ fn many_errors_are_counted() {
     let json = b.run("castanet", &["check", "--json", "bad.click"], "");
     assert_eq!((json.code, json.err.matches("has no input 1").count()), (1, 500));
 }
+
+/// The same numbers each time are asked for, by a seed or by simulated time.
+#[test]
+fn random_numbers_are_secrets_unless_a_seed_or_simulated_time_is_given() {
+    let b = bench();
+    let numbers = |tool: &str, options: &[&str]| {
+        let script = ["-e", "Script(print $(random 1000000000000000000), stop)"];
+        let line = if tool == "castanet" { [&["run", "-q"], options].concat() } else { options.to_vec() };
+        let ran = b.run(tool, &[&line[..], &script].concat(), "");
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{options:?}");
+        assert!(ran.out.trim().parse::<u64>().is_ok(), "{ran:?}");
+        ran.out
+    };
+    for tool in ["castanet", "click"] {
+        assert_ne!(numbers(tool, &[]), numbers(tool, &[]), "{tool}");
+        assert_eq!(numbers(tool, &["--simtime"]), numbers(tool, &["--simtime"]), "{tool}");
+    }
+    let seeded = numbers("castanet", &["--seed", "7"]);
+    assert_eq!(numbers("castanet", &["--seed", "7"]), seeded);
+    assert_eq!(numbers("castanet", &["--seed", "7", "--simtime"]), seeded);
+    assert_eq!(numbers("castanet", &["--seed", "1"]), numbers("castanet", &["--simtime"]));
+    assert_ne!(numbers("castanet", &["--seed", "8"]), seeded);
+}

@@ -4,7 +4,7 @@
 use crate::core::Core;
 use crate::gauge::Gauge;
 use crate::notify::{Note, Signal};
-use crate::random::Random;
+use crate::random::{Random, Secret, Seed};
 use crate::remote::Remote;
 use crate::watch::{Interest, Watch};
 use castanet_spec::{ArgCx, ArgError, Capability, ClassSpec, Names};
@@ -62,8 +62,8 @@ pub struct BuildCx<'a> {
     pub input_push: &'a [bool],
     /// For each output whether it is push.
     pub output_push: &'a [bool],
-    /// Seed of the run's random numbers.
-    pub seed: u64,
+    /// Where the run's random numbers come from.
+    pub seed: Seed,
     /// The most packets in a batch.
     pub batch: usize,
     /// Which replica of the element this is, and of how many.
@@ -85,7 +85,19 @@ impl<'a> BuildCx<'a> {
     }
     /// The element's own random numbers.
     pub fn random(&self) -> Random {
-        Random::new(self.seed, self.name)
+        Random::of(self.seed, self.name)
+    }
+    /// Random numbers that differ between the replicas of the element too.
+    pub fn random_of_replica(&self) -> Random {
+        let seed = match self.seed {
+            Seed::System => Seed::System,
+            Seed::Fixed(n) => Seed::Fixed(n.wrapping_add(self.replica.0 as u64)),
+        };
+        Random::of(seed, self.name)
+    }
+    /// The element's own numbers that others must not predict, though they see some of them.
+    pub fn secret(&self) -> Secret {
+        Secret::of(self.seed, self.name)
     }
     /// The state that all replicas of this element share: made by the first, handed to the others.
     pub fn share<T: Send + Sync + 'static>(&mut self, make: impl FnOnce() -> T) -> Arc<T> {

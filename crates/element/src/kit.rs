@@ -8,6 +8,7 @@ use crate::core::{CallError, Core, Edge, Info, Messages, Router};
 use crate::cx::Cx;
 use crate::gauge::Gauge;
 use crate::notify::{Note, Notes};
+use crate::random::Seed;
 use castanet_packet::{Batch, Packet};
 use castanet_spec::codes::{Ports, Processing, ProcessingCode};
 use castanet_spec::{Args, Capability, Names, Reason};
@@ -152,7 +153,7 @@ impl<T: Build + Lifecycle> Kit<T> {
             outputs,
             input_push: &input_push,
             output_push: &output_push,
-            seed: 1,
+            seed: Seed::Fixed(1),
             batch: 32,
             replica: (0, 1),
             warnings: Vec::new(),

@@ -1,12 +1,68 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Each element's own random numbers: from a seed and its name, so that they do not depend on what others draw.
 
-/// A small generator (xoshiro256++, Blackman and Vigna 2018, seeded by splitmix64 as they advise). Not for secrets.
+use std::hash::{BuildHasher, RandomState};
+
+/// The source of all random numbers of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seed {
+    /// Fresh bytes of the kernel for each generator: others cannot predict hashes, ports and identifiers.
+    System,
+    /// The same numbers in every run.
+    Fixed(u64),
+}
+
+/// Bytes of the kernel's generator (getrandom, which waits until the kernel has collected entropy).
+fn system_words<const N: usize>() -> [u64; N] {
+    std::array::from_fn(|i| {
+        // The kernel refuses only where the system call is forbidden; the keys of standard hash maps are then the best source.
+        getrandom::u64().unwrap_or_else(|_| RandomState::new().hash_one(i))
+    })
+}
+
+/// A number below `n` without bias, from a source of 64 random bits; 0 when `n` is 0, for which nothing is drawn.
+#[inline]
+fn below(n: u64, mut draw: impl FnMut() -> u64) -> u64 {
+    if n == 0 {
+        return 0;
+    }
+    let wide = u128::from(draw()) * u128::from(n);
+    // Lemire 2019: the rare draws that would prefer some results are repeated. They lie below `n`, so that the division
+    // that finds them is rare too.
+    if (wide as u64) < n {
+        return redrawn(wide, n, draw);
+    }
+    (wide >> 64) as u64
+}
+
+/// The end of [`below`]: draws until the number is none of the 2^64 mod `n` that would prefer some results.
+#[cold]
+fn redrawn(mut wide: u128, n: u64, mut draw: impl FnMut() -> u64) -> u64 {
+    let threshold = n.wrapping_neg().checked_rem(n).unwrap_or(0);
+    while (wide as u64) < threshold {
+        wide = u128::from(draw()) * u128::from(n);
+    }
+    (wide >> 64) as u64
+}
+
+/// A small generator (xoshiro256++, Blackman and Vigna 2018, seeded by splitmix64 as they advise). Its state can be computed
+/// from its numbers: what others see and must not predict comes from [`Secret`].
 #[derive(Clone, Debug)]
 pub struct Random([u64; 4]);
 
 impl Random {
     /// From the seed of the run and the name of the element.
+    pub fn of(seed: Seed, name: &str) -> Random {
+        match seed {
+            Seed::Fixed(seed) => Random::new(seed, name),
+            // The one state that the generator never leaves is all zeros.
+            Seed::System => match system_words() {
+                [0, 0, 0, 0] => Random::new(0, name),
+                words => Random(words),
+            },
+        }
+    }
+    /// From a fixed seed and the name of the element.
     pub fn new(seed: u64, name: &str) -> Random {
         // FNV-1a over the name tells elements apart.
         let mut h = 0xcbf2_9ce4_8422_2325_u64;
@@ -39,30 +95,78 @@ impl Random {
     /// A number below `n`, without bias; 0 when `n` is 0, for which nothing is drawn.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
-        if n == 0 {
-            return 0;
-        }
-        let wide = u128::from(self.next_u64()) * u128::from(n);
-        // Lemire 2019: the rare values that would make it uneven are drawn again. They lie below `n`, so that the division
-        // that tells them is rare too.
-        if (wide as u64) < n {
-            return self.even(wide, n);
-        }
-        (wide >> 64) as u64
-    }
-    /// The end of [`Random::below`]: draws until the number is none of those that would make it uneven.
-    #[cold]
-    fn even(&mut self, mut wide: u128, n: u64) -> u64 {
-        let threshold = n.wrapping_neg().checked_rem(n).unwrap_or(0);
-        while (wide as u64) < threshold {
-            wide = u128::from(self.next_u64()) * u128::from(n);
-        }
-        (wide >> 64) as u64
+        below(n, || self.next_u64())
     }
     /// A real number in [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
+}
+
+/// Random numbers that others see and must not predict: ports, identifiers, keys of hashes. One number tells nothing
+/// about any other: each is SipHash-2-4 (Aumasson and Bernstein 2012) of a count under a key that stays here.
+#[derive(Clone)]
+pub struct Secret {
+    key: [u64; 2],
+    drawn: u64,
+}
+
+/// Shows no key: debug output ends in logs.
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Secret").finish_non_exhaustive()
+    }
+}
+
+impl Secret {
+    /// From the seed of the run and the name of the element.
+    pub fn of(seed: Seed, name: &str) -> Secret {
+        let key = match seed {
+            Seed::System => system_words(),
+            Seed::Fixed(seed) => {
+                let mut random = Random::new(seed, name);
+                [random.next_u64(), random.next_u64()]
+            }
+        };
+        Secret { key, drawn: 0 }
+    }
+    /// 64 random bits.
+    pub fn next_u64(&mut self) -> u64 {
+        self.drawn = self.drawn.wrapping_add(1);
+        siphash(self.key, self.drawn)
+    }
+    /// A number below `n`, without bias; 0 when `n` is 0, for which nothing is drawn.
+    pub fn below(&mut self, n: u64) -> u64 {
+        below(n, || self.next_u64())
+    }
+}
+
+/// SipHash-2-4 of one word.
+fn siphash([k0, k1]: [u64; 2], word: u64) -> u64 {
+    let mut v = [
+        k0 ^ 0x736f_6d65_7073_6575,
+        k1 ^ 0x646f_7261_6e64_6f6d,
+        k0 ^ 0x6c79_6765_6e65_7261,
+        k1 ^ 0x7465_6462_7974_6573,
+    ];
+    // The word, then the length of the message in the top byte.
+    for m in [word, 8 << 56] {
+        v[3] ^= m;
+        v = sip_round(sip_round(v));
+        v[0] ^= m;
+    }
+    v[2] ^= 0xff;
+    v = sip_round(sip_round(sip_round(sip_round(v))));
+    v[0] ^ v[1] ^ v[2] ^ v[3]
+}
+
+fn sip_round([a, b, c, d]: [u64; 4]) -> [u64; 4] {
+    let (a, c) = (a.wrapping_add(b), c.wrapping_add(d));
+    let (b, d) = (b.rotate_left(13) ^ a, d.rotate_left(16) ^ c);
+    let a = a.rotate_left(32);
+    let (c, a) = (c.wrapping_add(b), a.wrapping_add(d));
+    let (b, d) = (b.rotate_left(17) ^ c, d.rotate_left(21) ^ a);
+    [a, b, c.rotate_left(32), d]
 }
 
 #[cfg(test)]
@@ -88,5 +192,77 @@ mod tests {
         assert!(seen.iter().all(|&n| (9_500..10_500).contains(&n)), "{seen:?}");
         assert_eq!((r.below(0), r.below(1)), (0, 0));
         assert!((0..1000).all(|_| (0.0..1.0).contains(&r.unit())));
+    }
+
+    /// Counts how often each result below `n` comes from draws that cover all 64 bits evenly: one draw from each of
+    /// `n * per` equal stretches, which makes the count exact instead of likely.
+    #[test]
+    fn no_result_below_a_large_bound_is_preferred() {
+        // 3/4 of all draws: multiplication alone would give every third result twice as often as the others.
+        let n = 3_u64 << 62;
+        let threshold = n.wrapping_neg() % n;
+        assert_eq!(threshold, 1 << 62, "that many draws of 2^64 must be repeated");
+        // What becomes of the draws around each border, with a second draw that shows that there was one.
+        for (draw, repeated) in
+            [(0, true), (1, false), (2, false), (3, false), (4, true), (5, false), (8, true)]
+        {
+            let mut asked = 0;
+            let got = below(n, || {
+                asked += 1;
+                if asked == 1 { draw } else { 4 * 7 + 1 }
+            });
+            // draw * 3/4, whose fraction decides: fractions 0/4 lie below the threshold of 1/4, others do not.
+            assert_eq!(asked, if repeated { 2 } else { 1 }, "{draw}");
+            assert_eq!(got, if repeated { (4 * 7 + 1) * 3 / 4 } else { draw * 3 / 4 }, "{draw}");
+        }
+        // Of every four draws in a row one is repeated and the others give three different results, once each.
+        let mut seen = std::collections::HashMap::new();
+        for draw in 0..4_000_u64 {
+            let mut draws = [draw].into_iter();
+            let mut again = false;
+            let got = below(n, || {
+                draws.next().unwrap_or_else(|| {
+                    again = true;
+                    1 << 60 | 1
+                })
+            });
+            if !again {
+                *seen.entry(got).or_insert(0) += 1;
+            }
+        }
+        assert_eq!(seen.len(), 3_000);
+        assert!(seen.values().all(|&n| n == 1));
+    }
+
+    #[test]
+    fn repeated_draws_are_judged_like_the_first() {
+        let n = 3_u64 << 62;
+        let mut draws = [0, 4, 8, 6].into_iter();
+        assert_eq!(below(n, || draws.next().unwrap_or(u64::MAX)), 6 * 3 / 4);
+        assert_eq!(draws.next(), None, "all four were drawn");
+    }
+
+    #[test]
+    fn secrets_are_siphash_under_a_key_of_their_own() {
+        // The vector of the paper's reference: key 00 to 0f, message 00 to 07.
+        let key = [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908];
+        assert_eq!(siphash(key, 0x0706_0504_0302_0100), 0x93f5_f579_9a93_2462);
+        let first = |seed, name| Secret::of(seed, name).next_u64();
+        assert_eq!(first(Seed::Fixed(1), "a"), first(Seed::Fixed(1), "a"));
+        assert_ne!(first(Seed::Fixed(1), "a"), first(Seed::Fixed(1), "b"));
+        assert_ne!(first(Seed::Fixed(1), "a"), first(Seed::Fixed(2), "a"));
+        let mut secret = Secret::of(Seed::Fixed(1), "a");
+        assert_ne!(secret.next_u64(), secret.next_u64());
+        assert!((0..1000).all(|_| secret.below(7) < 7) && secret.below(0) == 0);
+        assert_eq!(format!("{secret:?}"), "Secret { .. }");
+    }
+
+    #[test]
+    fn the_system_gives_every_generator_its_own_numbers() {
+        let numbers = (0..64).flat_map(|_| {
+            [Random::of(Seed::System, "a").next_u64(), Secret::of(Seed::System, "a").next_u64()]
+        });
+        assert_eq!(numbers.collect::<std::collections::HashSet<_>>().len(), 128);
+        assert_eq!(Random::of(Seed::Fixed(3), "a").next_u64(), Random::new(3, "a").next_u64());
     }
 }

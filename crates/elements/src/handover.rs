@@ -122,7 +122,7 @@ pub(crate) mod testing {
             outputs,
             input_push: &push[..inputs],
             output_push: &push[..outputs],
-            seed: 1,
+            seed: castanet_element::Seed::Fixed(1),
             batch: 32,
             replica: (0, 1),
             warnings: Vec::new(),

@@ -12,7 +12,7 @@ use crate::table::Table;
 use crate::worker::Worker;
 use castanet_element::build::Shared as Replicas;
 use castanet_element::notify::Notes;
-use castanet_element::{BuildCx, Clock, ConfigError, Core, Gauge, Info, Instance};
+use castanet_element::{BuildCx, Clock, ConfigError, Core, Gauge, Info, Instance, Seed};
 use castanet_graph::batch::batch_limits;
 use castanet_graph::offload;
 use castanet_graph::placement::Placement;
@@ -32,8 +32,9 @@ pub struct Options {
     pub workers: usize,
     /// The most packets of a batch, 1 to 256.
     pub batch: usize,
-    /// Seed of random numbers.
-    pub seed: u64,
+    /// Seed of random numbers. None: numbers of the kernel that others cannot predict, or under simulated time, where each run
+    /// is to give the same, the seed 1.
+    pub seed: Option<u64>,
     /// Time; with simulated time there is one worker.
     pub clock: Clock,
     /// Where messages go.
@@ -47,7 +48,7 @@ impl Default for Options {
         Options {
             workers: 1,
             batch: 32,
-            seed: 1,
+            seed: None,
             clock: Clock::real(),
             printer: Box::new(|text| eprintln!("{text}")),
             config: String::new(),
@@ -60,16 +61,25 @@ impl Default for Options {
 pub(crate) struct Settings {
     pub workers: usize,
     pub batch: usize,
-    pub seed: u64,
+    pub seed: Seed,
     pub clock: Clock,
     /// Where the configuration comes from.
     pub origin: Origin,
 }
 
 impl Options {
+    /// Where random numbers come from.
+    fn seed(&self) -> Seed {
+        match self.seed {
+            Some(n) => Seed::Fixed(n),
+            None if self.clock.is_simulated() => Seed::Fixed(1),
+            None => Seed::System,
+        }
+    }
     /// What stays when the configuration is swapped, and the text of this one.
     pub(crate) fn split(self) -> (Arc<Running>, Settings, String) {
-        let Options { workers, batch, seed, clock, printer, config } = self;
+        let seed = self.seed();
+        let Options { workers, batch, clock, printer, config, .. } = self;
         let workers = if clock.is_simulated() { 1 } else { workers.max(1) };
         let batch = batch.clamp(1, castanet_packet::Batch::MAX);
         let settings = Settings { workers, batch, seed, clock, origin: Origin::Operator };
@@ -141,7 +151,7 @@ fn build_elements(
     classes: &dyn Classes,
     names: &Names,
     placement: &Placement,
-    (seed, batch): (u64, usize),
+    (seed, batch): (Seed, usize),
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Built {
     let mut built = Built {
@@ -230,7 +240,7 @@ pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<
     names.trust_devices();
     let (placement, errors) = place_named(&graph, &names, options.workers);
     diagnostics.extend(errors);
-    let settings = (options.seed, options.batch);
+    let settings = (options.seed(), options.batch);
     build_elements(&graph, classes.as_ref(), &names, &placement, settings, &mut diagnostics);
     diagnostics
 }

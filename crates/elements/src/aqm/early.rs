@@ -68,7 +68,7 @@ impl Early {
             drops: AtomicU64::new(0),
         });
         // Workers that draw the same numbers would drop at the same moments.
-        let random = Random::new(cx.seed.wrapping_add(cx.replica.0 as u64), cx.name);
+        let random = cx.random_of_replica();
         Ok(Early { state, lengths: Lengths::default(), settings, pulled: !cx.is_push_input(0), random })
     }
 

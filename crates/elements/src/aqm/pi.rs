@@ -109,7 +109,7 @@ impl Build for Pi {
             drops: AtomicU64::new(0),
         });
         // Workers that draw the same numbers would drop at the same moments.
-        let random = Random::new(cx.seed.wrapping_add(cx.replica.0 as u64), cx.name);
+        let random = cx.random_of_replica();
         let pulled = !cx.is_push_input(0);
         Ok(Pi { args, controller: Controller { state, lengths: Lengths::default(), target, pulled, random } })
     }

@@ -36,7 +36,7 @@ pub struct IpFragmenter {
     #[handler]
     fragments: Count,
     headroom: usize,
-    random: Random,
+    identifications: Secret,
     pieces: Batch,
     /// How many fragments the last packet had behind the first.
     last_pieces: usize,
@@ -73,7 +73,7 @@ impl Build for IpFragmenter {
             drops,
             fragments,
             headroom,
-            random: cx.random(),
+            identifications: cx.secret(),
             pieces: Batch::new(),
             last_pieces: 0,
         })
@@ -180,7 +180,7 @@ impl IpFragmenter {
         let Some(h) = Ipv4Header::from_prefix(network) else { return self.too_long(p, cx) };
         // RFC 6864 section 4.1: a packet that must not be fragmented needs no identification of its own, a fragment does.
         let fresh = h.dont_fragment() && !h.is_fragment();
-        let id = if fresh { self.random.next_u64() as u16 } else { h.id.get() };
+        let id = if fresh { self.identifications.next_u64() as u16 } else { h.id.get() };
         if !self.later_pieces(p, &plan, id) {
             self.pieces.clear();
             return Verdict::Drop(Reason::NoBuffer);

@@ -122,7 +122,7 @@ impl Bench {
             outputs,
             input_push: &ins,
             output_push: &outs,
-            seed: 1,
+            seed: castanet_element::Seed::Fixed(1),
             batch: 32,
             replica,
             warnings: Vec::new(),

@@ -47,7 +47,7 @@ impl Relay {
         if ports > Table::MAX_PORTS {
             return Err(format!("at most {} ports", Table::MAX_PORTS).into());
         }
-        let seed = cx.random().next_u64();
+        let seed = cx.secret().next_u64();
         let control = cx.share(Control::default);
         control.timeout.store(positive(timeout)?.0, Relaxed);
         let learning = control.learning.of(ports);

@@ -143,7 +143,7 @@ impl Rig {
             outputs: ports.1,
             input_push: &push[..ports.0],
             output_push: &push[..ports.1],
-            seed: 1,
+            seed: castanet_element::Seed::Fixed(1),
             batch: 32,
             replica: (0, 1),
             warnings: Vec::new(),
