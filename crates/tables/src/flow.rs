@@ -40,7 +40,7 @@ impl Bucket {
 /// removing leaves nothing behind. The table doubles when three quarters of the places are taken: tags alone say where
 /// entries go then, no key is hashed again.
 ///
-/// The hash is the caller's business; who does not know its seed cannot make keys collide.
+/// The caller hashes, with a seed that others must not know: with a known seed keys can be chosen that all fall into one bucket.
 #[derive(Clone)]
 pub struct FlowIndex {
     /// A power of two of them.
@@ -105,6 +105,13 @@ impl FlowIndex {
             at = (at + 1) & (self.buckets.len() - 1);
         }
         None
+    }
+    /// How many buckets a search for a tag reads that ends without a result.
+    pub fn reach(&self, tag: u32) -> usize {
+        let home = self.home(tag);
+        let chain =
+            (0..self.buckets.len()).filter_map(|n| self.buckets.get((home + n) & (self.buckets.len() - 1)));
+        chain.take_while(|b| b.tags[PASSED] != 0).count().saturating_add(1).min(self.buckets.len())
     }
     /// Adds an entry; the caller knows that there is none with the same key. A value of `u32::MAX` cannot be held.
     pub fn insert(&mut self, tag: u32, value: u32) {
@@ -241,6 +248,22 @@ mod tests {
         let right = (0..10_000).filter(|&k| index.guess(tag(k)) == Some(k)).count();
         assert!(right > 9_500, "{right}");
         assert!((0..10_000).all(|k| index.find(tag(k), |v| v == k) == Some(k)));
+    }
+
+    #[test]
+    fn a_search_reads_the_buckets_that_were_full() {
+        let mut index = FlowIndex::with_capacity(100);
+        assert_eq!(index.buckets.len(), 32);
+        (0..WAYS as u32).for_each(|i| index.insert(31, i));
+        assert_eq!((index.reach(31), index.reach(63), index.reach(30)), (1, 1, 1));
+        index.insert(31, 7);
+        assert_eq!(
+            (index.reach(31), index.reach(0), index.reach(30)),
+            (2, 1, 1),
+            "the next bucket, round the end"
+        );
+        (8..22).for_each(|i| index.insert(63, i));
+        assert_eq!((index.reach(31), index.reach(0), index.reach(2)), (4, 3, 1));
     }
 
     #[test]

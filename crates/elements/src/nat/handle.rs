@@ -54,7 +54,7 @@ pub struct Handle {
     timeouts: Timeouts,
     inputs: usize,
     capacity: Capacity,
-    random: Random,
+    secret: Secret,
     /// Its element's name and class.
     label: String,
     link: OnceLock<Link>,
@@ -89,8 +89,8 @@ impl Handle {
         capacity: Capacity,
         cx: &BuildCx<'_>,
     ) -> Handle {
-        let (random, label) = (cx.random(), format!("{} :: {}", cx.name, cx.spec.name));
-        Handle { kind, timeouts, inputs, capacity, random, label, link: OnceLock::new() }
+        let (secret, label) = (cx.secret(), format!("{} :: {}", cx.name, cx.spec.name));
+        Handle { kind, timeouts, inputs, capacity, secret, label, link: OnceLock::new() }
     }
     /// What it rewrites.
     pub fn kind(&self) -> Kind {
@@ -113,7 +113,7 @@ impl Handle {
             return Err("CAPACITY: rewriters name each other in a circle".into());
         };
         let store = match self.capacity {
-            Capacity::Flows(n) => Arc::new(Mutex::new(Store::new(n, self.random.clone()))),
+            Capacity::Flows(n) => Arc::new(Mutex::new(Store::new(n, self.secret.clone()))),
             Capacity::Of(e) => {
                 let other = registry.rewriter(e).ok_or("CAPACITY: does not name a rewriter")?;
                 other.link_within(registry, depth)?.store.clone()

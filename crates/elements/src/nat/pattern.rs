@@ -9,8 +9,49 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The most addresses and ports that are tried for one flow.
-const MOST_TRIES: u64 = 1 << 17;
+/// The most addresses and ports that are tried for one packet. In a range of 64,512 ports of which 1 in 100 is free, 9 of 10
+/// searches end within these; the others go on with the next packet.
+pub const MOST_TRIES: u64 = 256;
+
+/// Where a search that found nothing goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// What is tried next, as a number within the range.
+    at: u64,
+    /// From one try to the next.
+    stride: u64,
+    /// How many are left to be tried; at 0 everything is taken.
+    left: u64,
+}
+
+/// A random stride that reaches every number below `count`. Ports in a row are often taken together, and a search that went
+/// through them one by one would find none for long.
+fn stride(count: u64, secret: &mut Secret) -> u64 {
+    let most = count.saturating_sub(1).max(1);
+    let mut stride = secret.below(most) + 1;
+    let shares_no_factor = |mut a: u64, mut b: u64| {
+        while let Some(rest) = a.checked_rem(b) {
+            (a, b) = (b, rest);
+        }
+        a == 1
+    };
+    // Ends at 1 at the latest.
+    while !shares_no_factor(count, stride) {
+        stride = stride % most + 1;
+    }
+    stride
+}
+
+impl Cursor {
+    /// The same place, where some of what was tried may have become free since.
+    pub fn renewed(self) -> Cursor {
+        Cursor { left: u64::MAX, ..self }
+    }
+    /// Whether everything was tried.
+    pub fn is_exhausted(self) -> bool {
+        self.left == 0
+    }
+}
 
 /// In which order a range is gone through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,12 +194,14 @@ impl Pattern {
         Tuple::new(src, sport, t.dst(), t.dport())
     }
 
-    /// What a new flow becomes; `None` when everything is taken. `with_ports` is false where there are none.
+    /// What a new flow becomes; `None` when nothing free was found, which `cursor` then remembers for the next packet.
+    /// `with_ports` is false where there are none.
     pub fn choose(
         &self,
         t: Tuple,
         with_ports: bool,
-        random: &mut Random,
+        secret: &mut Secret,
+        cursor: &mut Option<Cursor>,
         mut free: impl FnMut(Tuple) -> bool,
     ) -> Option<Tuple> {
         let (first, last) = self.addrs.unwrap_or((t.src(), t.src()));
@@ -176,11 +219,14 @@ impl Pattern {
             // Nothing varies: a later flow to the same end takes the answers over.
             return Some(at(0));
         }
+        if cursor.is_some_and(Cursor::is_exhausted) {
+            return None;
+        }
         let start = match self.order {
             Order::Sequential => self.next.load(Ordering::Relaxed) % count,
-            Order::Random => random.below(count),
+            Order::Random => secret.below(count),
             Order::Keep => {
-                let any = random.below(count);
+                let any = secret.below(count);
                 let own = (low..=high).contains(&t.sport()).then(|| u64::from(t.sport() - low));
                 match own {
                     // The own port, on a random address.
@@ -191,15 +237,34 @@ impl Pattern {
                 }
             }
         };
-        for step in 0..count.min(MOST_TRIES) {
-            let v = (start + step) % count;
-            if free(at(v)) {
+        let (mut v, left) = cursor.map_or((start, count), |c| (c.at % count, c.left.min(count)));
+        let mut way = cursor.map(|c| c.stride);
+        let tries = left.min(MOST_TRIES);
+        for _ in 0..tries {
+            let free = free(at(v));
+            if free && cursor.is_none() {
                 if self.order == Order::Sequential {
                     self.next.store(v + 1, Ordering::Relaxed);
                 }
                 return Some(at(v));
             }
+            let stride = *way.get_or_insert_with(|| match self.order {
+                Order::Sequential => 1,
+                Order::Random | Order::Keep => stride(count, secret),
+            });
+            // Both are below the number of addresses and ports, which is at most 2^48.
+            let next = (v + stride) % count;
+            if free {
+                if self.order == Order::Sequential {
+                    self.next.store(next, Ordering::Relaxed);
+                }
+                // A search that took several packets has shown what lies before this place: the next one starts behind it.
+                *cursor = Some(Cursor { at: next, stride, left: count });
+                return Some(at(v));
+            }
+            v = next;
         }
+        *cursor = Some(Cursor { at: v, stride: way.unwrap_or(1), left: left - tries });
         None
     }
 }
@@ -245,7 +310,12 @@ pub fn words(t: &str) -> Vec<&str> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use castanet_element::Seed;
     use std::collections::HashSet;
+
+    fn secret() -> Secret {
+        Secret::of(Seed::Fixed(1), "p")
+    }
 
     fn pattern(t: &str) -> Result<Pattern, String> {
         let names = Names::new();
@@ -288,7 +358,7 @@ mod tests {
 
     #[test]
     fn ranges_are_used_up_and_not_beyond() {
-        let mut random = Random::new(1, "p");
+        let mut secret = secret();
         for t in [
             "9.9.9.9 1024-1026 - -",
             "9.9.9.9 1024-1026# - -",
@@ -298,7 +368,7 @@ mod tests {
         ] {
             let (p, mut taken) = (pattern(t).unwrap(), HashSet::new());
             let flow = Tuple::new(1, 1025, 2, 80);
-            while let Some(to) = p.choose(flow, true, &mut random, |t| !taken.contains(&t)) {
+            while let Some(to) = p.choose(flow, true, &mut secret, &mut None, |t| !taken.contains(&t)) {
                 assert!(taken.insert(to), "{t}");
                 assert_eq!((to.dst(), to.dport()), (2, 80));
             }
@@ -308,10 +378,10 @@ mod tests {
 
     #[test]
     fn own_port_first_and_sequence_goes_on() {
-        let mut random = Random::new(1, "p");
+        let mut secret = secret();
         let p = pattern("9.9.9.9 1024-2000 - -").unwrap();
         let mut get = |p: &Pattern, port| {
-            p.choose(Tuple::new(1, port, 2, 80), true, &mut random, |_| true).unwrap().sport()
+            p.choose(Tuple::new(1, port, 2, 80), true, &mut secret, &mut None, |_| true).unwrap().sport()
         };
         assert_eq!((get(&p, 1024), get(&p, 2000)), (1024, 2000));
         assert!((1024..=2000).contains(&get(&p, 2001)));
@@ -320,15 +390,75 @@ mod tests {
     }
 
     #[test]
+    fn a_search_is_bounded_and_goes_on_with_the_next_packet() {
+        let mut secret = secret();
+        for t in ["9.9.9.9 1024-2023 - -", "9.9.9.9 1024-2023# - -", "9.9.9.9 1024-2023? - -"] {
+            let (p, flow) = (pattern(t).unwrap(), Tuple::new(1, 7, 2, 80));
+            let (mut cursor, mut tried) = (None, Vec::new());
+            for packet in 1..=6_u64 {
+                let none = p.choose(flow, true, &mut secret, &mut cursor, |to| {
+                    tried.push(to.sport());
+                    false
+                });
+                assert_eq!((none, tried.len() as u64), (None, (packet * MOST_TRIES).min(1000)), "{t}");
+                assert_eq!(cursor.unwrap().is_exhausted(), packet >= 4, "{t}");
+            }
+            // Everything was tried, once.
+            tried.sort_unstable();
+            assert_eq!(tried, (1024..2024).collect::<Vec<_>>(), "{t}");
+            // One that has become free since is found in as many packets, and the next search starts behind it.
+            cursor = cursor.map(Cursor::renewed);
+            let mut find = |free: u16, cursor: &mut Option<Cursor>| {
+                let mut one = || p.choose(flow, true, &mut secret, cursor, |to| to.sport() == free);
+                (0..4).find_map(|_| one()).map(Tuple::sport)
+            };
+            assert_eq!(find(1500, &mut cursor), Some(1500), "{t}");
+            let stride = cursor.unwrap().stride;
+            assert_eq!(cursor, Some(Cursor { at: (476 + stride) % 1000, stride, left: 1000 }), "{t}");
+            assert_eq!(stride == 1, t.contains('#'), "{t}");
+            assert_eq!(find(1499, &mut cursor), Some(1499), "{t}");
+        }
+    }
+
+    #[test]
+    fn strides_reach_every_place() {
+        let mut secret = secret();
+        for count in (2..60).chain([64_512, 65_536, 3 << 40, 6 * 64_512]) {
+            for _ in 0..20 {
+                let stride = stride(count, &mut secret);
+                assert!((1..count).contains(&stride));
+                assert!((2..100_000).filter(|n| count % n == 0).all(|n| stride % n != 0), "{count} {stride}");
+            }
+        }
+        let strides: HashSet<_> = (0..20).map(|_| stride(64_512, &mut secret)).collect();
+        assert!(strides.len() > 15, "{strides:?}");
+    }
+
+    #[test]
+    fn ports_in_a_row_do_not_end_a_search() {
+        let (p, mut secret) = (pattern("9.9.9.9 1024-65535 - -").unwrap(), secret());
+        let taken = 2000..2000 + 2 * MOST_TRIES as u16;
+        for port in taken.clone() {
+            let flow = Tuple::new(1, port, 2, 80);
+            let to = p.choose(flow, true, &mut secret, &mut None, |to| !taken.contains(&to.sport()));
+            assert!(to.is_some(), "{port}");
+        }
+    }
+
+    #[test]
     fn widest_range_ends() {
-        let mut random = Random::new(1, "p");
+        let mut secret = secret();
         let p = pattern("0.0.0.0-255.255.255.255 0-65535 - -").unwrap();
         let mut tries = 0u64;
-        let none = p.choose(Tuple::default(), true, &mut random, |_| {
-            tries += 1;
-            false
-        });
-        assert!(none.is_none() && tries <= MOST_TRIES + 1);
-        assert!(p.choose(Tuple::default(), false, &mut random, |_| true).is_some());
+        for _ in 0..3 {
+            let none = p.choose(Tuple::default(), true, &mut secret, &mut None, |_| {
+                tries += 1;
+                false
+            });
+            assert_eq!(none, None);
+        }
+        // The own port on some address comes before the range.
+        assert_eq!(tries, 3 * (MOST_TRIES + 1));
+        assert!(p.choose(Tuple::default(), false, &mut secret, &mut None, |_| true).is_some());
     }
 }

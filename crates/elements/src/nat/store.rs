@@ -8,6 +8,7 @@ mod moving;
 
 use super::flow::{Flow, Kind, Timeouts, bit, class};
 use super::handle::UNBOUNDED;
+use super::pattern::Cursor;
 use super::seq::Shift;
 use super::spec::{Outs, Spec};
 use super::tuple::Tuple;
@@ -62,7 +63,7 @@ pub struct Store {
     free: Vec<u32>,
     index: FlowIndex,
     seed: [u64; 2],
-    random: Random,
+    secret: Secret,
     spaces: Vec<Space>,
     /// The most flows.
     pub capacity: u32,
@@ -70,16 +71,31 @@ pub struct Store {
     shifts: HashMap<u32, [Shift; 2]>,
     /// Counts flows that went.
     removals: u64,
-    /// Wishes that could not be met: nobody goes through all the ports again in vain.
-    exhausted: [Option<Wish>; 8],
+    /// Searches for a free port that found none, each in a set that its wish determines: the next packet goes on with it, and
+    /// one that tried everything is not repeated before a flow is gone. Where a set is full the oldest search is lost and
+    /// starts anew; what a packet costs is bounded either way.
+    searches: Box<[[Option<Search>; 4]; SEARCHES]>,
+    /// Counts how many ports were tried.
+    pub probes: u64,
 }
 
-/// What was asked of a pattern, and how many flows had gone until then.
+/// Sets of searches, a power of two.
+const SEARCHES: usize = 64;
+
+/// A search that found no free port.
+#[derive(Clone, Copy)]
+struct Search {
+    wish: Wish,
+    cursor: Cursor,
+    /// How many flows had gone until then.
+    removals: u64,
+}
+
+/// What was asked of a pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Wish {
     pattern: usize,
     key: (u16, u8, Tuple),
-    removals: u64,
 }
 
 /// A new flow.
@@ -113,20 +129,21 @@ pub enum Made {
 
 impl Store {
     /// An empty store.
-    pub fn new(capacity: u32, mut random: Random) -> Store {
-        let seed = [random.next_u64(), random.next_u64()];
+    pub fn new(capacity: u32, mut secret: Secret) -> Store {
+        let seed = [secret.next_u64(), secret.next_u64()];
         let room = if capacity == UNBOUNDED { 1024 } else { capacity as usize };
         Store {
             flows: Vec::new(),
             free: Vec::new(),
             index: FlowIndex::with_capacity(room.saturating_mul(2)),
             seed,
-            random,
+            secret,
             spaces: Vec::new(),
             capacity,
             shifts: HashMap::new(),
             removals: 0,
-            exhausted: [const { None }; 8],
+            searches: Box::new([[None; 4]; SEARCHES]),
+            probes: 0,
         }
     }
     /// Adds a rewriter, whose inputs drop everything at first.
@@ -155,10 +172,14 @@ impl Store {
     /// Says what an input does with packets of unknown flows from now on.
     pub fn set_spec(&mut self, space: u16, input: usize, spec: Spec) {
         // Patterns are known by their places there, and another may come to lie in the place of one that goes.
-        self.exhausted = [const { None }; 8];
+        self.forget_searches();
         if let Some(input) = self.input(space, input) {
             input.spec = spec;
         }
+    }
+    /// Starts all searches for free ports anew.
+    fn forget_searches(&mut self) {
+        self.searches.fill([None; 4]);
     }
     /// How many flows there are, of all rewriters.
     pub fn count(&self) -> usize {
@@ -172,6 +193,10 @@ impl Store {
     pub fn tag(&self, space: u16, proto: u8, t: Tuple) -> u32 {
         let rest = u64::from(t.ports) | u64::from(proto) << 32 | u64::from(space) << 40;
         flow::hash([t.addrs, rest], self.seed)
+    }
+    /// How many cache lines a search for an unknown key reads.
+    pub fn reach(&self, tag: u32) -> usize {
+        self.index.reach(tag)
     }
     /// Whether an entry is that of a key.
     #[inline(always)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! New flows by what inputs say.
 
-use super::{Made, New, Store, Wish};
+use super::{Made, New, SEARCHES, Search, Store, Wish};
 use crate::nat::flow::Kind;
 use crate::nat::pattern::Pattern;
 use crate::nat::spec::{Outs, Spec};
@@ -56,28 +56,39 @@ impl Store {
         let wish = Wish {
             pattern: Arc::as_ptr(pattern) as usize,
             key: (new.space, new.proto, pattern.decisive(new.from)),
-            removals: self.removals,
         };
-        if self.exhausted.contains(&Some(wish)) {
-            return Err(Reason::PatternFull);
-        }
+        let set = self.tag(wish.key.0, wish.key.1, wish.key.2) as usize % SEARCHES;
+        let search = self.searches.get(set).and_then(|set| set.iter().flatten().find(|s| s.wish == wish));
+        // What has gone since may be what was tried before.
+        let mut cursor =
+            search.map(|s| if s.removals == self.removals { s.cursor } else { s.cursor.renewed() });
+        let searched = cursor.is_some();
         // Echo requests have no destination port, whatever the pattern says.
         let real = |t: Tuple| if kind == Kind::Ping { Tuple { ports: t.ports & 0xffff, ..t } } else { t };
-        let mut random = self.random.clone();
-        let to = pattern.choose(new.from, kind.has_ports(), &mut random, |t| {
+        let (mut secret, mut probes) = (self.secret.clone(), 0);
+        let to = pattern.choose(new.from, kind.has_ports(), &mut secret, &mut cursor, |t| {
+            probes += 1;
             let reply = real(t).reversed();
             let tag = self.tag(new.space, new.proto, reply);
             let held = self.index.find(tag, |v| self.is(v, new.space, new.proto, reply));
             held.is_none_or(|v| self.is_expired(v >> 1, new.now))
         });
-        self.random = random;
+        self.secret = secret;
+        self.probes = self.probes.saturating_add(probes);
+        if (searched || to.is_none())
+            && let Some(set) = self.searches.get_mut(set)
+        {
+            let known = set.iter().position(|s| s.is_some_and(|s| s.wish == wish));
+            let last = set.len().saturating_sub(1);
+            // The newest one stands first.
+            if let Some(upto) = set.get_mut(..=known.unwrap_or(last)) {
+                upto.rotate_right(1);
+            }
+            set[0] = cursor.map(|cursor| Search { wish, cursor, removals: self.removals });
+        }
         match to {
             Some(to) => self.insert(new, real(to), outs),
-            None => {
-                self.exhausted.rotate_right(1);
-                self.exhausted[0] = Some(wish);
-                Err(Reason::PatternFull)
-            }
+            None => Err(Reason::PatternFull),
         }
     }
 }

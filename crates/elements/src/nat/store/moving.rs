@@ -26,8 +26,8 @@ fn outs(spec: &Spec, f: &Flow, kind: Kind) -> Option<Outs> {
 impl Store {
     /// Takes over the flows of rewriter `theirs` of another store, as far as its inputs would make them; how many stay there.
     pub fn take_over(&mut self, space: u16, old: &mut Store, theirs: u16) -> usize {
-        self.exhausted = [const { None }; 8];
-        old.exhausted = [const { None }; 8];
+        self.forget_searches();
+        old.forget_searches();
         if space == theirs && self.is_laid_out_like(old) && old.count() > self.count() {
             self.exchange(old);
         }
@@ -202,10 +202,10 @@ mod tests {
     use crate::nat::handle::UNBOUNDED;
     use crate::nat::store::New;
     use crate::nat::tuple::Tuple;
-    use castanet_element::Random;
+    use castanet_element::{Secret, Seed};
 
     fn store(label: &str, spec: Spec) -> Store {
-        let mut store = Store::new(UNBOUNDED, Random::new(1, label));
+        let mut store = Store::new(UNBOUNDED, Secret::of(Seed::Fixed(1), label));
         let space = store.join(Kind::Ports, Timeouts::all(100_000, 0), 1, label).unwrap();
         store.set_spec(space, 0, spec);
         store
