@@ -12,13 +12,13 @@ use std::sync::Arc;
 /// A socket for datagrams.
 #[derive(Debug)]
 pub struct Datagrams {
+    _file: Option<File>,
     pair: Pair,
     /// Whether it has one peer for good.
     connected: bool,
     unix: bool,
     /// Whoever spoke last, or was told.
     peer: Option<SocketAddrAny>,
-    _file: Option<File>,
 }
 
 impl Datagrams {

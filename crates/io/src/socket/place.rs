@@ -7,8 +7,8 @@ use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix};
 use std::fmt;
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileTypeExt;
-use std::path::PathBuf;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
 /// Where a socket is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,21 +75,43 @@ impl Place {
             }
             other => other.map_err(SocketError::of(what))?,
         }
-        Ok(File(match self {
-            Place::Unix(path) => Some(path.clone()),
-            Place::Inet(_) => None,
-        }))
+        Ok(match self {
+            Place::Unix(path) => File::bound(path),
+            Place::Inet(_) => File(None),
+        })
     }
 }
 
-/// The file of a socket, removed with it.
+/// The file of a bound socket. It is removed with the socket, unless another socket was bound there meanwhile.
+///
+/// INVARIANT: owners declare it before the descriptor, so that it is dropped first: the open socket keeps its inode number from
+/// being given to another file.
 #[derive(Debug)]
-pub(super) struct File(Option<PathBuf>);
+pub(super) struct File(Option<(PathBuf, Identity)>);
+
+/// Device and inode of a file.
+type Identity = (u64, u64);
+
+fn identity(path: &Path) -> Option<Identity> {
+    std::fs::symlink_metadata(path).ok().map(|m| (m.dev(), m.ino()))
+}
+
+impl File {
+    /// The file that a socket has just been bound to.
+    fn bound(path: &Path) -> File {
+        // The working directory may be another one at the end.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        let identity = identity(&path);
+        File(identity.map(|identity| (path, identity)))
+    }
+}
 
 impl Drop for File {
     fn drop(&mut self) {
-        if let Some(path) = &self.0 {
-            // It may be gone already.
+        if let Some((path, bound)) = &self.0
+            && identity(path) == Some(*bound)
+        {
+            // A file that cannot be removed is found stale by the next socket that is bound there.
             let _ = std::fs::remove_file(path);
         }
     }

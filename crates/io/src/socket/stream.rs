@@ -27,10 +27,10 @@ fn open(place: &Place, options: &Options) -> Result<OwnedFd, SocketError> {
 /// What waits for others to connect.
 #[derive(Debug)]
 pub struct Listener {
+    _file: File,
     fd: Arc<OwnedFd>,
     options: Options,
     inet: bool,
-    _file: File,
 }
 
 /// What came of one look for a connection.
@@ -104,8 +104,8 @@ impl Listener {
 /// One connection.
 #[derive(Debug)]
 pub struct Stream {
-    pair: Pair,
     _file: Option<File>,
+    pair: Pair,
 }
 
 impl Stream {
