@@ -35,6 +35,10 @@ pub trait Messages: Send + Sync {
     fn stop(&self, times: u32);
     /// Wakes the task of an element on another worker.
     fn wake(&self, worker: u32, element: u32);
+    /// Has the configuration read again if it takes addresses from a device whose addresses have changed; whether it will be.
+    fn device_changed(&self, _device: &str) -> bool {
+        false
+    }
     /// The router as threads outside its workers see it; none where elements stand alone.
     fn remote(&self) -> Option<Arc<dyn Remote>> {
         None

@@ -417,6 +417,11 @@ impl<'a> Cx<'a> {
     pub fn stop(&mut self, times: u32) {
         self.core.outside.stop(times);
     }
+    /// Has the router read its configuration again if that takes addresses from a device whose addresses have changed; whether
+    /// it will.
+    pub fn device_changed(&self, device: &str) -> bool {
+        self.core.outside.device_changed(device)
+    }
     /// Shows a message.
     pub fn message(&self, text: &str) {
         self.core.outside.message(text);

@@ -178,4 +178,7 @@ impl Messages for Shared {
             i.send(Mail::Wake(element));
         }
     }
+    fn device_changed(&self, device: &str) -> bool {
+        self.names.uses_device(device) && self.running.read_again(self)
+    }
 }

@@ -20,7 +20,7 @@ use crate::handlers::{SWAP, denied};
 use crate::router::Router;
 use crate::running::BY_HANDLER;
 use crate::shared::Shared;
-use castanet_element::{CallError, Clock};
+use castanet_element::{CallError, Clock, Remote};
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, Sources};
 use castanet_spec::Origin;
@@ -160,6 +160,26 @@ impl Running {
     }
     fn loader(&self) -> Result<Arc<dyn Loader>, String> {
         self.loader.get().cloned().ok_or_else(|| "the configuration cannot be swapped".into())
+    }
+
+    /// Has the configuration of a router read again by a thread of its own, unless another takes its place before; whether it
+    /// will be.
+    pub(crate) fn read_again(&self, shared: &Shared) -> bool {
+        let (Ok(_), Some(running)) = (self.loader(), self.strong()) else { return false };
+        // A client that sent the configuration may do no more by it than before.
+        let (origin, config, before) = (shared.names.origin(), shared.config.clone(), Remote::swaps(self));
+        let work = move || {
+            // Several elements may have asked.
+            if running.swaps() != before {
+                return;
+            }
+            if let Err(e) = running.swap(origin, "configuration", &config) {
+                let text =
+                    format!("the old configuration goes on, it cannot be read again:\n{}", e.trim_end());
+                running.say(crate::running::DEFAULT, &text);
+            }
+        };
+        std::thread::Builder::new().name("read again".into()).spawn(work).is_ok()
     }
 
     /// What a swap to a configuration would change.

@@ -2,8 +2,8 @@
 //! Names that a configuration defines: elements, addresses (AddressInfo) and ports (PortInfo), by scope.
 
 use crate::origin::Origin;
-use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The addresses behind one name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub struct Names {
     devices: Option<Devices>,
     /// The addresses of devices, once they were asked for.
     asked: OnceLock<HashMap<String, Addresses>>,
+    /// The devices whose addresses were given out.
+    used: Arc<Mutex<BTreeSet<String>>>,
     trusting: bool,
     origin: Origin,
 }
@@ -127,10 +129,17 @@ impl Names {
     pub fn addresses(&self, scope: &str, name: &str) -> Option<Addresses> {
         let defined = outward(scope, name, |n| self.addresses.get(n).copied());
         let of_device = self.devices.and_then(|ask| self.asked.get_or_init(ask).get(name).copied());
+        if of_device.is_some() {
+            self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_string());
+        }
         match (defined, of_device) {
             (Some(a), Some(b)) => Some(a.or(b)),
             (a, b) => a.or(b),
         }
+    }
+    /// Whether the addresses of a device were asked for and given out.
+    pub fn uses_device(&self, device: &str) -> bool {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).contains(device)
     }
     /// The port behind a name.
     pub fn port(&self, scope: &str, name: &str, protocol: u8) -> Option<u16> {
@@ -187,5 +196,7 @@ mod tests {
         assert_eq!((a.ip, a.ether, a.gateway), (Some([10, 0, 0, 1]), Some([2; 6]), Some([8; 4])));
         assert_eq!(n.addresses("", "eth1").and_then(|a| a.ip), Some([9; 4]));
         assert_eq!(n.addresses("", "eth2"), None);
+        // It is known which devices said something.
+        assert_eq!(["eth0", "eth1", "eth2"].map(|d| n.uses_device(d)), [true, true, false]);
     }
 }

@@ -5,6 +5,7 @@ mod filter;
 mod handing;
 
 use super::args::{DeviceName, Encap, Method};
+use super::back::{self, Ether};
 use super::claims::claim;
 use super::intake::{Intake, default_headroom, ipv4_header};
 use crate::handover::Left;
@@ -37,7 +38,8 @@ const LOOK: i64 = 200_000_000;
 /// The host's own network stack sees the frames too, and answers those to its addresses, unless SNIFFER is false. With
 /// BPF_FILTER, an expression of tcpdump, the system leaves out frames before they are copied.
 ///
-/// A device that goes down or vanishes while the router runs is told of once and picked up again when it is back. Two
+/// A device that goes down or vanishes while the router runs is told of once and picked up again when it is back. When it is
+/// back with another Ethernet address, the router reads its configuration again if that takes addresses from the device. Two
 /// FromDevice on one device would give each frame twice: this is an error unless BPF_FILTER or PROTOCOL tells them apart.
 ///
 /// # Ports
@@ -80,6 +82,8 @@ pub struct FromDevice {
     from_old: usize,
     /// Whether an element of another router has taken the frames that waited here, and perhaps gives them back.
     followed: bool,
+    /// The Ethernet address of the device when it was opened.
+    ether: Ether,
     /// Whether the device is known to be down or gone.
     lost: bool,
     /// Whether frames came since the task slept.
@@ -167,6 +171,7 @@ impl Build for FromDevice {
             waiting: VecDeque::new(),
             from_old: 0,
             followed: false,
+            ether: None,
             lost: false,
             received: false,
             patience: 0,
@@ -193,7 +198,7 @@ impl FromDevice {
         if !self.args.sniffer && self.shield.as_ref().is_none_or(|s| !s.is_up_to_date()) {
             self.shield = Some(Shield::raise(name).map_err(|e| e.to_string())?);
         }
-        self.link = info.link;
+        (self.link, self.ether) = (info.link, self.ether.or(info.ether));
         let headroom = self.args.headroom.map_or(default_headroom(info.link), |n| n as usize);
         self.intake = Intake::new(headroom, info.link);
         Ok(socket)
@@ -276,7 +281,7 @@ impl FromDevice {
             return self.lose(&DeviceError::Down { name }, cx);
         }
         self.lost = false;
-        cx.message(&format!("{}: {}: device is back", cx.declaration(), self.args.devname.0));
+        self.ether = back::tell(&self.args.devname.0, self.ether, cx);
         cx.schedule();
     }
 

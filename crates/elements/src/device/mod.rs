@@ -2,6 +2,7 @@
 //! Devices of the host, and sockets: where packets enter and leave the router.
 
 mod args;
+mod back;
 mod claims;
 pub mod complete_offload;
 mod from_device;

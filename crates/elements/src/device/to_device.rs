@@ -2,6 +2,7 @@
 //! ToDevice: sends packets by a device.
 
 use super::args::{DeviceName, Method};
+use super::back::{self, Ether};
 use super::offload::header_of;
 use crate::handover::Left;
 use castanet_element::prelude::*;
@@ -56,6 +57,8 @@ pub struct ToDevice {
     left: Left,
     held: Batch,
     upstream: Signal,
+    /// The Ethernet address of the device when it was opened.
+    ether: Ether,
     lost: bool,
     /// Why packets were refused, as far as it has been told.
     told: Option<Refusal>,
@@ -92,6 +95,7 @@ impl Build for ToDevice {
             left: Left::default(),
             held: Batch::new(),
             upstream: Signal::default(),
+            ether: None,
             lost: false,
             told: None,
         })
@@ -174,7 +178,7 @@ impl ToDevice {
             }
         }
         self.lost = false;
-        cx.message(&format!("{}: {name}: device is back", cx.declaration()));
+        self.ether = back::tell(&name, self.ether, cx);
         cx.schedule();
     }
 }
@@ -224,6 +228,7 @@ impl Lifecycle for ToDevice {
             return Ok(());
         }
         let sender = PacketSender::open(&self.args.devname.0).map_err(|e| e.to_string())?;
+        self.ether = back::ether(&self.args.devname.0);
         let watch = cx.watch(sender.fd().clone(), Interest::Write);
         self.sender = Some((sender, watch));
         Ok(())
@@ -255,7 +260,7 @@ impl Lifecycle for ToDevice {
         let watch = cx.watch(sender.fd().clone(), Interest::Write);
         self.sender = Some((sender, watch));
         self.held.append(&mut old.held);
-        (self.lost, self.told) = (old.lost, old.told);
+        (self.lost, self.told, self.ether) = (old.lost, old.told, old.ether);
         if self.lost {
             let now = cx.now();
             cx.set_timer(1, now.saturating_add(LOOK));

@@ -45,7 +45,7 @@ impl FromDevice {
         self.link = socket.link();
         let headroom = self.args.headroom.map_or(default_headroom(self.link), |n| n as usize);
         self.intake = Intake::new(headroom, self.link);
-        (self.lost, self.drops_before) = (old.lost, old.drops_before);
+        (self.lost, self.drops_before, self.ether) = (old.lost, old.drops_before, old.ether);
         self.waiting.append(&mut old.waiting);
         self.from_old = self.waiting.len();
         if let Some((_, mine)) = self.socket.take() {

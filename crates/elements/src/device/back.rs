@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Devices that were lost and are back, perhaps as other devices of the same name.
+
+use castanet_element::prelude::*;
+use castanet_io::device;
+
+/// The Ethernet address of a device.
+pub(super) type Ether = Option<[u8; 6]>;
+
+/// The Ethernet address that a device has now.
+pub(super) fn ether(name: &str) -> Ether {
+    device::link_info(name).ok().and_then(|d| d.ether)
+}
+
+/// Says that a device is back. With another Ethernet address than before, it has the router evaluate again what its
+/// configuration takes from the device (`eth0:eth` and the like), and says what becomes of that.
+pub(super) fn tell(name: &str, before: Ether, cx: &Cx<'_>) -> Ether {
+    let now = ether(name).or(before);
+    let start = format!("{}: {name}: device is back", cx.declaration());
+    if now == before {
+        cx.message(&start);
+        return now;
+    }
+    let text = |e: Ether| e.map_or("none".into(), |e| e.map(|b| format!("{b:02x}")).join(":"));
+    let end = match cx.device_changed(name) {
+        true => "the configuration is read again, for addresses that it takes from the device",
+        false => {
+            "the configuration takes no addresses from the device, or keeps the old ones until it is read again"
+        }
+    };
+    cx.message(&format!("{start}, with Ethernet address {} instead of {}; {end}", text(now), text(before)));
+    now
+}
