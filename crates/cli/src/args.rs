@@ -47,6 +47,8 @@ pub enum Command {
     Ctl(crate::ctl::Ctl),
     /// Print a script by which a shell completes command lines.
     Completion(crate::ctl::completion::Completion),
+    /// Look for what routers that were killed left behind on this host.
+    Doctor(crate::doctor::Doctor),
     /// Measure how fast packets go.
     #[command(after_help = "Examples:\n  castanet bench fig8 --batch 1,32 --instructions --svg fig8.svg\n  \
         castanet bench veth --seconds 60 --svg veth.svg")]
@@ -54,6 +56,9 @@ pub enum Command {
     /// Unmount what a router that was killed left mounted.
     #[command(hide = true, name = "unmount-after-run")]
     Unmount(crate::mount::Unmounter),
+    /// Open devices for a router that has given its privileges up.
+    #[command(hide = true, name = "open-for-run")]
+    Open(crate::privileges::Opener),
     /// Make a shared library of a crate of classes, for `require(package NAME)`.
     BuildPackage(crate::package::BuildPackage),
     /// Keep what packages are built with: the compiled crates of this castanet.
@@ -112,6 +117,9 @@ pub struct Run {
     /// Show the handlers as files in this folder while the router runs.
     #[arg(long, value_name = "DIR")]
     pub mount: Option<PathBuf>,
+    /// What the router may do.
+    #[command(flatten)]
+    pub privileges: crate::privileges::Privileges,
     /// No summary after the run.
     #[arg(short, long)]
     pub quiet: bool,

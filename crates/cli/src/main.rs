@@ -9,6 +9,7 @@ mod classic;
 mod control;
 mod ctl;
 mod doc;
+mod doctor;
 mod draw;
 mod explain;
 mod flatten;
@@ -18,6 +19,7 @@ mod load;
 mod mount;
 mod new;
 mod package;
+mod privileges;
 mod provides;
 mod requests;
 mod reread;
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         args::Command::Explain(a) => explain::main(&a),
         args::Command::Graph(a) => draw::main(&a),
         args::Command::Doc(a) => doc::main(&a),
+        args::Command::Doctor(a) => doctor::main(&a),
         args::Command::List(a) => doc::list(&a),
         args::Command::Links(a) => links::main(&a),
         args::Command::New(a) => new::main(&a),
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         args::Command::Completion(a) => ctl::completion::main(&a),
         args::Command::Bench(a) => bench::main(&a),
         args::Command::Unmount(a) => mount::main(&a),
+        args::Command::Open(a) => privileges::serve(&a),
         args::Command::BuildPackage(a) => package::build(&a),
         args::Command::Sdk(a) => package::sdk(&a),
     }

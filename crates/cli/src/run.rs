@@ -97,6 +97,7 @@ fn run(args: &Run) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     let options = options(args, &loaded.text)?;
+    let held = args.privileges.start()?;
     let Some(mut router) = build(loaded, options, args.configuration.json) else {
         return Ok(ExitCode::FAILURE);
     };
@@ -106,6 +107,7 @@ fn run(args: &Run) -> Result<ExitCode, String> {
         .map_err(|e| format!("signals cannot be caught: {}", crate::load::reason(&e)))?;
     let mount = args.mount.as_deref().map(|folder| crate::mount::over(folder, &router)).transpose()?;
     let servers = args.sockets.open(router.shared())?;
+    held.give_up()?;
     let live = (!args.quiet && std::io::stderr().is_terminal()).then(live::Line::start);
     let start = Instant::now();
     let ran = router.run();

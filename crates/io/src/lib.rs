@@ -9,16 +9,19 @@
 //! All treat what they read as hostile: no file makes them panic, loop for ever, or allocate more than
 //! [`MAX_CAPTURED`] bytes for a packet.
 //!
-//! [`device`] talks to network devices of Linux. Unsafe code is in its files `sys`, `ring`, `send` and `bpf`
-//! and in [`namespace`], which makes hosts of their own on one machine, only.
+//! [`device`] talks to network devices of Linux; [`opener`] is a process that opens them for one that gave its privileges up by
+//! [`privilege`]. Unsafe code is in the files `sys`, `ring`, `send` and `bpf` of `device`, in `privilege`, and in [`namespace`],
+//! which makes hosts of their own on one machine, only.
 #![deny(unsafe_code)]
 
 pub mod device;
 mod error;
 mod link;
 pub mod namespace;
+pub mod opener;
 mod pcap;
 mod pcapng;
+pub mod privilege;
 mod reader;
 mod source;
 pub mod summary;

@@ -142,13 +142,15 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // Somebody else may have unmounted it, and mounted something else.
+        // Another program may have unmounted it, and mounted something else.
         let ours = place::mounted(&self.folder).is_ok_and(|m| m.is_some_and(|m| m.source == *self.source));
         if !ours || kernel::unmount(&self.folder).is_ok() {
-            // Otherwise it is left to the watchdog to try again when this process has ended.
             if let Some(w) = self.watchdog.take() {
                 w.dismiss();
             }
+        } else if let Some(w) = self.watchdog.take() {
+            // This process may have given up the privilege to unmount since.
+            w.unmount();
         }
         let Some(session) = self.session.take() else { return };
         let end = Instant::now() + FAREWELL;

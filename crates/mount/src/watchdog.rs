@@ -42,6 +42,13 @@ impl Watchdog {
         }
     }
 
+    /// Has the process unmount, and waits for it.
+    pub(crate) fn unmount(mut self) {
+        drop(self.line);
+        // A process that cannot unmount says so itself.
+        let _ = self.child.wait();
+    }
+
     /// Ends the process: there is nothing left to unmount.
     pub(crate) fn dismiss(mut self) {
         // If somebody killed it there is nobody to hear this, and nothing to be done.

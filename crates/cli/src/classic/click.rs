@@ -4,6 +4,7 @@
 use super::input::{Input, print, say, show, write};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
 use crate::load::{Source, elaborate_in, packages, reason};
+use crate::privileges::Privileges;
 use crate::reread::Reader;
 use crate::times::Times;
 use crate::{requests, run};
@@ -211,6 +212,13 @@ fn run(mut s: Settings) -> u8 {
         }
     };
     let packages = packages(s.input.clickpath.as_deref());
+    let held = match Privileges::default().start() {
+        Ok(held) => held,
+        Err(e) => {
+            say(&format!("{}: {e}", ABOUT.name));
+            return 1;
+        }
+    };
     let mut router = match build(&s, &packages, &source) {
         Ok(router) => router,
         Err(code) => return code,
@@ -228,6 +236,10 @@ fn run(mut s: Settings) -> u8 {
         if !write(ABOUT.name, Some(file), text.as_bytes()) {
             code = 1;
         }
+    }
+    if let Err(e) = held.give_up() {
+        say(&format!("{}: {e}", ABOUT.name));
+        return 1;
     }
     let start = Times::now();
     if !s.quit {

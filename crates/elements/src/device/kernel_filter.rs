@@ -9,8 +9,10 @@ use castanet_spec::Show;
 /// Keeps the host's own network stack from seeing what devices receive, so that it does not answer too.
 ///
 /// Each argument is `drop dev NAME`. While the router runs, a filter at the ingress of the device drops all frames behind the
-/// packet sockets of FromDevice, which see them as before; it needs the kernel's sch_ingress and cls_bpf. When the
-/// program is killed the filter stays until `tc qdisc del dev NAME clsact`. FromDevice with SNIFFER false does the same.
+/// packet sockets of FromDevice, which see them as before. The kernel removes it with the program where it has TCX links (Linux
+/// 6.6, in the first user namespace). Elsewhere it needs the kernel's sch_ingress and cls_bpf; when such a program is killed
+/// the filter stays until the next one that shields the device, or until `castanet doctor --mend`. FromDevice with SNIFFER
+/// false does the same.
 ///
 /// # Ports
 /// None.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The part of bpf(2) that live frames need: a table of one value, an XDP program, and running it on frames that are then sent.
+//! The part of bpf(2) that live frames and filters need: a table of one value, programs, running one on frames that are then
+//! sent, and attaching one to the ingress of a device.
 #![allow(unsafe_code)]
 
 use rustix::io::Errno;
@@ -13,8 +14,14 @@ const MAP_LOOKUP_ELEM: libc::c_int = 1;
 const MAP_UPDATE_ELEM: libc::c_int = 2;
 const PROG_LOAD: libc::c_int = 5;
 const PROG_TEST_RUN: libc::c_int = 10;
+const LINK_CREATE: libc::c_int = 28;
 const MAP_TYPE_ARRAY: u32 = 2;
+const PROG_TYPE_SCHED_CLS: u32 = 3;
 const PROG_TYPE_XDP: u32 = 6;
+/// Programs at the ingress of a device (Linux 6.6).
+const TCX_INGRESS: u32 = 46;
+/// Before all programs that are attached there already.
+const BEFORE: u32 = 1 << 3;
 /// What the program decides about a frame is done (Linux 5.18).
 const LIVE_FRAMES: u32 = 2;
 /// Ends a run. Its handler does nothing; that it came is enough.
@@ -60,6 +67,22 @@ struct LoadAttributes {
     count: u32,
     operations: u64,
     license: u64,
+    log: [u64; 2],
+    kernel_version: u32,
+    flags: u32,
+    name: [u8; 16],
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct LinkAttributes {
+    program: i32,
+    device: u32,
+    place: u32,
+    flags: u32,
+    relative: u32,
+    pad: u32,
+    revision: u64,
 }
 
 #[repr(C)]
@@ -145,20 +168,42 @@ impl<T: FromBytes + IntoBytes + Immutable> Shared<T> {
     }
 }
 
-/// An XDP program that the system has checked.
+/// A program that the system has checked.
 #[derive(Debug)]
 pub struct Program(OwnedFd);
 
 impl Program {
-    /// Loads one.
+    /// Loads an XDP program.
     pub fn load(operations: &[Operation]) -> Result<Program, Errno> {
+        Program::load_as(PROG_TYPE_XDP, operations)
+    }
+
+    /// Attaches a program for the ingress of devices to one of them. It stays as long as the descriptor is open, in whichever
+    /// process.
+    pub fn attach_to_ingress(operations: &[Operation], device: u32) -> Result<OwnedFd, Errno> {
+        let program = Program::load_as(PROG_TYPE_SCHED_CLS, operations)?;
+        let mut attributes = LinkAttributes {
+            program: program.0.as_raw_fd(),
+            device,
+            place: TCX_INGRESS,
+            flags: BEFORE,
+            ..Default::default()
+        };
+        // SAFETY: the command reads these numbers; there are no pointers. `program` is open until the end of this function. The
+        // result is a new descriptor.
+        unsafe { bpf(LINK_CREATE, &mut attributes) }.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
+    }
+
+    fn load_as(kind: u32, operations: &[Operation]) -> Result<Program, Errno> {
         let count = u32::try_from(operations.len()).map_err(|_| Errno::TOOBIG)?;
         let license = c"MIT OR Apache-2.0";
         let mut attributes = LoadAttributes {
-            kind: PROG_TYPE_XDP,
+            kind,
             count,
             operations: address(operations),
             license: address(license),
+            name: *b"castanet\0\0\0\0\0\0\0\0",
+            ..Default::default()
         };
         // SAFETY: `count` instructions and a text that ends with a zero, which live during the call, and which it copies. What
         // the program may do, the system checks. The result is a new descriptor.

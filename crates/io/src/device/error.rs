@@ -48,6 +48,15 @@ pub enum DeviceError {
         /// What is wrong.
         what: String,
     },
+    /// The process that opens devices for this one does not do it.
+    Refused {
+        /// The device.
+        name: String,
+        /// What was asked for.
+        doing: &'static str,
+        /// Why not.
+        why: String,
+    },
     /// Any other answer of the system.
     System {
         /// The device.
@@ -96,9 +105,10 @@ impl DeviceError {
                 format!("'{name}' is in use; end the program that has it, or name another device")
             }
             DeviceError::Down { name } => format!("bring it up: ip link set {name} up"),
-            DeviceError::Unsupported { .. } | DeviceError::Invalid { .. } | DeviceError::System { .. } => {
-                String::new()
-            }
+            DeviceError::Unsupported { .. }
+            | DeviceError::Invalid { .. }
+            | DeviceError::Refused { .. }
+            | DeviceError::System { .. } => String::new(),
         }
     }
 
@@ -120,6 +130,7 @@ impl fmt::Display for DeviceError {
             DeviceError::Down { name } => write!(f, "{name}: device is down")?,
             DeviceError::Unsupported { name, what } => write!(f, "{name}: no support for {what}")?,
             DeviceError::Invalid { name, what } => write!(f, "{name}: {what}")?,
+            DeviceError::Refused { name, doing, why } => write!(f, "{name}: refused to {doing}: {why}")?,
             DeviceError::System { name, doing, errno } => {
                 let text = std::io::Error::from(*errno).to_string();
                 let text = text.split(" (os error ").next().unwrap_or(&text);

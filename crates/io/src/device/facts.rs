@@ -3,7 +3,7 @@
 
 use super::error::DeviceError;
 use super::netlink::{self as nl, Message, Netlink, attributes, number16, number32};
-use crate::LinkType;
+use crate::{LinkType, opener};
 use rustix::io::Errno;
 use std::net::Ipv4Addr;
 
@@ -282,6 +282,9 @@ fn default_route(kind: u16, number: u32, gateway: Ipv4Addr) -> Message {
 /// # Errors
 /// What the system does not allow.
 pub fn take_away(name: &str, setup: &Setup) -> Result<(), DeviceError> {
+    if let Some(opener) = opener::client() {
+        return opener.take_away(name, setup);
+    }
     let number = index(name)?;
     let failed = |e| DeviceError::from_errno(name, "take its address away", e);
     let n = Netlink::open().map_err(failed)?;
@@ -301,6 +304,9 @@ pub fn take_away(name: &str, setup: &Setup) -> Result<(), DeviceError> {
 /// # Errors
 /// What the system does not allow or know.
 pub fn set_up(name: &str, setup: &Setup) -> Result<(), DeviceError> {
+    if let Some(opener) = opener::client() {
+        return opener.set_up(name, setup);
+    }
     let number = index(name)?;
     let failed = |doing| move |e| DeviceError::from_errno(name, doing, e);
     let n = Netlink::open().map_err(failed("set it up"))?;

@@ -15,12 +15,14 @@ mod filter;
 mod frame;
 mod live;
 mod netlink;
+pub mod owner;
 mod packet;
 mod ring;
 mod segment;
 mod send;
-mod shield;
+pub mod shield;
 mod sys;
+mod tc;
 mod tun;
 mod vnet;
 
@@ -31,6 +33,7 @@ pub use facts::{
 pub use filter::Instruction;
 pub use frame::{Frame, FrameKind};
 pub use live::{LIVE_FLOWS, LiveFrame, LiveSender};
+pub(crate) use packet::open_socket;
 pub use packet::{PacketOptions, PacketSocket};
 pub use segment::{Segments, Start};
 pub use send::{MAX_BATCH, Outgoing, PacketSender, Refusal, Sent};

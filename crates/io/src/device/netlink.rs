@@ -77,6 +77,11 @@ impl Message {
         self.set16(at, self.0.len().saturating_sub(at));
         self
     }
+    /// Its bytes, for tests.
+    #[cfg(test)]
+    pub fn bytes(self) -> Vec<u8> {
+        self.finish(0)
+    }
     fn finish(mut self, flags: u16) -> Vec<u8> {
         let flags = flags
             | u16::from_ne_bytes([self.0.get(6).copied().unwrap_or(0), self.0.get(7).copied().unwrap_or(0)]);

@@ -8,7 +8,7 @@ use super::frame::{Behind, Bytes, Frame, FrameKind};
 use super::ring::{Layout, ReceiveRing, Slot};
 use super::sys;
 use super::vnet::VnetHeader;
-use crate::LinkType;
+use crate::{LinkType, opener};
 use libc::SOL_PACKET;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
@@ -37,18 +37,26 @@ impl Default for PacketOptions {
     }
 }
 
-/// Opens a packet socket that is bound to nothing yet, with headers that tell of offloads.
-pub(super) fn open_socket(name: &str) -> Result<OwnedFd, DeviceError> {
+/// Opens a packet socket that is bound to nothing yet, with headers that tell of offloads and a large buffer for one direction.
+pub(crate) fn open_socket(name: &str, sends: bool) -> Result<OwnedFd, DeviceError> {
+    if let Some(opener) = opener::client() {
+        return opener.packet_socket(name, OPEN_SOCKET, sends);
+    }
     let failed = |e| DeviceError::from_errno(name, OPEN_SOCKET, e);
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None).map_err(failed)?;
     // Before the ring: the system refuses to change what stands before frames when there is one.
     sys::set_option(fd.as_fd(), SOL_PACKET, libc::PACKET_VNET_HDR, &1u32).map_err(failed)?;
+    if sends {
+        set_buffer(&fd, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER);
+    } else {
+        set_buffer(&fd, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, RECEIVE_BUFFER);
+    }
     Ok(fd)
 }
 
 /// Sets the size of a socket buffer, beyond the limit for unprivileged programs if that is allowed.
-pub(super) fn set_buffer(fd: &OwnedFd, force: libc::c_int, plain: libc::c_int, bytes: u32) {
+fn set_buffer(fd: &OwnedFd, force: libc::c_int, plain: libc::c_int, bytes: u32) {
     // A smaller buffer works too, so a refusal is no error.
     if sys::set_option(fd.as_fd(), libc::SOL_SOCKET, force, &bytes).is_err() {
         let _ = sys::set_option(fd.as_fd(), libc::SOL_SOCKET, plain, &bytes);
@@ -59,6 +67,8 @@ pub(super) fn set_buffer(fd: &OwnedFd, force: libc::c_int, plain: libc::c_int, b
 const LONGEST_SLOT: usize = 16_384;
 /// Bytes for super-packets that wait to be read: some dozens.
 const RECEIVE_BUFFER: u32 = 8 << 20;
+/// Bytes of frames that the device has not sent yet.
+const SEND_BUFFER: u32 = 4 << 20;
 const ETH_P_ALL: u16 = 3;
 const PACKET_MR_PROMISC: u16 = 1;
 
@@ -87,7 +97,7 @@ impl PacketSocket {
     /// When it is missing, or the system does not permit it. A device that is down can be opened.
     pub fn open(name: &str, options: &PacketOptions) -> Result<PacketSocket, DeviceError> {
         let info = facts::link_info(name)?;
-        let fd = open_socket(name)?;
+        let fd = open_socket(name, false)?;
         let failed = |doing| move |e| DeviceError::from_errno(name, doing, e);
         let set = |option, value: u32| sys::set_option(fd.as_fd(), SOL_PACKET, option, &value);
         let header = if info.link.is_ethernet() { 22 } else { 64 };
@@ -95,7 +105,6 @@ impl PacketSocket {
         set(libc::PACKET_VERSION, 1).map_err(failed("choose the version of its ring"))?;
         // A frame that is longer than a slot is delivered whole beside the ring.
         set(libc::PACKET_COPY_THRESH, 1).map_err(failed("receive super-packets"))?;
-        set_buffer(&fd, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, RECEIVE_BUFFER);
         sys::set_option(fd.as_fd(), SOL_PACKET, libc::PACKET_RX_RING, &layout.request())
             .map_err(failed("make its ring"))?;
         let ring = ReceiveRing::map(fd.as_fd(), layout).map_err(failed("map its ring"))?;

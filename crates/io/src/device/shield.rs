@@ -1,62 +1,71 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keeps the host's own network stack from seeing what a device receives, so that it does not answer too.
 
+use super::bpf::{Operation, Program};
 use super::error::DeviceError;
 use super::facts;
-use super::netlink::{self as nl, Message, Netlink};
+use super::netlink::Netlink;
+use super::owner::{Fate, Owner};
+use super::tc::{self, Filter};
+use crate::opener;
 use rustix::io::Errno;
+use std::os::fd::OwnedFd;
 
-const TCA_KIND: u16 = 1;
-const TCA_OPTIONS: u16 = 2;
-const TCA_BPF_OPS_LEN: u16 = 4;
-const TCA_BPF_OPS: u16 = 5;
-const TCA_BPF_FLAGS: u16 = 8;
-/// What the program gives is what becomes of the frame.
-const DIRECT: u32 = 1;
-/// `ret 2`: TC_ACT_SHOT, for every frame.
-const DROP_ALL: [u8; 8] = {
-    let code = 6u16.to_ne_bytes();
-    let k = 2u32.to_ne_bytes();
-    [code[0], code[1], 0, 0, k[0], k[1], k[2], k[3]]
-};
-const CLSACT: u32 = 0xffff_fff1;
-const CLSACT_HANDLE: u32 = 0xffff_0000;
-const INGRESS: u32 = 0xffff_fff2;
-/// Early among filters: whatever they would do, the host is not to see the frame.
-const PRIORITY: u32 = 1;
-const ETH_P_ALL: u16 = 3;
+/// `return TCX_DROP`, for every frame.
+const DROP_ALL: [Operation; 2] = [
+    Operation { code: 0xb7, registers: 0, offset: 0, immediate: 2 },
+    Operation { code: 0x95, registers: 0, offset: 0, immediate: 0 },
+];
 
-/// While it lives the host drops all that a device receives, behind packet sockets, which see it as before. It is a filter
-/// at the ingress of the device; when a program is killed the filter stays until `tc qdisc del dev NAME clsact`.
+/// How the frames are kept away.
+#[derive(Debug)]
+enum Means {
+    /// A program at the ingress that the kernel removes when the descriptor is closed, also when the process is killed.
+    Link { fd: OwnedFd },
+    /// A filter that stays until it is removed. Kernels before 6.6 and user namespaces know no other.
+    Filter { handle: u32, made: bool },
+    /// A filter that the process which opens devices keeps, and removes when this process ends.
+    Kept { number: u32 },
+    /// The descriptor went to another process.
+    Gone,
+}
+
+/// While it lives the host drops all that a device receives, behind packet sockets, which see it as before.
+///
+/// The kernel removes it with the process, whatever ends the process, where it has TCX links (Linux 6.6, in the first user
+/// namespace). Elsewhere it is a filter of cls_bpf, marked with its owner: what a killed process left behind is removed when the
+/// next one shields the device, and by [`remove`].
 #[derive(Debug)]
 pub struct Shield {
     name: String,
     index: u32,
-    handle: u32,
-    /// Whether the place for filters was made for this one.
-    made: bool,
-}
-
-fn message(kind: u16, flags: u16, index: u32, handle: u32, parent: u32, info: u32) -> Message {
-    let mut head = [0; 20];
-    for (at, value) in [(4, index), (8, handle), (12, parent), (16, info)] {
-        if let Some(word) = head.get_mut(at..at + 4) {
-            word.copy_from_slice(&value.to_ne_bytes());
-        }
-    }
-    Message::new(kind, flags, &head)
+    means: Means,
 }
 
 impl Shield {
-    fn info() -> u32 {
-        PRIORITY << 16 | u32::from(ETH_P_ALL.to_be())
-    }
     /// Shields the host from a device.
     ///
     /// # Errors
     /// When the device is missing, the system does not permit it or has no such filters.
     pub fn raise(name: &str) -> Result<Shield, DeviceError> {
+        let Some(opener) = opener::client() else { return Shield::raise_for(name, &Owner::this()) };
         let index = facts::index(name)?;
+        let means = match opener.raise(name)? {
+            Ok(fd) => Means::Link { fd },
+            Err(number) => Means::Kept { number },
+        };
+        Ok(Shield { name: name.to_owned(), index, means })
+    }
+
+    /// The same on behalf of another process.
+    pub(crate) fn raise_for(name: &str, owner: &Owner) -> Result<Shield, DeviceError> {
+        let index = facts::index(name)?;
+        let shield = |means| Shield { name: name.to_owned(), index, means };
+        let inherited = clear(name, index, |o| o.fate() == Fate::Ended)?;
+        // What is wrong with the link is wrong with the filter too, or can be done by a filter.
+        if let Ok(fd) = Program::attach_to_ingress(&DROP_ALL, index) {
+            return Ok(shield(Means::Link { fd }));
+        }
         let n = Netlink::open().map_err(|e| DeviceError::from_errno(name, "filter for the host", e))?;
         let failed = |e| {
             match e {
@@ -69,31 +78,23 @@ impl Shield {
             e => DeviceError::from_errno(name, "filter for the host", e),
         }
         };
-        let place = message(nl::RTM_NEWQDISC, nl::CREATE | nl::EXCL, index, CLSACT_HANDLE, CLSACT, 0);
-        let made = match n.request(place.attribute(TCA_KIND, b"clsact\0")) {
-            Ok(()) => true,
-            Err(Errno::EXIST) => false,
-            Err(e) => return Err(failed(e)),
-        };
-        // Other elements and programs may have their filters there too: the first handle that is free.
-        let first = std::process::id().wrapping_shl(8) | 1;
-        for handle in first..=first | 0xff {
-            let m =
-                message(nl::RTM_NEWTFILTER, nl::CREATE | nl::EXCL, index, handle, INGRESS, Shield::info())
-                    .attribute(TCA_KIND, b"bpf\0")
-                    .nested(TCA_OPTIONS, |m| {
-                        m.attribute(TCA_BPF_OPS_LEN, &1u16.to_ne_bytes())
-                            .attribute(TCA_BPF_OPS, &DROP_ALL)
-                            .attribute(TCA_BPF_FLAGS, &DIRECT.to_ne_bytes())
-                    });
-            match n.request(m) {
-                Ok(()) => return Ok(Shield { name: name.to_owned(), index, handle, made }),
-                Err(Errno::EXIST) => {}
-                Err(e) => return Err(failed(e)),
+        let made = tc::make_place(&n, index).map_err(failed)? || inherited;
+        let handle = tc::add(&n, index, owner, made).map_err(failed)?;
+        let handle = handle.ok_or_else(|| DeviceError::Busy { name: name.to_owned() })?;
+        Ok(shield(Means::Filter { handle, made }))
+    }
+
+    /// The descriptor that keeps the filter, if there is one.
+    pub(crate) fn into_link(mut self) -> Result<OwnedFd, Shield> {
+        match std::mem::replace(&mut self.means, Means::Gone) {
+            Means::Link { fd } => Ok(fd),
+            means => {
+                self.means = means;
+                Err(self)
             }
         }
-        Err(DeviceError::Busy { name: name.to_owned() })
     }
+
     /// The name of the device.
     pub fn name(&self) -> &str {
         &self.name
@@ -102,23 +103,87 @@ impl Shield {
     pub fn is_up_to_date(&self) -> bool {
         facts::index(&self.name) == Ok(self.index)
     }
+    /// Whether the kernel removes it with the process, whatever ends the process.
+    pub fn ends_with_process(&self) -> bool {
+        matches!(self.means, Means::Link { .. })
+    }
 }
 
 impl Drop for Shield {
     fn drop(&mut self) {
+        let (handle, made) = match &self.means {
+            Means::Filter { handle, made } => (*handle, *made),
+            Means::Kept { number } => {
+                // A process that has ended keeps no filter.
+                let _ = opener::client().map(|o| o.lower(&self.name, *number));
+                return;
+            }
+            Means::Link { .. } | Means::Gone => return,
+        };
         let Ok(n) = Netlink::open() else { return };
-        let filter = message(nl::RTM_DELTFILTER, 0, self.index, self.handle, INGRESS, Shield::info());
-        // A device that is gone has no filters either, so there is nobody to tell an error.
-        let _ = n.request(filter.attribute(TCA_KIND, b"bpf\0"));
-        if !self.made {
-            return;
-        }
-        let mut others = false;
-        let list = message(nl::RTM_GETTFILTER, 0, self.index, 0, INGRESS, 0);
-        let _ = n.dump(list, |kind, _| others |= kind == nl::RTM_NEWTFILTER);
-        if !others {
-            let place = message(nl::RTM_DELQDISC, 0, self.index, CLSACT_HANDLE, CLSACT, 0);
-            let _ = n.request(place);
+        // Errors are left out: a device that is gone has no filters either.
+        let _ = tc::remove(&n, self.index, handle);
+        if made {
+            let _ = tc::remove_place(&n, self.index);
         }
     }
+}
+
+/// Removes the filters of shields on a device whose owners are as wanted, and the place for filters if it is empty then and a
+/// shield made it. Whether the place, if it is still there, was made by one of them.
+fn clear(name: &str, index: u32, wanted: impl Fn(&Owner) -> bool) -> Result<bool, DeviceError> {
+    let failed = |e| DeviceError::from_errno(name, "remove a filter that was left behind", e);
+    let n = Netlink::open().map_err(failed)?;
+    let mut made = false;
+    // A device that has no place for filters has none.
+    for filter in tc::list(&n, index).unwrap_or_default() {
+        if wanted(&filter.owner) {
+            tc::remove(&n, index, filter.handle).map_err(failed)?;
+            made |= filter.made;
+        }
+    }
+    Ok(made && !tc::remove_place(&n, index).map_err(failed)?)
+}
+
+/// The filter of a shield, as it is found on a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The device.
+    pub device: String,
+    /// The number of the process that made it.
+    pub pid: u32,
+    /// What became of that process.
+    pub fate: Fate,
+    filter: Filter,
+    index: u32,
+}
+
+/// The filters of shields on all devices, of this program or others. Those that the kernel removes itself are not among them.
+///
+/// # Errors
+/// When the system does not tell its devices.
+pub fn found() -> Result<Vec<Found>, DeviceError> {
+    let n = Netlink::open().map_err(|e| DeviceError::from_errno("devices", "list their filters", e))?;
+    let mut all = Vec::new();
+    for d in facts::all()? {
+        // A device that went meanwhile has no filters.
+        let filters = tc::list(&n, d.index).unwrap_or_default();
+        all.extend(filters.into_iter().map(|filter| Found {
+            device: d.name.clone(),
+            pid: filter.owner.pid,
+            fate: filter.owner.fate(),
+            filter,
+            index: d.index,
+        }));
+    }
+    Ok(all)
+}
+
+/// Removes a filter that was found, unless its owner runs.
+///
+/// # Errors
+/// When the system does not permit it.
+pub fn remove(found: &Found) -> Result<(), DeviceError> {
+    let mine = |o: &Owner| *o == found.filter.owner && o.fate() != Fate::Alive;
+    clear(&found.device, found.index, mine).map(drop)
 }

@@ -6,6 +6,7 @@ use super::facts;
 use super::send::{Outgoing, Refusal};
 use super::sys::{self, TunOption, TunRequest};
 use super::vnet::VnetHeader;
+use crate::opener;
 use rustix::io::Errno;
 use std::fs::OpenOptions;
 use std::io::{IoSlice, IoSliceMut};
@@ -49,6 +50,27 @@ pub struct Tun {
     queues: Vec<Arc<OwnedFd>>,
 }
 
+/// The name in a request.
+fn text(name: &[u8]) -> String {
+    String::from_utf8_lossy(name.split(|b| *b == 0).next().unwrap_or_default()).into_owned()
+}
+
+/// Opens a queue of the device that a request names, which is made if it is missing.
+fn attach(shown: &str, request: &mut TunRequest) -> Result<OwnedFd, DeviceError> {
+    let mut how = OpenOptions::new();
+    how.read(true).write(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
+    let fd: OwnedFd = how.open(DEVICE).map_err(|e| without_driver(shown, &e))?.into();
+    sys::tun_attach(fd.as_fd(), request).map_err(|e| match e {
+        // The name is that of a device of another kind, or of one with a single queue.
+        Errno::INVAL | Errno::EXIST => {
+            let what = "it exists and is no TUN or TAP device of this kind with several queues".into();
+            DeviceError::Invalid { name: shown.to_owned(), what }
+        }
+        e => DeviceError::from_errno(shown, "make the device", e),
+    })?;
+    Ok(fd)
+}
+
 impl Tun {
     /// Makes the device, or attaches to it if it exists and has room for more queues.
     ///
@@ -70,18 +92,14 @@ impl Tun {
         request.name.iter_mut().zip(wanted.bytes()).for_each(|(to, from)| *to = from);
         let mut queues = Vec::new();
         for _ in 0..options.queues.max(1) {
-            let mut how = OpenOptions::new();
-            how.read(true).write(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
-            let fd: OwnedFd = how.open(DEVICE).map_err(|e| without_driver(shown, &e))?.into();
-            sys::tun_attach(fd.as_fd(), &mut request).map_err(|e| match e {
-                // The name is that of a device of another kind, or of one with a single queue.
-                Errno::INVAL | Errno::EXIST => {
-                    let what =
-                        "it exists and is no TUN or TAP device of this kind with several queues".into();
-                    DeviceError::Invalid { name: shown.to_owned(), what }
-                }
-                e => failed("make the device")(e),
-            })?;
+            let fd = if let Some(opener) = opener::client() {
+                let (name, fd) = opener.tun(&text(&request.name), options.tap)?;
+                request.name = [0; libc::IFNAMSIZ];
+                request.name.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from);
+                fd
+            } else {
+                attach(shown, &mut request)?
+            };
             // Older systems know nothing of UDP segments, or of segments at all.
             let mut offers = [options.offload, options.offload & OFFLOAD_TCP, 0].into_iter();
             while let Some(offload) = offers.next() {
@@ -96,8 +114,7 @@ impl Tun {
         if let Some(fd) = queues.first().filter(|_| options.persistent) {
             sys::tun_set(fd.as_fd(), TunOption::Persist, 1).map_err(failed("make it persistent"))?;
         }
-        let name: Vec<u8> = request.name.iter().copied().take_while(|b| *b != 0).collect();
-        Ok(Tun { name: String::from_utf8_lossy(&name).into_owned(), queues })
+        Ok(Tun { name: text(&request.name), queues })
     }
 
     /// The name that it has.

@@ -20,6 +20,7 @@ pub use datagram::Datagrams;
 pub use multicast::Multicast;
 pub use place::Place;
 pub use raw::RawIp;
+pub(crate) use raw::open_raw_socket;
 pub use stream::{Accepted, Listener, Stream};
 
 use rustix::io::Errno;

@@ -2,6 +2,8 @@
 //! Raw IP: packets with their IPv4 headers (raw(7)).
 
 use super::{Datagrams, Endpoint, Options, Pair, Place, Received, Sent, SocketError, again};
+use crate::device::DeviceError;
+use crate::opener;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -22,6 +24,18 @@ pub struct RawIp {
     _keeper: Option<Datagrams>,
 }
 
+/// The number of a protocol of IP; numbers beyond a byte have no raw sockets.
+fn number(protocol: Protocol) -> u8 {
+    u8::try_from(protocol.as_raw().get()).unwrap_or(u8::MAX)
+}
+
+/// Opens a raw socket for a protocol of IP, 0 and 255 for one that only sends.
+pub(crate) fn open_raw_socket(protocol: u8) -> Result<OwnedFd, Errno> {
+    let number = std::num::NonZeroU32::new(protocol.into()).map_or(ipproto::RAW, Protocol::from_raw);
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    rustix::net::socket_with(AddressFamily::INET, SocketType::RAW, flags, Some(number))
+}
+
 impl RawIp {
     /// Takes packets of a protocol, if `receive`, and sends packets of any, if `send`. With a port, which TCP and UDP have, only what is
     /// sent to it is taken.
@@ -36,14 +50,21 @@ impl RawIp {
     ) -> Result<RawIp, SocketError> {
         let open = |protocol: Protocol| -> Result<OwnedFd, SocketError> {
             let what = || "open a raw socket".to_string();
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let fd = rustix::net::socket_with(AddressFamily::INET, SocketType::RAW, flags, Some(protocol))
-                .map_err(SocketError::of(what))?;
+            let fd = match opener::client() {
+                Some(opener) => opener.raw(number(protocol)).map_err(|e| match e {
+                    DeviceError::Refused { why, .. } => {
+                        SocketError::of(|| format!("open a raw socket ({why})"))(Errno::PERM)
+                    }
+                    DeviceError::System { errno, .. } => SocketError::of(what)(errno),
+                    _ => SocketError::of(what)(Errno::PERM),
+                }),
+                None => open_raw_socket(number(protocol)).map_err(SocketError::of(what)),
+            }?;
             options.apply(&fd).map_err(SocketError::of(what))?;
             Ok(fd)
         };
-        let number = std::num::NonZeroU32::new(protocol.into()).map_or(ipproto::RAW, Protocol::from_raw);
-        let input = if receive { Some(Arc::new(open(number)?)) } else { None };
+        let wanted = std::num::NonZeroU32::new(protocol.into()).map_or(ipproto::RAW, Protocol::from_raw);
+        let input = if receive { Some(Arc::new(open(wanted)?)) } else { None };
         let output = if send {
             let pair = Pair::new(open(ipproto::RAW)?);
             Some(pair.map_err(SocketError::of(|| "open a raw socket".into()))?)

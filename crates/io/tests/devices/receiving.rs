@@ -2,8 +2,10 @@
 //! Frames that are received, and how it is told that there are some.
 
 use crate::host::Host;
-use crate::namespace::{inside, pair, run};
+use crate::namespace::{inside, inside_of, pair, run};
 use crate::{ALL, GROUP, frame, mac, readable, receive, send};
+use castanet_io::device::owner::Fate;
+use castanet_io::device::shield;
 use castanet_io::device::{
     DeviceError, FrameKind, Instruction, PacketOptions, PacketSender, PacketSocket, Shield, complete, info,
 };
@@ -240,5 +242,64 @@ fn a_shield_keeps_the_host_silent() {
         drop(second);
         host.run("ping -c 1 -W 2 10.3.0.1");
         assert!(matches!(Shield::raise("vx"), Err(DeviceError::Missing { .. })));
+    });
+}
+
+const HOLDER: &str = "CASTANET_TEST_SHIELD";
+
+#[test]
+#[ignore = "run by another test, to be killed"]
+fn a_process_with_a_shield() {
+    if std::env::var_os(HOLDER).is_none() {
+        return println!("SKIP: run by another test");
+    }
+    let shield = Shield::raise("va").unwrap();
+    println!("raised {}", shield.ends_with_process());
+    std::thread::sleep(Duration::from_secs(60));
+}
+
+#[test]
+fn a_killed_process_takes_its_shield_with_it_or_leaves_its_name() {
+    // In the first user namespace, if this process has the rights there: others have no TCX links.
+    let rights = std::process::Command::new("unshare").args(["-n", "true"]).output();
+    let flags = if rights.is_ok_and(|o| o.status.success()) { "-n" } else { "-Urn" };
+    inside_of(flags, "receiving::a_killed_process_takes_its_shield_with_it_or_leaves_its_name", || {
+        pair();
+        let host = Host::new();
+        run(&format!("ip link set vb netns {}", host.id()));
+        host.run("ip address add 10.3.0.2/24 dev vb");
+        host.run("ip link set vb up");
+        run("ip address add 10.3.0.1/24 dev va");
+        host.run("ping -c 1 -W 2 10.3.0.1");
+        let mut holder = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "receiving::a_process_with_a_shield", "--ignored", "--nocapture"])
+            .env(HOLDER, "1")
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = std::io::BufRead::lines(std::io::BufReader::new(holder.stdout.take().unwrap()));
+        let said = lines.map_while(Result::ok).find_map(|l| Some(l.split_once("raised ")?.1.to_owned()));
+        host.run("sh -c '! ping -c 1 -W 1 10.3.0.1'");
+        let running = shield::found().unwrap();
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        match said.as_deref() {
+            Some("true") => {
+                assert_eq!(running, []);
+                // The kernel removes the program a little after the process.
+                host.run("ping -c 20 -i 0.1 -w 10 10.3.0.1");
+            }
+            Some("false") => {
+                println!("SKIP: this process may make no TCX links, which end with it");
+                assert_eq!(running.iter().map(|f| f.fate).collect::<Vec<_>>(), [Fate::Alive]);
+                host.run("sh -c '! ping -c 1 -W 1 10.3.0.1'");
+                let left = shield::found().unwrap();
+                assert_eq!(left.iter().map(|f| f.fate).collect::<Vec<_>>(), [Fate::Ended]);
+                shield::remove(&left[0]).unwrap();
+                host.run("ping -c 1 -W 2 10.3.0.1");
+                assert!(!run("tc qdisc show dev va").contains("clsact"));
+            }
+            other => panic!("{other:?}"),
+        }
     });
 }

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 const SWAPS: usize = 1000;
 
 /// A client of the router's control socket.
-struct Client(BufReader<UnixStream>);
+pub struct Client(BufReader<UnixStream>);
 
 impl Client {
-    fn new(path: &Path) -> Client {
+    pub fn new(path: &Path) -> Client {
         let deadline = Instant::now() + Duration::from_secs(10);
         let stream = loop {
             match UnixStream::connect(path) {
@@ -35,7 +35,7 @@ impl Client {
         self.0.read_line(&mut line).unwrap_or_else(|e| panic!("{e}"));
         line.trim_end().to_string()
     }
-    fn say(&mut self, text: &str) -> String {
+    pub fn say(&mut self, text: &str) -> String {
         self.0.get_mut().write_all(text.as_bytes()).unwrap_or_else(|e| panic!("{e}"));
         let mut all = Vec::new();
         loop {
@@ -46,11 +46,11 @@ impl Client {
             }
         }
     }
-    fn swap(&mut self, text: &str) {
+    pub fn swap(&mut self, text: &str) {
         let answer = self.say(&format!("WRITEDATA hotconfig {}\r\n{text}", text.len()));
         assert!(answer.starts_with("200"), "{answer}\n{text}");
     }
-    fn read(&mut self, handler: &str) -> String {
+    pub fn read(&mut self, handler: &str) -> String {
         let answer = self.say(&format!("READ {handler}\r\n"));
         assert!(answer.starts_with("200"), "{handler}: {answer}");
         let length = self.line().strip_prefix("DATA ").and_then(|n| n.parse().ok()).unwrap_or_default();
@@ -58,7 +58,7 @@ impl Client {
         self.0.read_exact(&mut data).unwrap_or_else(|e| panic!("{e}"));
         String::from_utf8_lossy(&data).trim().to_string()
     }
-    fn number(&mut self, handler: &str) -> u64 {
+    pub fn number(&mut self, handler: &str) -> u64 {
         self.read(handler).parse().unwrap_or_else(|e| panic!("{handler}: {e}"))
     }
 }

@@ -5,7 +5,7 @@ mod messages;
 
 use super::error::DeviceError;
 use super::facts;
-use super::packet::{open_socket, set_buffer};
+use super::packet::open_socket;
 use super::ring::SendRing;
 use super::sys;
 use super::vnet::VnetHeader;
@@ -17,8 +17,6 @@ use std::sync::Arc;
 
 /// The most frames of one call.
 pub const MAX_BATCH: usize = 64;
-/// Bytes of frames that the device has not sent yet.
-const SEND_BUFFER: u32 = 4 << 20;
 /// Frames in the ring that the device has not sent yet.
 const SLOTS: usize = 256;
 /// Bytes before an IP packet.
@@ -110,11 +108,10 @@ pub struct PacketSender {
 
 /// A socket that sends by a device past its queueing discipline, and expects headers.
 fn open(name: &str, index: u32) -> Result<Arc<OwnedFd>, DeviceError> {
-    let fd = open_socket(name)?;
+    let fd = open_socket(name, true)?;
     let failed = |doing| move |e| DeviceError::from_errno(name, doing, e);
     sys::set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1u32)
         .map_err(failed("pass its queueing discipline by"))?;
-    set_buffer(&fd, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER);
     // No protocol: nothing is received.
     match sys::bind_packet(fd.as_fd(), index, 0) {
         Ok(()) | Err(Errno::NETDOWN) => Ok(Arc::new(fd)),

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `castanet doctor`: looks for what keeps a host from working as it should, and mends it when asked to.
+
+use crate::load::complain;
+use castanet_io::device::owner::Fate;
+use castanet_io::device::shield;
+use clap::Args;
+use std::fmt::Write;
+use std::process::ExitCode;
+
+/// `castanet doctor`.
+#[derive(Args)]
+pub struct Doctor {
+    /// Mend what is wrong, as far as it can be mended.
+    #[arg(long)]
+    pub mend: bool,
+}
+
+/// Mends what a check found.
+type Mend = Box<dyn FnOnce() -> Result<(), String>>;
+
+/// Something that a check found.
+struct Finding {
+    what: String,
+    /// None when there is nothing to be mended, or only by hand.
+    mend: Option<Mend>,
+    /// Whether it is as it should be.
+    fine: bool,
+}
+
+/// One thing to look at.
+struct Check {
+    /// The word with which its lines begin.
+    name: &'static str,
+    /// What the line says when nothing is found.
+    fine: &'static str,
+    look: fn() -> Result<Vec<Finding>, String>,
+}
+
+/// All checks, in the order in which they are made.
+const CHECKS: &[Check] =
+    &[Check { name: "filters", fine: "no filter was left behind on a device", look: filters }];
+
+/// Filters that keep the host from frames.
+fn filters() -> Result<Vec<Finding>, String> {
+    let found = shield::found().map_err(|e| e.to_string())?;
+    let finding = |f: shield::Found| {
+        let (device, pid) = (f.device.clone(), f.pid);
+        let about = format!("{device}: the host receives nothing because of a filter of process {pid}");
+        match f.fate {
+            Fate::Alive => Finding { what: format!("{about}, which runs"), mend: None, fine: true },
+            Fate::Ended => Finding {
+                what: format!("{about}, which has ended"),
+                mend: Some(Box::new(move || shield::remove(&f).map_err(|e| e.to_string()))),
+                fine: false,
+            },
+            Fate::Unknown => Finding {
+                what: format!(
+                    "{about} of another process namespace, which may run; if not: tc qdisc del dev {device} clsact"
+                ),
+                mend: None,
+                fine: true,
+            },
+        }
+    };
+    Ok(found.into_iter().map(finding).collect())
+}
+
+/// Makes checks. The lines to print, and whether all is well.
+fn examine(checks: &[Check], mend: bool) -> (String, bool) {
+    let (mut text, mut well) = (String::new(), true);
+    for check in checks {
+        let name = check.name;
+        let mut line = |word: &str, what: &str| {
+            let _ = writeln!(text, "{word:<7} {name}: {what}");
+        };
+        match (check.look)() {
+            Err(e) => {
+                well = false;
+                line("unknown", &e);
+            }
+            Ok(all) if all.is_empty() => line("ok", check.fine),
+            Ok(all) => {
+                for f in all {
+                    match f.mend {
+                        _ if f.fine => line("ok", &f.what),
+                        Some(act) if mend => match act() {
+                            Ok(()) => line("mended", &f.what),
+                            Err(e) => {
+                                well = false;
+                                line("wrong", &format!("{}; it cannot be mended: {e}", f.what));
+                            }
+                        },
+                        act => {
+                            well = false;
+                            let help = if act.is_some() { "\n  help: castanet doctor --mend" } else { "" };
+                            line("wrong", &format!("{}{help}", f.what));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    (text, well)
+}
+
+/// Makes all checks.
+pub fn main(args: &Doctor) -> ExitCode {
+    let (text, well) = examine(CHECKS, args.mend);
+    if let Err(e) = crate::load::write_out(None, &text) {
+        complain(&e);
+        return ExitCode::FAILURE;
+    }
+    if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(fine: bool, mend: Option<Mend>) -> Vec<Finding> {
+        vec![Finding { what: "eth9: deaf".into(), mend, fine }]
+    }
+
+    #[test]
+    fn lines_say_what_is_wrong_and_what_was_done() {
+        type Look = fn() -> Result<Vec<Finding>, String>;
+        let mendable: Look = || Ok(finding(false, Some(Box::new(|| Ok(())))));
+        let stubborn: Look = || Ok(finding(false, Some(Box::new(|| Err("not permitted".into())))));
+        let table: [(Look, bool, &str, bool); 7] = [
+            (|| Ok(Vec::new()), false, "ok      a: all is well\n", true),
+            (|| Ok(finding(true, None)), true, "ok      a: eth9: deaf\n", true),
+            (|| Ok(finding(false, None)), true, "wrong   a: eth9: deaf\n", false),
+            (mendable, false, "wrong   a: eth9: deaf\n  help: castanet doctor --mend\n", false),
+            (mendable, true, "mended  a: eth9: deaf\n", true),
+            (stubborn, true, "wrong   a: eth9: deaf; it cannot be mended: not permitted\n", false),
+            (|| Err("no answer".into()), true, "unknown a: no answer\n", false),
+        ];
+        for (look, mend, text, well) in table {
+            let check = Check { name: "a", fine: "all is well", look };
+            assert_eq!(examine(&[check], mend), (text.to_string(), well));
+        }
+    }
+}

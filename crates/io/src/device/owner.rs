@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which process put something into the system, so that what a killed process left behind can be told from what is in use.
+
+use std::os::unix::fs::MetadataExt;
+
+/// A process, in a form that stays unambiguous when its number is given to another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its number.
+    pub pid: u32,
+    /// When it started, in the kernel's ticks since boot; the lower half.
+    pub start: u32,
+    /// The namespace in which the number counts.
+    pub namespace: u32,
+}
+
+/// What became of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It runs.
+    Alive,
+    /// It has ended.
+    Ended,
+    /// Its number counts in another process namespace, so this process cannot see it.
+    Unknown,
+}
+
+fn namespace() -> Option<u32> {
+    // Inode numbers of namespaces are 32 bits wide.
+    std::fs::metadata("/proc/self/ns/pid").ok().map(|m| m.ino() as u32)
+}
+
+/// The start time of a process that has not ended (proc_pid_stat(5): fields 3 and 22).
+fn started(pid: u32) -> Option<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in parentheses, may hold anything.
+    let mut fields = text.get(text.rfind(')')?..)?.split_whitespace().skip(1);
+    let state = fields.next()?;
+    let start: u64 = fields.nth(18)?.parse().ok()?;
+    (!matches!(state, "Z" | "X")).then_some(start as u32)
+}
+
+impl Owner {
+    /// The process of that number; none if it cannot be seen.
+    pub fn of(pid: u32) -> Option<Owner> {
+        Some(Owner { pid, start: started(pid)?, namespace: namespace()? })
+    }
+    /// This process. Without /proc it is an owner of which nothing can be said.
+    pub fn this() -> Owner {
+        let pid = std::process::id();
+        Owner::of(pid).unwrap_or(Owner { pid, start: 0, namespace: 0 })
+    }
+    /// What became of it.
+    pub fn fate(&self) -> Fate {
+        match namespace() {
+            Some(here) if here == self.namespace => match started(self.pid) {
+                Some(start) if start == self.start => Fate::Alive,
+                _ => Fate::Ended,
+            },
+            _ => Fate::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_process_is_known_until_it_ends() {
+        let me = Owner::this();
+        assert_eq!((me.pid, me.fate()), (std::process::id(), Fate::Alive));
+        // The number of another process that has it now.
+        assert_eq!(Owner { start: me.start ^ 1, ..me }.fate(), Fate::Ended);
+        assert_eq!(Owner { namespace: me.namespace ^ 1, ..me }.fate(), Fate::Unknown);
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let owner = Owner::of(child.id()).unwrap();
+        assert_eq!(owner.fate(), Fate::Alive);
+        child.kill().unwrap();
+        // Ended, but not waited for yet.
+        while owner.fate() == Fate::Alive {
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
+        assert_eq!((owner.fate(), Owner::of(owner.pid)), (Fate::Ended, None));
+    }
+}

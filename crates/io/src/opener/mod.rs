@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A process beside the router that opens devices for it, so that the router itself can give its privileges up.
+//!
+//! The router asks in words over a socket pair and gets file descriptors back. [`install`] makes all functions of this crate
+//! that open or set up devices ask; without it they do it themselves. [`serve`] is the other side.
+
+mod request;
+mod serve;
+
+pub use serve::serve;
+
+use crate::device::{DeviceError, Setup};
+use request::{Reply, Request};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketFlags, SocketType,
+    recvmsg, send, socketpair,
+};
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// The longest request and answer.
+const LONGEST: usize = 4096;
+
+/// The two ends of a connection: for the router, and for the process that [`serve`]s.
+///
+/// # Errors
+/// When the system has no descriptors left.
+pub fn pair() -> std::io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
+}
+
+/// The router's end.
+pub(crate) struct Client(Mutex<OwnedFd>);
+
+static CLIENT: OnceLock<Client> = OnceLock::new();
+
+/// Has all devices of this process opened by the one at the other end, from now on. Only the first call counts.
+pub fn install(fd: OwnedFd) {
+    let _ = CLIENT.set(Client(Mutex::new(fd)));
+}
+
+/// The process to ask, if there is one.
+pub(crate) fn client() -> Option<&'static Client> {
+    CLIENT.get()
+}
+
+/// Tells the other process that what is opened from now on is for configurations that come later, to which its list of devices
+/// applies.
+///
+/// # Errors
+/// When that process is gone.
+pub fn seal() -> Result<(), DeviceError> {
+    client().map_or(Ok(()), |c| c.ask("devices", "ask for them", &Request::Seal).map(drop))
+}
+
+impl Client {
+    /// Asks; the text and the descriptor of the answer.
+    fn ask(
+        &self,
+        name: &str,
+        doing: &'static str,
+        request: &Request,
+    ) -> Result<(String, Option<OwnedFd>), DeviceError> {
+        let gone = |_| DeviceError::Refused {
+            name: name.to_owned(),
+            doing,
+            why: "the process that opens devices for this router has ended; start the router again".into(),
+        };
+        let fd = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        send(&*fd, request.text().as_bytes(), SendFlags::NOSIGNAL).map_err(gone)?;
+        let mut bytes = [0; LONGEST];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let n = loop {
+            match recvmsg(&*fd, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC) {
+                Err(Errno::INTR) => {}
+                Ok(m) if m.bytes > 0 => break m.bytes,
+                Ok(_) => return Err(gone(Errno::PIPE)),
+                Err(e) => return Err(gone(e)),
+            }
+        };
+        let mut got = None;
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(fds) = message {
+                got = fds.into_iter().next();
+            }
+        }
+        let text = String::from_utf8_lossy(bytes.get(..n).unwrap_or_default()).into_owned();
+        Reply::parse(&text).result(name, doing).map(|text| (text, got))
+    }
+
+    fn ask_for_fd(
+        &self,
+        name: &str,
+        doing: &'static str,
+        request: &Request,
+    ) -> Result<(String, OwnedFd), DeviceError> {
+        let (text, fd) = self.ask(name, doing, request)?;
+        let fd = fd.ok_or_else(|| DeviceError::from_errno(name, doing, Errno::MFILE))?;
+        Ok((text, fd))
+    }
+
+    /// A packet socket that is bound to nothing.
+    pub(crate) fn packet_socket(
+        &self,
+        name: &str,
+        doing: &'static str,
+        sends: bool,
+    ) -> Result<OwnedFd, DeviceError> {
+        let request = Request::Packet { device: name.to_owned(), sends };
+        Ok(self.ask_for_fd(name, doing, &request)?.1)
+    }
+    /// A queue of a TUN or TAP device, and the device's name.
+    pub(crate) fn tun(&self, name: &str, tap: bool) -> Result<(String, OwnedFd), DeviceError> {
+        let shown = if name.is_empty() { "a new device" } else { name };
+        self.ask_for_fd(shown, "make the device", &Request::Tun { device: name.to_owned(), tap })
+    }
+    /// Sets a device up.
+    pub(crate) fn set_up(&self, name: &str, setup: &Setup) -> Result<(), DeviceError> {
+        let request = Request::SetUp { device: name.to_owned(), setup: setup.clone() };
+        self.ask(name, "set it up", &request).map(drop)
+    }
+    /// Takes addresses of a device away.
+    pub(crate) fn take_away(&self, name: &str, setup: &Setup) -> Result<(), DeviceError> {
+        let request = Request::TakeAway { device: name.to_owned(), setup: setup.clone() };
+        self.ask(name, "take its address away", &request).map(drop)
+    }
+    /// Shields the host from a device: a descriptor that keeps the filter, or the number of one that the other process keeps.
+    pub(crate) fn raise(&self, name: &str) -> Result<Result<OwnedFd, u32>, DeviceError> {
+        let doing = "filter for the host";
+        let (text, fd) = self.ask(name, doing, &Request::Raise { device: name.to_owned() })?;
+        let number = text.parse().map_err(|_| DeviceError::from_errno(name, doing, Errno::BADMSG));
+        fd.map_or_else(|| number.map(Err), |fd| Ok(Ok(fd)))
+    }
+    /// Removes a filter that the other process keeps.
+    pub(crate) fn lower(&self, name: &str, number: u32) -> Result<(), DeviceError> {
+        self.ask(name, "remove the filter for the host", &Request::Lower { number }).map(drop)
+    }
+    /// A raw socket for a protocol of IP.
+    pub(crate) fn raw(&self, protocol: u8) -> Result<OwnedFd, DeviceError> {
+        Ok(self.ask_for_fd("IP", "open a raw socket", &Request::Raw { protocol })?.1)
+    }
+}
+
+#[cfg(test)]
+mod tests;

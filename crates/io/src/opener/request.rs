@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the router asks of the process that opens devices, and the answers, as words separated by spaces.
+
+use crate::device::{DeviceError, Setup};
+use rustix::io::Errno;
+use std::net::Ipv4Addr;
+
+/// What the router asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// A packet socket, to send or to receive.
+    Packet { device: String, sends: bool },
+    /// A queue of a TUN or TAP device; an empty name: the system chooses one.
+    Tun { device: String, tap: bool },
+    /// To set a device up.
+    SetUp { device: String, setup: Setup },
+    /// To take addresses of a device away.
+    TakeAway { device: String, setup: Setup },
+    /// To shield the host from a device.
+    Raise { device: String },
+    /// To end that.
+    Lower { number: u32 },
+    /// A raw socket for a protocol of IP.
+    Raw { protocol: u8 },
+    /// The first configuration has all that it needs.
+    Seal,
+}
+
+/// A word for a value that is not there, and for an empty name.
+const NONE: &str = "-";
+
+fn word<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| NONE.into(), |v| v.to_string())
+}
+
+/// A value that may be missing; none in the outer option when it is no such value.
+fn maybe<T: std::str::FromStr>(word: &str) -> Option<Option<T>> {
+    if word == NONE { Some(None) } else { word.parse().ok().map(Some) }
+}
+
+fn setup_text(s: &Setup) -> String {
+    let ether = s.ether.map(|e| e.map(|b| format!("{b:02x}")).concat());
+    let (ip, len) = (word(s.ip.map(|i| i.0)), word(s.ip.map(|i| i.1)));
+    format!("{ip} {len} {} {} {} {}", word(s.gateway), word(s.mtu), word(ether), word(s.up))
+}
+
+fn setup(words: &[&str]) -> Option<Setup> {
+    let [ip, len, gateway, mtu, ether, up] = *words else { return None };
+    let ip: Option<Ipv4Addr> = maybe(ip)?;
+    let len: Option<u8> = maybe(len)?;
+    if len.is_some_and(|l| l > 32) {
+        return None;
+    }
+    let ether = if ether == NONE {
+        None
+    } else {
+        let number = u64::from_str_radix(ether, 16).ok().filter(|_| ether.len() == 12)?;
+        number.to_be_bytes().last_chunk::<6>().copied()
+    };
+    Some(Setup { ip: ip.zip(len), gateway: maybe(gateway)?, mtu: maybe(mtu)?, ether, up: maybe(up)? })
+}
+
+/// A name that a device can have; empty for the word that stands for none.
+fn device(word: &str) -> Option<String> {
+    let good = !word.is_empty() && word.len() < 16 && word.bytes().all(|b| b.is_ascii_graphic() && b != b'/');
+    good.then(|| if word == NONE { String::new() } else { word.to_owned() })
+}
+
+fn flag(word: &str, yes: &str, no: &str) -> Option<bool> {
+    (word == yes || word == no).then_some(word == yes)
+}
+
+impl Request {
+    /// The words.
+    pub fn text(&self) -> String {
+        let name = |d: &String| if d.is_empty() { NONE.to_owned() } else { d.clone() };
+        match self {
+            Request::Packet { device, sends } => {
+                format!("packet {} {}", name(device), if *sends { "send" } else { "receive" })
+            }
+            Request::Tun { device, tap } => {
+                format!("tun {} {}", name(device), if *tap { "tap" } else { "tun" })
+            }
+            Request::SetUp { device, setup } => format!("setup {} {}", name(device), setup_text(setup)),
+            Request::TakeAway { device, setup } => format!("takeaway {} {}", name(device), setup_text(setup)),
+            Request::Raise { device } => format!("raise {}", name(device)),
+            Request::Lower { number } => format!("lower {number}"),
+            Request::Raw { protocol } => format!("raw {protocol}"),
+            Request::Seal => "seal".into(),
+        }
+    }
+
+    /// The request of these words; none when they are no request.
+    pub fn parse(text: &str) -> Option<Request> {
+        let words: Vec<&str> = text.split(' ').collect();
+        Some(match *words.as_slice() {
+            ["packet", d, way] => {
+                Request::Packet { device: device(d)?, sends: flag(way, "send", "receive")? }
+            }
+            ["tun", d, kind] => Request::Tun { device: device(d)?, tap: flag(kind, "tap", "tun")? },
+            ["setup", d, ref rest @ ..] => Request::SetUp { device: device(d)?, setup: setup(rest)? },
+            ["takeaway", d, ref rest @ ..] => Request::TakeAway { device: device(d)?, setup: setup(rest)? },
+            ["raise", d] => Request::Raise { device: device(d)? },
+            ["lower", n] => Request::Lower { number: n.parse().ok()? },
+            ["raw", p] => Request::Raw { protocol: p.parse().ok()? },
+            ["seal"] => Request::Seal,
+            _ => return None,
+        })
+    }
+
+    /// The device that it is about; none for what concerns no device.
+    pub fn device(&self) -> Option<&str> {
+        match self {
+            Request::Packet { device, .. }
+            | Request::Tun { device, .. }
+            | Request::SetUp { device, .. }
+            | Request::TakeAway { device, .. }
+            | Request::Raise { device } => Some(device),
+            Request::Lower { .. } | Request::Raw { .. } | Request::Seal => None,
+        }
+    }
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// It was done; a name or a number, if there is one to tell.
+    Done(String),
+    /// The system refused.
+    Errno(i32),
+    /// There is no such device.
+    Missing,
+    /// The system has no support for this.
+    Unsupported(String),
+    /// It cannot be.
+    Invalid(String),
+    /// The other process does not do this.
+    Refused(String),
+}
+
+impl Reply {
+    /// The answer to what was tried.
+    pub fn of(result: Result<String, DeviceError>) -> Reply {
+        let e = match result {
+            Ok(text) => return Reply::Done(text),
+            Err(e) => e,
+        };
+        match e {
+            DeviceError::Missing { .. } => Reply::Missing,
+            DeviceError::NotPermitted { .. } => Reply::Errno(Errno::PERM.raw_os_error()),
+            DeviceError::Busy { .. } => Reply::Errno(Errno::BUSY.raw_os_error()),
+            DeviceError::Down { .. } => Reply::Errno(Errno::NETDOWN.raw_os_error()),
+            DeviceError::Unsupported { what, .. } => Reply::Unsupported(what),
+            DeviceError::Invalid { what, .. } => Reply::Invalid(what),
+            DeviceError::Refused { why, .. } => Reply::Refused(why),
+            DeviceError::System { errno, .. } => Reply::Errno(errno.raw_os_error()),
+        }
+    }
+
+    /// The words.
+    pub fn text(&self) -> String {
+        match self {
+            Reply::Done(text) => format!("done {text}"),
+            Reply::Errno(e) => format!("errno {e}"),
+            Reply::Missing => "missing ".into(),
+            Reply::Unsupported(what) => format!("unsupported {what}"),
+            Reply::Invalid(what) => format!("invalid {what}"),
+            Reply::Refused(why) => format!("refused {why}"),
+        }
+    }
+
+    /// The answer of these words.
+    pub fn parse(text: &str) -> Reply {
+        let (kind, rest) = text.split_once(' ').unwrap_or((text, ""));
+        let rest = rest.to_owned();
+        match kind {
+            "done" => Reply::Done(rest),
+            "missing" => Reply::Missing,
+            "unsupported" => Reply::Unsupported(rest),
+            "invalid" => Reply::Invalid(rest),
+            "refused" => Reply::Refused(rest),
+            _ => Reply::Errno(rest.parse().ok().filter(|e| *e > 0).unwrap_or(Errno::BADMSG.raw_os_error())),
+        }
+    }
+
+    /// The text of what was done, or the error for whoever asked.
+    pub fn result(self, name: &str, doing: &'static str) -> Result<String, DeviceError> {
+        let name = name.to_owned();
+        Err(match self {
+            Reply::Done(text) => return Ok(text),
+            Reply::Errno(e) => DeviceError::from_errno(&name, doing, Errno::from_raw_os_error(e)),
+            Reply::Missing => DeviceError::missing(&name),
+            Reply::Unsupported(what) => DeviceError::Unsupported { name, what },
+            Reply::Invalid(what) => DeviceError::Invalid { name, what },
+            Reply::Refused(why) => DeviceError::Refused { name, doing, why },
+        })
+    }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The process that opens devices for a router.
+
+use super::LONGEST;
+use super::request::{Reply, Request};
+use crate::device::owner::Owner;
+use crate::device::{DeviceError, Shield, Tun, TunOptions, open_socket, set_up, take_away};
+use crate::socket::open_raw_socket;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, sendmsg};
+use std::collections::{HashMap, HashSet};
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+/// What was opened, on its way to the router.
+enum Given {
+    Nothing,
+    Fd(OwnedFd),
+    Shared(Arc<OwnedFd>),
+}
+
+/// What the process knows.
+struct Opener {
+    /// The devices that configurations may use which come later, besides those of the first one; none: all.
+    devices: Option<HashSet<String>>,
+    /// What the first configuration used.
+    first: HashSet<String>,
+    first_raw: bool,
+    sealed: bool,
+    owner: Owner,
+    /// Filters that the kernel does not remove by itself. They are removed when the router ends.
+    shields: HashMap<u32, Shield>,
+    last: u32,
+}
+
+/// Opens devices for the process at the other end of a connection, until that process ends. Whoever asks may be hostile.
+///
+/// `devices` are those that may be asked for once the first configuration has what it needs, besides those that it has; none:
+/// all. `router` is the number of the process that asks.
+///
+/// # Errors
+/// When the connection fails.
+pub fn serve(fd: &OwnedFd, devices: Option<Vec<String>>, router: u32) -> std::io::Result<()> {
+    let mut opener = Opener {
+        devices: devices.map(|d| d.into_iter().collect()),
+        first: HashSet::new(),
+        first_raw: false,
+        sealed: false,
+        owner: Owner::of(router).unwrap_or_else(Owner::this),
+        shields: HashMap::new(),
+        last: 0,
+    };
+    let mut bytes = [0; LONGEST];
+    loop {
+        let n = match recv(fd, &mut bytes[..], RecvFlags::empty()) {
+            Ok((0, _)) => return Ok(()),
+            Ok((n, _)) => n,
+            Err(Errno::INTR) => continue,
+            // The router was killed with answers unread.
+            Err(Errno::CONNRESET) => return Ok(()),
+            Err(e) => return Err(e.into()),
+        };
+        let text = std::str::from_utf8(bytes.get(..n).unwrap_or_default()).unwrap_or_default();
+        let (reply, given) = match Request::parse(text) {
+            Some(request) => opener.answer(&request),
+            None => (Reply::Refused("it was asked for nothing that it knows".into()), Given::Nothing),
+        };
+        match answer(fd, &reply, &given) {
+            Ok(()) => {}
+            Err(Errno::PIPE | Errno::CONNRESET) => return Ok(()),
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+fn answer(fd: &OwnedFd, reply: &Reply, given: &Given) -> Result<(), Errno> {
+    let mut text = reply.text();
+    text.truncate(text.floor_char_boundary(LONGEST));
+    let borrowed = match given {
+        Given::Nothing => None,
+        Given::Fd(fd) => Some([fd.as_fd()]),
+        Given::Shared(fd) => Some([fd.as_fd()]),
+    };
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if let Some(fds) = &borrowed {
+        control.push(SendAncillaryMessage::ScmRights(fds));
+    }
+    sendmsg(fd, &[IoSlice::new(text.as_bytes())], &mut control, SendFlags::NOSIGNAL).map(drop)
+}
+
+impl Opener {
+    /// Why a request is not carried out.
+    fn objection(&mut self, request: &Request) -> Option<String> {
+        if matches!(request, Request::Raw { .. }) {
+            self.first_raw |= !self.sealed;
+            let fine = self.devices.is_none() || self.first_raw;
+            return (!fine).then(|| {
+                "--devices is given, and the configuration that the router was started with has no raw sockets".into()
+            });
+        }
+        let device = request.device()?;
+        if !self.sealed {
+            self.first.insert(device.to_owned());
+            return None;
+        }
+        let allowed = self.devices.as_ref().is_none_or(|d| d.contains(device)) || self.first.contains(device);
+        (!allowed).then(|| {
+            "it is not among the --devices of the router, nor did the configuration that it was started with use it".into()
+        })
+    }
+
+    fn answer(&mut self, request: &Request) -> (Reply, Given) {
+        if let Some(why) = self.objection(request) {
+            return (Reply::Refused(why), Given::Nothing);
+        }
+        match self.act(request) {
+            Ok((text, given)) => (Reply::Done(text), given),
+            Err(e) => (Reply::of(Err(e)), Given::Nothing),
+        }
+    }
+
+    fn act(&mut self, request: &Request) -> Result<(String, Given), DeviceError> {
+        let nothing = |()| (String::new(), Given::Nothing);
+        match request {
+            Request::Packet { device, sends } => {
+                open_socket(device, *sends).map(|fd| (String::new(), Given::Fd(fd)))
+            }
+            Request::Tun { device, tap } => {
+                let name = Some(device.clone()).filter(|d| !d.is_empty());
+                let tun = Tun::open(&TunOptions { name, tap: *tap, queues: 1, ..TunOptions::default() })?;
+                // A name that the system chose is one of the device that was asked for.
+                if self.first.contains(device) {
+                    self.first.insert(tun.name().to_owned());
+                }
+                if let Some(devices) = &mut self.devices {
+                    devices.insert(tun.name().to_owned());
+                }
+                let fd = tun.queues().first().cloned().map_or(Given::Nothing, Given::Shared);
+                Ok((tun.name().to_owned(), fd))
+            }
+            Request::SetUp { device, setup } => set_up(device, setup).map(nothing),
+            Request::TakeAway { device, setup } => take_away(device, setup).map(nothing),
+            Request::Raise { device } => {
+                let shield = Shield::raise_for(device, &self.owner)?;
+                match shield.into_link() {
+                    Ok(fd) => Ok((String::new(), Given::Fd(fd))),
+                    Err(shield) => {
+                        self.last = self.last.wrapping_add(1);
+                        self.shields.insert(self.last, shield);
+                        Ok((self.last.to_string(), Given::Nothing))
+                    }
+                }
+            }
+            Request::Lower { number } => {
+                self.shields.remove(number);
+                Ok(nothing(()))
+            }
+            Request::Raw { protocol } => open_raw_socket(*protocol)
+                .map(|fd| (String::new(), Given::Fd(fd)))
+                .map_err(|e| DeviceError::from_errno("IP", "open a raw socket", e)),
+            Request::Seal => {
+                self.sealed = true;
+                Ok(nothing(()))
+            }
+        }
+    }
+}

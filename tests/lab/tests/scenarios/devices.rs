@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a router puts into its host, and what becomes of that however the router ends.
+
+use crate::net::{castanet, lab};
+use crate::swap::Client;
+use castanet_lab::{Host, Lab, Process};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Two hosts, and a configuration for the second that shields it from its device.
+fn shielded(lab: &Lab) -> (Host, Host, &'static str) {
+    let (a, r) = (lab.host("a"), lab.host("r"));
+    lab.link((&a, "eth0"), (&r, "eth0"));
+    a.address("eth0", "10.0.0.2/24");
+    r.address("eth0", "10.0.0.1/24");
+    (a, r, "FromDevice(eth0, SNIFFER false) -> Discard")
+}
+
+/// Runs castanet, until the host does not hear its device any more.
+fn deaf(a: &Host, r: &Host, arguments: &[&str]) -> Process {
+    let mut command = r.command(castanet());
+    command.arg("run").args(arguments);
+    let process = Process::start(command);
+    for _ in 0..100 {
+        if !a.run("ping -c 1 -W 1 10.0.0.1").ok() {
+            return process;
+        }
+    }
+    panic!("the host is not deaf: {}", process.stderr());
+}
+
+fn doctor(r: &Host, arguments: &[&str]) -> castanet_lab::Output {
+    let mut command = r.command(castanet());
+    command.arg("doctor").args(arguments);
+    Process::start(command).wait(PATIENCE)
+}
+
+#[test]
+fn a_filter_that_was_left_behind_is_found_and_mended() {
+    let Some(lab) = lab() else { return };
+    let (a, r, text) = shielded(&lab);
+    a.run("ping -c 1 -W 5 10.0.0.1").good();
+    let said = doctor(&r, &[]).good();
+    assert_eq!(said, "ok      filters: no filter was left behind on a device\n");
+    // Killed with all that it started: nothing is left that could clean up. (A user namespace has no TCX links.)
+    let router = deaf(&a, &r, &["-q", "--keep-privileges", "-e", text]);
+    let said = doctor(&r, &["--mend"]).good();
+    assert!(said.starts_with("ok      filters: eth0: ") && said.ends_with("which runs\n"), "{said}");
+    drop(router);
+    assert!(!a.run("ping -c 1 -W 1 10.0.0.1").ok(), "the filter outlives the process");
+    let said = doctor(&r, &[]);
+    assert!(said.stdout.starts_with("wrong   filters: eth0: ") && !said.ok(), "{said:?}");
+    assert!(said.stdout.ends_with("which has ended\n  help: castanet doctor --mend\n"), "{said:?}");
+    let said = doctor(&r, &["--mend"]).good();
+    assert!(said.starts_with("mended  filters: eth0: "), "{said}");
+    a.run("ping -c 1 -W 5 10.0.0.1").good();
+    assert!(!r.run("tc qdisc show dev eth0").good().contains("clsact"), "the place for filters goes too");
+}
+
+#[test]
+fn the_next_router_removes_what_the_last_one_left_behind() {
+    let Some(lab) = lab() else { return };
+    let (a, r, text) = shielded(&lab);
+    for _ in 0..2 {
+        drop(deaf(&a, &r, &["-q", "--keep-privileges", "-e", text]));
+    }
+    let next = deaf(&a, &r, &["-q", "--keep-privileges", "-e", text]);
+    let shown = r.run("tc filter show dev eth0 ingress").good();
+    assert_eq!(shown.matches("bytecode").count(), 1, "{shown}");
+    assert!(next.stop().ok());
+    a.run("ping -c 1 -W 5 10.0.0.1").good();
+    assert!(!r.run("tc qdisc show dev eth0").good().contains("clsact"));
+}
+
+#[test]
+fn a_device_that_is_made_again_with_another_address_has_the_configuration_read_again() {
+    let Some(lab) = lab() else { return };
+    let (a, r) = (lab.host("a"), lab.host("r"));
+    lab.link((&a, "eth0"), (&r, "eth0"));
+    let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    let socket = folder.path().join("router.sock");
+    let text = "FromDevice(eth0) -> c :: Counter -> Discard; Idle -> ToDevice(eth0);
+        Idle -> e :: EtherEncap(0x0800, eth0, 1:1:1:1:1:1) -> Discard; s :: Idle -> l :: Counter -> Discard;";
+    let mut command = r.command(castanet());
+    command.args(["run", "-q", "-u"]).arg(&socket).args(["-e", text]);
+    let mut router = Process::start(command);
+    let mut client = Client::new(&socket);
+    assert_eq!(client.read("e.src"), "02-00-00-00-01-02");
+    // Made again with the same address: nothing changes.
+    let again = |link| {
+        r.ip("link delete eth0");
+        lab.link_again(link, (&a, "eth0"), (&r, "eth0"));
+    };
+    again(1);
+    router.wait_for("eth0: device is back", PATIENCE);
+    assert!(!router.stderr().contains("with Ethernet address"), "{}", router.stderr());
+    again(9);
+    router.wait_for(
+        "device is back, with Ethernet address 02:00:00:00:09:02 instead of 02:00:00:00:01:02",
+        PATIENCE,
+    );
+    router.wait_for("the configuration is read again", PATIENCE);
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while client.read("e.src") != "02-00-00-00-09-02" {
+        assert!(std::time::Instant::now() < deadline, "the old address: {}", router.stderr());
+    }
+    assert!(router.stop().ok());
+}
