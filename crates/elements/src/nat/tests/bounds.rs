@@ -99,7 +99,8 @@ fn flows_chosen_to_collide_need_the_seed() {
 fn ports() -> Spec {
     let names = Names::new();
     let words = ["9.9.9.9", "1024-5119", "-", "-"];
-    let pattern = Pattern::parse(&words, &ArgCx { scope: "", names: &names }).unwrap();
+    let pattern =
+        Pattern::parse(&words, &ArgCx { scope: "", names: &names, origin: Origin::Operator }).unwrap();
     Spec::Pattern(Target { pattern: Arc::new(pattern), outs: [0, 1] })
 }
 
