@@ -3,25 +3,32 @@
 //!
 //! - [`lpm`]: longest-prefix match for IPv4
 //! - [`flow`]: index of flows by hash
-//! - [`ring`]: bounded queue between workers; [`fifo`]: bounded queue of one owner
+//! - [`ring`]: bounded queue between workers, [`flag`]: whether there is something in it; [`fifo`]: bounded queue of one owner
 //! - [`timer_queue`], [`stride`]: what is due next, by time and by tickets
 //! - [`ewma`], [`token_bucket`]: rates measured and rates kept
 //!
 //! Unsafe code is in [`ring`], in [`fifo`], and in the vector compare of [`StaticTable`].
 #![deny(unsafe_code)]
 
+mod atomics;
 pub mod ewma;
 pub mod fifo;
+pub mod flag;
 pub mod flow;
 mod heap;
 pub mod lpm;
+#[cfg(test)]
+mod models;
 pub mod ring;
+#[cfg(test)]
+mod ring_tests;
 pub mod stride;
 pub mod timer_queue;
 pub mod token_bucket;
 
 pub use ewma::Ewma;
 pub use fifo::Fifo;
+pub use flag::Flag;
 pub use flow::FlowIndex;
 pub use lpm::{DirectTable, NotFound, Prefix, RadixTable, Route, StaticTable, TableError};
 pub use ring::Ring;

@@ -9,29 +9,7 @@ use std::mem::MaybeUninit;
 
 use crossbeam_utils::CachePadded;
 
-#[cfg(loom)]
-use loom::{
-    cell::UnsafeCell,
-    sync::atomic::{AtomicUsize, Ordering},
-};
-#[cfg(not(loom))]
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// loom's `UnsafeCell`, without loom.
-#[cfg(not(loom))]
-struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
-
-#[cfg(not(loom))]
-impl<T> UnsafeCell<T> {
-    fn new(value: T) -> Self {
-        Self(std::cell::UnsafeCell::new(value))
-    }
-
-    #[inline]
-    fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
-        f(self.0.get())
-    }
-}
+use super::atomics::{AtomicUsize, Ordering, Position, Probe, UnsafeCell};
 
 struct Cell<T> {
     /// `p` when the cell is free for the item at position `p`, `p + 1` when it holds that item.
@@ -49,12 +27,10 @@ pub struct Ring<T> {
     mask: usize,
     capacity: usize,
     /// Position of the next pop.
-    head: CachePadded<AtomicUsize>,
+    head: CachePadded<Position>,
     /// Position of the next push.
-    tail: CachePadded<AtomicUsize>,
-    /// See [`Self::interleave`].
-    #[cfg(loom)]
-    probe: AtomicUsize,
+    tail: CachePadded<Position>,
+    probe: Probe,
 }
 
 // SAFETY: items move between threads through the ring (hence `T: Send`) and are never borrowed inside it. An item is
@@ -78,10 +54,9 @@ impl<T> Ring<T> {
                 .collect(),
             mask: physical - 1,
             capacity,
-            head: CachePadded::new(AtomicUsize::new(0)),
-            tail: CachePadded::new(AtomicUsize::new(0)),
-            #[cfg(loom)]
-            probe: AtomicUsize::new(0),
+            head: CachePadded::new(Position::new(0)),
+            tail: CachePadded::new(Position::new(0)),
+            probe: Probe::new(),
         }
     }
 
@@ -94,9 +69,10 @@ impl<T> Ring<T> {
     /// How many items are inside; while other threads push and pop, how many were a moment ago.
     #[inline]
     pub fn len(&self) -> usize {
-        // The head first: the tail read later is not behind it.
-        let head = self.head.load(Ordering::Acquire);
-        let tail = self.tail.load(Ordering::Acquire);
+        // The head first: the tail read later is not behind it. Not guesses: who lowers a `Flag` and looks here then must not miss
+        // a push or pop of a thread that saw the flag up.
+        let head = self.head.get();
+        let tail = self.tail.get();
         tail.wrapping_sub(head).min(self.capacity)
     }
 
@@ -106,46 +82,54 @@ impl<T> Ring<T> {
         self.len() == 0
     }
 
-    /// Makes loom consider a change of threads here. Left alone it forgets that a load races with a later store once the
-    /// storing thread has loaded the same place too, as each push does. A relaxed access orders nothing.
-    #[inline]
-    fn interleave(&self) {
-        #[cfg(loom)]
-        self.probe.fetch_add(1, Ordering::Relaxed);
-    }
-
     #[inline]
     fn cell(&self, position: usize) -> &Cell<T> {
         // INVARIANT: there are mask + 1 cells.
         &self.cells[position & self.mask]
     }
 
+    /// How many cells from `position` on, at most `want`, have `turn == position + ready`.
+    #[inline]
+    fn ready(&self, position: usize, ready: usize, want: usize) -> usize {
+        let mut count = 0;
+        while count < want {
+            let at = position.wrapping_add(count);
+            self.probe.interleave();
+            // Acquire: what the thread before did with the cell happened before.
+            if self.cell(at).turn.load(Ordering::Acquire) != at.wrapping_add(ready) {
+                break;
+            }
+            count += 1;
+        }
+        count
+    }
+
+    /// How many items fit in behind a tail.
+    #[inline]
+    fn room_at(&self, tail: usize) -> usize {
+        self.probe.interleave();
+        // The head may be behind the truth, never ahead of it at the moment when a claim succeeds: the ring never holds more
+        // than its capacity. A position behind the head fails to be claimed.
+        let inside = tail.wrapping_sub(self.head.guess());
+        if inside > self.mask + 1 { self.capacity } else { self.capacity.saturating_sub(inside) }
+    }
+
     /// Claims up to `want` cells that have `turn == position + ready`, at most as many as `room` allows at a position.
     #[inline]
     fn claim(
         &self,
-        end: &AtomicUsize,
+        end: &Position,
         ready: usize,
         want: usize,
         room: impl Fn(usize) -> usize,
     ) -> Option<(usize, usize)> {
-        self.interleave();
-        let mut position = end.load(Ordering::Relaxed);
+        self.probe.interleave();
+        let mut position = end.guess();
         loop {
-            let want = want.min(room(position));
-            let mut count = 0;
-            while count < want {
-                let at = position.wrapping_add(count);
-                self.interleave();
-                // Acquire: what the thread before did with the cell happened before.
-                if self.cell(at).turn.load(Ordering::Acquire) != at.wrapping_add(ready) {
-                    break;
-                }
-                count += 1;
-            }
+            let count = self.ready(position, ready, want.min(room(position)));
             if count == 0 {
                 // Full or empty, unless somebody moved the position meanwhile.
-                let now = end.load(Ordering::Relaxed);
+                let now = end.guess();
                 if now == position {
                     return None;
                 }
@@ -153,8 +137,8 @@ impl<T> Ring<T> {
                 continue;
             }
             let next = position.wrapping_add(count);
-            self.interleave();
-            match end.compare_exchange_weak(position, next, Ordering::Relaxed, Ordering::Relaxed) {
+            self.probe.interleave();
+            match end.advance(position, next) {
                 Ok(_) => return Some((position, count)),
                 Err(now) => position = now,
             }
@@ -163,13 +147,14 @@ impl<T> Ring<T> {
 
     #[inline]
     fn claim_free(&self, want: usize) -> Option<(usize, usize)> {
-        // The head may be behind the truth, never ahead of it at the moment when the claim succeeds: the ring never holds
-        // more than its capacity. A position behind the head fails to be claimed.
-        self.claim(&self.tail, 0, want, |tail| {
-            self.interleave();
-            let inside = tail.wrapping_sub(self.head.load(Ordering::Relaxed));
-            if inside > self.mask + 1 { self.capacity } else { self.capacity.saturating_sub(inside) }
-        })
+        self.claim(&self.tail, 0, want, |tail| self.room_at(tail))
+    }
+
+    /// How many of `want` pushes would succeed now: as many do, when no other thread pushes meanwhile. Fewer than
+    /// `capacity - len` while another thread is in the middle of its turn with a cell.
+    pub fn room(&self, want: usize) -> usize {
+        let tail = self.tail.guess();
+        self.ready(tail, 0, want.min(self.room_at(tail)))
     }
 
     #[inline]
@@ -178,7 +163,7 @@ impl<T> Ring<T> {
         // SAFETY: the caller claimed `position` with `turn == position`: the cell is empty, and nobody else touches it
         // until `turn` changes, for every other claim needs another value of `turn` or of the tail.
         cell.item.with_mut(|place| unsafe { (*place).write(item) });
-        self.interleave();
+        self.probe.interleave();
         cell.turn.store(position.wrapping_add(1), Ordering::Release);
     }
 
@@ -189,7 +174,7 @@ impl<T> Ring<T> {
         // Release store that set `turn`, and nobody else touches it until `turn` changes. It is not read again, for then it
         // counts as free.
         let item = cell.item.with_mut(|place| unsafe { (*place).assume_init_read() });
-        self.interleave();
+        self.probe.interleave();
         cell.turn.store(position.wrapping_add(self.mask + 1), Ordering::Release);
         item
     }
@@ -275,8 +260,3 @@ impl<T> std::fmt::Debug for Ring<T> {
         f.debug_struct("Ring").field("len", &self.len()).field("capacity", &self.capacity).finish()
     }
 }
-
-#[cfg(all(test, loom))]
-mod loom_tests;
-#[cfg(all(test, not(loom)))]
-mod tests;

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::*;
+use crate::Ring;
 
 fn random(seed: &mut u64) -> usize {
     *seed ^= *seed >> 12;

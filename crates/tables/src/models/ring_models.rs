@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ring under every interleaving that loom finds: `RUSTFLAGS="--cfg loom" cargo test -p castanet-tables --release`.
+//! The ring alone.
 #![allow(clippy::unwrap_used)]
 
 use loom::sync::Arc;
 use loom::thread;
 
-use super::Ring;
-
-/// Every interleaving with at most three switches that no thread asked for; more of them find nothing new in practice.
-fn model(test: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
-    builder.check(test);
-}
+use super::model;
+use super::ring::Ring;
 
 #[test]
 fn two_producers_never_pass_the_capacity() {
     // One item fits logically and physically; the pushes of two threads and of this one race.
-    model(|| {
+    model(3, || {
         let ring = Arc::new(Ring::new(1));
         let other = ring.clone();
         let pusher = thread::spawn(move || other.push(Box::new(1)).is_ok());
@@ -33,7 +27,7 @@ fn two_producers_never_pass_the_capacity() {
 #[test]
 fn a_logical_capacity_below_the_physical_one_holds() {
     // Three of four cells, filled and drained through two threads: never a fourth.
-    model(|| {
+    model(3, || {
         let ring = Arc::new(Ring::new(3));
         ring.push(0).unwrap();
         ring.push(1).unwrap();
@@ -47,7 +41,7 @@ fn a_logical_capacity_below_the_physical_one_holds() {
 
 #[test]
 fn producer_and_consumer_keep_order() {
-    model(|| {
+    model(3, || {
         let ring = Arc::new(Ring::new(1));
         let other = ring.clone();
         let pusher = thread::spawn(move || {
@@ -65,7 +59,7 @@ fn producer_and_consumer_keep_order() {
 
 #[test]
 fn batches_arrive_whole() {
-    model(|| {
+    model(3, || {
         let ring = Arc::new(Ring::new(2));
         let other = ring.clone();
         let pusher = thread::spawn(move || other.push_many(&mut vec![Box::new(1), Box::new(2)]));
@@ -79,7 +73,7 @@ fn batches_arrive_whole() {
 
 #[test]
 fn two_consumers_share_without_doubles() {
-    model(|| {
+    model(3, || {
         let ring = Arc::new(Ring::new(2));
         ring.push(Box::new(1)).unwrap();
         ring.push(Box::new(2)).unwrap();
@@ -100,7 +94,7 @@ fn two_consumers_share_without_doubles() {
 #[test]
 fn reused_cells_are_handed_over() {
     // The second lap: a producer writes into a cell that a consumer has just emptied.
-    model(|| {
+    model(3, || {
         let ring = Arc::new(Ring::new(2));
         ring.push(Box::new(1)).unwrap();
         ring.push(Box::new(2)).unwrap();
