@@ -214,7 +214,7 @@ const fn priorities(panel: usize, ideal: [fn(f64) -> f64; 3]) -> [Series; 3] {
 
 const PRIORITY: Definition = Definition {
     name: "priority",
-    title: "Strict priority with a rate limit (TOCS 2000, Figure 20)",
+    title: "Strict priority with a rate limit (TOCS 2000, Figure 20; its processor is a RatedUnqueue)",
     x: Axis { shows: "input rate of each class", unit: "packets a second", scale: 1e3 },
     y: Axis { shows: "forwarding rate", unit: "packets a second", scale: 1e3 },
     ends: (0.0, 144_000.0),

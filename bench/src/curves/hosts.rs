@@ -159,7 +159,13 @@ pub fn on_hosts(what: &'static Definition, settings: &Settings, hosts: &Hosts) -
             series.push(trials.iter().filter_map(|t| t.get(i).copied()).collect());
         }
         let said = format!("rates times {scale:.3}");
-        let said = said.trim_end_matches('0').trim_end_matches('.').to_string();
+        let said = said.trim_end_matches('0').trim_end_matches('.');
+        // What is drawn beside the ideal was chosen by it: the reader must know.
+        let chosen = match (&file.seen, hosts.scale) {
+            (Seen::Arrivals(_), None) => ", the most at which this machine keeps near the ideal",
+            _ => "",
+        };
+        let said = format!("{said}{chosen}");
         if !how.contains(&said) {
             how.push(said);
         }

@@ -17,7 +17,8 @@ the others leave of a link of 100,000. The table shows what was measured and, in
 pub const PRIORITY: &str = "Draws what leaves of three classes of packets, over the rate at which each of them comes (Figure 20 of the TOCS 2000 paper).
 
 Each point is a run of conf/priority-late.click and of conf/priority-early.click in simulated time. High priority is limited to 30,000 \
-packets a second; from 57,000 on the link is full, and medium takes from low. From 100,000 on the processor is overloaded: if packets are \
+packets a second; from 57,000 on the link is full, and medium takes from low. The processor of the figure is an element of the \
+configuration, a RatedUnqueue, with --hosts too: no real processor is at its limit. From 100,000 on it is overloaded: if packets are \
 classified late, behind it, it loses some of each class and low gets what medium loses; if they are classified \
 early, before it, medium keeps the link. The table shows what was measured and, in brackets, what is ideal.";
 
@@ -39,8 +40,9 @@ pub const EXAMPLES: &str = "Examples:
 
 With --hosts a sender, the router and a receiver are network namespaces on this machine, joined by veth, and time is that of the \
 clock. No privileges are needed where user namespaces are allowed. The configuration is the same, with devices for its sources and its \
-link's end. All rates are multiplied by --scale, as far as the machine keeps up if nothing is said, and what is shown has that \
-taken out again. For red times shrink as rates grow.";
+link's end. All rates are multiplied by --scale, and what is shown has that taken out again. Without --scale it is the greatest of 1, \
+0.5, 0.2, 0.1, 0.05 and 0.02 at which a trial at the greatest load comes near the ideal curve: agreement at that load is then chosen, \
+not measured. For red times shrink as rates grow.";
 
 /// A curve.
 #[derive(Args)]
