@@ -128,9 +128,35 @@ pub struct Run {
     pub allow_reconfigure: bool,
     #[command(flatten)]
     pub from_clients: crate::control::FromClients,
+    /// What happens when an element panics over a packet, in its task or in a timer: the router stops, in good order; goes on without the
+    /// element, which drops its packets from then on; or goes on with it, although its state may be wrong.
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = OnPanic::Stop)]
+    pub on_panic: OnPanic,
     /// Print help.
     #[arg(long, action = clap::ArgAction::Help)]
     pub help: Option<bool>,
+}
+
+/// What happens when an element panics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum OnPanic {
+    /// The router stops, in good order.
+    #[default]
+    Stop,
+    /// The router goes on without the element.
+    Disable,
+    /// The router goes on with the element.
+    Continue,
+}
+
+impl From<OnPanic> for castanet_runtime::OnPanic {
+    fn from(on_panic: OnPanic) -> castanet_runtime::OnPanic {
+        match on_panic {
+            OnPanic::Stop => castanet_runtime::OnPanic::Stop,
+            OnPanic::Disable => castanet_runtime::OnPanic::Disable,
+            OnPanic::Continue => castanet_runtime::OnPanic::Continue,
+        }
+    }
 }
 
 /// `castanet check`.

@@ -71,11 +71,14 @@ impl Loader for Reader {
     fn packages(&self) -> Vec<String> {
         self.packages.names()
     }
-    fn swapped(&self, shared: &Arc<Shared>) {
-        self.packages.settle();
+    fn prepared(&self, shared: &Arc<Shared>) {
+        // Before the router runs: what nobody catches may end the process.
         if let Some(handle) = self.signals.get() {
             handle.catch(shared);
         }
+    }
+    fn swapped(&self, _: &Arc<Shared>) {
+        self.packages.settle();
     }
 }
 

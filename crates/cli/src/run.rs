@@ -63,6 +63,7 @@ fn options(args: &Run, text: &str) -> Result<Options, String> {
         seed: args.seed,
         clock,
         config: text.to_string(),
+        on_panic: args.on_panic.into(),
         printer: Box::new(|text| {
             let _ = writeln!(std::io::stderr().lock(), "{text}");
         }),
@@ -118,7 +119,8 @@ fn run(args: &Run) -> Result<ExitCode, String> {
     ran.map_err(|e| format!("a worker could not be started: {}", crate::load::reason(&e)))?;
     let answers = requests::answer(&mut router, &args.handlers);
     let summary = (!args.quiet).then(|| summary::Summary::of(&mut router, elapsed));
-    let mut failed = false;
+    // Why has been said.
+    let mut failed = running.panics() > 0;
     for (who, what) in router.cleanup() {
         complain(&format!("{who}: {what}"));
         failed = true;

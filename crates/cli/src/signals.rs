@@ -38,14 +38,9 @@ pub fn watch(running: &Arc<Running>, hangup: Option<Hangup>) -> std::io::Result<
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         let mut asked = 0;
         for signal in signals.forever() {
+            let taken = running.signal(signal);
+            // A router that gives way just now passes requests on to the next one.
             let Some(shared) = running.current() else { continue };
-            let mut taken = false;
-            for &(e, s) in &shared.signals {
-                if s == signal {
-                    shared.signal(e, signal);
-                    taken = true;
-                }
-            }
             match signal {
                 _ if taken => {}
                 SIGHUP => again(hangup.clone()),

@@ -157,7 +157,7 @@ pub struct Core {
     pub(crate) scratch: Batch,
     pub(crate) spare: Vec<Batch>,
     /// How many handler calls are under way, one within the other.
-    pub(crate) nesting: u32,
+    pub nesting: u32,
 }
 
 impl Default for Edge {
@@ -231,6 +231,13 @@ impl Core {
     /// The packets that an action put behind the one it had ([`Verdict::Several`](crate::Verdict::Several)).
     pub fn behind(&mut self) -> &mut Batch {
         &mut self.behind
+    }
+    /// Drops what an element that panicked has left half done, and tells how many packets that were.
+    pub fn abandon(&mut self) -> usize {
+        let n = self.behind.len() + self.scratch.len();
+        self.behind.clear();
+        self.scratch.clear();
+        n
     }
     /// Turns a notifier on, and wakes who listens.
     #[inline]

@@ -408,9 +408,12 @@ fn drop_shared(chunk: ChunkPtr) {
         m.buf = unsafe { chunk.buffer(class) };
         // SAFETY: nobody else has a handle on this chunk.
         unsafe { pool::give(chunk) }
+    } else {
+        pool::count_elsewhere(1);
     }
     // SAFETY: the owner lives until its count reaches zero, and the dropped handle was counted.
     if unsafe { owner.shared() }.refs.fetch_sub(1, Ordering::AcqRel) == 1 {
+        pool::count_elsewhere(-1);
         // SAFETY: that was the last handle on the owner's buffer, and the owner's own handle is among those gone.
         unsafe { pool::give(owner) }
     }

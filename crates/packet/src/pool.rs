@@ -40,6 +40,8 @@ thread_local! {
     static CURRENT: Cell<*mut Inner> = const { Cell::new(std::ptr::null_mut()) };
     /// Gives the pool up when the thread ends.
     static GUARD: Guard = const { Guard };
+    /// Packets that this thread dropped, less the chunks that its own pool got back for them.
+    static ELSEWHERE: Cell<isize> = const { Cell::new(0) };
 }
 
 /// The pools that a copy of this crate uses which is part of a shared library: those of the program that loaded it.
@@ -277,6 +279,7 @@ unsafe fn give_remote(pool: NonNull<Inner>, chunk: ChunkPtr) {
         }
         return;
     }
+    count_elsewhere(1);
     // SAFETY: the pool cannot be destroyed before this chunk is counted, below.
     let inner = unsafe { pool.as_ref() };
     // SAFETY: the caller owns the chunk, and the pool is alive.
@@ -285,6 +288,18 @@ unsafe fn give_remote(pool: NonNull<Inner>, chunk: ChunkPtr) {
         // SAFETY: the thread of the pool has ended and this was the last chunk: nobody else knows the pool.
         unsafe { destroy(pool) }
     }
+}
+
+/// Counts packets that were dropped without a chunk for this thread's pool, or, below zero, chunks without a packet.
+pub(crate) fn count_elsewhere(n: isize) {
+    ELSEWHERE.set(ELSEWHERE.get().wrapping_add(n));
+}
+
+/// A number that grows by one with each packet that this thread drops, as long as it makes none. The difference of two tells
+/// how many packets an unwinding panic has dropped; an ordinary drop pays nothing for it.
+pub fn dropped() -> usize {
+    let free = with_local(|local, _| local.free.iter().map(Vec::len).sum::<usize>());
+    free.wrapping_add_signed(ELSEWHERE.get())
 }
 
 /// Sets how many bytes the pool of this thread may grow to. What it has already is kept.

@@ -366,3 +366,27 @@ fn pools_end_with_their_last_chunk() {
         assert!(pool.upgrade().is_none(), "{abroad} {kept}");
     }
 }
+
+#[test]
+fn dropped_packets_are_counted_whatever_becomes_of_their_chunks() {
+    let one = Packet::new(1).unwrap();
+    let mut two = Packet::new(1).unwrap();
+    let (a, b) = (two.share().unwrap(), two.share().unwrap());
+    let other = std::thread::spawn(|| Packet::new(1).unwrap()).join().unwrap();
+    let mut three = Packet::new(10_000).unwrap();
+    let c = three.share().unwrap();
+    let start = pool::dropped();
+    let now = || pool::dropped().wrapping_sub(start);
+    drop(one);
+    assert_eq!(now(), 1);
+    drop(two);
+    assert_eq!(now(), 2);
+    drop(a);
+    assert_eq!(now(), 3);
+    drop(b);
+    assert_eq!(now(), 4);
+    drop(other);
+    assert_eq!(now(), 5);
+    drop((c, three));
+    assert_eq!(now(), 7);
+}

@@ -4,6 +4,7 @@
 use crate::initialise::initialise;
 use crate::link::link;
 use crate::meeting::Meeting;
+use crate::panics::OnPanic;
 use crate::router::Router;
 use crate::running::Running;
 use crate::shared::{Held, Inbox, Mail, Printer, Shared};
@@ -39,6 +40,8 @@ pub struct Options {
     pub clock: Clock,
     /// Where messages go.
     pub printer: Printer,
+    /// What happens when an element panics.
+    pub on_panic: OnPanic,
     /// The text of the configuration, for the handler of that name.
     pub config: String,
 }
@@ -52,6 +55,7 @@ impl Default for Options {
             clock: Clock::real(),
             printer: Box::new(|text| eprintln!("{text}")),
             config: String::new(),
+            on_panic: OnPanic::default(),
         }
     }
 }
@@ -65,6 +69,7 @@ pub(crate) struct Settings {
     pub clock: Clock,
     /// Where the configuration comes from.
     pub origin: Origin,
+    pub on_panic: OnPanic,
 }
 
 impl Options {
@@ -79,10 +84,10 @@ impl Options {
     /// What stays when the configuration is swapped, and the text of this one.
     pub(crate) fn split(self) -> (Arc<Running>, Settings, String) {
         let seed = self.seed();
-        let Options { workers, batch, clock, printer, config, .. } = self;
+        let Options { workers, batch, clock, printer, config, on_panic, .. } = self;
         let workers = if clock.is_simulated() { 1 } else { workers.max(1) };
         let batch = batch.clamp(1, castanet_packet::Batch::MAX);
-        let settings = Settings { workers, batch, seed, clock, origin: Origin::Operator };
+        let settings = Settings { workers, batch, seed, clock, on_panic, origin: Origin::Operator };
         (Running::new(printer, settings.clone()), settings, config)
     }
 }
@@ -372,6 +377,7 @@ pub(crate) fn prepare(
         requests: AtomicU32::new(0),
         halted: AtomicBool::new(false),
         ended: AtomicBool::new(false),
+        retired: AtomicBool::new(false),
         meeting: Meeting::default(),
         held,
         running,

@@ -2,6 +2,7 @@
 //! Handlers: those of elements, the standard ones that every element has, the global ones of the router.
 
 use crate::nodes::{Body, Nodes, deliver};
+use crate::panics::Taken;
 use crate::running::BY_HANDLER;
 use crate::shared::{Mail, Shared};
 use castanet_element::{CallError, Core, Cx, Edge, Lifecycle, Router};
@@ -153,32 +154,46 @@ impl Nodes {
         element: u32,
         f: impl FnOnce(&mut (dyn Lifecycle + 'static), &mut Cx<'_>) -> R,
     ) -> Option<Result<R, CallError>> {
+        if let Some(i) = self.casualties.disabled.iter().position(|d| d.0 == element) {
+            let (_, mut broken) = self.casualties.disabled.swap_remove(i);
+            let out = self.guard(core, element, |nodes, core| {
+                f(broken.common(), &mut Cx::new(&mut [], core, Some(nodes), element, 0))
+            });
+            self.casualties.disabled.push((element, broken));
+            self.settle(core);
+            return Some(out);
+        }
         let n = self.node_of(element)?;
         let member = self.places.get(element as usize)?.1 as usize;
         let node = self.nodes.get_mut(n)?;
-        let mut body = std::mem::replace(&mut node.body, Body::Busy);
-        let base = match &body {
+        let base = match &node.body {
             Body::Chain(members) => members.get(member).map_or((node.base, 0), |m| (m.base, m.count)),
-            _ => (node.base, node.count),
-        };
-        let mut outbox: Vec<Edge> = (0..base.1).map(|_| Edge::default()).collect();
-        let out = match &mut body {
-            Body::Element(e) | Body::Reaching(e, _) => {
-                Ok(f(e.as_mut(), &mut Cx::new(&mut outbox, core, Some(self), element, 0)))
-            }
-            Body::Chain(members) => match members.get_mut(member) {
-                Some(m) => Ok(f(m.action.as_mut(), &mut Cx::new(&mut outbox, core, Some(self), element, 1))),
-                None => Err(CallError::Missing(format!("no element '{}' here", core.name(element)))),
-            },
             Body::Busy => {
                 return Some(Err(CallError::Busy(format!("element '{}' is busy", core.name(element)))));
             }
+            _ => (node.base, node.count),
         };
+        let mut outbox: Vec<Edge> = (0..base.1).map(|_| Edge::default()).collect();
+        let out = self.guard(core, element, |nodes, core| {
+            let body = nodes.nodes.get_mut(n).map(|node| &mut node.body)?;
+            let mut taken = Taken::new(n, body);
+            let out = match &mut taken.body {
+                Body::Element(e) | Body::Reaching(e, _) => {
+                    Some(f(e.as_mut(), &mut Cx::new(&mut outbox, core, Some(nodes), element, 0)))
+                }
+                Body::Chain(members) => members
+                    .get_mut(member)
+                    .map(|m| f(m.action.as_mut(), &mut Cx::new(&mut outbox, core, Some(nodes), element, 1))),
+                Body::Busy => None,
+            };
+            nodes.put_back(n, taken.back(), 0);
+            out
+        });
         deliver(&mut outbox, &mut self.edges, base.0);
-        self.put_back(n, body, 0);
         self.defer(n);
         self.settle(core);
-        Some(out)
+        let gone = || CallError::Missing(format!("no element '{}' here", core.name(element)));
+        Some(out.and_then(|out| out.ok_or_else(gone)))
     }
 
     fn flags_of(&mut self, core: &mut Core, element: u32, handler: &str) -> Option<&'static str> {

@@ -82,7 +82,8 @@ pub(crate) fn initialise(
                 }
                 done
             });
-            let Some(Ok(done)) = done else { continue };
+            let Some(done) = done else { continue };
+            let done = done.unwrap_or_else(|panicked| Err(panicked.to_string()));
             if let Err(text) = done {
                 diagnostics.extend(explain(&shared.graph, e as usize, "initializing", text.into()));
             }

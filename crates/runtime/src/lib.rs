@@ -13,6 +13,7 @@ pub mod link;
 mod meeting;
 pub mod naive;
 pub mod nodes;
+mod panics;
 mod pull;
 mod push;
 pub mod router;
@@ -25,6 +26,7 @@ pub mod tasks;
 pub mod worker;
 
 pub use build::{Classes, Options, build, check, place};
+pub use panics::OnPanic;
 pub use router::Router;
 pub use running::Running;
 pub use shared::Shared;

@@ -5,6 +5,7 @@
 //! one element. After a node has run, the first of its outputs that has packets is followed at once; the others wait
 //! on a stack, so that, as when pushing packet by packet, all of output 0's downstream runs before output 1's.
 
+use crate::panics::{Casualties, Taken, blamed};
 use crate::pull::Direct;
 use crate::push::{Rest, is_all, pass, walk};
 use crate::shared::{Mail, Shared};
@@ -86,7 +87,9 @@ pub struct Nodes {
     pub(crate) spare: Vec<Batch>,
     pub(crate) rounds: u64,
     /// How many calls are being carried out, one because of the other.
-    calls: u32,
+    pub(crate) calls: u32,
+    /// Elements that have panicked.
+    pub(crate) casualties: Casualties,
     /// Scheduled tasks.
     pub(crate) tasks: Tasks,
     /// Mail from other workers.
@@ -129,6 +132,7 @@ impl Nodes {
             spare: Vec::new(),
             rounds: 0,
             calls: 0,
+            casualties: Casualties::default(),
             tasks,
             mail: None,
             shared,
@@ -163,8 +167,8 @@ impl Nodes {
             Body::Element(e) => {
                 let place = Place { me: node.me, base: node.base, count: node.count, skip: node.mains };
                 let mut cx = Cx::over(edges, core, None, place, single);
-                let out = f(e.as_mut(), &mut cx);
-                (out, walk(nodes, &mut cx, n, rest))
+                let out = blamed(&mut cx, |cx| f(e.as_mut(), cx));
+                (out, blamed(&mut cx, |cx| walk(nodes, cx, n, rest)))
             }
             Body::Reaching(..) => match node.direct {
                 Some((up, port)) => {
@@ -174,7 +178,8 @@ impl Nodes {
                     let mut reach = Direct { node: upstream, outbox, port: port as usize, left: false };
                     let (out, emitted, touched) = {
                         let mut cx = Cx::over(edges, core, Some(&mut reach), place, single);
-                        (f(e.as_mut(), &mut cx), cx.take_slot(), cx.touched())
+                        let out = blamed(&mut cx, |cx| f(e.as_mut(), cx));
+                        (out, cx.take_slot(), cx.touched())
                     };
                     if reach.left {
                         let base = reach.node.base;
@@ -199,7 +204,8 @@ impl Nodes {
         let Nodes { nodes, edges, rest, .. } = self;
         match emitted {
             Some((x, p)) => {
-                pass(nodes, &mut Cx::over(edges, core, None, Place::default(), false), x, p, rest)
+                let mut cx = Cx::over(edges, core, None, Place::default(), false);
+                blamed(&mut cx, |cx| pass(nodes, cx, x, p, rest))
             }
             None => is_all(n, touched, rest),
         }
@@ -215,14 +221,16 @@ impl Nodes {
     ) -> Option<(R, bool)> {
         let node = self.nodes.get_mut(n)?;
         let (me, base) = (node.me, node.base as usize);
-        let Body::Reaching(mut e, mut outbox) = std::mem::replace(&mut node.body, Body::Busy) else {
+        if !matches!(node.body, Body::Reaching(..)) {
             return None;
-        };
+        }
+        let mut taken = Taken::new(n, &mut node.body);
+        let Body::Reaching(e, outbox) = &mut taken.body else { return None };
         let own = Place { me, base: 0, count: outbox.len() as u32, skip: 0 };
-        let mut cx = Cx::over(&mut outbox, core, Some(self), own, single);
-        let out = f(e.as_mut(), &mut cx);
+        let mut cx = Cx::over(outbox, core, Some(self), own, single);
+        let out = blamed(&mut cx, |cx| f(e.as_mut(), cx));
         let (emitted, touched) = (cx.take_slot(), cx.touched());
-        self.put_back(n, Body::Reaching(e, outbox), touched);
+        self.put_back(n, taken.back(), touched);
         self.settle(core);
         let emitted = emitted.map(|(i, p)| (i + base, p));
         Some((out, self.go(core, n, emitted, touched)))

@@ -2,6 +2,7 @@
 //! Moving packets by pull: from the element that asks upstream to the one that stores.
 
 use crate::nodes::{Body, NONE, Node, Nodes};
+use crate::panics::{Taken, blamed, spoiled};
 use crate::push::run_chain;
 use castanet_element::{CallError, Core, Cx, Edge, Place};
 use castanet_packet::{Batch, Packet};
@@ -21,14 +22,14 @@ impl castanet_element::Router for Direct<'_> {
         let own = Place { base: 0, ..self.node.place() };
         let Body::Element(e) = &mut self.node.body else { return };
         let mut cx = Cx::over(self.outbox, core, None, own, false);
-        e.pull(self.port, max, into, &mut cx);
+        spoiled(into, |into| blamed(&mut cx, |cx| e.pull(self.port, max, into, cx)));
         self.left |= cx.touched() != 0;
     }
     fn pull_one(&mut self, core: &mut Core, _: u32, _: usize) -> Option<Packet> {
         let own = Place { base: 0, ..self.node.place() };
         let Body::Element(e) = &mut self.node.body else { return None };
         let mut cx = Cx::over(self.outbox, core, None, own, false);
-        let p = e.pull_one(self.port, &mut cx);
+        let p = blamed(&mut cx, |cx| e.pull_one(self.port, cx));
         self.left |= cx.touched() != 0;
         p
     }
@@ -55,7 +56,7 @@ impl Nodes {
         match &mut node.body {
             Body::Element(e) => {
                 let mut cx = Cx::over(edges, core, None, place, false);
-                e.pull(port, max, into, &mut cx);
+                spoiled(into, |into| blamed(&mut cx, |cx| e.pull(port, max, into, cx)));
                 if cx.touched() != 0 {
                     self.settle(core);
                     self.defer(n);
@@ -76,11 +77,12 @@ impl Nodes {
                 }
             }
             body @ Body::Reaching(..) => {
-                if let Body::Reaching(mut e, mut outbox) = std::mem::replace(body, Body::Busy) {
-                    let mut cx = Cx::new(&mut outbox, core, Some(self), place.me, 0);
-                    e.pull(port, max, into, &mut cx);
+                let mut taken = Taken::new(n, body);
+                if let Body::Reaching(e, outbox) = &mut taken.body {
+                    let mut cx = Cx::new(outbox, core, Some(self), place.me, 0);
+                    spoiled(into, |into| blamed(&mut cx, |cx| e.pull(port, max, into, cx)));
                     let touched = cx.touched();
-                    self.put_back(n, Body::Reaching(e, outbox), touched);
+                    self.put_back(n, taken.back(), touched);
                 }
             }
             // The graph refuses pull cycles; a handler that pulls while its element runs finds nothing.
@@ -110,7 +112,7 @@ impl Nodes {
     fn run_pulled(&mut self, core: &mut Core, n: usize, batch: &mut Batch) {
         let Nodes { nodes, edges, .. } = self;
         if let Some(Node { body: Body::Chain(members), .. }) = nodes.get_mut(n) {
-            run_chain(members, edges, batch, core);
+            spoiled(batch, |batch| run_chain(members, edges, batch, core));
         }
     }
 

@@ -2,6 +2,7 @@
 //! Moving packets by push: in batches, or one alone without any batch.
 
 use crate::nodes::{Body, Member, NONE, Node, Nodes};
+use crate::panics::{Taken, blamed};
 use castanet_element::{Core, Cx, Edge, Place, Verdict};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::Reason;
@@ -70,7 +71,7 @@ impl Nodes {
                     }
                     Body::Element(e) => {
                         let mut cx = Cx::over(edges, core, None, place, false);
-                        e.push(port, current, &mut cx);
+                        blamed(&mut cx, |cx| e.push(port, current, cx));
                         let touched = cx.touched();
                         if !current.is_empty() {
                             leftover(current, core, node.me);
@@ -130,16 +131,18 @@ impl Nodes {
     fn push_reaching(&mut self, core: &mut Core, n: usize, port: usize) -> u64 {
         let Some(node) = self.nodes.get_mut(n) else { return 0 };
         let me = node.me;
-        let Body::Reaching(mut e, mut outbox) = std::mem::replace(&mut node.body, Body::Busy) else {
+        if !matches!(node.body, Body::Reaching(..)) {
             return 0;
-        };
+        }
+        let mut taken = Taken::new(n, &mut node.body);
+        let Body::Reaching(e, outbox) = &mut taken.body else { return 0 };
         let mut batch = std::mem::replace(&mut self.current, self.spare.pop().unwrap_or_default());
-        let mut cx = Cx::new(&mut outbox, core, Some(self), me, 0);
-        e.push(port, &mut batch, &mut cx);
+        let mut cx = Cx::new(outbox, core, Some(self), me, 0);
+        blamed(&mut cx, |cx| e.push(port, &mut batch, cx));
         let touched = cx.touched();
         leftover(&mut batch, core, me);
         self.spare.push(std::mem::replace(&mut self.current, batch));
-        self.put_back(n, Body::Reaching(e, outbox), touched);
+        self.put_back(n, taken.back(), touched);
         touched
     }
 }
@@ -258,17 +261,19 @@ pub(crate) fn run_chain(
     core: &mut Core,
 ) -> u64 {
     let mut cx = Cx::over(edges, core, None, Place::default(), false);
-    for m in members {
-        cx.enter(m.place());
-        if m.resume == NONE {
-            m.action.action_batch(batch, &mut cx);
-        } else if copied(m, batch, &mut cx) {
-            break;
+    blamed(&mut cx, |cx| {
+        for m in members {
+            cx.enter(m.place());
+            if m.resume == NONE {
+                m.action.action_batch(batch, cx);
+            } else if copied(m, batch, cx) {
+                break;
+            }
+            if batch.is_empty() {
+                break;
+            }
         }
-        if batch.is_empty() {
-            break;
-        }
-    }
+    });
     cx.touched()
 }
 

@@ -39,13 +39,16 @@ impl<'scope> Hand<'scope> {
     }
 }
 
+/// Packets dropped, by the name of the element and the reason.
+pub(crate) type Drops = BTreeMap<(String, Reason), u64>;
+
 /// A router that was built. It is run at most once.
 pub struct Router {
     // The workers go first: what elements are made of may live in what is shared.
     pub(crate) workers: Vec<Worker>,
     pub(crate) shared: Arc<Shared>,
     /// What elements dropped that a hot swap took away.
-    former_drops: BTreeMap<(String, Reason), u64>,
+    former_drops: Drops,
 }
 
 impl Drop for Router {
@@ -73,7 +76,7 @@ impl Router {
     pub fn run(&mut self) -> std::io::Result<()> {
         let running = self.shared.running.clone();
         let result = std::thread::scope(|scope| {
-            let mut crew = Vec::new();
+            let (mut crew, mut cleaner) = (Vec::new(), swap::Cleaner::new(scope));
             for w in &self.workers {
                 match Hand::start(scope, w.core.worker) {
                     Ok(h) => crew.push(h),
@@ -90,9 +93,11 @@ impl Router {
                     break;
                 }
                 let Some(candidate) = running.desk.candidate() else { break };
-                swap::commit(self, *candidate, &running);
+                swap::commit(self, *candidate, &running, &mut cleaner);
                 running.desk.free();
             }
+            let late = cleaner.finish();
+            self.count_former(late);
             // A scope does not wait for what threads do at their very end, such as giving up their pools.
             for Hand { work, done, thread } in crew {
                 drop((work, done));
@@ -141,6 +146,18 @@ impl Router {
         }
     }
 
+    /// Counts what routers dropped that gave way, while they were cleaned up.
+    fn count_former(&mut self, late: Drops) {
+        for (key, n) in late {
+            let mine = self.find(&key.0);
+            let worker = mine.and_then(|m| self.shared.workers_of(m).first().copied());
+            match (mine, worker.and_then(|w| self.workers.get_mut(w))) {
+                (Some(m), Some(w)) => w.core.count_drops(m, key.1, n),
+                _ => *self.former_drops.entry(key).or_insert(0) += n,
+            }
+        }
+    }
+
     /// Packets that elements dropped which a hot swap took away, by name and reason.
     pub fn former_drops(&self) -> &BTreeMap<(String, Reason), u64> {
         &self.former_drops
@@ -148,12 +165,20 @@ impl Router {
 
     /// Cleans all elements up, in order, and returns what went wrong: declaration and reason.
     pub fn cleanup(&mut self) -> Vec<(String, String)> {
+        self.cleanup_of(|_| true)
+    }
+
+    /// Cleans some elements up.
+    pub(crate) fn cleanup_of(&mut self, which: impl Fn(u32) -> bool) -> Vec<(String, String)> {
         let mut errors = Vec::new();
-        for e in 0..self.shared.graph.len() as u32 {
+        for e in (0..self.shared.graph.len() as u32).filter(|&e| which(e)) {
             for w in &mut self.workers {
-                if let Some(Ok(Err(text))) = w.nodes.with(&mut w.core, e, |e, cx| e.cleanup(cx)) {
-                    errors.push((self.shared.graph.declaration(e as usize), text));
-                }
+                let text = match w.nodes.with(&mut w.core, e, |e, cx| e.cleanup(cx)) {
+                    Some(Ok(Err(text))) => text,
+                    Some(Err(panicked)) => panicked.to_string(),
+                    Some(Ok(Ok(()))) | None => continue,
+                };
+                errors.push((self.shared.graph.declaration(e as usize), text));
             }
         }
         errors

@@ -38,6 +38,8 @@ pub struct Running {
     /// Whether handlers may swap.
     pub(crate) open: AtomicBool,
     pub(crate) desk: Desk,
+    /// Panics of elements.
+    pub(crate) panics: AtomicU64,
     /// Itself.
     me: Weak<Running>,
 }
@@ -63,6 +65,7 @@ impl Running {
             loader: OnceLock::new(),
             open: AtomicBool::new(false),
             desk: Desk::new(),
+            panics: AtomicU64::new(0),
             me: me.clone(),
         })
     }
@@ -73,13 +76,41 @@ impl Running {
     pub fn current(&self) -> Option<Arc<Shared>> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
-    /// Puts a router in the place of the one of the moment, if there is one.
+    /// How often elements have panicked.
+    pub fn panics(&self) -> u64 {
+        self.panics.load(Ordering::Relaxed)
+    }
+    /// The first router.
     pub(crate) fn set_current(&self, shared: &Arc<Shared>) {
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(shared);
+    }
+    /// Puts a router in the place of another one. `forward` passes on what that one was asked and has not done; nothing is asked
+    /// of either meanwhile, so that no request is lost.
+    pub(crate) fn succeed(&self, old: &Shared, new: &Arc<Shared>, forward: impl FnOnce()) {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        if current.strong_count() > 0 {
-            self.swaps.fetch_add(1, Ordering::SeqCst);
+        old.retired.store(true, Ordering::SeqCst);
+        forward();
+        if old.is_stopped() {
+            new.end_here();
         }
-        *current = Arc::downgrade(shared);
+        self.swaps.fetch_add(1, Ordering::SeqCst);
+        *current = Arc::downgrade(new);
+    }
+    /// Calls `f` with a router, or with the router of the moment if that has taken its place. `f` must not come back here.
+    pub(crate) fn reach(&self, shared: &Shared, f: impl FnOnce(&Shared)) {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        if !shared.retired.load(Ordering::SeqCst) {
+            f(shared);
+        } else if let Some(heir) = current.upgrade() {
+            f(&heir);
+        }
+    }
+    /// Sends a signal of the operating system to the elements that watch it; false if none does.
+    pub fn signal(&self, signal: i32) -> bool {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(shared) = current.upgrade() else { return false };
+        let watchers = shared.signals.iter().filter(|w| w.1 == signal);
+        watchers.map(|&(e, _)| shared.signal(e, signal)).count() > 0
     }
     /// Forgets listeners that exist no longer.
     pub(crate) fn forget_the_gone(&self) {

@@ -97,6 +97,8 @@ pub struct Shared {
     /// Whether the workers are to return: the router has ended, or another configuration is about to take its place.
     pub(crate) halted: AtomicBool,
     pub(crate) ended: AtomicBool,
+    /// Whether another router has taken its place. Changes only while [`Running`] has its lock.
+    pub(crate) retired: AtomicBool,
     pub(crate) meeting: Meeting,
     /// What elements have open outside that a router holds once.
     pub(crate) held: Held,
@@ -114,8 +116,11 @@ impl Shared {
     pub fn is_stopped(&self) -> bool {
         self.ended.load(Ordering::SeqCst)
     }
-    /// Ends the router, whatever its driver script says.
+    /// Ends the router, or the one that has taken its place, whatever its driver script says.
     pub fn end(&self) {
+        self.running.reach(self, Shared::end_here);
+    }
+    pub(crate) fn end_here(&self) {
         self.ended.store(true, Ordering::SeqCst);
         self.halt();
     }
@@ -134,9 +139,25 @@ impl Shared {
             self.halted.store(true, Ordering::SeqCst);
         }
     }
+    /// Asks the driver to stop, so many times.
+    pub(crate) fn stop_here(&self, times: u32) {
+        let add = |n: u32| Some(n.saturating_add(times));
+        let _ = self.requests.fetch_update(Ordering::SeqCst, Ordering::SeqCst, add);
+        if let Some(i) = self.inboxes.get(self.driver_worker()) {
+            i.waker.wake();
+        }
+    }
     /// The class of an element.
     pub fn spec(&self, element: u32) -> Option<&'static ClassSpec> {
         self.graph.spec(element as usize)
+    }
+    /// How messages name an element: name, class, and where it is declared.
+    pub(crate) fn declared_at(&self, element: u32) -> String {
+        let declaration = self.graph.declaration(element as usize);
+        match self.info.get(element as usize).map_or("", |i| i.place.as_str()) {
+            "" => declaration,
+            place => format!("{declaration} ({place})"),
+        }
     }
     /// The element of that name, as handler calls number it.
     pub fn find(&self, name: &str) -> Option<u32> {
@@ -147,8 +168,8 @@ impl Shared {
         let twin = other.find(self.graph.name(element as usize))?;
         (self.spec(element)?.name == other.spec(twin)?.name).then_some(twin)
     }
-    /// Tells an element of a signal.
-    pub fn signal(&self, element: u32, signal: i32) {
+    /// Sends an element a signal of the operating system.
+    pub(crate) fn signal(&self, element: u32, signal: i32) {
         let workers = self.placement.workers_of(element as usize);
         if let Some(inbox) = workers.first().and_then(|&w| self.inboxes.get(w)) {
             inbox.send(Mail::Signal(element, signal));
@@ -167,11 +188,7 @@ impl Messages for Shared {
         Some(self.running.clone())
     }
     fn stop(&self, times: u32) {
-        let add = |n: u32| Some(n.saturating_add(times));
-        let _ = self.requests.fetch_update(Ordering::SeqCst, Ordering::SeqCst, add);
-        if let Some(i) = self.inboxes.get(self.driver_worker()) {
-            i.waker.wake();
-        }
+        self.running.reach(self, |shared| shared.stop_here(times));
     }
     fn wake(&self, worker: u32, element: u32) {
         if let Some(i) = self.inboxes.get(worker as usize) {

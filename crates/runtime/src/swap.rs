@@ -6,10 +6,12 @@
 //! *commits*: what is open outside is handed over, counts and state move, the new router takes the place of the old. What goes
 //! wrong up to then leaves the old router as it was.
 
+mod cleaner;
 mod commit;
 mod desk;
 mod plan;
 
+pub(crate) use cleaner::Cleaner;
 pub(crate) use commit::commit;
 pub(crate) use desk::Desk;
 pub use plan::Plan;
@@ -60,7 +62,9 @@ pub trait Loader: Send + Sync {
     fn packages(&self) -> Vec<String> {
         Vec::new()
     }
-    /// Is told that another router has taken the place of the one that ran.
+    /// Called when a router has been prepared that may take the place of the one that runs.
+    fn prepared(&self, _shared: &Arc<Shared>) {}
+    /// Called when another router has taken the place of the one that ran, and that one is gone.
     fn swapped(&self, _shared: &Arc<Shared>) {}
 }
 
@@ -238,6 +242,7 @@ impl Running {
         if !warnings.is_empty() {
             self.say(crate::running::DEFAULT, loader.render(&sources, &warnings).trim_end());
         }
+        loader.prepared(&router.shared);
         let (moves, plan) = (Moves::new(&old, &router.shared), Plan::new(&old, &router.shared));
         let since = Instant::now();
         Ok((old, Candidate { router, moves, plan, loader, since, reply }))

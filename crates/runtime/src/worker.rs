@@ -40,7 +40,10 @@ impl Worker {
     }
 
     /// Runs until the router has ended, or until all workers have met because another router is to take its place.
-    pub(crate) fn run(&mut self) {
+    pub(crate) fn run_loop(&mut self) {
+        // What was under way when an element panicked.
+        self.nodes.settle(&mut self.core);
+        self.nodes.drain(&mut self.core);
         let shared = self.nodes.shared.clone();
         let me = self.core.worker as usize;
         let drives = shared.driver_worker() == me;

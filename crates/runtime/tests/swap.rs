@@ -6,16 +6,16 @@ mod support;
 
 use castanet_element::prelude::*;
 use castanet_element::remote::Remote;
-use castanet_element::{CallError, element};
+use castanet_element::{CallError, Messages as _, action, element};
 use castanet_elements::Registry;
 use castanet_lang::{Diagnostic, Sources};
 use castanet_runtime::swap::{Loaded, Loader};
 use castanet_runtime::{Options, Router, Running};
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use support::*;
 
 /// The end of numbered packets: each source's must come in order, all of them, once.
@@ -116,16 +116,107 @@ impl Lifecycle for Door {
     fn take_over(&mut self, old: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
         let Some(old) = old.downcast_mut::<Door>() else { return Err("no Door".into()) };
         self.opened = old.opened.take();
+        if self.args.fault == "jammed" { Err("jammed half way".into()) } else { Ok(()) }
+    }
+    fn take_state(&mut self, _: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
+        match self.args.fault.as_str() {
+            "moody" => Err("it is in no mood".into()),
+            "broken" => panic!("the hinge broke"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Packets that have passed gates, by their keys.
+static PASSED: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
+/// What gates call when they are cleaned up or take state, by their keys.
+static CALLS: Mutex<BTreeMap<String, Call>> = Mutex::new(BTreeMap::new());
+type Call = Box<dyn FnOnce() + Send>;
+
+/// Counts packets outside of the router. What it does in a swap a test says.
+#[derive(Class)]
+#[class(name = "Gate", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, lifecycle)]
+#[class(takes_state = "nothing")]
+struct Gate {
+    args: GateArgs,
+}
+
+/// Arguments of Gate.
+#[derive(Args)]
+struct GateArgs {
+    /// Where it counts.
+    key: String,
+    /// Its cleaning up waits until so many packets have passed with this key.
+    #[arg(keyword, default = 0)]
+    wait: u64,
+}
+
+impl Gate {
+    fn call(&self, when: &str) {
+        let call = CALLS.lock().unwrap().remove(&format!("{} {when}", self.args.key));
+        if let Some(call) = call {
+            call();
+        }
+    }
+}
+
+impl Action for Gate {
+    fn action(&mut self, _: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+        *PASSED.lock().unwrap().entry(self.args.key.clone()).or_default() += 1;
+        Verdict::Next
+    }
+}
+
+impl Lifecycle for Gate {
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.call("cleanup");
+        if self.args.wait > 0 {
+            PASSED.lock().unwrap().insert(self.args.key.clone(), 0);
+        }
+        while PASSED.lock().unwrap().get(&self.args.key).is_some_and(|n| *n < self.args.wait) {
+            std::thread::yield_now();
+        }
         Ok(())
     }
     fn take_state(&mut self, _: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
-        if self.args.fault == "moody" { Err("it is in no mood".into()) } else { Ok(()) }
+        self.call("state");
+        Ok(())
+    }
+}
+
+/// Reads a handler in each of its turns.
+#[derive(Class)]
+#[class(name = "Insist", ports = "0/1", processing = "/h", packets = "/any", workers = exclusive, task)]
+#[class(effects(calls))]
+struct Insist {
+    args: InsistArgs,
+}
+
+/// Answers that it got.
+static ANSWERS: AtomicU32 = AtomicU32::new(0);
+
+/// Arguments of Insist.
+#[derive(Args)]
+struct InsistArgs {
+    /// What to read.
+    handler: HandlerRef,
+}
+
+impl Element for Insist {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        let element = self.args.handler.element.and_then(|e| u32::try_from(e).ok());
+        if cx.read_handler(element, &self.args.handler.handler, "").is_ok() {
+            ANSWERS.fetch_add(1, Ordering::SeqCst);
+        }
+        Turn::Again
     }
 }
 
 fn more(r: &mut Registry) {
     r.add(element::<Track>());
     r.add(element::<Door>());
+    r.add(action::<Gate>());
+    r.add(element::<Insist>());
 }
 
 struct Texts;
@@ -196,7 +287,6 @@ fn state_moves_between_elements_of_the_same_name_and_class() {
         assert_eq!(r.swaps(), 0);
         let done = r.swap(Origin::Operator, "config", new).unwrap();
         assert_eq!(done.plan, plan);
-        assert!(done.standstill < Duration::from_secs(5));
         while count(r, "t", "count") < 100 {}
         assert_eq!((count(r, "c", "count"), count(r, "t", "wrong"), r.swaps()), (100, 0, 1));
         assert!(r.read(Some("x"), "count", "").is_err());
@@ -218,10 +308,17 @@ fn what_is_wrong_with_the_new_configuration_leaves_the_old_one_running() {
                 "stuck",
             ),
             ("Numbers(1, 4000000000) -> t :: Track; x :: Door(front); b :: Door(back, moody)", "no mood"),
+            (
+                "Numbers(1, 4000000000) -> t :: Track; x :: Door(front); b :: Door(back, broken)",
+                "the hinge broke",
+            ),
+            // What the failing pair has moved goes back, too.
+            ("Numbers(1, 4000000000) -> t :: Track; x :: Door(front); b :: Door(back, jammed)", "half way"),
         ] {
             let text = r.swap(Origin::Operator, "config", new).unwrap_err();
             assert!(text.contains(what), "{new}: {text}");
-            assert!(r.plan(Origin::Operator, "config", new).is_err() || what == "stuck" || what == "no mood");
+            let late = ["stuck", "no mood", "the hinge broke", "half way"];
+            assert!(r.plan(Origin::Operator, "config", new).is_err() || late.contains(&what));
             assert!(
                 matches!(r.write(Origin::Operator, None, "hotconfig", new), Err(CallError::Failed(t)) if t == text)
             );
@@ -301,7 +398,6 @@ fn swaps_from_many_threads_and_stops_race() {
         let (options, _) = real(1 + round % 2);
         let mut r = swappable(STREAM[0], options);
         let running = r.shared().running.clone();
-        let start = Instant::now();
         std::thread::scope(|s| {
             s.spawn(|| r.run().unwrap());
             for i in 0..3 {
@@ -323,7 +419,6 @@ fn swaps_from_many_threads_and_stops_race() {
             std::thread::sleep(Duration::from_millis(round as u64));
             let _ = running.write(Origin::Operator, None, "stop", "");
         });
-        assert!(start.elapsed() < Duration::from_secs(60));
         assert!(running.swap(Origin::Operator, "config", STREAM[0]).unwrap_err().contains("stopped"));
         assert_eq!(number(&mut r, "t", "wrong") + number(&mut r, "s", "wrong"), 0);
     }
@@ -388,4 +483,107 @@ fn drops_stay_in_the_accounts() {
     let consumed = r.drops().values().sum::<u64>();
     assert_eq!(all + consumed, 10, "{:?} {:?}", r.former_drops(), r.drops());
     assert!(r.former_drops().keys().any(|k| k.0 == "q" && k.1 == Reason::Stopped));
+}
+
+/// A request to stop that comes while a swap is committed must not go with the old router.
+#[test]
+fn requests_that_come_in_a_commit_reach_the_new_router() {
+    for (k, (when, end)) in
+        [("state", false), ("cleanup", false), ("state", true), ("cleanup", true)].into_iter().enumerate()
+    {
+        watched(move || {
+            let key = format!("stop {k}");
+            let text = format!("n :: Numbers(1, 4000000000) -> g :: Gate({key}) -> Discard");
+            let (options, _) = real(1);
+            let mut r = swappable(&text, options);
+            let running = r.shared().running.clone();
+            let thread = std::thread::spawn(move || {
+                r.run().unwrap();
+                r
+            });
+            // The one that a signal would find just before.
+            let old = running.current().unwrap();
+            let call = move || if end { old.end() } else { old.stop(1) };
+            CALLS.lock().unwrap().insert(format!("{key} {when}"), Box::new(call));
+            running.swap(Origin::Operator, "config", &text).unwrap();
+            let r = thread.join().unwrap();
+            assert_eq!((r.shared().requests(), running.swaps()), (0, 1), "{when} {end}");
+        });
+    }
+}
+
+#[test]
+fn the_new_router_runs_while_the_old_one_is_cleaned_up() {
+    watched(|| {
+        let text = "n :: Numbers(1, 4000000000) -> g :: Gate(early, WAIT 1000) -> q :: Queue(7) -> Discard; i :: Idle -> h :: Queue -> Idle";
+        let (mut r, _) = running(text, 1, |r| {
+            r.swap(Origin::Operator, "config", "n :: Numbers(1, 4000000000) -> g :: Gate(early) -> t :: Sink(0)").unwrap();
+            while count(r, "t", "count") < 10 {}
+        });
+        // What cleaning up dropped is counted all the same.
+        let (sent, came) = (number(&mut r, "n", "count"), number(&mut r, "t", "count"));
+        let former: u64 = r.former_drops().values().sum();
+        assert_eq!(sent, came + former, "{:?}", r.former_drops());
+    });
+}
+
+/// The numbers of the packets in a trace.
+fn traced(file: &std::path::Path) -> (u64, Vec<String>) {
+    let (options, log) = simulated(32);
+    let text = format!("FromDump({}, STOP true) -> c :: Counter -> Discard", file.display());
+    let mut r = swappable(&text, options);
+    r.run().unwrap();
+    (number(&mut r, "c", "count"), log.lines())
+}
+
+#[test]
+fn files_are_handed_over_or_closed_before_they_are_opened_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    for (i, (before, after)) in
+        [("", ""), (", SNAPLEN 40", ", SNAPLEN 41"), (", SNAPLEN 40", "")].into_iter().enumerate()
+    {
+        let file = folder.path().join(format!("{i}.pcap"));
+        let path = file.display().to_string();
+        watched(move || {
+            let text = |wait: &str, more: &str| {
+                format!(
+                    "n :: Numbers(1, 4000000000) -> g :: Gate(file {i}{wait}) -> c :: Counter -> d :: ToDump({path}{more});
+                     o :: Numbers(2, 10) -> Discard"
+                )
+            };
+            let (old, new) = (text(", WAIT 1000", before), text("", after));
+            let mut first = 0;
+            let (mut r, log) = running(&old, 1, |r| {
+                while count(r, "c", "count") < 1000 {}
+                first = 1;
+                r.swap(Origin::Operator, "config", &new).unwrap();
+                while count(r, "d", "count") < 1000 {}
+            });
+            assert_eq!(first, 1);
+            let (sent, wrote) = (number(&mut r, "c", "count"), number(&mut r, "d", "count"));
+            assert_eq!(r.cleanup(), []);
+            assert_eq!(log.len(), 0, "{:?}", log.lines());
+            let (found, said) = traced(&file);
+            assert!(said.is_empty(), "{said:?}");
+            assert_eq!(found, wrote);
+            assert_eq!(found == sent, before == after, "{found} of {sent}");
+        });
+    }
+}
+
+/// Workers that wait for the others in a swap answer those that still ask: otherwise both wait for ever.
+#[test]
+fn workers_that_have_stopped_for_a_swap_answer_questions() {
+    watched(|| {
+        let text = "a :: InfiniteSource -> c :: Counter -> Discard; i :: Insist(c.count) -> Discard";
+        let (_, log) = running(text, 2, |r| {
+            for swap in 1..=300 {
+                while ANSWERS.load(Ordering::SeqCst) < swap {
+                    std::thread::yield_now();
+                }
+                r.swap(Origin::Operator, "config", text).unwrap();
+            }
+        });
+        assert_eq!(log.len(), 0, "{:?}", log.lines());
+    });
 }

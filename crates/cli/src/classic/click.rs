@@ -252,6 +252,10 @@ fn run(mut s: Settings) -> u8 {
             code = 1;
         }
     }
+    // Why has been said.
+    if router.shared().running.panics() > 0 {
+        code = 1;
+    }
     let took = start.until(&Times::now());
     drop(servers);
     let answers = requests::answer(&mut router, &s.handlers);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The second phase of a hot swap: no worker runs, and all that is to move moves, or nothing does.
 
-use super::{Candidate, Done, Loader, Moves};
-use crate::router::Router;
+use super::{Candidate, Cleaner, Done, Moves};
+use crate::router::{Drops, Router};
 use crate::running::{DEFAULT, Running};
-use crate::shared::Mail;
+use crate::shared::{Mail, Shared};
 use castanet_element::{Cx, Lifecycle, Messages as _};
+use castanet_spec::Reason;
 use std::any::Any;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -79,8 +81,9 @@ fn forward(old: &mut Router, new: &Router) {
     let asked = old.shared.requests.swap(0, Ordering::SeqCst);
     new.shared.requests.fetch_add(asked, Ordering::SeqCst);
     for w in &mut old.workers {
-        let mail: Vec<Mail> = w.nodes.mail.as_ref().map(|m| m.try_iter().collect()).unwrap_or_default();
-        for m in mail {
+        // Questions that come later find no mailbox and are asked again at once.
+        let Some(mail) = w.nodes.mail.take() else { continue };
+        for m in mail.try_iter() {
             // Questions are asked again by whoever waits for the answer; tasks of the new router all have a turn.
             if let Mail::Signal(e, signal) = m
                 && let Some(to) = new.find(old.shared.graph.name(e as usize))
@@ -93,7 +96,12 @@ fn forward(old: &mut Router, new: &Router) {
 }
 
 /// Puts a candidate in the place of a router whose workers have returned, or says why not.
-pub(crate) fn commit(router: &mut Router, candidate: Candidate, running: &Arc<Running>) {
+pub(crate) fn commit(
+    router: &mut Router,
+    candidate: Candidate,
+    running: &Arc<Running>,
+    cleaner: &mut Cleaner<'_, '_>,
+) {
     let Candidate { router: mut new, moves, plan, loader, since, reply } = candidate;
     for (w, old) in new.workers.iter_mut().zip(&router.workers) {
         w.core.clock = old.core.clock.clone();
@@ -105,25 +113,53 @@ pub(crate) fn commit(router: &mut Router, candidate: Candidate, running: &Arc<Ru
         router.shared.go_on();
         return Candidate::tell(reply, running, Err(error));
     }
-    forward(router, &new);
-    for (who, what) in router.cleanup() {
-        running.say(DEFAULT, &format!("{who}: {what}"));
-    }
+    let reopened = reopened(&router.shared, &new.shared, &moves);
+    let errors = router.cleanup_of(|e| reopened.contains(&e));
     new.inherit_drops(router);
     std::mem::swap(router, &mut new);
-    running.set_current(&router.shared);
-    let standstill = since.elapsed();
-    finish(&loader, router, new);
-    Candidate::tell(reply, running, Ok(Done { plan, standstill }));
-}
-
-/// What need not be done while packets wait: to free a large router takes long.
-fn finish(loader: &Arc<dyn Loader>, router: &Router, old: Router) {
-    let (loader, shared) = (loader.clone(), router.shared.clone());
-    let work = move || {
+    let mut old = new;
+    running.succeed(&old.shared.clone(), &router.shared, || forward(&mut old, router));
+    let done = Done { plan, standstill: since.elapsed() };
+    let (shared, running) = (router.shared.clone(), running.clone());
+    cleaner.retire(move || {
+        let before = old.drops();
+        let errors = errors.into_iter().chain(old.cleanup_of(|e| !reopened.contains(&e)));
+        for (who, what) in errors {
+            running.say(DEFAULT, &format!("{who}: {what}"));
+        }
+        let late = late_drops(&old, &before);
         drop(old);
         loader.swapped(&shared);
+        Candidate::tell(reply, &running, Ok(done));
+        late
+    });
+}
+
+/// The elements of a router that have files open which the next router opens anew when it runs, because it reads them or writes
+/// them in another way: they must be closed before that.
+fn reopened(old: &Shared, new: &Shared, moves: &Moves) -> HashSet<u32> {
+    // The key of a file has its absolute path in it. One that is open too long is no harm, so names are compared loosely.
+    fn paths<'a>(key: &'a (&'static str, String)) -> impl Iterator<Item = &'a str> {
+        key.1.split(' ').filter(|word| word.starts_with('/'))
+    }
+    let opened: HashSet<&str> = new.held.keys().flat_map(paths).collect();
+    let named = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        new.info.iter().any(|i| i.config.contains(name))
     };
-    // Without a thread it is done when this is dropped.
-    let _ = std::thread::Builder::new().name("swapped".into()).spawn(work);
+    let held = old.held.iter().filter(|(key, _)| paths(key).any(|p| opened.contains(p) || named(p)));
+    let given: HashSet<u32> = moves.over.iter().map(|m| m.0).collect();
+    held.flat_map(|(_, elements)| elements).copied().filter(|e| !given.contains(e)).collect()
+}
+
+/// Packets that a router has dropped since `before`, by the names of its elements.
+fn late_drops(old: &Router, before: &BTreeMap<(u32, Reason), u64>) -> Drops {
+    let mut late = Drops::new();
+    for ((e, reason), n) in old.drops() {
+        let n = n - before.get(&(e, reason)).copied().unwrap_or(0).min(n);
+        if n > 0 {
+            *late.entry((old.shared.graph.name(e as usize).to_string(), reason)).or_insert(0) += n;
+        }
+    }
+    late
 }

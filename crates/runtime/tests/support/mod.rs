@@ -120,6 +120,20 @@ pub fn number(r: &mut Router, element: &str, handler: &str) -> u64 {
     v.trim().parse().unwrap_or_else(|_| panic!("{element}.{handler}: {v}"))
 }
 
+/// Runs a test that would hang if what it tests were broken: after minutes it fails instead.
+pub fn watched<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
+    let (tx, rx) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || tx.send(f()));
+    match rx.recv_timeout(std::time::Duration::from_secs(300)) {
+        Ok(done) => done,
+        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("the test hangs"),
+        Err(_) => match thread.join() {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(_) => panic!("no result"),
+        },
+    }
+}
+
 /// Whether a class is known.
 pub fn known(class: &str) -> bool {
     Registry::new().get(class).is_some()
