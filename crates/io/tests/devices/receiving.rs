@@ -9,7 +9,6 @@ use castanet_io::device::shield;
 use castanet_io::device::{
     DeviceError, FrameKind, Instruction, PacketOptions, PacketSender, PacketSocket, Shield, complete, info,
 };
-use std::time::{Duration, Instant};
 
 #[test]
 fn frames_arrive_as_they_were_sent() {
@@ -201,19 +200,17 @@ fn frames_are_told_at_once() {
         pair();
         let mut r = PacketSocket::open("vb", &PacketOptions::default()).unwrap();
         let mut s = PacketSender::open("va").unwrap();
-        let mut times: Vec<Duration> = (0..100)
-            .map(|_| {
-                let start = Instant::now();
-                send(&mut s, &[frame(ALL, 0x88b5, 60)]);
-                while r.receive(1, |_| {}) == 0 {
-                    assert!(readable(r.fd(), 1000));
-                }
-                start.elapsed()
-            })
-            .collect();
-        times.sort();
-        // A ring that collects blocks would hold each frame for a millisecond at least.
-        assert!(times[50] < Duration::from_micros(900), "{:?}", times[50]);
+        // A ring that collects blocks would hold each frame for a millisecond at least. Whatever else the machine does, one of
+        // many frames is there when sending it has ended.
+        let at_once = (0..1000).any(|_| {
+            send(&mut s, &[frame(ALL, 0x88b5, 60)]);
+            let there = readable(r.fd(), 0);
+            while r.receive(1, |_| {}) == 0 {
+                assert!(readable(r.fd(), 10_000));
+            }
+            there
+        });
+        assert!(at_once);
     });
 }
 

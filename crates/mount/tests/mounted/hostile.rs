@@ -58,7 +58,8 @@ fn a_slow_handler_holds_up_nobody_else() {
         m3.fake.wait_for(4);
         let start = Instant::now();
         m3.unmount();
-        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        // It does not wait for the handlers, which never answer: this only ends a hang.
+        assert!(start.elapsed() < Duration::from_secs(100), "{:?}", start.elapsed());
         m3.fake.end();
         for w in waits {
             w.wait_with_output().unwrap();
