@@ -114,11 +114,13 @@ fn every_command_in_a_comment_works() {
             assert!(command.starts_with("castanet ") && command.contains(&name), "{name}: {command}");
             let found = INSTEAD.iter().find(|i| i.0 == name);
             match found.map(|i| &i.1) {
-                Some(Instead::Check(_)) => {
+                Some(Instead::Check(why)) => {
                     command = command.replacen("castanet run", "castanet check", 1);
+                    println!("{name} is checked: {why}");
                 }
-                Some(Instead::With(words, _)) if !command.contains("LIMIT=") => {
+                Some(Instead::With(words, why)) if !command.contains("LIMIT=") => {
                     command = format!("{command} {words}");
+                    println!("{name} is run with {words}: {why}");
                 }
                 Some(Instead::With(..)) | None => {}
             }
