@@ -517,7 +517,12 @@ fn the_new_router_runs_while_the_old_one_is_cleaned_up() {
     watched(|| {
         let text = "n :: Numbers(1, 4000000000) -> g :: Gate(early, WAIT 1000) -> q :: Queue(7) -> Discard; i :: Idle -> h :: Queue -> Idle";
         let (mut r, _) = running(text, 1, |r| {
-            r.swap(Origin::Operator, "config", "n :: Numbers(1, 4000000000) -> g :: Gate(early) -> t :: Sink(0)").unwrap();
+            r.swap(
+                Origin::Operator,
+                "config",
+                "n :: Numbers(1, 4000000000) -> g :: Gate(early) -> t :: Sink(0)",
+            )
+            .unwrap();
             while count(r, "t", "count") < 10 {}
         });
         // What cleaning up dropped is counted all the same.
