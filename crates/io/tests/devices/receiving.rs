@@ -9,6 +9,7 @@ use castanet_io::device::shield;
 use castanet_io::device::{
     DeviceError, FrameKind, Instruction, PacketOptions, PacketSender, PacketSocket, Shield, complete, info,
 };
+use std::time::Duration;
 
 #[test]
 fn frames_arrive_as_they_were_sent() {
