@@ -15,6 +15,9 @@ struct Attr {
     aliases: Vec<String>,
     handler: Option<String>,
     handler_name: Option<String>,
+    min: Option<Expr>,
+    max: Option<Expr>,
+    off: Option<Expr>,
 }
 
 fn attribute(field: &Field) -> syn::Result<Attr> {
@@ -41,10 +44,16 @@ fn attribute(field: &Field) -> syn::Result<Attr> {
                 out.handler = Some(text(&m)?);
             } else if m.path.is_ident("handler_name") {
                 out.handler_name = Some(text(&m)?);
+            } else if m.path.is_ident("min") {
+                out.min = Some(m.value()?.parse()?);
+            } else if m.path.is_ident("max") {
+                out.max = Some(m.value()?.parse()?);
+            } else if m.path.is_ident("off") {
+                out.off = Some(m.value()?.parse()?);
             } else {
-                return Err(
-                    m.error("expected keyword, rest, default, show, name, alias, handler or handler_name")
-                );
+                return Err(m.error(
+                    "expected keyword, rest, default, show, name, alias, handler, handler_name, min, max or off",
+                ));
             }
             Ok(())
         })?;
@@ -89,15 +98,47 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
             return Err(Error::new_spanned(field, "an argument needs a documentation comment"));
         }
         let ty = &field.ty;
+        let limited = attr.min.is_some() || attr.max.is_some();
+        if attr.rest && limited || attr.off.is_some() && !limited {
+            return Err(Error::new_spanned(
+                field,
+                "min and max are for single arguments, and off for arguments that have one of them",
+            ));
+        }
+        // The type of the value itself: an argument that may be left out without a default is an Option of it.
+        let own = inner(ty, "Option").unwrap_or(ty);
+        let limit = |e: &Option<Expr>| match e {
+            Some(e) => quote!(Some(#e)),
+            None => quote!(None),
+        };
+        let limits = [&attr.min, &attr.max, &attr.off].map(limit);
+        let [min, max, off] = &limits;
+        let check = if limited {
+            quote!(|v: &#own| ::castanet_element::spec::within(v, #min, #max, #off))
+        } else {
+            quote!(|_: &#own| Ok(()))
+        };
         let (value, mandatory, take) = if attr.rest {
             let t = inner(ty, "Vec").ok_or_else(|| Error::new_spanned(ty, "the type of a rest is Vec<T>"))?;
             (t, false, quote!(parser.rest::<#t>(#index)))
         } else if let Some(default) = &attr.default {
-            (ty, false, quote!(parser.optional::<#ty>(#index).map(|v| v.unwrap_or_else(|| #default))))
+            let take = match limited {
+                true => quote!(parser.optional_if::<#ty>(#index, #check)),
+                false => quote!(parser.optional::<#ty>(#index)),
+            };
+            (ty, false, quote!(#take.map(|v| v.unwrap_or_else(|| #default))))
         } else if let Some(t) = inner(ty, "Option") {
-            (t, false, quote!(parser.optional::<#t>(#index)))
+            let take = match limited {
+                true => quote!(parser.optional_if::<#t>(#index, #check)),
+                false => quote!(parser.optional::<#t>(#index)),
+            };
+            (t, false, take)
         } else {
-            (ty, true, quote!(parser.required::<#ty>(#index)))
+            let take = match limited {
+                true => quote!(parser.required_if::<#ty>(#index, #check)),
+                false => quote!(parser.required::<#ty>(#index)),
+            };
+            (ty, true, take)
         };
         let kind = match (attr.rest, attr.keyword) {
             (true, _) => quote!(Rest),
@@ -124,9 +165,17 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 reads.push(quote!(#h => Some(::castanet_element::spec::Show::show(&self.#name)),));
             }
             if flags.contains('w') {
-                writes.push(quote!(#h => Some(
-                    <#ty as ::castanet_element::spec::ArgValue>::parse(text.trim(), cx).map(|v| self.#name = v)
-                ),));
+                writes.push(if limited {
+                    quote!(#h => Some(
+                        <#own as ::castanet_element::spec::ArgValue>::parse(text.trim(), cx)
+                            .and_then(|v| ::castanet_element::spec::within(&v, #min, #max, #off).map(|()| v))
+                            .map(|v| self.#name = v.into())
+                    ),)
+                } else {
+                    quote!(#h => Some(
+                        <#ty as ::castanet_element::spec::ArgValue>::parse(text.trim(), cx).map(|v| self.#name = v)
+                    ),)
+                });
             }
         }
     }

@@ -4,7 +4,7 @@
 use crate::class::HandlerSpec;
 use crate::names::Names;
 use crate::origin::Origin;
-use crate::value::ArgValue;
+use crate::value::{ArgValue, Show};
 use castanet_lang::args as text;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -98,6 +98,23 @@ pub trait Args: Sized {
         let args = Self::take(&mut parser);
         let failed = parser.errors.iter().any(|e| !e.warning);
         (args.filter(|_| !failed), parser.errors)
+    }
+}
+
+/// Checks a value against the limits that its declaration sets, which both count as allowed. `off`, which switches something
+/// off, is allowed outside the limits. The error is what follows `NAME: `.
+pub fn within<T: PartialOrd + Show>(
+    value: &T,
+    min: Option<T>,
+    max: Option<T>,
+    off: Option<T>,
+) -> Result<(), String> {
+    let or = off.as_ref().map_or(String::new(), |off| format!(", or {} for none", off.show()));
+    match (min, max) {
+        _ if off.as_ref() == Some(value) => Ok(()),
+        (Some(min), _) if *value < min => Err(format!("must be at least {}{or}", min.show())),
+        (_, Some(max)) if *value > max => Err(format!("must be at most {}{or}", max.show())),
+        _ => Ok(()),
     }
 }
 
@@ -239,11 +256,22 @@ impl<'a> Parser<'a> {
         &self.cx
     }
 
-    fn read<T: ArgValue>(&mut self, index: usize, range: Range<usize>) -> Option<T> {
+    fn read<T: ArgValue>(
+        &mut self,
+        index: usize,
+        range: Range<usize>,
+        check: fn(&T) -> Result<(), String>,
+    ) -> Option<T> {
         let name = self.specs.get(index).map_or("", |s| s.name);
         let cleaned: Cow<'_, str> = text::cleaned(self.config, range.clone());
         match T::parse(cleaned.trim(), &self.cx) {
-            Ok(v) => Some(v),
+            Ok(v) => match check(&v) {
+                Ok(()) => Some(v),
+                Err(message) => {
+                    self.errors.push(ArgError::new(format!("{name}: {message}"), range));
+                    None
+                }
+            },
             Err(message) => {
                 let rest = self.specs.get(index).is_some_and(|s| s.kind == ArgKind::Rest);
                 let message = if rest || message.contains('\u{0}') {
@@ -260,8 +288,17 @@ impl<'a> Parser<'a> {
 
     /// A mandatory argument.
     pub fn required<T: ArgValue>(&mut self, index: usize) -> Option<T> {
+        self.required_if(index, |_| Ok(()))
+    }
+
+    /// The same, refused with the message of `check`, which follows the name of the argument.
+    pub fn required_if<T: ArgValue>(
+        &mut self,
+        index: usize,
+        check: fn(&T) -> Result<(), String>,
+    ) -> Option<T> {
         match self.given.get(index).and_then(|g| g.last()).cloned() {
-            Some(range) => self.read(index, range),
+            Some(range) => self.read(index, range, check),
             None => {
                 let spec = self.specs.get(index);
                 let name = spec.map_or("", |s| s.name);
@@ -277,8 +314,17 @@ impl<'a> Parser<'a> {
 
     /// An argument that may be left out: the outer none is an error, the inner one its absence.
     pub fn optional<T: ArgValue>(&mut self, index: usize) -> Option<Option<T>> {
+        self.optional_if(index, |_| Ok(()))
+    }
+
+    /// The same, refused with the message of `check`, which follows the name of the argument.
+    pub fn optional_if<T: ArgValue>(
+        &mut self,
+        index: usize,
+        check: fn(&T) -> Result<(), String>,
+    ) -> Option<Option<T>> {
         match self.given.get(index).and_then(|g| g.last()).cloned() {
-            Some(range) => self.read(index, range).map(Some),
+            Some(range) => self.read(index, range, check).map(Some),
             None => Some(None),
         }
     }
@@ -287,7 +333,7 @@ impl<'a> Parser<'a> {
     pub fn rest<T: ArgValue>(&mut self, index: usize) -> Option<Vec<T>> {
         let given = self.given.get(index).cloned().unwrap_or_default();
         let n = given.len();
-        let values: Vec<T> = given.into_iter().filter_map(|r| self.read(index, r)).collect();
+        let values: Vec<T> = given.into_iter().filter_map(|r| self.read(index, r, |_| Ok(()))).collect();
         (values.len() == n).then_some(values)
     }
 

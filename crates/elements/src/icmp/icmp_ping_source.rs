@@ -40,6 +40,7 @@ use std::net::Ipv4Addr;
 )]
 #[class(takes_state = "the count, the statistics, the sequence number, the time of the next request")]
 #[class(workers = exclusive, drops(Consumed, Discarded, NoIpHeader), effects(prints, stops), build, lifecycle)]
+#[class(capabilities(EmptyNotifier))]
 #[handler(name = "summary", doc = "Requests sent, replies received, round trip times.")]
 #[handler(name = "rtt_min", doc = "The shortest round trip.")]
 #[handler(name = "rtt_avg", doc = "The mean round trip.")]
@@ -60,8 +61,8 @@ pub struct IcmpPingSource {
     stopped: bool,
     /// Whether the first request was due.
     began: bool,
-    /// The interval that holds, whatever the handler was given.
-    interval: Nanos,
+    /// What pullers sleep on: on while a request is due.
+    note: Option<Note>,
 }
 
 /// Arguments of ICMPPingSource.
@@ -74,7 +75,7 @@ pub struct Args {
     #[arg(handler = "rw")]
     dst: Ipv4Addr,
     /// Time between requests.
-    #[arg(keyword, default = Nanos(1_000_000_000), show = "1", handler = "w")]
+    #[arg(keyword, default = Nanos(1_000_000_000), min = Nanos::SHORTEST_PERIOD, show = "1", handler = "w")]
     interval: Nanos,
     /// Identifier of the requests.
     #[arg(keyword, default = 0)]
@@ -99,22 +100,16 @@ pub struct Args {
     mirror: bool,
 }
 
-/// What is wrong with an interval, if anything is.
-fn check(interval: Nanos) -> Result<(), String> {
-    if interval.0 > 0 { Ok(()) } else { Err("INTERVAL: must be positive".into()) }
-}
-
 impl Build for IcmpPingSource {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        check(args.interval)?;
         if args.data.0.len() > 65_507 {
             return Err("DATA: longer than the 65507 bytes that a packet can carry".into());
         }
         let (count, statistics) = Default::default();
-        let (interval, push) = (args.interval, cx.is_push_output(0));
+        let push = cx.is_push_output(0);
         let (sequence, next, due) = (1, None, 0);
         let (stopped, began) = (false, false);
-        Ok(IcmpPingSource { args, count, statistics, sequence, next, due, push, stopped, began, interval })
+        Ok(IcmpPingSource { args, count, statistics, sequence, next, due, push, stopped, began, note: None })
     }
 }
 
@@ -126,6 +121,15 @@ impl IcmpPingSource {
     fn set(&mut self, at: i64, cx: &mut Cx<'_>) {
         self.next = Some(at);
         cx.set_timer(0, at);
+    }
+
+    /// Tells pullers whether a request is due.
+    fn tell(&self, cx: &mut Cx<'_>) {
+        match self.note {
+            Some(note) if self.due > 0 => cx.set_note(note),
+            Some(note) => cx.clear_note(note),
+            None => {}
+        }
     }
 
     /// The next request, noted as sent now.
@@ -173,8 +177,9 @@ impl IcmpPingSource {
 
 impl Lifecycle for IcmpPingSource {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.note = cx.note(Capability::EmptyNotifier);
         if self.args.active {
-            let at = cx.now().saturating_add(self.interval.0);
+            let at = cx.now().saturating_add(self.args.interval.0);
             self.next = Some(at);
             cx.set_timer(0, at);
         }
@@ -203,16 +208,11 @@ impl Lifecycle for IcmpPingSource {
         self.changed(handler, cx)
     }
     fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Err(e) = check(self.args.interval) {
-            self.args.interval = self.interval;
-            return Err(e);
-        }
-        self.interval = self.args.interval;
         let more = !self.is_done();
         self.stopped &= !more;
         if self.args.active && more && self.next.is_none() {
             let now = cx.now();
-            self.set(now.saturating_add(self.interval.0), cx);
+            self.set(now.saturating_add(self.args.interval.0), cx);
         }
         Ok(())
     }
@@ -225,6 +225,7 @@ impl Lifecycle for IcmpPingSource {
         std::mem::swap(&mut self.statistics, &mut old.statistics);
         (self.sequence, self.due) = (old.sequence, old.due);
         self.began |= std::mem::take(&mut old.began);
+        self.tell(cx);
         self.stopped = old.stopped && self.is_done();
         if let Some(next) = old.next.filter(|_| self.args.active) {
             self.set(next, cx);
@@ -245,12 +246,13 @@ impl Element for IcmpPingSource {
         }
         if !self.push {
             self.due += 1;
+            self.tell(cx);
         } else if let Some(p) = self.request(cx) {
             cx.emit(0, p);
         }
         // From when it was due, so that delays do not add up; not twice at once after a long one.
         let now = cx.core().clock.peek();
-        self.set(due.saturating_add(self.interval.0).max(now), cx);
+        self.set(due.saturating_add(self.args.interval.0).max(now), cx);
     }
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         let mut all = std::mem::replace(batch, Batch::empty());
@@ -273,5 +275,6 @@ impl Element for IcmpPingSource {
             self.due -= 1;
             into.extend(self.request(cx));
         }
+        self.tell(cx);
     }
 }

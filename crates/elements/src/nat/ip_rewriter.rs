@@ -5,7 +5,7 @@ use super::declare::rewriter_element;
 use super::flow::{Kind, Timeouts};
 use super::handle::{Capacity, UNBOUNDED};
 use super::header;
-use super::rewriter::{Rewriter, Settings};
+use super::rewriter::{Rewriter, SHORTEST_REAP, Settings};
 use super::spec::SpecText;
 use castanet_element::prelude::*;
 
@@ -107,7 +107,7 @@ pub struct Args {
     #[arg(keyword, alias = "MAPPING_CAPACITY", default = Capacity::Flows(UNBOUNDED), show = "2147483647")]
     capacity: Capacity,
     /// How often flows that are too old are looked for, though nobody finds them before either.
-    #[arg(keyword, alias = "REAP_TIME", default = Nanos(900_000_000_000), show = "900s")]
+    #[arg(keyword, alias = "REAP_TIME", default = Nanos(900_000_000_000), min = SHORTEST_REAP, off = Nanos(0), show = "900s")]
     reap_interval: Nanos,
 }
 

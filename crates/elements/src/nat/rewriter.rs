@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 /// The timer that forgets flows that are too old.
 const REAP: u16 = 0;
+/// The shortest time between sweeps: each of them looks at all flows.
+pub const SHORTEST_REAP: Nanos = Nanos(100_000_000);
 /// Most packets that are looked up ahead.
 const AHEAD: usize = 64;
 
@@ -29,7 +31,7 @@ pub struct Settings {
     pub timeouts: Timeouts,
     /// The most flows.
     pub capacity: Capacity,
-    /// How often flows that are too old are looked for.
+    /// How often flows that are too old are looked for; 0: only when one of them is met or has to make room.
     pub reap: i64,
     /// Whether the destination annotation is set.
     pub dst_anno: bool,
@@ -99,7 +101,7 @@ impl<F: Family> Rewriter<F> {
             outputs: cx.outputs,
             kind: settings.kind,
             link: None,
-            reap: settings.reap.max(1),
+            reap: settings.reap,
             dst_anno: settings.dst_anno,
             reply_anno: settings.reply_anno,
             timed: false,
@@ -307,8 +309,7 @@ impl<F: Family> Rewriter<F> {
         match store.make(&new) {
             Made::Flow(place) => {
                 if !self.timed {
-                    self.timed = true;
-                    cx.set_timer(REAP, now.saturating_add(self.reap));
+                    Self::set_timer(&mut self.timed, self.reap, now, cx);
                 }
                 self.apply(p, place << 1, now, store)
             }
@@ -340,13 +341,20 @@ impl<F: Family> Rewriter<F> {
         let news = from.leave(theirs.space, left);
         store.leave(mine.space, 0);
         if store.count() > 0 && !self.timed {
-            self.timed = true;
             let now = cx.now();
-            cx.set_timer(REAP, now.saturating_add(self.reap));
+            Self::set_timer(&mut self.timed, self.reap, now, cx);
         }
         if news {
             let s = if left == 1 { "" } else { "s" };
             handover::warn(&format!("{left} flow{s} lost (no input has such a pattern)"), cx);
+        }
+    }
+
+    /// Sets the timer of the next sweep, if there is to be one.
+    fn set_timer(timed: &mut bool, reap: i64, now: i64, cx: &mut Cx<'_>) {
+        if reap > 0 {
+            *timed = true;
+            cx.set_timer(REAP, now.saturating_add(reap));
         }
     }
 
@@ -358,8 +366,7 @@ impl<F: Family> Rewriter<F> {
         let mut store = link.store();
         store.clean(link.space, now, usize::MAX);
         if !store.places(link.space).is_empty() {
-            self.timed = true;
-            cx.set_timer(REAP, now.saturating_add(self.reap));
+            Self::set_timer(&mut self.timed, self.reap, now, cx);
         }
     }
 }

@@ -18,7 +18,6 @@ use castanet_element::prelude::*;
 #[class(name = "TimedSink", ports = "1/0", processing = "l/l", packets = "any/", workers = exclusive)]
 #[class(takes_state = "the time of the next pull")]
 #[class(build, lifecycle, drops(Discarded))]
-#[handler(name = "interval", flags = "rw", doc = "Time between pulls.")]
 pub struct TimedSink {
     args: Args,
     /// When the timer is set to expire.
@@ -29,17 +28,12 @@ pub struct TimedSink {
 #[derive(Args)]
 pub struct Args {
     /// Time between pulls.
-    #[arg(default = Nanos(500_000_000), show = "0.5")]
+    #[arg(default = Nanos(500_000_000), min = Nanos::SHORTEST_PERIOD, show = "0.5", handler = "rw")]
     interval: Nanos,
-}
-
-fn check(interval: Nanos) -> Result<Nanos, String> {
-    if interval.0 > 0 { Ok(interval) } else { Err("INTERVAL: must be positive".into()) }
 }
 
 impl Build for TimedSink {
     fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        check(args.interval)?;
         Ok(TimedSink { args, next: 0 })
     }
 }
@@ -60,13 +54,6 @@ impl Lifecycle for TimedSink {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.next = cx.now().saturating_add(self.args.interval.0);
         cx.set_timer(0, self.next);
-        Ok(())
-    }
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.args.interval.show())
-    }
-    fn write(&mut self, _: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.args.interval = cx.with_args(|a| Nanos::parse(value.trim(), a)).and_then(check)?;
         Ok(())
     }
     fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
@@ -102,6 +89,6 @@ mod tests {
         kit.expire().unwrap();
         assert_eq!(kit.next_timer().unwrap() / 1_000_000, 60_000, "late, and not thirty times at once");
         assert!(kit.write("interval", "0").is_err());
-        assert_eq!(Kit::<TimedSink>::new("0").err().unwrap(), ["INTERVAL: must be positive"]);
+        assert_eq!(Kit::<TimedSink>::new("0").err().unwrap(), ["INTERVAL: must be at least 0.000001"]);
     }
 }

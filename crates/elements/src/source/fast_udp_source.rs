@@ -61,6 +61,7 @@ pub struct Args {
     #[arg(handler = "w")]
     limit: i64,
     /// Bytes of a packet, headers included.
+    #[arg(max = MOST as u32)]
     length: u32,
     /// Ethernet source.
     srceth: EtherAddr,
@@ -85,6 +86,10 @@ pub struct Args {
     active: bool,
 }
 
+/// The most bytes of a packet: the longest that an IP header can speak of, in a frame.
+const MOST: usize = ETHER + 65_535;
+const _: () = assert!(MOST <= MAX_LENGTH - DEFAULT_HEADROOM);
+
 /// A UDP port, by number or name.
 #[derive(Clone, Copy, Debug)]
 pub struct Port(u16);
@@ -100,7 +105,7 @@ impl ArgValue for Port {
 
 /// The packet that all are copies of.
 fn frame(args: &Args) -> Vec<u8> {
-    let length = (args.length as usize).clamp(HEADERS, MAX_LENGTH - DEFAULT_HEADROOM).min(ETHER + 65_535);
+    let length = (args.length as usize).clamp(HEADERS, MOST);
     let (total, datagram) = ((length - ETHER) as u16, (length - ETHER - IP) as u16);
     let (src, dst) = (u32::from(args.srcip), u32::from(args.dstip));
     let mut out = EtherHeader::new(args.dsteth, args.srceth, ethertype::IPV4).to_bytes().to_vec();
@@ -115,13 +120,10 @@ fn frame(args: &Args) -> Vec<u8> {
 
 impl Build for FastUdpSource {
     fn build(mut args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if args.length as usize > MAX_LENGTH - DEFAULT_HEADROOM {
-            return Err(format!("LENGTH: more than {}", MAX_LENGTH - DEFAULT_HEADROOM).into());
-        }
         if args.interval > 0 {
             args.limit = i64::from(args.rate) * i64::from(args.interval);
         }
-        let proto = Prototype::new(&frame(&args), -1, DEFAULT_HEADROOM);
+        let proto = Prototype::new(&frame(&args), -1, DEFAULT_HEADROOM)?;
         let pace = Pace::new(TokenBucket::for_rated_source(args.rate.into()));
         Ok(FastUdpSource { args, count: Count::default(), proto, pace, span: None, note: None })
     }

@@ -75,7 +75,7 @@ impl Build for InfiniteSource {
             return Err("STOP and END_CALL exclude each other".into());
         }
         Ok(InfiniteSource {
-            proto: Prototype::new(&args.data.0, args.length, castanet_packet::DEFAULT_HEADROOM),
+            proto: Prototype::new(&args.data.0, args.length, castanet_packet::DEFAULT_HEADROOM)?,
             args,
             count: Count::default(),
             ended: false,
@@ -199,8 +199,8 @@ impl Lifecycle for InfiniteSource {
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         match handler {
             "data" | "length" | "datasize" => {
-                self.proto =
-                    Prototype::new(&self.args.data.0, self.args.length, castanet_packet::DEFAULT_HEADROOM);
+                let Args { data, length, .. } = &mut self.args;
+                self.proto.change(data, length, castanet_packet::DEFAULT_HEADROOM)?;
             }
             "burst" | "burstsize" => self.sent = 0,
             _ => {}
@@ -308,5 +308,19 @@ mod tests {
         }
         let both = Kit::<InfiniteSource>::new("STOP true, END_CALL bell").err().unwrap();
         assert_eq!(both, ["STOP and END_CALL exclude each other"]);
+    }
+
+    #[test]
+    fn lengths_that_no_packet_has() {
+        let wrong = |config: &str| Kit::<InfiniteSource>::new(config).err().unwrap();
+        assert_eq!(wrong("LENGTH 66021"), ["LENGTH: at most 66020 bytes fit into a packet, not 66021"]);
+        assert!(wrong(&"x".repeat(66_021))[0].starts_with("DATA: at most 66020"));
+        let mut kit = Kit::<InfiniteSource>::new("LENGTH 66020, LIMIT 9").unwrap();
+        assert_eq!(kit.task().1[0].1.len(), 66_020);
+        for (handler, value) in [("length", "66021"), ("datasize", "2000000000")] {
+            assert!(kit.write(handler, value).is_err());
+            assert_eq!(kit.read("length").unwrap(), "66020", "nothing changes");
+            assert_eq!(kit.task().1[0].1.len(), 66_020);
+        }
     }
 }

@@ -80,8 +80,14 @@ fn append_lines(data: &[u8], lines: &mut Vec<[u8; LINE]>) -> usize {
     lines.len() - before
 }
 
+/// The most headroom that an argument may ask for.
+const MAX_HEADROOM: u32 = 8192;
+
 /// The packet that a source sends again and again.
 struct Prototype {
+    /// What it was made of.
+    data: Vec<u8>,
+    length: i32,
     lines: Vec<[u8; LINE]>,
     len: usize,
     headroom: usize,
@@ -91,15 +97,40 @@ struct Prototype {
 
 impl Prototype {
     /// With this data, repeated or cut to `length` bytes unless that is negative.
-    fn new(data: &[u8], length: i32, headroom: usize) -> Prototype {
-        let len = usize::try_from(length).unwrap_or(data.len()).min(castanet_packet::MAX_LENGTH);
-        let data: Vec<u8> = match data {
+    ///
+    /// # Errors
+    /// When no packet is so long.
+    fn new(data: &[u8], length: i32, headroom: usize) -> Result<Prototype, String> {
+        let (name, len) = match usize::try_from(length) {
+            Ok(len) => ("LENGTH", len),
+            Err(_) => ("DATA", data.len()),
+        };
+        let most = castanet_packet::MAX_LENGTH.saturating_sub(headroom);
+        if len > most {
+            return Err(format!("{name}: at most {most} bytes fit into a packet, not {len}"));
+        }
+        let sent: Vec<u8> = match data {
             [] => vec![0; len],
             _ => data.iter().copied().cycle().take(len).collect(),
         };
         let mut lines = Vec::new();
-        append_lines(&data, &mut lines);
-        Prototype { lines, len, headroom, shared: None }
+        append_lines(&sent, &mut lines);
+        Ok(Prototype { data: data.to_vec(), length, lines, len, headroom, shared: None })
+    }
+
+    /// Changes to other data, length or headroom. When no packet is so long, nothing changes, and data and length become again
+    /// what they were.
+    fn change(&mut self, data: &mut Data, length: &mut i32, headroom: usize) -> Result<(), String> {
+        match Prototype::new(&data.0, *length, headroom) {
+            Ok(new) => {
+                *self = new;
+                Ok(())
+            }
+            Err(e) => {
+                (data.0, *length) = (self.data.clone(), self.length);
+                Err(e)
+            }
+        }
     }
 
     /// A packet to send; none when no buffer is free.
@@ -224,16 +255,35 @@ mod tests {
     fn prototypes_of_every_length() {
         for len in (0..600).chain([2000, 2020, 2021, 9000]) {
             let data: Vec<u8> = (0..len).map(|i| (i * 7) as u8).collect();
-            let mut proto = Prototype::new(&data, -1, 28);
+            let mut proto = Prototype::new(&data, -1, 28).unwrap();
             for _ in 0..2 {
                 let p = proto.packet().unwrap();
                 assert_eq!((p.data(), p.headroom(), p.timestamp()), (&data[..], 28, 0));
             }
-            let cut = Prototype::new(&data, 5, 0).packet().unwrap();
+            let cut = Prototype::new(&data, 5, 0).unwrap().packet().unwrap();
             let want: Vec<u8> = if len == 0 { vec![0; 5] } else { (0..5).map(|i| data[i % len]).collect() };
             assert_eq!(cut.data(), want);
         }
-        assert_eq!(Prototype::new(b"abc", 8, 28).packet().unwrap().data(), b"abcabcab");
+        assert_eq!(Prototype::new(b"abc", 8, 28).unwrap().packet().unwrap().data(), b"abcabcab");
+    }
+
+    #[test]
+    fn every_prototype_fits_into_a_packet() {
+        let most = castanet_packet::MAX_LENGTH as i32;
+        for headroom in [0, 28, 100, MAX_HEADROOM as usize] {
+            let fits = most - headroom as i32;
+            assert_eq!(Prototype::new(b"x", fits, headroom).unwrap().packet().unwrap().len(), fits as usize);
+            for length in [0, 1, 64, 65, 256, 257] {
+                assert!(Prototype::new(b"x", length, headroom).unwrap().packet().is_some());
+            }
+            let error = |r: Result<Prototype, String>| r.err().unwrap();
+            let long = error(Prototype::new(b"x", fits + 1, headroom));
+            assert_eq!(long, format!("LENGTH: at most {fits} bytes fit into a packet, not {}", fits + 1));
+            let data = vec![1; fits as usize + 1];
+            assert!(error(Prototype::new(&data, -1, headroom)).starts_with("DATA: at most"));
+            assert!(Prototype::new(&data, 9, headroom).is_ok(), "the rest of the data is not used");
+        }
+        assert!(Prototype::new(b"x", i32::MAX, 0).is_err());
     }
 
     #[test]

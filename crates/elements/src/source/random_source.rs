@@ -40,7 +40,7 @@ pub struct RandomSource {
 #[derive(Args)]
 pub struct Args {
     /// Bytes of a packet.
-    #[arg(handler = "rw")]
+    #[arg(max = MOST as u32, handler = "rw")]
     length: u32,
     /// The most packets to send; negative: no limit.
     #[arg(default = -1, handler = "rw")]
@@ -67,9 +67,6 @@ const MOST: usize = MAX_LENGTH - castanet_packet::DEFAULT_HEADROOM;
 
 impl Build for RandomSource {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if args.length as usize > MOST {
-            return Err(format!("LENGTH: more than {MOST}").into());
-        }
         if args.stop && args.end_call.is_some() {
             return Err("specify at most one of STOP and END_CALL".into());
         }
@@ -88,7 +85,7 @@ impl Build for RandomSource {
 
 impl RandomSource {
     fn packet(&mut self) -> Option<Packet> {
-        let mut p = Packet::new((self.args.length as usize).min(MOST))?;
+        let mut p = Packet::new(self.args.length as usize)?;
         for piece in p.data_mut().chunks_mut(8) {
             for (to, from) in piece.iter_mut().zip(self.random.next_u64().to_le_bytes()) {
                 *to = from;

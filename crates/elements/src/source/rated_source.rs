@@ -65,7 +65,7 @@ pub struct Args {
 
 impl Build for RatedSource {
     fn build(mut args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let proto = Prototype::new(&args.data.0, args.length, castanet_packet::DEFAULT_HEADROOM);
+        let proto = Prototype::new(&args.data.0, args.length, castanet_packet::DEFAULT_HEADROOM)?;
         if let Some(b) = args.bandwidth {
             args.rate = u32::try_from(b.0 / (proto.len as u64).max(1)).unwrap_or(u32::MAX);
         }
@@ -165,8 +165,8 @@ impl Lifecycle for RatedSource {
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         match handler {
             "data" | "length" | "datasize" => {
-                self.proto =
-                    Prototype::new(&self.args.data.0, self.args.length, castanet_packet::DEFAULT_HEADROOM);
+                let Args { data, length, .. } = &mut self.args;
+                self.proto.change(data, length, castanet_packet::DEFAULT_HEADROOM)?;
             }
             "rate" => self.pace.change(TokenBucket::for_rated_source(u64::from(self.args.rate)), cx.now()),
             _ => {}
@@ -259,5 +259,13 @@ mod tests {
         kit.expire().unwrap();
         assert!(kit.note(Capability::EmptyNotifier), "the timer tells that a packet is due");
         assert_eq!(kit.pull(0, 9).len(), 1);
+    }
+
+    #[test]
+    fn lengths_that_no_packet_has() {
+        assert!(Kit::<RatedSource>::new("LENGTH 66021").is_err());
+        let mut kit = Kit::<RatedSource>::new("LENGTH 66020").unwrap();
+        assert!(kit.write("length", "66021").is_err() && kit.write("data", &"x".repeat(99)).is_ok());
+        assert_eq!(kit.task().1[0].1.len(), 66_020);
     }
 }

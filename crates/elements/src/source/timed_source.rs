@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! TimedSource: a packet every so often.
 
-use super::{Prototype, TEXT, left};
+use super::{MAX_HEADROOM, Prototype, TEXT, left};
 use castanet_element::prelude::*;
 
 /// Sends packets with the same data, one every INTERVAL.
@@ -27,8 +27,6 @@ pub struct TimedSource {
     #[handler]
     count: Count,
     proto: Prototype,
-    /// The interval that holds, whatever the handler was given.
-    interval: Nanos,
     /// When the timer is set to expire, while it is set.
     next: Option<i64>,
     stopped: bool,
@@ -38,7 +36,7 @@ pub struct TimedSource {
 #[derive(Args)]
 pub struct Args {
     /// Time between packets.
-    #[arg(default = Nanos(500_000_000), show = "0.5", handler = "rw")]
+    #[arg(default = Nanos(500_000_000), min = Nanos::SHORTEST_PERIOD, show = "0.5", handler = "rw")]
     interval: Nanos,
     /// What packets contain.
     #[arg(default = Data(TEXT.to_vec()), show = "69 bytes of text", handler = "rw")]
@@ -53,25 +51,14 @@ pub struct Args {
     #[arg(keyword, default = false)]
     stop: bool,
     /// Bytes free before the data.
-    #[arg(keyword, default = castanet_packet::DEFAULT_HEADROOM as u32, show = "28", handler = "rw")]
+    #[arg(keyword, default = castanet_packet::DEFAULT_HEADROOM as u32, max = MAX_HEADROOM, show = "28", handler = "rw")]
     headroom: u32,
-}
-
-fn prototype(args: &Args) -> Prototype {
-    Prototype::new(&args.data.0, -1, args.headroom as usize)
-}
-
-/// What is wrong with an interval, if anything is.
-fn check(interval: Nanos) -> Result<(), String> {
-    if interval.0 > 0 { Ok(()) } else { Err("INTERVAL: must be positive".into()) }
 }
 
 impl Build for TimedSource {
     fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        check(args.interval)?;
         Ok(TimedSource {
-            proto: prototype(&args),
-            interval: args.interval,
+            proto: Prototype::new(&args.data.0, -1, args.headroom as usize)?,
             args,
             count: Count::default(),
             next: None,
@@ -122,13 +109,11 @@ impl Lifecycle for TimedSource {
     }
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         match handler {
-            "data" | "headroom" => self.proto = prototype(&self.args),
-            "interval" => {
-                if let Err(e) = check(self.args.interval) {
-                    self.args.interval = self.interval;
-                    return Err(e);
-                }
-                self.interval = self.args.interval;
+            "data" | "headroom" => {
+                let headroom = self.args.headroom as usize;
+                let changed = self.proto.change(&mut self.args.data, &mut -1, headroom);
+                self.args.headroom = u32::try_from(self.proto.headroom).unwrap_or(MAX_HEADROOM);
+                changed?;
             }
             _ => {}
         }
@@ -195,7 +180,20 @@ mod tests {
         assert_eq!(["count", "interval", "headroom"].map(|h| kit.read(h).unwrap()), ["0", "2", "7"]);
         assert!(kit.write("interval", "0").is_err());
         assert_eq!(kit.read("interval").unwrap(), "2");
-        assert_eq!(Kit::<TimedSource>::new("0").err().unwrap(), ["INTERVAL: must be positive"]);
+        assert_eq!(Kit::<TimedSource>::new("0").err().unwrap(), ["INTERVAL: must be at least 0.000001"]);
+        assert_eq!(
+            Kit::<TimedSource>::new("1, HEADROOM 8193").err().unwrap(),
+            ["HEADROOM: must be at most 8192"]
+        );
+        let long = "x".repeat(66_000);
+        assert!(Kit::<TimedSource>::new(&format!("1, {long}, HEADROOM 100")).is_err());
+        let before = ["data", "headroom"].map(|h| kit.read(h).unwrap());
+        assert!(kit.write("headroom", "8193").is_err() && kit.write("data", &"x".repeat(66_100)).is_err());
+        assert_eq!(["data", "headroom"].map(|h| kit.read(h).unwrap()), before);
+        kit.write("data", &long).unwrap();
+        assert!(kit.write("headroom", "100").is_err());
+        assert_eq!(kit.read("headroom").unwrap(), "7", "nothing changes");
+        assert_eq!(kit.expire().unwrap()[0].1.len(), 66_000);
         assert_eq!(Kit::<TimedSource>::new("1, ACTIVE false").unwrap().next_timer(), None);
     }
 }

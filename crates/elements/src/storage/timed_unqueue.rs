@@ -36,6 +36,7 @@ pub struct TimedUnqueue {
 #[derive(Args)]
 pub struct Args {
     /// Time between bursts.
+    #[arg(min = Nanos::SHORTEST_PERIOD)]
     interval: Nanos,
     /// The most packets of a burst; 1 if nothing is said, 8 for a Burster.
     #[arg(show = "1")]
@@ -44,9 +45,6 @@ pub struct Args {
 
 impl Build for TimedUnqueue {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if args.interval.0 <= 0 {
-            return Err("INTERVAL: must be positive".into());
-        }
         let burst = args.burst.unwrap_or(if cx.written_class == "Burster" { 8 } else { 1 });
         Ok(TimedUnqueue {
             args,
@@ -172,7 +170,7 @@ mod tests {
         kit.expire().unwrap();
         assert_eq!(kit.task().1.len(), 1);
         for (bad, message) in
-            [("0", "INTERVAL: must be positive"), ("", "INTERVAL: required argument missing")]
+            [("0", "INTERVAL: must be at least 0.000001"), ("", "INTERVAL: required argument missing")]
         {
             assert_eq!(Kit::<TimedUnqueue>::new(bad).err().unwrap(), [message]);
         }

@@ -158,6 +158,8 @@ fn exact_decimal(text: &str, scale: i64) -> Option<i64> {
 }
 
 impl Nanos {
+    /// The shortest period that an argument may give a timer: a shorter one would leave no time for anything else.
+    pub const SHORTEST_PERIOD: Nanos = Nanos(1_000);
     /// Seconds as a real number.
     pub fn seconds(self) -> f64 {
         self.0 as f64 / 1e9

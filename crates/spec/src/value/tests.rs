@@ -111,3 +111,22 @@ fn references() {
     assert!(get::<HandlerRef>("zz.x").is_err());
     assert_eq!(get::<Filename>("\"a//b\"").unwrap().0, "a/b");
 }
+
+#[test]
+fn limits_of_arguments() {
+    use crate::within;
+    let error = |r: Result<(), String>| r.err().unwrap_or_default();
+    for (value, min, max, off, message) in [
+        (5, None, None, None, ""),
+        (5, Some(5), Some(5), None, ""),
+        (4, Some(5), None, None, "must be at least 5"),
+        (6, None, Some(5), None, "must be at most 5"),
+        (0, Some(5), Some(9), Some(0), ""),
+        (-1, Some(5), Some(9), Some(0), "must be at least 5, or 0 for none"),
+        (10, Some(5), Some(9), Some(0), "must be at most 9, or 0 for none"),
+    ] {
+        assert_eq!(error(within(&value, min, max, off)), message, "{value}");
+    }
+    let short = within(&Nanos(1), Some(Nanos::SHORTEST_PERIOD), None, None);
+    assert_eq!(error(short), "must be at least 0.000001");
+}
