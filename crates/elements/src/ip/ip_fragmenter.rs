@@ -26,7 +26,7 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(name = "IPFragmenter", offload = aware, ports = "1/1-2", processing = "h/h", packets = "ip/ip", workers = replicate(sum))]
-#[class(effects(prints), drops(MustFragment, NoIpHeader, NoBuffer), copies, build, lifecycle)]
+#[class(effects(prints), drops(MustFragment, NoIpHeader, NoBuffer, BadFragment), copies, build, lifecycle)]
 pub struct IpFragmenter {
     args: Args,
     /// Packets that were too long and not fragmented.
@@ -87,6 +87,9 @@ impl Lifecycle for IpFragmenter {
     }
 }
 
+/// The most bytes of a packet, header included.
+const LONGEST: usize = 65_535;
+
 /// What is known of a packet that is to be fragmented.
 struct Plan {
     /// Bytes of its header.
@@ -141,7 +144,8 @@ impl IpFragmenter {
             h.set_header_len(header_len);
             h.total_len.set(u16::try_from(header_len + end - at).unwrap_or(u16::MAX));
             h.id.set(id);
-            let offset = old.fragment_offset().wrapping_add(u16::try_from(at).unwrap_or(0));
+            // INVARIANT: it fits, since the last byte of the last piece lies below LONGEST.
+            let offset = old.fragment_offset().saturating_add(u16::try_from(at).unwrap_or(u16::MAX));
             h.set_fragment(offset, end < data.len() || old.more_fragments(), false);
             let mut header = [0; MAX_HEADER_LEN];
             let (fixed, rest) = header.split_at_mut(Ipv4Header::LEN);
@@ -178,6 +182,12 @@ impl IpFragmenter {
             return Verdict::Next;
         }
         let Some(h) = Ipv4Header::from_prefix(network) else { return self.too_long(p, cx) };
+        // RFC 791 section 3.2: a fragment that ends beyond the longest packet belongs to none, and the offsets of its pieces would
+        // start again at 0, as if they were first fragments.
+        if usize::from(h.fragment_offset()).saturating_add(plan.total) > LONGEST {
+            self.drops.add(1);
+            return Verdict::Drop(Reason::BadFragment);
+        }
         // RFC 6864 section 4.1: a packet that must not be fragmented needs no identification of its own, a fragment does.
         let fresh = h.dont_fragment() && !h.is_fragment();
         let id = if fresh { self.identifications.next_u64() as u16 } else { h.id.get() };

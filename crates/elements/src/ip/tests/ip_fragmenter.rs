@@ -215,3 +215,31 @@ fn super_packets_are_judged_by_their_segments() {
     let offsets: Vec<u8> = out.iter().map(|o| o.1.data()[7]).collect();
     assert_eq!(offsets[..5], [0, 14, 0, 14, 0]);
 }
+
+#[test]
+fn fragments_beyond_the_longest_packet_are_refused() {
+    // The header, what lies before and the data make 65,535 bytes at most. Without the check the piece behind offset 65,528 would
+    // have offset 0.
+    for (offset, data, fits) in [
+        (64_984, 530, true),
+        (64_984, 531, true),
+        (64_984, 532, false),
+        (64_984, 1400, false),
+        (65_400, 115, true),
+        (65_400, 116, false),
+        (65_528, 100, false),
+    ] {
+        for more in [false, true] {
+            let ip = Ip { data, offset, more, ..PLAIN };
+            let mut kit = Kit::<IpFragmenter>::new("68").unwrap();
+            let out = kit.act([ip.packet()]);
+            assert_eq!(kit.dropped(Reason::BadFragment), u64::from(!fits), "{offset} {data}");
+            let mut next = usize::from(offset);
+            for (h, payload) in headers(&out) {
+                assert_eq!(usize::from(h.fragment_offset.byte_offset()), next);
+                next += payload.len();
+            }
+            assert_eq!(next - usize::from(offset), if fits { data } else { 0 });
+        }
+    }
+}
