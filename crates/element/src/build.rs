@@ -185,12 +185,12 @@ impl InitCx<'_> {
     }
     /// What a task that pulls from an input sleeps on. Each of these notifiers, when it goes on, gives the element a turn
     /// ([`Element::task`](crate::Element::task)), whether its class declares a task or not: one that delays packets on a pull path
-    /// and has a notifier of its own turns that on then.
+    /// and has a notifier of its own turns that on then. The signal is never on where nothing can come, and always where some
+    /// path leads to an element that may have packets and has no notifier.
     pub fn upstream(&mut self, input: usize) -> Signal {
         let (notes, open) = self.wiring.upstream(self.me, input, Capability::EmptyNotifier);
-        let always = open || notes.is_empty();
         self.listens.extend(&notes);
-        Signal::new(notes, always)
+        Signal::new(notes, open)
     }
     /// What a source that pushes to an output sleeps on: it is off while everything downstream is full.
     pub fn downstream(&mut self, output: usize) -> Signal {

@@ -156,6 +156,8 @@ pub struct Core {
     pub(crate) behind: Batch,
     pub(crate) scratch: Batch,
     pub(crate) spare: Vec<Batch>,
+    /// How often elements may still pull in vain in the pull under way; 0 while none counts.
+    pub(crate) tries: u32,
     /// How many handler calls are under way, one within the other.
     pub nesting: u32,
 }
@@ -205,6 +207,7 @@ impl Core {
             behind: Batch::empty(),
             scratch: Batch::new(),
             spare: Vec::new(),
+            tries: 0,
             nesting: 0,
         }
     }

@@ -13,6 +13,9 @@ use std::sync::Arc;
 /// The most handler calls one within the other: elements that call each other must not use up the stack.
 const NESTING: u32 = 64;
 
+/// The most packets that elements take in vain in one pull.
+const TRIES: u32 = 256;
+
 #[cold]
 fn nested(handler: &str) -> CallError {
     CallError::Busy(format!("handler '{handler}': more than {NESTING} calls one within the other"))
@@ -367,6 +370,50 @@ impl<'a> Cx<'a> {
     #[inline]
     pub fn pull_one(&mut self, input: usize) -> Option<Packet> {
         self.router.as_mut()?.pull_one(self.core, self.place.me, input)
+    }
+
+    /// Runs `f`, in which [`Cx::try_again`] counts pulls in vain. Elements that pull through each other share one count, so that
+    /// their loops do not multiply.
+    #[inline]
+    pub fn with_tries<R>(&mut self, f: impl FnOnce(&mut Cx<'a>) -> R) -> R {
+        let outermost = self.core.tries == 0;
+        if outermost {
+            self.core.tries = TRIES;
+        }
+        let out = f(self);
+        if outermost {
+            self.core.tries = 0;
+        }
+        out
+    }
+    /// Whether an element that pulled a packet it cannot pass on may pull another one. It gives up otherwise, as if there were
+    /// nothing: the notifiers upstream stay on, so that its puller has another turn, after those of other tasks.
+    #[inline]
+    pub fn try_again(&mut self) -> bool {
+        // The last one stays: 0 means that nothing is counted.
+        let more = self.core.tries > 1;
+        self.core.tries -= u32::from(more);
+        more
+    }
+    /// Pulls packets through an input until `take` gives one, nothing is upstream, or there were too many in vain.
+    ///
+    /// Every element whose pull may have to take more than one packet for each that it gives uses this: a source that never
+    /// satisfies it must not hold up the worker.
+    #[inline]
+    pub fn pull_until(
+        &mut self,
+        input: usize,
+        mut take: impl FnMut(Packet, &mut Cx<'a>) -> Option<Packet>,
+    ) -> Option<Packet> {
+        self.with_tries(|cx| {
+            loop {
+                let p = cx.pull_one(input)?;
+                let taken = take(p, cx);
+                if taken.is_some() || !cx.try_again() {
+                    return taken;
+                }
+            }
+        })
     }
 
     /// Turns a notifier of this element on.

@@ -3,6 +3,7 @@
 //! change nothing. Each test names all offenders at once.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod idle;
 mod noise;
 #[path = "../../runtime/tests/support/mod.rs"]
 mod support;
@@ -212,9 +213,9 @@ fn is_named(config: &str, name: &str) -> bool {
     config.split(|c: char| !(c.is_alphanumeric() || "_@/".contains(c))).any(|word| word == name)
 }
 
-fn setting(graph: &Graph, e: usize, packets: usize) -> Setting {
+/// The element `x`, as in a graph, with the elements that it may refer to.
+fn neighbours(graph: &Graph, e: usize) -> String {
     let element = graph.element(e).unwrap();
-    let (inputs, outputs) = (graph.inputs(e), graph.outputs(e));
     let mut text = String::new();
     // What information elements say, and elements without ports that arguments may refer to.
     for (other, x) in graph.flat.elements.iter().enumerate() {
@@ -235,6 +236,12 @@ fn setting(graph: &Graph, e: usize, packets: usize) -> Setting {
         }
     }
     let _ = writeln!(text, "x :: {}({});", element.class, element.config);
+    text
+}
+
+fn setting(graph: &Graph, e: usize, packets: usize) -> Setting {
+    let (inputs, outputs) = (graph.inputs(e), graph.outputs(e));
+    let mut text = neighbours(graph, e);
     for i in 0..inputs {
         let queue = if graph.input_kind(e, i) == Kind::Pull { "-> Queue(100000) " } else { "" };
         let _ = writeln!(text, "n{i} :: Noise({i}, {packets}) {queue}-> [{i}] x;");

@@ -116,7 +116,7 @@ impl Graph {
     /// As [`Graph::nearest_upstream`] from one input, and whether every path upstream ends in such an element, so that
     /// one who pulls there may sleep on what they say.
     ///
-    /// A path does not end so where it comes to an output behind which nothing lies, or to an element that turns push
+    /// A path does not end so where it comes to an output of a source, or to an element that turns push
     /// into pull and lacks the capability: it may have packets and not say so. A path that goes round a cycle for ever has no end.
     pub fn nearest_upstream_complete(
         &self,
@@ -145,7 +145,7 @@ impl Graph {
                 }
                 Side::Output => {
                     next.extend(self.inputs_behind(point));
-                    complete &= !next.is_empty();
+                    complete &= !next.is_empty() || self.only_passes_on(self.points.owner(point));
                     let kind = self.kind(point);
                     next.retain(|&p| {
                         complete &= self.kind(p) == kind;
@@ -161,6 +161,13 @@ impl Graph {
             }
         }
         (found.into_iter().collect(), complete)
+    }
+
+    /// Whether no packet can leave an element that none enters. Classes that take packets on any number of inputs merge, choose
+    /// or pass them on; sources have none, or a fixed number.
+    fn only_passes_on(&self, e: usize) -> bool {
+        let ports = self.spec(e).and_then(|s| castanet_spec::codes::Ports::parse(s.ports));
+        ports.is_some_and(|p| p.inputs.max.is_none())
     }
 
     /// The inputs whose packets may leave by an output.

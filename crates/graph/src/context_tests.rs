@@ -123,7 +123,8 @@ fn complete_model(g: &Graph, to: PortRef, on_path: &mut Vec<PortRef>, found: &mu
             continue;
         }
         let inputs: Vec<_> = (0..g.inputs(f)).filter(|&i| g.flows(f, i, from.port)).collect();
-        complete &= !inputs.is_empty();
+        let any_number = |ports: &str| ports.split('/').next().is_some_and(|inputs| inputs.ends_with('-'));
+        complete &= !inputs.is_empty() || g.spec(f).is_some_and(|s| any_number(s.ports));
         for i in inputs {
             if g.input_kind(f, i) != g.output_kind(f, from.port) {
                 complete = false;
@@ -186,7 +187,8 @@ fn pullers_that_may_sleep() {
             "Source -> a :: Queue -> s :: Sched -> Strip -> x :: Sink; Source -> b :: SimpleQueue -> [1] s;",
             false,
         ),
-        ("Idle -> x :: Sink;", false),
+        ("Idle -> x :: Sink;", true),
+        ("Joined -> Strip -> x :: Sink;", true),
         ("Source -> q :: Queue -> Unqueue -> SimpleQueue -> x :: Sink;", false),
     ];
     for (text, complete) in cases {

@@ -117,6 +117,11 @@ impl CoDel {
         while now >= self.law.next {
             self.discard(p, cx);
             self.law.count = self.law.count.saturating_add(1);
+            if !cx.try_again() {
+                // The next pull goes on where this one stops.
+                self.law.next = self.law(self.law.next);
+                return None;
+            }
             let Some((following, may_drop)) = self.next(now, cx) else {
                 self.law.dropping = false;
                 return None;
@@ -156,6 +161,13 @@ impl Element for CoDel {
     }
     #[inline]
     fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        cx.with_tries(|cx| self.pull_next(cx))
+    }
+}
+
+impl CoDel {
+    #[inline]
+    fn pull_next(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         let now = cx.core().clock.peek();
         let Some((p, may_drop)) = self.next(now, cx) else {
             self.law.dropping = false;

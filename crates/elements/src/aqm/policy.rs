@@ -35,16 +35,16 @@ pub(super) fn pull(policy: &mut impl Policy, max: usize, into: &mut Batch, cx: &
     }
 }
 
-/// The first packet that is not dropped: to whoever pulls, there is none only when there is none upstream.
+/// The first packet that is not dropped.
 #[inline]
 pub(super) fn pull_one(policy: &mut impl Policy, cx: &mut Cx<'_>) -> Option<Packet> {
-    loop {
-        let p = cx.pull_one(0)?;
+    cx.pull_until(0, |p, cx| {
         if !policy.refuses(cx) {
             return Some(p);
         }
         cx.emit_or(1, p, Reason::EarlyDrop);
-    }
+        None
+    })
 }
 
 /// What is wrong with a probability; the word before it is the caller's.

@@ -59,6 +59,12 @@ impl Element for CompleteOffload {
     }
 
     fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        cx.with_tries(|cx| self.pull_whole(max, into, cx));
+    }
+}
+
+impl CompleteOffload {
+    fn pull_whole(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         let mut left = max;
         while left > 0 {
             let n = left.min(self.held.len());
@@ -75,7 +81,8 @@ impl Element for CompleteOffload {
                 self.complete(p, &mut held, cx);
             }
             (self.held, self.spare) = (held, got);
-            if !more {
+            // A round that gave nothing took only packets that had to be dropped.
+            if !more || self.held.is_empty() && !cx.try_again() {
                 return;
             }
         }

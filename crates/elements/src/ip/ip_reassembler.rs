@@ -343,15 +343,9 @@ impl Element for IpReassembler {
             }
         }
     }
-    /// Pulls until a packet is whole or nothing is left, so that a task that sleeps on the queue upstream misses nothing.
+    /// Pulls until a packet is whole.
     fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
-        while let Some(p) = cx.pull_one(0) {
-            let whole = self.take(p, cx);
-            if whole.is_some() {
-                return whole;
-            }
-        }
-        None
+        cx.pull_until(0, |p, cx| self.take(p, cx))
     }
     fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
         let now = cx.recent();

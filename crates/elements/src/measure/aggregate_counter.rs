@@ -82,6 +82,7 @@ pub struct AggregateCounter {
     /// Whether frozen because there was no room, which is told once.
     full: bool,
     passes: bool,
+    inputs: usize,
 }
 
 /// Arguments of AggregateCounter.
@@ -197,6 +198,7 @@ impl Build for AggregateCounter {
             },
             full: false,
             passes: cx.outputs < 2,
+            inputs: cx.inputs,
             args,
         })
     }
@@ -265,11 +267,23 @@ impl Element for AggregateCounter {
         }
     }
     fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        let before = into.len();
-        cx.pull(port, max, into);
-        for p in into.as_slice().get(before..).unwrap_or_default() {
-            self.count(port, p, cx);
+        let got = self.pull_through(port, max, into, cx);
+        // What came by input 1 leaves by output 0 where that is the only one.
+        if port == 0 && got < max && self.inputs > 1 && !cx.has_output(1) {
+            self.pull_through(1, max.saturating_sub(got), into, cx);
         }
+    }
+}
+
+impl AggregateCounter {
+    /// Pulls and counts packets of an input; how many.
+    fn pull_through(&mut self, input: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) -> usize {
+        let before = into.len();
+        cx.pull(input, max, into);
+        for p in into.as_slice().get(before..).unwrap_or_default() {
+            self.count(input, p, cx);
+        }
+        into.len().saturating_sub(before)
     }
 }
 
