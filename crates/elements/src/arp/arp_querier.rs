@@ -22,18 +22,21 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 /// Encapsulates IP packets in Ethernet headers, whose destinations it finds by ARP (RFC 826).
 ///
 /// The next hop is the destination address annotation. While its Ethernet address is not known the packet waits and
-/// a query is sent: at most one per 100 ms for the first 10 since the last reply, then one per 2 s (RFC 1122
+/// a query is sent: at most one per 100 ms for the first 10 since the last reply, then one per second (RFC 1122
 /// section 2.3.2.1), and only when packets come. The reply sends what waited, in order. A known address is asked
-/// for again, at the same pace, once it is POLL_TIMEOUT old, and is forgotten when it is TIMEOUT old. Packets to
+/// for again, at the same pace, once it is POLL_TIMEOUT old, and is forgotten when it is TIMEOUT old. The first two of these
+/// queries go to the address that is known, the others to everybody. When another address takes the place of a known one,
+/// everybody is asked at once, until one is confirmed. Packets to
 /// 255.255.255.255 or to the subnet's broadcast address are broadcast, packets to multicast addresses go to the
 /// mapped address (RFC 1112 section 6.4), both without query. Packets without destination annotation are dropped.
 ///
-/// Queries carry the timestamp and the VLAN annotation of the packet that caused them, and leave before it. Only
-/// replies are learnt from. Capacities are those of ARPTable, which a querier has one of its own of, unless TABLE
-/// names another.
+/// Queries carry the timestamp and the VLAN annotation of the packet that caused them, and leave before it. ARP packets update
+/// entries that exist; a new one is made only by a packet that is addressed to the own IP address and comes from
+/// the own subnet, if that was given (RFC 826). Capacities are those of ARPTable, which a querier has one of its own of, unless
+/// TABLE names another.
 ///
 /// # Ports
-/// Input 0: IP packets. Input 1: Ethernet frames with ARP replies. Output 0: Ethernet frames. Output 1 (optional):
+/// Input 0: IP packets. Input 1: Ethernet frames with ARP replies, or requests. Output 0: Ethernet frames. Output 1 (optional):
 /// queries, which otherwise leave on output 0. Output 2 (optional): IP packets that were given up, since nobody answered
 /// for 3 s; they are for an ICMPError that says so (RFC 1812 section 5.2.7.1). Without it packets wait as long as TIMEOUT
 /// says and are dropped then.
@@ -263,13 +266,13 @@ impl ArpQuerier {
         let (stamp, vlan) = (p.timestamp(), p.anno(anno::VLAN));
         let mut lost = Lost::new();
         match self.state.look_up(ip, p, self.poll, now, self.workers, &mut lost) {
-            Found::Known { ether, packet, until, query, held } => {
+            Found::Known { ether, packet, until, query, lost: astray, held } => {
                 let header = header(ether, self.ether);
                 if !self.wait_for(ip, &held, now, cx) {
                     self.cache.keep(ip, generation, until, header);
                 }
                 if query {
-                    let to = if self.args.broadcast_poll { EtherAddr::BROADCAST } else { ether };
+                    let to = if self.args.broadcast_poll || astray { EtherAddr::BROADCAST } else { ether };
                     self.query(ip, to, stamp, vlan, cx);
                 }
                 for p in held {
@@ -329,14 +332,20 @@ impl ArpQuerier {
     fn learn(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let now = cx.now();
         for p in batch.drain() {
-            let Some((ip, ether)) = answer(p.data()) else {
+            let me = self.own.ip.load(Ordering::Relaxed);
+            let Some(Told { ip, ether, target, reply }) = told(p.data()).filter(|t| t.ip != me) else {
+                cx.drop(p, Reason::BadArp);
+                continue;
+            };
+            let local = self.args.ip.subnet.is_none_or(|s| s.contains(Ipv4Addr::from_bits(ip)));
+            let mut lost = Lost::new();
+            let held = self.state.answer(ip, ether, now, self.workers, local && target == me, &mut lost);
+            let Some(held) = held else {
                 cx.drop(p, Reason::BadArp);
                 continue;
             };
             cx.drop(p, Reason::Consumed);
-            self.own.responses.fetch_add(1, Ordering::Relaxed);
-            let mut lost = Lost::new();
-            let held = self.state.answer(ip, ether, now, self.workers, &mut lost);
+            self.own.responses.fetch_add(u64::from(reply), Ordering::Relaxed);
             self.wait_for(ip, &held, now, cx);
             let header = header(ether, self.ether);
             for p in held {
@@ -394,17 +403,27 @@ fn lose(lost: Lost, cx: &mut Cx<'_>) {
     }
 }
 
-/// What a frame tells, if it is an ARP reply.
-fn answer(frame: &[u8]) -> Option<(u32, EtherAddr)> {
+/// What an ARP packet tells of its sender.
+struct Told {
+    ip: u32,
+    ether: EtherAddr,
+    /// The IP address that it is for, or asks for.
+    target: u32,
+    reply: bool,
+}
+
+/// What a frame tells, if it is an ARP request or reply.
+fn told(frame: &[u8]) -> Option<Told> {
     let (ether, rest) = EtherHeader::split(frame)?;
-    let reply = ArpHeader::from_prefix(rest)?;
-    let (ip, sender) = (reply.sender_ip.get(), reply.sender_ether);
+    let h = ArpHeader::from_prefix(rest)?;
+    let (ip, sender, reply) = (h.sender_ip.get(), h.sender_ether, h.is_op(arp::op::REPLY));
     let good = ether.ethertype.get() == ethertype::ARP
-        && reply.is_op(arp::op::REPLY)
+        && (reply || h.is_op(arp::op::REQUEST))
         && !sender.is_group()
         && ip != 0
+        && ip != u32::MAX
         && !ipv4::is_multicast(ip);
-    good.then_some((ip, sender))
+    good.then_some(Told { ip, ether: sender, target: h.target_ip.get(), reply })
 }
 
 impl Lifecycle for ArpQuerier {

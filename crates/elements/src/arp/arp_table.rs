@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ARPTable: one table for several ARPQueriers.
 
+mod entry;
+mod expiry;
 mod state;
 #[cfg(test)]
 mod tests;
 
-pub use state::{Found, Lost, Settings, State, seconds};
+pub use entry::{ENTRY_CAPACITY, Settings};
+pub use state::{Found, Lost, State};
 
 use castanet_element::prelude::*;
 use castanet_wire::EtherAddr;
@@ -18,7 +21,7 @@ use std::sync::Arc;
 /// Packets that wait for an answer are kept here too.
 /// An entry lives TIMEOUT seconds from its last update (RFC 1122 section 2.3.2.1). When more than CAPACITY packets
 /// wait, the oldest entries lose packets until CAPACITY - CAPACITY/CAPACITY_SLIM_FACTOR are left; when there are
-/// more than ENTRY_CAPACITY entries, the oldest go in the same way.
+/// more than ENTRY_CAPACITY entries, the oldest go in the same way, those whose address is not known first.
 ///
 /// # Ports
 /// None.
@@ -54,7 +57,7 @@ pub struct Args {
     #[arg(keyword, default = 2048)]
     capacity: u32,
     /// The most entries; 0: no limit.
-    #[arg(keyword, default = 0)]
+    #[arg(keyword, default = ENTRY_CAPACITY, show = "65536")]
     entry_capacity: u32,
     /// The most packets that wait for one address, the latest being kept; 0: no limit.
     #[arg(keyword, default = 0)]
@@ -63,7 +66,7 @@ pub struct Args {
     #[arg(keyword, default = 2)]
     capacity_slim_factor: u32,
     /// How long an entry lives after its last update; 0: for ever.
-    #[arg(keyword, default = Nanos(300_000_000_000), show = "300s")]
+    #[arg(keyword, default = Nanos(300_000_000_000), min = Nanos(0), show = "300s")]
     timeout: Nanos,
 }
 

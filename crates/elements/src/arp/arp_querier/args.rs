@@ -16,7 +16,7 @@ pub struct Args {
     #[arg(keyword, show = "2048")]
     pub(super) capacity: Option<u32>,
     /// The most entries; 0: no limit.
-    #[arg(keyword, show = "0")]
+    #[arg(keyword, show = "65536")]
     pub(super) entry_capacity: Option<u32>,
     /// The most packets that wait for one address, the latest being kept; 0: no limit.
     #[arg(keyword, show = "0")]
@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(keyword, show = "2")]
     pub(super) capacity_slim_factor: Option<u32>,
     /// How long an entry lives after its last update; 0: for ever.
-    #[arg(keyword, show = "300s")]
+    #[arg(keyword, min = Nanos(0), show = "300s")]
     pub(super) timeout: Option<Nanos>,
     /// The broadcast address of the subnet.
     #[arg(keyword)]
@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(keyword)]
     pub(super) table: Option<TableRef>,
     /// Age from which a known address is asked for again; 0: never.
-    #[arg(keyword, default = Nanos(60_000_000_000), show = "60s")]
+    #[arg(keyword, default = Nanos(60_000_000_000), min = Nanos(0), show = "60s")]
     pub(super) poll_timeout: Nanos,
     /// Whether such queries are broadcast.
     #[arg(keyword, default = false)]

@@ -28,6 +28,11 @@ fn reply(ip: u32, n: u8) -> Packet {
     let ether = EtherHeader::new(EtherAddr(ME), you, ethertype::ARP);
     packet(&[&ether.to_bytes()[..], &arp.to_bytes(), &[0; 18]].concat())
 }
+fn request(ip: u32, n: u8, target: u32) -> Packet {
+    let you = EtherAddr([2, 0, 0, 0, 0, n]);
+    let ether = EtherHeader::new(EtherAddr::BROADCAST, you, ethertype::ARP);
+    packet(&[&ether.to_bytes()[..], &ArpHeader::request(you, ip, target).to_bytes()].concat())
+}
 /// What an output packet is: `q9` a query for host 9, `3>9` packet 3 sent to Ethernet address ...9.
 fn name(port: usize, p: &Packet) -> String {
     let frame = Ethernet2Slice::from_slice_without_fcs(p.data()).unwrap();
@@ -64,9 +69,9 @@ fn packets_wait_for_the_reply_and_keep_their_order() {
     assert_eq!((k.read("queries").unwrap(), k.read("responses").unwrap()), ("2".into(), "2".into()));
     assert_eq!((k.dropped(Reason::Consumed), k.all_dropped()), (2, 2));
     assert!(k.read("table").unwrap().contains("10.0.0.8 1 02-00-00-00-00-08 0.0"));
-    // An address that changes is used at once.
+    // An address that changes is used at once, and asked for: it may be forged.
     k.push(1, [reply(host(9), 7)]);
-    assert_eq!(sent(&mut k, [to(host(9), 1)]), "1>7");
+    assert_eq!(sent(&mut k, [to(host(9), 1)]), "1>7 q9");
 }
 
 #[test]
@@ -84,7 +89,7 @@ fn one_output_takes_the_query_first() {
 #[test]
 fn queries_are_paced() {
     let mut k = kit("");
-    // Four packets a second: 9 queries in 2.1 s, the tenth at 2.25 s, the next when 2 s have passed.
+    // Four packets a second: 9 queries in 2.1 s, the tenth at 2.25 s, the next when a second has passed.
     let mut times = Vec::new();
     for i in 0..60 {
         k.at(i * S / 4);
@@ -92,7 +97,7 @@ fn queries_are_paced() {
             times.push(i);
         }
     }
-    assert_eq!(times, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 25, 33, 41, 49, 57]);
+    assert_eq!(times, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 17, 21, 25, 29, 33, 37, 41, 45, 49, 53, 57]);
     let mut k = kit("");
     let count = (0..50).filter(|i| {
         k.at(i * S / 50);
@@ -193,6 +198,82 @@ fn what_nobody_answers_for_is_given_up() {
 }
 
 #[test]
+fn a_host_is_back_at_once_when_others_have_claimed_its_address() {
+    let mut k = kit("");
+    sent(&mut k, [to(host(9), 1)]);
+    k.push(1, [reply(host(9), 9)]);
+    k.at(S);
+    // A flood of forged replies, and a packet after it: everybody is asked, not the forger.
+    (0..50).for_each(|i| drop(k.push(1, [reply(host(9), 100 + i % 2)])));
+    assert_eq!(sent(&mut k, [to(host(9), 2), to(host(9), 3)]), "2>101 3>101 q9");
+    assert_eq!(names(k.push(1, [reply(host(9), 9)])), "");
+    assert_eq!(sent(&mut k, [to(host(9), 4)]), "4>9");
+    // That was a change too: once more, and then it is believed.
+    k.at(S + S / 5);
+    assert_eq!(sent(&mut k, [to(host(9), 5)]), "5>9 q9");
+    k.push(1, [reply(host(9), 9)]);
+    k.at(S + S / 2);
+    assert_eq!(sent(&mut k, [to(host(9), 6)]), "6>9");
+    // Two hosts that both claim it do not speed the queries up.
+    k.push(1, [reply(host(9), 8)]);
+    let mut queries = 0;
+    for i in 0..600 {
+        k.at(2 * S + i * S / 50);
+        if sent(&mut k, [to(host(9), 7)]).ends_with("q9") {
+            queries += 1;
+            k.push(1, [reply(host(9), 9), reply(host(9), 8)]);
+        }
+    }
+    assert!((15..=22).contains(&queries), "{queries}");
+}
+
+#[test]
+fn a_host_with_a_new_ethernet_address_is_found() {
+    let mut k = kit(", POLL_TIMEOUT 4");
+    k.push(1, [reply(host(9), 9)]);
+    let mut asked = Vec::new();
+    for i in 0..6 {
+        k.at(4 * S + S / 100 + i * S / 8);
+        asked.push(sent(&mut k, [to(host(9), 1)]));
+    }
+    assert_eq!(asked, ["1>9 q9>9", "1>9 q9>9", "1>9 q9", "1>9 q9", "1>9 q9", "1>9 q9"]);
+    k.push(1, [reply(host(9), 8)]);
+    assert!(sent(&mut k, [to(host(9), 2)]).starts_with("2>8"));
+    // It says so itself: its own query for somebody else is enough.
+    let mut k = kit("");
+    k.push(1, [reply(host(9), 9)]);
+    k.push(1, [request(host(9), 7, host(50))]);
+    assert!(sent(&mut k, [to(host(9), 3)]).starts_with("3>7"));
+}
+
+#[test]
+fn nothing_is_learnt_that_was_not_asked_for() {
+    let foreign = 0x0b00_0009;
+    let to_other = |ip: u32| {
+        let mut d = reply(ip, 9).data().to_vec();
+        d[41] = 77;
+        packet(&d)
+    };
+    let mut k = kit("");
+    let about =
+        [reply(foreign, 9), to_other(host(9)), request(host(9), 9, host(50)), request(foreign, 9, host(1))];
+    assert!(k.push(1, about).is_empty());
+    assert_eq!((k.read("count").unwrap(), k.dropped(Reason::BadArp)), ("0".into(), 4));
+    // What is addressed to this host is learnt if it comes from its subnet, but not its own address.
+    k.push(1, [reply(host(9), 9), request(host(8), 8, host(1)), reply(host(1), 66)]);
+    assert_eq!(sent(&mut k, [to(host(9), 1), to(host(8), 2)]), "1>9 2>8");
+    assert_eq!((k.read("count").unwrap(), k.dropped(Reason::BadArp)), ("2".into(), 5));
+    assert_eq!(k.read("responses").unwrap(), "1");
+    // What was asked for is learnt whoever it is addressed to, and wherever it is.
+    assert_eq!(sent(&mut k, [to(host(7), 3), to(foreign, 4)]), "q7 q9");
+    assert_eq!(names(k.push(1, [to_other(host(7)), reply(foreign, 9)])), "3>9 4>9");
+    // Without a subnet every neighbour is local.
+    let mut k = Kit::<ArpQuerier>::with_ports("10.0.0.1, 02-00-00-00-00-01", 2, 2).unwrap();
+    k.push(1, [reply(foreign, 9)]);
+    assert_eq!(k.read("count").unwrap(), "1");
+}
+
+#[test]
 fn destinations_without_query() {
     let mut k = kit("");
     let out = sent(
@@ -214,7 +295,7 @@ fn what_is_not_a_reply_is_dropped() {
     let good = reply(host(9), 9).data()[..42].to_vec();
     let mut k = kit("");
     sent(&mut k, [to(host(9), 1)]);
-    let changed = [(12, 9), (14, 1), (16, 9), (18, 7), (19, 5), (21, 1), (21, 3), (22, 3), (28, 224)];
+    let changed = [(12, 9), (14, 1), (16, 9), (18, 7), (19, 5), (21, 4), (21, 3), (22, 3), (28, 224)];
     let bad = changed.iter().map(|&(i, v)| {
         let mut d = good.clone();
         d[i] = v;
@@ -269,7 +350,9 @@ fn every_batch_size_gives_the_same() {
             }
         }
         let held: u64 = k.read("length").unwrap().parse().unwrap();
-        let through = out[0].len() as u64 + held + k.all_dropped() - k.dropped(Reason::Consumed);
+        let replies = k.dropped(Reason::Consumed) + k.dropped(Reason::BadArp);
+        assert_eq!((replies, k.dropped(Reason::BadArp)), (40, 3), "the own address is not learnt");
+        let through = out[0].len() as u64 + held + k.all_dropped() - replies;
         assert_eq!(through, 40 * 32, "in = out + dropped + held");
         (out, k.all_dropped())
     };

@@ -5,88 +5,12 @@
 //! Everything goes through one lock, but queriers keep what they learnt from it until something has to happen, and
 //! see from one atomic number whether it still holds.
 
+use super::entry::{Entry, Settings, seconds};
 use castanet_element::prelude::*;
 use castanet_wire::EtherAddr;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-const MS: i64 = 1_000_000;
-/// Queries for one address that go out at the quick pace.
-const QUICK_QUERIES: u32 = 10;
-
-/// Capacities and times of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// The most packets that wait; 0: no limit.
-    pub capacity: u32,
-    /// The most entries; 0: no limit.
-    pub entry_capacity: u32,
-    /// The most packets that wait for one address; 0: no limit.
-    pub entry_packet_capacity: u32,
-    /// When a capacity is exceeded, one in so many parts of it is made free; 0: no more than needed.
-    pub slim_factor: u32,
-    /// How long an entry lives after its last update; 0: for ever.
-    pub timeout: i64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        let timeout = 300_000 * MS;
-        Settings { capacity: 2048, entry_capacity: 0, entry_packet_capacity: 0, slim_factor: 2, timeout }
-    }
-}
-
-impl Settings {
-    fn slimmed(self, capacity: u32) -> usize {
-        capacity.saturating_sub(capacity.checked_div(self.slim_factor).unwrap_or(0)) as usize
-    }
-    fn expired(self, age: i64) -> bool {
-        self.timeout > 0 && age >= self.timeout
-    }
-    /// When an entry is too old.
-    fn end(self, updated: i64) -> i64 {
-        if self.timeout > 0 { updated.saturating_add(self.timeout) } else { i64::MAX }
-    }
-}
-
-struct Entry {
-    /// The broadcast address when it is not known.
-    ether: EtherAddr,
-    updated: i64,
-    /// Place in the order of updates.
-    turn: u64,
-    queries: u32,
-    queried: i64,
-    held: VecDeque<Packet>,
-    /// Known, but packets that waited are still on their way through one worker: those of others go behind them.
-    releasing: bool,
-    /// When the packets that wait now are given up, if they are.
-    until: i64,
-}
-
-impl Entry {
-    fn known(&self) -> bool {
-        !self.ether.is_broadcast()
-    }
-    /// The earliest time of the next query: one per 100 ms at first, then one per 2 s (RFC 1122 section 2.3.2.1
-    /// wants at most one per second and address in the long run).
-    fn next_query(&self) -> i64 {
-        match self.queries {
-            0 => i64::MIN,
-            n if n < QUICK_QUERIES => self.queried.saturating_add(100 * MS),
-            _ => self.queried.saturating_add(2_000 * MS),
-        }
-    }
-    fn query(&mut self, now: i64) -> bool {
-        let go = now >= self.next_query();
-        if go {
-            self.queries = self.queries.saturating_add(1);
-            self.queried = now;
-        }
-        go
-    }
-}
 
 /// What a look-up found.
 #[derive(Debug)]
@@ -101,6 +25,8 @@ pub enum Found {
         until: i64,
         /// Whether it is time to ask whether the address is still right.
         query: bool,
+        /// Whether everybody is to be asked, because the host of that address may not be the right one or gave no answer.
+        lost: bool,
         /// Packets that waited for this address and go before.
         held: VecDeque<Packet>,
     },
@@ -117,18 +43,23 @@ pub enum Found {
 pub type Lost = Vec<(Packet, Reason)>;
 
 #[derive(Default)]
-struct Inner {
-    settings: Settings,
-    entries: HashMap<u32, Entry>,
-    order: BTreeMap<u64, u32>,
-    turns: u64,
-    held: usize,
+pub(super) struct Inner {
+    pub(super) settings: Settings,
+    pub(super) entries: HashMap<u32, Entry>,
+    /// Addresses in the order of their updates.
+    pub(super) order: BTreeMap<u64, u32>,
+    /// Which of these are not known.
+    pub(super) unknown: BTreeSet<u64>,
+    /// The place of the last update.
+    pub(super) turns: u64,
+    pub(super) held: usize,
     /// Before this time no entry is too old, and no packet is given up: what every look-up compares with.
-    expires: i64,
-    /// How long packets wait until they are given up; 0: as long as their entry lives.
-    patience: i64,
+    pub(super) expires: i64,
+    /// How long packets wait until they are given up; 0: as long as their entry lives. It belongs to the table, as its settings do,
+    /// and does not move with the entries.
+    pub(super) patience: i64,
     /// For which addresses packets wait, and until when, in order. What is there no more is passed over.
-    waiting: VecDeque<(i64, u32)>,
+    pub(super) waiting: VecDeque<(i64, u32)>,
 }
 
 /// A table, shared by queriers and workers.
@@ -179,7 +110,7 @@ impl State {
         let inner = self.lock();
         (inner.entries.len(), inner.held)
     }
-    fn lose(&self, packets: impl IntoIterator<Item = Packet>, reason: Reason, lost: &mut Lost) {
+    pub(super) fn lose(&self, packets: impl IntoIterator<Item = Packet>, reason: Reason, lost: &mut Lost) {
         let before = lost.len();
         lost.extend(packets.into_iter().map(|p| (p, reason)));
         self.drops.fetch_add((lost.len() - before) as u64, Ordering::Relaxed);
@@ -216,9 +147,9 @@ impl State {
             && e.known()
         {
             e.releasing = workers && !e.held.is_empty();
-            let due = e.updated.saturating_add(poll);
-            let query = poll > 0 && now >= due && e.query(now);
-            let next = if poll > 0 { due.max(e.next_query()) } else { i64::MAX };
+            let due = e.poll_due(poll);
+            let query = now >= due && e.query(now);
+            let next = due.max(e.next_query());
             let held = std::mem::take(&mut e.held);
             inner.held = inner.held.saturating_sub(held.len());
             return Found::Known {
@@ -226,6 +157,7 @@ impl State {
                 packet,
                 until: settings.end(e.updated).min(next),
                 query,
+                lost: e.is_lost(),
                 held,
             };
         }
@@ -271,28 +203,41 @@ impl State {
         self.slim_entries(inner, lost);
     }
 
-    /// Makes an address known and gives the packets that waited for it. As to `workers`, see [`State::look_up`].
+    /// Learns an address from an ARP packet and gives the packets that waited for it. As to `workers`, see [`State::look_up`].
+    ///
+    /// An entry is updated whoever asked for it; one is made only with `create` (RFC 826, packet reception). Otherwise there is
+    /// none, and nothing was learnt.
     pub fn answer(
         &self,
         ip: u32,
         ether: EtherAddr,
         now: i64,
         workers: bool,
+        create: bool,
         lost: &mut Lost,
-    ) -> VecDeque<Packet> {
+    ) -> Option<VecDeque<Packet>> {
         // Nobody may see the address before it is marked as being released.
         let mut inner = self.lock();
         let inner = &mut *inner;
+        self.expire_old(inner, now, lost);
+        let before = inner.entries.get(&ip).map(|e| (e.ether, e.queries, e.queried));
+        if before.is_none() && !create {
+            return None;
+        }
         self.put_known(inner, ip, ether, now, lost);
-        let Some(e) = inner.entries.get_mut(&ip) else { return VecDeque::new() };
+        let Some(e) = inner.entries.get_mut(&ip) else { return Some(VecDeque::new()) };
+        if let Some((_, queries, queried)) = before.filter(|b| !b.0.is_broadcast() && b.0 != ether) {
+            // The pace of queries stays, so that two hosts with one address do not cause more of them.
+            (e.doubtful, e.queries, e.queried) = (true, queries, queried);
+        }
         if e.releasing {
-            // Whoever releases takes these too.
-            return VecDeque::new();
+            // The worker that releases the packets before takes these too.
+            return Some(VecDeque::new());
         }
         e.releasing = workers && !e.held.is_empty();
         let held = std::mem::take(&mut e.held);
         inner.held = inner.held.saturating_sub(held.len());
-        held
+        Some(held)
     }
 
     /// When the packets given by [`State::answer`] or [`State::look_up`] have gone their way: those that came to wait
@@ -322,6 +267,7 @@ impl State {
     pub fn clear(&self, lost: &mut Lost) {
         let mut inner = self.lock();
         inner.order.clear();
+        inner.unknown.clear();
         inner.held = 0;
         let entries = std::mem::take(&mut inner.entries);
         self.lose(entries.into_values().flat_map(|e| e.held), Reason::Cleared, lost);
@@ -343,8 +289,8 @@ impl State {
         // One lock after the other: two routers never swap with each other at once.
         let mut from = {
             let mut old = old.lock();
-            let settings = old.settings;
-            std::mem::replace(&mut *old, Inner { settings, ..Inner::default() })
+            let (settings, patience) = (old.settings, old.patience);
+            std::mem::replace(&mut *old, Inner { settings, patience, ..Inner::default() })
         };
         old.invalidate();
         // What was on its way through a worker has arrived.
@@ -353,8 +299,8 @@ impl State {
         let inner = &mut *inner;
         if inner.entries.is_empty() {
             // A large table moves as it is.
-            let settings = inner.settings;
-            *inner = Inner { settings, expires: 0, ..std::mem::take(&mut from) };
+            let (settings, patience) = (inner.settings, inner.patience);
+            *inner = Inner { settings, patience, expires: 0, ..std::mem::take(&mut from) };
         }
         for ip in from.order.into_values() {
             let Some(mut e) = from.entries.remove(&ip) else { continue };
@@ -362,18 +308,18 @@ impl State {
             inner.expires = inner.expires.min(inner.settings.end(e.updated));
             e.turn = inner.turns;
             inner.order.insert(e.turn, ip);
+            if !e.known() {
+                inner.unknown.insert(e.turn);
+            }
             inner.held += e.held.len();
             if let Some(mine) = inner.entries.insert(ip, e) {
                 inner.order.remove(&mine.turn);
+                inner.unknown.remove(&mine.turn);
                 inner.held -= mine.held.len();
                 self.lose(mine.held, Reason::Cleared, lost);
             }
         }
-        if inner.patience > 0 {
-            inner.waiting.extend(from.waiting);
-            inner.waiting.make_contiguous().sort_unstable();
-            inner.expires = inner.expires.min(inner.waiting.front().map_or(i64::MAX, |w| w.0));
-        }
+        inner.wait_as_patience_says();
         self.drops.fetch_add(old.drops.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         self.slim_entries(inner, lost);
         self.slim_packets(inner, lost);
@@ -391,73 +337,26 @@ impl State {
         }
         out
     }
-
-    /// Removes the entries that are too old: they stand first.
-    #[inline]
-    fn expire_old(&self, inner: &mut Inner, now: i64, lost: &mut Lost) {
-        if now >= inner.expires {
-            self.expire_now(inner, now, lost);
-        }
-    }
-    #[cold]
-    fn expire_now(&self, inner: &mut Inner, now: i64, lost: &mut Lost) {
-        inner.expires = i64::MAX;
-        while let Some((_, &ip)) = inner.order.first_key_value() {
-            let Some(e) = inner.entries.get(&ip) else { break };
-            if !inner.settings.expired(now.saturating_sub(e.updated)) {
-                inner.expires = inner.settings.end(e.updated);
-                break;
-            }
-            // Copies of the entry were made to end by themselves at this time.
-            let held = inner.remove_first();
-            self.lose(held, Reason::ArpTimeout, lost);
-        }
-        while let Some(&(until, ip)) = inner.waiting.front() {
-            if now < until {
-                inner.expires = inner.expires.min(until);
-                break;
-            }
-            inner.waiting.pop_front();
-            if let Some(e) = inner.entries.get_mut(&ip).filter(|e| e.until == until && !e.known()) {
-                let held = std::mem::take(&mut e.held);
-                inner.held = inner.held.saturating_sub(held.len());
-                self.lose(held, Reason::ArpTimeout, lost);
-            }
-        }
-    }
-    fn slim_entries(&self, inner: &mut Inner, lost: &mut Lost) {
-        let capacity = inner.settings.entry_capacity;
-        if capacity == 0 || inner.entries.len() <= capacity as usize {
-            return;
-        }
-        // The newest entry is what room is made for.
-        let target = inner.settings.slimmed(capacity).max(1);
-        while inner.entries.len() > target {
-            let held = inner.remove_first();
-            self.lose(held, Reason::ArpQueueFull, lost);
-        }
-        self.invalidate();
-    }
-    fn slim_packets(&self, inner: &mut Inner, lost: &mut Lost) {
-        let capacity = inner.settings.capacity;
-        if capacity == 0 || inner.held <= capacity as usize {
-            return;
-        }
-        let mut surplus = inner.held.saturating_sub(inner.settings.slimmed(capacity));
-        for ip in inner.order.values() {
-            let Some(e) = inner.entries.get_mut(ip) else { continue };
-            let n = surplus.min(e.held.len());
-            surplus -= n;
-            inner.held -= n;
-            self.lose(e.held.drain(..n), Reason::ArpQueueFull, lost);
-            if surplus == 0 {
-                break;
-            }
-        }
-    }
 }
 
 impl Inner {
+    /// Sets anew until when packets wait, after entries of a table with another patience came here.
+    fn wait_as_patience_says(&mut self) {
+        self.waiting.clear();
+        if self.patience == 0 {
+            return;
+        }
+        for (&ip, e) in self.entries.iter_mut().filter(|(_, e)| !e.held.is_empty() && !e.known()) {
+            // Those that came here with a time keep it; the others have waited since their entry was made.
+            if e.until == 0 {
+                e.until = e.updated.saturating_add(self.patience);
+            }
+            self.waiting.push_back((e.until, ip));
+        }
+        self.waiting.make_contiguous().sort_unstable();
+        self.expires = self.expires.min(self.waiting.front().map_or(i64::MAX, |w| w.0));
+    }
+
     /// Updates or adds an entry; the address it had.
     fn put(&mut self, ip: u32, ether: EtherAddr, now: i64) -> Option<EtherAddr> {
         self.turns += 1;
@@ -472,10 +371,12 @@ impl Inner {
             held: VecDeque::new(),
             releasing: false,
             until: 0,
+            doubtful: false,
         };
         let old = match self.entries.get_mut(&ip) {
             Some(e) => {
                 self.order.remove(&e.turn);
+                self.unknown.remove(&e.turn);
                 let held = std::mem::take(&mut e.held);
                 let (releasing, until) = (e.releasing, e.until);
                 Some(std::mem::replace(e, Entry { held, releasing, until, ..new }).ether)
@@ -486,26 +387,9 @@ impl Inner {
             }
         };
         self.order.insert(turn, ip);
+        if ether.is_broadcast() {
+            self.unknown.insert(turn);
+        }
         old
     }
-    /// Forgets who no longer waits, when these are many.
-    fn slim_waiting(&mut self) {
-        if self.waiting.len() > 64 + 2 * self.entries.len() {
-            let entries = &self.entries;
-            self.waiting.retain(|(until, ip)| entries.get(ip).is_some_and(|e| e.until == *until));
-        }
-    }
-    /// Removes the entry that was updated longest ago; the packets that waited for it.
-    fn remove_first(&mut self) -> VecDeque<Packet> {
-        let first = self.order.pop_first().and_then(|(_, ip)| self.entries.remove(&ip));
-        let held = first.map(|e| e.held).unwrap_or_default();
-        self.held = self.held.saturating_sub(held.len());
-        held
-    }
-}
-
-/// Seconds with 6 digits, or 9 where they are needed.
-pub fn seconds(ns: i64) -> String {
-    let (s, f) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
-    if f % 1000 == 0 { format!("{s}.{:06}", f / 1000) } else { format!("{s}.{f:09}") }
 }

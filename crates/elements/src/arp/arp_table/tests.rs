@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![allow(clippy::unwrap_used)]
+use super::entry::seconds;
 use super::*;
 use castanet_element::kit::{Kit, packet};
 use std::collections::VecDeque;
@@ -155,7 +156,7 @@ fn workers_share_it_and_lose_nothing() {
             x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let ip = x >> 28;
             if i % 5 == 0 {
-                through += s.answer(ip, ether(ip as u8), i, false, &mut lost).len();
+                through += s.answer(ip, ether(ip as u8), i, false, true, &mut lost).map_or(0, |h| h.len());
             }
             match s.look_up(ip, packet(&[1]), 0, i, false, &mut lost) {
                 Found::Known { ether: e, held, .. } => {
@@ -182,11 +183,11 @@ fn with_several_workers_nobody_overtakes_packets_that_waited() {
     let look = |n: u8, lost: &mut Lost| s.look_up(7, packet(&[n]), 0, 0, true, lost);
     let numbers = |held: VecDeque<Packet>| held.iter().map(|p| p.data()[0]).collect::<Vec<_>>();
     assert!(matches!(look(1, &mut lost), Found::Held { query: true, .. }));
-    assert_eq!(numbers(s.answer(7, ether(9), 0, true, &mut lost)), [1]);
+    assert_eq!(numbers(s.answer(7, ether(9), 0, true, false, &mut lost).unwrap()), [1]);
     // Packet 1 is on its way through the worker that took the answer: others wait.
     assert!(matches!(look(2, &mut lost), Found::Held { query: false, .. }));
     assert!(
-        s.answer(7, ether(9), 0, true, &mut lost).is_empty(),
+        s.answer(7, ether(9), 0, true, false, &mut lost).unwrap().is_empty(),
         "a second answer releases nothing out of turn"
     );
     let (to, held) = s.release(7).unwrap();
@@ -215,4 +216,69 @@ fn a_table_keeps_its_settings_when_it_gives_its_entries_away() {
     assert_eq!((old.read("count").unwrap(), new.read("count").unwrap()), ("0".into(), "4".into()));
     old.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
     assert_eq!((all(&mut old), all(&mut new)), ("4".into(), "6".into()));
+}
+
+#[test]
+fn addresses_that_nobody_has_make_room_before_hosts() {
+    let s = State::new(Settings { entry_capacity: 64, ..Settings::default() });
+    let mut lost = Lost::new();
+    (0..20).for_each(|n| s.insert(n, ether(n as u8), 0, &mut lost));
+    for ip in 1000..5000 {
+        look(&s, ip, 1, 1, &mut lost);
+        assert!(s.size().0 <= 64);
+    }
+    for n in 0..20 {
+        assert_eq!(look(&s, n, 7, 2, &mut lost).0, [7], "host {n} is still known");
+    }
+    assert!(matches!(
+        s.look_up(4999, packet(&[1]), 0, 2, false, &mut lost),
+        Found::Held { first: false, .. }
+    ));
+    // Hosts alone: the oldest go, and the newest stays.
+    (5000..5100).for_each(|n| s.insert(n, ether(1), 3, &mut lost));
+    assert!(s.size().0 <= 64 && look(&s, 5099, 7, 4, &mut lost).0 == [7]);
+    assert_eq!(lost.len() as u64, s.drops());
+}
+
+#[test]
+fn tables_are_bounded_where_nothing_is_said() {
+    let kit = Kit::<ArpTable>::new("").unwrap();
+    let (s, mut lost) = (&kit.element.state, Lost::new());
+    (0..=ENTRY_CAPACITY).for_each(|n| s.insert(n, ether(1), 0, &mut lost));
+    assert_eq!(s.size().0, ENTRY_CAPACITY as usize / 2, "half of them made room");
+    assert!(Kit::<ArpTable>::new("TIMEOUT -1").is_err());
+}
+
+#[test]
+fn patience_belongs_to_a_table_and_not_to_its_entries() {
+    let patient = || {
+        let s = State::new(Settings::default());
+        s.give_up_after(100);
+        s
+    };
+    let mut lost = Lost::new();
+    // From one that gives packets up: those that moved are given up when they would have been, and others in both tables after.
+    let (old, new) = (patient(), patient());
+    look(&old, 1, 1, 10, &mut lost);
+    new.take_over(&old, &mut lost);
+    look(&old, 3, 3, 20, &mut lost);
+    look(&new, 2, 2, 30, &mut lost);
+    assert_eq!((new.expire(109, &mut lost), numbers(&lost)), (Some(110), vec![]));
+    assert_eq!((new.expire(110, &mut lost), numbers(&lost)), (Some(130), vec![1]));
+    assert_eq!((new.expire(130, &mut lost).is_some(), numbers(&lost)), (true, vec![1, 2]));
+    old.expire(120, &mut lost);
+    assert_eq!(numbers(&lost), [1, 2, 3], "the old table, to which a failed swap returns");
+    // To one that does not, and back.
+    let (old, new) = (patient(), State::new(Settings { timeout: 1000, ..Settings::default() }));
+    lost.clear();
+    look(&old, 1, 1, 0, &mut lost);
+    new.take_over(&old, &mut lost);
+    assert_eq!((new.expire(500, &mut lost), numbers(&lost)), (Some(1000), vec![]));
+    look(&new, 2, 2, 500, &mut lost);
+    old.take_over(&new, &mut lost);
+    old.expire(599, &mut lost);
+    assert_eq!(numbers(&lost), [1]);
+    old.expire(600, &mut lost);
+    assert_eq!(numbers(&lost), [1, 2]);
+    assert_eq!((old.size().1, new.size()), (0, (0, 0)));
 }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What leaves an ARP table: entries that are too old, entries and packets that have to make room.
+
+use super::state::{Inner, Lost, State};
+use castanet_element::prelude::*;
+use std::collections::VecDeque;
+
+impl State {
+    /// Removes the entries that are too old: they stand first.
+    #[inline]
+    pub(super) fn expire_old(&self, inner: &mut Inner, now: i64, lost: &mut Lost) {
+        if now >= inner.expires {
+            self.expire_now(inner, now, lost);
+        }
+    }
+    #[cold]
+    fn expire_now(&self, inner: &mut Inner, now: i64, lost: &mut Lost) {
+        inner.expires = i64::MAX;
+        while let Some((_, &ip)) = inner.order.first_key_value() {
+            let Some(e) = inner.entries.get(&ip) else { break };
+            if !inner.settings.expired(now.saturating_sub(e.updated)) {
+                inner.expires = inner.settings.end(e.updated);
+                break;
+            }
+            // Copies of the entry were made to end by themselves at this time.
+            let held = inner.remove_first();
+            self.lose(held, Reason::ArpTimeout, lost);
+        }
+        while let Some(&(until, ip)) = inner.waiting.front() {
+            if now < until {
+                inner.expires = inner.expires.min(until);
+                break;
+            }
+            inner.waiting.pop_front();
+            if let Some(e) = inner.entries.get_mut(&ip).filter(|e| e.until == until && !e.known()) {
+                let held = std::mem::take(&mut e.held);
+                inner.held = inner.held.saturating_sub(held.len());
+                self.lose(held, Reason::ArpTimeout, lost);
+            }
+        }
+    }
+    pub(super) fn slim_entries(&self, inner: &mut Inner, lost: &mut Lost) {
+        let capacity = inner.settings.entry_capacity;
+        if capacity == 0 || inner.entries.len() <= capacity as usize {
+            return;
+        }
+        let target = inner.settings.slimmed(capacity).max(1);
+        while inner.entries.len() > target {
+            let held = inner.remove_for_room();
+            self.lose(held, Reason::ArpQueueFull, lost);
+        }
+        self.invalidate();
+    }
+    pub(super) fn slim_packets(&self, inner: &mut Inner, lost: &mut Lost) {
+        let capacity = inner.settings.capacity;
+        if capacity == 0 || inner.held <= capacity as usize {
+            return;
+        }
+        let mut surplus = inner.held.saturating_sub(inner.settings.slimmed(capacity));
+        for ip in inner.order.values() {
+            let Some(e) = inner.entries.get_mut(ip) else { continue };
+            let n = surplus.min(e.held.len());
+            surplus -= n;
+            inner.held -= n;
+            self.lose(e.held.drain(..n), Reason::ArpQueueFull, lost);
+            if surplus == 0 {
+                break;
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Forgets who no longer waits, when these are many.
+    pub(super) fn slim_waiting(&mut self) {
+        if self.waiting.len() > 64 + 2 * self.entries.len() {
+            let entries = &self.entries;
+            self.waiting.retain(|(until, ip)| entries.get(ip).is_some_and(|e| e.until == *until));
+        }
+    }
+    /// Removes the entry that was updated longest ago; the packets that waited for it.
+    fn remove_first(&mut self) -> VecDeque<Packet> {
+        let turn = self.order.first_key_value().map_or(0, |o| *o.0);
+        self.remove(turn)
+    }
+    /// Removes the oldest entry without address, and the oldest of all if there is none: addresses that nobody answers for are made
+    /// up faster than hosts are found. The newest entry stays, since it is what room is made for.
+    fn remove_for_room(&mut self) -> VecDeque<Packet> {
+        let unknown = self.unknown.first().copied().filter(|&turn| turn != self.turns);
+        match unknown {
+            Some(turn) => self.remove(turn),
+            None => self.remove_first(),
+        }
+    }
+    /// Removes the entry with that place in the order; the packets that waited for it.
+    fn remove(&mut self, turn: u64) -> VecDeque<Packet> {
+        self.unknown.remove(&turn);
+        let gone = self.order.remove(&turn).and_then(|ip| self.entries.remove(&ip));
+        let held = gone.map(|e| e.held).unwrap_or_default();
+        self.held = self.held.saturating_sub(held.len());
+        held
+    }
+}
