@@ -3,7 +3,7 @@
 
 use crate::core::Core;
 use crate::gauge::Gauge;
-use crate::notify::{Note, Signal};
+use crate::notify::{Note, Room, Signal};
 use crate::random::{Random, Secret, Seed};
 use crate::remote::Remote;
 use crate::watch::{Interest, Watch};
@@ -230,6 +230,10 @@ impl InitCx<'_> {
     /// Turns a notifier of this element on.
     pub fn set_note(&mut self, note: Note) {
         self.core.set_note(note);
+    }
+    /// Says which queue of several workers a notifier of this element tells of room in, see [`Cx::room`](crate::Cx::room).
+    pub fn measure(&mut self, note: Note, queue: Arc<dyn Room>) {
+        self.core.notes.measure(note, queue);
     }
     /// The element's full name.
     pub fn name(&self) -> &str {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What elements work with: outputs to emit to, time, notifiers, timers, descriptors, handlers of others.
 
-use crate::class::Verdict;
+use crate::class::{Turn, Verdict};
 use crate::core::{CallError, Core, Edge, Router};
 use crate::notify::{Note, Signal};
 use crate::watch::{Interest, Watch};
@@ -435,6 +435,16 @@ impl<'a> Cx<'a> {
     #[inline]
     pub fn is_on(&self, signal: &Signal) -> bool {
         signal.is_on(&self.core.notes)
+    }
+    /// How many of `want` packets a source sends now whose `signal` says whether there is room downstream; without room the
+    /// turn that follows. A burst that has `begun` goes on though it fills a queue. But a source that alone fills one queue of
+    /// several workers never sends more than that takes.
+    #[inline]
+    pub fn room(&self, signal: &Signal, want: usize, begun: bool) -> Result<usize, Turn> {
+        match signal.room(&self.core.notes, want, begun) {
+            0 if want > 0 => Err(if self.is_on(signal) { Turn::Again } else { Turn::Sleep }),
+            room => Ok(room),
+        }
     }
     /// Schedules this element's task.
     pub fn schedule(&mut self) {

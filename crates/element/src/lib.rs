@@ -55,7 +55,7 @@ pub use core::{CallError, Core, Edge, Info, Messages, Router};
 pub use count::Count;
 pub use cx::{Cx, Place};
 pub use gauge::Gauge;
-pub use notify::{Note, Signal};
+pub use notify::{Note, Room, Signal};
 pub use random::{Random, Secret, Seed};
 pub use remote::{Listener, Remote};
 pub use watch::{Interest, Watch};
@@ -70,7 +70,7 @@ pub mod prelude {
     };
     pub use crate::{
         Action, Args, Build, BuildCx, CallError, Class, ConfigError, Count, Cx, Drive, Element, Gauge,
-        Information, InitCx, Interest, Lifecycle, Note, Random, Secret, Signal, Turn, Verdict, Watch,
+        Information, InitCx, Interest, Lifecycle, Note, Random, Room, Secret, Signal, Turn, Verdict, Watch,
     };
     pub use castanet_packet::{Batch, Packet, PacketType};
 }

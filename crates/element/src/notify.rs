@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Notifiers: handles by which an element says that it has something, or room for something, and by which others sleep.
 //!
-//! The one who sleeps clears nothing: the owner of a note clears it when there is nothing left, and must look again after
-//! clearing (`clear`, then recheck), because another worker may have put something there in between.
+//! A note is cleared when there is nothing left. Another worker may have put something there in between, so whoever clears it
+//! looks again and sets it if there is something after all.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use castanet_tables::Flag;
 use std::sync::{Arc, OnceLock};
 
 /// A notifier of an element, by its number in the router.
@@ -18,12 +18,28 @@ impl Note {
     }
 }
 
+/// A queue that several workers use, as the sources that fill it see it.
+pub trait Room: Send + Sync {
+    /// How many of `want` packets the queue takes now. They find their place if nothing else fills the queue meanwhile.
+    fn room(&self, want: usize) -> usize;
+    /// Whether the queue is full. May be false while [`Room::room`] still gives 0, but not for long.
+    fn is_full(&self) -> bool;
+}
+
 /// One notifier: whether it is on, and which tasks to wake when it goes on.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
-    on: AtomicBool,
+    on: Flag,
+    /// Of a notifier that tells of room in a queue of several workers: that queue.
+    room: OnceLock<Arc<dyn Room>>,
     /// (worker, element) of each listening task.
     listeners: OnceLock<Vec<(u32, u32)>>,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("on", &self.on).field("listeners", &self.listeners).finish()
+    }
 }
 
 /// All notifiers of a router, shared by its workers.
@@ -42,21 +58,40 @@ impl Notes {
             let _ = s.listeners.set(listeners);
         }
     }
+    /// Says once which queue a notifier tells of room in. Not needed for a queue of one worker: there the notifier is exact.
+    pub fn measure(&self, note: Note, queue: Arc<dyn Room>) {
+        if let Some(s) = self.0.get(note.0 as usize) {
+            // The replicas of a queue say the same.
+            let _ = s.room.set(queue);
+        }
+    }
+    /// How many of `want` packets the queue takes that a notifier tells of; 0 when the notifier is off, and all in the middle of a
+    /// burst (`begun`), except that packets never overflow a queue of several workers. When its notifier is on in vain, as a
+    /// puller that was late leaves it, it is turned off, so that a source may sleep on it.
+    #[inline]
+    pub fn room(&self, note: usize, want: usize, begun: bool) -> usize {
+        match self.0.get(note) {
+            Some(s) if begun || s.on.is_up() => {
+                s.room.get().map_or(want, |queue| measured(&s.on, queue.as_ref(), want))
+            }
+            _ => 0,
+        }
+    }
     /// Whether a notifier is on.
     #[inline]
     pub fn is_on(&self, note: usize) -> bool {
-        self.0.get(note).is_some_and(|s| s.on.load(Ordering::SeqCst))
+        self.0.get(note).is_some_and(|s| s.on.is_up())
     }
-    /// Whether setting a notifier would change nothing. Relaxed is enough: `clear` is followed by a recheck in the one who clears.
+    /// Whether setting a notifier would change nothing.
     #[inline]
     pub fn seems_on(&self, note: Note) -> bool {
-        self.0.get(note.0 as usize).is_none_or(|s| s.on.load(Ordering::Relaxed))
+        self.0.get(note.0 as usize).is_none_or(|s| s.on.is_up())
     }
     /// Turns a notifier on; `wake` is called for each listener when it was off.
     #[inline]
     pub fn set(&self, note: Note, mut wake: impl FnMut(u32, u32)) {
         let Some(s) = self.0.get(note.0 as usize) else { return };
-        if s.on.swap(true, Ordering::SeqCst) {
+        if !s.on.raise() {
             return;
         }
         for &(w, e) in s.listeners.get().into_iter().flatten() {
@@ -67,9 +102,22 @@ impl Notes {
     #[inline]
     pub fn clear(&self, note: Note) {
         if let Some(s) = self.0.get(note.0 as usize) {
-            s.on.store(false, Ordering::SeqCst);
+            s.on.lower();
         }
     }
+}
+
+/// See [`Notes::room`].
+#[inline(never)]
+fn measured(on: &Flag, queue: &dyn Room, want: usize) -> usize {
+    let room = queue.room(want);
+    if room == 0 && want > 0 {
+        on.lower();
+        if !queue.is_full() {
+            on.raise();
+        }
+    }
+    room
 }
 
 /// The OR of notifiers: what a puller sleeps on. It is always on when some path leads to an element without notifier.
@@ -108,6 +156,22 @@ impl Signal {
     pub fn is_on(&self, notes: &Notes) -> bool {
         self.always || notes.is_on(self.first as usize) || self.is_on_besides(notes)
     }
+    /// How many of `want` packets a source may send that sleeps on this signal: as many as the roomiest queue takes.
+    #[inline]
+    pub fn room(&self, notes: &Notes, want: usize, begun: bool) -> usize {
+        if self.always {
+            return want;
+        }
+        match notes.room(self.first as usize, want, begun) {
+            room if room >= want || self.rest.is_empty() => room,
+            room => self.room_besides(notes, room, want, begun),
+        }
+    }
+    #[cold]
+    #[inline(never)]
+    fn room_besides(&self, notes: &Notes, room: usize, want: usize, begun: bool) -> usize {
+        self.rest.iter().fold(room, |room, &n| room.max(notes.room(n as usize, want, begun)))
+    }
     #[cold]
     #[inline(never)]
     fn is_on_besides(&self, notes: &Notes) -> bool {
@@ -118,6 +182,58 @@ impl Signal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// A queue with this much room, of which some is still being made.
+    struct Queue {
+        free: AtomicUsize,
+        soon: AtomicUsize,
+    }
+
+    impl Room for Queue {
+        fn room(&self, want: usize) -> usize {
+            self.free.load(Ordering::SeqCst).min(want)
+        }
+        fn is_full(&self) -> bool {
+            self.free.load(Ordering::SeqCst) + self.soon.load(Ordering::SeqCst) == 0
+        }
+    }
+
+    #[test]
+    fn room_is_what_the_queue_has() {
+        let notes = Notes::new(3);
+        let queue = Arc::new(Queue { free: AtomicUsize::new(5), soon: AtomicUsize::new(0) });
+        notes.measure(Note(1), queue.clone());
+        let (one, both) = (Signal::new(vec![1], false), Signal::new(vec![1, 2], false));
+        assert_eq!(
+            (one.room(&notes, 8, false), Signal::always().room(&notes, 8, false)),
+            (0, 8),
+            "the note is off"
+        );
+        assert_eq!(
+            (one.room(&notes, 8, true), both.room(&notes, 8, true)),
+            (5, 8),
+            "a burst goes on where it may"
+        );
+        notes.set(Note(1), |_, _| ());
+        assert_eq!(
+            (one.room(&notes, 8, false), one.room(&notes, 3, false), both.room(&notes, 8, false)),
+            (5, 3, 5)
+        );
+        // A queue of one worker says no more than that it has room.
+        notes.set(Note(2), |_, _| ());
+        assert_eq!(both.room(&notes, 8, false), 8);
+        notes.clear(Note(2));
+        // A puller set the note too late: the source turns it off and may sleep.
+        queue.free.store(0, Ordering::SeqCst);
+        assert_eq!((one.room(&notes, 0, false), one.is_on(&notes)), (0, true), "nothing was asked");
+        assert_eq!((both.room(&notes, 8, false), both.is_on(&notes)), (0, false));
+        // A puller is about to make room: the source must not sleep.
+        notes.set(Note(1), |_, _| ());
+        queue.soon.store(1, Ordering::SeqCst);
+        assert_eq!((one.room(&notes, 8, false), one.is_on(&notes)), (0, true));
+        assert_eq!((Notes::new(0).room(0, 1, true), Signal::default().room(&notes, 1, false)), (0, 0));
+    }
 
     #[test]
     fn a_signal_is_the_or_of_its_notifiers() {

@@ -4,6 +4,7 @@
 
 mod support;
 
+use castanet_element::remote::Remote as _;
 use castanet_runtime::Router;
 use castanet_spec::Reason;
 use std::time::{Duration, Instant};
@@ -246,6 +247,44 @@ fn two_workers_share_a_queue() {
         }
         assert_eq!((number(&mut r, "q", "length"), number(&mut r, "q", "drops")), (0, 0));
         assert_eq!(r.waiting(), 0);
+    }
+}
+
+#[test]
+fn one_source_overflows_no_queue_of_another_worker() {
+    const LIMIT: u64 = 20_000;
+    // One and many packets a turn, queues with and without cells beyond their capacity.
+    for (source, capacity) in [
+        ("InfiniteSource(LIMIT 20000)", 3),
+        ("InfiniteSource(LIMIT 20000, BURST 8)", 4),
+        ("InfiniteSource(LIMIT 20000, BURST 100)", 5),
+        ("RandomSource(LENGTH 60, LIMIT 20000, BURST 32)", 16),
+    ] {
+        let text = format!(
+            "a :: {source} -> q :: FullNoteQueue({capacity}) -> u :: Unqueue(4) -> c :: Counter -> Discard;"
+        );
+        let mut r = router(&text, real(2).0);
+        let shared = r.shared().clone();
+        let placed = |e: &str| shared.placement.task_worker(shared.graph.find(e).unwrap());
+        assert_ne!(placed("a"), placed("u"));
+        let watch = {
+            let running = shared.running.clone();
+            std::thread::spawn(move || {
+                let started = Instant::now();
+                let count = || running.read(Some("c"), "count", "").unwrap().parse::<u64>().unwrap();
+                while count() < LIMIT && started.elapsed() < Duration::from_secs(60) {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                shared.end();
+            })
+        };
+        r.run().unwrap();
+        watch.join().unwrap();
+        let counts = ["a.count", "c.count", "q.drops", "q.length"].map(|h| {
+            let (e, h) = h.split_once('.').unwrap();
+            number(&mut r, e, h)
+        });
+        assert_eq!(counts, [LIMIT, LIMIT, 0, 0], "{source} {capacity}");
     }
 }
 

@@ -160,8 +160,8 @@ impl Element for FromHost {
         let now = cx.now();
         for _ in 0..MOST.min(cx.limit()).max(1) {
             // The notifier wakes the task when there is room again.
-            if !cx.is_on(&self.downstream) {
-                return Turn::Sleep;
+            if let Err(turn) = cx.room(&self.downstream, 1, false) {
+                return turn;
             }
             match read(tun, &self.wanted, self.args.headroom as usize, now, &mut self.scratch) {
                 Ok(Read::Packet(p) | Read::Bad(p)) => {

@@ -137,14 +137,15 @@ impl Element for InfiniteSource {
             self.end(cx);
             return Turn::Sleep;
         }
-        // What earlier turns sent of this burst must not be held back by a queue that they filled.
-        if self.sent == 0 && !cx.is_on(&self.downstream) {
-            return Turn::Sleep;
-        }
         let Some(burst) = usize::try_from(self.args.burst).ok().filter(|b| *b > 0) else {
             return Turn::Sleep;
         };
-        self.fill(left.min(burst.saturating_sub(self.sent)).min(cx.limit()), cx);
+        let want = left.min(burst.saturating_sub(self.sent)).min(cx.limit());
+        let n = match cx.room(&self.downstream, want, self.sent > 0) {
+            Ok(n) => n,
+            Err(turn) => return turn,
+        };
+        self.fill(n, cx);
         let turn = burst_turn(&mut self.sent, self.batch.len(), left, burst);
         cx.forward(0, &mut self.batch);
         turn

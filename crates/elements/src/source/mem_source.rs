@@ -195,7 +195,7 @@ impl Element for MemSource {
             return self.send(cx);
         }
         // INVARIANT: nothing was sent of a burst of one, so that there is no account to be kept of it.
-        let ready = self.args.active && !self.is_done() && cx.is_on(&self.downstream);
+        let ready = self.args.active && !self.is_done() && cx.room(&self.downstream, 1, false).is_ok();
         let Some(p) = ready.then(|| self.short_packet()).flatten() else { return self.send(cx) };
         self.count.add(1);
         cx.emit(0, p);
@@ -225,10 +225,11 @@ impl MemSource {
         if left == 0 {
             return self.rest(cx);
         }
-        if self.sent == 0 && !cx.is_on(&self.downstream) {
-            return Turn::Sleep;
-        }
-        let n = left.min(burst.saturating_sub(self.sent)).min(cx.limit());
+        let want = left.min(burst.saturating_sub(self.sent)).min(cx.limit());
+        let n = match cx.room(&self.downstream, want, self.sent > 0) {
+            Ok(n) => n,
+            Err(turn) => return turn,
+        };
         if n == 1 {
             // One packet needs no batch.
             let p = self.packet();

@@ -134,18 +134,21 @@ impl RandomSource {
 
 impl Element for RandomSource {
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        // What earlier turns sent of this burst must not be held back by a queue that they filled.
-        if !self.push || !self.can_run() || self.sent == 0 && !cx.is_on(&self.signal) {
+        if !self.push || !self.can_run() {
             return Turn::Sleep;
         }
         let left = left(self.args.limit, self.count);
+        let burst = (self.args.burst as usize).max(1);
+        let most = cx.limit().min(burst.saturating_sub(self.sent)).max(1);
+        let most = match cx.room(&self.signal, most, self.sent > 0) {
+            Ok(most) => most,
+            Err(turn) => return turn,
+        };
         if left == 0 {
             self.finish(cx);
             return Turn::Sleep;
         }
-        let burst = (self.args.burst as usize).max(1);
         let mut batch = cx.spare_batch();
-        let most = cx.limit().min(burst.saturating_sub(self.sent)).max(1);
         let n = self.fill(most, &mut batch, cx);
         cx.forward(0, &mut batch);
         cx.return_batch(batch);

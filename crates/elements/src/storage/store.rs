@@ -33,9 +33,19 @@ impl Shared {
             warned: AtomicBool::new(false),
         }
     }
-    /// The ring. Nobody panics while holding the lock; if somebody did, the ring would still be whole.
+    /// The ring. Nothing panics while it holds the lock; if something did, the ring would still be whole.
     fn ring(&self) -> RwLockReadGuard<'_, Ring<Packet>> {
         self.ring.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Room for Shared {
+    fn room(&self, want: usize) -> usize {
+        self.ring().room(want)
+    }
+    fn is_full(&self) -> bool {
+        let ring = self.ring();
+        ring.len() >= ring.capacity()
     }
 }
 
@@ -73,6 +83,9 @@ impl Store {
         let note = |c: Capability| class.has(c).then(|| cx.note(c)).flatten();
         (self.empty, self.full) = (note(Capability::EmptyNotifier), note(Capability::FullNotifier));
         self.gauge = cx.gauge();
+        if let (Some(full), Packets::Shared(s)) = (self.full, &self.packets) {
+            cx.measure(full, s.clone());
+        }
         if let Some(full) = self.full.filter(|_| !self.is_full()) {
             cx.set_note(full);
         }
@@ -95,10 +108,7 @@ impl Store {
     fn is_full(&self) -> bool {
         match &self.packets {
             Packets::Own { fifo, .. } => fifo.is_full(),
-            Packets::Shared(s) => {
-                let ring = s.ring();
-                ring.len() >= ring.capacity()
-            }
+            Packets::Shared(s) => Room::is_full(s.as_ref()),
         }
     }
     /// The most that ever waited.

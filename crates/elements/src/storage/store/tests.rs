@@ -80,3 +80,73 @@ fn the_oldest_make_room_on_several_workers_too() {
         });
     }
 }
+
+/// A store that several workers use, with both notifiers, which are off.
+fn noted(capacity: usize, cx: &mut Cx<'_>) -> (Store, Arc<Shared>, [Note; 2]) {
+    let shared = Arc::new(Shared::new(capacity));
+    let notes = [Note::new(0), Note::new(1)];
+    notes.iter().for_each(|n| cx.clear_note(*n));
+    cx.core().notes.measure(notes[1], shared.clone());
+    let store = Store {
+        packets: Packets::Shared(shared.clone()),
+        empty: Some(notes[0]),
+        full: Some(notes[1]),
+        gauge: Gauge::default(),
+    };
+    (store, shared, notes)
+}
+
+/// Another worker pushes after this one found nothing, and before it has turned the notifier off.
+#[test]
+fn a_packet_that_comes_meanwhile_is_not_slept_over() {
+    kit().with(|_, cx| {
+        let (s, shared, [empty, _]) = noted(3, cx);
+        cx.set_note(empty);
+        s.found_empty(cx);
+        assert!(!cx.is_set(empty));
+        cx.set_note(empty);
+        shared.ring().push(packet(b"x")).unwrap();
+        s.found_empty(cx);
+        assert!(cx.is_set(empty), "a packet waits");
+    });
+}
+
+/// Another worker pulls after this one filled the queue, and before it has turned the notifier off.
+#[test]
+fn room_that_comes_meanwhile_is_not_slept_over() {
+    kit().with(|_, cx| {
+        let (mut s, shared, [_, full]) = noted(2, cx);
+        cx.set_note(full);
+        s.push(&mut batch(2), cx);
+        assert!(!cx.is_set(full));
+        cx.set_note(full);
+        shared.ring().pop().unwrap();
+        s.close(cx);
+        assert!(cx.is_set(full), "there is room");
+    });
+}
+
+/// A puller on another worker took a packet, was late to tell of it, and told of room that was gone again: the source sends
+/// nothing, and may sleep.
+#[test]
+fn a_source_is_not_misled_by_a_late_notifier() {
+    let mut kit = kit();
+    kit.with(|_, cx| {
+        let (mut s, shared, [_, full]) = noted(3, cx);
+        let signal = Signal::new(vec![1], false);
+        s.push(&mut batch(3), cx);
+        assert_eq!(cx.room(&signal, 5, false), Err(Turn::Sleep));
+        shared.ring().pop().unwrap();
+        s.push(&mut batch(1), cx);
+        cx.set_note(full);
+        assert_eq!(cx.room(&signal, 5, false), Err(Turn::Sleep));
+        assert!(!cx.is_set(full), "the source is woken when the next packet is pulled");
+        // Bursts are cut to what the queue takes, those that have begun too.
+        let mut pulled = Batch::new();
+        s.pull(2, &mut pulled, cx);
+        assert_eq!((cx.room(&signal, 5, false), cx.room(&signal, 1, false)), (Ok(2), Ok(1)));
+        s.push(&mut batch(2), cx);
+        assert_eq!(cx.room(&signal, 3, true), Err(Turn::Sleep));
+    });
+    assert_eq!(kit.dropped(Reason::QueueFull), 0);
+}
