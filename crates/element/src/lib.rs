@@ -63,7 +63,7 @@ pub use watch::{Interest, Watch};
 /// What an element file needs.
 pub mod prelude {
     pub use crate::spec::arg::{ArgCx, ArgError, Args as _};
-    pub use crate::spec::value::{Bandwidth, Data, Nanos, Word};
+    pub use crate::spec::value::{Bandwidth, Capacity, Data, Nanos, Word};
     pub use crate::spec::{
         Anno1, Anno4, ArgValue, Capability, Effects, ElementRef, Filename, HandlerRef, IpList, Names, Origin,
         Prefix, Reason, Show,

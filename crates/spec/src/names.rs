@@ -39,6 +39,9 @@ impl Addresses {
 /// Asks the system for the addresses of its devices.
 pub type Devices = fn() -> HashMap<String, Addresses>;
 
+/// The most elements whose names are compared with a misspelt one.
+const MOST_COMPARED: usize = 5000;
+
 /// Names by full name, looked up from a scope outward.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
@@ -157,6 +160,12 @@ impl Names {
     pub fn element_names(&self) -> impl Iterator<Item = &str> {
         self.elements.keys().map(String::as_str)
     }
+    /// The element whose name is nearest to a misspelt one. None in large configurations, where comparing each wrong name with
+    /// all others would take most of the time.
+    pub fn nearest_element(&self, name: &str) -> Option<&str> {
+        let few = self.elements.len() <= MOST_COMPARED;
+        few.then(|| castanet_lang::nearest(name, self.element_names())).flatten()
+    }
 }
 
 #[cfg(test)]
@@ -176,6 +185,15 @@ mod tests {
         n.define_addresses("a/", "host").ip = Some([1, 2, 3, 4]);
         assert_eq!(n.addresses("a/b/", "host").and_then(|a| a.ip), Some([1, 2, 3, 4]));
         assert_eq!(n.addresses("", "host"), None);
+    }
+
+    #[test]
+    fn names_of_large_configurations_are_not_compared() {
+        let mut n = Names::new();
+        (0..MOST_COMPARED).for_each(|i| n.define_element(&format!("queue{i}"), i, "Queue"));
+        assert_eq!(n.nearest_element("quue7"), Some("queue7"));
+        n.define_element("one_more", MOST_COMPARED, "Queue");
+        assert_eq!(n.nearest_element("quue7"), None);
     }
 
     #[test]

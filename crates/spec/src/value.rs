@@ -6,7 +6,7 @@ mod number;
 mod reference;
 
 pub use address::{IpList, Prefix};
-pub use number::{Bandwidth, Data, Nanos, Word};
+pub use number::{Bandwidth, Capacity, Data, Nanos, Word};
 pub use reference::{ElementRef, Filename, HandlerRef};
 
 use crate::arg::ArgCx;

@@ -2,6 +2,7 @@
 //! A bounded queue of one owner; batches go in and out by copying memory.
 #![allow(unsafe_code)]
 
+use std::collections::TryReserveError;
 use std::mem::MaybeUninit;
 
 /// A first-in first-out queue of fixed capacity.
@@ -23,6 +24,19 @@ impl<T> Fifo<T> {
         let capacity = capacity.min(1 << 31);
         let cells = Box::new_uninit_slice(capacity.next_power_of_two());
         Self { cells, capacity, head: 0, tail: 0 }
+    }
+
+    /// An empty queue for `capacity` items, at most 2^31.
+    ///
+    /// # Errors
+    /// There is no memory for so many.
+    pub fn try_new(capacity: usize) -> Result<Self, TryReserveError> {
+        let capacity = capacity.min(1 << 31);
+        let mut cells = Vec::new();
+        cells.try_reserve_exact(capacity.next_power_of_two())?;
+        // SAFETY: the vector has room for these cells, and a `MaybeUninit` needs no value.
+        unsafe { cells.set_len(capacity.next_power_of_two()) };
+        Ok(Self { cells: cells.into_boxed_slice(), capacity, head: 0, tail: 0 })
     }
 
     /// How many items may be inside.
@@ -163,12 +177,17 @@ impl<T> Fifo<T> {
     }
 
     /// Changes the capacity; the oldest items stay, the newest that do not fit any more are given, oldest first.
-    pub fn resize(&mut self, capacity: usize) -> Vec<T> {
+    ///
+    /// # Errors
+    /// There is no memory for so many; nothing has changed then.
+    pub fn try_resize(&mut self, capacity: usize) -> Result<Vec<T>, TryReserveError> {
+        let mut new = Self::try_new(capacity)?;
         let mut items = Vec::new();
+        items.try_reserve_exact(self.len())?;
         self.drain_into(usize::MAX, &mut items);
-        *self = Self::new(capacity);
-        self.extend_from(&mut items);
-        items
+        new.extend_from(&mut items);
+        *self = new;
+        Ok(items)
     }
 
     /// Drops all items.
@@ -258,7 +277,7 @@ mod tests {
                     _ if step % 50 == 0 => {
                         capacity = random(&mut seed) % 20;
                         let rest = Vec::from(model.split_off(capacity.min(model.len())));
-                        assert_eq!(fifo.resize(capacity), rest);
+                        assert_eq!(fifo.try_resize(capacity), Ok(rest));
                     }
                     _ => {}
                 }
@@ -271,6 +290,12 @@ mod tests {
     }
 
     #[test]
+    fn what_does_not_fit_into_memory_is_an_error() {
+        // More than any address space: 2^31 items of a terabyte.
+        assert!(Fifo::<[u8; 1 << 40]>::try_new(usize::MAX).is_err());
+    }
+
+    #[test]
     fn drops_each_item_once() {
         let item = Rc::new(());
         let mut fifo = Fifo::new(5);
@@ -279,7 +304,7 @@ mod tests {
         assert_eq!(Rc::strong_count(&item), 8);
         drop(items);
         assert_eq!(Rc::strong_count(&item), 6);
-        assert_eq!(fifo.resize(3).len(), 2);
+        assert_eq!(fifo.try_resize(3).map(|rest| rest.len()), Ok(2));
         assert_eq!(Rc::strong_count(&item), 4);
         drop(fifo.pop());
         assert_eq!(Rc::strong_count(&item), 3);

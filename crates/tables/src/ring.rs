@@ -5,6 +5,7 @@
 //! the shared position past it, after its number showed that it is free (or full), so nobody ever waits for a cell.
 #![allow(unsafe_code)]
 
+use std::collections::TryReserveError;
 use std::mem::MaybeUninit;
 
 use crossbeam_utils::CachePadded;
@@ -43,15 +44,35 @@ impl<T> Ring<T> {
     /// An empty ring for `capacity` items, at most 2^31.
     pub fn new(capacity: usize) -> Self {
         let capacity = capacity.min(1 << 31);
-        // At least two cells: with one, "full at p" and "free for p + 1" would be the same turn.
-        let physical = capacity.next_power_of_two().max(2);
+        let physical = Self::cells_for(capacity);
+        Self::over(Vec::with_capacity(physical), physical, capacity)
+    }
+
+    /// An empty ring for `capacity` items, at most 2^31.
+    ///
+    /// # Errors
+    /// There is no memory for so many.
+    pub fn try_new(capacity: usize) -> Result<Self, TryReserveError> {
+        let capacity = capacity.min(1 << 31);
+        let physical = Self::cells_for(capacity);
+        let mut cells = Vec::new();
+        cells.try_reserve_exact(physical)?;
+        Ok(Self::over(cells, physical, capacity))
+    }
+
+    /// At least two cells: with one, "full at p" and "free for p + 1" would be the same turn.
+    fn cells_for(capacity: usize) -> usize {
+        capacity.next_power_of_two().max(2)
+    }
+
+    /// An empty ring of so many cells, in a vector that has room for them.
+    fn over(mut cells: Vec<Cell<T>>, physical: usize, capacity: usize) -> Self {
+        cells.extend((0..physical).map(|position| Cell {
+            turn: AtomicUsize::new(position),
+            item: UnsafeCell::new(MaybeUninit::uninit()),
+        }));
         Self {
-            cells: (0..physical)
-                .map(|position| Cell {
-                    turn: AtomicUsize::new(position),
-                    item: UnsafeCell::new(MaybeUninit::uninit()),
-                })
-                .collect(),
+            cells: cells.into_boxed_slice(),
             mask: physical - 1,
             capacity,
             head: CachePadded::new(Position::new(0)),
@@ -239,13 +260,17 @@ impl<T> Ring<T> {
     }
 
     /// Changes the capacity and gives the newest items that do not fit any more.
-    pub fn set_capacity(&mut self, capacity: usize) -> Vec<T> {
-        let ring = Self::new(capacity);
+    ///
+    /// # Errors
+    /// There is no memory for so many; nothing has changed then.
+    pub fn try_set_capacity(&mut self, capacity: usize) -> Result<Vec<T>, TryReserveError> {
+        let ring = Self::try_new(capacity)?;
         let mut items = Vec::new();
+        items.try_reserve_exact(self.len())?;
         self.pop_many(usize::MAX, &mut items);
         ring.push_many(&mut items);
         *self = ring;
-        items
+        Ok(items)
     }
 }
 

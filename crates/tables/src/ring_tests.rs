@@ -49,7 +49,7 @@ fn behaves_like_a_deque() {
                 _ if step % 40 == 0 => {
                     capacity = random(&mut seed) % 20;
                     let rest = Vec::from(model.split_off(capacity.min(model.len())));
-                    assert_eq!(ring.set_capacity(capacity), rest);
+                    assert_eq!(ring.try_set_capacity(capacity), Ok(rest));
                 }
                 _ => {}
             }
@@ -57,6 +57,12 @@ fn behaves_like_a_deque() {
             assert_eq!(ring.is_empty(), model.is_empty());
         }
     }
+}
+
+#[test]
+fn what_does_not_fit_into_memory_is_an_error() {
+    // More than any address space: 2^31 items of a terabyte.
+    assert!(Ring::<[u8; 1 << 40]>::try_new(usize::MAX).is_err());
 }
 
 #[test]
@@ -69,7 +75,7 @@ fn drops_each_item_once() {
     drop(items);
     drop(ring.pop());
     assert_eq!(Arc::strong_count(&item), 5);
-    assert_eq!(ring.set_capacity(3).len(), 1);
+    assert_eq!(ring.try_set_capacity(3).map(|rest| rest.len()), Ok(1));
     assert_eq!(Arc::strong_count(&item), 4);
     drop(ring);
     assert_eq!(Arc::strong_count(&item), 1);

@@ -56,7 +56,7 @@ fn words(config: &str, range: Range<usize>) -> Vec<String> {
 
 /// What a name that is no element is answered with.
 fn no_element(name: &str, names: &Names) -> String {
-    let near = castanet_lang::nearest(name, names.element_names());
+    let near = names.nearest_element(name);
     let hint = near.map(|n| format!(", did you mean '{n}'?")).unwrap_or_default();
     format!("'{name}' does not name an element{hint}")
 }

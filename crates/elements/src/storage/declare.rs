@@ -7,8 +7,8 @@ use castanet_element::prelude::*;
 #[derive(Args)]
 pub struct Args {
     /// The most packets in the queue.
-    #[arg(default = 1000)]
-    pub(super) capacity: u32,
+    #[arg(default = Capacity::new(1000), show = "1000")]
+    pub(super) capacity: Capacity,
 }
 
 /// Declares the struct of a queue, which keeps its packets in a store; how they come in is left to its `Element`.
@@ -39,6 +39,7 @@ macro_rules! queue_class {
 
         impl Lifecycle for $class {
             fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+                self.store.allocate()?;
                 self.store.notify(Self::SPEC, cx);
                 Ok(())
             }

@@ -4,6 +4,7 @@
 use crate::handover;
 use castanet_element::prelude::*;
 use castanet_tables::{Fifo, Ring};
+use std::collections::TryReserveError;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
@@ -55,9 +56,16 @@ impl Packets {
     }
 }
 
+/// The error for a capacity that there is no memory for.
+fn no_memory(capacity: Capacity, e: &TryReserveError) -> String {
+    format!("no memory for {} packets: {e}", capacity.get())
+}
+
 /// The packets of a queue, their counters, and the notifiers that tell of them.
 pub(super) struct Store {
     packets: Packets,
+    /// The capacity that the configuration gives.
+    configured: Capacity,
     /// On while there may be something.
     empty: Option<Note>,
     /// On while there is room.
@@ -67,15 +75,28 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// An empty store; the replicas of one element get the same.
-    pub fn new(capacity: u32, cx: &mut BuildCx<'_>) -> Store {
-        let capacity = capacity as usize;
-        let packets = if cx.replica.1 > 1 {
-            Packets::Shared(cx.share(|| Shared::new(capacity)))
-        } else {
-            Packets::own(capacity)
-        };
-        Store { packets, empty: None, full: None, gauge: Gauge::default() }
+    /// An empty store without room; the replicas of one element get the same.
+    pub fn new(configured: Capacity, cx: &mut BuildCx<'_>) -> Store {
+        let packets =
+            if cx.replica.1 > 1 { Packets::Shared(cx.share(|| Shared::new(0))) } else { Packets::own(0) };
+        Store { packets, configured, empty: None, full: None, gauge: Gauge::default() }
+    }
+
+    /// Makes room. This happens when the element is initialised, because configurations are also built to be checked.
+    pub fn allocate(&mut self) -> Result<(), String> {
+        let capacity = self.configured.get() as usize;
+        let failed = |e| no_memory(self.configured, &e);
+        match &mut self.packets {
+            Packets::Own { fifo, .. } => *fifo = Fifo::try_new(capacity).map_err(failed)?,
+            Packets::Shared(s) => {
+                let mut ring = s.ring.write().unwrap_or_else(PoisonError::into_inner);
+                // The first of the replicas does it for all.
+                if ring.capacity() != capacity {
+                    *ring = Ring::try_new(capacity).map_err(failed)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Takes up the notifiers that the class declares.
@@ -336,14 +357,15 @@ impl Store {
 
     /// Changes the capacity. The oldest packets stay; the others are dropped, which the queue does not count among its
     /// drops.
-    pub fn set_capacity(&mut self, capacity: u32, cx: &mut Cx<'_>) {
-        let capacity = capacity as usize;
+    pub fn set_capacity(&mut self, capacity: Capacity, cx: &mut Cx<'_>) -> Result<(), String> {
+        let room = capacity.get() as usize;
         let surplus = match &mut self.packets {
-            Packets::Own { fifo, .. } => fifo.resize(capacity),
+            Packets::Own { fifo, .. } => fifo.try_resize(room),
             Packets::Shared(s) => {
-                s.ring.write().unwrap_or_else(PoisonError::into_inner).set_capacity(capacity)
+                s.ring.write().unwrap_or_else(PoisonError::into_inner).try_set_capacity(room)
             }
         };
+        let surplus = surplus.map_err(|e| no_memory(capacity, &e))?;
         self.measure(surplus.len());
         for p in surplus {
             cx.drop(p, Reason::Cleared);
@@ -353,6 +375,7 @@ impl Store {
         } else if let Some(note) = self.full {
             cx.set_note(note);
         }
+        Ok(())
     }
 
     /// Says how many wait after some were taken out.
@@ -382,8 +405,8 @@ impl Store {
     pub fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         match handler {
             "capacity" => {
-                let capacity = cx.with_args(|a| u32::parse(value.trim(), a))?;
-                self.set_capacity(capacity, cx);
+                let capacity = cx.with_args(|a| Capacity::parse(value.trim(), a))?;
+                self.set_capacity(capacity, cx)?;
             }
             "reset_counts" => self.reset_counts(),
             _ => self.clear(Reason::Cleared, cx),

@@ -63,6 +63,44 @@ integers! {
     u8, "uint8"; u16, "uint16"; u32, "uint"; u64, "uint64"; usize, "uint64"; i32, "int"; i64, "int64";
 }
 
+/// How many packets or entries an element makes room for. Memory is taken for all of them at once, so the number has a limit
+/// that fits into the memory of any machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Capacity(u32);
+
+impl Capacity {
+    /// The largest: 16,777,216.
+    pub const MAX: u32 = 1 << 24;
+
+    /// So many, at most [`MAX`](Capacity::MAX).
+    pub const fn new(n: u32) -> Capacity {
+        Capacity(if n < Capacity::MAX { n } else { Capacity::MAX })
+    }
+    /// The number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl ArgValue for Capacity {
+    const TYPE: &'static str = u32::TYPE;
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Capacity, String> {
+        match integer(text)? {
+            n if n < 0 => Err("must be positive".into()),
+            n => match u32::try_from(n) {
+                Ok(n) if n <= Capacity::MAX => Ok(Capacity(n)),
+                _ => Err(format!("out of range, the limits are 0 and {}", Capacity::MAX)),
+            },
+        }
+    }
+}
+
+impl Show for Capacity {
+    fn show(&self) -> String {
+        self.0.to_string()
+    }
+}
+
 impl ArgValue for f64 {
     const TYPE: &'static str = "real";
     fn parse(text: &str, _: &ArgCx<'_>) -> Result<f64, String> {

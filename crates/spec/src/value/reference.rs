@@ -15,7 +15,7 @@ impl ArgValue for ElementRef {
     fn parse(t: &str, cx: &ArgCx<'_>) -> Result<ElementRef, String> {
         let name = text::unquote(t);
         cx.names.element(cx.scope, &name).map(ElementRef).ok_or_else(|| {
-            let near = castanet_lang::nearest(&name, cx.names.element_names());
+            let near = cx.names.nearest_element(&name);
             let hint = near.map(|n| format!(", did you mean '{n}'?")).unwrap_or_default();
             format!("'{name}' does not name an element{hint}")
         })

@@ -6,7 +6,7 @@ use castanet_element::kit::{Kit, packet};
 
 /// A store in place of the one of a queue under test, without notifiers.
 fn store(packets: Packets) -> Store {
-    Store { packets, empty: None, full: None, gauge: Gauge::default() }
+    Store { packets, configured: Capacity::default(), empty: None, full: None, gauge: Gauge::default() }
 }
 /// A class that lends its context.
 fn kit() -> Kit<super::super::queue::Queue> {

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Numbers as large or as small as they can be written: checking a configuration neither panics nor takes much memory.
+//! Alone in its file, because it replaces the allocator of the whole process.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "../../runtime/tests/support/mod.rs"]
+mod support;
+
+use castanet_element::spec::{ArgKind, ArgSpec, ClassSpec};
+use castanet_elements::Registry;
+use castanet_lang::{NoLibrary, Sources, Unknown, args};
+use castanet_runtime::{Options, Table};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The system's allocator, which counts the bytes in use.
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+fn taken(bytes: usize) {
+    let now = NOW.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes);
+    MOST.fetch_max(now, Ordering::Relaxed);
+}
+
+// SAFETY: every call goes unchanged to the system's allocator, which keeps the contract; counting touches no memory of it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        taken(layout.size());
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: `ptr` came from `System` with this layout, because all of this allocator's memory does.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        taken(new_size);
+        // SAFETY: `ptr` came from `System` with this layout; the caller answers for the size.
+        unsafe { System.realloc(ptr, layout, new_size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most bytes that checking a small configuration may take beside those that are in use before.
+const MOST_BYTES: usize = 4 << 20;
+
+const EXTREMES: [&str; 8] =
+    ["0", "1", "-1", "1000000000", "2147483647", "4294967295", "9223372036854775808", "1e18"];
+
+/// Types of arguments that are numbers.
+const NUMBERS: [&str; 10] =
+    ["uint8", "uint16", "uint", "uint64", "int", "int64", "real", "seconds", "bandwidth", "rate"];
+
+/// Held while bytes are counted, because tests run side by side.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Checks a configuration with so many workers; how many bytes that took, and whether it was free of errors.
+fn check(text: &str, workers: usize) -> (usize, bool) {
+    let before = NOW.load(Ordering::Relaxed);
+    MOST.store(before, Ordering::Relaxed);
+    let well = support::graph(text).is_ok_and(|(graph, classes, _)| {
+        let options = Options { workers, ..Options::default() };
+        !castanet_runtime::check(graph, classes, &options).iter().any(|d| d.is_error())
+    });
+    (MOST.load(Ordering::Relaxed).saturating_sub(before), well)
+}
+
+/// A configuration string with another value for the argument `index`.
+fn with_value(config: &str, specs: &[ArgSpec], index: usize, value: &str) -> String {
+    let spec = &specs[index];
+    let position = specs[..index].iter().filter(|s| s.kind == ArgKind::Positional).count();
+    let mut place = 0;
+    let mut all: Vec<String> = Vec::new();
+    for range in args::split(config) {
+        let arg = config[range].to_string();
+        match args::keyword(&arg) {
+            Some((word, _)) if word == spec.name => continue,
+            Some((word, _)) if specs.iter().any(|s| s.name == word) => all.push(arg),
+            _ => {
+                let here = spec.kind == ArgKind::Positional && place == position;
+                place += 1;
+                all.push(if here { format!("{} {value}", spec.name) } else { arg });
+            }
+        }
+    }
+    let keyword = format!("{} {value}", spec.name);
+    match spec.kind {
+        ArgKind::Rest => all.push(value.to_string()),
+        _ if !all.contains(&keyword) => all.push(keyword),
+        _ => {}
+    }
+    all.join(", ")
+}
+
+/// The example of a class, flat.
+fn example(spec: &ClassSpec) -> Option<castanet_lang::Flat> {
+    let (_, rest) = spec.doc.split_once("# Example")?;
+    let (_, rest) = rest.split_once("```click\n")?;
+    let text = rest.split_once("```")?.0;
+    let mut registry = Registry::new();
+    support::classes::add_to(&mut registry);
+    let table = Table(Arc::new(registry));
+    let mut sources = Sources::new();
+    let file = sources.add("example", text);
+    let options = castanet_lang::Options {
+        classes: &table,
+        defines: &[],
+        library: &NoLibrary,
+        unknown: Unknown::Error,
+    };
+    Some(castanet_lang::load(&mut sources, file, &options).0)
+}
+
+#[test]
+fn checking_takes_little_memory_whatever_the_numbers() {
+    let _guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    // What is made once in a process does not count.
+    check("Idle -> Discard;", 2);
+    let (mut bad, mut accepted, mut tried) = (Vec::new(), 0, 0);
+    for spec in Registry::new().classes() {
+        let Some(flat) = example(spec) else { continue };
+        let named = |class: &str| class == spec.name || spec.aliases.contains(&class);
+        let Some(e) = flat.elements.iter().position(|e| named(&e.class)) else { continue };
+        for (index, arg) in spec.args.iter().enumerate().filter(|(_, a)| NUMBERS.contains(&a.type_name)) {
+            for value in EXTREMES {
+                let mut changed = flat.clone();
+                let element = &mut changed.elements[e];
+                element.config = with_value(&element.config, spec.args, index, value);
+                let text = castanet_lang::print::driver(&changed);
+                for workers in [1, 2] {
+                    tried += 1;
+                    match std::panic::catch_unwind(|| check(&text, workers)) {
+                        Err(_) => bad.push(format!("{}: {} {value}: PANIC", spec.name, arg.name)),
+                        Ok((bytes, _)) if bytes > MOST_BYTES => {
+                            bad.push(format!("{}: {} {value}: {bytes} bytes", spec.name, arg.name));
+                        }
+                        Ok((_, well)) => accepted += usize::from(well),
+                    }
+                }
+            }
+        }
+    }
+    assert!(bad.is_empty(), "{} offenders:\n{}", bad.len(), bad.join("\n"));
+    // The test would show little if most values did not get as far as the element.
+    assert!(tried > 2000 && accepted * 4 > tried, "{accepted} of {tried}");
+}
+
+#[test]
+fn queues_of_several_workers_take_their_memory_late() {
+    let _guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let shared = |capacity: &str| {
+        format!(
+            "q :: Queue({capacity}); InfiniteSource(LIMIT 1) -> q; InfiniteSource(LIMIT 1) -> q;
+             q -> Unqueue -> Discard;"
+        )
+    };
+    let (bytes, well) = check(&shared("16777216"), 2);
+    assert!(well && bytes < MOST_BYTES, "{bytes}");
+    for large in ["16777217", "400000000", "2000000000", "4294967295"] {
+        let (bytes, well) = check(&shared(large), 2);
+        assert!(!well && bytes < MOST_BYTES, "{large} {bytes}");
+    }
+}
