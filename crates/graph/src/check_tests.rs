@@ -270,44 +270,55 @@ fn many_ports_agree_with_few() {
     assert_eq!(diagnostics.len(), 1);
 }
 
-#[test]
-fn ten_thousand_elements_are_quick() {
-    let mut text = String::new();
-    for i in 0..1000 {
-        text.push_str(&format!("s{i} :: Source"));
-        text.push_str(&" -> Strip".repeat(7));
-        text.push_str(" -> Queue -> Sink;");
-    }
-    let (flat, _) = crate::testing::flat(&text);
-    assert_eq!(flat.elements.len(), 10_000);
-    let start = std::time::Instant::now();
-    let (g, diagnostics) = crate::Graph::new(flat, &TestClasses);
-    let time = start.elapsed();
-    assert_eq!((g.len(), diagnostics.len()), (10_000, 0));
-    // Far above what it takes, to hold on a busy machine without optimisation; a quadratic step would not pass.
-    assert!(time.as_millis() < 1500, "{time:?}");
+/// Fails unless the work is linear: with four times the size, `steps` may be no more than six times as many.
+fn linear(what: &str, n: usize, steps: impl Fn(usize) -> usize) {
+    let (few, many) = (steps(n), steps(4 * n));
+    assert!(few > n && many < 6 * few, "{what}: {few} steps for {n}, {many} for {}", 4 * n);
+}
+
+/// The steps that `work` takes through the graph.
+fn steps(work: impl FnOnce()) -> usize {
+    let before = crate::csr::STEPS.get();
+    work();
+    crate::csr::STEPS.get() - before
 }
 
 #[test]
-fn hostile_shapes_stay_linear() {
-    let n = 10_000;
-    let mut text = String::from("a :: Joined; b :: Joined;");
-    for i in 0..n {
-        text.push_str(&format!("a [{i}] -> [{i}] b;"));
-    }
-    text.push_str("b -> a;");
-    let start = std::time::Instant::now();
-    let (flat, _) = crate::testing::flat(&text);
-    let (g, _) = crate::Graph::new(flat, &TestClasses);
-    let back = g.back_edges();
-    assert_eq!(back.iter().filter(|b| **b).count(), 1);
-    assert_eq!(g.nearest_downstream(0, None, castanet_spec::Capability::Storage), []);
-    assert!(start.elapsed().as_secs() < 10);
-    let mut text = String::from("q :: Queue; s :: Sched; Source -> q;");
-    for _ in 0..n {
-        text.push_str("s -> Strip -> s;");
-    }
-    let (_, diagnostics, _) = checked(&text);
-    assert!(diagnostics.len() > 12);
-    assert!(start.elapsed().as_secs() < 20);
+fn long_configurations_take_linear_work() {
+    linear("ten elements in a row", 250, |n| {
+        let row = |i| format!("s{i} :: Source{} -> Queue -> Sink;", " -> Strip".repeat(7));
+        let (flat, _) = crate::testing::flat(&(0..n).map(row).collect::<String>());
+        assert_eq!(flat.elements.len(), 10 * n);
+        steps(|| assert_eq!(crate::Graph::new(flat, &TestClasses).1, []))
+    });
+}
+
+#[test]
+fn hostile_shapes_take_linear_work() {
+    linear("many ports in a cycle", 1000, |n| {
+        let links: String = (0..n).map(|i| format!("a [{i}] -> [{i}] b;")).collect();
+        let (flat, _) = crate::testing::flat(&format!("a :: Joined; b :: Joined; {links} b -> a;"));
+        steps(|| {
+            let (g, _) = crate::Graph::new(flat, &TestClasses);
+            assert_eq!(g.back_edges().iter().filter(|b| **b).count(), 1);
+            assert_eq!(g.nearest_downstream(0, None, castanet_spec::Capability::Storage), []);
+        })
+    });
+    linear("many pull cycles", 1000, |n| {
+        let text = format!("q :: Queue; s :: Sched; Source -> q; {}", "s -> Strip -> s;".repeat(n));
+        let (flat, _) = crate::testing::flat(&text);
+        steps(|| assert!(crate::Graph::new(flat, &TestClasses).1.len() > 12))
+    });
+    linear("a long chain, explained", 1000, |n| {
+        let (flat, _) = crate::testing::flat(&format!("s :: Source{} -> Discard;", " -> Strip".repeat(n)));
+        let (g, _) = crate::Graph::new(flat, &TestClasses);
+        let mut bytes = 0;
+        let walked = steps(|| {
+            let (placement, _) = crate::Placement::new(&g, 2, &|_| None, &[0]);
+            bytes = placement.explain(&g).len();
+        });
+        // A path in full would make each line as long as the chain before it.
+        assert!(bytes < 150 * n, "{bytes}");
+        walked
+    });
 }

@@ -60,7 +60,7 @@ impl Search<'_> {
             let step = if output {
                 self.graph.peer(point, index).map(|(q, c)| (q, Some(c)))
             } else {
-                self.graph.points.forward.row(point).get(index).map(|&q| (q, None))
+                self.graph.points.forward.item(point, index).map(|&q| (q, None))
             };
             match step {
                 Some((q, connection)) => self.follow(q, connection),

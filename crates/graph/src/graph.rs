@@ -202,8 +202,8 @@ impl Graph {
     }
     /// The peer of that number; all connections in the rows are between ports that exist.
     pub(crate) fn peer(&self, point: usize, index: usize) -> Option<(usize, usize)> {
-        let p = self.peers.row(point).get(index)?;
-        let connection = self.peer_connections.row(point).get(index)?;
+        let p = self.peers.item(point, index)?;
+        let connection = self.peer_connections.item(point, index)?;
         let peer = match self.points.side(point) {
             Side::Input => self.points.output(p.element, p.port),
             _ => self.points.input(p.element, p.port),

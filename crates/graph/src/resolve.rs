@@ -118,6 +118,6 @@ pub(crate) fn inside(graph: &Graph, point: usize) -> impl Iterator<Item = usize>
 /// Whether an agnostic port meets others at a hub; one of fixed ports only ties nothing together.
 fn serves_agnostic(graph: &Graph, hub: usize) -> bool {
     let points = &graph.points;
-    let ports = points.forward.row(hub).iter().chain(points.backward.row(hub));
-    ports.copied().any(|p| points.side(p) != Side::Hub && graph.agnostic(p))
+    let agnostic = |p: usize| points.side(p) != Side::Hub && graph.agnostic(p);
+    points.forward.any(hub, agnostic) || points.backward.any(hub, agnostic)
 }
