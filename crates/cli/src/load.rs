@@ -4,7 +4,7 @@
 use crate::args::Configuration;
 use crate::control::FromClients;
 use castanet_elements::Registry;
-use castanet_graph::Graph;
+use castanet_graph::{Classes as _, Graph};
 use castanet_lang::elaborate::{Globals, Library};
 use castanet_lang::library::{Confined, SearchPath};
 use castanet_lang::{Diagnostic, Flat, Sources, Unknown, read};
@@ -224,6 +224,11 @@ pub fn elaborate_in(
     (loaded, sources, Table(Arc::new(classes)))
 }
 
+/// Whether a class has variables of its own.
+fn is_script(spec: &castanet_spec::ClassSpec) -> bool {
+    spec.args.iter().any(|a| a.type_name == "script instruction")
+}
+
 /// Elaborates and checks a source. Errors of the language hide those of the graph that they lead to.
 pub fn load(source: &Source, clickpath: Option<&str>, unknown: Unknown) -> Loaded {
     load_in(&packages(clickpath), source, unknown)
@@ -234,6 +239,11 @@ pub fn load_in(packages: &Packages, source: &Source, unknown: Unknown) -> Loaded
     let (loaded, sources, classes) = elaborate_in(packages, source, unknown, Globals::Substitute);
     let (flat, mut diagnostics) = (loaded.flat, loaded.diagnostics);
     let text = sources.text(flat.file).to_string();
+    if unknown == Unknown::Error {
+        let fixed = |class: &str| classes.spec(class).is_some_and(|spec| !is_script(spec));
+        let elements = flat.elements.iter().filter(|e| e.config.contains('$') && fixed(&e.class));
+        diagnostics.extend(elements.flat_map(castanet_lang::elaborate::undefined_variables));
+    }
     let (graph, more) = Graph::new(flat, &classes);
     if !diagnostics.iter().any(Diagnostic::is_error) {
         diagnostics.extend(more);

@@ -292,3 +292,33 @@ fn random_numbers_are_secrets_unless_a_seed_or_simulated_time_is_given() {
     assert_eq!(numbers("castanet", &["--seed", "1"]), numbers("castanet", &["--simtime"]));
     assert_ne!(numbers("castanet", &["--seed", "8"]), seeded);
 }
+
+#[test]
+fn names_that_are_not_there_are_reported() {
+    let b = bench();
+    let path = "InfiniteSource(LIMIT 1) -> count :: Counter -> Discard;";
+    let script = format!(
+        "{path} Script(print count.cuont, read conut.count, print $(count.rset), write count.rest, stop)"
+    );
+    let ran = b.run("castanet", &["run", "-q", "-e", &script], "");
+    let lines: Vec<&str> = ran.err.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "no 'count.cuont' read handler; did you mean 'count.count'?",
+            "no element named 'conut'; did you mean 'count.count'?",
+            "no 'count.rset' read handler; did you mean 'count.reset'?",
+            "no 'count.rest' write handler; did you mean 'count.reset'?",
+        ],
+    );
+    // A script goes on behind what it could not do.
+    assert_eq!(ran.code, 0);
+    let variable = "Idle -> Print(\"$lable\") -> Discard; Script(print \"$x\")";
+    let checked = b.run("castanet", &["check", "-e", variable], "");
+    assert_eq!((checked.code, checked.err.matches("warning: ").count()), (0, 1), "{}", checked.err);
+    assert!(checked.err.starts_with("warning: variable '$lable' is not defined\n"), "{}", checked.err);
+    // Tools print what is written, and the classic driver has always been silent.
+    assert_eq!(b.run("click-flatten", &["-e", variable], "").err, "");
+    let open = b.run("click", &["-e", "Idle -> Discard; /* DriverManager(stop);"], "");
+    assert_eq!((open.code, open.err.lines().next()), (1, Some("config:1: unclosed comment")));
+}

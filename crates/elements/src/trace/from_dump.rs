@@ -29,8 +29,8 @@ const MOST_SKIPPED: u32 = 1024;
 ///
 /// Without TIMING packets come as fast as they are wanted; with TIMING as far apart as they were captured. START
 /// leaves out packets until the first one at or after that time; at END the element stops as at the end of the
-/// file, until `extend_interval` moves the end. A file cut in its last record ends before that record. At the end
-/// STOP asks the driver to stop, or END_CALL is called, once all packets have gone on their way.
+/// file, until `extend_interval` moves the end. A file cut in its last record ends before that record, with a message. At
+/// the end STOP asks the driver to stop, or END_CALL is called, once all packets have gone on their way.
 ///
 /// # Ports
 /// No inputs. Output 0: packets, push or pull. Output 1 (optional): with FORCE_IP, packets that are not IPv4, which
@@ -83,6 +83,8 @@ pub struct FromDump {
     finished: bool,
     /// Whether the file could not be read to its end.
     broken: bool,
+    /// Whether a message has said that the file is cut.
+    cut_reported: bool,
     push: bool,
     note: Option<Note>,
 }
@@ -121,6 +123,7 @@ impl Build for FromDump {
             shift: None,
             finished: false,
             broken: false,
+            cut_reported: false,
             push: cx.is_push_output(0),
             note: None,
             args,
@@ -155,7 +158,11 @@ impl FromDump {
     fn read(&mut self, skipped: &mut u32, cx: &mut Cx<'_>) -> Option<Packet> {
         while *skipped < MOST_SKIPPED {
             let frame = match self.reader.as_mut()?.next_frame() {
-                Ok(frame) => frame?,
+                Ok(Some(frame)) => frame,
+                Ok(None) => {
+                    self.report_cut(cx);
+                    return None;
+                }
                 Err(e) => {
                     cx.message(&format!("{}: {e}", cx.declaration()));
                     self.broken = true;
@@ -188,6 +195,15 @@ impl FromDump {
             cx.core().count_drops(me, reason, 1);
         }
         None
+    }
+
+    /// Says once that the file ends inside a record.
+    fn report_cut(&mut self, cx: &Cx<'_>) {
+        let Some(reader) = self.reader.as_ref().filter(|r| r.truncated()) else { return };
+        if !std::mem::replace(&mut self.cut_reported, true) {
+            let (who, file) = (cx.declaration(), reader.name());
+            cx.message(&format!("{who}: warning: {file}: cut in its last record, which is left out"));
+        }
     }
 
     fn next(&mut self, cx: &mut Cx<'_>) -> Next {

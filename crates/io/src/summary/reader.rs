@@ -54,6 +54,7 @@ struct Told {
     bad_line: bool,
     bad_header: bool,
     version: bool,
+    cut: bool,
 }
 
 impl SummaryReader {
@@ -115,12 +116,20 @@ impl SummaryReader {
             return Ok(Item::Problem(text));
         }
         let more = if self.binary { self.read_record()? } else { self.read_line()? };
-        let Some(kind) = more else { return Ok(Item::End) };
+        let kind = match more {
+            None => return Ok(Item::End),
+            Some(Read::Cut) if std::mem::replace(&mut self.told.cut, true) => return Ok(Item::End),
+            Some(Read::Cut) => {
+                return Ok(Item::Problem(self.problem("warning: cut in its last record, which is left out")));
+            }
+            Some(kind) => kind,
+        };
         let buffer = std::mem::take(&mut self.buffer);
         let item = match kind {
             Read::Binary => self.record(&buffer, draft),
             Read::Line => self.line(&buffer, draft),
             Read::TooLong => self.bad_line(),
+            Read::Cut => Item::End,
         };
         self.buffer = buffer;
         self.begun = true;
@@ -153,7 +162,7 @@ impl SummaryReader {
         let n = self.source.read_full(&mut head)?;
         if n < head.len() {
             // A cut record ends the dump before it.
-            return Ok(None);
+            return Ok((n > 0).then_some(Read::Cut));
         }
         self.line += 1;
         let word = u32::from_be_bytes(head);
@@ -167,12 +176,12 @@ impl SummaryReader {
             ));
         };
         if length > LONGEST as u64 {
-            return Ok(self.source.skip(length)?.then_some(Read::TooLong));
+            return Ok(Some(if self.source.skip(length)? { Read::TooLong } else { Read::Cut }));
         }
         self.buffer.resize(length as usize, 0);
         let n = self.source.read_full(&mut self.buffer)?;
         if n < self.buffer.len() {
-            return Ok(None);
+            return Ok(Some(Read::Cut));
         }
         Ok(Some(if word >> 31 != 0 { Read::Line } else { Read::Binary }))
     }
@@ -342,6 +351,8 @@ enum Read {
     Line,
     Binary,
     TooLong,
+    /// The dump ends inside a record.
+    Cut,
 }
 
 /// Takes the next word of a line: up to a blank, or a quoted string.

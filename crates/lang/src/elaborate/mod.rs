@@ -18,9 +18,10 @@ mod tunnels;
 mod variables;
 
 use crate::diagnostic::Diagnostic;
-use crate::flat::Flat;
+use crate::flat::{Element, Flat};
 use crate::source::{FileId, Sources};
 use std::collections::HashSet;
+use std::ops::Range;
 
 /// The classes that exist outside the configuration.
 pub trait ClassNames {
@@ -163,6 +164,17 @@ pub fn load_bytes_with(
     diagnostics.append(&mut loaded.diagnostics);
     loaded.diagnostics = diagnostics;
     loaded
+}
+
+/// A warning for each variable that is left in a configuration string because nothing defines it.
+pub fn undefined_variables(element: &Element) -> Vec<Diagnostic> {
+    let uses = variables::uses(&element.config).into_iter();
+    let warning = |(range, name): (Range<usize>, &str)| {
+        Diagnostic::warning(format!("variable '${name}' is not defined"), element.config_place(range))
+            .at("stays as it is written")
+            .help(format!("write 'define(${name} VALUE);', or give {name}=VALUE on the command line"))
+    };
+    uses.map(warning).collect()
 }
 
 #[cfg(test)]

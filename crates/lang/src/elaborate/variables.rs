@@ -73,6 +73,32 @@ fn variable(text: &str, at: usize, last_brace: usize) -> (Option<(&str, Form<'_>
     }
 }
 
+/// The variables that `text` uses, each with its place. Names that begin with a digit are left out: `$5` may be a price.
+pub(super) fn uses(text: &str) -> Vec<(Range<usize>, &str)> {
+    let bytes = text.as_bytes();
+    let last_brace = text.rfind('}').unwrap_or(0);
+    let (mut all, mut at, mut quote) = (Vec::new(), 0, 0u8);
+    while let Some(&b) = bytes.get(at) {
+        at = match b {
+            b'\\' if quote == b'"' => at + 2,
+            b'\\' if quote == 0 && byte(bytes, at + 1) == b'<' => hex_end(bytes, at).0,
+            b'/' if quote == 0 && at_comment(bytes, at) => comment_end(bytes, at),
+            b'\'' | b'"' if quote == 0 || quote == b => {
+                quote ^= b;
+                at + 1
+            }
+            b'$' if quote != b'\'' => {
+                let (found, end) = variable(text, at, last_brace);
+                let named = found.filter(|(name, _)| !name.starts_with(|c: char| c.is_ascii_digit()));
+                all.extend(named.map(|(name, _)| (at..end, name)));
+                end
+            }
+            _ => at + 1,
+        };
+    }
+    all
+}
+
 /// A value: what it was bound to, expanded when first asked for.
 enum Value<'a> {
     Ready(Rc<str>),

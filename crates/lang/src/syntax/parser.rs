@@ -3,7 +3,8 @@
 
 use super::ast::{Args, Class, ElementClass, Statement};
 use super::kind::SyntaxKind::{
-    self, Arrow, BarBar, Directive, End, FatArrow, Ident, LBrace, LParen, Other, RBrace, RParen, Semicolon,
+    self, Arrow, BarBar, Comment, Directive, End, FatArrow, Ident, LBrace, LParen, Other, RBrace, RParen,
+    Semicolon,
 };
 use super::lexer::{line_directive, next_line, token};
 use crate::diagnostic::Diagnostic;
@@ -50,6 +51,11 @@ impl Parsed {
         builder.finish_node();
         builder.finish()
     }
+}
+
+/// Whether a comment lacks its `*/`.
+fn is_open_comment(text: &str) -> bool {
+    text.starts_with("/*") && (text.len() < 4 || !text.ends_with("*/"))
 }
 
 /// What statements stand in.
@@ -163,6 +169,12 @@ impl<'t> Parser<'t> {
             }
             match kind {
                 Directive => self.directive(at..end, true),
+                Comment if is_open_comment(self.text.get(at..end).unwrap_or("")) => {
+                    let d = Diagnostic::error("unclosed comment", self.span(at..at + 2));
+                    self.error(
+                        d.at("the comment that starts here goes on to the end").help("close it with '*/'"),
+                    );
+                }
                 _ => {
                     let text = self.text.as_bytes().get(at..end).unwrap_or(&[]);
                     self.new_line |= text.iter().any(|&b| b == b'\n' || b == b'\r');

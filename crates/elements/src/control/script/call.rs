@@ -109,11 +109,31 @@ impl Machine {
         }
     }
 
+    /// The call that was probably meant by one that there is not, as the end of a message; empty if there is none.
+    fn suggestion(&self, call: &str, cx: &mut Cx<'_>) -> String {
+        let (name, _) = first_word(call);
+        let Some((element, handler)) = name.rsplit_once('.') else { return String::new() };
+        let meant = match self.callee(element, handler, cx) {
+            Ok(Callee::Other(e)) => {
+                // The handler `handlers` has a line for each, which begins with its name.
+                let list = cx.read_handler(Some(e), "handlers", "").unwrap_or_default();
+                let names = list.lines().filter_map(|line| line.split_whitespace().next());
+                castanet_lang::nearest(handler, names).map(|near| format!("{element}.{near}"))
+            }
+            Err(_) => cx.core().names.nearest_element(element).map(|near| format!("{near}.{handler}")),
+            Ok(_) => None,
+        };
+        meant.map_or_else(String::new, |m| format!("; did you mean '{m}'?"))
+    }
+
     /// Shows what went wrong with a call.
-    fn complain(&self, call: &str, e: &CallError, cx: &Cx<'_>) {
+    fn complain(&self, call: &str, e: &CallError, cx: &mut Cx<'_>) {
         match e {
             _ if self.offline && self.foreign => {}
-            CallError::Missing(text) => cx.message(text),
+            CallError::Missing(text) => {
+                let suggestion = self.suggestion(call, cx);
+                cx.message(&format!("{text}{suggestion}"));
+            }
             CallError::Busy(text) | CallError::Failed(text) | CallError::Denied(text) => {
                 let inner = text.trim_end().replace('\n', "\n    ");
                 let who = cx.declaration();

@@ -1,0 +1,2 @@
+Idle -> Discard; /* the rest
+Idle -> Discard;
