@@ -22,15 +22,17 @@ use std::fmt::Write;
 /// ```
 #[derive(Class)]
 #[class(name = "Collect", ports = "1/0", processing = "h/h", packets = "any/", workers = exclusive, lifecycle)]
+#[class(drops(Consumed), ends(Consumed))]
 #[handler(name = "frames", flags = "r", doc = "One line a frame.")]
 struct Collect {
     text: String,
 }
 
 impl Element for Collect {
-    fn push(&mut self, _: usize, batch: &mut Batch, _: &mut Cx<'_>) {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         for p in batch.drain() {
             writeln!(self.text, "{}", hex(p.data())).unwrap();
+            cx.drop(p, Reason::Consumed);
         }
     }
 }

@@ -161,14 +161,15 @@ fn rows(what: Listed) -> (&'static [&'static str], Vec<Vec<String>>) {
             (&["name", "doc"], Reason::ALL.iter().map(row).collect())
         }
         Listed::Handlers => {
-            use castanet_runtime::handlers::{GLOBAL, STANDARD, SWAP, TASK};
+            use castanet_runtime::handlers::{DROPS, GLOBAL, STANDARD, SWAP, TASK};
             let global = GLOBAL.iter().chain(SWAP).map(|h| ("", h, words::global(h.0)));
             let standard = STANDARD.iter().map(|h| ("ELEMENT.", h, words::standard(h.0)));
+            let drops = DROPS.iter().map(|h| ("ELEMENT.", h, words::standard(h.0)));
             let task = TASK.iter().map(|h| ("TASK.", h, words::standard(h.0)));
             let row = |(of, h, doc): (&str, &(&str, &str), &str)| {
                 vec![format!("{of}{}", h.0), words::flags(h.1), doc.to_string()]
             };
-            (&["name", "access", "doc"], global.chain(standard).chain(task).map(row).collect())
+            (&["name", "access", "doc"], global.chain(standard).chain(drops).chain(task).map(row).collect())
         }
     }
 }

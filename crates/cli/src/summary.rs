@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a person wants to know after a run: packets in and out, ICMP errors sent, drops by reason, rate.
+//! The summary of a run: packets in, made and out, ICMP errors sent, drops by reason, packets held, rate.
 
 use castanet_runtime::Router;
+use castanet_spec::Books;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -10,14 +11,20 @@ use std::time::Duration;
 pub struct Summary {
     /// Where packets came from: element, what it reads, packets.
     entered: Vec<(String, String, u64)>,
+    /// Packets made of others: copies, fragments, answers.
+    made: Vec<(String, String, u64)>,
     /// Where packets went: element, what it writes, packets.
     left: Vec<(String, String, u64)>,
     /// ICMP errors sent, by type.
     errors: Vec<(String, u64)>,
     /// Packets dropped, by reason and then by element.
     drops: BTreeMap<&'static str, Vec<(String, u64)>>,
-    /// Packets still in queues.
+    /// Packets that are in the router still, by element.
     held: Vec<(String, u64)>,
+    /// Packets that the system dropped before the router saw them, by element.
+    missed: Vec<(String, u64)>,
+    /// Packets that are nowhere; negative: packets from nowhere.
+    missing: i64,
     elapsed: Duration,
 }
 
@@ -31,56 +38,59 @@ fn what(config: &str) -> String {
 impl Summary {
     /// Reads the counters of a router that has stopped.
     pub fn of(router: &mut Router, elapsed: Duration) -> Summary {
+        let ledger = router.ledger();
         let mut s = Summary {
             entered: Vec::new(),
+            made: Vec::new(),
             left: Vec::new(),
             errors: Vec::new(),
             drops: BTreeMap::new(),
             held: Vec::new(),
+            missed: Vec::new(),
+            missing: ledger.missing(),
             elapsed,
         };
         let shared = router.shared().clone();
         let graph = &shared.graph;
+        for (e, account) in ledger.accounts.iter().enumerate() {
+            let here = !account.gone;
+            let name =
+                if here { account.element.clone() } else { format!("{} (swapped away)", account.element) };
+            let row = |n| (name.clone(), format!("{} {}", account.class, what(&account.config)), n);
+            // Sources and sinks are shown also when nothing has passed them.
+            let begins = here && account.books.contains(Books::ENTERS) && graph.inputs(e) == 0;
+            let ends = here && account.books.contains(Books::LEAVES) && graph.outputs(e) == 0;
+            let source = begins && graph.outputs(e) > 0;
+            s.entered.extend((account.entered > 0 || source).then(|| row(account.entered)));
+            s.made.extend((account.made > 0).then(|| row(account.made)));
+            s.left.extend((account.left > 0 || ends && graph.inputs(e) > 0).then(|| row(account.left)));
+            s.held.extend((account.held > 0).then(|| (name.clone(), account.held)));
+            for (reason, n) in &account.drops {
+                s.drops.entry(reason.name()).or_default().push((name.clone(), *n));
+            }
+        }
+        s.held.extend((ledger.waiting > 0).then(|| ("between elements".to_string(), ledger.waiting)));
         let mut errors: BTreeMap<String, u64> = BTreeMap::new();
-        for e in 0..graph.len() {
-            let Some(element) = graph.element(e) else { continue };
+        for e in 0..graph.len() as u32 {
+            let Some(spec) = shared.spec(e) else { continue };
             let mut number = |handler: &str| {
-                let v = router.read(u32::try_from(e).ok(), handler, "").ok()?;
-                v.trim().parse::<u64>().ok()
+                let v = router.read(Some(e), handler, "").ok()?;
+                v.trim().parse::<u64>().ok().filter(|&n| n > 0)
             };
-            let (inputs, outputs) = (graph.inputs(e), graph.outputs(e));
-            let class = shared.spec(e as u32).map_or("", |s| s.name);
-            let row = |n| (element.name.clone(), format!("{} {}", element.class, what(&element.config)), n);
-            match class {
-                "ICMPError" => {
-                    let kind = element.config.split(',').nth(1).unwrap_or("").trim().to_string();
-                    if let Some(n) = number("sent") {
-                        *errors.entry(kind).or_default() += n;
-                    }
+            if spec.name == "ICMPError" {
+                let config = graph.element(e as usize).map_or("", |e| e.config.as_str());
+                let kind = config.split(',').nth(1).unwrap_or("").trim().to_string();
+                if let Some(n) = number("sent") {
+                    *errors.entry(kind).or_default() += n;
                 }
-                _ if inputs == 0 && outputs > 0 => s.entered.extend(number("count").map(row)),
-                "ToDump" => s.left.extend(number("count").map(row)),
-                _ if inputs > 0 && outputs == 0 => s.left.extend(number("count").map(row)),
-                _ if shared.spec(e as u32).is_some_and(|s| s.has(castanet_spec::Capability::Storage)) => {
-                    let length = number("length").filter(|&n| n > 0);
-                    s.held.extend(length.map(|n| (element.name.clone(), n)));
-                }
-                _ => {}
+            }
+            if spec.handlers.iter().any(|h| h.name == "kernel_drops")
+                && let Some(n) = number("kernel_drops")
+            {
+                s.missed.push((graph.name(e as usize).to_string(), n));
             }
         }
-        s.errors = errors.into_iter().filter(|e| e.1 > 0).collect();
-        for ((e, reason), n) in router.drops() {
-            // What a sink discards or takes has been counted as a way out.
-            let sink = graph.outputs(e as usize) == 0 && reason == castanet_spec::Reason::Consumed;
-            if sink || reason == castanet_spec::Reason::Discarded {
-                continue;
-            }
-            s.drops.entry(reason.name()).or_default().push((graph.name(e as usize).to_string(), n));
-        }
-        for ((name, reason), n) in router.former_drops() {
-            let place = format!("{name} (swapped away)");
-            s.drops.entry(reason.name()).or_default().push((place, *n));
-        }
+        s.errors = errors.into_iter().collect();
         s
     }
 
@@ -97,7 +107,14 @@ impl Summary {
                 d.as_bytes().rchunks(3).rev().filter_map(|c| std::str::from_utf8(c).ok()).collect();
             groups.join(",")
         };
-        let width = self.entered.iter().chain(&self.left).map(|r| r.0.chars().count()).max().unwrap_or(0);
+        let width = self
+            .entered
+            .iter()
+            .chain(&self.made)
+            .chain(&self.left)
+            .map(|r| r.0.chars().count())
+            .max()
+            .unwrap_or(0);
         let mut section = |title: &str, rows: Vec<(String, u64, String)>| {
             if rows.is_empty() {
                 return;
@@ -111,6 +128,7 @@ impl Summary {
             }
         };
         section("Packets in", self.entered.iter().map(|r| (r.0.clone(), r.2, r.1.clone())).collect());
+        section("Packets made", self.made.iter().map(|r| (r.0.clone(), r.2, r.1.clone())).collect());
         section("Packets out", self.left.iter().map(|r| (r.0.clone(), r.2, r.1.clone())).collect());
         section("ICMP errors sent", self.errors.iter().map(|r| (r.0.clone(), r.1, String::new())).collect());
         let drops = self.drops.iter().map(|(reason, who)| {
@@ -118,7 +136,15 @@ impl Summary {
             (reason.to_string(), who.iter().map(|w| w.1).sum(), each.join(", "))
         });
         section("Dropped", drops.collect());
-        section("Still in queues", self.held.iter().map(|h| (h.0.clone(), h.1, String::new())).collect());
+        section("Held", self.held.iter().map(|h| (h.0.clone(), h.1, String::new())).collect());
+        let missed = self.missed.iter().map(|h| (h.0.clone(), h.1, String::new()));
+        section("Dropped by the system before they came in", missed.collect());
+        if self.missing != 0 {
+            let n = digits(self.missing.unsigned_abs());
+            let what = if self.missing > 0 { "are missing" } else { "are too many" };
+            let _ =
+                writeln!(out, "These numbers do not balance: {n} packets {what}. This is a bug in Castanet.");
+        }
         let seconds = self.elapsed.as_secs_f64();
         let _ = write!(out, "{} packets in {seconds:.3} s", digits(self.total()));
         if self.total() > 0 && seconds > 0.0 {
@@ -138,10 +164,13 @@ impl Summary {
         let pairs = |v: &[(String, u64)]| v.iter().cloned().collect::<BTreeMap<String, u64>>();
         let value = serde_json::json!({
             "in": rows(&self.entered),
+            "made": rows(&self.made),
             "out": rows(&self.left),
             "icmp_errors": pairs(&self.errors),
             "drops": self.drops.iter().map(|(r, w)| (r.to_string(), pairs(w))).collect::<BTreeMap<_, _>>(),
-            "queued": pairs(&self.held),
+            "held": pairs(&self.held),
+            "system_drops": pairs(&self.missed),
+            "missing": self.missing,
             "seconds": self.elapsed.as_secs_f64(),
         });
         format!("{value:#}\n")

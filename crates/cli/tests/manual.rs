@@ -36,7 +36,11 @@ fn a_class() {
     assert!(ran.out.contains(ports), "{}", ran.out);
     let args = "Arguments\n  ACTIVE     bool  = true  keyword  When false, every packet passes unchanged.\n";
     assert!(ran.out.contains(args), "{}", ran.out);
-    assert!(ran.out.contains("\nHandlers\n  drops     read         Packets that expired.\n"), "{}", ran.out);
+    assert!(
+        ran.out.contains("\nHandlers\n  drops         read            Packets that expired.\n"),
+        "{}",
+        ran.out
+    );
     for section in ["Behaviour", "Drop reasons", "Example"] {
         assert!(ran.out.contains(&format!("\n{section}\n  ")), "{section}: {}", ran.out);
     }

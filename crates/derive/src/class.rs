@@ -16,6 +16,8 @@ struct Attr {
     offload: Option<Ident>,
     effects: Vec<Ident>,
     drops: Vec<Ident>,
+    books: Vec<Ident>,
+    ends: Vec<Ident>,
     capabilities: Vec<Ident>,
     flags: Vec<String>,
 }
@@ -41,6 +43,8 @@ fn attribute(attributes: &[Attribute]) -> syn::Result<Attr> {
                 "offload" => out.offload = Some(m.value()?.parse()?),
                 "effects" => out.effects = list(&m)?,
                 "drops" => out.drops = list(&m)?,
+                "books" => out.books = list(&m)?,
+                "ends" => out.ends = list(&m)?,
                 "capabilities" => out.capabilities = list(&m)?,
                 "task" | "copies" | "information" | "build" | "lifecycle" => out.flags.push(key),
                 _ => return Err(m.error("unknown declaration of a class")),
@@ -132,7 +136,13 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         let upper = Ident::new(&e.to_string().to_uppercase(), e.span());
         quote!(.and(::castanet_element::spec::Effects::#upper))
     });
-    let drops = &attr.drops;
+    let books = attr.books.iter().map(|b| {
+        let upper = Ident::new(&b.to_string().to_uppercase(), b.span());
+        quote!(.and(::castanet_element::spec::Books::#upper))
+    });
+    // Packets that end at an element have left by it.
+    let leaves = (!attr.ends.is_empty()).then(|| quote!(.and(::castanet_element::spec::Books::LEAVES)));
+    let (drops, ends) = (&attr.drops, &attr.ends);
     let capabilities = &attr.capabilities;
     let flag = |f: &str| attr.flags.iter().any(|x| x == f);
     let (task, copies, information) = (flag("task"), flag("copies"), flag("information"));
@@ -231,6 +241,8 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 takes_state: #takes_state,
                 counts: #has_counts,
                 drops: &[#(::castanet_element::spec::Reason::#drops),*],
+                books: ::castanet_element::spec::Books::NONE #(#books)* #leaves,
+                ends: &[#(::castanet_element::spec::Reason::#ends),*],
                 capabilities: &[#(::castanet_element::spec::Capability::#capabilities),*],
                 task: #task,
                 copies: #copies,

@@ -46,6 +46,7 @@ pub enum Drive {
 /// `#[class(...)]` takes: `name`, `aliases("A", "B")`, `ports`, `processing`, `flow` (default `x/x`), `packets`,
 /// `alignment`, `workers = replicate(sum) | replicate(first) | share | exclusive`, `offload = transparent | aware | none`,
 /// `effects(prints, files, calls, stops)`, `takes_state = "what moves"`, `drops(Reason, ...)`,
+/// `books(enters, makes, leaves, holds)` and `ends(Reason, ...)` for the ledger ([`Books`](castanet_spec::Books)),
 /// `capabilities(Storage, ...)`, and the flags `task`, `copies`, `information`, `build` (the class implements [`Build`]
 /// itself), `lifecycle` (it implements [`Lifecycle`] itself). `#[handler(name = "..", flags = "r", doc = "..")]` on the
 /// struct declares a handler that [`Lifecycle::read`] and [`Lifecycle::write`] answer; on a field, one that shows the field.
@@ -111,6 +112,11 @@ pub trait Lifecycle: Fields {
     /// [`initialise`](Lifecycle::initialise) leaves it closed: [`take_over`](Lifecycle::take_over) brings it.
     fn holds(&self) -> Option<String> {
         None
+    }
+    /// How many packets it holds now, of those that came to it or that it made. What replicas of a class that shares its state
+    /// hold is asked of one. The class declares `books(holds)`.
+    fn held(&self) -> u64 {
+        0
     }
     /// Takes over what the element in the old router that [`holds`](Lifecycle::holds) the same has open (hot swap). Called
     /// before [`take_state`](Lifecycle::take_state). When the swap fails later, the old element takes it back in the same way.

@@ -6,7 +6,7 @@ use crate::notify::{Note, Notes};
 use crate::remote::Remote;
 use crate::watch::Watches;
 use castanet_packet::{Batch, Packet};
-use castanet_spec::{HandlerRef, Names, Origin, Reason};
+use castanet_spec::{Books, HandlerRef, Names, Origin, Reason};
 use castanet_tables::timer_queue::TimerQueue;
 use std::sync::Arc;
 
@@ -118,6 +118,31 @@ pub struct Edge {
     pub back: bool,
 }
 
+/// What the ledger counts of an element besides drops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Entry {
+    /// Packets that entered the router.
+    Entered,
+    /// Packets that were made of others: copies, fragments, answers.
+    Made,
+    /// Packets that left the router.
+    Left,
+}
+
+impl Entry {
+    /// Every entry, in the order of its number.
+    pub const ALL: [Entry; 3] = [Entry::Entered, Entry::Made, Entry::Left];
+
+    /// What a class declares that makes such entries.
+    pub const fn books(self) -> Books {
+        match self {
+            Entry::Entered => Books::ENTERS,
+            Entry::Made => Books::MAKES,
+            Entry::Left => Books::LEAVES,
+        }
+    }
+}
+
 /// What all elements of one worker share.
 pub struct Core {
     /// Time.
@@ -152,6 +177,8 @@ pub struct Core {
     pub deferred: Vec<(u32, HandlerRef)>,
     /// Packets dropped, by element and reason.
     drops: Vec<u64>,
+    /// Packets that began or ended with an element otherwise, by element and [`Entry`].
+    entries: Vec<[u64; Entry::ALL.len()]>,
     /// Packets that follow the one on its way through an action.
     pub(crate) behind: Batch,
     pub(crate) scratch: Batch,
@@ -194,6 +221,7 @@ impl Core {
             clock,
             notes,
             drops: vec![0; info.len().saturating_mul(Reason::COUNT)],
+            entries: vec![[0; Entry::ALL.len()]; info.len()],
             info,
             names,
             outside,
@@ -218,6 +246,28 @@ impl Core {
         if let Some(d) = self.drops.get_mut(i) {
             *d = d.wrapping_add(n);
         }
+    }
+    /// Counts `n` packets that began or ended with an element.
+    #[inline]
+    pub fn book(&mut self, element: u32, entry: Entry, n: u64) {
+        if let Some(e) = self.entries.get_mut(element as usize).and_then(|e| e.get_mut(entry as usize)) {
+            *e = e.wrapping_add(n);
+        }
+    }
+    /// Sets all counts of the ledger to 0: another router has taken them over.
+    pub fn clear_ledger(&mut self) {
+        self.drops.fill(0);
+        self.entries.fill(Default::default());
+    }
+    /// Packets that began or ended with an element, by entry, where there were any.
+    pub fn entries_of(&self, element: u32) -> impl Iterator<Item = (Entry, u64)> + '_ {
+        let row = self.entries.get(element as usize).into_iter().flatten().copied();
+        Entry::ALL.into_iter().zip(row).filter(|r| r.1 > 0)
+    }
+    /// Packets that an element dropped, by reason, where there were any.
+    pub fn drops_of(&self, element: u32) -> impl Iterator<Item = (Reason, u64)> + '_ {
+        let row = self.drops.iter().skip((element as usize).saturating_mul(Reason::COUNT));
+        Reason::ALL.iter().copied().zip(row.copied()).filter(|r| r.1 > 0)
     }
     /// Packets that an element dropped for a reason.
     pub fn drops(&self, element: u32, reason: Reason) -> u64 {

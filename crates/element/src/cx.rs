@@ -2,7 +2,7 @@
 //! What elements work with: outputs to emit to, time, notifiers, timers, descriptors, handlers of others.
 
 use crate::class::{Turn, Verdict};
-use crate::core::{CallError, Core, Edge, Router};
+use crate::core::{CallError, Core, Edge, Entry, Router};
 use crate::notify::{Note, Signal};
 use crate::watch::{Interest, Watch};
 use castanet_packet::{Batch, Packet};
@@ -296,6 +296,30 @@ impl<'a> Cx<'a> {
     pub fn drop_all(&mut self, batch: &mut Batch, reason: Reason) {
         self.core.count_drops(self.place.me, reason, batch.len() as u64);
         batch.clear();
+    }
+
+    /// Counts packets that enter the router by this element. The class declares `books(enters)`.
+    #[inline]
+    pub fn entered(&mut self, n: u64) {
+        self.core.book(self.place.me, Entry::Entered, n);
+    }
+    /// Counts packets that this element makes of others: copies, fragments, answers. The class declares `books(makes)`.
+    #[inline]
+    pub fn made(&mut self, n: u64) {
+        self.core.book(self.place.me, Entry::Made, n);
+    }
+    /// Counts packets that leave the router by this element. The class declares `books(leaves)`.
+    #[inline]
+    pub fn left(&mut self, n: u64) {
+        self.core.book(self.place.me, Entry::Left, n);
+    }
+    /// Sends a copy of a packet to an output; dropped when no buffer is free. The class declares `books(makes)`.
+    pub fn emit_copy(&mut self, port: usize, p: &mut Packet) {
+        self.made(1);
+        match p.share() {
+            Some(copy) => self.emit(port, copy),
+            None => self.core.count_drops(self.place.me, Reason::NoBuffer, 1),
+        }
     }
 
     /// Puts a packet behind the one that an action has; its verdict must be [`Verdict::Several`].

@@ -4,14 +4,14 @@
 use crate::build::{BuildCx, InitCx, Shared, Wiring};
 use crate::class::{Action, Build, Drive, Element, Lifecycle, Turn, Verdict};
 use crate::clock::Clock;
-use crate::core::{CallError, Core, Edge, Info, Messages, Router};
+use crate::core::{CallError, Core, Edge, Entry, Info, Messages, Router};
 use crate::cx::Cx;
 use crate::gauge::Gauge;
 use crate::notify::{Note, Notes};
 use crate::random::Seed;
 use castanet_packet::{Batch, Packet};
 use castanet_spec::codes::{Ports, Processing, ProcessingCode};
-use castanet_spec::{Args, Capability, Names, Reason};
+use castanet_spec::{Args, Books, Capability, ClassSpec, Names, Reason};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -64,6 +64,8 @@ impl Messages for Outside {
 #[derive(Default)]
 struct Around {
     supply: Vec<VecDeque<Packet>>,
+    /// Packets pulled from the supply.
+    pulled: u64,
     calls: Vec<(Option<u32>, String, String)>,
     values: Vec<(String, String)>,
 }
@@ -72,6 +74,7 @@ impl Router for Around {
     fn pull(&mut self, _: &mut Core, _: u32, input: usize, max: usize, into: &mut Batch) {
         if let Some(s) = self.supply.get_mut(input) {
             let n = max.min(s.len());
+            self.pulled += n as u64;
             into.extend(s.drain(..n));
         }
     }
@@ -102,7 +105,7 @@ impl Router for Around {
 }
 
 /// One element of class `T`, named `e`, under simulated time that starts at 1000 s.
-pub struct Kit<T> {
+pub struct Kit<T: Lifecycle> {
     /// The element.
     pub element: T,
     core: Core,
@@ -112,6 +115,67 @@ pub struct Kit<T> {
     warnings: Vec<String>,
     wiring: OneElement,
     first: u32,
+    /// Packets given to the element.
+    given: u64,
+    /// Packets taken from its outputs.
+    taken: u64,
+    /// What calls that the kit does not know made of the balance.
+    beside: i64,
+    spec: &'static ClassSpec,
+}
+
+/// Checks the ledger when a test ends: each packet that came in or was made is somewhere.
+impl<T: Lifecycle> Drop for Kit<T> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.check_ledger();
+        }
+    }
+}
+
+impl<T: Lifecycle> Kit<T> {
+    /// Packets that the element made or got and that are nowhere; negative: packets from nowhere.
+    fn missing(&self) -> i64 {
+        let of = |entry| self.core.entries_of(0).filter(|e| e.0 == entry).map(|e| e.1).sum::<u64>();
+        let waiting = self.edges.iter().map(|e| e.batch.len()).sum::<usize>() + self.core.behind.len();
+        let begun = self.given + self.around.pulled + of(Entry::Entered) + of(Entry::Made);
+        let ended = self.taken + of(Entry::Left) + self.all_dropped() + self.element.held() + waiting as u64;
+        // No test moves so many packets.
+        begun as i64 - ended as i64
+    }
+    /// # Panics
+    /// When the ledger does not balance, or the class makes an entry that it does not declare.
+    fn check_ledger(&self) {
+        let class = self.spec.name;
+        let missing = self.missing() - self.beside;
+        assert_eq!(
+            missing,
+            0,
+            "{class}: packets that are nowhere: {} given, {} pulled, {} taken, {} held, booked {:?}, dropped {:?}",
+            self.given,
+            self.around.pulled,
+            self.taken,
+            self.element.held(),
+            self.core.entries_of(0).collect::<Vec<_>>(),
+            self.core.drops_of(0).collect::<Vec<_>>(),
+        );
+        let declares = |b| self.spec.books.contains(b);
+        for (entry, _) in self.core.entries_of(0) {
+            assert!(declares(entry.books()), "{class} does not declare {entry:?}");
+        }
+        assert!(
+            self.element.held() == 0 || declares(Books::HOLDS),
+            "{class} does not declare that it holds packets"
+        );
+    }
+    /// Packets dropped for any reason.
+    pub fn all_dropped(&self) -> u64 {
+        self.core.all_drops().map(|d| d.2).sum()
+    }
+    /// The packets that the element holds have become another element's: the ledger does not miss them.
+    pub fn handed_over(&mut self) {
+        self.beside = self.missing();
+    }
 }
 
 impl<T: Build + Lifecycle> Kit<T> {
@@ -189,11 +253,30 @@ impl<T: Build + Lifecycle> Kit<T> {
         element.initialise(&mut init).map_err(|e| vec![e])?;
         let edges = (0..outputs).map(|_| Edge::default()).collect();
         let around = Around { supply: (0..inputs).map(|_| VecDeque::new()).collect(), ..Around::default() };
-        Ok(Kit { element, core, edges, around, outside, warnings: texts, wiring, first: 0 })
+        Ok(Kit {
+            element,
+            core,
+            edges,
+            around,
+            outside,
+            warnings: texts,
+            wiring,
+            first: 0,
+            given: 0,
+            taken: 0,
+            beside: 0,
+            spec: T::SPEC,
+        })
     }
 
-    /// Lends the element and what it has at hand while it runs.
+    /// Lends the element and what it has at hand while it runs. The ledger takes no account of what this changes.
     pub fn with<R>(&mut self, f: impl FnOnce(&mut T, &mut Cx<'_>) -> R) -> R {
+        let before = self.missing();
+        let out = self.lend(f);
+        self.beside += self.missing() - before;
+        out
+    }
+    fn lend<R>(&mut self, f: impl FnOnce(&mut T, &mut Cx<'_>) -> R) -> R {
         let skip = self.first as usize;
         let edges = self.edges.get_mut(skip..).unwrap_or_default();
         f(&mut self.element, &mut Cx::new(edges, &mut self.core, Some(&mut self.around), 0, self.first))
@@ -211,7 +294,10 @@ impl<T: Build + Lifecycle> Kit<T> {
     fn outputs(&mut self) -> Vec<(usize, Packet)> {
         self.deferred();
         let each = self.edges.iter_mut().enumerate();
-        each.flat_map(|(i, e)| e.batch.drain().map(move |p| (i, p)).collect::<Vec<_>>()).collect()
+        let out: Vec<_> =
+            each.flat_map(|(i, e)| e.batch.drain().map(move |p| (i, p)).collect::<Vec<_>>()).collect();
+        self.taken += out.len() as u64;
+        out
     }
     /// Sets the most packets of a turn.
     pub fn limit(mut self, n: usize) -> Self {
@@ -245,12 +331,12 @@ impl<T: Build + Lifecycle> Kit<T> {
     pub fn read_with(&mut self, handler: &str, parameters: &str) -> Result<String, String> {
         match self.element.read_field(handler) {
             Some(t) => Ok(t),
-            None => self.with(|e, cx| e.read(handler, parameters, cx)),
+            None => self.lend(|e, cx| e.read(handler, parameters, cx)),
         }
     }
     /// Writes a handler.
     pub fn write(&mut self, handler: &str, value: &str) -> Result<(), String> {
-        let written = self.with(|e, cx| {
+        let written = self.lend(|e, cx| {
             let core = cx.core();
             let names = core.names.clone();
             e.write_field(
@@ -260,8 +346,8 @@ impl<T: Build + Lifecycle> Kit<T> {
             )
         });
         match written {
-            Some(r) => r.and_then(|()| self.with(|e, cx| e.changed(handler, cx))),
-            None => self.with(|e, cx| e.write(handler, value, cx)),
+            Some(r) => r.and_then(|()| self.lend(|e, cx| e.changed(handler, cx))),
+            None => self.lend(|e, cx| e.write(handler, value, cx)),
         }
     }
     /// What handlers of other elements answer.
@@ -276,10 +362,6 @@ impl<T: Build + Lifecycle> Kit<T> {
     /// Packets dropped for a reason.
     pub fn dropped(&self, reason: Reason) -> u64 {
         self.core.drops(0, reason)
-    }
-    /// Packets dropped for any reason.
-    pub fn all_dropped(&self) -> u64 {
-        self.core.all_drops().map(|d| d.2).sum()
     }
     /// Messages shown, and forgotten.
     pub fn messages(&mut self) -> Vec<String> {
@@ -307,7 +389,7 @@ impl<T: Build + Lifecycle> Kit<T> {
     }
     /// Cleans the element up.
     pub fn cleanup(&mut self) -> Result<(), String> {
-        self.with(|e, cx| e.cleanup(cx))
+        self.lend(|e, cx| e.cleanup(cx))
     }
 }
 
@@ -315,8 +397,9 @@ impl<T: Build + Action> Kit<T> {
     /// What comes of packets: output and packet. Output 0 first.
     pub fn act(&mut self, packets: impl IntoIterator<Item = Packet>) -> Vec<(usize, Packet)> {
         let mut batch: Batch = packets.into_iter().collect();
+        self.given += batch.len() as u64;
         self.first = 1;
-        self.with(|e, cx| e.action_batch(&mut batch, cx));
+        self.lend(|e, cx| e.action_batch(&mut batch, cx));
         self.first = 0;
         if let Some(e) = self.edges.first_mut() {
             e.batch.append(&mut batch);
@@ -326,7 +409,8 @@ impl<T: Build + Action> Kit<T> {
     /// What comes of one packet.
     pub fn act1(&mut self, mut p: Packet) -> (Verdict, Packet) {
         self.first = 1;
-        let v = self.with(|e, cx| e.action(&mut p, cx));
+        // The packet is given and taken at once, also with a verdict that drops it.
+        let v = self.lend(|e, cx| e.action(&mut p, cx));
         self.first = 0;
         (v, p)
     }
@@ -336,35 +420,39 @@ impl<T: Build + Element> Kit<T> {
     /// What comes of packets that are pushed to an input: output and packet, by output.
     pub fn push(&mut self, port: usize, packets: impl IntoIterator<Item = Packet>) -> Vec<(usize, Packet)> {
         let mut batch: Batch = packets.into_iter().collect();
-        self.with(|e, cx| e.push(port, &mut batch, cx));
+        self.given += batch.len() as u64;
+        self.lend(|e, cx| e.push(port, &mut batch, cx));
+        // As in the run loop, what is left is dropped.
+        self.core.count_drops(0, Reason::Discarded, batch.len() as u64);
         self.outputs()
     }
     /// What a pull of at most `max` packets gives.
     pub fn pull(&mut self, port: usize, max: usize) -> Vec<Packet> {
         let mut batch = Batch::new();
-        self.with(|e, cx| e.pull(port, max, &mut batch, cx));
+        self.lend(|e, cx| e.pull(port, max, &mut batch, cx));
         self.deferred();
+        self.taken += batch.len() as u64;
         batch.drain().collect()
     }
     /// One turn of the task, and what it emits.
     pub fn task(&mut self) -> (Turn, Vec<(usize, Packet)>) {
-        let turn = self.with(|e, cx| e.task(cx));
+        let turn = self.lend(|e, cx| e.task(cx));
         (turn, self.outputs())
     }
     /// What the element does about a request to stop the driver.
     pub fn drive(&mut self) -> Drive {
-        self.with(|e, cx| e.drive(cx))
+        self.lend(|e, cx| e.drive(cx))
     }
     /// Tells the element of a signal.
     pub fn signal(&mut self, signal: i32) {
-        self.with(|e, cx| e.signal(signal, cx));
+        self.lend(|e, cx| e.signal(signal, cx));
     }
     /// Lets time jump to the next timer and expire it; what comes of it. None when no timer is set.
     pub fn expire(&mut self) -> Option<Vec<(usize, Packet)>> {
         let (t, _) = self.core.timers.next()?;
         self.core.clock.jump(t);
         let (_, (_, id)) = self.core.timers.pop_due(t)?;
-        self.with(|e, cx| e.timer(id, cx));
+        self.lend(|e, cx| e.timer(id, cx));
         Some(self.outputs())
     }
 }

@@ -51,7 +51,7 @@ pub use class::{
     Verdict, action, element, information,
 };
 pub use clock::Clock;
-pub use core::{CallError, Core, Edge, Info, Messages, Router};
+pub use core::{CallError, Core, Edge, Entry, Info, Messages, Router};
 pub use count::Count;
 pub use cx::{Cx, Place};
 pub use gauge::Gauge;

@@ -154,6 +154,7 @@ pub(crate) mod testing {
         to.with(|e, cx| e.take_over(&mut from.element, cx)).unwrap();
         to.element.take_counts(&mut from.element);
         to.with(|e, cx| e.take_state(&mut from.element, cx)).unwrap();
+        from.handed_over();
     }
 }
 

@@ -9,7 +9,7 @@ mod noise;
 mod support;
 
 use castanet_element::spec::codes::{Flow, Ports, ProcessingCode};
-use castanet_element::spec::{ClassSpec, Reason};
+use castanet_element::spec::{Books, Capability, ClassSpec, Reason};
 use castanet_elements::Registry;
 use castanet_graph::{Graph, Kind};
 use castanet_runtime::{Options, Router};
@@ -112,6 +112,33 @@ fn everything_is_documented() {
 }
 
 #[test]
+fn everything_is_booked() {
+    let mut bad = Vec::new();
+    for s in classes() {
+        let Some(ports) = Ports::parse(s.ports) else { continue };
+        let outputs = ports.outputs_for(ports.inputs.min);
+        // Where no packet can come in, what goes out has entered there.
+        if ports.inputs.min == 0
+            && ports.inputs.max == Some(0)
+            && outputs.max != Some(0)
+            && !s.books.contains(Books::ENTERS)
+        {
+            bad.push(format!("{}: packets begin at it, but it does not declare books(enters)", s.name));
+        }
+        if s.has(Capability::Storage) && !s.books.contains(Books::HOLDS) {
+            bad.push(format!("{}: it stores packets, but does not declare books(holds)", s.name));
+        }
+        if s.copies && !s.books.contains(Books::MAKES) {
+            bad.push(format!("{}: it copies packets, but does not declare books(makes)", s.name));
+        }
+        for r in s.ends.iter().filter(|r| !s.drops.contains(r)) {
+            bad.push(format!("{}: packets end at it by {r}, which is not among its drops", s.name));
+        }
+    }
+    none(&bad);
+}
+
+#[test]
 fn names_and_aliases_are_unique() {
     let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for s in classes() {
@@ -178,7 +205,9 @@ fn examples_run_to_their_end() {
             if waiting > 0 {
                 return Err(format!("{waiting} packets left between elements"));
             }
+            r.ledger().check();
             let failed = r.cleanup();
+            r.ledger().check();
             let used = r.shared().graph.specs.iter().flatten().any(|u| u.name == s.name);
             match (failed.as_slice(), used) {
                 ([], true) => Ok(log),
@@ -273,10 +302,13 @@ fn observe(setting: &Setting, batch: usize, spec: &ClassSpec) -> Result<Seen, St
     if !ends(&mut r) {
         return Err("does not come to an end".into());
     }
+    // The ledger counts once and for all: before cleaning up, with what is held, and after.
+    r.ledger().check();
     let stopped = r.cleanup();
     if !stopped.is_empty() {
         return Err(format!("{stopped:?}"));
     }
+    r.ledger().check();
     let sent = (0..setting.inputs).map(|i| number(&mut r, &format!("n{i}"), "count")).sum();
     let mut outputs: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for l in log.lines() {

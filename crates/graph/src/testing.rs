@@ -7,7 +7,7 @@ use castanet_lang::{
     ClassNames, Connection, Diagnostic, Element, Flat, NoLibrary, Options, PortRef, Sources, Span,
 };
 use castanet_lang::{Unknown, load};
-use castanet_spec::{Capability, ClassSpec, Effects, Merge, Offload, Workers};
+use castanet_spec::{Books, Capability, ClassSpec, Effects, Merge, Offload, Workers};
 
 const BASE: ClassSpec = ClassSpec {
     name: "",
@@ -28,6 +28,8 @@ const BASE: ClassSpec = ClassSpec {
     takes_state: "",
     counts: false,
     drops: &[],
+    books: Books::NONE,
+    ends: &[],
     capabilities: &[],
     task: false,
     copies: false,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Handlers: those of elements, the standard ones that every element has, the global ones of the router.
 
+use crate::ledger;
 use crate::nodes::{Body, Nodes, deliver};
 use crate::panics::Taken;
 use crate::running::BY_HANDLER;
@@ -20,6 +21,10 @@ pub const STANDARD: &[(&str, &str)] =
     &[("handlers", "r."), ("ports", "r."), ("config", "r."), ("class", "r."), ("name", "r.")];
 /// Handlers of elements whose task runs.
 pub const TASK: &[(&str, &str)] = &[("home_thread", "rw"), ("tickets", "rw"), ("scheduled", "r")];
+/// The handler of elements whose class may drop packets: why they dropped how many.
+pub const DROPS: &[(&str, &str)] = &[(DROP_REASONS, "rU")];
+/// The name of that handler, and of the global one that tells of all elements.
+pub(crate) const DROP_REASONS: &str = "drop_reasons";
 /// Global handlers: name, flags.
 pub const GLOBAL: &[(&str, &str)] = &[
     ("version", "r"),
@@ -33,6 +38,7 @@ pub const GLOBAL: &[(&str, &str)] = &[
     ("packages", "r"),
     ("timewarp", "rw"),
     ("stop", "w"),
+    (DROP_REASONS, "rU"),
 ];
 /// Global handlers of a router that may be swapped.
 pub const SWAP: &[(&str, &str)] = &[("hotconfig", "wR"), ("loadpackage", "wR"), ("swapplan", "wR")];
@@ -64,6 +70,16 @@ impl Shared {
     }
     pub(crate) fn has_task(&self, element: u32) -> bool {
         self.tasks.binary_search(&(element as usize)).is_ok()
+    }
+    /// Handlers that this element has beside those of its class.
+    fn provided(&self, element: u32) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+        let task = if self.has_task(element) { TASK } else { &[] };
+        let drops = if self.spec(element).is_some_and(|s| !s.drops.is_empty()) { DROPS } else { &[] };
+        task.iter().chain(drops).chain(STANDARD)
+    }
+    /// Whether a handler is the one that the runtime provides and that counts what each worker dropped.
+    pub(crate) fn counts_drops(&self, element: u32, handler: &str) -> bool {
+        handler == DROP_REASONS && self.declared(element, handler).is_none()
     }
     fn declared(&self, element: u32, handler: &str) -> Option<&'static HandlerSpec> {
         self.spec(element)?.all_handlers().find(|h| h.name == handler)
@@ -202,24 +218,30 @@ impl Nodes {
         }
         let own = self.with(core, element, |e, _| e.own_handlers())?.ok()?;
         // A name that every element answers is not among those that `*` stands for.
-        let standard = STANDARD.iter().chain(TASK.iter().filter(|_| self.shared.has_task(element)));
-        let any = || own.iter().find(|h| h.0 == "*" && !standard.clone().any(|s| s.0 == handler));
+        let shared = self.shared.clone();
+        let any = || own.iter().find(|h| h.0 == "*" && !shared.provided(element).any(|s| s.0 == handler));
         own.iter().find(|h| h.0 == handler).or_else(any).map(|h| h.1)
     }
 
     /// The `handlers` listing: newest first, as clients know it.
     fn listing(&mut self, core: &mut Core, element: u32) -> String {
         let mut out = String::new();
-        let task = if self.shared.has_task(element) { TASK } else { &[] };
-        for (n, f) in task {
+        let own = match self.with(core, element, |e, _| e.own_handlers()) {
+            Some(Ok(own)) => own,
+            _ => Vec::new(),
+        };
+        let declared: Vec<_> = self.shared.spec(element).into_iter().flat_map(|s| s.all_handlers()).collect();
+        let taken = |name: &str| declared.iter().any(|h| h.name == name) || own.iter().any(|h| h.0 == name);
+        let shared = self.shared.clone();
+        let standard = |name: &str| STANDARD.iter().any(|s| s.0 == name);
+        for (n, f) in
+            shared.provided(element).filter(|h| !standard(h.0) && (h.0 != DROP_REASONS || !taken(h.0)))
+        {
             let _ = writeln!(out, "{n}\t{f}");
         }
-        if let Some(Ok(own)) = self.with(core, element, |e, _| e.own_handlers()) {
-            for (n, f) in own.iter().rev() {
-                let _ = writeln!(out, "{n}\t{f}");
-            }
+        for (n, f) in own.iter().rev() {
+            let _ = writeln!(out, "{n}\t{f}");
         }
-        let declared: Vec<_> = self.shared.spec(element).into_iter().flat_map(|s| s.all_handlers()).collect();
         for h in declared.iter().rev() {
             let _ = writeln!(out, "{}\t{}", h.name, h.flags);
         }
@@ -256,6 +278,9 @@ impl Nodes {
             }
             None if handler == "tickets" && self.shared.has_task(element) => {
                 return Ok(self.tasks.tickets(element).to_string());
+            }
+            None if handler == DROP_REASONS && self.shared.provided(element).any(|h| h.0 == handler) => {
+                return Ok(ledger::reasons(self.shared.spec(element), core.drops_of(element)));
             }
             None => return self.shared.standard(element, handler).ok_or(none),
         }
@@ -327,11 +352,23 @@ impl Nodes {
                 core.origin = caller;
                 let _ = reply.send(answer);
             }
+            Mail::Drops { reply } => drop(reply.send(Ok(core.all_drops().collect()))),
             Mail::Wake(e) => core.wakes.push(e),
             Mail::Signal(e, signal) => {
                 self.run(core, e, |e, cx| e.signal(signal, cx));
             }
         }
+    }
+
+    /// The table of what all elements dropped on all workers.
+    fn all_drops(&mut self, core: &mut Core) -> Result<String, CallError> {
+        let mut all: Vec<_> = core.all_drops().collect();
+        let shared = self.shared.clone();
+        let here = core.worker as usize;
+        for w in (0..shared.inboxes.len()).filter(|&w| w != here) {
+            all.extend(self.ask(core, w, |reply| Mail::Drops { reply })?);
+        }
+        Ok(ledger::table(&shared, all))
     }
 
     /// Asks another worker, and serves its questions while waiting.
@@ -361,9 +398,17 @@ impl Nodes {
     }
 }
 
+/// Combines what the replicas of an element answered to a handler of it.
+pub(crate) fn merge(shared: &Shared, element: u32, handler: &str, values: Vec<String>) -> String {
+    if shared.counts_drops(element, handler) {
+        return ledger::merge_reasons(&values);
+    }
+    merge_values(shared.spec(element), handler, values)
+}
+
 /// Combines what the replicas of an element answered. What they were configured with is the same for all; what they
 /// counted is added.
-pub(crate) fn merge(spec: Option<&ClassSpec>, handler: &str, values: Vec<String>) -> String {
+fn merge_values(spec: Option<&ClassSpec>, handler: &str, values: Vec<String>) -> String {
     let first = values.first().cloned().unwrap_or_default();
     let counted = spec.is_some_and(|s| {
         s.workers == Workers::Replicate(Merge::Sum) && !s.arg_handlers.iter().any(|h| h.name == handler)
@@ -398,6 +443,9 @@ impl Router for Nodes {
             if handler == "timewarp" {
                 return Ok(core.clock.describe());
             }
+            if handler == DROP_REASONS {
+                return self.all_drops(core);
+            }
             return shared.global(handler).ok_or_else(|| missing(handler, "read"));
         };
         let here = core.worker as usize;
@@ -418,11 +466,11 @@ impl Router for Nodes {
                 let from = core.origin;
                 self.ask(core, w, |reply| Mail::Read { from, element: Some(e), handler, parameters, reply })?
             });
-            if how == Workers::Share {
+            if how == Workers::Share && !shared.counts_drops(e, handler) {
                 break;
             }
         }
-        Ok(merge(shared.spec(e), handler, values))
+        Ok(merge(&shared, e, handler, values))
     }
 
     fn write(
@@ -487,8 +535,7 @@ impl Router for Nodes {
         if let Some(h) = self.shared.declared(e, handler) {
             return of(h.flags);
         }
-        let standard = STANDARD.iter().chain(TASK.iter().filter(|_| self.shared.has_task(e)));
-        if let Some(h) = standard.into_iter().find(|h| h.0 == handler) {
+        if let Some(h) = self.shared.provided(e).find(|h| h.0 == handler) {
             return of(h.1);
         }
         // Handlers of the element's own need the element; one that is running is left out.

@@ -9,6 +9,7 @@
 pub mod build;
 pub mod handlers;
 mod initialise;
+pub mod ledger;
 pub mod link;
 mod meeting;
 pub mod naive;
@@ -26,6 +27,7 @@ pub mod tasks;
 pub mod worker;
 
 pub use build::{Classes, Options, build, check, place};
+pub use ledger::Ledger;
 pub use panics::OnPanic;
 pub use router::Router;
 pub use running::Running;

@@ -8,6 +8,7 @@
 
 use crate::build::{Prepared, explain, failed, prepare};
 use crate::initialise::Context;
+use crate::ledger::Ledger;
 use crate::router::STACK;
 use crate::shared::Shared;
 use crate::tasks::LONGEST_BURST;
@@ -217,6 +218,12 @@ impl Naive {
     /// Packets dropped, by element and reason.
     pub fn drops(&self) -> BTreeMap<(u32, Reason), u64> {
         self.core.all_drops().map(|(e, r, n)| ((e, r), n)).collect()
+    }
+
+    /// The ledger: where packets came from and what became of them.
+    pub fn ledger(&self) -> Ledger {
+        let core = std::iter::once(&self.core);
+        Ledger::new(&self.net.shared, core, |_, e| self.net.held(e as usize), self.net.waiting())
     }
 
     /// The element of that name.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A router: its workers, run together, and looked at when they have stopped.
 
-use crate::handlers::merge;
+use crate::handlers::{DROP_REASONS, merge};
+use crate::ledger::{self, Account, Ledger, held_by};
 use crate::shared::Shared;
 use crate::swap;
 use crate::worker::Worker;
@@ -39,16 +40,11 @@ impl<'scope> Hand<'scope> {
     }
 }
 
-/// Packets dropped, by the name of the element and the reason.
-pub(crate) type Drops = BTreeMap<(String, Reason), u64>;
-
 /// A router that was built. It is run at most once.
 pub struct Router {
     // The workers go first: what elements are made of may live in what is shared.
     pub(crate) workers: Vec<Worker>,
     pub(crate) shared: Arc<Shared>,
-    /// What elements dropped that a hot swap took away.
-    former_drops: Drops,
 }
 
 impl Drop for Router {
@@ -61,7 +57,7 @@ impl Drop for Router {
 
 impl Router {
     pub(crate) fn new(shared: Arc<Shared>) -> Router {
-        Router { workers: Vec::new(), shared, former_drops: BTreeMap::new() }
+        Router { workers: Vec::new(), shared }
     }
 
     /// What its workers have in common; it stays usable while the router runs.
@@ -96,8 +92,7 @@ impl Router {
                 swap::commit(self, *candidate, &running, &mut cleaner);
                 running.desk.free();
             }
-            let late = cleaner.finish();
-            self.count_former(late);
+            cleaner.finish();
             // A scope does not wait for what threads do at their very end, such as giving up their pools.
             for Hand { work, done, thread } in crew {
                 drop((work, done));
@@ -108,6 +103,10 @@ impl Router {
             Ok(())
         });
         running.desk.close();
+        // A class that does not count what it should is found by any test that runs it.
+        if cfg!(debug_assertions) && result.is_ok() {
+            self.ledger().check();
+        }
         result
     }
 
@@ -130,37 +129,47 @@ impl Router {
         }
     }
 
-    /// Counts as its own what another router dropped in whose place it steps.
-    pub(crate) fn inherit_drops(&mut self, old: &mut Router) {
-        self.former_drops.append(&mut old.former_drops);
-        for ((e, reason), n) in old.drops() {
-            let mine = old.shared.twin(e, &self.shared);
-            let worker = mine.and_then(|m| self.shared.workers_of(m).first().copied());
-            match (mine, worker.and_then(|w| self.workers.get_mut(w))) {
-                (Some(m), Some(w)) => w.core.count_drops(m, reason, n),
-                _ => {
-                    let name = old.shared.graph.name(e as usize).to_string();
-                    *self.former_drops.entry((name, reason)).or_insert(0) += n;
+    /// Moves to its ledger what another router has counted, which does not run again. Packets that the other one still has are
+    /// booked by [`Router::settle_ledger`].
+    pub(crate) fn inherit_ledger(&mut self, other: &mut Router) {
+        for e in 0..other.shared.graph.len() as u32 {
+            let cores = other.workers.iter().map(|w| &w.core);
+            let twin = other.shared.twin(e, &self.shared);
+            let worker = twin.and_then(|m| self.shared.workers_of(m).first().copied());
+            if let (Some(m), Some(w)) = (twin, worker.and_then(|w| self.workers.get_mut(w))) {
+                for core in cores {
+                    core.entries_of(e).for_each(|(entry, n)| w.core.book(m, entry, n));
+                    core.drops_of(e).for_each(|(reason, n)| w.core.count_drops(m, reason, n));
                 }
+                continue;
             }
+            let account = Account::of(&other.shared, e, cores, |_, _| 0);
+            self.shared.running.former.add(account.end(0));
+        }
+        other.workers.iter_mut().for_each(|w| w.core.clear_ledger());
+    }
+
+    /// Books what a router counted after another one took its place, while it was cleaned up, and the packets that it still has:
+    /// they end with it.
+    pub(crate) fn settle_ledger(&self) {
+        for e in 0..self.shared.graph.len() as u32 {
+            let waiting: u64 = self.workers.iter().map(|w| w.nodes.waiting_of(e)).sum();
+            let lost = waiting + held_by(&self.shared, e, |w, e| self.held(w, e));
+            let account = Account::of(&self.shared, e, self.workers.iter().map(|w| &w.core), |_, _| 0);
+            self.shared.running.former.add(account.end(lost));
         }
     }
 
-    /// Counts what routers dropped that gave way, while they were cleaned up.
-    fn count_former(&mut self, late: Drops) {
-        for (key, n) in late {
-            let mine = self.find(&key.0);
-            let worker = mine.and_then(|m| self.shared.workers_of(m).first().copied());
-            match (mine, worker.and_then(|w| self.workers.get_mut(w))) {
-                (Some(m), Some(w)) => w.core.count_drops(m, key.1, n),
-                _ => *self.former_drops.entry(key).or_insert(0) += n,
-            }
-        }
+    fn held(&self, worker: usize, element: u32) -> u64 {
+        self.workers.get(worker).map_or(0, |w| w.nodes.held(element))
     }
 
-    /// Packets that elements dropped which a hot swap took away, by name and reason.
-    pub fn former_drops(&self) -> &BTreeMap<(String, Reason), u64> {
-        &self.former_drops
+    /// The ledger: where packets came from and what became of them, also at elements that a hot swap took away.
+    pub fn ledger(&self) -> Ledger {
+        let cores = self.workers.iter().map(|w| &w.core);
+        let mut ledger = Ledger::new(&self.shared, cores, |w, e| self.held(w, e), self.waiting());
+        ledger.accounts.extend(self.shared.running.former.accounts());
+        ledger
     }
 
     /// Cleans all elements up, in order, and returns what went wrong: declaration and reason.
@@ -195,6 +204,10 @@ impl Router {
         parameters: &str,
     ) -> Result<String, CallError> {
         let Some(e) = element else {
+            if handler == DROP_REASONS {
+                let drops = self.workers.iter().flat_map(|w| w.core.all_drops());
+                return Ok(ledger::table(&self.shared, drops.collect()));
+            }
             let Some(w) = self.workers.first_mut() else { return Ok(String::new()) };
             return w.nodes.read(&mut w.core, None, handler, parameters);
         };
@@ -208,7 +221,7 @@ impl Router {
                 self.shared.handler_name(element, handler)
             )));
         }
-        Ok(merge(self.shared.spec(e), handler, values))
+        Ok(merge(&self.shared, e, handler, values))
     }
 
     /// Writes a handler while the router does not run.

@@ -3,6 +3,7 @@
 
 use crate::build::Settings;
 use crate::handlers::merge;
+use crate::ledger::Former;
 use crate::shared::{Mail, Printer, Shared};
 use crate::swap::{Desk, Loader, STOPPED};
 use castanet_element::CallError;
@@ -40,6 +41,8 @@ pub struct Running {
     pub(crate) desk: Desk,
     /// Panics of elements.
     pub(crate) panics: AtomicU64,
+    /// What the ledger says of elements that hot swaps took away.
+    pub(crate) former: Former,
     /// Itself.
     me: Weak<Running>,
 }
@@ -66,6 +69,7 @@ impl Running {
             open: AtomicBool::new(false),
             desk: Desk::new(),
             panics: AtomicU64::new(0),
+            former: Former::default(),
             me: me.clone(),
         })
     }
@@ -218,11 +222,13 @@ impl Remote for Running {
                     Ok(v) => values.push(v),
                     error => return Ok(error),
                 }
-                if shared.spec(element).is_some_and(|s| s.workers == Workers::Share) {
+                if shared.spec(element).is_some_and(|s| s.workers == Workers::Share)
+                    && !shared.counts_drops(element, handler)
+                {
                     break;
                 }
             }
-            Ok(Ok(merge(shared.spec(element), handler, values)))
+            Ok(Ok(merge(shared, element, handler, values)))
         })
     }
 

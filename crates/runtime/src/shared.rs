@@ -8,11 +8,14 @@ use crate::sleep::Waker;
 use castanet_element::{CallError, Info, Messages, Remote};
 use castanet_graph::Graph;
 use castanet_graph::placement::Placement;
-use castanet_spec::{ClassSpec, Names, Origin};
+use castanet_spec::{ClassSpec, Names, Origin, Reason};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Packets dropped, by element and reason.
+pub type Dropped = Vec<(u32, Reason, u64)>;
 
 /// What one worker asks of another.
 pub enum Mail {
@@ -43,6 +46,11 @@ pub enum Mail {
         value: String,
         /// Where the answer goes.
         reply: SyncSender<Result<(), CallError>>,
+    },
+    /// Tell what elements dropped on this worker.
+    Drops {
+        /// Where the answer goes.
+        reply: SyncSender<Result<Dropped, CallError>>,
     },
     /// A signal that an element watches has arrived.
     Signal(u32, i32),

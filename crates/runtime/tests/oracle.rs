@@ -7,6 +7,7 @@ mod random_graph;
 mod support;
 
 use castanet_element::CallError;
+use castanet_runtime::Ledger;
 use random_graph::{Configuration, Wish};
 use std::collections::BTreeMap;
 use support::{simulated, try_naive, try_router};
@@ -20,6 +21,14 @@ struct Seen {
     drops: BTreeMap<(u32, &'static str), u64>,
     /// Handlers.
     values: BTreeMap<String, String>,
+    /// The ledger: packets entered, made, left, held, by element.
+    ledger: BTreeMap<String, [u64; 4]>,
+}
+
+/// The ledger of a run, which must balance.
+fn booked(ledger: &Ledger) -> BTreeMap<String, [u64; 4]> {
+    ledger.check();
+    ledger.accounts.iter().map(|a| (a.element.clone(), [a.entered, a.made, a.left, a.held])).collect()
 }
 
 const HANDLERS: &[(&str, &[&str])] = &[
@@ -56,7 +65,8 @@ fn fast(c: &Configuration, batch: usize) -> Result<Seen, String> {
         r.read(e, h, "")
     });
     let drops = r.drops().into_iter().map(|((e, r), n)| ((e, r.name()), n)).collect();
-    Ok(Seen { records: log.lines(), drops, values })
+    let ledger = booked(&r.ledger());
+    Ok(Seen { records: log.lines(), drops, values, ledger })
 }
 
 fn naive(c: &Configuration) -> Result<Seen, String> {
@@ -67,7 +77,8 @@ fn naive(c: &Configuration) -> Result<Seen, String> {
     }
     let values = values(c, |e, h| r.read(r.find(e).unwrap(), h));
     let drops = r.drops().into_iter().map(|((e, r), n)| ((e, r.name()), n)).collect();
-    Ok(Seen { records: log.lines(), drops, values })
+    let ledger = booked(&r.ledger());
+    Ok(Seen { records: log.lines(), drops, values, ledger })
 }
 
 /// Records by place, source and way; each in order.
@@ -122,7 +133,8 @@ fn differs(c: &Configuration, wish: Wish) -> Option<String> {
         let order = order.or_else(|| first_difference("effects", &said(&want.records), &said(&got.records)));
         let other = || map_difference("drops", &want.drops, &got.drops);
         let more = || map_difference("handlers", &want.values, &got.values);
-        if let Some(d) = order.or_else(other).or_else(more) {
+        let books = || map_difference("ledger", &want.ledger, &got.ledger);
+        if let Some(d) = order.or_else(other).or_else(more).or_else(books) {
             return Some(format!("batch {batch}: {d}"));
         }
     }

@@ -21,7 +21,7 @@ use support::*;
 /// The end of numbered packets: each source's must come in order, all of them, once.
 #[derive(Class)]
 #[class(name = "Track", ports = "1/0", processing = "h/", packets = "any/", workers = exclusive, lifecycle)]
-#[class(takes_state = "the next number of each source", drops(Consumed))]
+#[class(takes_state = "the next number of each source", drops(Consumed), ends(Consumed))]
 #[handler(name = "next", flags = "r", doc = "The next number of each source.")]
 struct Track {
     /// Packets taken in.
@@ -387,7 +387,7 @@ fn a_thousand_swaps_lose_duplicate_and_reorder_nothing() {
                 "{workers} workers, {source}: {wrong}, {full}"
             );
         }
-        assert!(r.former_drops().is_empty(), "{:?}", r.former_drops());
+        assert!(r.ledger().accounts.iter().all(|a| !a.gone), "{:?}", r.ledger());
         assert!(log.lines().iter().all(|l| l.ends_with("Queue: overflow")), "{:?}", log.lines());
     }
 }
@@ -479,10 +479,13 @@ fn drops_stay_in_the_accounts() {
         r.swap(Origin::Operator, "config", new).unwrap();
         r.swap(Origin::Operator, "config", new).unwrap();
     });
-    let all: u64 = r.former_drops().values().sum();
+    let ledger = r.ledger();
+    let gone: u64 = ledger.accounts.iter().filter(|a| a.gone).map(|a| a.dropped()).sum();
     let consumed = r.drops().values().sum::<u64>();
-    assert_eq!(all + consumed, 10, "{:?} {:?}", r.former_drops(), r.drops());
-    assert!(r.former_drops().keys().any(|k| k.0 == "q" && k.1 == Reason::Stopped));
+    assert_eq!(gone + consumed, 10, "{ledger}");
+    let q = ledger.accounts.iter().find(|a| a.gone && a.element == "q");
+    assert!(q.is_some_and(|a| a.drops.contains_key(&Reason::Stopped)), "{ledger}");
+    ledger.check();
 }
 
 /// A request to stop that comes while a swap is committed must not go with the old router.
@@ -527,8 +530,8 @@ fn the_new_router_runs_while_the_old_one_is_cleaned_up() {
         });
         // What cleaning up dropped is counted all the same.
         let (sent, came) = (number(&mut r, "n", "count"), number(&mut r, "t", "count"));
-        let former: u64 = r.former_drops().values().sum();
-        assert_eq!(sent, came + former, "{:?}", r.former_drops());
+        let former: u64 = r.ledger().accounts.iter().filter(|a| a.gone).map(|a| a.dropped()).sum();
+        assert_eq!(sent, came + former, "{}", r.ledger());
     });
 }
 

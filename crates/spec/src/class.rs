@@ -67,6 +67,33 @@ impl Effects {
     }
 }
 
+/// Which entries of the router's ledger a class makes, as a set of flags. The ledger balances: packets that entered or were made
+/// are packets that left, were dropped, or are held. Packets that arrive at an element and leave it again need no entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Books(pub u8);
+
+impl Books {
+    /// No entry: what arrives goes on or is dropped.
+    pub const NONE: Books = Books(0);
+    /// Packets enter the router by it: it generates, reads or receives them.
+    pub const ENTERS: Books = Books(1);
+    /// It makes packets of others: copies, fragments, answers.
+    pub const MAKES: Books = Books(2);
+    /// Packets leave the router by it: it sends, writes or counts them.
+    pub const LEAVES: Books = Books(4);
+    /// It holds packets from one call to the next.
+    pub const HOLDS: Books = Books(8);
+
+    /// Both sets together.
+    pub const fn and(self, other: Books) -> Books {
+        Books(self.0 | other.0)
+    }
+    /// Whether every flag of `other` is set.
+    pub const fn contains(self, other: Books) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
 /// What elements find each other by through flow-based router context (TOCS 2000 §2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Capability {
@@ -145,6 +172,10 @@ pub struct ClassSpec {
     pub counts: bool,
     /// Why it may drop packets.
     pub drops: &'static [Reason],
+    /// The entries of the ledger that it makes.
+    pub books: Books,
+    /// Those of its reasons for drops that end packets where they are meant to end: they count as packets that left.
+    pub ends: &'static [Reason],
     /// What it exports to others.
     pub capabilities: &'static [Capability],
     /// Whether it runs a task.

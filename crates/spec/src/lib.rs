@@ -17,7 +17,7 @@ pub mod value;
 
 pub use anno::{Anno1, Anno2, Anno4};
 pub use arg::{ArgCx, ArgError, ArgKind, ArgSpec, Args, NoArgs, Parser, within};
-pub use class::{Capability, ClassSpec, Effects, HandlerSpec, Merge, Offload, Workers};
+pub use class::{Books, Capability, ClassSpec, Effects, HandlerSpec, Merge, Offload, Workers};
 pub use names::Names;
 pub use origin::Origin;
 pub use reason::Reason;

@@ -17,9 +17,10 @@ pub fn reference(families: &[(&'static str, Vec<&'static ClassSpec>)]) -> String
         let _ = writeln!(out, "- {}: {}", words::family(family), links.join(", "));
     }
     out.push_str(
-        "\nEvery element also has these handlers; the last three only those with a task:\n\n| handler | access | |\n|---|---|---|\n",
+        "\nEvery element also has these handlers; `drop_reasons` only those that may drop packets, the last three only those with a task:\n\n| handler | access | |\n|---|---|---|\n",
     );
-    for (name, flags) in castanet_runtime::handlers::STANDARD.iter().chain(castanet_runtime::handlers::TASK) {
+    use castanet_runtime::handlers::{DROPS, STANDARD, TASK};
+    for (name, flags) in STANDARD.iter().chain(DROPS).chain(TASK) {
         row(&mut out, &[&code(name), &words::flags(flags), words::standard(name)]);
     }
     for (family, classes) in families {

@@ -201,6 +201,7 @@ pub fn standard(name: &str) -> &'static str {
         "home_thread" => "The worker that runs the element's task.",
         "tickets" => "The share of turns that the task has beside others.",
         "scheduled" => "Whether the task waits for its turn.",
+        "drop_reasons" => "Packets dropped, one line a reason: the reason, a tab, the number.",
         _ => "",
     }
 }
@@ -221,6 +222,9 @@ pub fn global(name: &str) -> &'static str {
         "hotconfig" => "Swaps the configuration for the one that is written, if swaps are allowed.",
         "loadpackage" => "Loads a package of classes, given its name or file, for configurations to come.",
         "swapplan" => "Answers what swapping to the configuration that is written would change.",
+        "drop_reasons" => {
+            "Packets dropped, one line for each element and reason: the element, the reason, the number, with tabs."
+        }
         "stop" => "Asks the driver to stop, as often as the number given says.",
         _ => "",
     }
@@ -228,10 +232,11 @@ pub fn global(name: &str) -> &'static str {
 
 /// The handlers of a class: its own and those of its arguments, then those of its task, then what every element has.
 pub fn handlers(spec: &ClassSpec) -> Vec<(&'static str, &'static str, &'static str)> {
-    use castanet_runtime::handlers::{STANDARD, TASK};
+    use castanet_runtime::handlers::{DROPS, STANDARD, TASK};
     let own: Vec<&HandlerSpec> = spec.all_handlers().collect();
     let task = if spec.task { TASK } else { &[] };
-    let more = task.iter().chain(STANDARD).filter(|h| own.iter().all(|o| o.name != h.0));
+    let drops = if spec.drops.is_empty() { &[] } else { DROPS };
+    let more = task.iter().chain(drops).chain(STANDARD).filter(|h| own.iter().all(|o| o.name != h.0));
     let more = more.map(|h| (h.0, h.1, standard(h.0)));
     own.iter().map(|h| (h.name, h.flags, h.doc)).chain(more).collect()
 }
@@ -393,8 +398,8 @@ mod tests {
 
     #[test]
     fn every_handler_and_class_has_words() {
-        use castanet_runtime::handlers::{GLOBAL, STANDARD, TASK};
-        for (name, f) in STANDARD.iter().chain(TASK) {
+        use castanet_runtime::handlers::{DROPS, GLOBAL, STANDARD, TASK};
+        for (name, f) in STANDARD.iter().chain(TASK).chain(DROPS) {
             assert!(!standard(name).is_empty() && !flags(f).is_empty(), "{name}");
         }
         for (name, f) in GLOBAL {

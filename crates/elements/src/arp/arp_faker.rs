@@ -25,6 +25,7 @@ const INTERVAL: i64 = 10_000_000_000;
 /// DriverManager(wait 25, stop);
 /// ```
 #[derive(Class)]
+#[class(books(enters))]
 #[class(name = "ARPFaker", ports = "0/1", processing = "h/h", packets = "/ether", workers = exclusive)]
 #[class(build, lifecycle)]
 pub struct ArpFaker {
@@ -75,6 +76,7 @@ impl Element for ArpFaker {
         p.set_mac_header(0);
         p.set_network_header(EtherHeader::LEN, ArpHeader::LEN);
         p.set_timestamp(now);
+        cx.entered(1);
         cx.emit(0, p);
     }
 }

@@ -50,6 +50,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 /// DriverManager(wait 0.1, print aq.table, print aq.stats, stop);
 /// ```
 #[derive(Class)]
+#[class(books(makes, holds))]
 #[class(name = "ARPQuerier", ports = "2/1-3", processing = "h/h", flow = "xy/x", packets = "ip,ether/ether")]
 #[class(workers = share, build, lifecycle, takes_state = "entries and the packets that wait, when the addresses are the same")]
 #[class(drops(NoDestination, ArpQueueFull, ArpTimeout, Cleared, Consumed, BadArp, TooLong))]
@@ -325,6 +326,7 @@ impl ArpQuerier {
         q.set_timestamp(stamp);
         q.set_anno(anno::VLAN, vlan);
         self.own.queries.fetch_add(1, Ordering::Relaxed);
+        cx.made(1);
         cx.emit(self.last, q);
     }
 
@@ -427,6 +429,10 @@ fn told(frame: &[u8]) -> Option<Told> {
 }
 
 impl Lifecycle for ArpQuerier {
+    fn held(&self) -> u64 {
+        // What waits in a table of its own is that one's.
+        if self.args.table.is_some() { 0 } else { self.state.size().1 as u64 }
+    }
     fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
         let count = |c: &AtomicU64| c.load(Ordering::Relaxed);
         let addr = |a: &AtomicU32| Ipv4Addr::from_bits(a.load(Ordering::Relaxed)).to_string();

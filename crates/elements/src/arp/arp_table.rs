@@ -32,6 +32,7 @@ use std::sync::Arc;
 /// DriverManager(write t.insert 10.0.0.1 02-00-00-00-00-01, print t.table, print t.count, stop);
 /// ```
 #[derive(Class)]
+#[class(books(holds))]
 #[class(name = "ARPTable", ports = "0/0", processing = "a/a", packets = "any/any", workers = share, build, lifecycle)]
 #[class(drops(ArpQueueFull, ArpTimeout, Cleared), takes_state = "entries and the packets that wait")]
 #[handler(
@@ -93,6 +94,9 @@ impl Element for ArpTable {
 }
 
 impl Lifecycle for ArpTable {
+    fn held(&self) -> u64 {
+        self.state.size().1 as u64
+    }
     fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
         read(&self.state, handler, cx)
     }

@@ -16,6 +16,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 5, STOP true) -> Queue -> Discard(BURST 8);
 /// ```
 #[derive(Class)]
+#[class(ends(Discarded))]
 #[class(name = "Discard", offload = aware, ports = "1/0", processing = "a/a", packets = "any/", workers = replicate(sum))]
 #[class(task, build, lifecycle, drops(Discarded))]
 #[handler(name = "reset_counts", flags = "wb", doc = "Sets the count to 0.")]

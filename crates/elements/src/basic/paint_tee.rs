@@ -18,6 +18,7 @@ use castanet_element::spec::anno;
 /// t [1] -> Discard;
 /// ```
 #[derive(Class)]
+#[class(books(makes))]
 #[class(name = "PaintTee", ports = "1/2", processing = "a/ah", packets = "any/same", workers = replicate(first))]
 #[class(copies, drops(NoBuffer))]
 pub struct PaintTee {
@@ -38,13 +39,7 @@ pub struct Args {
 #[cold]
 #[inline(never)]
 fn copy(p: &mut Packet, cx: &mut Cx<'_>) {
-    match p.share() {
-        Some(copy) => cx.emit(1, copy),
-        None => {
-            let me = cx.me();
-            cx.core().count_drops(me, Reason::NoBuffer, 1);
-        }
-    }
+    cx.emit_copy(1, p);
 }
 
 impl Action for PaintTee {

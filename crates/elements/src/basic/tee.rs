@@ -17,6 +17,7 @@ use castanet_element::prelude::*;
 /// t [1] -> Counter -> Discard;
 /// ```
 #[derive(Class)]
+#[class(books(makes))]
 #[class(name = "Tee", ports = "1/1-", processing = "h/h", packets = "any/same", workers = replicate(sum))]
 #[class(build, copies, drops(NoBuffer))]
 pub struct Tee {
@@ -44,6 +45,7 @@ impl Build for Tee {
 
 impl Element for Tee {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        cx.made((self.last * batch.len()) as u64);
         for port in 0..self.last {
             for p in batch.iter_mut() {
                 match p.share() {

@@ -19,6 +19,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 10, STOP true) -> CompleteOffload -> Discard;
 /// ```
 #[derive(Class)]
+#[class(books(makes, holds))]
 #[class(name = "CompleteOffload", ports = "1/1", processing = "a/a", packets = "any/same")]
 #[class(takes_state = "the segments that wait")]
 #[class(workers = replicate(sum), offload = aware, copies, lifecycle, drops(BadOffload, NoBuffer, Stopped))]
@@ -38,9 +39,13 @@ impl CompleteOffload {
             return into.push(p);
         }
         self.split.add(u64::from(p.offload().is_some_and(|o| o.segments.is_some())));
-        if let Err(reason) = finish(p, into) {
-            let me = cx.me();
-            cx.core().count_drops(me, reason, 1);
+        let before = into.len();
+        match finish(p, into) {
+            Ok(()) => cx.made((into.len() - before).saturating_sub(1) as u64),
+            Err(reason) => {
+                let me = cx.me();
+                cx.core().count_drops(me, reason, 1);
+            }
         }
     }
 }
@@ -90,6 +95,9 @@ impl CompleteOffload {
 }
 
 impl Lifecycle for CompleteOffload {
+    fn held(&self) -> u64 {
+        self.held.len() as u64
+    }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let mut held = std::mem::take(&mut self.held);
         cx.drop_all(&mut held, Reason::Stopped);

@@ -52,6 +52,7 @@ const LOOK: i64 = 200_000_000;
 /// DriverManager(wait 0.1s, stop);
 /// ```
 #[derive(Class)]
+#[class(books(enters, holds))]
 #[class(name = "FromDevice", aliases("PollDevice"), ports = "0/1-2", processing = "h/h", packets = "any/any")]
 #[class(workers = exclusive, build, lifecycle, task, effects(prints), offload = aware, capabilities(Offloads))]
 #[class(drops(NotIp, BadOffload, Truncated, TooLong, NoBuffer, Stopped))]
@@ -321,6 +322,7 @@ impl Element for FromDevice {
             }
         }
         if frames > 0 {
+            cx.entered(frames.into());
             self.received = true;
             self.patience = (self.patience + LOOKS * frames).min(MOST_LOOKS);
             return Turn::Again;
@@ -340,6 +342,9 @@ impl Element for FromDevice {
 }
 
 impl Lifecycle for FromDevice {
+    fn held(&self) -> u64 {
+        self.waiting.len() as u64
+    }
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         let names = cx.core.names.clone();
         let scope = cx.core.info.get(cx.me as usize).map_or(String::new(), |i| i.scope.clone());

@@ -80,6 +80,7 @@ impl HostDevices {
 /// DriverManager(wait 0.1s, stop);
 /// ```
 #[derive(Class)]
+#[class(books(enters))]
 #[class(name = "FromHost", aliases("FromLinux"), ports = "0/1", processing = "h/h", packets = "/ether")]
 #[class(takes_state = "the open device")]
 #[class(workers = exclusive, build, lifecycle, task, effects(prints), drops(TooLong, BadOffload, NoBuffer))]
@@ -163,7 +164,9 @@ impl Element for FromHost {
             if let Err(turn) = cx.room(&self.downstream, 1, false) {
                 return turn;
             }
-            match read(tun, &self.wanted, self.args.headroom as usize, now, &mut self.scratch) {
+            let got = read(tun, &self.wanted, self.args.headroom as usize, now, &mut self.scratch);
+            cx.entered(got.as_ref().map_or(0, Read::packets));
+            match got {
                 Ok(Read::Packet(p) | Read::Bad(p)) => {
                     self.count.add(1);
                     cx.emit(0, p);

@@ -170,7 +170,9 @@ impl Device {
         let now = cx.now();
         for _ in 0..most {
             let Some((tun, watch)) = &self.tun else { return Turn::Sleep };
-            match read(tun, &self.wanted, self.headroom, now, &mut self.scratch) {
+            let got = read(tun, &self.wanted, self.headroom, now, &mut self.scratch);
+            cx.entered(got.as_ref().map_or(0, Read::packets));
+            match got {
                 Ok(Read::Packet(p)) => {
                     self.packets.add(1);
                     cx.emit(0, p);
@@ -349,6 +351,7 @@ host_device! {
     /// DriverManager(wait 0.1s, stop);
     /// ```
     #[derive(Class)]
+    #[class(books(enters), ends(Consumed))]
     #[class(name = "KernelTap", ports = "0-1/1-2", processing = "a/h", flow = "x/y", packets = "any/any")]
     #[class(workers = exclusive, build, lifecycle, task, effects(prints), takes_state = "the open device, the counts")]
     #[class(offload = aware, capabilities(Offloads))]
@@ -377,6 +380,7 @@ host_device! {
     /// DriverManager(wait 0.1s, stop);
     /// ```
     #[derive(Class)]
+    #[class(books(enters), ends(Consumed))]
     #[class(name = "KernelTun", ports = "0-1/1-2", processing = "a/h", flow = "x/y", packets = "any/any")]
     #[class(workers = exclusive, build, lifecycle, task, effects(prints), takes_state = "the open device, the counts")]
     #[class(offload = aware, capabilities(Offloads))]

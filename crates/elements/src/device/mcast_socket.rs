@@ -23,6 +23,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 /// DriverManager(wait 0.01);
 /// ```
 #[derive(Class)]
+#[class(books(enters, holds), ends(Consumed))]
 #[class(name = "McastSocket", offload = none, ports = "0-1/0-1", processing = "a/h", flow = "x/y", packets = "any/any")]
 #[class(takes_state = "the open socket, what waits, the counts")]
 #[class(workers = exclusive, task, effects(prints), build, lifecycle)]
@@ -93,6 +94,9 @@ impl Build for McastSocket {
 }
 
 impl Lifecycle for McastSocket {
+    fn held(&self) -> u64 {
+        self.pump.held()
+    }
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         if !cx.inherits() {
             let options = options(self.args.rcvbuf, self.args.sndbuf, false);

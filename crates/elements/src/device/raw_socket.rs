@@ -25,6 +25,7 @@ use castanet_io::socket::{Options, RawIp};
 /// DriverManager(wait 0.01);
 /// ```
 #[derive(Class)]
+#[class(books(enters, holds), ends(Consumed))]
 #[class(
     name = "RawSocket", offload = none,
     aliases("FromRawSocket", "ToRawSocket"),
@@ -73,6 +74,9 @@ impl Build for RawSocket {
 }
 
 impl Lifecycle for RawSocket {
+    fn held(&self) -> u64 {
+        self.pump.held()
+    }
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         if !cx.inherits() {
             let socket = RawIp::new(self.args.kind.0, Some(self.port), self.ways, &Options::default());

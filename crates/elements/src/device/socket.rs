@@ -40,6 +40,7 @@ use std::time::Duration;
 /// DriverManager(wait 0.01);
 /// ```
 #[derive(Class)]
+#[class(books(enters, holds), ends(Consumed))]
 #[class(
     name = "Socket", offload = none,
     aliases("FromSocket", "ToSocket"),
@@ -172,6 +173,9 @@ impl Build for Socket {
 const PATIENCE: Duration = Duration::from_millis(500);
 
 impl Lifecycle for Socket {
+    fn held(&self) -> u64 {
+        self.pump.held()
+    }
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.begun = true;
         if cx.inherits() {

@@ -118,6 +118,11 @@ impl Pump {
         self.waiting.len()
     }
 
+    /// How many packets wait to be sent.
+    pub(super) fn held(&self) -> u64 {
+        self.waiting.len() as u64
+    }
+
     /// Whether nothing waits to be sent.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
@@ -204,6 +209,7 @@ impl Pump {
             p.set_dst_ip(dst);
         }
         self.taken.add(1);
+        cx.entered(1);
         cx.emit(0, p);
         true
     }

@@ -97,6 +97,13 @@ pub(super) enum Read {
     None,
 }
 
+impl Read {
+    /// How many packets entered the router.
+    pub(super) fn packets(&self) -> u64 {
+        u64::from(!matches!(self, Read::None))
+    }
+}
+
 /// The most bytes that the host hands over at once: a super-packet behind an Ethernet header with a tag.
 const LARGEST: usize = 65536 + 18;
 

@@ -70,6 +70,7 @@ fn frames_that_wait_move_to_the_new_router() {
         send(9);
         assert_eq!(received(&mut other), [8, 9]);
         other.cleanup().unwrap();
+        [old, new, other].iter_mut().for_each(Kit::handed_over);
     });
 }
 
@@ -111,6 +112,7 @@ fn packets_that_the_device_has_not_taken_move_to_the_new_router() {
         new.task();
         new.cleanup().unwrap();
         assert_eq!(new.dropped(Reason::Stopped), 1);
+        [old, new].iter_mut().for_each(Kit::handed_over);
     });
 }
 

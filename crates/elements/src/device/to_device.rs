@@ -33,6 +33,7 @@ const PAUSE: i64 = 100_000;
 /// DriverManager(wait 0.1s, stop);
 /// ```
 #[derive(Class)]
+#[class(books(makes, holds), ends(Consumed))]
 #[class(name = "ToDevice", ports = "1/0-2", processing = "l/h", packets = "any/same", workers = exclusive)]
 #[class(build, lifecycle, task, effects(prints), offload = aware, drops(Consumed, TooLong, SendFailed))]
 #[class(takes_state = "the open socket, the packets that the device has not taken yet")]
@@ -109,6 +110,11 @@ impl ToDevice {
             let Some((sender, _)) = &mut self.sender else { return Some(Refusal::Down) };
             let sent = sender.send(self.held.iter().map(|p| Outgoing { vnet: header_of(p), data: p.data() }));
             self.count.add(sent.count as u64);
+            if cx.has_output(0) {
+                // What goes on is a copy of what was sent.
+                cx.made(sent.count as u64);
+                cx.left(sent.count as u64);
+            }
             for p in self.held.as_mut_vec().drain(..sent.count) {
                 cx.emit_or(0, p, Reason::Consumed);
             }
@@ -222,6 +228,9 @@ impl Element for ToDevice {
 }
 
 impl Lifecycle for ToDevice {
+    fn held(&self) -> u64 {
+        self.held.len() as u64
+    }
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.upstream = cx.upstream(0);
         if cx.inherits() {

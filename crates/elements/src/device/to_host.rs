@@ -20,6 +20,7 @@ use std::sync::Arc;
 /// DriverManager(wait 0.1s, stop);
 /// ```
 #[derive(Class)]
+#[class(ends(Consumed))]
 #[class(name = "ToHost", aliases("ToLinux"), ports = "1/0", processing = "h/h", packets = "ether/")]
 #[class(workers = replicate(sum), build, lifecycle, effects(prints), offload = aware)]
 #[class(drops(Consumed, TooShort, TooLong, QueueFull, SendFailed))]

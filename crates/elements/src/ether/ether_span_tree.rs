@@ -41,6 +41,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// DriverManager(wait 20, print tree.msgs, print $(out.active0) $(out.active1), stop);
 /// ```
 #[derive(Class)]
+#[class(books(makes))]
 #[class(name = "EtherSpanTree", ports = "-/=", processing = "h/h", packets = "ether/ether")]
 #[class(takes_state = "roles and states of ports, when the bridge and its times are the same")]
 #[class(workers = share, drops(BadBpdu, Consumed), build, lifecycle)]
@@ -124,6 +125,7 @@ impl EtherSpanTree {
             p.set_mac_header(0);
             let now = cx.now();
             p.set_timestamp(now);
+            cx.made(1);
             cx.emit(port, p);
         }
         if self.first {

@@ -31,6 +31,7 @@ use std::net::Ipv4Addr;
 ///     -> ICMPPingResponder -> [0] ping;
 /// ```
 #[derive(Class)]
+#[class(books(enters))]
 #[class(
     name = "ICMPPingSource",
     aliases("ICMPSendPings"),
@@ -146,6 +147,7 @@ impl IcmpPingSource {
         self.statistics.sent(self.sequence, now);
         self.sequence = self.sequence.wrapping_add(1);
         self.count.add(1);
+        cx.entered(1);
         Some(p)
     }
 

@@ -33,6 +33,7 @@ use std::net::Ipv4Addr;
 /// DriverManager(write routers.advertise, stop);
 /// ```
 #[derive(Class)]
+#[class(books(enters))]
 #[class(name = "ICMPRouterAdvertiser", ports = "0-1/1", processing = "h/h", packets = "ip/ip", workers = exclusive)]
 #[class(build, lifecycle, drops(Consumed, Discarded, BadSource, NoIpHeader))]
 #[handler(name = "advertise", flags = "wb", doc = "Sends an advertisement now.")]
@@ -145,6 +146,7 @@ impl IcmpRouterAdvertiser {
             let now = cx.now();
             p.set_timestamp(now);
             self.count.add(1);
+            cx.entered(1);
             cx.emit(0, p);
         }
         let wait = self.interval();

@@ -25,6 +25,7 @@ use std::net::Ipv4Addr;
 /// fragment [1] -> ICMPError(10.0.0.1, unreachable, needfrag) -> Discard;
 /// ```
 #[derive(Class)]
+#[class(books(makes))]
 #[class(name = "IPFragmenter", offload = aware, ports = "1/1-2", processing = "h/h", packets = "ip/ip", workers = replicate(sum))]
 #[class(effects(prints), drops(MustFragment, NoIpHeader, NoBuffer, BadFragment), copies, build, lifecycle)]
 pub struct IpFragmenter {
@@ -210,6 +211,7 @@ impl IpFragmenter {
         }
         self.fragments.add(1 + self.pieces.len() as u64);
         self.last_pieces = self.pieces.len();
+        cx.made(self.pieces.len() as u64);
         for piece in self.pieces.drain() {
             cx.behind(piece);
         }
@@ -228,6 +230,7 @@ impl IpFragmenter {
             return Verdict::Drop(reason);
         }
         let mut first = true;
+        let count = segments.len();
         for mut segment in segments.drain() {
             let verdict = if segment.network().is_some_and(|n| n.len() <= self.args.mtu as usize) {
                 Verdict::Next
@@ -250,6 +253,8 @@ impl IpFragmenter {
                 Verdict::Drop(reason) => cx.drop(segment, reason),
             }
         }
+        // One segment takes the packet's place.
+        cx.made((count - usize::from(!first)) as u64);
         if first { Verdict::Drop(Reason::MustFragment) } else { Verdict::Several }
     }
 

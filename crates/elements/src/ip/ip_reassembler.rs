@@ -36,6 +36,7 @@ use std::net::Ipv4Addr;
 /// whole [1] -> ICMPError(10.0.0.9, timeexceeded, reassembly) -> Discard;
 /// ```
 #[derive(Class)]
+#[class(books(holds))]
 #[class(name = "IPReassembler", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = exclusive)]
 #[class(takes_state = "the fragments that wait, the counts")]
 #[class(drops(BadFragment, Consumed, ReassemblyTimeout, ReassemblyFull, NoIpHeader), build, lifecycle)]
@@ -117,6 +118,9 @@ impl Build for IpReassembler {
 }
 
 impl Lifecycle for IpReassembler {
+    fn held(&self) -> u64 {
+        self.datagrams.values().map(|d| d.pieces().len() as u64).sum()
+    }
     fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
         let mut out = format!(
             "frags seen total:    {}\ngood reassemblies:   {}\nfailed reassemblies: {}\nbad fragments seen:  {}\n\

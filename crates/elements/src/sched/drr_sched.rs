@@ -20,6 +20,7 @@ use castanet_element::prelude::*;
 /// RatedSource(LENGTH 1500, LIMIT 2) -> Queue -> [1] s;
 /// ```
 #[derive(Class)]
+#[class(books(holds))]
 #[class(name = "DRRSched", offload = none, ports = "-/1", processing = "l/l", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "the packets at hand, the credits, whose turn it is")]
 #[class(build, lifecycle, drops(Stopped), capabilities(EmptyNotifier))]
@@ -124,6 +125,9 @@ impl Element for DrrSched {
 }
 
 impl Lifecycle for DrrSched {
+    fn held(&self) -> u64 {
+        self.inputs.iter().filter(|i| i.head.is_some()).count() as u64
+    }
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         for (i, input) in self.inputs.iter_mut().enumerate() {
             input.signal = cx.upstream(i);

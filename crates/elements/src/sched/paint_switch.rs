@@ -21,6 +21,7 @@ const ALL: u8 = 255;
 /// s [1] -> Discard;
 /// ```
 #[derive(Class)]
+#[class(books(makes))]
 #[class(name = "PaintSwitch", ports = "1/-", processing = "h/h", packets = "any/same")]
 #[class(workers = replicate(first), build, copies, drops(OtherPaint, NoBuffer))]
 pub struct PaintSwitch {
@@ -47,13 +48,7 @@ impl PaintSwitch {
     fn to_all(&self, mut p: Packet, cx: &mut Cx<'_>) {
         let last = self.outputs.saturating_sub(1);
         for port in 0..last {
-            match p.share() {
-                Some(copy) => cx.emit(port, copy),
-                None => {
-                    let me = cx.me();
-                    cx.core().count_drops(me, Reason::NoBuffer, 1);
-                }
-            }
+            cx.emit_copy(port, &mut p);
         }
         cx.emit_or(last, p, Reason::OtherPaint);
     }

@@ -17,6 +17,7 @@ use castanet_element::prelude::*;
 /// t [1] -> Discard;
 /// ```
 #[derive(Class)]
+#[class(books(makes))]
 #[class(name = "PullTee", ports = "1/1-", processing = "l/lh", packets = "any/same", workers = replicate(first))]
 #[class(build, copies, drops(NoBuffer))]
 pub struct PullTee {
@@ -46,13 +47,7 @@ impl PullTee {
     #[inline]
     fn copy(&self, p: &mut Packet, cx: &mut Cx<'_>) {
         for port in 1..self.outputs {
-            match p.share() {
-                Some(copy) => cx.emit(port, copy),
-                None => {
-                    let me = cx.me();
-                    cx.core().count_drops(me, Reason::NoBuffer, 1);
-                }
-            }
+            cx.emit_copy(port, p);
         }
     }
 }

@@ -21,6 +21,7 @@ use std::collections::BinaryHeap;
 /// InfiniteSource(LIMIT 7) -> [1] s;
 /// ```
 #[derive(Class)]
+#[class(books(holds))]
 #[class(name = "TimeSortedSched", ports = "-/1", processing = "l/l", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "the packets at hand, whether all were in order")]
 #[class(build, lifecycle, drops(Stopped), effects(stops), capabilities(EmptyNotifier))]
@@ -163,6 +164,9 @@ impl Element for TimeSortedSched {
 }
 
 impl Lifecycle for TimeSortedSched {
+    fn held(&self) -> u64 {
+        self.held.len() as u64
+    }
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         for (i, input) in self.inputs.iter_mut().enumerate() {
             input.signal = cx.upstream(i);

@@ -17,6 +17,7 @@ use castanet_element::prelude::*;
 /// RatedSource(RATE 100, LIMIT 20) -> Queue -> DelayShaper(0.5) -> Unqueue -> Counter(COUNT_CALL 20 stop) -> Discard;
 /// ```
 #[derive(Class)]
+#[class(books(holds))]
 #[class(name = "DelayShaper", ports = "1/1", processing = "l/l", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "the packet that waits")]
 #[class(lifecycle, capabilities(EmptyNotifier))]
@@ -81,6 +82,9 @@ pub(super) fn release(p: &Packet, delay: Nanos, now: i64) -> i64 {
 }
 
 impl Lifecycle for DelayShaper {
+    fn held(&self) -> u64 {
+        u64::from(self.held.is_some())
+    }
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.gate.initialise(cx);
         Ok(())

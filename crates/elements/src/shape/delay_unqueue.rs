@@ -17,6 +17,7 @@ use castanet_element::prelude::*;
 /// RatedSource(RATE 100, LIMIT 20) -> Queue -> DelayUnqueue(0.5) -> Counter(COUNT_CALL 20 stop) -> Discard;
 /// ```
 #[derive(Class)]
+#[class(books(holds))]
 #[class(name = "DelayUnqueue", ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "the packet that waits")]
 #[class(task, lifecycle)]
@@ -63,6 +64,9 @@ impl Element for DelayUnqueue {
 }
 
 impl Lifecycle for DelayUnqueue {
+    fn held(&self) -> u64 {
+        u64::from(self.held.is_some())
+    }
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.upstream = cx.upstream(0);
         Ok(())

@@ -18,6 +18,7 @@ use std::collections::VecDeque;
 /// InfiniteSource(LIMIT 20, LENGTH 100) -> Queue -> LinkUnqueue(0.1, 1kBps) -> Counter(COUNT_CALL 20 stop) -> Discard;
 /// ```
 #[derive(Class)]
+#[class(books(holds))]
 #[class(name = "LinkUnqueue", offload = none, ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "the packets on the link")]
 #[class(task, build, lifecycle, drops(Cleared, Stopped))]
@@ -121,6 +122,9 @@ impl Element for LinkUnqueue {
 }
 
 impl Lifecycle for LinkUnqueue {
+    fn held(&self) -> u64 {
+        self.link.len() as u64
+    }
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.upstream = cx.upstream(0);
         Ok(())

@@ -15,6 +15,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 20) -> Queue -> Counter(COUNT_CALL 10 stop) -> TimedSink(0.1);
 /// ```
 #[derive(Class)]
+#[class(ends(Discarded))]
 #[class(name = "TimedSink", ports = "1/0", processing = "l/l", packets = "any/", workers = exclusive)]
 #[class(takes_state = "the time of the next pull")]
 #[class(build, lifecycle, drops(Discarded))]

@@ -31,6 +31,7 @@ const HEADERS: usize = ETHER + IP + UdpHeader::LEN;
 ///   -> IPPrint(udp) -> Discard;
 /// ```
 #[derive(Class)]
+#[class(books(enters))]
 #[class(name = "FastUDPSource", ports = "0/1", processing = "l/l", packets = "/ip", workers = exclusive, build, lifecycle)]
 #[class(takes_state = "the count, the tokens, the rate")]
 #[class(capabilities(EmptyNotifier))]
@@ -154,6 +155,7 @@ impl FastUdpSource {
         p.set_dst_ip(self.args.dstip.into());
         self.pace.went(at);
         self.count.add(1);
+        cx.entered(1);
         self.span = Some((self.span.map_or(now, |s| s.0), now));
         Some(p)
     }

@@ -18,6 +18,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(DATA \<00 11 22>, LENGTH 60, LIMIT 1000, BURST 32, STOP true) -> Discard;
 /// ```
 #[derive(Class)]
+#[class(books(enters))]
 #[class(name = "InfiniteSource", ports = "0/1", processing = "a/a", packets = "/any", workers = exclusive)]
 #[class(takes_state = "the count, the place in the burst")]
 #[class(task, build, lifecycle, effects(stops, calls), capabilities(EmptyNotifier))]
@@ -99,6 +100,7 @@ impl InfiniteSource {
             stamp(self.batch.as_mut_slice(), cx);
         }
         self.count.add(self.batch.len() as u64);
+        cx.entered(self.batch.len() as u64);
     }
     /// Tells once that the limit is reached.
     #[cold]

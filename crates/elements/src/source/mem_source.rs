@@ -22,6 +22,7 @@ use castanet_packet::DEFAULT_HEADROOM;
 /// MemSource("\<ffffffffffff 020000000001 0800>" "second frame", LIMIT 1000, STOP true) -> Discard;
 /// ```
 #[derive(Class)]
+#[class(books(enters))]
 #[class(name = "MemSource", ports = "0/1", processing = "h/h", packets = "/any", workers = exclusive)]
 #[class(takes_state = "the count, the next frame, the place in the burst and in the random numbers")]
 #[class(task, build, lifecycle, effects(stops))]
@@ -198,6 +199,7 @@ impl Element for MemSource {
         let ready = self.args.active && !self.is_done() && cx.room(&self.downstream, 1, false).is_ok();
         let Some(p) = ready.then(|| self.short_packet()).flatten() else { return self.send(cx) };
         self.count.add(1);
+        cx.entered(1);
         cx.emit(0, p);
         Turn::Again
     }
@@ -236,6 +238,7 @@ impl MemSource {
             let turn = burst_turn(&mut self.sent, usize::from(p.is_some()), left, burst);
             if let Some(p) = p {
                 self.count.add(1);
+                cx.entered(1);
                 cx.emit(0, p);
             }
             return turn;
@@ -245,6 +248,7 @@ impl MemSource {
             self.batch.push(p);
         }
         self.count.add(self.batch.len() as u64);
+        cx.entered(self.batch.len() as u64);
         let turn = burst_turn(&mut self.sent, self.batch.len(), left, burst);
         cx.forward(0, &mut self.batch);
         turn

@@ -18,6 +18,7 @@ use castanet_packet::MAX_LENGTH;
 /// RandomSource(LENGTH 20, LIMIT 3, STOP true) -> Print(random) -> Discard;
 /// ```
 #[derive(Class)]
+#[class(books(enters))]
 #[class(name = "RandomSource", ports = "0/1", processing = "a/a", packets = "any/any", workers = exclusive, build, lifecycle)]
 #[class(takes_state = "the count, the place in the burst and in the random numbers")]
 #[class(task, capabilities(EmptyNotifier), effects(calls, stops))]
@@ -102,6 +103,7 @@ impl RandomSource {
             stamp(packets, cx);
         }
         self.count.add(packets.len() as u64);
+        cx.entered(packets.len() as u64);
         packets.len()
     }
     /// Says once that the limit was reached.

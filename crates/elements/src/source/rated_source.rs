@@ -20,6 +20,7 @@ use castanet_tables::TokenBucket;
 /// RatedSource(DATA "tick", RATE 100, LIMIT 5, STOP true) -> Discard;
 /// ```
 #[derive(Class)]
+#[class(books(enters))]
 #[class(name = "RatedSource", ports = "0/1", processing = "a/a", packets = "/any", workers = exclusive)]
 #[class(takes_state = "the count, the tokens")]
 #[class(task, build, lifecycle, effects(stops), capabilities(EmptyNotifier))]
@@ -97,6 +98,7 @@ impl RatedSource {
         p.set_timestamp(cx.now());
         self.pace.went(at);
         self.count.add(1);
+        cx.entered(1);
         Ok(p)
     }
     /// Wakes whoever works for this source.

@@ -17,6 +17,7 @@ use castanet_element::prelude::*;
 /// TimedSource(0.01, "tick", LIMIT 3, STOP true) -> Discard;
 /// ```
 #[derive(Class)]
+#[class(books(enters))]
 #[class(name = "TimedSource", ports = "0/1", processing = "h/h", packets = "/any", workers = exclusive)]
 #[class(takes_state = "the count, the time of the next packet")]
 #[class(build, lifecycle, effects(stops))]
@@ -86,6 +87,7 @@ impl Element for TimedSource {
         if let Some(mut p) = self.proto.packet() {
             p.set_timestamp(cx.now());
             self.count.add(1);
+            cx.entered(1);
             cx.emit(0, p);
         }
         // From when it was due, so that delays do not add up; not twice at once after a long one.

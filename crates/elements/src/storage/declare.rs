@@ -15,6 +15,7 @@ pub struct Args {
 macro_rules! queue_class {
     ($(#[$meta:meta])* pub struct $class:ident;) => {
         $(#[$meta])*
+        #[class(books(holds))]
         #[class(build, lifecycle, drops(QueueFull, Cleared, Stopped), takes_state = "the packets, the counts")]
         #[handler(name = "length", flags = "r", doc = "Packets in the queue.")]
         #[handler(name = "highwater_length", flags = "r", doc = "The most packets that were in the queue.")]
@@ -38,6 +39,9 @@ macro_rules! queue_class {
         }
 
         impl Lifecycle for $class {
+            fn held(&self) -> u64 {
+                self.store.len() as u64
+            }
             fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
                 self.store.allocate()?;
                 self.store.notify(Self::SPEC, cx);

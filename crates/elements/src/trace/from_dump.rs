@@ -41,10 +41,11 @@ const MOST_SKIPPED: u32 = 1024;
 /// FromDump(conf/traces/ip-router-eth0.pcap, STOP true, FORCE_IP true) -> IPPrint(read) -> Discard;
 /// ```
 #[derive(Class)]
+#[class(books(enters, holds))]
 #[class(name = "FromDump", ports = "0/1-2", processing = "a/ah", packets = "any/any", workers = exclusive, build, lifecycle)]
 #[class(task, capabilities(EmptyNotifier), effects(calls, stops))]
 #[class(
-    drops(Sampled, OutsideTime, NotIp, TooLong, NoBuffer),
+    drops(Sampled, OutsideTime, NotIp, TooLong, NoBuffer, Cleared),
     takes_state = "the open file and the place in it"
 )]
 #[handler(name = "encap", flags = "r", doc = "The link type: `ETHER`, `IP`... or its number.")]
@@ -178,6 +179,7 @@ impl FromDump {
             if !self.begun {
                 self.begin(time);
             }
+            cx.entered(1);
             let reason = match (self.left_out(time), packet) {
                 (Some(reason), _) | (None, Err(reason)) => reason,
                 (None, Ok(mut p)) => {
@@ -274,6 +276,9 @@ fn mark_ip(p: &mut Packet, link: LinkType) -> bool {
 replay_element!(FromDump);
 
 impl Lifecycle for FromDump {
+    fn held(&self) -> u64 {
+        u64::from(self.ready.is_some())
+    }
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         if !cx.inherits() {
             let mut reader = CaptureReader::open(&self.args.filename.0).map_err(|e| e.to_string())?;
@@ -312,7 +317,10 @@ impl Lifecycle for FromDump {
                 let to = cx.with_args(|a| u64::parse(value.trim(), a))?;
                 let reader = self.reader.as_mut().ok_or("the file is not open")?;
                 reader.seek(to).map_err(|e| e.to_string())?;
-                (self.ready, self.finished) = (None, false);
+                if let Some(p) = self.ready.take() {
+                    cx.drop(p, Reason::Cleared);
+                }
+                self.finished = false;
                 self.wake(cx);
             }
             "stop" => {

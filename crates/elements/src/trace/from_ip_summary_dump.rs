@@ -45,6 +45,7 @@ const MOST_DATA: usize = MAX_LENGTH - DEFAULT_HEADROOM;
 /// ", STOP true) -> IPPrint(made) -> Discard;
 /// ```
 #[derive(Class)]
+#[class(books(enters, holds))]
 #[class(name = "FromIPSummaryDump", ports = "0/1", processing = "a/a", packets = "any/any", workers = exclusive, build, lifecycle)]
 #[class(task, capabilities(EmptyNotifier), effects(stops))]
 #[class(drops(Sampled, NoBuffer), takes_state = "the open file and the place in it")]
@@ -240,6 +241,7 @@ impl FromIpSummaryDump {
             let Some(part) = self.record(&mut skipped, cx) else {
                 return if skipped >= MOST_SKIPPED { Next::Pause } else { Next::End };
             };
+            cx.entered(1);
             let sample = self.args.sample.0;
             let reason = if sample < 1.0 && self.random.unit() >= sample {
                 Reason::Sampled
@@ -279,6 +281,9 @@ impl FromIpSummaryDump {
 replay_element!(FromIpSummaryDump);
 
 impl Lifecycle for FromIpSummaryDump {
+    fn held(&self) -> u64 {
+        u64::from(self.ready.is_some())
+    }
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         if !cx.inherits() {
             self.reader = Some(self.open().map_err(|e| e.to_string())?);

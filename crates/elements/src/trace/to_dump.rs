@@ -29,6 +29,7 @@ use std::io::ErrorKind;
 /// InfiniteSource(LENGTH 60, LIMIT 3, STOP true) -> ToDump(/dev/null, SNAPLEN 34) -> Print(written) -> Discard;
 /// ```
 #[derive(Class)]
+#[class(books(makes), ends(Consumed))]
 #[class(name = "ToDump", offload = none, ports = "1/0-1", processing = "a/a", packets = "any/same", workers = exclusive, build, lifecycle)]
 #[class(task, effects(files, calls), drops(Consumed, WriteFailed), takes_state = "the open file")]
 #[handler(name = "count", flags = "r", doc = "Packets written.")]
@@ -232,6 +233,13 @@ impl ToDump {
         packets.len()
     }
 
+    /// Writes packets that go on: the file gets copies.
+    fn copy(&mut self, packets: &[Packet], cx: &mut Cx<'_>) {
+        let written = self.write_all(packets, cx) as u64;
+        cx.made(written);
+        cx.left(written);
+    }
+
     /// Writes packets that go no further.
     fn consume(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let written = self.write_all(batch.as_slice(), cx);
@@ -244,7 +252,7 @@ impl ToDump {
 impl Element for ToDump {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         if self.passes {
-            self.write_all(batch.as_slice(), cx);
+            self.copy(batch.as_slice(), cx);
             cx.forward(0, batch);
         } else {
             self.consume(batch, cx);
@@ -253,7 +261,7 @@ impl Element for ToDump {
     fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         let before = into.len();
         cx.pull(0, max, into);
-        self.write_all(into.as_slice().get(before..).unwrap_or_default(), cx);
+        self.copy(into.as_slice().get(before..).unwrap_or_default(), cx);
     }
     fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
         self.open(cx);

@@ -37,6 +37,7 @@ const MOST_LINES: u32 = 1 << 16;
 /// ", STOP true) -> ToIPSummaryDump(/dev/null, FIELDS ip_src sport ip_len) -> Discard;
 /// ```
 #[derive(Class)]
+#[class(books(makes), ends(Consumed))]
 #[class(name = "ToIPSummaryDump", offload = none, ports = "1/0-1", processing = "a/h", packets = "any/same", workers = exclusive, build, lifecycle)]
 #[class(task, effects(files), drops(Consumed, WriteFailed), takes_state = "the open file")]
 #[handler(name = "flush", flags = "w", doc = "Writes to the file what still waits.")]
@@ -215,9 +216,10 @@ impl ToIpSummaryDump {
     fn take(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         self.open(cx);
         if self.passes {
-            for p in batch.iter() {
-                self.write_one(p, cx);
-            }
+            // The file gets copies.
+            let written = batch.iter().filter(|p| self.write_one(p, cx)).count() as u64;
+            cx.made(written);
+            cx.left(written);
             return cx.forward(0, batch);
         }
         for p in batch.drain() {

@@ -75,6 +75,16 @@ fn slots(graph: &Graph) -> Vec<Slot> {
 }
 
 impl Net {
+    /// How many packets an element holds.
+    pub fn held(&self, e: usize) -> u64 {
+        let instance = self.slots.get(e).and_then(|s| s.instance.as_ref());
+        instance.map_or(0, |i| i.common_ref().held())
+    }
+    /// Packets between elements.
+    pub fn waiting(&self) -> usize {
+        let of = |s: &Slot| s.parked.len() + s.edges.iter().map(|e| e.batch.len()).sum::<usize>();
+        self.slots.iter().map(of).sum()
+    }
     /// The elements of a router, each at its place.
     pub fn new(shared: Arc<Shared>, instances: impl Iterator<Item = (usize, Instance)>) -> Net {
         let mut slots = slots(&shared.graph);

@@ -2,13 +2,12 @@
 //! The second phase of a hot swap: no worker runs, and all that is to move moves, or nothing does.
 
 use super::{Candidate, Cleaner, Done, Moves};
-use crate::router::{Drops, Router};
+use crate::router::Router;
 use crate::running::{DEFAULT, Running};
 use crate::shared::{Mail, Shared};
 use castanet_element::{Cx, Lifecycle, Messages as _};
-use castanet_spec::Reason;
 use std::any::Any;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -110,28 +109,29 @@ pub(crate) fn commit(
     if let Err(error) = transfer(router, &mut new, &moves) {
         // It never ran: what cleaning up says is of no interest beside the error.
         new.cleanup();
+        // What it received and gave back or dropped meanwhile was received.
+        router.inherit_ledger(&mut new);
+        new.settle_ledger();
         router.shared.go_on();
         return Candidate::tell(reply, running, Err(error));
     }
     let reopened = reopened(&router.shared, &new.shared, &moves);
     let errors = router.cleanup_of(|e| reopened.contains(&e));
-    new.inherit_drops(router);
+    new.inherit_ledger(router);
     std::mem::swap(router, &mut new);
     let mut old = new;
     running.succeed(&old.shared.clone(), &router.shared, || forward(&mut old, router));
     let done = Done { plan, standstill: since.elapsed() };
     let (shared, running) = (router.shared.clone(), running.clone());
     cleaner.retire(move || {
-        let before = old.drops();
         let errors = errors.into_iter().chain(old.cleanup_of(|e| !reopened.contains(&e)));
         for (who, what) in errors {
             running.say(DEFAULT, &format!("{who}: {what}"));
         }
-        let late = late_drops(&old, &before);
+        old.settle_ledger();
         drop(old);
         loader.swapped(&shared);
         Candidate::tell(reply, &running, Ok(done));
-        late
     });
 }
 
@@ -150,16 +150,4 @@ fn reopened(old: &Shared, new: &Shared, moves: &Moves) -> HashSet<u32> {
     let held = old.held.iter().filter(|(key, _)| paths(key).any(|p| opened.contains(p) || named(p)));
     let given: HashSet<u32> = moves.over.iter().map(|m| m.0).collect();
     held.flat_map(|(_, elements)| elements).copied().filter(|e| !given.contains(e)).collect()
-}
-
-/// Packets that a router has dropped since `before`, by the names of its elements.
-fn late_drops(old: &Router, before: &BTreeMap<(u32, Reason), u64>) -> Drops {
-    let mut late = Drops::new();
-    for ((e, reason), n) in old.drops() {
-        let n = n - before.get(&(e, reason)).copied().unwrap_or(0).min(n);
-        if n > 0 {
-            *late.entry((old.shared.graph.name(e as usize).to_string(), reason)).or_insert(0) += n;
-        }
-    }
-    late
 }

@@ -67,6 +67,7 @@ fn describe(id: u32, p: &Packet) -> String {
 /// Emits COUNT numbered packets, BURST a turn; sleeps while everything downstream is full.
 #[derive(Class)]
 #[class(name = "Numbers", ports = "0/1", processing = "/h", packets = "/any", workers = exclusive, task, lifecycle)]
+#[class(books(enters))]
 pub struct Numbers {
     args: NumbersArgs,
     /// Packets emitted.
@@ -112,6 +113,7 @@ impl Element for Numbers {
             let mut p = castanet_element::kit::packet(&vec![(n ^ 0x5a) as u8; 20 + (mix(n) % 60) as usize]);
             p.set_anno_u8(SOURCE, self.args.id);
             p.set_anno_u32(NUMBER, n);
+            cx.entered(1);
             cx.emit(0, p);
             self.count.add(1);
             self.rest -= 1;
@@ -146,7 +148,7 @@ impl Action for Stamp {
 
 /// The end of packets: records them.
 #[derive(Class)]
-#[class(name = "Sink", ports = "1/0", processing = "h/", packets = "any/", workers = replicate(sum), drops(Consumed))]
+#[class(name = "Sink", ports = "1/0", processing = "h/", packets = "any/", workers = replicate(sum), drops(Consumed), ends(Consumed))]
 pub struct Sink {
     args: Id,
     /// Packets taken in.
@@ -262,7 +264,7 @@ impl Action for Pick {
 
 /// Sends copies of packets whose number is REM modulo MOD to output 1.
 #[derive(Class)]
-#[class(name = "Copy", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate(sum), copies)]
+#[class(name = "Copy", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate(sum), copies, books(makes))]
 pub struct Copy {
     args: Modulo,
 }
@@ -273,6 +275,7 @@ impl Action for Copy {
             && cx.has_output(1)
             && let Some(copy) = p.share()
         {
+            cx.made(1);
             cx.emit(1, copy);
             return Verdict::Several;
         }
@@ -282,7 +285,7 @@ impl Action for Copy {
 
 /// Sends packets whose number is REM modulo MOD twice, one behind the other.
 #[derive(Class)]
-#[class(name = "Twice", ports = "1/1", processing = "h/h", packets = "any/same", workers = replicate(sum), copies)]
+#[class(name = "Twice", ports = "1/1", processing = "h/h", packets = "any/same", workers = replicate(sum), copies, books(makes))]
 pub struct Twice {
     args: Modulo,
 }
@@ -292,6 +295,7 @@ impl Action for Twice {
         if self.args.has(p)
             && let Some(copy) = p.share()
         {
+            cx.made(1);
             cx.behind(copy);
             return Verdict::Several;
         }

@@ -106,6 +106,7 @@ pub fn run(text: &str, batch: usize) -> (Router, Vec<String>) {
     let mut r = router(text, options);
     r.run().unwrap();
     assert_eq!(r.waiting(), 0, "{text}");
+    r.ledger().check();
     (r, log.lines())
 }
 

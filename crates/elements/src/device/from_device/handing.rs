@@ -108,6 +108,7 @@ fn receive(
     let most = socket.slots().min(MOST_MOVED);
     socket.receive(most, |frame| {
         if keep(frame.time_ns) {
+            cx.entered(1);
             into.extend(intake.packet(frame, cx));
         }
     });

@@ -101,12 +101,9 @@ fn nothing_is_lost_when_buffers_are_full() {
         theirs.set_read_timeout(Some(LONG)).unwrap();
         let data: Vec<Vec<u8>> = (0..1000u32).map(|i| vec![i as u8; 4000]).collect();
         if pull {
-            kit.element.pump = {
-                let mut p =
-                    Kit::<Socket>::with_ports(&format!("UDP, 127.0.0.1, {port}"), 1, 0).unwrap().element.pump;
-                p.set_pull();
-                p
-            };
+            let mut other = Kit::<Socket>::with_ports(&format!("UDP, 127.0.0.1, {port}"), 1, 0).unwrap();
+            other.element.pump.set_pull();
+            std::mem::swap(&mut kit.element.pump, &mut other.element.pump);
             data.iter().for_each(|d| kit.supply(0, packet(d)));
         } else {
             assert!(kit.push(0, data.iter().map(|d| packet(d))).is_empty());

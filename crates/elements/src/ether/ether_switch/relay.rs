@@ -135,11 +135,5 @@ fn positive(timeout: Nanos) -> Result<Nanos, String> {
 }
 
 fn copy(to: usize, p: &mut Packet, cx: &mut Cx<'_>) {
-    match p.share() {
-        Some(copy) => cx.emit(to, copy),
-        None => {
-            let me = cx.me();
-            cx.core().count_drops(me, Reason::NoBuffer, 1);
-        }
-    }
+    cx.emit_copy(to, p);
 }

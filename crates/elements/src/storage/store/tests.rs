@@ -89,6 +89,7 @@ fn noted(capacity: usize, cx: &mut Cx<'_>) -> (Store, Arc<Shared>, [Note; 2]) {
     cx.core().notes.measure(notes[1], shared.clone());
     let store = Store {
         packets: Packets::Shared(shared.clone()),
+        configured: Capacity::default(),
         empty: Some(notes[0]),
         full: Some(notes[1]),
         gauge: Gauge::default(),

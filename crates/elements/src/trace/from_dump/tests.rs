@@ -282,6 +282,8 @@ fn arguments_effects_and_state() {
     assert_eq!((old.read("count").unwrap(), run(&mut old).len()), ("3".into(), 0), "back at its end");
     new.element.take_counts(&mut old.element);
     new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+    old.handed_over();
+    new.handed_over();
     assert_eq!(run(&mut new), [4, 5], "it goes on where the old one was, without an end");
     let held = |c: &str| Kit::<FromDump>::new(c).map(|k| k.element.holds());
     assert!(old.element.holds().is_none() && held("/dev/null").is_err());

@@ -7,7 +7,7 @@ use castanet_element::prelude::*;
 /// Makes packets, with a pool of whoever's.
 #[derive(Class)]
 #[class(name = "ProbeSource", ports = "0/1", processing = "h/h", packets = "/any", workers = exclusive, task)]
-#[class(build, effects(stops))]
+#[class(build, effects(stops), books(enters))]
 pub struct ProbeSource {
     args: SourceArgs,
     made: u32,
@@ -35,7 +35,10 @@ impl Element for ProbeSource {
             }
             self.made += 1;
             match Packet::copy_of(&self.made.to_be_bytes()) {
-                Some(p) => cx.emit(0, p),
+                Some(p) => {
+                    cx.entered(1);
+                    cx.emit(0, p);
+                }
                 None => return Turn::Again,
             }
         }
@@ -46,7 +49,7 @@ impl Element for ProbeSource {
 /// Keeps a copy of every packet, which shares its buffer, and the last few of them until the end.
 #[derive(Class)]
 #[class(name = "ProbeKeep", ports = "1/1", processing = "h/h", packets = "any/same", workers = exclusive)]
-#[class(lifecycle)]
+#[class(lifecycle, books(makes, holds), drops(Consumed))]
 #[handler(name = "kept", flags = "r", doc = "How many packets are kept.")]
 pub struct ProbeKeep {
     kept: Vec<Packet>,
@@ -59,17 +62,23 @@ impl Lifecycle for ProbeKeep {
     fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
         Ok(self.kept.len().to_string())
     }
+    fn held(&self) -> u64 {
+        self.kept.len() as u64
+    }
 }
 
 impl Element for ProbeKeep {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         for mut p in batch.drain() {
             self.seen.add(1);
-            self.kept.extend(p.share());
+            if let Some(copy) = p.share() {
+                cx.made(1);
+                self.kept.push(copy);
+            }
             cx.emit(0, p);
         }
         let many = self.kept.len().saturating_sub(100);
-        self.kept.drain(..many);
+        self.kept.drain(..many).for_each(|p| cx.drop(p, Reason::Consumed));
     }
 }
 

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The ledger of a router: where each packet came from and what became of it.
+//!
+//! Packets begin at elements where they enter the router or are made of others, and end where they leave it or are dropped.
+//! What has begun and not ended is held by an element or waits between two. Elements count what begins and ends
+//! ([`Entry`], drops) and answer how much they hold; packets that only pass are not counted, so the ledger costs them nothing.
+
+use crate::nodes::{Body, Nodes};
+use crate::shared::Shared;
+use castanet_element::{Core, Entry};
+use castanet_spec::{Books, ClassSpec, Reason, Workers};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What the ledger says of one element.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// The name of the element.
+    pub element: String,
+    /// Its class, as the configuration writes it.
+    pub class: String,
+    /// Its configuration string.
+    pub config: String,
+    /// Whether a hot swap took it away.
+    pub gone: bool,
+    /// The entries that its class declares.
+    pub books: Books,
+    /// Packets that entered the router by it.
+    pub entered: u64,
+    /// Packets that it made of others.
+    pub made: u64,
+    /// Packets that left the router by it.
+    pub left: u64,
+    /// Packets that it holds.
+    pub held: u64,
+    /// Packets that it dropped, by reason, except for reasons that its class declares as ways out.
+    pub drops: BTreeMap<Reason, u64>,
+}
+
+/// The ledger of a router.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// By element, in order of declaration; behind them those that hot swaps took away, by name.
+    pub accounts: Vec<Account>,
+    /// Packets that wait between elements.
+    pub waiting: u64,
+}
+
+impl Account {
+    /// That of an element. `held` answers how many packets its replica on a worker holds.
+    pub(crate) fn of<'a>(
+        shared: &Shared,
+        element: u32,
+        cores: impl Iterator<Item = &'a Core>,
+        held: impl Fn(usize, u32) -> u64,
+    ) -> Account {
+        let info = shared.info.get(element as usize).cloned().unwrap_or_default();
+        let spec = shared.spec(element);
+        let mut account = Account {
+            element: info.name,
+            class: info.class,
+            config: info.config,
+            books: spec.map_or(Books::NONE, |s| s.books),
+            held: held_by(shared, element, held),
+            ..Account::default()
+        };
+        for core in cores {
+            core.entries_of(element).for_each(|(entry, n)| account.enter(entry, n));
+            core.drops_of(element).for_each(|(reason, n)| account.drop(spec, reason, n));
+        }
+        account
+    }
+    /// Packets that it dropped.
+    pub fn dropped(&self) -> u64 {
+        self.drops.values().sum()
+    }
+    /// Whether nothing began or ended at it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entered + self.made + self.left + self.held + self.dropped() == 0
+    }
+    /// That of an element that a hot swap takes away, with `n` packets in it.
+    pub(crate) fn end(mut self, n: u64) -> Account {
+        if n > 0 {
+            *self.drops.entry(Reason::Stopped).or_default() += n;
+        }
+        Account { gone: true, ..self }
+    }
+    /// The same element with nothing counted.
+    pub(crate) fn without_counts(&self) -> Account {
+        let Account { element, class, config, gone, books, .. } = self.clone();
+        Account { element, class, config, gone, books, ..Account::default() }
+    }
+    /// Adds what another account says.
+    pub(crate) fn add(&mut self, other: &Account) {
+        self.entered += other.entered;
+        self.made += other.made;
+        self.left += other.left;
+        self.held += other.held;
+        for (&reason, n) in &other.drops {
+            *self.drops.entry(reason).or_default() += n;
+        }
+    }
+    fn enter(&mut self, entry: Entry, n: u64) {
+        *match entry {
+            Entry::Entered => &mut self.entered,
+            Entry::Made => &mut self.made,
+            Entry::Left => &mut self.left,
+        } += n;
+    }
+    fn drop(&mut self, spec: Option<&ClassSpec>, reason: Reason, n: u64) {
+        if spec.is_some_and(|s| s.ends.contains(&reason)) {
+            self.left += n;
+        } else {
+            *self.drops.entry(reason).or_default() += n;
+        }
+    }
+}
+
+/// How many packets an element holds. Replicas that share their state all hold the same ones.
+pub(crate) fn held_by(shared: &Shared, element: u32, held: impl Fn(usize, u32) -> u64) -> u64 {
+    let share = shared.spec(element).is_some_and(|s| s.workers == Workers::Share);
+    let workers = shared.workers_of(element).iter().take(if share { 1 } else { usize::MAX });
+    workers.map(|&w| held(w, element)).sum()
+}
+
+impl Ledger {
+    /// The accounts of all elements of a router. `held` answers how many packets the replica of an element on a worker holds.
+    pub(crate) fn new<'a>(
+        shared: &Shared,
+        cores: impl Iterator<Item = &'a Core> + Clone,
+        held: impl Fn(usize, u32) -> u64,
+        waiting: usize,
+    ) -> Ledger {
+        let accounts = (0..shared.graph.len() as u32).map(|e| Account::of(shared, e, cores.clone(), &held));
+        Ledger { accounts: accounts.collect(), waiting: waiting as u64 }
+    }
+
+    fn sum(&self, f: impl Fn(&Account) -> u64) -> u64 {
+        self.accounts.iter().map(f).sum()
+    }
+    /// Packets that entered the router.
+    pub fn entered(&self) -> u64 {
+        self.sum(|a| a.entered)
+    }
+    /// Packets that elements made of others.
+    pub fn made(&self) -> u64 {
+        self.sum(|a| a.made)
+    }
+    /// Packets that left the router.
+    pub fn left(&self) -> u64 {
+        self.sum(|a| a.left)
+    }
+    /// Packets that were dropped.
+    pub fn dropped(&self) -> u64 {
+        self.sum(Account::dropped)
+    }
+    /// Packets that are in the router still.
+    pub fn held(&self) -> u64 {
+        self.sum(|a| a.held) + self.waiting
+    }
+    /// How many packets that have begun are nowhere; negative: packets that ended and never began. 0 unless some class does not
+    /// count what it should.
+    pub fn missing(&self) -> i64 {
+        let begun = self.entered().wrapping_add(self.made());
+        begun.wrapping_sub(self.left() + self.dropped() + self.held()) as i64
+    }
+    /// Entries that classes make and do not declare.
+    pub fn undeclared(&self) -> Vec<String> {
+        let found = self.accounts.iter().flat_map(|a| {
+            [
+                (a.entered, Books::ENTERS, "enters"),
+                (a.made, Books::MAKES, "makes"),
+                (a.left, Books::LEAVES, "leaves"),
+                (a.held, Books::HOLDS, "holds"),
+            ]
+            .into_iter()
+            .filter(|(n, book, _)| *n > 0 && !a.books.contains(*book))
+            .map(move |(n, _, word)| {
+                format!("{} :: {} does not declare books({word}): {n}", a.element, a.class)
+            })
+        });
+        found.collect()
+    }
+    /// # Panics
+    /// When the ledger does not balance, or a class makes entries that it does not declare. For tests.
+    #[track_caller]
+    pub fn check(&self) {
+        assert!(self.missing() == 0, "{self}");
+        let undeclared = self.undeclared();
+        assert!(undeclared.is_empty(), "{undeclared:?}");
+    }
+}
+
+/// All that is not zero, for those who look for a packet that is missing.
+impl fmt::Display for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "the ledger misses {} packets: {} entered, {} made, {} left, {} dropped, {} held",
+            self.missing(),
+            self.entered(),
+            self.made(),
+            self.left(),
+            self.dropped(),
+            self.held(),
+        )?;
+        for a in self.accounts.iter().filter(|a| !a.is_empty()) {
+            writeln!(
+                f,
+                "  {} :: {}{}: {} entered, {} made, {} left, {} held, dropped {:?}",
+                a.element,
+                a.class,
+                if a.gone { " (swapped away)" } else { "" },
+                a.entered,
+                a.made,
+                a.left,
+                a.held,
+                a.drops
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// What hot swaps took away, by name and class.
+#[derive(Default)]
+pub(crate) struct Former(Mutex<BTreeMap<(String, String), Account>>);
+
+impl Former {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, String), Account>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Adds the account of an element, unless it is empty.
+    pub fn add(&self, account: Account) {
+        if !account.is_empty() {
+            let key = (account.element.clone(), account.class.clone());
+            self.lock().entry(key).or_insert_with(|| account.without_counts()).add(&account);
+        }
+    }
+    /// All accounts.
+    pub fn accounts(&self) -> Vec<Account> {
+        self.lock().values().cloned().collect()
+    }
+}
+
+/// What an element dropped: one line a reason, with the number.
+pub(crate) fn reasons(spec: Option<&ClassSpec>, drops: impl Iterator<Item = (Reason, u64)>) -> String {
+    let is_end = |r: &Reason| spec.is_some_and(|s| s.ends.contains(r));
+    drops.filter(|d| !is_end(&d.0)).fold(String::new(), |out, (r, n)| out + &format!("{r}\t{n}\n"))
+}
+
+/// The tables of the replicas of one element together.
+pub(crate) fn merge_reasons(tables: &[String]) -> String {
+    let mut all: BTreeMap<&str, u64> = BTreeMap::new();
+    for line in tables.iter().flat_map(|t| t.lines()) {
+        if let Some((reason, n)) = line.split_once('\t') {
+            *all.entry(reason).or_default() += n.parse::<u64>().unwrap_or(0);
+        }
+    }
+    let known = Reason::ALL.iter().filter_map(|r| Some((r, all.get(r.name())?)));
+    known.fold(String::new(), |out, (r, n)| out + &format!("{r}\t{n}\n"))
+}
+
+/// What all elements dropped: one line for each element and reason, with the number.
+pub(crate) fn table(shared: &Shared, drops: Vec<(u32, Reason, u64)>) -> String {
+    let mut all: BTreeMap<(u32, Reason), u64> = BTreeMap::new();
+    for (e, reason, n) in drops {
+        if !shared.spec(e).is_some_and(|s| s.ends.contains(&reason)) {
+            *all.entry((e, reason)).or_default() += n;
+        }
+    }
+    let here = all.into_iter().map(|((e, r), n)| (shared.graph.name(e as usize).to_string(), r, n));
+    let former = shared.running.former.accounts();
+    let gone = former
+        .iter()
+        .flat_map(|a| a.drops.iter().map(|(r, n)| (format!("{} (swapped away)", a.element), *r, *n)));
+    here.chain(gone).fold(String::new(), |out, (name, r, n)| out + &format!("{name}\t{r}\t{n}\n"))
+}
+
+impl Nodes {
+    /// How many packets the replica of an element on this worker holds.
+    pub(crate) fn held(&self, element: u32) -> u64 {
+        let Some(&(n, member)) = self.places.get(element as usize) else { return 0 };
+        match self.nodes.get(n as usize).map(|n| &n.body) {
+            Some(Body::Chain(members)) => members.get(member as usize).map_or(0, |m| m.action.held()),
+            Some(Body::Element(e) | Body::Reaching(e, _)) => e.held(),
+            Some(Body::Busy) | None => 0,
+        }
+    }
+    /// How many packets wait that an element has emitted.
+    pub(crate) fn waiting_of(&self, element: u32) -> u64 {
+        let Some(node) = self.node_of(element).and_then(|n| self.nodes.get(n)) else { return 0 };
+        let edges = self.edges.iter().skip(node.base as usize).take(node.count as usize);
+        edges.filter(|e| e.from == element).map(|e| e.batch.len() as u64).sum()
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The ledger of a router, and the handlers that tell what was dropped.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use castanet_element::action;
+use castanet_element::prelude::*;
+use castanet_element::remote::Remote as _;
+use castanet_runtime::ledger::Account;
+use support::{real, router, run, simulated, try_router_with, value};
+
+fn account(r: &castanet_runtime::Router, name: &str) -> Account {
+    r.ledger().accounts.into_iter().find(|a| a.element == name).unwrap()
+}
+
+#[test]
+fn packets_are_booked_where_they_begin_and_end() {
+    let text = "n :: Numbers(1, 10) -> t :: Tee -> q :: SimpleQueue(4) -> Idle; t [1] -> Discard; t [2] -> i :: Idle; Quit(1)";
+    for batch in [1, 2, 3, 32, 256] {
+        let (mut r, _) = run(text, batch);
+        let ledger = r.ledger();
+        let all = (ledger.entered(), ledger.made(), ledger.left(), ledger.dropped(), ledger.held());
+        assert_eq!(all, (10, 20, 10, 16, 4), "{ledger}");
+        let q = account(&r, "q");
+        assert_eq!((q.held, q.drops.into_iter().collect::<Vec<_>>()), (4, vec![(Reason::QueueFull, 6)]));
+        r.cleanup();
+        let ledger = r.ledger();
+        ledger.check();
+        assert_eq!((ledger.held(), account(&r, "q").drops.get(&Reason::Stopped)), (0, Some(&4)), "{ledger}");
+    }
+}
+
+#[test]
+fn drops_can_be_read_by_element_and_reason() {
+    let text = "Numbers(1, 10) -> q :: SimpleQueue(4) -> Idle; Numbers(2, 3) -> i :: Idle; Numbers(3, 2) -> d :: Discard; Quit(1)";
+    let (mut r, _) = run(text, 32);
+    assert_eq!(value(&mut r, "q", "drop_reasons"), "queue-full\t6\n");
+    assert_eq!(value(&mut r, "i", "drop_reasons"), "discarded\t3\n");
+    assert_eq!(value(&mut r, "d", "drop_reasons"), "", "what a sink takes is not dropped");
+    assert_eq!(r.read(None, "drop_reasons", "").unwrap(), "q\tqueue-full\t6\ni\tdiscarded\t3\n");
+    // Listed where the class may drop packets, and only there.
+    assert!(value(&mut r, "q", "handlers").contains("drop_reasons\trU\n"));
+    let source = r.find("Numbers@1");
+    assert!(!r.read(source, "handlers", "").unwrap().contains("drop_reasons"));
+    assert!(r.read(source, "drop_reasons", "").is_err());
+}
+
+#[test]
+fn drops_of_several_workers_are_added_up() {
+    let text = "a :: Numbers(1, 70) -> i :: Idle; b :: Numbers(2, 50) -> i; a2 :: Numbers(1, 40) -> q :: SimpleQueue(10); b2 :: Numbers(2, 30) -> q -> Idle;
+        StaticThreadSched(a 0, b 1, a2 0, b2 1);";
+    let (options, _) = real(2);
+    let mut r = router(text, options);
+    let running = r.shared().running.clone();
+    let end = r.shared().clone();
+    let asker = std::thread::spawn(move || {
+        let count =
+            |name: &str| running.read(Some(name), "count", "").unwrap().trim().parse::<u64>().unwrap();
+        while count("a") + count("b") + count("a2") + count("b2") < 190 {
+            std::thread::yield_now();
+        }
+        let read = |name: &str| running.read(Some(name), "drop_reasons", "").unwrap();
+        let seen = (read("i"), read("q"), running.read(None, "drop_reasons", "").unwrap());
+        end.end();
+        seen
+    });
+    r.run().unwrap();
+    let (i, q, all) = asker.join().unwrap();
+    assert_eq!((i.as_str(), q.as_str()), ("discarded\t120\n", "queue-full\t60\n"));
+    assert_eq!(all, "i\tdiscarded\t120\nq\tqueue-full\t60\n");
+    assert_eq!(account(&r, "q").held, 10);
+}
+
+/// Forgets to count what it copies.
+#[derive(Class)]
+#[class(name = "Forgets", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, copies)]
+struct Forgets {}
+
+impl Action for Forgets {
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        cx.behind(p.share().unwrap());
+        Verdict::Several
+    }
+}
+
+#[test]
+#[should_panic(expected = "the ledger misses -3 packets")]
+fn a_class_that_does_not_count_is_found() {
+    let (options, _) = simulated(32);
+    let text = "Numbers(1, 3) -> Forgets -> Discard; Quit(1)";
+    try_router_with(text, options, |r| r.add(action::<Forgets>())).unwrap().run().unwrap();
+}
