@@ -242,3 +242,26 @@ pub fn segment(net: &[u8], header: u8) -> Option<(u8, bool)> {
     let total = usize::from(u16::from_be_bytes([*net.get(2)?, *net.get(3)?]));
     Some((flags, total > at + (usize::from(offset >> 4) << 2)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 768: a sum of 0 is sent as all ones, since 0 means that there is none. Other protocols send it as it is.
+    #[test]
+    fn a_udp_checksum_that_becomes_zero_is_sent_as_all_ones() {
+        let mended = |proto, old: u16, change| {
+            let mut rest = [0; 20];
+            let at = checksum_at(proto).unwrap_or(0);
+            rest[at..at + 2].copy_from_slice(&old.to_le_bytes());
+            mend_transport(&mut rest, proto, change);
+            u16::from_le_bytes([rest[at], rest[at + 1]])
+        };
+        // A change by the checksum itself leaves nothing of it.
+        assert_eq!(changed(0x1234, 0x1234), 0);
+        assert_eq!(mended(protocol::UDP, 0x1234, 0x1234), 0xffff);
+        assert_eq!(mended(protocol::UDP, 0x1234, 0x1233), 1);
+        assert_eq!(mended(protocol::UDP, 0, 0x1234), 0, "none stays none");
+        assert_eq!(mended(protocol::TCP, 0x1234, 0x1234), 0);
+    }
+}
