@@ -111,6 +111,9 @@ impl<T: Inner + ?Sized + 'static, W: Wrap> Lifecycle for Wrapped<T, W> {
     fn holds(&self) -> Option<String> {
         self.wrap.call(|| self.inner.holds())
     }
+    fn held(&self) -> u64 {
+        self.wrap.call(|| self.inner.held())
+    }
     fn take_over(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
         self.wrap.call(|| inside::<T, W, _>(old, |old| self.inner.take_over(old, cx)))
     }

@@ -73,7 +73,7 @@ impl Lifecycle for Puller {
 
 /// Always gives another packet of its kind: a first fragment, a later one, a UDP packet, a byte, one half of a packet.
 #[derive(Class)]
-#[class(name = "Endless", ports = "0/1", processing = "l/l", packets = "/any", workers = exclusive)]
+#[class(name = "Endless", ports = "0/1", processing = "l/l", packets = "/any", workers = exclusive, books(enters))]
 pub struct Endless {
     args: EndlessArgs,
     /// Packets given.
@@ -89,7 +89,7 @@ pub struct EndlessArgs {
 }
 
 impl Element for Endless {
-    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, _: &mut Cx<'_>) {
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         for _ in 0..max {
             if self.count.get() >= ENOUGH {
                 break;
@@ -113,6 +113,7 @@ impl Element for Endless {
                 p.set_network_header(0, 20);
             }
             p.set_timestamp(1);
+            cx.entered(1);
             into.push(p);
         }
     }
