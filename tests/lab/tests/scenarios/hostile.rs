@@ -264,7 +264,9 @@ fn arp_floods_and_spoofs_are_bounded() {
     let account = field.settle();
     assert_eq!(account.said, "");
     let entries = account.sum("interface1/arp.count");
-    assert!((ENTRIES / 2..=ENTRIES).contains(&entries), "{entries} entries");
+    assert!(entries <= ENTRIES, "{entries} entries");
+    // Most of these packets are for other hosts, and nothing is learnt from those (RFC 826).
+    assert!(account.drops(Some("bad-arp"), "") > 0, "{}", account.summary);
 }
 
 #[test]
@@ -340,8 +342,8 @@ fn links_that_flap_and_devices_that_vanish() {
 }
 
 #[test]
-fn a_host_that_speaks_undoes_a_lie() {
-    // A liar's answer holds until the host itself speaks.
+fn a_lie_is_undone_by_the_question_that_it_causes() {
+    // An address that replaces a known one is asked for by broadcast with the next packet, and the host answers.
     let Some(field) = Field::new() else { return };
     let mut a = field.a.wire("eth0");
     let liar = [2, 0, 0, 0, 6, 6];
@@ -351,8 +353,7 @@ fn a_host_that_speaks_undoes_a_lie() {
     };
     a.send(&claim(liar));
     assert!(!field.a.run("ping -c 1 -W 0.1 10.0.1.2").ok());
-    a.send(&claim(A));
     field.recover();
-    assert!(a.rest(Duration::ZERO).iter().all(|f| arp_in(&f.bytes).is_none()));
+    assert!(a.rest(Duration::ZERO).iter().any(|f| arp_in(&f.bytes).is_some()));
     field.settle();
 }
