@@ -80,6 +80,7 @@ impl Element for FaultyPull {
 /// Panics in one of the calls that bring no packets.
 #[derive(Class)]
 #[class(name = "Faulty", ports = "0/1", processing = "/h", packets = "/any", workers = exclusive, task, lifecycle)]
+#[class(books(enters))]
 #[handler(name = "boom", flags = "rw", doc = "Panics.")]
 struct Faulty {
     args: Call,
@@ -107,6 +108,7 @@ impl Element for Faulty {
         if self.turns.get() > 20 {
             return Turn::Sleep;
         }
+        cx.entered(1);
         cx.emit(0, castanet_element::kit::packet(b"before it panics"));
         self.call("task");
         Turn::Again

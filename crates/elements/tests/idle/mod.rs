@@ -27,7 +27,7 @@ fn add_to(r: &mut Registry) {
 /// Pulls one packet a turn, and sleeps like Unqueue does. It gives up after MOST turns.
 #[derive(Class)]
 #[class(name = "Puller", ports = "1/0", processing = "l/l", packets = "any/", workers = exclusive, task, lifecycle)]
-#[class(drops(Discarded))]
+#[class(drops(Discarded), ends(Discarded))]
 pub struct Puller {
     args: PullerArgs,
     /// Turns.
@@ -95,6 +95,7 @@ impl Element for Endless {
                 break;
             }
             self.count.add(1);
+            cx.entered(1);
             let mut d = [0; 100];
             d[..20].copy_from_slice(&[0x45, 0, 0, 100, 0, 0, 0, 0, 64, 17, 0, 0, 1, 0, 0, 1, 2, 0, 0, 2]);
             d[4..6].copy_from_slice(&(self.count.get() as u16).to_be_bytes());
