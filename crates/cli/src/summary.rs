@@ -25,6 +25,8 @@ pub struct Summary {
     missed: Vec<(String, u64)>,
     /// Packets that are nowhere; negative: packets from nowhere.
     missing: i64,
+    /// How often elements have panicked.
+    panics: u64,
     elapsed: Duration,
 }
 
@@ -48,6 +50,7 @@ impl Summary {
             held: Vec::new(),
             missed: Vec::new(),
             missing: ledger.missing(),
+            panics: router.shared().running.panics(),
             elapsed,
         };
         let shared = router.shared().clone();
@@ -142,8 +145,12 @@ impl Summary {
         if self.missing != 0 {
             let n = digits(self.missing.unsigned_abs());
             let what = if self.missing > 0 { "are missing" } else { "are too many" };
-            let _ =
-                writeln!(out, "These numbers do not balance: {n} packets {what}. This is a bug in Castanet.");
+            // Packets that an element had when it panicked are beyond counting.
+            let why = match self.panics {
+                0 => "This is a bug in Castanet.",
+                _ => "They were with an element that panicked.",
+            };
+            let _ = writeln!(out, "These numbers do not balance: {n} packets {what}. {why}");
         }
         let seconds = self.elapsed.as_secs_f64();
         let _ = write!(out, "{} packets in {seconds:.3} s", digits(self.total()));

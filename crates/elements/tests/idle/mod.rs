@@ -95,7 +95,6 @@ impl Element for Endless {
                 break;
             }
             self.count.add(1);
-            cx.entered(1);
             let mut d = [0; 100];
             d[..20].copy_from_slice(&[0x45, 0, 0, 100, 0, 0, 0, 0, 64, 17, 0, 0, 1, 0, 0, 1, 2, 0, 0, 2]);
             d[4..6].copy_from_slice(&(self.count.get() as u16).to_be_bytes());

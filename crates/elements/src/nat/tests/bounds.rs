@@ -91,7 +91,8 @@ fn flows_chosen_to_collide_need_the_seed() {
     assert!(known > 1000 / 7, "{known}");
     for seed in [Seed::System, Seed::System, Seed::Fixed(2)] {
         let reads = worst(store(seed, keep()), &flows);
-        assert!(reads <= 4, "{seed:?}: {reads}");
+        // Far above what 1,000 flows of random hashes need in any run, and far below the attack.
+        assert!(reads <= 24, "{seed:?}: {reads}");
     }
 }
 
