@@ -178,9 +178,9 @@ fn a_panic_is_an_error_of_the_program() {
     let words =
         ["run", "-q", "--package", "probe.castanet", "-e", "ProbeSource(3) -> ProbePanic(packet) -> Discard"];
     let (code, out, err) = run(&words);
-    assert_eq!((code, out.as_str()), (101, ""));
+    assert_eq!((code, out.as_str()), (1, ""));
     assert!(err.contains("thread 'worker 0': package 'probe' panicked at src/lib.rs:"), "{err}");
-    assert!(err.contains("the probe panics at packet"), "{err}");
+    assert!(err.contains("ProbePanic (config:1) panicked: the probe panics at packet"), "{err}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 /// The crates that `castanet-element` is made of, but for the standard library: what `castanet sdk` copies. A test compares
 /// it with the lock file.
-pub const CRATES: [&str; 27] = [
+pub const CRATES: [&str; 29] = [
     "annotate_snippets",
     "anstyle",
     "castanet_derive",
@@ -20,8 +20,10 @@ pub const CRATES: [&str; 27] = [
     "castanet_spec",
     "castanet_tables",
     "castanet_wire",
+    "cfg_if",
     "countme",
     "crossbeam_utils",
+    "getrandom",
     "hashbrown",
     "libc",
     "memchr",

@@ -86,7 +86,13 @@ fn caught<R>(f: impl FnOnce() -> R) -> Result<R, (Trail, Box<dyn Any + Send>)> {
     out.map_err(|panic| {
         let empty =
             Trail { what: String::new(), dropped: pool::dropped(), culprit: None, bodies: Vec::new() };
-        (TRAIL.with(|t| t.replace(empty)), panic)
+        let mut trail = TRAIL.with(|t| t.replace(empty));
+        // A panic that a package raises again does not pass the hook.
+        if trail.what.is_empty() {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            trail.what = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default().into();
+        }
+        (trail, panic)
     })
 }
 

@@ -48,6 +48,16 @@ pub fn probe() -> &'static Path {
 
 /// A router of a configuration, with the packages that are loaded.
 pub fn router(packages: &Packages, text: &str, workers: usize) -> Result<Router, String> {
+    router_that_says(packages, text, workers, Options::default().printer)
+}
+
+/// The same, with its messages going to `printer`.
+pub fn router_that_says(
+    packages: &Packages,
+    text: &str,
+    workers: usize,
+    printer: Box<dyn Fn(&str) + Send + Sync>,
+) -> Result<Router, String> {
     let read = |classes: &WithPackages| {
         let table = Table(Arc::new(classes.clone()));
         let mut sources = Sources::new();
@@ -70,7 +80,7 @@ pub fn router(packages: &Packages, text: &str, workers: usize) -> Result<Router,
     wrong.extend(more);
     if !wrong.iter().any(Diagnostic::is_error) {
         let clock = if workers == 1 { Clock::simulated(0) } else { Clock::real() };
-        let options = Options { workers, clock, ..Options::default() };
+        let options = Options { workers, clock, printer, ..Options::default() };
         match castanet_runtime::build(graph, classes, &sources, options) {
             Ok((router, _)) => return Ok(router),
             Err(more) => wrong.extend(more),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packages in routers: packets in both directions, panics, unloading.
 
-use super::common::{alone, mapped, router};
+use super::common::{alone, mapped, router, router_that_says};
 use castanet_package::Packages;
+use std::sync::{Arc, Mutex};
 
 /// The packages of the folder that the tests build in.
 fn packages() -> std::sync::Arc<Packages> {
@@ -107,7 +108,7 @@ fn packets_cross_in_both_directions() {
 }
 
 #[test]
-fn a_panic_in_a_package_is_a_panic_of_the_program() {
+fn a_panic_in_a_package_is_one_of_its_element() {
     let _alone = alone();
     super::common::probe();
     let packages = packages();
@@ -116,21 +117,33 @@ fn a_panic_in_a_package_is_a_panic_of_the_program() {
             "require(package probe); InfiniteSource(LIMIT 5, STOP true) -> p :: ProbePanic({place}) -> Discard;"
         )
     };
-    let caught = |place: &str| {
+    // What is said of the panic, whatever way: a panic of the caller, an error, a message.
+    let said = |place: &str| -> String {
+        let messages = Arc::new(Mutex::new(String::new()));
+        let printer = {
+            let messages = messages.clone();
+            Box::new(move |text: &str| messages.lock().unwrap().push_str(text))
+        };
         let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let mut r = router(&packages, &text(place), 1).unwrap();
+            let mut r = router_that_says(&packages, &text(place), 1, printer)?;
             r.run().unwrap();
-            r.read(r.find("p"), "boom", "").unwrap()
+            r.read(r.find("p"), "boom", "").map_err(|e| e.to_string())
         }));
-        ran.err().map(|panic| *panic.downcast::<String>().unwrap())
+        let error = match ran {
+            Ok(answer) => answer.err().unwrap_or_default(),
+            Err(panic) => *panic.downcast::<String>().unwrap(),
+        };
+        let messages = messages.lock().unwrap();
+        format!("{error}{messages}")
     };
     for place in ["build", "initialise", "packet", "handler"] {
         for _ in 0..2 {
-            let said = caught(place).unwrap();
+            let said = said(place);
             assert!(said.contains(&format!("the probe panics at {place}")), "{said}");
+            assert!(place == "build" || said.contains("p :: ProbePanic (test:1) panicked"), "{said}");
         }
     }
-    assert_eq!(caught("nowhere"), None);
+    assert_eq!(said("nowhere"), "");
     assert_eq!(mapped("probe"), 0, "unloaded after panics too");
 }
 
