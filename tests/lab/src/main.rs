@@ -9,10 +9,13 @@
 //!   and over as fast as it can, and says how many.
 //! - `castanet-lab ftp-server` and `castanet-lab ftp-client SERVER COMMAND...` transfer a file by FTP, once for each of the commands
 //!   PORT, EPRT, PASV, EPSV; `castanet-lab ftp-say SERVER MILLISECONDS COMMAND...` waits so long for the answer to a command.
+//! - `castanet-lab stream-server PORT BLOCKS` and `castanet-lab stream SERVER PORT BLOCKS` send so many blocks of 256 kB each way by
+//!   TCP, and compare what they receive.
 #![deny(unsafe_code)]
 
 mod ftp;
 mod packet_socket;
+mod stream;
 
 use castanet_io::namespace::{self, Origin};
 use packet_socket::PacketSocket;
@@ -39,8 +42,15 @@ fn main() -> ExitCode {
         }
         ["ftp-say", server, time, ref words @ ..] => number(time)
             .and_then(|ms| ftp::say(server, &words.join(" "), ms.into()).map_err(said("FTP client"))),
+        ["stream-server", port, blocks] => number(port)
+            .and_then(|port| Ok((port, number(blocks)?, end_with_parent()?)))
+            .and_then(|(port, n, ())| stream::serve(port as u16, n.into()).map_err(said("stream server"))),
+        ["stream", server, port, blocks] => number(port)
+            .and_then(|port| Ok((port, number(blocks)?)))
+            .and_then(|(port, n)| stream::exchange(server, port as u16, n.into()).map_err(said("stream"))),
         _ => Err("usage: castanet-lab hold [PID] | enter PID COMMAND... | wire DEVICE | flood DEVICE MILLISECONDS | \
-                  ftp-server | ftp-client SERVER COMMAND... | ftp-say SERVER MILLISECONDS COMMAND..."
+                  ftp-server | ftp-client SERVER COMMAND... | ftp-say SERVER MILLISECONDS COMMAND... | \
+                  stream-server PORT BLOCKS | stream SERVER PORT BLOCKS"
             .into()),
     };
     match done {

@@ -8,7 +8,7 @@ use castanet_element::prelude::*;
 ///
 /// Devices hand over TCP and UDP packets whose checksums are left to the sending device, and super-packets of up to 64 kB that
 /// it is to cut into segments. Elements that only look at headers pass these as they are, and ToDevice hands them on, which
-/// saves most of the work. Before elements that must see the packets of the network (ToDump, Print, IPRewriter, Shaper...) the
+/// saves most of the work. Before elements that must see the packets of the network (ToDump, Print, ICMPRewriter, Shaper...) the
 /// router puts an element of this class by itself, named `CompleteOffload@N`; there is seldom need to write one.
 ///
 /// # Ports

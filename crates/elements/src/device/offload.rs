@@ -46,6 +46,19 @@ fn note_some(p: &mut Packet, vnet: &VnetHeader, start: Start) -> Result<(), BadO
     Ok(())
 }
 
+/// Completes the checksum of a packet that is no super-packet.
+///
+/// # Errors
+/// Why the packet is lost.
+pub(crate) fn complete_checksum(p: &mut Packet) -> Result<(), Reason> {
+    let vnet = header_of(p);
+    if vnet.is_super() {
+        return Err(Reason::BadOffload);
+    }
+    p.set_offload(None);
+    complete(p.data_mut(), &vnet).map_err(|_| Reason::BadOffload)
+}
+
 /// Does what is left to be done about a packet: completes its checksum, or puts the packets of its segments into `into`, with
 /// its annotations.
 ///
@@ -54,8 +67,7 @@ fn note_some(p: &mut Packet, vnet: &VnetHeader, start: Start) -> Result<(), BadO
 pub(crate) fn finish(mut p: Packet, into: &mut Batch) -> Result<(), Reason> {
     let vnet = header_of(&p);
     if !vnet.is_super() {
-        p.set_offload(None);
-        complete(p.data_mut(), &vnet).map_err(|_| Reason::BadOffload)?;
+        complete_checksum(&mut p)?;
         into.push(p);
         return Ok(());
     }

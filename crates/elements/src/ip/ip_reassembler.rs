@@ -5,6 +5,7 @@ mod datagram;
 #[cfg(test)]
 mod tests;
 
+use crate::device::offload;
 use castanet_element::prelude::*;
 use castanet_element::spec::Anno2;
 use castanet_wire::ipv4::Ipv4Header;
@@ -37,9 +38,13 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(books(holds))]
-#[class(name = "IPReassembler", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = exclusive)]
+#[class(name = "IPReassembler", offload = aware, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = exclusive)]
 #[class(takes_state = "the fragments that wait, the counts")]
-#[class(drops(BadFragment, Consumed, ReassemblyTimeout, ReassemblyFull, NoIpHeader), build, lifecycle)]
+#[class(
+    drops(BadFragment, BadOffload, Consumed, ReassemblyTimeout, ReassemblyFull, NoIpHeader),
+    build,
+    lifecycle
+)]
 #[handler(name = "dump", doc = "Counts, and the fragments that wait.")]
 pub struct IpReassembler {
     args: Args,
@@ -245,6 +250,13 @@ impl IpReassembler {
 
     fn add(&mut self, key: Key, mut p: Packet, stamp: i64, cx: &mut Cx<'_>) -> Option<Packet> {
         self.seen = self.seen.wrapping_add(1);
+        if p.has_offload()
+            && let Err(reason) = offload::complete_checksum(&mut p)
+        {
+            self.bad = self.bad.wrapping_add(1);
+            cx.drop(p, reason);
+            return None;
+        }
         let Some(fragment) = Fragment::of(&mut p) else { return self.reject(p, cx) };
         let due = cx.recent().saturating_add(PATIENCE);
         if self.order.is_empty() {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where packets carry what flows are told apart by, and how it is replaced there.
 
-use super::tuple::{Tuple, changed, is_nothing};
+use super::tuple::{Tuple, both, changed, is_nothing};
+use castanet_element::prelude::*;
+use castanet_packet::Offload;
 use castanet_wire::icmp;
 use castanet_wire::ipv4::protocol;
 
@@ -232,6 +234,31 @@ fn mend_transport(rest: &mut [u8], proto: u8, change: u16) {
         return;
     }
     *place = changed(old, change).to_le_bytes();
+}
+
+/// Whether the checksum behind the IP header is partial: a device completes it from the transport header on.
+#[cold]
+pub fn is_partial(p: &Packet) -> bool {
+    let Some(Offload { checksum: Some((start, field)), .. }) = p.offload() else { return false };
+    let Some((key, h)) = p.network().and_then(addresses) else { return false };
+    let transport = p.network_offset().and_then(|at| at.checked_add_unsigned(key.header.into()));
+    is_first(h)
+        && transport == Some(usize::from(start).cast_signed())
+        && checksum_at(key.proto) == Some(usize::from(field))
+}
+
+/// Mends a partial checksum for other addresses. The field holds the sum of the pseudo-header, not its complement, and a sum of
+/// 0 has no meaning of its own there. Ports are added when the checksum is completed.
+#[cold]
+pub fn mend_partial(net: &mut [u8], key: Key, proto: u8, change: u16) {
+    // ICMP has no pseudo-header (RFC 792).
+    if is_nothing(change) || proto == protocol::ICMP {
+        return;
+    }
+    let Some(at) = checksum_at(proto).map(|at| at + usize::from(key.header)) else { return };
+    if let Some(place) = net.get_mut(at..).and_then(|r| r.first_chunk_mut::<2>()) {
+        *place = both(u16::from_le_bytes(*place), change).to_le_bytes();
+    }
 }
 
 /// Flags of a TCP segment, and whether it has data, by the total length that the IP header tells.

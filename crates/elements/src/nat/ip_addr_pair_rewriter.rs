@@ -28,7 +28,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "IPAddrPairRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/ip", workers = share, build, lifecycle)]
 #[class(takes_state = "the flows that an input would make, with their times and shifts")]
-#[class(offload = none, drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort))]
+#[class(offload = aware, drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort))]
 #[handler(name = "table", flags = "r", doc = "The flows, a line for each direction.")]
 #[handler(name = "mappings", flags = "r", doc = "The same, by its old name.")]
 #[handler(

@@ -10,6 +10,7 @@ use super::registry::Registry;
 use super::seq;
 use super::spec::SpecText;
 use super::store::{Made, New, Store};
+use crate::device::offload::finish;
 use crate::handover;
 use castanet_element::prelude::*;
 use castanet_wire::ipv4::protocol;
@@ -62,6 +63,8 @@ pub struct Rewriter<F> {
     /// Whether the timer is set.
     timed: bool,
     ahead: Vec<Option<Ahead>>,
+    /// The segments of a super-packet, while they are rewritten.
+    segments: Batch,
     family: PhantomData<fn() -> F>,
 }
 
@@ -106,6 +109,7 @@ impl<F: Family> Rewriter<F> {
             reply_anno: settings.reply_anno,
             timed: false,
             ahead: Vec::with_capacity(AHEAD),
+            segments: Batch::empty(),
             family: PhantomData,
         })
     }
@@ -212,16 +216,36 @@ impl<F: Family> Rewriter<F> {
                 });
                 let known = known.or_else(|| self.find(&p, &a, space, store, now));
                 match known {
+                    Some(v) if p.has_offload() && is_shifted(v, store) => {
+                        return self.complete(p, v, now, store, cx);
+                    }
                     Some(v) => self.apply(&mut p, v, now, store),
                     None => self.miss(&mut p, &a, port, now, space, store, cx),
                 }
             }
             None => self.foreign(&p, port, space, store),
         };
-        match fate {
-            Fate::Out(n) => cx.emit(usize::from(n), p),
-            Fate::Drop(reason) => cx.drop(p, reason),
+        end(p, fate, cx);
+    }
+
+    /// Rewrites the segments of a super-packet one by one, or a packet whose checksum has been completed: where sequence
+    /// numbers are shifted, segments of one super-packet may be shifted by different amounts.
+    #[cold]
+    #[inline(never)]
+    fn complete(&mut self, p: Packet, value: u32, now: i64, store: &mut Store, cx: &mut Cx<'_>) {
+        let mut segments = std::mem::replace(&mut self.segments, Batch::empty());
+        match finish(p, &mut segments) {
+            Ok(()) => cx.made((segments.len() as u64).saturating_sub(1)),
+            Err(reason) => {
+                let me = cx.me();
+                cx.core().count_drops(me, reason, 1);
+            }
         }
+        for mut p in segments.drain() {
+            let fate = self.apply(&mut p, value, now, store);
+            end(p, fate, cx);
+        }
+        self.segments = segments;
     }
 
     #[inline]
@@ -238,11 +262,15 @@ impl<F: Family> Rewriter<F> {
     fn apply(&self, p: &mut Packet, value: u32, now: i64, store: &mut Store) -> Fate {
         let (place, reply) = (value >> 1, value & 1 == 1);
         let Some(f) = store.flow_mut(place) else { return Fate::Drop(Reason::NoMapping) };
-        let (ip, transport) = match reply {
+        let (ip, mut transport) = match reply {
             false => (f.ip_change, f.transport_change),
             true => (!f.ip_change, !f.transport_change),
         };
         let (to, out, anno) = (f.rewritten(reply), f.outs[usize::from(reply)], f.anno);
+        let partial = p.has_offload() && header::is_partial(p);
+        if partial {
+            transport = 0;
+        }
         let Some(net) = p.network_mut() else { return Fate::Drop(Reason::NoIpHeader) };
         let Some(key) = F::key(net) else { return Fate::Drop(Reason::NotRewritable) };
         if !F::fits(net, key, reply) {
@@ -250,6 +278,9 @@ impl<F: Family> Rewriter<F> {
         }
         let to = F::become_of(key, to, reply);
         header::rewrite::<F>(net, key, key.proto, to, reply, ip, transport);
+        if partial {
+            header::mend_partial(net, key, key.proto, ip);
+        }
         let (mut bits, mut kept) = (f.bits, f.class);
         if kept >= class::TCP_NEW {
             if let Some((flags, payload)) = header::segment(net, key.header) {
@@ -314,7 +345,15 @@ impl<F: Family> Rewriter<F> {
                 self.apply(p, place << 1, now, store)
             }
             Made::Pass(out) => Fate::Out(out),
-            Made::Drop(reason) => Fate::Drop(reason),
+            Made::Drop(reason) => {
+                // One failure is counted already.
+                if p.has_offload()
+                    && let Some(input) = store.input(space, port)
+                {
+                    input.failures = input.failures.saturating_add(p.segments().0 - 1);
+                }
+                Fate::Drop(reason)
+            }
         }
     }
 
@@ -369,6 +408,20 @@ impl<F: Family> Rewriter<F> {
             Self::set_timer(&mut self.timed, self.reap, now, cx);
         }
     }
+}
+
+#[inline(always)]
+fn end(p: Packet, fate: Fate, cx: &mut Cx<'_>) {
+    match fate {
+        Fate::Out(n) => cx.emit(usize::from(n), p),
+        Fate::Drop(reason) => cx.drop(p, reason),
+    }
+}
+
+/// Whether the flow's sequence numbers are shifted.
+#[cold]
+fn is_shifted(value: u32, store: &Store) -> bool {
+    store.flow(value >> 1).is_some_and(|f| f.bits & bit::SHIFTED != 0)
 }
 
 /// Shifts the sequence numbers of a segment.

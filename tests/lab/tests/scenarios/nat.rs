@@ -229,3 +229,59 @@ fn ftp_commands_that_point_elsewhere_are_refused() {
     }
     nat.end();
 }
+
+/// Segments and datagrams with wrong checksums that a host received.
+fn wrong_checksums(host: &Host) -> u64 {
+    let text = host.run("nstat -asz TcpInCsumErrors UdpInCsumErrors").good();
+    text.lines().filter_map(|l| l.split_whitespace().nth(1)?.parse::<u64>().ok()).sum()
+}
+
+/// With the defaults of Linux super-packets cross the gateway, whose queues lose nothing of a stream. Where devices do not offload,
+/// the kernel completes what the gateway has rewritten, and the other end checks it.
+#[test]
+fn a_stream_crosses_with_its_offloads() {
+    for checked in [false, true] {
+        let Some(lab) = lab() else { return };
+        let ([a, c, s, b], r) = hosts(&lab);
+        let conf = castanet_tests::binary::root().join("conf/nat-gateway.click");
+        let drops = ["lan/queue.drops", "wan/queue.drops", "errors.drops"];
+        let words =
+            [&["-q", conf.to_str().unwrap_or_default()][..], &drops.map(|d| ["-h", d]).concat()].concat();
+        let r = Router::run(r, castanet(), &words, 2);
+        let all = [&a, &b, &c, &s];
+        if checked {
+            for device in ["eth0", "eth1"] {
+                r.host.run(&format!("ethtool -K {device} tx off")).good();
+            }
+            for host in all {
+                host.run("ethtool -K eth0 rx off").good();
+            }
+        }
+        a.run("ping -c 1 -i 0.1 -w 20 198.51.100.7").good();
+        let counts = || [&a, &b].map(|h| ["rx/bytes", "rx/packets"].map(|n| h.statistic("eth0", n)));
+        let before = counts();
+        // Of 256 kB each.
+        let blocks = 64;
+        let mut server = b.spawn(&format!("castanet-lab stream-server 5000 {blocks}"));
+        server.wait_for("ready", PATIENCE);
+        a.run(&format!("castanet-lab stream 198.51.100.7 5000 {blocks}")).good();
+        server.wait(PATIENCE).good();
+        for (old, new) in before.iter().zip(counts()) {
+            // Acknowledgements are counted too.
+            let size = (new[0] - old[0]) as f64 / (new[1] - old[1]).max(1) as f64;
+            assert!(if checked { size < 1600.0 } else { size > 3000.0 }, "{size} bytes a packet");
+        }
+        let report = iperf(&b, "-B 198.51.100.7", &a, "-c 198.51.100.7 -u -b 10M -t 1 -l 1000");
+        let lost = report.pointer("/end/sum/lost_packets").and_then(serde_json::Value::as_u64);
+        assert!(lost.is_some_and(|n| n < 600), "{report}");
+        for host in all {
+            assert_eq!(wrong_checksums(host), 0, "{}", host.name());
+        }
+        let ended = r.stop();
+        let said = ended.as_ref().map(|o| o.stdout.lines().filter(|l| *l == "0").count());
+        assert!(
+            ended.as_ref().is_some_and(|o| o.ok() && o.stderr.is_empty()) && said == Some(3),
+            "{ended:?}"
+        );
+    }
+}

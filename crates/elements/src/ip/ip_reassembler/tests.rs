@@ -347,3 +347,29 @@ fn pulled() {
     kit.supply(0, fragment(2, 8, 16, false));
     assert_eq!(kit.pull(0, 5)[0].data(), &bytes(2, 0, 16, false)[..]);
 }
+
+/// Whole super-packets pass as they are. The checksum of a fragment is completed, and a fragment cannot be a super-packet.
+#[test]
+fn offloads_pass_with_whole_packets() {
+    use castanet_packet::Offload;
+    let mut kit = kit("");
+    let offload = Offload { checksum: Some((20, 6)), segments: Some((5, 100)) };
+    // A whole packet passes while fragments wait, too.
+    for id in [1, 2] {
+        let mut p = marked(&bytes(id, 0, 999, false));
+        p.set_offload(Some(offload));
+        let out = kit.push(0, [p, fragment(9, 8, 16, true)]);
+        assert_eq!(out.len(), 1);
+        assert_eq!(out[0].1.offload(), Some(offload));
+    }
+    let mut bad = fragment(3, 0, 80, true);
+    bad.set_offload(Some(offload));
+    assert_eq!((kit.push(0, [bad]).len(), kit.dropped(Reason::BadOffload)), (0, 1));
+    let mut first = fragment(4, 0, 80, true);
+    first.set_offload(Some(Offload { segments: None, ..offload }));
+    let out = kit.push(0, [first, fragment(4, 80, 100, false)]);
+    let whole = &out[0].1;
+    assert_eq!((whole.len(), whole.has_offload()), (120, false));
+    // With the checksum the sum is the complement of what the field held.
+    assert_eq!(castanet_wire::checksum::sum(&whole.data()[20..100]), !u16::from_be_bytes([6, 7]));
+}

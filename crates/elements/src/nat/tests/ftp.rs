@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! FTPPortMapper: a dialogue in both directions, checked as the two ends see it.
 
+use super::offload::{bytes, unfinished};
 use super::*;
 use crate::nat::ftp_port_mapper::FtpPortMapper;
 use crate::nat::tcp_rewriter::TcpRewriter;
@@ -86,6 +87,27 @@ fn a_dialogue() {
         assert_eq!(said(&p).1, at(9 + old + both.len() as u32));
         assert_eq!(nat.rig.read("rw", &mut nat.rw, "size"), "3");
     }
+}
+
+/// Segments before and behind a command of another length are shifted by different amounts, even in one super-packet.
+#[test]
+fn super_packets_are_shifted_by_segments() {
+    let mut nat = Nat::new("pattern 199.199.199.199 10000-20000# - - 0 1");
+    nat.out(tcp(CLIENT, SERVER, "S", 100, 0, b"")).unwrap();
+    nat.out(tcp(CLIENT, SERVER, "A", 101, 901, b"PORT 1,0,0,1,19,137\r\n")).unwrap();
+    let whole = tcp(CLIENT, SERVER, "A", 101, 901, &[7; 50]);
+    for (size, expected) in [(21, &[(101, 21), (129, 21), (150, 8)][..]), (0, &[(101, 50)])] {
+        let got = nat.rig.push("rw", &mut nat.rw, 0, vec![unfinished(whole.data(), 0, size)]);
+        let got: Vec<_> = got.into_iter().map(|(_, p)| p).collect();
+        assert!(got.iter().all(|p| !p.has_offload()));
+        let said = bytes(&got).iter().map(|b| said(&ip(b))).map(|s| (s.0, s.2.len())).collect::<Vec<_>>();
+        assert_eq!(said, expected);
+    }
+    // What contradicts itself is a counted drop.
+    let mut bad = unfinished(whole.data(), 0, 21);
+    bad.set_offload(Some(castanet_packet::Offload { checksum: Some((20, 16)), segments: Some((77, 21)) }));
+    assert!(nat.rig.push("rw", &mut nat.rw, 0, vec![bad]).is_empty());
+    assert_eq!(nat.rig.dropped("rw", Reason::BadOffload), 1);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod bounds;
 mod ftp;
 mod icmp;
 mod model;
+mod offload;
 mod ports;
 mod several;
 mod swap;
