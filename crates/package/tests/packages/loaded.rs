@@ -6,7 +6,7 @@ use castanet_package::Packages;
 use std::sync::{Arc, Mutex};
 
 /// The packages of the folder that the tests build in.
-fn packages() -> std::sync::Arc<Packages> {
+fn packages() -> Arc<Packages> {
     Packages::new(Some(&super::common::folder().display().to_string()))
 }
 
