@@ -26,7 +26,7 @@ pub fn file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// Reads a stream to its end, if that comes after at most `most` bytes.
 ///
 /// # Errors
-/// Like [`file`].
+/// Like [`file()`].
 pub fn stream(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut from = from.take(most);
