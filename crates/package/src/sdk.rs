@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 /// The crates that `castanet-element` is made of, but for the standard library: what `castanet sdk` copies. A test compares
 /// it with the lock file.
-pub const CRATES: [&str; 29] = [
+pub const CRATES: [&str; 30] = [
     "annotate_snippets",
     "anstyle",
     "castanet_derive",
@@ -30,6 +30,7 @@ pub const CRATES: [&str; 29] = [
     "memoffset",
     "proc_macro2",
     "quote",
+    "rand_core",
     "rowan",
     "rustc_hash",
     "syn",
