@@ -6,10 +6,10 @@ use crate::session::{Rules, Session, Step};
 use crate::{Limits, chatter};
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What is said to a client.
 pub(super) enum Talk {
@@ -33,6 +33,8 @@ pub(super) struct Peer {
     finished: bool,
     /// Whether it takes no more.
     deaf: bool,
+    /// Set once the last reply was sent: when the connection is closed at the latest.
+    closing: Option<Instant>,
     /// When it sent something, and when it took something or had taken all.
     heard: Instant,
     taken: Instant,
@@ -50,6 +52,9 @@ pub(super) enum Next {
 
 /// Commands of a turn, so that others have theirs.
 const COMMANDS: usize = 8;
+/// How long the end of a client's input is waited for after the last reply. Closing a TCP socket with unread input
+/// resets the connection (RFC 9293, section 3.10.4), and the client may lose the reply.
+const LINGER: Duration = Duration::from_secs(1);
 
 impl Peer {
     pub fn new(fd: OwnedFd, talk: Talk) -> Peer {
@@ -62,6 +67,7 @@ impl Peer {
             held: 0,
             finished: false,
             deaf: false,
+            closing: None,
             heard: now,
             taken: now,
         }
@@ -92,7 +98,7 @@ impl Peer {
     }
     fn wants_input(&self) -> bool {
         let wants = match &self.talk {
-            Talk::Control(s) => s.wants_input(),
+            Talk::Control(s) => s.wants_input() || self.closing.is_some(),
             Talk::Chatter(_) => true,
         };
         wants && !self.finished
@@ -134,7 +140,7 @@ impl Peer {
                 Ok((_, 0)) => self.finished = true,
                 Ok((_, n)) => {
                     self.heard = Instant::now();
-                    if let Talk::Control(s) = &mut self.talk {
+                    if let (Talk::Control(s), None) = (&mut self.talk, self.closing) {
                         s.feed(buffer.get(..n).unwrap_or_default());
                     }
                 }
@@ -170,11 +176,20 @@ impl Peer {
             (Talk::Chatter(_), _) if self.deaf || hung_up => Next::Close,
             (Talk::Chatter(_), _) => Next::Wait,
             (_, _) if waits => Next::Wait,
-            (_, Step::Over) => Next::Close,
+            (_, Step::Over) => self.linger(),
             (_, Step::Hungry) if self.finished => Next::Close,
             (_, Step::Hungry) => Next::Wait,
             (_, Step::Done) => Next::Again,
         }
+    }
+
+    /// Ends the output; the connection is closed when the client has ended its own, or after [`LINGER`].
+    fn linger(&mut self) -> Next {
+        if self.closing.is_none() {
+            self.closing = Instant::now().checked_add(LINGER);
+            let _ = shutdown(&self.fd, Shutdown::Write);
+        }
+        if self.finished || self.closing.is_none() { Next::Close } else { Next::Wait }
     }
 
     /// What its descriptor is to be watched for.
@@ -198,6 +213,9 @@ impl Peer {
     /// When it is sent away if nothing happens until then.
     pub fn deadline(&self, limits: &Limits) -> Option<Instant> {
         let Talk::Control(s) = &self.talk else { return None };
+        if self.closing.is_some() {
+            return self.closing;
+        }
         match (self.output().is_empty(), s.is_amid()) {
             (false, _) => self.taken.checked_add(limits.stalled),
             (true, true) => self.heard.checked_add(limits.half),

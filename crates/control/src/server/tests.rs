@@ -70,6 +70,29 @@ fn what_a_client_sent_before_it_went_is_carried_out() {
 }
 
 #[test]
+fn input_behind_the_last_command_does_not_reset_the_connection() {
+    let (s, _) = server(Limits::default());
+    let mut c = connect(&s);
+    c.write_all(b"QUIT\r").unwrap();
+    let mut all = vec![0; GREETING.len() + b"200 Goodbye!\r\n".len()];
+    c.read_exact(&mut all).unwrap();
+    assert_eq!(all, format!("{GREETING}200 Goodbye!\r\n").as_bytes());
+    // The second write fails if the first was answered by a reset.
+    for _ in 0..2 {
+        c.write_all(b"\n").unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(c.read(&mut [0]).unwrap(), 0);
+    drop(c);
+    until("the client has gone", || s.clients() == 0);
+    // A client that never closes is not waited for.
+    let mut c = connect(&s);
+    c.write_all(b"QUIT\n").unwrap();
+    assert!(c.read(&mut all).unwrap() > 0);
+    until("the client has gone", || s.clients() == 0);
+}
+
+#[test]
 fn the_client_library() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
