@@ -158,9 +158,12 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         takes.push(quote!(let #name = #take;));
         names.push(name);
         if let Some(flags) = &attr.handler {
+            let shows = match flags.contains('r') {
+                true => quote!(<#ty as ::castanet_element::spec::Show>::KIND),
+                false => quote!(::castanet_element::spec::ValueKind::Text),
+            };
             let h = attr.handler_name.clone().unwrap_or_else(|| name.to_string());
-            handlers
-                .push(quote!(::castanet_element::spec::HandlerSpec { name: #h, flags: #flags, doc: #doc }));
+            handlers.push(quote!(::castanet_element::spec::HandlerSpec::new(#h, #flags, #doc, #shows)));
             if flags.contains('r') {
                 reads.push(quote!(#h => Some(::castanet_element::spec::Show::show(&self.#name)),));
             }

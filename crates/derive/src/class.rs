@@ -2,7 +2,7 @@
 //! `#[derive(Class)]`.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
 use syn::parse::Parse;
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Data, DeriveInput, Error, Expr, Fields, Ident, LitStr, Token};
@@ -46,7 +46,7 @@ fn attribute(attributes: &[Attribute]) -> syn::Result<Attr> {
                 "books" => out.books = list(&m)?,
                 "ends" => out.ends = list(&m)?,
                 "capabilities" => out.capabilities = list(&m)?,
-                "task" | "copies" | "information" | "build" | "lifecycle" => out.flags.push(key),
+                "task" | "copies" | "information" | "build" | "lifecycle" | "handlers" => out.flags.push(key),
                 _ => return Err(m.error("unknown declaration of a class")),
             }
             Ok(())
@@ -59,10 +59,12 @@ struct Handler {
     name: String,
     flags: String,
     doc: String,
+    /// What says what its value is: a type that implements `Show`.
+    shows: Option<syn::Type>,
 }
 
 fn handler(a: &Attribute, default_name: Option<String>, doc: String) -> syn::Result<Handler> {
-    let mut h = Handler { name: default_name.unwrap_or_default(), flags: "r".into(), doc };
+    let mut h = Handler { name: default_name.unwrap_or_default(), flags: "r".into(), doc, shows: None };
     if !matches!(a.meta, syn::Meta::Path(_)) {
         a.parse_nested_meta(|m| {
             let v: LitStr = m.value()?.parse()?;
@@ -82,8 +84,73 @@ fn handler(a: &Attribute, default_name: Option<String>, doc: String) -> syn::Res
 }
 
 fn spec_of(h: &Handler) -> TokenStream {
-    let Handler { name, flags, doc } = h;
-    quote!(::castanet_element::spec::HandlerSpec { name: #name, flags: #flags, doc: #doc })
+    let Handler { name, flags, doc, shows } = h;
+    let kind = match shows {
+        Some(ty) => quote!(<#ty as ::castanet_element::spec::Show>::KIND),
+        None => quote!(::castanet_element::spec::ValueKind::Text),
+    };
+    quote!(::castanet_element::spec::HandlerSpec::new(#name, #flags, #doc, #kind))
+}
+
+/// Malformed codes are errors of the compiler, at their place.
+fn code_checks(attr: &Attr) -> TokenStream {
+    let one = |key: &str, check: &str| {
+        let code = attr.text.get(key)?;
+        let check = Ident::new(check, code.span());
+        let message = format!("malformed code: {key} = {:?}", code.value());
+        Some(
+            quote_spanned!(code.span()=> const _: () = assert!(::castanet_element::spec::codes::#check(#code), #message);),
+        )
+    };
+    let all = [
+        one("ports", "ports_are_valid"),
+        one("processing", "processing_is_valid"),
+        one("flow", "flow_is_valid"),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// Hands the whole lifecycle to the engine.
+fn engine_lifecycle(ident: &Ident, e: &Ident) -> TokenStream {
+    quote! {
+        impl ::castanet_element::Lifecycle for #ident {
+            fn initialise(&mut self, cx: &mut ::castanet_element::InitCx<'_>) -> Result<(), String> {
+                ::castanet_element::Lifecycle::initialise(&mut self.#e, cx)
+            }
+            fn cleanup(&mut self, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), String> {
+                ::castanet_element::Lifecycle::cleanup(&mut self.#e, cx)
+            }
+            fn read(&mut self, handler: &str, parameters: &str, cx: &mut ::castanet_element::Cx<'_>)
+                -> Result<String, String>
+            {
+                ::castanet_element::Lifecycle::read(&mut self.#e, handler, parameters, cx)
+            }
+            fn write(&mut self, handler: &str, value: &str, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), String> {
+                ::castanet_element::Lifecycle::write(&mut self.#e, handler, value, cx)
+            }
+            fn changed(&mut self, handler: &str, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), String> {
+                ::castanet_element::Lifecycle::changed(&mut self.#e, handler, cx)
+            }
+            fn own_handlers(&self) -> Vec<(String, &'static str)> {
+                ::castanet_element::Lifecycle::own_handlers(&self.#e)
+            }
+            fn effects(&self, declared: ::castanet_element::spec::Effects) -> ::castanet_element::spec::Effects {
+                ::castanet_element::Lifecycle::effects(&self.#e, declared)
+            }
+            fn holds(&self) -> Option<String> {
+                ::castanet_element::Lifecycle::holds(&self.#e)
+            }
+            fn held(&self) -> u64 {
+                ::castanet_element::Lifecycle::held(&self.#e)
+            }
+            fn take_over(&mut self, old: &mut Self, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), String> {
+                ::castanet_element::Lifecycle::take_over(&mut self.#e, &mut old.#e, cx)
+            }
+            fn take_state(&mut self, old: &mut Self, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), String> {
+                ::castanet_element::Lifecycle::take_state(&mut self.#e, &mut old.#e, cx)
+            }
+        }
+    }
 }
 
 pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
@@ -158,6 +225,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     let mut counts = Vec::new();
     let mut args_ty = quote!(::castanet_element::spec::NoArgs);
     let mut has_args = false;
+    let mut engine = None;
     let mut rest = Vec::new();
     let named = match &data.fields {
         Fields::Named(f) => f.named.iter().collect::<Vec<_>>(),
@@ -166,7 +234,11 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     };
     for f in &named {
         let Some(id) = &f.ident else { continue };
-        if id == "args" {
+        if f.attrs.iter().any(|a| a.path().is_ident("engine")) {
+            if engine.replace((id, &f.ty)).is_some() {
+                return Err(Error::new_spanned(f, "a class has one engine"));
+            }
+        } else if id == "args" {
             let ty = &f.ty;
             args_ty = quote!(#ty);
             has_args = true;
@@ -180,22 +252,50 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         }
         for a in f.attrs.iter().filter(|a| a.path().is_ident("handler")) {
             let doc = crate::doc_line(&f.attrs);
-            let h = handler(a, Some(id.to_string()), doc)?;
+            let h = Handler { shows: Some(f.ty.clone()), ..handler(a, Some(id.to_string()), doc)? };
             handlers.push(spec_of(&h));
             let n = &h.name;
             if h.flags.contains('r') {
-                reads.push(quote!(#n => Some(::castanet_element::spec::Show::show(&self.#id)),));
+                reads.push(quote!(#n => return Some(Ok(::castanet_element::spec::Show::show(&self.#id))),));
             }
         }
     }
-    let (args_field, read_args, write_args) = if has_args {
-        (
-            quote!(args,),
-            quote!(::castanet_element::spec::Args::read(&self.args, handler)),
-            quote!(::castanet_element::spec::Args::write(&mut self.args, handler, text, cx)),
-        )
-    } else {
-        (quote!(), quote!(None), quote!(None))
+    if has_args && engine.is_some() {
+        return Err(Error::new_spanned(
+            ident,
+            "the engine has the arguments: the class has no field args beside it",
+        ));
+    }
+    // What reads and writes the arguments: a field of its own, or the engine.
+    let (args_field, args) = match (&engine, has_args) {
+        (Some((e, ty)), _) => {
+            args_ty = quote!(<#ty as ::castanet_element::Engine>::Args);
+            (quote!(#e: <#ty as ::castanet_element::Engine>::build(args, cx)?,), Some(quote!(self.#e.args())))
+        }
+        (None, true) => (quote!(args,), Some(quote!(&mut self.args))),
+        (None, false) => (quote!(), None),
+    };
+    let (read_args, write_args) = match &args {
+        Some(args) => (
+            quote!(::castanet_element::spec::Args::read(#args, handler).map(Ok)),
+            quote! {
+                let written = cx.with_args(|a| ::castanet_element::spec::Args::write(#args, handler, value, a))?;
+                let changed = match written {
+                    Ok(()) => ::castanet_element::Lifecycle::changed(self, handler, cx).map_err(Into::into),
+                    Err(e) => Err(::castanet_element::HandlerError::Value(e.replace('\0', ""))),
+                };
+                Some(changed)
+            },
+        ),
+        None => (quote!(None), quote!(None)),
+    };
+    let (engine_methods, read_engine, write_engine) = match &engine {
+        Some((e, ty)) => (
+            quote!(<#ty as ::castanet_element::Handlers>::METHODS,),
+            quote!(if let Some(value) = self.#e.read_method(handler, parameters, cx) { return Some(value); }),
+            quote!(if let Some(done) = self.#e.write_method(handler, value, cx) { return Some(done); }),
+        ),
+        None => (quote!(), quote!(), quote!()),
     };
     let has_counts = !counts.is_empty();
     let take_counts = match counts.is_empty() {
@@ -205,21 +305,44 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     let build = if flag("build") {
         quote!()
     } else {
-        let unused = if has_args { quote!() } else { quote!(let _ = args;) };
+        let args_name = if has_args || engine.is_some() { quote!(args) } else { quote!(_) };
+        let cx_name = if engine.is_some() { quote!(cx) } else { quote!(_) };
         quote! {
             impl ::castanet_element::Build for #ident {
-                fn build(args: #args_ty, _: &mut ::castanet_element::BuildCx<'_>)
+                fn build(#args_name: #args_ty, #cx_name: &mut ::castanet_element::BuildCx<'_>)
                     -> Result<Self, ::castanet_element::ConfigError>
                 {
-                    #unused
                     Ok(Self { #args_field #(#rest: Default::default()),* })
                 }
             }
         }
     };
-    let lifecycle =
-        if flag("lifecycle") { quote!() } else { quote!(impl ::castanet_element::Lifecycle for #ident {}) };
+    let lifecycle = match &engine {
+        _ if flag("lifecycle") => quote!(),
+        None => quote!(impl ::castanet_element::Lifecycle for #ident {}),
+        Some((e, _)) => engine_lifecycle(ident, e),
+    };
+    let methods = match flag("handlers") {
+        true => quote!(),
+        false => quote! {
+            impl ::castanet_element::Handlers for #ident {
+                const METHODS: &'static [::castanet_element::spec::HandlerSpec] = &[];
+                fn read_method(&mut self, _: &str, _: &str, _: &mut ::castanet_element::Cx<'_>)
+                    -> Option<Result<String, ::castanet_element::HandlerError>>
+                {
+                    None
+                }
+                fn write_method(&mut self, _: &str, _: &str, _: &mut ::castanet_element::Cx<'_>)
+                    -> Option<Result<(), ::castanet_element::HandlerError>>
+                {
+                    None
+                }
+            }
+        },
+    };
+    let codes = code_checks(&attr);
     Ok(quote! {
+        #codes
         impl ::castanet_element::Class for #ident {
             type Args = #args_ty;
             const SPEC: &'static ::castanet_element::spec::ClassSpec = &::castanet_element::spec::ClassSpec {
@@ -233,7 +356,14 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 packets: #packets,
                 alignment: #alignment,
                 args: <#args_ty as ::castanet_element::spec::Args>::SPECS,
-                handlers: &[#(#handlers),*],
+                handlers: {
+                    const LISTS: &[&[::castanet_element::spec::HandlerSpec]] =
+                        &[<#ident as ::castanet_element::Handlers>::METHODS, #engine_methods &[#(#handlers),*]];
+                    const COUNT: usize = ::castanet_element::spec::HandlerSpec::count(LISTS);
+                    const ALL: [::castanet_element::spec::HandlerSpec; COUNT] =
+                        ::castanet_element::spec::HandlerSpec::concat(LISTS);
+                    &ALL
+                },
                 arg_handlers: <#args_ty as ::castanet_element::spec::Args>::HANDLERS,
                 workers: ::castanet_element::spec::Workers::#workers,
                 offload: ::castanet_element::spec::Offload::#offload,
@@ -249,21 +379,51 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 information: #information,
             };
         }
-        impl ::castanet_element::Fields for #ident {
-            #[allow(clippy::match_single_binding)]
-            fn read_field(&self, handler: &str) -> Option<String> {
-                match handler { #(#reads)* _ => #read_args }
-            }
-            fn write_field(&mut self, handler: &str, text: &str, cx: &::castanet_element::spec::ArgCx<'_>)
-                -> Option<Result<(), String>>
+        impl ::castanet_element::Object for #ident {
+            #[allow(clippy::match_single_binding, unused_imports)]
+            fn read_handler(&mut self, handler: &str, parameters: &str, cx: &mut ::castanet_element::Cx<'_>)
+                -> Option<Result<String, ::castanet_element::HandlerError>>
             {
-                let _ = (handler, text, cx);
+                use ::castanet_element::{Engine as _, Handlers as _};
+                if let Some(value) = self.read_method(handler, parameters, cx) {
+                    return Some(value);
+                }
+                #read_engine
+                match handler { #(#reads)* _ => {} }
+                #read_args
+            }
+            #[allow(unused_imports)]
+            fn write_handler(&mut self, handler: &str, value: &str, cx: &mut ::castanet_element::Cx<'_>)
+                -> Option<Result<(), ::castanet_element::HandlerError>>
+            {
+                use ::castanet_element::{Engine as _, Handlers as _};
+                if let Some(done) = self.write_method(handler, value, cx) {
+                    return Some(done);
+                }
+                #write_engine
                 #write_args
             }
             fn take_counts(&mut self, old: &mut dyn ::core::any::Any) {
                 #take_counts
             }
+            fn take_over_from(&mut self, old: &mut dyn ::core::any::Any, cx: &mut ::castanet_element::Cx<'_>)
+                -> Result<(), String>
+            {
+                match old.downcast_mut::<Self>() {
+                    Some(old) => ::castanet_element::Lifecycle::take_over(self, old, cx),
+                    None => Ok(()),
+                }
+            }
+            fn take_state_from(&mut self, old: &mut dyn ::core::any::Any, cx: &mut ::castanet_element::Cx<'_>)
+                -> Result<(), String>
+            {
+                match old.downcast_mut::<Self>() {
+                    Some(old) => ::castanet_element::Lifecycle::take_state(self, old, cx),
+                    None => Ok(()),
+                }
+            }
         }
+        #methods
         #build
         #lifecycle
     })

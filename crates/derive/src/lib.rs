@@ -6,15 +6,37 @@
 
 mod args;
 mod class;
+mod handlers;
 
 use proc_macro::TokenStream;
 use syn::{Attribute, DeriveInput, Expr, Lit, Meta, parse_macro_input};
 
 /// Declares an element class: `#[class(name = "DecIPTTL", ports = "1/1-2", ...)]`, `#[handler(...)]`.
-#[proc_macro_derive(Class, attributes(class, handler))]
+#[proc_macro_derive(Class, attributes(class, handler, engine))]
 pub fn derive_class(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     class::expand(&input).unwrap_or_else(|e| e.to_compile_error()).into()
+}
+
+/// Declares the handlers of a class that are methods, on its `impl` block; the class says `handlers`.
+///
+/// `#[read]` on a method declares a read handler that returns its value, or a `Result` of it: any type that implements
+/// `Show`, which says what the value is. `#[write]` declares a write handler, which returns nothing or a `Result` of nothing.
+/// Behind `self` a method may take one more value, then `cx: &mut Cx<'_>`: a write the value that was written, a read its
+/// parameters, as `&str` or as any type of an argument. The handler is called as the method; `set_` in front of the name of a
+/// write is left out. A read and a write of the same name are one handler.
+///
+/// Both take `name = "..."` and the flags `raw`, `calm`, `expensive`, `uncommon`, `deprecated`, `button`, `checkbox`,
+/// `private` (hidden from lists) and `files` (only clients with the right to open files may call it). A read takes
+/// `unit = "packets"` and `merge = sum`, `first` or `max`: what becomes of the values of several workers.
+#[proc_macro_attribute]
+pub fn handlers(arguments: TokenStream, block: TokenStream) -> TokenStream {
+    if !arguments.is_empty() {
+        let message = "#[handlers] takes no arguments";
+        return syn::Error::new(proc_macro2::Span::call_site(), message).to_compile_error().into();
+    }
+    let block = parse_macro_input!(block as syn::ItemImpl);
+    handlers::expand(block).unwrap_or_else(|e| e.to_compile_error()).into()
 }
 
 /// Declares the arguments of a class: one field each, with `#[arg(...)]`.

@@ -3,8 +3,9 @@
 
 use crate::build::{BuildCx, ConfigError, InitCx};
 use crate::cx::Cx;
+use crate::handler::{HandlerError, Handlers};
 use castanet_packet::{Batch, Packet};
-use castanet_spec::{ArgCx, Args, ClassSpec, Effects, Names, Reason};
+use castanet_spec::{Args, ClassSpec, Effects, Names, Reason};
 use std::any::Any;
 
 /// What becomes of a packet after an [`Action`].
@@ -48,24 +49,40 @@ pub enum Drive {
 /// `effects(prints, files, calls, stops)`, `takes_state = "what moves"`, `drops(Reason, ...)`,
 /// `books(enters, makes, leaves, holds)` and `ends(Reason, ...)` for the ledger ([`Books`](castanet_spec::Books)),
 /// `capabilities(Storage, ...)`, and the flags `task`, `copies`, `information`, `build` (the class implements [`Build`]
-/// itself), `lifecycle` (it implements [`Lifecycle`] itself). `#[handler(name = "..", flags = "r", doc = "..")]` on the
-/// struct declares a handler that [`Lifecycle::read`] and [`Lifecycle::write`] answer; on a field, one that shows the field.
-pub trait Class: Fields + Sized {
+/// itself), `lifecycle` (it implements [`Lifecycle`] itself), `handlers` (it has an `impl` block with
+/// [`#[handlers]`](crate::handlers)). `#[handler]` on a field declares a read handler that shows the field.
+///
+/// A field with `#[engine]` holds what the class shares with others: arguments, handlers and lifecycle ([`Engine`]).
+pub trait Class: Object + Handlers {
     /// Its arguments.
     type Args: Args;
     /// Its declaration.
     const SPEC: &'static ClassSpec;
 }
 
-/// Handlers that show fields and change arguments. `#[derive(Class)]` writes this.
-pub trait Fields: Any + Send {
-    /// The text of a handler that shows a field or argument; none if it is not one of these.
-    fn read_field(&self, handler: &str) -> Option<String>;
-    /// Changes an argument through its handler; none if it is not one of these.
-    fn write_field(&mut self, handler: &str, text: &str, cx: &ArgCx<'_>) -> Option<Result<(), String>>;
-    /// Moves what the element of the same name and class in the old router counted to this one (hot swap): every field of type
-    /// [`Count`](crate::Count).
+/// What every element can do, whatever its class; the run loop, hot swap and packages know elements by it.
+/// `#[derive(Class)]` writes this.
+pub trait Object: Lifecycle + Any + Send {
+    /// The value of a read handler that the class declares; none if it declares no such handler.
+    fn read_handler(
+        &mut self,
+        handler: &str,
+        parameters: &str,
+        cx: &mut Cx<'_>,
+    ) -> Option<Result<String, HandlerError>>;
+    /// Writes a handler that the class declares; none if it declares no such handler.
+    fn write_handler(
+        &mut self,
+        handler: &str,
+        value: &str,
+        cx: &mut Cx<'_>,
+    ) -> Option<Result<(), HandlerError>>;
+    /// Moves the counts of an element of the same class to this one (hot swap): every field of type [`Count`](crate::Count).
     fn take_counts(&mut self, old: &mut dyn Any);
+    /// [`Lifecycle::take_over`] from an element of the same class; nothing is done for one of another class.
+    fn take_over_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String>;
+    /// [`Lifecycle::take_state`] from an element of the same class; nothing is done for one of another class.
+    fn take_state_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String>;
 }
 
 /// Makes an element from its arguments. `#[derive(Class)]` writes one that fills all other fields with their defaults,
@@ -75,9 +92,20 @@ pub trait Build: Class {
     fn build(args: Self::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError>;
 }
 
+/// What several classes have in common: arguments, handlers and lifecycle. A class keeps it in a field with `#[engine]`, and
+/// `#[derive(Class)]` hands all three to it; what the class does with packets is its own.
+pub trait Engine: Lifecycle + Handlers {
+    /// The arguments of the classes.
+    type Args: Args;
+    /// Makes the engine, as [`Build::build`] makes an element.
+    fn build(args: Self::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError>;
+    /// The arguments, for handlers that read and write them.
+    fn args(&mut self) -> &mut Self::Args;
+}
+
 /// What happens to an element besides packets. `#[derive(Class)]` writes an empty one unless the class says `lifecycle`.
 #[allow(unused_variables)]
-pub trait Lifecycle: Fields {
+pub trait Lifecycle {
     /// Called once when every element of the router is built: asks for notifiers, opens files, schedules.
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         Ok(())
@@ -86,11 +114,11 @@ pub trait Lifecycle: Fields {
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         Ok(())
     }
-    /// Answers a read handler that the struct declares.
+    /// Reads one of the element's [own handlers](Lifecycle::own_handlers).
     fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
         Err("read handler not implemented".into())
     }
-    /// Answers a write handler that the struct declares.
+    /// Writes one of the element's [own handlers](Lifecycle::own_handlers).
     fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         Err("write handler not implemented".into())
     }
@@ -98,8 +126,8 @@ pub trait Lifecycle: Fields {
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         Ok(())
     }
-    /// Handlers of this very element beside those of its class: name and flags. `read` and `write` answer them; the name
-    /// `*` stands for any name.
+    /// Handlers of this very element beside those of its class: name and flags. [`read`](Lifecycle::read) and
+    /// [`write`](Lifecycle::write) answer them; the name `*` stands for any name.
     fn own_handlers(&self) -> Vec<(String, &'static str)> {
         Vec::new()
     }
@@ -120,19 +148,25 @@ pub trait Lifecycle: Fields {
     }
     /// Takes over what the element in the old router that [`holds`](Lifecycle::holds) the same has open (hot swap). Called
     /// before [`take_state`](Lifecycle::take_state). When the swap fails later, the old element takes it back in the same way.
-    fn take_over(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String>
+    where
+        Self: Sized,
+    {
         Ok(())
     }
     /// Takes over what an element of the same class and name in the old router holds (hot swap); its counts have been moved
     /// already. With more than one old replica it is called for each. When the swap fails later, the old
     /// element takes it back in the same way.
-    fn take_state(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String>
+    where
+        Self: Sized,
+    {
         Ok(())
     }
 }
 
 /// One packet in, the same packet out: the ordinary element. Runs of actions are linked into chains.
-pub trait Action: Lifecycle {
+pub trait Action: Object {
     /// Does what there is to do with a packet, in place.
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict;
 
@@ -158,7 +192,7 @@ pub trait Action: Lifecycle {
 
 /// Everything else: classifiers, tables, queues, tees, sources, sinks, schedulers.
 #[allow(unused_variables)]
-pub trait Element: Lifecycle {
+pub trait Element: Object {
     /// Takes packets that arrive on a push input. Whatever is left in the batch is dropped as [`Reason::Discarded`].
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {}
     /// Takes one packet that arrives on a push input. Worth writing out only where it is cheaper than a batch of one.
@@ -203,14 +237,14 @@ pub enum Instance {
 
 impl Instance {
     /// What both kinds have.
-    pub fn common(&mut self) -> &mut dyn Lifecycle {
+    pub fn common(&mut self) -> &mut dyn Object {
         match self {
             Instance::Action(a) => a.as_mut(),
             Instance::Element(e) => e.as_mut(),
         }
     }
     /// What both kinds have.
-    pub fn common_ref(&self) -> &dyn Lifecycle {
+    pub fn common_ref(&self) -> &dyn Object {
         match self {
             Instance::Action(a) => a.as_ref(),
             Instance::Element(e) => e.as_ref(),

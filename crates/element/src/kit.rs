@@ -2,7 +2,7 @@
 //! The test kit: one element on its own, with hands on all its sides.
 
 use crate::build::{BuildCx, InitCx, Shared, Wiring};
-use crate::class::{Action, Build, Drive, Element, Lifecycle, Turn, Verdict};
+use crate::class::{Action, Build, Drive, Element, Object, Turn, Verdict};
 use crate::clock::Clock;
 use crate::core::{CallError, Core, Edge, Entry, Info, Messages, Router};
 use crate::cx::Cx;
@@ -105,7 +105,7 @@ impl Router for Around {
 }
 
 /// One element of class `T`, named `e`, under simulated time that starts at 1000 s.
-pub struct Kit<T: Lifecycle> {
+pub struct Kit<T: Object> {
     /// The element.
     pub element: T,
     core: Core,
@@ -125,7 +125,7 @@ pub struct Kit<T: Lifecycle> {
 }
 
 /// Checks the ledger when a test ends: each packet that came in or was made is somewhere.
-impl<T: Lifecycle> Drop for Kit<T> {
+impl<T: Object> Drop for Kit<T> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             self.check_ledger();
@@ -133,7 +133,7 @@ impl<T: Lifecycle> Drop for Kit<T> {
     }
 }
 
-impl<T: Lifecycle> Kit<T> {
+impl<T: Object> Kit<T> {
     /// Packets that the element made or got and that are nowhere; negative: packets from nowhere.
     fn missing(&self) -> i64 {
         let of = |entry| self.core.entries_of(0).filter(|e| e.0 == entry).map(|e| e.1).sum::<u64>();
@@ -178,7 +178,7 @@ impl<T: Lifecycle> Kit<T> {
     }
 }
 
-impl<T: Build + Lifecycle> Kit<T> {
+impl<T: Build> Kit<T> {
     /// Builds and initialises an element with the fewest ports that its class allows, agnostic ports push.
     /// The error lists what is wrong with the configuration.
     pub fn new(config: &str) -> Result<Kit<T>, Vec<String>> {
@@ -329,26 +329,17 @@ impl<T: Build + Lifecycle> Kit<T> {
     }
     /// What a read handler answers to parameters.
     pub fn read_with(&mut self, handler: &str, parameters: &str) -> Result<String, String> {
-        match self.element.read_field(handler) {
-            Some(t) => Ok(t),
-            None => self.lend(|e, cx| e.read(handler, parameters, cx)),
-        }
+        self.lend(|e, cx| match e.read_handler(handler, parameters, cx) {
+            Some(value) => value.map_err(String::from),
+            None => e.read(handler, parameters, cx),
+        })
     }
     /// Writes a handler.
     pub fn write(&mut self, handler: &str, value: &str) -> Result<(), String> {
-        let written = self.lend(|e, cx| {
-            let core = cx.core();
-            let names = core.names.clone();
-            e.write_field(
-                handler,
-                value,
-                &castanet_spec::ArgCx { scope: "", names: &names, origin: core.origin },
-            )
-        });
-        match written {
-            Some(r) => r.and_then(|()| self.lend(|e, cx| e.changed(handler, cx))),
-            None => self.lend(|e, cx| e.write(handler, value, cx)),
-        }
+        self.lend(|e, cx| match e.write_handler(handler, value, cx) {
+            Some(done) => done.map_err(String::from),
+            None => e.write(handler, value, cx),
+        })
     }
     /// What handlers of other elements answer.
     pub fn answer(&mut self, handler: &str, value: &str) {

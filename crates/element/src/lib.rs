@@ -36,6 +36,7 @@ pub mod core;
 pub mod count;
 pub mod cx;
 pub mod gauge;
+pub mod handler;
 pub mod kit;
 pub mod notify;
 pub mod package;
@@ -44,17 +45,18 @@ pub mod remote;
 pub mod watch;
 
 pub use build::{BuildCx, ConfigError, InitCx};
-pub use castanet_derive::{Args, Class};
+pub use castanet_derive::{Args, Class, handlers};
 pub use castanet_spec as spec;
 pub use class::{
-    Action, Build, Class, ClassDef, Classes, Drive, Element, Fields, Information, Instance, Lifecycle, Turn,
-    Verdict, action, element, information,
+    Action, Build, Class, ClassDef, Classes, Drive, Element, Engine, Information, Instance, Lifecycle,
+    Object, Turn, Verdict, action, element, information,
 };
 pub use clock::Clock;
 pub use core::{CallError, Core, Edge, Entry, Info, Messages, Router};
 pub use count::Count;
 pub use cx::{Cx, Place};
 pub use gauge::Gauge;
+pub use handler::{HandlerError, Handlers};
 pub use notify::{Note, Room, Signal};
 pub use random::{Random, Secret, Seed};
 pub use remote::{Listener, Remote};
@@ -65,12 +67,13 @@ pub mod prelude {
     pub use crate::spec::arg::{ArgCx, ArgError, Args as _};
     pub use crate::spec::value::{Bandwidth, Capacity, Data, Nanos, Word};
     pub use crate::spec::{
-        Anno1, Anno4, ArgValue, Capability, Effects, ElementRef, Filename, HandlerRef, IpList, Names, Origin,
-        Prefix, Reason, Show,
+        Anno1, Anno4, ArgValue, Capability, Counted, Effects, ElementRef, Filename, HandlerRef, IpList,
+        Names, Origin, Prefix, Rate, Real, Reason, Seconds, Show, Table,
     };
     pub use crate::{
-        Action, Args, Build, BuildCx, CallError, Class, ConfigError, Count, Cx, Drive, Element, Gauge,
-        Information, InitCx, Interest, Lifecycle, Note, Random, Room, Secret, Signal, Turn, Verdict, Watch,
+        Action, Args, Build, BuildCx, CallError, Class, ConfigError, Count, Cx, Drive, Element, Engine,
+        Gauge, HandlerError, Information, InitCx, Interest, Lifecycle, Note, Object, Random, Room, Secret,
+        Signal, Turn, Verdict, Watch, handlers,
     };
     pub use castanet_packet::{Batch, Packet, PacketType};
 }

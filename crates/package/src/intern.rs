@@ -29,8 +29,8 @@ fn argument(a: &ArgSpec) -> ArgSpec {
 }
 
 fn handler(h: &HandlerSpec) -> HandlerSpec {
-    let HandlerSpec { name, flags, doc } = *h;
-    HandlerSpec { name: text(name), flags: text(flags), doc: text(doc) }
+    let HandlerSpec { name, flags, doc, kind, unit, merge } = *h;
+    HandlerSpec { name: text(name), flags: text(flags), doc: text(doc), kind, unit: text(unit), merge }
 }
 
 /// A copy of a declaration that is never freed.

@@ -6,11 +6,11 @@ use crate::nodes::{Body, Nodes, deliver};
 use crate::panics::Taken;
 use crate::running::BY_HANDLER;
 use crate::shared::{Mail, Shared};
-use castanet_element::{CallError, Core, Cx, Edge, Lifecycle, Router};
+use castanet_element::{CallError, Core, Cx, Edge, Object, Router};
 use castanet_graph::Kind;
 use castanet_lang::PortRef;
 use castanet_packet::Batch;
-use castanet_spec::{ArgCx, ClassSpec, HandlerSpec, Merge, Workers};
+use castanet_spec::{ClassSpec, HandlerSpec, Merge, Workers};
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -42,6 +42,32 @@ pub const GLOBAL: &[(&str, &str)] = &[
 ];
 /// Global handlers of a router that may be swapped.
 pub const SWAP: &[(&str, &str)] = &[("hotconfig", "wR"), ("loadpackage", "wR"), ("swapplan", "wR")];
+
+/// Reads a handler of an element: one that its class declares, or one of its own.
+pub(crate) fn read(
+    e: &mut dyn Object,
+    handler: &str,
+    parameters: &str,
+    cx: &mut Cx<'_>,
+) -> Result<String, CallError> {
+    match e.read_handler(handler, parameters, cx) {
+        Some(value) => value.map_err(|e| CallError::Failed(e.to_string())),
+        None => e.read(handler, parameters, cx).map_err(CallError::Failed),
+    }
+}
+
+/// Writes a handler of an element: one that its class declares, or one of its own.
+pub(crate) fn write(
+    e: &mut dyn Object,
+    handler: &str,
+    value: &str,
+    cx: &mut Cx<'_>,
+) -> Result<(), CallError> {
+    match e.write_handler(handler, value, cx) {
+        Some(done) => done.map_err(|e| CallError::Failed(e.to_string())),
+        None => e.write(handler, value, cx).map_err(CallError::Failed),
+    }
+}
 
 /// There is no such handler to read or write.
 pub(crate) fn missing(handler: &str, kind: &str) -> CallError {
@@ -168,7 +194,7 @@ impl Nodes {
         &mut self,
         core: &mut Core,
         element: u32,
-        f: impl FnOnce(&mut (dyn Lifecycle + 'static), &mut Cx<'_>) -> R,
+        f: impl FnOnce(&mut (dyn Object + 'static), &mut Cx<'_>) -> R,
     ) -> Option<Result<R, CallError>> {
         if let Some(i) = self.casualties.disabled.iter().position(|d| d.0 == element) {
             let (_, mut broken) = self.casualties.disabled.swap_remove(i);
@@ -284,11 +310,7 @@ impl Nodes {
             }
             None => return self.shared.standard(element, handler).ok_or(none),
         }
-        let value = self.with(core, element, |e, cx| match e.read_field(handler) {
-            Some(v) => Ok(v),
-            None => e.read(handler, parameters, cx),
-        });
-        value.ok_or(none)?.and_then(|r| r.map_err(CallError::Failed))
+        self.with(core, element, |e, cx| read(e, handler, parameters, cx)).ok_or(none)??
     }
 
     /// Writes a handler of the replica on this worker.
@@ -318,16 +340,8 @@ impl Nodes {
             Some(f) if f.contains('w') => return Err(denied(&name)),
             _ => return Err(missing(&name, "write")),
         }
-        let origin = core.origin;
-        let names = core.names.clone();
-        let scope = core.info.get(element as usize).map_or(String::new(), |i| i.scope.clone());
-        let done = self.with(core, element, |e, cx| {
-            match e.write_field(handler, value, &ArgCx { scope: &scope, names: &names, origin }) {
-                Some(r) => r.and_then(|()| e.changed(handler, cx)),
-                None => e.write(handler, value, cx),
-            }
-        });
-        done.ok_or_else(|| missing(&name, "write"))?.and_then(|r| r.map_err(CallError::Failed))
+        self.with(core, element, |e, cx| write(e, handler, value, cx))
+            .ok_or_else(|| missing(&name, "write"))??
     }
 
     /// Answers mail about handlers.
@@ -406,24 +420,35 @@ pub(crate) fn merge(shared: &Shared, element: u32, handler: &str, values: Vec<St
     merge_values(shared.spec(element), handler, values)
 }
 
-/// Combines what the replicas of an element answered. What they were configured with is the same for all; what they
-/// counted is added.
+/// Combines the values of a handler of several replicas. A handler that does not say how: arguments are the same for all; other
+/// numbers are added if the class says so.
 fn merge_values(spec: Option<&ClassSpec>, handler: &str, values: Vec<String>) -> String {
-    let first = values.first().cloned().unwrap_or_default();
-    let counted = spec.is_some_and(|s| {
-        s.workers == Workers::Replicate(Merge::Sum) && !s.arg_handlers.iter().any(|h| h.name == handler)
-    });
-    if counted && values.len() > 1 {
-        let whole: Option<Vec<u64>> = values.iter().map(|v| v.trim().parse().ok()).collect();
-        if let Some(w) = whole {
-            return w.iter().fold(0u64, |a, b| a.wrapping_add(*b)).to_string();
-        }
-        let real: Option<Vec<f64>> = values.iter().map(|v| v.trim().parse().ok()).collect();
-        if let Some(r) = real {
-            return r.iter().sum::<f64>().to_string();
-        }
+    let declared = spec.and_then(|s| s.handlers.iter().find(|h| h.name == handler)).and_then(|h| h.merge);
+    let of_class = || match spec {
+        Some(s) if s.arg_handlers.iter().any(|h| h.name == handler) => Merge::First,
+        Some(ClassSpec { workers: Workers::Replicate(merge), .. }) => *merge,
+        _ => Merge::First,
+    };
+    fn numbers<T: std::str::FromStr>(values: &[String]) -> Option<Vec<T>> {
+        values.iter().map(|v| v.trim().parse().ok()).collect()
     }
-    first
+    let first = || values.first().cloned().unwrap_or_default();
+    match declared.unwrap_or_else(of_class) {
+        _ if values.len() < 2 => first(),
+        Merge::First => first(),
+        Merge::Sum => match (numbers::<u64>(&values), numbers::<f64>(&values)) {
+            (Some(whole), _) => whole.iter().fold(0u64, |a, b| a.wrapping_add(*b)).to_string(),
+            (None, Some(real)) => real.iter().sum::<f64>().to_string(),
+            (None, None) => first(),
+        },
+        Merge::Max => match numbers::<f64>(&values) {
+            Some(real) => {
+                let largest = values.iter().zip(&real).max_by(|a, b| a.1.total_cmp(b.1));
+                largest.map_or_else(first, |l| l.0.clone())
+            }
+            None => first(),
+        },
+    }
 }
 
 impl Router for Nodes {

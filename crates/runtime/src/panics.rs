@@ -7,9 +7,11 @@
 use crate::nodes::{Body, Nodes, deliver};
 use crate::push::Rest;
 use crate::worker::Worker;
-use castanet_element::{Action, CallError, Core, Cx, Element, Fields, Instance, Lifecycle, Verdict};
+use castanet_element::{
+    Action, CallError, Core, Cx, Element, HandlerError, Instance, Lifecycle, Object, Verdict,
+};
 use castanet_packet::{Batch, Packet, pool};
-use castanet_spec::{ArgCx, Reason};
+use castanet_spec::Reason;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::io::Write as _;
@@ -169,14 +171,20 @@ struct Disabled {
     inputs: usize,
 }
 
-impl Fields for Disabled {
-    fn read_field(&self, _: &str) -> Option<String> {
+impl Object for Disabled {
+    fn read_handler(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Option<Result<String, HandlerError>> {
         None
     }
-    fn write_field(&mut self, _: &str, _: &str, _: &ArgCx<'_>) -> Option<Result<(), String>> {
+    fn write_handler(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Option<Result<(), HandlerError>> {
         None
     }
     fn take_counts(&mut self, _: &mut dyn Any) {}
+    fn take_over_from(&mut self, _: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
+        Ok(())
+    }
+    fn take_state_from(&mut self, _: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 impl Lifecycle for Disabled {}

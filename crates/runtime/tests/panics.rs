@@ -79,7 +79,7 @@ impl Element for FaultyPull {
 
 /// Panics in one of the calls that bring no packets.
 #[derive(Class)]
-#[class(name = "Faulty", ports = "0/1", processing = "/h", packets = "/any", workers = exclusive, task, lifecycle)]
+#[class(name = "Faulty", ports = "0/1", processing = "a/h", packets = "/any", workers = exclusive, task, lifecycle)]
 #[class(books(enters))]
 #[handler(name = "boom", flags = "rw", doc = "Panics.")]
 struct Faulty {

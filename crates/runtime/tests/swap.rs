@@ -20,7 +20,7 @@ use support::*;
 
 /// The end of numbered packets: each source's must come in order, all of them, once.
 #[derive(Class)]
-#[class(name = "Track", ports = "1/0", processing = "h/", packets = "any/", workers = exclusive, lifecycle)]
+#[class(name = "Track", ports = "1/0", processing = "h/a", packets = "any/", workers = exclusive, lifecycle)]
 #[class(takes_state = "the next number of each source", drops(Consumed), ends(Consumed))]
 #[handler(name = "next", flags = "r", doc = "The next number of each source.")]
 struct Track {
@@ -51,8 +51,7 @@ impl Lifecycle for Track {
     fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
         Ok(format!("{:?}", self.next))
     }
-    fn take_state(&mut self, old: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<Track>() else { return Err("no Track".into()) };
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         std::mem::swap(&mut self.next, &mut old.next);
         Ok(())
     }
@@ -63,7 +62,7 @@ static OPEN: AtomicU32 = AtomicU32::new(0);
 
 /// Something outside that is open once: a key, whether it can be opened, and whether its state can move.
 #[derive(Class)]
-#[class(name = "Door", ports = "0/0", processing = "/", packets = "/", workers = exclusive, lifecycle, build)]
+#[class(name = "Door", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle, build)]
 #[class(takes_state = "nothing but its mood")]
 #[handler(name = "opened", flags = "r", doc = "Who opened it.")]
 struct Door {
@@ -113,12 +112,11 @@ impl Lifecycle for Door {
     fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
         Ok(self.opened.clone().unwrap_or_default())
     }
-    fn take_over(&mut self, old: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<Door>() else { return Err("no Door".into()) };
+    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.opened = old.opened.take();
         if self.args.fault == "jammed" { Err("jammed half way".into()) } else { Ok(()) }
     }
-    fn take_state(&mut self, _: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, _: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         match self.args.fault.as_str() {
             "moody" => Err("it is in no mood".into()),
             "broken" => panic!("the hinge broke"),
@@ -178,7 +176,7 @@ impl Lifecycle for Gate {
         }
         Ok(())
     }
-    fn take_state(&mut self, _: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, _: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.call("state");
         Ok(())
     }
@@ -186,7 +184,7 @@ impl Lifecycle for Gate {
 
 /// Reads a handler in each of its turns.
 #[derive(Class)]
-#[class(name = "Insist", ports = "0/1", processing = "/h", packets = "/any", workers = exclusive, task)]
+#[class(name = "Insist", ports = "0/1", processing = "a/h", packets = "/any", workers = exclusive, task)]
 #[class(effects(calls))]
 struct Insist {
     args: InsistArgs,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Binding of arguments: a configuration string against the arguments that a class declares (language reference 1.9).
 
-use crate::class::HandlerSpec;
+use crate::handler::HandlerSpec;
 use crate::names::Names;
 use crate::origin::Origin;
 use crate::value::{ArgValue, Show};

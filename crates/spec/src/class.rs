@@ -2,6 +2,7 @@
 //! The declaration of an element class.
 
 use crate::arg::ArgSpec;
+use crate::handler::HandlerSpec;
 use crate::reason::Reason;
 
 /// How the values of one handler are combined over the replicas of an element.
@@ -11,6 +12,8 @@ pub enum Merge {
     Sum,
     /// All replicas agree; the first one answers.
     First,
+    /// The largest number counts.
+    Max,
 }
 
 /// What happens when several workers reach an element of the class.
@@ -105,32 +108,6 @@ pub enum Capability {
     FullNotifier,
     /// Emits packets whose checksums are partial and which stand for many segments.
     Offloads,
-}
-
-/// One handler of a class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HandlerSpec {
-    /// Its name.
-    pub name: &'static str,
-    /// Flags as the `handlers` listing prints them: `r`, `w`, `rw`, `+` read with parameters, `b` button, `U` uncommon...
-    pub flags: &'static str,
-    /// One line for the manual.
-    pub doc: &'static str,
-}
-
-impl HandlerSpec {
-    /// Whether it can be read.
-    pub fn readable(&self) -> bool {
-        self.flags.contains('r')
-    }
-    /// Whether it can be written.
-    pub fn writable(&self) -> bool {
-        self.flags.contains('w')
-    }
-    /// Whether reading takes parameters.
-    pub fn takes_parameters(&self) -> bool {
-        self.flags.contains('+')
-    }
 }
 
 /// Everything a class declares.

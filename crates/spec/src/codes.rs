@@ -16,11 +16,13 @@ impl Count {
         n >= self.min && self.max.is_none_or(|m| n <= m)
     }
     fn parse(text: &str) -> Option<Count> {
+        // `usize` takes a sign too.
+        let number = |t: &str| t.parse().ok().filter(|_| t.bytes().all(|b| b.is_ascii_digit()));
         match text.split_once('-') {
-            None => text.parse().ok().map(|n| Count { min: n, max: Some(n) }),
+            None => number(text).map(|n| Count { min: n, max: Some(n) }),
             Some((a, b)) => {
-                let min = if a.is_empty() { 0 } else { a.parse().ok()? };
-                let max = if b.is_empty() { None } else { Some(b.parse().ok()?) };
+                let min = if a.is_empty() { 0 } else { number(a)? };
+                let max = if b.is_empty() { None } else { Some(number(b)?) };
                 Some(Count { min, max }).filter(|c| c.max.is_none_or(|m| m >= c.min))
             }
         }
@@ -185,6 +187,108 @@ impl Flow {
     }
 }
 
+/// Whether [`Ports::parse`] takes a code. For checks at compile time, where the parser cannot run.
+pub const fn ports_are_valid(code: &str) -> bool {
+    let (i, o) = sides(code.as_bytes());
+    count_is_valid(i)
+        && match o {
+            [b'=', plus @ ..] => only(plus, b"+"),
+            _ => count_is_valid(o),
+        }
+}
+
+/// Whether [`ProcessingCode::parse`] takes a code. For checks at compile time.
+pub const fn processing_is_valid(code: &str) -> bool {
+    let (i, o) = sides(code.as_bytes());
+    !i.is_empty() && !o.is_empty() && only(i, b"hla") && only(o, b"hla")
+}
+
+/// Whether [`Flow::parse`] takes a code. For checks at compile time.
+pub const fn flow_is_valid(code: &str) -> bool {
+    let (i, o) = sides(code.as_bytes());
+    flow_side_is_valid(i) && flow_side_is_valid(o)
+}
+
+/// Splits a code at its first `/`; without one, both sides are the same.
+const fn sides(code: &[u8]) -> (&[u8], &[u8]) {
+    let mut i = 0;
+    while i < code.len() {
+        if code[i] == b'/' {
+            let (a, b) = code.split_at(i);
+            return (a, b.split_at(1).1);
+        }
+        i += 1;
+    }
+    (code, code)
+}
+
+/// Whether every byte of `text` is one of `set`.
+const fn only(text: &[u8], set: &[u8]) -> bool {
+    let mut i = 0;
+    while i < text.len() {
+        let mut j = 0;
+        while j < set.len() && set[j] != text[i] {
+            j += 1;
+        }
+        if j == set.len() {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
+
+const fn count_is_valid(side: &[u8]) -> bool {
+    let mut i = 0;
+    while i < side.len() && side[i] != b'-' {
+        i += 1;
+    }
+    let (min, rest) = side.split_at(i);
+    match rest {
+        [] => number(min).is_some(),
+        [_, max @ ..] => match (number(min), number(max)) {
+            (Some(a), Some(b)) => b >= a,
+            (None, Some(_)) => min.is_empty(),
+            (Some(_), None) => max.is_empty(),
+            (None, None) => min.is_empty() && max.is_empty(),
+        },
+    }
+}
+
+/// A decimal number; classes have few ports, so eight digits are enough.
+const fn number(text: &[u8]) -> Option<u32> {
+    if text.is_empty() || text.len() > 8 || !only(text, b"0123456789") {
+        return None;
+    }
+    let (mut n, mut i) = (0, 0);
+    while i < text.len() {
+        n = n * 10 + (text[i] - b'0') as u32;
+        i += 1;
+    }
+    Some(n)
+}
+
+const fn flow_side_is_valid(side: &[u8]) -> bool {
+    let mut i = 0;
+    while i < side.len() {
+        match side[i] {
+            b'#' => {}
+            b'[' => {
+                while i < side.len() && side[i] != b']' {
+                    i += 1;
+                }
+                if i == side.len() {
+                    return false;
+                }
+            }
+            c if c.is_ascii_alphabetic() => {}
+            _ => return false,
+        }
+        i += 1;
+    }
+    !side.is_empty()
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -228,5 +332,20 @@ mod tests {
         for bad in ["", "x/", "x/[x", "?"] {
             assert_eq!(Flow::parse(bad), None, "{bad}");
         }
+    }
+
+    /// All texts of up to five of these characters: the checks at compile time agree with the parsers.
+    #[test]
+    fn codes_are_checked_as_they_are_parsed() {
+        fn all(set: &str, check: &dyn Fn(&str)) {
+            let mut texts = vec![String::new()];
+            for _ in 0..=5 {
+                texts.iter().for_each(|t| check(t));
+                texts = texts.iter().flat_map(|t| set.chars().map(move |c| format!("{t}{c}"))).collect();
+            }
+        }
+        all("012-/=+x", &|t| assert_eq!(ports_are_valid(t), Ports::parse(t).is_some(), "{t}"));
+        all("hla/x", &|t| assert_eq!(processing_is_valid(t), ProcessingCode::parse(t).is_some(), "{t}"));
+        all("xy#[]^/", &|t| assert_eq!(flow_is_valid(t), Flow::parse(t).is_some(), "{t}"));
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What an element class declares, once, for everybody: the runtime, the checker, the tools, the manual.
 //!
-//! [`class`] holds the declaration, [`codes`] the port, processing and flow codes, [`reason`] why packets are dropped,
+//! [`class`] holds the declaration, [`handler`] that of handlers, [`codes`] the port, processing and flow codes, [`reason`] why packets are dropped,
 //! [`arg`] how arguments are bound, [`value`] the argument types, [`anno`] the packet annotations, [`names`] the names
 //! that AddressInfo and PortInfo define, [`origin`] who may do what.
 #![forbid(unsafe_code)]
@@ -10,6 +10,7 @@ pub mod anno;
 pub mod arg;
 pub mod class;
 pub mod codes;
+pub mod handler;
 pub mod names;
 pub mod origin;
 pub mod reason;
@@ -17,8 +18,11 @@ pub mod value;
 
 pub use anno::{Anno1, Anno2, Anno4};
 pub use arg::{ArgCx, ArgError, ArgKind, ArgSpec, Args, NoArgs, Parser, within};
-pub use class::{Books, Capability, ClassSpec, Effects, HandlerSpec, Merge, Offload, Workers};
+pub use class::{Books, Capability, ClassSpec, Effects, Merge, Offload, Workers};
+pub use handler::{HandlerSpec, ValueKind};
 pub use names::Names;
 pub use origin::Origin;
 pub use reason::Reason;
-pub use value::{ArgValue, ElementRef, Filename, HandlerRef, IpList, Prefix, Show};
+pub use value::{
+    ArgValue, Counted, ElementRef, Filename, HandlerRef, IpList, Prefix, Rate, Real, Seconds, Show, Table,
+};

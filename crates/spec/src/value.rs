@@ -2,14 +2,17 @@
 //! Argument types: how the text of one argument becomes a value (language reference 1.10).
 
 mod address;
+mod measure;
 mod number;
 mod reference;
 
 pub use address::{IpList, Prefix};
+pub use measure::{Counted, Rate, Real, Seconds, Table, twelve_digits};
 pub use number::{Bandwidth, Capacity, Data, Nanos, Word};
 pub use reference::{ElementRef, Filename, HandlerRef};
 
 use crate::arg::ArgCx;
+use crate::handler::ValueKind;
 
 /// A type that arguments can have.
 pub trait ArgValue: Sized {
@@ -22,29 +25,34 @@ pub trait ArgValue: Sized {
 
 /// A value as handlers show it.
 pub trait Show {
+    /// What it is.
+    const KIND: ValueKind = ValueKind::Text;
     /// The text of the value, without a line end.
     fn show(&self) -> String;
 }
 
 macro_rules! show_by_display {
-    ($($t:ty),+) => { $(impl Show for $t { fn show(&self) -> String { self.to_string() } })+ };
+    ($($kind:ident: $($t:ty),+;)+) => { $($(impl Show for $t {
+        const KIND: ValueKind = ValueKind::$kind;
+        fn show(&self) -> String { self.to_string() }
+    })+)+ };
 }
-show_by_display!(
-    bool,
-    u8,
-    u16,
-    u32,
-    u64,
-    usize,
-    i32,
-    i64,
-    f64,
-    String,
-    std::net::Ipv4Addr,
-    std::net::Ipv6Addr
-);
+show_by_display! {
+    Flag: bool;
+    Gauge: u8, u16, u32, u64, usize, i32, i64, f64;
+    Text: str, String;
+    Address: std::net::Ipv4Addr, std::net::Ipv6Addr;
+}
+
+impl<T: Show + ?Sized> Show for &T {
+    const KIND: ValueKind = T::KIND;
+    fn show(&self) -> String {
+        (*self).show()
+    }
+}
 
 impl<T: Show> Show for Option<T> {
+    const KIND: ValueKind = T::KIND;
     fn show(&self) -> String {
         self.as_ref().map_or(String::new(), Show::show)
     }

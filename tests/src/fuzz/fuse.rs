@@ -11,7 +11,7 @@ pub const BURNT: &str = "the fuse has burnt down";
 /// # Ports
 /// None.
 #[derive(Class)]
-#[class(name = "Fuse", ports = "0/0", processing = "/", packets = "/", workers = exclusive, task)]
+#[class(name = "Fuse", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, task)]
 pub struct Fuse {
     args: Args,
     turns: u32,

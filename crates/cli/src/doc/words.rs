@@ -247,6 +247,9 @@ pub fn workers(w: Workers) -> &'static str {
         Workers::Replicate(Merge::Sum) => {
             "Each worker has a replica of its own; read handlers add the numbers up, write handlers reach all."
         }
+        Workers::Replicate(Merge::Max) => {
+            "Each worker has a replica of its own; read handlers show the largest number, write handlers reach all."
+        }
         Workers::Replicate(Merge::First) => {
             "Each worker has a replica of its own; they agree, so one answers read handlers, and write handlers reach all."
         }

@@ -211,10 +211,8 @@ impl Lifecycle for CoDel {
         }
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_ref::<CoDel>() {
-            (self.law, self.drops) = (old.law.clone(), old.drops);
-        }
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+        (self.law, self.drops) = (old.law.clone(), old.drops);
         Ok(())
     }
 }

@@ -253,10 +253,8 @@ macro_rules! early_element {
             fn effects(&self, declared: Effects) -> Effects {
                 self.early.effects(declared)
             }
-            fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-                if let Some(old) = old.downcast_ref::<$class>() {
-                    self.early.take_over(&old.early);
-                }
+            fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+                self.early.take_over(&old.early);
                 Ok(())
             }
         }

@@ -223,17 +223,15 @@ impl Lifecycle for Pi {
         // Single pulls find queues as they are; what is pushed must come one by one for that.
         if self.controller.pulled { Effects::NONE } else { declared }
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_ref::<Pi>() {
-            let (new, old) = (&self.controller.state, &old.controller.state);
-            new.average.take_over(&old.average);
-            new.before.set(old.before.get());
-            new.probability.set(old.probability.get());
-            new.drops.store(old.drops.load(Relaxed), Relaxed);
-            if !old.resting.load(Relaxed) && new.resting.swap(false, Relaxed) {
-                let now = cx.now();
-                self.controller.rearm(now, cx);
-            }
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let (new, old) = (&self.controller.state, &old.controller.state);
+        new.average.take_over(&old.average);
+        new.before.set(old.before.get());
+        new.probability.set(old.probability.get());
+        new.drops.store(old.drops.load(Relaxed), Relaxed);
+        if !old.resting.load(Relaxed) && new.resting.swap(false, Relaxed) {
+            let now = cx.now();
+            self.controller.rearm(now, cx);
         }
         Ok(())
     }

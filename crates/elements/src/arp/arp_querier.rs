@@ -13,7 +13,6 @@ use castanet_spec::anno;
 use castanet_wire::arp::{self, ArpHeader};
 use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
 use castanet_wire::ipv4;
-use std::any::Any;
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -459,8 +458,7 @@ impl Lifecycle for ArpQuerier {
         self.state.invalidate();
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<ArpQuerier>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         let addresses = |q: &ArpQuerier| {
             (q.own.ip.load(Ordering::Relaxed), q.own.broadcast.load(Ordering::Relaxed), q.ether)
         };

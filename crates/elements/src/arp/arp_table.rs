@@ -12,7 +12,6 @@ pub use state::{Found, Lost, State};
 
 use castanet_element::prelude::*;
 use castanet_wire::EtherAddr;
-use std::any::Any;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -103,10 +102,8 @@ impl Lifecycle for ArpTable {
     fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         write(&self.state, handler, value, cx)
     }
-    fn take_state(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<ArpTable>()
-            && !Arc::ptr_eq(&self.state, &old.state)
-        {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if !Arc::ptr_eq(&self.state, &old.state) {
             let mut lost = Lost::new();
             self.state.take_over(&old.state, &mut lost);
             drop_lost(lost, cx);

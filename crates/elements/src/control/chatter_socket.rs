@@ -4,7 +4,6 @@
 use super::serving::{Kind, Serving, place};
 use castanet_control::server::Service;
 use castanet_element::prelude::*;
-use std::any::Any;
 
 /// Shows messages of the router to other programs.
 ///
@@ -93,10 +92,8 @@ impl Lifecycle for ChatterSocket {
     fn holds(&self) -> Option<String> {
         Some(self.serving.key())
     }
-    fn take_over(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<ChatterSocket>() {
-            self.serving.take_over(&mut old.serving, cx);
-        }
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.serving.take_over(&mut old.serving, cx);
         Ok(())
     }
 }

@@ -6,7 +6,6 @@ use castanet_control::Token;
 use castanet_control::server::Service;
 use castanet_control::session::Rules;
 use castanet_element::prelude::*;
-use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -120,10 +119,8 @@ impl Lifecycle for ControlSocket {
     fn holds(&self) -> Option<String> {
         Some(self.serving.key())
     }
-    fn take_over(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<ControlSocket>() {
-            self.serving.take_over(&mut old.serving, cx);
-        }
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.serving.take_over(&mut old.serving, cx);
         Ok(())
     }
 }

@@ -103,8 +103,7 @@ impl Lifecycle for CompleteOffload {
         cx.drop_all(&mut held, Reason::Stopped);
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<CompleteOffload>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.held.append(&mut old.held);
         Ok(())
     }

@@ -14,7 +14,6 @@ use castanet_element::{Interest, Watch};
 use castanet_io::LinkType;
 use castanet_io::device::{self, DeviceError, Instruction, PacketOptions, PacketSocket, Shield};
 use castanet_spec::anno;
-use std::any::Any;
 use std::collections::VecDeque;
 
 /// The most frames of a turn: what is ready is emitted at once, whatever BURST says.
@@ -384,16 +383,11 @@ impl Lifecycle for FromDevice {
         let filter = self.args.bpf_filter.as_deref().unwrap_or("").trim();
         Some(format!("device {} filter '{filter}' protocol {protocol}", devname.0))
     }
-    fn take_over(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        match old.downcast_mut::<FromDevice>() {
-            Some(old) => self.inherit(old, cx),
-            None => Ok(()),
-        }
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.inherit(old, cx)
     }
-    fn take_state(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<FromDevice>() {
-            self.follow(old, cx);
-        }
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.follow(old, cx);
         Ok(())
     }
 

@@ -218,8 +218,7 @@ impl Lifecycle for FromHost {
     fn holds(&self) -> Option<String> {
         Some(self.wanted.key())
     }
-    fn take_over(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<FromHost>() else { return Ok(()) };
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         if let Some(tun) = old.device.get() {
             self.wanted.change(&old.wanted, &tun)?;
         }

@@ -90,15 +90,12 @@ impl Lifecycle for KernelFilter {
         names.sort_unstable();
         Some(format!("shields {}", names.join(" ")))
     }
-    fn take_over(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<KernelFilter>() {
-            self.shields.append(&mut old.shields);
-        }
+    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.shields.append(&mut old.shields);
         Ok(())
     }
     /// Where both keep the host from a device, the filter that was there first stays: it knows who made room for filters.
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<KernelFilter>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         for theirs in &mut old.shields {
             if let Some(mine) = self.shields.iter_mut().find(|s| s.name() == theirs.name()) {
                 std::mem::swap(mine, theirs);

@@ -10,7 +10,6 @@ use castanet_element::{Interest, Watch};
 use castanet_io::device::{self, DeviceError, Tun};
 use castanet_packet::DEFAULT_HEADROOM;
 use castanet_wire::ether::EtherAddr;
-use std::any::Any;
 use std::net::Ipv4Addr;
 
 /// The most packets of a turn: what is ready is emitted at once, whatever BURST says.
@@ -314,16 +313,11 @@ macro_rules! host_device {
             fn holds(&self) -> Option<String> {
                 Some(self.device.key())
             }
-            fn take_over(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
-                match old.downcast_mut::<$name>() {
-                    Some(old) => self.device.take(&mut old.device, cx),
-                    None => Ok(()),
-                }
+            fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+                self.device.take(&mut old.device, cx)
             }
-            fn take_state(&mut self, old: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
-                if let Some(old) = old.downcast_mut::<$name>() {
-                    self.device.take_counts(&mut old.device);
-                }
+            fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+                self.device.take_counts(&mut old.device);
                 Ok(())
             }
             fn effects(&self, _: Effects) -> Effects {

@@ -113,19 +113,15 @@ impl Lifecycle for McastSocket {
         let Args { loopback, rcvbuf, sndbuf, .. } = &self.args;
         Some(format!("group {} {} {:?} {loopback} {rcvbuf} {sndbuf}", self.group, self.source, self.ways))
     }
-    fn take_over(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<McastSocket>()
-            && old.socket.is_some()
-        {
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if old.socket.is_some() {
             self.socket = old.socket.take();
             self.pump.take(&mut old.pump, cx);
         }
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<McastSocket>() {
-            self.pump.take_counts(&mut old.pump);
-        }
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.pump.take_counts(&mut old.pump);
         Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {

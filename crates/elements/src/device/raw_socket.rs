@@ -91,19 +91,15 @@ impl Lifecycle for RawSocket {
     fn holds(&self) -> Option<String> {
         Some(format!("raw {} {} {:?}", self.args.kind.0, self.port, self.ways))
     }
-    fn take_over(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<RawSocket>()
-            && old.socket.is_some()
-        {
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if old.socket.is_some() {
             self.socket = old.socket.take();
             self.pump.take(&mut old.pump, cx);
         }
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<RawSocket>() {
-            self.pump.take_counts(&mut old.pump);
-        }
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.pump.take_counts(&mut old.pump);
         Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {

@@ -223,8 +223,7 @@ impl Lifecycle for Socket {
         }
         Some(format!("socket {kind:?} {place:?} {local:?} {client}"))
     }
-    fn take_over(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<Socket>() else { return Ok(()) };
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         if old.listener.is_some() || !matches!(old.link, Link::None) {
             self.listener = old.listener.take();
             self.link = std::mem::replace(&mut old.link, Link::None);
@@ -232,10 +231,8 @@ impl Lifecycle for Socket {
         }
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<Socket>() {
-            self.pump.take_counts(&mut old.pump);
-        }
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.pump.take_counts(&mut old.pump);
         Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {

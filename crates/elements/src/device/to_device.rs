@@ -8,7 +8,6 @@ use crate::handover::Left;
 use castanet_element::prelude::*;
 use castanet_element::{Interest, Watch};
 use castanet_io::device::{self, MAX_BATCH, Outgoing, PacketSender, Refusal};
-use std::any::Any;
 
 /// How often a device that is down or gone is looked for.
 const LOOK: i64 = 200_000_000;
@@ -258,8 +257,7 @@ impl Lifecycle for ToDevice {
     fn holds(&self) -> Option<String> {
         Some(format!("device {}", self.args.devname.0))
     }
-    fn take_over(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<ToDevice>() else { return Ok(()) };
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         let Some((sender, watch)) = old.sender.take() else { return Ok(()) };
         old.left.keep(watch);
         self.left.end(cx);

@@ -204,8 +204,7 @@ impl Lifecycle for EtherSpanTree {
         }
         Ok(text)
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<EtherSpanTree>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         // Another address or priority is another bridge, which has to find its place first.
         if Arc::ptr_eq(&self.shared, &old.shared) || self.ports != old.ports || !self.args.is_like(&old.args)
         {

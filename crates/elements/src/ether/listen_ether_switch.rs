@@ -60,8 +60,7 @@ impl Lifecycle for ListenEtherSwitch {
     fn write(&mut self, _: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         self.relay.write(value, cx)
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<ListenEtherSwitch>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.relay.take_state(&old.relay);
         Ok(())
     }

@@ -91,8 +91,7 @@ impl Lifecycle for Suppressor {
     fn own_handlers(&self) -> Vec<(String, &'static str)> {
         (0..self.suppressed.len()).map(|i| (format!("active{i}"), "rwc")).collect()
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<Suppressor>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         // What a spanning tree has set in the new router holds.
         if !self.suppressed.iter().any(|s| s.load(Ordering::Relaxed)) {
             for (mine, theirs) in self.suppressed.iter().zip(old.suppressed.iter()) {

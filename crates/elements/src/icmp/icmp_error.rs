@@ -224,8 +224,7 @@ impl IcmpError {
 }
 
 impl Lifecycle for IcmpError {
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<IcmpError>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         // Replicas have a part of the numbers each.
         if self.step == old.step && self.id % self.step == old.id % self.step {
             self.id = old.id;

@@ -62,10 +62,8 @@ impl Build for IcmpIpEncap {
 }
 
 impl Lifecycle for IcmpIpEncap {
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<IcmpIpEncap>() {
-            self.numbers.go_on_from(old.numbers);
-        }
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.numbers.go_on_from(old.numbers);
         Ok(())
     }
 }

@@ -222,8 +222,7 @@ impl Lifecycle for IcmpPingSource {
     fn effects(&self, _: Effects) -> Effects {
         if self.args.verbose { Effects::PRINTS } else { Effects::NONE }
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<IcmpPingSource>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         std::mem::swap(&mut self.statistics, &mut old.statistics);
         (self.sequence, self.due) = (old.sequence, old.due);
         self.began |= std::mem::take(&mut old.began);

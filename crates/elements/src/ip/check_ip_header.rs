@@ -168,8 +168,7 @@ impl Lifecycle for CheckIpHeader {
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::NONE }
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<CheckIpHeader>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.bad.iter_mut().zip(&mut old.bad).for_each(|(mine, theirs)| mine.take(theirs));
         Ok(())
     }

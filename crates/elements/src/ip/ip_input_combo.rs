@@ -77,8 +77,7 @@ impl Lifecycle for IpInputCombo {
     fn effects(&self, declared: Effects) -> Effects {
         self.check.effects(declared)
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<IpInputCombo>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.check.take_state(&mut old.check, cx)?;
         Ok(())
     }

@@ -241,11 +241,9 @@ impl Lifecycle for IpPrint {
     fn holds(&self) -> Option<String> {
         self.args.outfile.as_ref().map(|name| OutFile::key(&name.0))
     }
-    fn take_over(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<IpPrint>() {
-            self.file.take_over(&old.file);
-            self.made |= std::mem::take(&mut old.made);
-        }
+    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.file.take_over(&old.file);
+        self.made |= std::mem::take(&mut old.made);
         Ok(())
     }
     fn effects(&self, _: Effects) -> Effects {

@@ -150,8 +150,7 @@ impl Lifecycle for IpReassembler {
         }
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<IpReassembler>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         std::mem::swap(&mut self.datagrams, &mut old.datagrams);
         std::mem::swap(&mut self.order, &mut old.order);
         std::mem::swap(&mut self.charged, &mut old.charged);

@@ -90,10 +90,8 @@ impl Show for Destination {
 const HEADERS: usize = Ipv4Header::LEN + UdpHeader::LEN;
 
 impl Lifecycle for UdpIpEncap {
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<UdpIpEncap>() {
-            self.id = old.id;
-        }
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.id = old.id;
         Ok(())
     }
 }

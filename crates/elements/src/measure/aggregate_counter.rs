@@ -333,8 +333,7 @@ impl Lifecycle for AggregateCounter {
         let stops = if_so(calls.iter().any(|c| c.stop.is_some()), Effects::STOPS);
         stops.and(if_so(calls.iter().any(|c| c.call.is_some()), Effects::CALLS))
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<AggregateCounter>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         std::mem::swap(&mut self.counts, &mut old.counts);
         let limits = |a: &Args| (a.aggregate_freeze, a.count_freeze, a.aggregate_stop, a.count_stop);
         if limits(&self.args) == limits(&old.args) {

@@ -109,8 +109,7 @@ impl Lifecycle for AggregateIpAddrPair {
         self.last = 0;
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<AggregateIpAddrPair>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         std::mem::swap(&mut self.pairs, &mut old.pairs);
         (self.last, self.reaped) = (old.last, old.reaped);
         Ok(())

@@ -234,10 +234,8 @@ impl Lifecycle for AggregateIpFlows {
         let name = self.args.traceinfo.as_ref()?;
         Some(format!("file {}", handover::file_key(&name.0).display()))
     }
-    fn take_over(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<AggregateIpFlows>()
-            && old.info.is_some()
-        {
+    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+        if old.info.is_some() {
             self.info = old.info.take();
             self.made = std::mem::take(&mut old.made);
         }
@@ -261,8 +259,7 @@ impl Lifecycle for AggregateIpFlows {
             _ => declared,
         }
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<AggregateIpFlows>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         std::mem::swap(&mut self.table, &mut old.table);
         if let (Some(mine), Some(theirs)) = (&mut self.fragments, &mut old.fragments) {
             mine.go_on_from(theirs);

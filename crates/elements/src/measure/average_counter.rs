@@ -85,8 +85,7 @@ impl Lifecycle for AverageCounter {
         self.span = None;
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<AverageCounter>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.span = match (self.span, old.span.take()) {
             (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
             (a, b) => a.or(b),

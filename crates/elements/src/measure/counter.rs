@@ -20,22 +20,7 @@ use castanet_tables::Ewma;
 #[derive(Class)]
 #[class(name = "Counter", offload = aware, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
 #[class(takes_state = "the counts and rates, which calls were made")]
-#[class(build, lifecycle, effects(calls))]
-#[handler(name = "rate", flags = "r", doc = "Packets a second.")]
-#[handler(name = "bit_rate", flags = "r", doc = "Bits a second.")]
-#[handler(name = "byte_rate", flags = "r", doc = "Bytes a second.")]
-#[handler(name = "reset", flags = "wb", doc = "Sets counts and rates to 0 and arms the calls again.")]
-#[handler(name = "reset_counts", flags = "wUb", doc = "The same as reset.")]
-#[handler(
-    name = "count_call",
-    flags = "rw",
-    doc = "The count at which a handler is called, and that handler."
-)]
-#[handler(
-    name = "byte_count_call",
-    flags = "w",
-    doc = "The bytes at which a handler is called, and that handler."
-)]
+#[class(build, lifecycle, handlers, effects(calls))]
 pub struct Counter {
     args: Args,
     /// Packets so far.
@@ -162,11 +147,55 @@ impl Counter {
         }
         self.arm();
     }
+}
+
+#[handlers]
+impl Counter {
+    /// Packets a second.
+    #[read(merge = sum, unit = "packets/s")]
+    fn rate(&mut self, cx: &mut Cx<'_>) -> Rate {
+        Rate(self.rates.at(cx.core().clock.peek()).0)
+    }
+    /// Bits a second.
+    #[read(merge = sum, unit = "bits/s")]
+    fn bit_rate(&mut self, cx: &mut Cx<'_>) -> Rate {
+        Rate(self.byte_rate(cx).0 * 8.0)
+    }
+    /// Bytes a second.
+    #[read(merge = sum, unit = "bytes/s")]
+    fn byte_rate(&mut self, cx: &mut Cx<'_>) -> Rate {
+        Rate(self.rates.at(cx.core().clock.peek()).1)
+    }
+    /// Sets counts and rates to 0 and arms the calls again.
+    #[write(button)]
     fn reset(&mut self) {
         self.count.reset();
         self.byte_count.reset();
         self.rates = Rates::new();
         (self.count_called, self.bytes_called) = (false, false);
+        self.arm();
+    }
+    /// The same as reset.
+    #[write(button, uncommon)]
+    fn reset_counts(&mut self) {
+        self.reset();
+    }
+    /// The count at which a handler is called, and that handler.
+    #[read(merge = first)]
+    fn count_call(&self) -> Option<u64> {
+        self.args.count_call.as_ref().map(|c| c.at)
+    }
+    #[write]
+    fn set_count_call(&mut self, call: CallAt<true>) {
+        self.args.count_call = Some(call);
+        self.count_called = false;
+        self.arm();
+    }
+    /// The bytes at which a handler is called, and that handler.
+    #[write]
+    fn set_byte_count_call(&mut self, call: CallAt<false>) {
+        self.args.byte_count_call = Some(call);
+        self.bytes_called = false;
         self.arm();
     }
 }
@@ -208,43 +237,11 @@ impl Action for Counter {
 }
 
 impl Lifecycle for Counter {
-    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
-        if handler == "count_call" {
-            return Ok(self.args.count_call.as_ref().map_or(String::new(), |c| c.at.to_string()));
-        }
-        let (packets, bytes) = self.rates.at(cx.core().clock.peek());
-        Ok(super::real(match handler {
-            "rate" => packets,
-            "byte_rate" => bytes,
-            _ => bytes * 8.0,
-        }))
-    }
-
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        let plain = |e: String| e.replace('\0', "");
-        match handler {
-            "count_call" => {
-                self.args.count_call = Some(cx.with_args(|a| CallAt::parse(value.trim(), a)).map_err(plain)?);
-                self.count_called = false;
-                self.arm();
-            }
-            "byte_count_call" => {
-                self.args.byte_count_call =
-                    Some(cx.with_args(|a| CallAt::parse(value.trim(), a)).map_err(plain)?);
-                self.bytes_called = false;
-                self.arm();
-            }
-            _ => self.reset(),
-        }
-        Ok(())
-    }
-
     fn effects(&self, declared: Effects) -> Effects {
         let calls = self.args.count_call.is_some() || self.args.byte_count_call.is_some();
         if calls { declared } else { Effects::NONE }
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<Counter>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         // Of several workers' rates the greatest stands for all; it is right again as soon as packets came for some seconds.
         let now = cx.core().clock.peek();
         if old.rates.at(now).0 >= self.rates.at(now).0 {

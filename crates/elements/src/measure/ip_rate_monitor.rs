@@ -299,8 +299,7 @@ impl Lifecycle for IpRateMonitor {
         }
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<IpRateMonitor>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         // Rates of something else, or more than there is room for, are measured anew.
         if self.args.unit != old.args.unit || old.cells.len() > self.most {
             return Ok(());

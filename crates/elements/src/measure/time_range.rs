@@ -71,8 +71,7 @@ impl Lifecycle for TimeRange {
         self.range = None;
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<TimeRange>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.range = old.range;
         Ok(())
     }

@@ -48,8 +48,7 @@ impl Lifecycle for TimestampAccum {
         self.time = 0;
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<TimestampAccum>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.time = self.time.saturating_add(std::mem::take(&mut old.time));
         Ok(())
     }

@@ -24,10 +24,8 @@ macro_rules! rewriter_element {
             fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
                 self.rewriter.write(handler, value, cx)
             }
-            fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-                if let Some(old) = old.downcast_mut::<$class>() {
-                    self.rewriter.take_state(&mut old.rewriter, cx);
-                }
+            fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+                self.rewriter.take_state(&mut old.rewriter, cx);
                 Ok(())
             }
             fn own_handlers(&self) -> Vec<(String, &'static str)> {

@@ -72,10 +72,8 @@ impl Lifecycle for RoundRobinIpMapper {
     fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
         self.mapper.resolve(&self.registry)
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<RoundRobinIpMapper>() {
-            self.mapper.go_on_from(&old.mapper);
-        }
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.mapper.go_on_from(&old.mapper);
         Ok(())
     }
 }

@@ -141,8 +141,7 @@ impl Lifecycle for DrrSched {
         }
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<DrrSched>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         // What an input that is no more has at hand is dropped with the old router.
         for (mine, theirs) in self.inputs.iter_mut().zip(&mut old.inputs) {
             (mine.head, mine.deficit) = (theirs.head.take(), theirs.deficit);

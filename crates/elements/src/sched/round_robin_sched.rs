@@ -89,8 +89,7 @@ impl Lifecycle for RoundRobinSched {
         self.signals = super::signals(self.inputs, cx);
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<RoundRobinSched>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.next = if old.next < self.inputs { old.next } else { 0 };
         Ok(())
     }

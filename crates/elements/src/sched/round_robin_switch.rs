@@ -29,10 +29,8 @@ impl Build for RoundRobinSwitch {
 }
 
 impl Lifecycle for RoundRobinSwitch {
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<RoundRobinSwitch>() {
-            self.next = if old.next < self.outputs { old.next } else { 0 };
-        }
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.next = if old.next < self.outputs { old.next } else { 0 };
         Ok(())
     }
 }

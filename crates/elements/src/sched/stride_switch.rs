@@ -65,8 +65,7 @@ impl Lifecycle for StrideSwitch {
     fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         self.shares.write(handler, value, cx)
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<StrideSwitch>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.shares.go_on_from(&old.shares);
         Ok(())
     }

@@ -186,8 +186,7 @@ impl Lifecycle for TimeSortedSched {
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.stop { declared } else { Effects::NONE }
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<TimeSortedSched>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         (self.entered, self.last) = (self.entered.max(old.entered), old.last);
         (self.out_of_order, self.stopped) = (old.out_of_order, old.stopped);
         for held in old.held.drain() {

@@ -57,8 +57,7 @@ impl Lifecycle for BandwidthMeter {
     fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
         Ok(self.bands.read(handler, cx))
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<BandwidthMeter>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.bands.go_on_from(&old.bands);
         Ok(())
     }

@@ -62,8 +62,7 @@ impl Lifecycle for BandwidthRatedSplitter {
         self.splitting.set_rate(self.args.rate.0, cx);
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<BandwidthRatedSplitter>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.splitting.go_on_from(&mut old.splitting, cx);
         Ok(())
     }

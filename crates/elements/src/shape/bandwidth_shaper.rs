@@ -74,8 +74,7 @@ impl Lifecycle for BandwidthShaper {
         self.shaping.set_rate(self.args.rate.0, cx);
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<BandwidthShaper>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.shaping.go_on_from(&old.shaping, cx);
         Ok(())
     }

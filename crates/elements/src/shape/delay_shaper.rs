@@ -95,8 +95,7 @@ impl Lifecycle for DelayShaper {
         }
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<DelayShaper>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         if let Some(held) = old.held.take() {
             self.held = Some(held);
             cx.clear_timer(0);

@@ -77,8 +77,7 @@ impl Lifecycle for DelayUnqueue {
         }
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<DelayUnqueue>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         if let Some(held) = old.held.take() {
             self.held = Some(held);
             cx.schedule();

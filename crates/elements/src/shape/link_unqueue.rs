@@ -160,8 +160,7 @@ impl Lifecycle for LinkUnqueue {
         cx.schedule();
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<LinkUnqueue>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.link.append(&mut old.link);
         // The sender is ready when it was before; what is under way arrives when it would have.
         if old.end > i64::MIN {

@@ -61,8 +61,7 @@ impl Lifecycle for RatedSplitter {
         self.splitting.set_rate(u64::from(self.args.rate), cx);
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<RatedSplitter>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.splitting.go_on_from(&mut old.splitting, cx);
         Ok(())
     }

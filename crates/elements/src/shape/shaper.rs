@@ -73,8 +73,7 @@ impl Lifecycle for Shaper {
         self.shaping.set_rate(u64::from(self.args.rate), cx);
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<Shaper>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.shaping.go_on_from(&old.shaping, cx);
         Ok(())
     }

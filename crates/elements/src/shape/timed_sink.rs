@@ -57,8 +57,7 @@ impl Lifecycle for TimedSink {
         cx.set_timer(0, self.next);
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<TimedSink>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.next = old.next;
         cx.set_timer(0, self.next);
         Ok(())

@@ -212,8 +212,7 @@ impl Lifecycle for FastUdpSource {
         self.wake(cx);
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<FastUdpSource>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.pace.go_on_from(&mut old.pace, cx.now());
         self.span = old.span;
         self.wake(cx);

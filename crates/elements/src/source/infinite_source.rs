@@ -216,8 +216,7 @@ impl Lifecycle for InfiniteSource {
         // What STOP and END_CALL do falls into a turn or pull without packets, where no batch can show it.
         Effects::NONE
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<InfiniteSource>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         (self.ended, self.sent) = (old.ended, old.sent);
         self.wake(cx);
         Ok(())

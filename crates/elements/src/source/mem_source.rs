@@ -290,8 +290,7 @@ impl Lifecycle for MemSource {
         // STOP falls into a turn without packets, where no batch can show it.
         Effects::NONE
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<MemSource>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.next = if old.next < self.frames.len() { old.next } else { 0 };
         (self.sent, self.random) = (old.sent, old.random.clone());
         self.stopped = old.stopped && left(self.args.limit, self.count) == 0;

@@ -188,8 +188,7 @@ impl Lifecycle for RandomSource {
         let if_so = |yes, effect| if yes { effect } else { Effects::NONE };
         if_so(self.args.stop, Effects::STOPS).and(if_so(self.args.end_call.is_some(), Effects::CALLS))
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<RandomSource>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         (self.sent, self.finished, self.random) = (old.sent, old.finished, old.random.clone());
         self.wake(cx);
         Ok(())

@@ -183,8 +183,7 @@ impl Lifecycle for RatedSource {
         // STOP falls into a turn without packets, where no batch can show it.
         Effects::NONE
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<RatedSource>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.pace.go_on_from(&mut old.pace, cx.now());
         self.stopped = old.stopped && left(self.args.limit, self.count) == 0;
         self.wake(cx);

@@ -131,8 +131,7 @@ impl Lifecycle for TimedSource {
         // STOP falls into a turn without packets, where no batch can show it.
         Effects::NONE
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<TimedSource>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.stopped = old.stopped && left(self.args.limit, self.count) == 0;
         if let Some(next) = old.next.filter(|_| self.args.active) {
             self.set(next, cx);

@@ -75,8 +75,7 @@ impl Lifecycle for BandwidthRatedUnqueue {
         self.rated.set_rate(self.args.rate.0, cx);
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<BandwidthRatedUnqueue>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.rated.go_on_from(&mut old.rated, cx);
         Ok(())
     }

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! FrontDropQueue: a queue in which the oldest packets make room.
 
-use super::declare::queue_class;
+use super::store::Store;
 use castanet_element::prelude::*;
 
-queue_class! {
-    /// Stores packets until they are pulled, first in, first out; when it is full, the oldest makes room for the new one.
-    ///
-    /// A packet that had to make room leaves on output 1, or is dropped when that is not connected; a message tells of the
-    /// first. Tasks that pull from the queue sleep while it is empty.
-    ///
-    /// # Ports
-    /// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): those that made room.
-    ///
-    /// # Example
-    /// ```click
-    /// RatedSource(RATE 100, LIMIT 50, STOP true) -> FrontDropQueue(8) -> RatedUnqueue(20) -> Discard;
-    /// ```
-    #[derive(Class)]
-    #[class(name = "FrontDropQueue", ports = "1/1-2", processing = "h/lh", packets = "any/same", workers = share)]
-    #[class(capabilities(Storage, EmptyNotifier))]
-    pub struct FrontDropQueue;
+/// Stores packets until they are pulled, first in, first out; when it is full, the oldest makes room for the new one.
+///
+/// A packet that had to make room leaves on output 1, or is dropped when that is not connected; a message tells of the
+/// first. Tasks that pull from the queue sleep while it is empty.
+///
+/// # Ports
+/// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): those that made room.
+///
+/// # Example
+/// ```click
+/// RatedSource(RATE 100, LIMIT 50, STOP true) -> FrontDropQueue(8) -> RatedUnqueue(20) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "FrontDropQueue", ports = "1/1-2", processing = "h/lh", packets = "any/same", workers = share)]
+#[class(capabilities(Storage, EmptyNotifier))]
+#[class(books(holds), drops(QueueFull, Cleared, Stopped), takes_state = "the packets, the counts")]
+pub struct FrontDropQueue {
+    #[engine]
+    store: Store,
 }
 
 impl Element for FrontDropQueue {

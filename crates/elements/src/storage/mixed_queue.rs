@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! MixedQueue: a queue with a front door and a back door.
 
-use super::declare::queue_class;
+use super::store::Store;
 use castanet_element::prelude::*;
 
-queue_class! {
-    /// Stores packets until they are pulled: those of input 0 first in, first out, those of input 1 before all others.
-    ///
-    /// When it is full, a packet of input 0 finds no room; a packet of input 1 gets that of the newest packet inside. What loses
-    /// its place leaves on output 1, or is dropped when that is not connected; a message tells of the first. Tasks that
-    /// pull from the queue sleep while it is empty.
-    ///
-    /// # Ports
-    /// Input 0 (push): packets for the end of the queue. Input 1 (push): packets for its front. Output 0 (pull): all of
-    /// them. Output 1 (push, optional): those for which there was no room.
-    ///
-    /// # Example
-    /// ```click
-    /// RatedSource(DATA "later", RATE 50) -> [0] q :: MixedQueue(10) -> RatedUnqueue(60) -> Discard;
-    /// RatedSource(DATA "first", RATE 50, LIMIT 30, STOP true) -> [1] q;
-    /// ```
-    #[derive(Class)]
-    #[class(name = "MixedQueue", ports = "2/1-2", processing = "h/lh", packets = "any/same", workers = exclusive)]
-    #[class(capabilities(Storage, EmptyNotifier))]
-    pub struct MixedQueue;
+/// Stores packets until they are pulled: those of input 0 first in, first out, those of input 1 before all others.
+///
+/// When it is full, a packet of input 0 finds no room; a packet of input 1 gets that of the newest packet inside. What loses
+/// its place leaves on output 1, or is dropped when that is not connected; a message tells of the first. Tasks that
+/// pull from the queue sleep while it is empty.
+///
+/// # Ports
+/// Input 0 (push): packets for the end of the queue. Input 1 (push): packets for its front. Output 0 (pull): all of
+/// them. Output 1 (push, optional): those for which there was no room.
+///
+/// # Example
+/// ```click
+/// RatedSource(DATA "later", RATE 50) -> [0] q :: MixedQueue(10) -> RatedUnqueue(60) -> Discard;
+/// RatedSource(DATA "first", RATE 50, LIMIT 30, STOP true) -> [1] q;
+/// ```
+#[derive(Class)]
+#[class(name = "MixedQueue", ports = "2/1-2", processing = "h/lh", packets = "any/same", workers = exclusive)]
+#[class(capabilities(Storage, EmptyNotifier))]
+#[class(books(holds), drops(QueueFull, Cleared, Stopped), takes_state = "the packets, the counts")]
+pub struct MixedQueue {
+    #[engine]
+    store: Store,
 }
 
 impl Element for MixedQueue {

@@ -13,7 +13,7 @@ pub mod simple_queue;
 pub mod timed_unqueue;
 pub mod unqueue;
 
-mod declare;
+mod engine;
 mod rated;
 mod store;
 

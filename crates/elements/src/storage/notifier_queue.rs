@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! NotifierQueue: a queue that tells pullers, and no source.
 
-use super::declare::queue_class;
+use super::store::Store;
 use castanet_element::prelude::*;
 
-queue_class! {
-    /// Stores packets until they are pulled, first in, first out, and wakes those who pull.
-    ///
-    /// A packet that finds the queue full leaves on output 1, or is dropped when that is not connected; a message tells of the
-    /// first. Tasks that pull from the queue sleep while it is empty. Sources do not hear that it is full and push on.
-    ///
-    /// # Ports
-    /// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): those that found no room.
-    ///
-    /// # Example
-    /// ```click
-    /// InfiniteSource(LIMIT 100, STOP true) -> NotifierQueue(20) -> Unqueue -> Discard;
-    /// ```
-    #[derive(Class)]
-    #[class(name = "NotifierQueue", ports = "1/1-2", processing = "h/lh", packets = "any/same", workers = share)]
-    #[class(capabilities(Storage, EmptyNotifier))]
-    pub struct NotifierQueue;
+/// Stores packets until they are pulled, first in, first out, and wakes those who pull.
+///
+/// A packet that finds the queue full leaves on output 1, or is dropped when that is not connected; a message tells of the
+/// first. Tasks that pull from the queue sleep while it is empty. Sources do not hear that it is full and push on.
+///
+/// # Ports
+/// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): those that found no room.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 100, STOP true) -> NotifierQueue(20) -> Unqueue -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "NotifierQueue", ports = "1/1-2", processing = "h/lh", packets = "any/same", workers = share)]
+#[class(capabilities(Storage, EmptyNotifier))]
+#[class(books(holds), drops(QueueFull, Cleared, Stopped), takes_state = "the packets, the counts")]
+pub struct NotifierQueue {
+    #[engine]
+    store: Store,
 }
 
 impl Element for NotifierQueue {

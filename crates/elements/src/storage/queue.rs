@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Queue: where packets wait to be pulled.
 
-use super::declare::queue_class;
+use super::store::Store;
 use castanet_element::prelude::*;
 
-queue_class! {
-    /// Stores packets until they are pulled, first in, first out.
-    ///
-    /// A packet that finds the queue full leaves on output 1, or is dropped when that is not connected; a message tells of the
-    /// first. Tasks that pull from the queue sleep while it is empty; sources that ask for it sleep while it is full. Several
-    /// workers may push and pull: they share one lock-free ring.
-    ///
-    /// # Ports
-    /// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): those that found no room.
-    ///
-    /// # Example
-    /// ```click
-    /// InfiniteSource(LIMIT 100, STOP true) -> Queue(20) -> Unqueue -> Discard;
-    /// ```
-    #[derive(Class)]
-    #[class(name = "Queue", aliases("FullNoteQueue", "QuickNoteQueue", "ThreadSafeQueue", "MSQueue"))]
-    #[class(ports = "1/1-2", processing = "h/lh", packets = "any/same", workers = share)]
-    #[class(capabilities(Storage, EmptyNotifier, FullNotifier))]
-    pub struct Queue;
+/// Stores packets until they are pulled, first in, first out.
+///
+/// A packet that finds the queue full leaves on output 1, or is dropped when that is not connected; a message tells of the
+/// first. Tasks that pull from the queue sleep while it is empty; sources that ask for it sleep while it is full. Several
+/// workers may push and pull: they share one lock-free ring.
+///
+/// # Ports
+/// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): those that found no room.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 100, STOP true) -> Queue(20) -> Unqueue -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "Queue", aliases("FullNoteQueue", "QuickNoteQueue", "ThreadSafeQueue", "MSQueue"))]
+#[class(ports = "1/1-2", processing = "h/lh", packets = "any/same", workers = share)]
+#[class(capabilities(Storage, EmptyNotifier, FullNotifier))]
+#[class(books(holds), drops(QueueFull, Cleared, Stopped), takes_state = "the packets, the counts")]
+pub struct Queue {
+    #[engine]
+    store: Store,
 }
 
 impl Element for Queue {

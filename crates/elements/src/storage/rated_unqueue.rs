@@ -74,8 +74,7 @@ impl Lifecycle for RatedUnqueue {
         self.rated.set_rate(u64::from(self.args.rate), cx);
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<RatedUnqueue>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.rated.go_on_from(&mut old.rated, cx);
         Ok(())
     }

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! SimpleQueue: a queue that tells nobody.
 
-use super::declare::queue_class;
+use super::store::Store;
 use castanet_element::prelude::*;
 
-queue_class! {
-    /// Stores packets until they are pulled, first in, first out, without notifying anybody.
-    ///
-    /// A packet that finds the queue full leaves on output 1, or is dropped when that is not connected; a message tells of the
-    /// first. Tasks that pull from it never sleep.
-    ///
-    /// # Ports
-    /// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): those that found no room.
-    ///
-    /// # Example
-    /// ```click
-    /// InfiniteSource(LIMIT 100, STOP true) -> SimpleQueue(200) -> Unqueue -> Discard;
-    /// ```
-    #[derive(Class)]
-    #[class(name = "SimpleQueue", ports = "1/1-2", processing = "h/lh", packets = "any/same", workers = share)]
-    #[class(capabilities(Storage))]
-    pub struct SimpleQueue;
+/// Stores packets until they are pulled, first in, first out, without notifying anybody.
+///
+/// A packet that finds the queue full leaves on output 1, or is dropped when that is not connected; a message tells of the
+/// first. Tasks that pull from it never sleep.
+///
+/// # Ports
+/// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): those that found no room.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 100, STOP true) -> SimpleQueue(200) -> Unqueue -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "SimpleQueue", ports = "1/1-2", processing = "h/lh", packets = "any/same", workers = share)]
+#[class(capabilities(Storage))]
+#[class(books(holds), drops(QueueFull, Cleared, Stopped), takes_state = "the packets, the counts")]
+pub struct SimpleQueue {
+    #[engine]
+    store: Store,
 }
 
 impl Element for SimpleQueue {

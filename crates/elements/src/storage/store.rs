@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The packets of a queue: of one worker without atomics, of several in a ring.
 
+use super::engine::Args;
 use crate::handover;
 use castanet_element::prelude::*;
+use castanet_element::spec::ClassSpec;
 use castanet_tables::{Fifo, Ring};
 use std::collections::TryReserveError;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -61,11 +63,12 @@ fn no_memory(capacity: Capacity, e: &TryReserveError) -> String {
     format!("no memory for {} packets: {e}", capacity.get())
 }
 
-/// The packets of a queue, their counters, and the notifiers that tell of them.
-pub(super) struct Store {
+/// The engine of all queues: their packets, counters, and the notifiers that tell of them.
+pub struct Store {
+    pub(super) args: Args,
     packets: Packets,
-    /// The capacity that the configuration gives.
-    configured: Capacity,
+    /// The class of the queue.
+    class: &'static ClassSpec,
     /// On while there may be something.
     empty: Option<Note>,
     /// On while there is room.
@@ -76,16 +79,16 @@ pub(super) struct Store {
 
 impl Store {
     /// An empty store without room; the replicas of one element get the same.
-    pub fn new(configured: Capacity, cx: &mut BuildCx<'_>) -> Store {
+    pub fn new(args: Args, cx: &mut BuildCx<'_>) -> Store {
         let packets =
             if cx.replica.1 > 1 { Packets::Shared(cx.share(|| Shared::new(0))) } else { Packets::own(0) };
-        Store { packets, configured, empty: None, full: None, gauge: Gauge::default() }
+        Store { args, packets, class: cx.spec, empty: None, full: None, gauge: Gauge::default() }
     }
 
     /// Makes room. This happens when the element is initialised, because configurations are also built to be checked.
     pub fn allocate(&mut self) -> Result<(), String> {
-        let capacity = self.configured.get() as usize;
-        let failed = |e| no_memory(self.configured, &e);
+        let capacity = self.args.capacity.get() as usize;
+        let failed = |e| no_memory(self.args.capacity, &e);
         match &mut self.packets {
             Packets::Own { fifo, .. } => *fifo = Fifo::try_new(capacity).map_err(failed)?,
             Packets::Shared(s) => {
@@ -100,8 +103,8 @@ impl Store {
     }
 
     /// Takes up the notifiers that the class declares.
-    pub fn notify(&mut self, class: &castanet_element::spec::ClassSpec, cx: &mut InitCx<'_>) {
-        let note = |c: Capability| class.has(c).then(|| cx.note(c)).flatten();
+    pub fn notify(&mut self, cx: &mut InitCx<'_>) {
+        let note = |c: Capability| self.class.has(c).then(|| cx.note(c)).flatten();
         (self.empty, self.full) = (note(Capability::EmptyNotifier), note(Capability::FullNotifier));
         self.gauge = cx.gauge();
         if let (Some(full), Packets::Shared(s)) = (self.full, &self.packets) {
@@ -392,30 +395,8 @@ impl Store {
         cx.drop_all(&mut all, reason);
     }
 
-    /// Answers a read handler of a queue.
-    pub fn read(&self, handler: &str) -> String {
-        match handler {
-            "length" => self.len().to_string(),
-            "highwater_length" => self.highwater().to_string(),
-            "capacity" => self.capacity().to_string(),
-            _ => self.drops().to_string(),
-        }
-    }
-    /// Answers a write handler of a queue.
-    pub fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        match handler {
-            "capacity" => {
-                let capacity = cx.with_args(|a| Capacity::parse(value.trim(), a))?;
-                self.set_capacity(capacity, cx)?;
-            }
-            "reset_counts" => self.reset_counts(),
-            _ => self.clear(Reason::Cleared, cx),
-        }
-        Ok(())
-    }
-
     /// Takes over the packets of a queue of the old router.
-    pub fn take_over(&mut self, old: &mut Store, cx: &mut Cx<'_>) {
+    pub fn take_packets(&mut self, old: &mut Store, cx: &mut Cx<'_>) {
         if let (Packets::Shared(a), Packets::Shared(b)) = (&self.packets, &old.packets)
             && Arc::ptr_eq(a, b)
         {

@@ -111,8 +111,7 @@ impl Lifecycle for TimedUnqueue {
         cx.set_timer(0, self.next);
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<TimedUnqueue>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         (self.next, self.resting) = (old.next, old.resting);
         self.left = old.left.min(self.burst as usize);
         if self.resting {

@@ -12,7 +12,6 @@ use castanet_element::prelude::*;
 use castanet_io::{CaptureReader, LinkType};
 use castanet_packet::{DEFAULT_HEADROOM, MAX_LENGTH};
 use castanet_spec::anno;
-use std::any::Any;
 
 /// Frames left out in one turn before others have theirs.
 const MOST_SKIPPED: u32 = 1024;
@@ -360,11 +359,10 @@ impl Lifecycle for FromDump {
     fn holds(&self) -> Option<String> {
         handover::once_readable(&self.args.filename.0)
     }
-    fn take_over(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.take_state(old, cx)
     }
-    fn take_state(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<FromDump>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         if old.args.filename != self.args.filename || old.reader.is_none() {
             return Ok(());
         }

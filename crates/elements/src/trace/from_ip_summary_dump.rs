@@ -13,7 +13,6 @@ use castanet_io::CaptureError;
 use castanet_io::summary::{Draft, Item, Making, SummaryReader};
 use castanet_packet::{DEFAULT_HEADROOM, MAX_LENGTH};
 use castanet_spec::anno;
-use std::any::Any;
 
 /// Lines that make no packet, in one turn, before others have theirs.
 const MOST_SKIPPED: u32 = 1024;
@@ -327,11 +326,10 @@ impl Lifecycle for FromIpSummaryDump {
     fn holds(&self) -> Option<String> {
         self.args.filename.as_ref().and_then(|name| handover::once_readable(&name.0))
     }
-    fn take_over(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.take_state(old, cx)
     }
-    fn take_state(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<FromIpSummaryDump>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         if old.args.filename != self.args.filename || old.args.data != self.args.data || old.reader.is_none()
         {
             return Ok(());

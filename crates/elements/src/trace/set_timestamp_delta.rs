@@ -81,8 +81,7 @@ impl Lifecycle for SetTimestampDelta {
         self.first = None;
         Ok(())
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<SetTimestampDelta>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.first = old.first;
         Ok(())
     }

@@ -169,8 +169,7 @@ impl Lifecycle for TimeFilter {
         let if_so = |yes, effect| if yes { effect } else { Effects::NONE };
         if_so(self.args.stop, Effects::STOPS).and(if_so(self.args.end_call.is_some(), Effects::CALLS))
     }
-    fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-        let Some(old) = old.downcast_mut::<TimeFilter>() else { return Ok(()) };
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         let asked =
             |a: &Args| [a.start, a.end, a.start_delay, a.end_delay, a.start_after, a.end_after, a.interval];
         if asked(&self.args) == asked(&old.args) {

@@ -8,7 +8,6 @@ use crate::handover;
 use castanet_element::prelude::*;
 use castanet_io::{CaptureWriter, LinkType, WriterOptions};
 use castanet_spec::anno;
-use std::any::Any;
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
 
@@ -333,10 +332,8 @@ impl Lifecycle for ToDump {
         let from: Vec<&str> = use_encap_from.0.iter().map(|s| s.1.as_str()).collect();
         Some(format!("trace {} {snaplen} {encap:?} {from:?} {nano}", file.display()))
     }
-    fn take_over(&mut self, old: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<ToDump>()
-            && !matches!((&old.file, &old.failure), (File::Gone, None))
-        {
+    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+        if !matches!((&old.file, &old.failure), (File::Gone, None)) {
             self.file = std::mem::replace(&mut old.file, File::Gone);
             (self.forgotten, self.failure) = (old.forgotten, old.failure.take());
             self.made = std::mem::take(&mut old.made);

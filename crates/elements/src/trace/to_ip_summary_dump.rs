@@ -11,7 +11,6 @@ use castanet_element::prelude::*;
 use castanet_io::CaptureError;
 use castanet_io::summary::{Field, SummaryHeader, SummaryWriter, View};
 use castanet_spec::anno;
-use std::any::Any;
 
 /// The most lines that one packet makes: the count in its annotation may be anything.
 const MOST_LINES: u32 = 1 << 16;
@@ -291,10 +290,8 @@ impl Lifecycle for ToIpSummaryDump {
         let fields: Vec<&str> = self.args.fields.0.iter().map(|f| f.name).collect();
         Some(format!("summary {} {fields:?} {}", file.display(), self.args.binary))
     }
-    fn take_over(&mut self, old: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(old) = old.downcast_mut::<ToIpSummaryDump>()
-            && (old.failed || !matches!(old.file, File::Gone))
-        {
+    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+        if old.failed || !matches!(old.file, File::Gone) {
             self.file = std::mem::replace(&mut old.file, File::Gone);
             (self.failed, self.told) = (std::mem::take(&mut old.failed), old.told);
             self.made = std::mem::take(&mut old.made);

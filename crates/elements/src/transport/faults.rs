@@ -86,10 +86,8 @@ macro_rules! checker {
             fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
                 self.faults.read(handler, $name, &self.args)
             }
-            fn take_state(&mut self, old: &mut dyn std::any::Any, _: &mut Cx<'_>) -> Result<(), String> {
-                if let Some(old) = old.downcast_mut::<$class>() {
-                    self.faults.take(&mut old.faults);
-                }
+            fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+                self.faults.take(&mut old.faults);
                 Ok(())
             }
             /// The report of the first bad packet alone is no reason to run packet by packet.

@@ -18,7 +18,7 @@ pub fn add_to(r: &mut Registry) {
 
 /// Emits packets of every kind, 32 a turn.
 #[derive(Class)]
-#[class(name = "Noise", ports = "0/1", processing = "/h", packets = "/any", workers = exclusive, task, build, books(enters))]
+#[class(name = "Noise", ports = "0/1", processing = "a/h", packets = "/any", workers = exclusive, task, build, books(enters))]
 pub struct Noise {
     args: NoiseArgs,
     /// Packets emitted.
@@ -195,7 +195,7 @@ impl Element for Noise {
 
 /// Records what it gets: whether it came in as noise, its bytes, its annotations.
 #[derive(Class)]
-#[class(name = "Out", ports = "1/0", processing = "h/", packets = "any/", workers = replicate(sum), drops(Consumed), ends(Consumed))]
+#[class(name = "Out", ports = "1/0", processing = "h/a", packets = "any/", workers = replicate(sum), drops(Consumed), ends(Consumed))]
 pub struct Out {
     args: OutArgs,
 }

@@ -162,7 +162,11 @@ impl Bench {
         })
     }
     pub fn write(&mut self, handler: &str, value: &str) {
-        self.with(0, |i, cx| i.common().write(handler, value, cx)).unwrap();
+        self.with(0, |i, cx| match i.common().write_handler(handler, value, cx) {
+            Some(done) => done.map_err(String::from),
+            None => i.common().write(handler, value, cx),
+        })
+        .unwrap();
     }
     /// What the handlers tell that need no parameters.
     pub fn told(&mut self) -> Vec<(String, String)> {
@@ -171,11 +175,10 @@ impl Bench {
         let declared = self.spec.all_handlers().map(|h| (h.name.to_string(), h.flags));
         for (name, flags) in declared.chain(own) {
             if flags.contains('r') && !flags.contains('+') {
-                let field = self.instance.common_ref().read_field(&name);
-                let text = match field {
-                    Some(text) => Ok(text),
-                    None => self.with(0, |i, cx| i.common().read(&name, "", cx)),
-                };
+                let text = self.with(0, |i, cx| match i.common().read_handler(&name, "", cx) {
+                    Some(text) => text.map_err(String::from),
+                    None => i.common().read(&name, "", cx),
+                });
                 all.push((name, coarse(&text.unwrap_or_else(|e| e))));
             }
         }
@@ -191,7 +194,7 @@ impl Bench {
         };
         instance.common().take_counts(any);
         let mut cx = Cx::new(edges, core, Some(supply), 0, 0);
-        instance.common().take_state(any, &mut cx).unwrap();
+        instance.common().take_state_from(any, &mut cx).unwrap();
     }
     /// Takes over what waits before an element of the old router, as queues there would.
     pub fn take_supply(&mut self, old: &mut Bench) {

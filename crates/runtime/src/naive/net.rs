@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Elements of the naive interpreter, and the packets that move among them.
 
+use crate::handlers;
 use crate::push::{HOPS, ROUNDS};
 use crate::shared::Shared;
 use crate::tasks::TICKETS;
-use castanet_element::{CallError, Core, Cx, Edge, Instance, Lifecycle, Messages, Router, Verdict};
+use castanet_element::{CallError, Core, Cx, Edge, Instance, Messages, Object, Router, Verdict};
 use castanet_graph::{Graph, Kind};
 use castanet_lang::PortRef;
 use castanet_packet::{Batch, Packet};
-use castanet_spec::{ArgCx, Reason};
+use castanet_spec::Reason;
 use castanet_tables::stride::{Stride, Ties};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -152,7 +153,7 @@ impl Net {
         &mut self,
         core: &mut Core,
         e: usize,
-        f: impl FnOnce(&mut dyn Lifecycle, &mut Cx<'_>) -> R,
+        f: impl FnOnce(&mut dyn Object, &mut Cx<'_>) -> R,
     ) -> Option<R> {
         self.call(core, e, true, |instance, cx| f(instance.common(), cx))
     }
@@ -269,11 +270,8 @@ impl Router for Net {
         if !self.has(core, element, handler).0 {
             return Err(missing);
         }
-        let value = self.visit(core, e as usize, |e, cx| match e.read_field(handler) {
-            Some(v) => Ok(v),
-            None => e.read(handler, parameters, cx),
-        });
-        value.ok_or_else(|| busy(core, e))?.map_err(CallError::Failed)
+        let value = self.visit(core, e as usize, |e, cx| handlers::read(e, handler, parameters, cx));
+        value.ok_or_else(|| busy(core, e))?
     }
 
     fn write(
@@ -298,16 +296,8 @@ impl Router for Net {
         if !self.has(core, element, handler).1 {
             return Err(missing);
         }
-        let names = core.names.clone();
-        let scope = core.info.get(e as usize).map_or(String::new(), |i| i.scope.clone());
-        let origin = core.origin;
-        let done = self.visit(core, e as usize, |e, cx| {
-            match e.write_field(handler, value, &ArgCx { scope: &scope, names: &names, origin }) {
-                Some(r) => r.and_then(|()| e.changed(handler, cx)),
-                None => e.write(handler, value, cx),
-            }
-        });
-        done.ok_or_else(|| busy(core, e))?.map_err(CallError::Failed)
+        let done = self.visit(core, e as usize, |e, cx| handlers::write(e, handler, value, cx));
+        done.ok_or_else(|| busy(core, e))?
     }
 
     fn has(&self, _: &Core, element: Option<u32>, handler: &str) -> (bool, bool) {

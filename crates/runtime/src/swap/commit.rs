@@ -5,7 +5,7 @@ use super::{Candidate, Cleaner, Done, Moves};
 use crate::router::Router;
 use crate::running::{DEFAULT, Running};
 use crate::shared::{Mail, Shared};
-use castanet_element::{Cx, Lifecycle, Messages as _};
+use castanet_element::{Cx, Messages as _, Object};
 use std::any::Any;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,16 +23,16 @@ enum What {
 impl What {
     fn give(
         self,
-        from: &mut (dyn Lifecycle + 'static),
-        to: &mut (dyn Lifecycle + 'static),
+        from: &mut (dyn Object + 'static),
+        to: &mut (dyn Object + 'static),
         cx: &mut Cx<'_>,
     ) -> Result<(), String> {
         let from: &mut dyn Any = from;
         match self {
-            What::Over => to.take_over(from, cx),
+            What::Over => to.take_over_from(from, cx),
             What::State => {
                 to.take_counts(from);
-                to.take_state(from, cx)
+                to.take_state_from(from, cx)
             }
         }
     }

@@ -66,7 +66,7 @@ fn describe(id: u32, p: &Packet) -> String {
 
 /// Emits COUNT numbered packets, BURST a turn; sleeps while everything downstream is full.
 #[derive(Class)]
-#[class(name = "Numbers", ports = "0/1", processing = "/h", packets = "/any", workers = exclusive, task, lifecycle)]
+#[class(name = "Numbers", ports = "0/1", processing = "a/h", packets = "/any", workers = exclusive, task, lifecycle)]
 #[class(books(enters))]
 pub struct Numbers {
     args: NumbersArgs,
@@ -148,7 +148,7 @@ impl Action for Stamp {
 
 /// The end of packets: records them.
 #[derive(Class)]
-#[class(name = "Sink", ports = "1/0", processing = "h/", packets = "any/", workers = replicate(sum), drops(Consumed), ends(Consumed))]
+#[class(name = "Sink", ports = "1/0", processing = "h/a", packets = "any/", workers = replicate(sum), drops(Consumed), ends(Consumed))]
 pub struct Sink {
     args: Id,
     /// Packets taken in.
@@ -342,7 +342,7 @@ impl Element for Split {
 
 /// Stops the driver after SECONDS; in simulated time that is when all else is done.
 #[derive(Class)]
-#[class(name = "Quit", ports = "0/0", processing = "/", packets = "/", workers = exclusive, lifecycle, effects(stops))]
+#[class(name = "Quit", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle, effects(stops))]
 pub struct Quit {
     args: QuitArgs,
 }
@@ -371,7 +371,7 @@ impl Lifecycle for Quit {
 /// Sets a timer each millisecond, and computes all the time. Counts how often it found its time to come too early, as by the
 /// clock that costs nothing. Stops the driver after N.
 #[derive(Class)]
-#[class(name = "Busy", ports = "0/0", processing = "/", packets = "/", workers = exclusive, build, task, lifecycle, effects(stops))]
+#[class(name = "Busy", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, build, task, lifecycle, effects(stops))]
 pub struct Busy {
     args: BusyArgs,
     /// Times that had not come.
@@ -421,7 +421,7 @@ impl Lifecycle for Busy {
 
 /// Sets its timer to now whenever it expires.
 #[derive(Class)]
-#[class(name = "Restless", ports = "0/0", processing = "/", packets = "/", workers = exclusive, lifecycle)]
+#[class(name = "Restless", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle)]
 pub struct Restless {}
 
 impl Element for Restless {
@@ -439,7 +439,7 @@ impl Lifecycle for Restless {
 
 /// Shows what is written to its handler, and when, in milliseconds since simulated time began.
 #[derive(Class)]
-#[class(name = "Tell", ports = "0/0", processing = "/", packets = "/", workers = exclusive, lifecycle, effects(prints))]
+#[class(name = "Tell", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle, effects(prints))]
 #[handler(name = "say", flags = "w", doc = "Shows a text.")]
 pub struct Tell {}
 
@@ -455,7 +455,7 @@ impl Lifecycle for Tell {
 
 /// Reads a handler every millisecond, N times, and stops the driver then. A task of its own puts it on a worker.
 #[derive(Class)]
-#[class(name = "Ask", ports = "0/1", processing = "/h", packets = "/any", workers = exclusive, task, lifecycle)]
+#[class(name = "Ask", ports = "0/1", processing = "a/h", packets = "/any", workers = exclusive, task, lifecycle)]
 #[class(effects(calls, stops))]
 pub struct Ask {
     args: AskArgs,

@@ -3,6 +3,7 @@
 
 use super::{ArgValue, Show};
 use crate::arg::ArgCx;
+use crate::handler::ValueKind;
 use castanet_lang::args as text;
 use castanet_wire::ether::EtherAddr;
 use std::net::Ipv4Addr;
@@ -128,6 +129,7 @@ impl ArgValue for Prefix {
 }
 
 impl Show for Prefix {
+    const KIND: ValueKind = ValueKind::Address;
     fn show(&self) -> String {
         format!("{}/{}", self.network(), self.len)
     }
@@ -150,6 +152,7 @@ impl ArgValue for IpList {
 }
 
 impl Show for IpList {
+    const KIND: ValueKind = ValueKind::Address;
     fn show(&self) -> String {
         self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
     }
@@ -173,6 +176,7 @@ impl ArgValue for EtherAddr {
 }
 
 impl Show for EtherAddr {
+    const KIND: ValueKind = ValueKind::Address;
     fn show(&self) -> String {
         self.to_string()
     }

@@ -4,6 +4,7 @@
 use super::{ArgValue, Show};
 use crate::anno::{self, Anno1, Anno2, Anno4};
 use crate::arg::ArgCx;
+use crate::handler::ValueKind;
 use castanet_lang::args as text;
 
 impl ArgValue for bool {
@@ -96,6 +97,7 @@ impl ArgValue for Capacity {
 }
 
 impl Show for Capacity {
+    const KIND: ValueKind = ValueKind::Gauge;
     fn show(&self) -> String {
         self.0.to_string()
     }
@@ -205,6 +207,7 @@ impl Nanos {
 }
 
 impl Show for Nanos {
+    const KIND: ValueKind = ValueKind::Time;
     fn show(&self) -> String {
         let sign = if self.0 < 0 { "-" } else { "" };
         let n = self.0.unsigned_abs();

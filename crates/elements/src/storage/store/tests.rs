@@ -6,7 +6,14 @@ use castanet_element::kit::{Kit, packet};
 
 /// A store in place of the one of a queue under test, without notifiers.
 fn store(packets: Packets) -> Store {
-    Store { packets, configured: Capacity::default(), empty: None, full: None, gauge: Gauge::default() }
+    Store {
+        packets,
+        args: Args { capacity: Capacity::default() },
+        class: super::super::queue::Queue::SPEC,
+        empty: None,
+        full: None,
+        gauge: Gauge::default(),
+    }
 }
 /// A class that lends its context.
 fn kit() -> Kit<super::super::queue::Queue> {
@@ -27,13 +34,12 @@ fn replicas_work_on_one_queue() {
     kit.with(|_, cx| {
         let mut batch = batch(5);
         a.push(&mut batch, cx);
-        let read = ["length", "highwater_length", "capacity", "drops"].map(|h| b.read(h));
-        assert_eq!(read, ["3", "3", "3", "2"]);
+        assert_eq!((b.len(), b.highwater(), b.capacity(), b.drops()), (3, 3, 3, 2));
         b.pull(2, &mut batch, cx);
         assert_eq!(firsts(&batch), [0, 1]);
-        b.write("capacity", "0", cx).unwrap();
-        assert_eq!(a.read("length"), "0");
-        a.write("reset_counts", "", cx).unwrap();
+        b.set_capacity(Capacity::new(0), cx).unwrap();
+        assert_eq!(a.len(), 0);
+        a.reset_counts();
         assert_eq!((b.drops(), b.highwater()), (0, 0));
     });
     assert_eq!((kit.dropped(Reason::QueueFull), kit.dropped(Reason::Cleared)), (2, 1));
@@ -49,7 +55,7 @@ fn hot_swap_keeps_the_oldest() {
         kit.with(|_, cx| {
             let mut batch = batch(3);
             old.push(&mut batch, cx);
-            new.take_over(&mut old, cx);
+            new.take_packets(&mut old, cx);
             assert_eq!((old.len(), new.len(), new.highwater()), (0, 2, 2));
             new.pull(9, &mut batch, cx);
             assert_eq!(firsts(&batch), [0, 1]);
@@ -89,7 +95,8 @@ fn noted(capacity: usize, cx: &mut Cx<'_>) -> (Store, Arc<Shared>, [Note; 2]) {
     cx.core().notes.measure(notes[1], shared.clone());
     let store = Store {
         packets: Packets::Shared(shared.clone()),
-        configured: Capacity::default(),
+        args: Args { capacity: Capacity::default() },
+        class: super::super::queue::Queue::SPEC,
         empty: Some(notes[0]),
         full: Some(notes[1]),
         gauge: Gauge::default(),

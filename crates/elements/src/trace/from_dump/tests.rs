@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![allow(clippy::unwrap_used)]
 use super::*;
-use castanet_element::Fields;
 use castanet_element::kit::Kit;
 use castanet_spec::Names;
 use std::path::PathBuf;

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `#[handlers]`: the methods of an `impl` block that are handlers.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Attribute, Error, FnArg, Ident, ImplItem, ImplItemFn, ItemImpl, LitStr, ReturnType, Type};
+
+/// The words that stand for flags, in the order in which the `handlers` listing prints the flags.
+const FLAGS: &[(&str, char)] = &[
+    ("raw", '%'),
+    ("calm", '.'),
+    ("expensive", '$'),
+    ("uncommon", 'U'),
+    ("deprecated", 'D'),
+    ("button", 'b'),
+    ("checkbox", 'c'),
+    ("private", 'p'),
+    ("files", 'F'),
+];
+
+/// One `#[read]` or `#[write]`.
+struct Attr {
+    write: bool,
+    name: Option<LitStr>,
+    unit: String,
+    merge: Option<Ident>,
+    flags: Vec<char>,
+}
+
+fn attribute(a: &Attribute) -> syn::Result<Option<Attr>> {
+    let write = a.path().is_ident("write");
+    if !write && !a.path().is_ident("read") {
+        return Ok(None);
+    }
+    let mut out = Attr { write, name: None, unit: String::new(), merge: None, flags: Vec::new() };
+    if matches!(a.meta, syn::Meta::Path(_)) {
+        return Ok(Some(out));
+    }
+    a.parse_nested_meta(|m| {
+        let word = m.path.get_ident().map(ToString::to_string).unwrap_or_default();
+        match word.as_str() {
+            "name" => out.name = Some(m.value()?.parse()?),
+            "unit" if !write => out.unit = m.value()?.parse::<LitStr>()?.value(),
+            "merge" if !write => out.merge = Some(m.value()?.parse()?),
+            _ => match FLAGS.iter().find(|f| f.0 == word) {
+                Some(f) => out.flags.push(f.1),
+                None => {
+                    let words: Vec<_> = FLAGS.iter().map(|f| f.0).collect();
+                    let values = if write { "name" } else { "name, unit, merge" };
+                    return Err(m.error(format!("expected {values} or one of {}", words.join(", "))));
+                }
+            },
+        }
+        Ok(())
+    })?;
+    Ok(Some(out))
+}
+
+/// A handler as its one or two methods declare it.
+struct Handler {
+    name: String,
+    read: Option<Read>,
+    write: Option<TokenStream>,
+    flags: Vec<char>,
+    doc: String,
+}
+
+struct Read {
+    call: TokenStream,
+    kind: Type,
+    unit: String,
+    merge: TokenStream,
+    parameters: bool,
+}
+
+/// Whether a type is a reference to what is called `name`.
+fn refers_to(ty: &Type, name: &str) -> bool {
+    matches!(ty, Type::Reference(r) if matches!(&*r.elem, Type::Path(p) if p.path.segments.last().is_some_and(|s| s.ident == name)))
+}
+
+/// The arguments of a method behind `self`: the type of its text or value, if it has one, and whether it takes a context.
+fn inputs(f: &ImplItemFn) -> syn::Result<(Option<Type>, bool)> {
+    let wrong = |at: &dyn quote::ToTokens| {
+        Error::new_spanned(
+            at,
+            "a handler takes &self or &mut self, then perhaps a value, then perhaps cx: &mut Cx<'_>",
+        )
+    };
+    let by_reference = |r: &syn::Receiver| matches!(r.kind, syn::ReceiverKind::Reference(..));
+    if !f.sig.receiver().is_some_and(by_reference) {
+        return Err(wrong(&f.sig));
+    }
+    let (mut value, mut context) = (None, false);
+    for input in f.sig.inputs.iter().skip(1) {
+        let FnArg::Typed(p) = input else { return Err(wrong(input)) };
+        if context {
+            return Err(wrong(input));
+        }
+        if refers_to(&p.ty, "Cx") {
+            context = true;
+        } else if value.replace((*p.ty).clone()).is_some() {
+            return Err(wrong(input));
+        }
+    }
+    Ok((value, context))
+}
+
+/// The type of the value that a method returns, and whether it returns a `Result` of it.
+fn output(f: &ImplItemFn) -> (Option<Type>, bool) {
+    let ReturnType::Type(_, ty) = &f.sig.output else { return (None, false) };
+    let bare = |t: &Type| match t {
+        // What is said of a type holds for a reference to it, and a constant cannot name the lifetime.
+        Type::Reference(r) => (*r.elem).clone(),
+        t => t.clone(),
+    };
+    if let Type::Path(p) = &**ty
+        && let Some(last) = p.path.segments.last()
+        && last.ident == "Result"
+        && let syn::PathArguments::AngleBracketed(args) = &last.arguments
+        && let Some(syn::GenericArgument::Type(t)) = args.args.first()
+    {
+        return (Some(bare(t)), true);
+    }
+    (Some(bare(ty)), false)
+}
+
+/// The call of a method: with the value that `text` holds, if it takes one.
+fn call(f: &ImplItemFn, text: &Ident) -> syn::Result<(TokenStream, bool)> {
+    let (value, context) = inputs(f)?;
+    let method = &f.sig.ident;
+    let cx = context.then(|| quote!(cx));
+    Ok(match value {
+        None => (quote!(self.#method(#cx)), false),
+        Some(ty) if refers_to(&ty, "str") => (quote!(self.#method(#text, #cx)), true),
+        Some(ty) => (
+            quote_spanned! {ty.span()=> {
+                let value = match ::castanet_element::handler::parse::<#ty>(#text, cx) {
+                    Ok(value) => value,
+                    Err(e) => return Some(Err(e)),
+                };
+                self.#method(value, #cx)
+            }},
+            true,
+        ),
+    })
+}
+
+fn read(f: &ImplItemFn, a: &Attr) -> syn::Result<Read> {
+    let (Some(kind), result) = output(f) else {
+        return Err(Error::new_spanned(&f.sig, "a read handler returns its value"));
+    };
+    let (call, parameters) = call(f, &format_ident!("parameters"))?;
+    let show = quote!(::castanet_element::spec::Show::show);
+    let call = match result {
+        true => quote!(match #call {
+            Ok(value) => Ok(#show(&value)),
+            Err(e) => Err(::castanet_element::HandlerError::from(e)),
+        }),
+        false => quote!(Ok(#show(&#call))),
+    };
+    let merge = match a.merge.as_ref().map(ToString::to_string).as_deref() {
+        None => quote!(None),
+        Some("sum") => quote!(Some(::castanet_element::spec::Merge::Sum)),
+        Some("first") => quote!(Some(::castanet_element::spec::Merge::First)),
+        Some("max") => quote!(Some(::castanet_element::spec::Merge::Max)),
+        _ => return Err(Error::new_spanned(&a.merge, "expected sum, first or max")),
+    };
+    Ok(Read { call, kind, unit: a.unit.clone(), merge, parameters })
+}
+
+fn write(f: &ImplItemFn) -> syn::Result<TokenStream> {
+    let (call, takes) = call(f, &format_ident!("value"))?;
+    let ignored = (!takes).then(|| quote!(let _ = value;));
+    Ok(match output(f) {
+        (None, _) => quote!({ #ignored #call; Ok(()) }),
+        (Some(_), true) => quote!({ #ignored #call.map_err(::castanet_element::HandlerError::from) }),
+        (Some(ty), false) => {
+            return Err(Error::new_spanned(ty, "a write handler returns nothing, or a Result of nothing"));
+        }
+    })
+}
+
+fn add(all: &mut Vec<Handler>, f: &ImplItemFn, a: &Attr, doc: &str) -> syn::Result<()> {
+    let method = f.sig.ident.to_string();
+    let plain = if a.write { method.strip_prefix("set_").unwrap_or(&method) } else { &method };
+    let name = a.name.as_ref().map_or_else(|| plain.to_string(), LitStr::value);
+    let at = match all.iter().position(|h| h.name == name) {
+        Some(i) => i,
+        None => {
+            all.push(Handler {
+                name: name.clone(),
+                read: None,
+                write: None,
+                flags: Vec::new(),
+                doc: String::new(),
+            });
+            all.len() - 1
+        }
+    };
+    let h = &mut all[at];
+    if a.write && h.write.is_some() || !a.write && h.read.is_some() {
+        let which = if a.write { "write" } else { "read" };
+        return Err(Error::new_spanned(&f.sig.ident, format!("there are two {which} handlers {name}")));
+    }
+    if a.write {
+        h.write = Some(write(f)?);
+    } else {
+        h.read = Some(read(f, a)?);
+    }
+    h.flags.extend(&a.flags);
+    if !h.doc.is_empty() && !doc.is_empty() {
+        h.doc.push(' ');
+    }
+    h.doc.push_str(doc);
+    Ok(())
+}
+
+impl Handler {
+    fn flags(&self) -> String {
+        let mut out = String::new();
+        let mut put = |c, on| out.extend(Some(c).filter(|_| on));
+        put('r', self.read.is_some());
+        put('w', self.write.is_some());
+        put('+', self.read.as_ref().is_some_and(|r| r.parameters));
+        FLAGS.iter().for_each(|f| put(f.1, self.flags.contains(&f.1)));
+        out
+    }
+    fn spec(&self) -> TokenStream {
+        let (name, flags, doc) = (&self.name, self.flags(), &self.doc);
+        let (kind, unit, merge) = match &self.read {
+            Some(r) => {
+                let (kind, unit, merge) = (&r.kind, &r.unit, &r.merge);
+                (quote!(<#kind as ::castanet_element::spec::Show>::KIND), unit.as_str(), quote!(#merge))
+            }
+            None => (quote!(::castanet_element::spec::ValueKind::Text), "", quote!(None)),
+        };
+        quote!(::castanet_element::spec::HandlerSpec {
+            name: #name, flags: #flags, doc: #doc, kind: #kind, unit: #unit, merge: #merge,
+        })
+    }
+}
+
+pub fn expand(mut block: ItemImpl) -> syn::Result<TokenStream> {
+    let mut all = Vec::new();
+    for item in &mut block.items {
+        let ImplItem::Fn(f) = item else { continue };
+        let mut kept = Vec::new();
+        let mut found = Vec::new();
+        for a in std::mem::take(&mut f.attrs) {
+            match attribute(&a)? {
+                Some(a) => found.push(a),
+                None => kept.push(a),
+            }
+        }
+        f.attrs = kept;
+        for a in found {
+            add(&mut all, f, &a, &crate::doc_line(&f.attrs))?;
+        }
+    }
+    for h in &all {
+        if h.doc.is_empty() {
+            let name = &h.name;
+            return Err(Error::new_spanned(
+                &block.self_ty,
+                format!("the handler {name} needs a documentation comment"),
+            ));
+        }
+    }
+    let specs = all.iter().map(Handler::spec);
+    let arms = |f: &dyn Fn(&Handler) -> Option<TokenStream>| -> Vec<TokenStream> {
+        let one = |h: &Handler| {
+            let (name, call) = (&h.name, f(h)?);
+            Some(quote!(#name => #call,))
+        };
+        all.iter().filter_map(one).collect()
+    };
+    let reads = arms(&|h| h.read.as_ref().map(|r| r.call.clone()));
+    let writes = arms(&|h| h.write.clone());
+    let (generics, _, bounds) = block.generics.split_for_impl();
+    let ty = &block.self_ty;
+    Ok(quote! {
+        #block
+        impl #generics ::castanet_element::Handlers for #ty #bounds {
+            const METHODS: &'static [::castanet_element::spec::HandlerSpec] = &[#(#specs),*];
+            #[allow(unused_variables, clippy::match_single_binding)]
+            fn read_method(&mut self, handler: &str, parameters: &str, cx: &mut ::castanet_element::Cx<'_>)
+                -> Option<Result<String, ::castanet_element::HandlerError>>
+            {
+                Some(match handler { #(#reads)* _ => return None })
+            }
+            #[allow(unused_variables, clippy::match_single_binding)]
+            fn write_method(&mut self, handler: &str, value: &str, cx: &mut ::castanet_element::Cx<'_>)
+                -> Option<Result<(), ::castanet_element::HandlerError>>
+            {
+                Some(match handler { #(#writes)* _ => return None })
+            }
+        }
+    })
+}

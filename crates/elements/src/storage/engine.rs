@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What all queues have in common: their argument, their handlers, their lifecycle.
+
+use super::store::Store;
+use castanet_element::prelude::*;
+
+/// Arguments of queues.
+#[derive(Args)]
+pub struct Args {
+    /// The most packets in the queue.
+    #[arg(default = Capacity::new(1000), show = "1000")]
+    pub(super) capacity: Capacity,
+}
+
+#[handlers]
+impl Store {
+    /// Packets in the queue.
+    #[read(unit = "packets")]
+    fn length(&self) -> usize {
+        self.len()
+    }
+    /// The most packets that were in the queue.
+    #[read(unit = "packets", merge = max)]
+    fn highwater_length(&self) -> usize {
+        self.highwater()
+    }
+    /// The most packets in the queue; when it shrinks, the oldest stay.
+    #[read(name = "capacity", unit = "packets", calm)]
+    fn read_capacity(&self) -> usize {
+        self.capacity()
+    }
+    #[write(name = "capacity")]
+    fn write_capacity(&mut self, capacity: Capacity, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.set_capacity(capacity, cx)
+    }
+    /// Packets that found the queue full, or made room in it.
+    #[read(name = "drops", unit = "packets")]
+    fn read_drops(&self) -> Counted {
+        Counted(self.drops())
+    }
+    /// Sets drops and highwater_length to 0.
+    #[write(name = "reset_counts", button)]
+    fn write_reset_counts(&mut self) {
+        self.reset_counts();
+    }
+    /// Drops all packets in the queue.
+    #[write(button)]
+    fn reset(&mut self, cx: &mut Cx<'_>) {
+        self.clear(Reason::Cleared, cx);
+    }
+}
+
+impl Lifecycle for Store {
+    fn held(&self) -> u64 {
+        self.len() as u64
+    }
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.allocate()?;
+        self.notify(cx);
+        Ok(())
+    }
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.clear(Reason::Stopped, cx);
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.take_packets(old, cx);
+        Ok(())
+    }
+}
+
+impl Engine for Store {
+    type Args = Args;
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        Ok(Store::new(args, cx))
+    }
+    fn args(&mut self) -> &mut Args {
+        &mut self.args
+    }
+}
