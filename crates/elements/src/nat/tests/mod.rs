@@ -4,6 +4,7 @@
 
 mod addresses;
 mod bounds;
+mod fragments;
 mod ftp;
 mod icmp;
 mod model;
