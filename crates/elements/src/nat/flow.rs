@@ -198,6 +198,9 @@ mod tests {
         assert_eq!(with(&[(true, RST, false)]), class::TCP_DONE);
         assert_eq!(run(&[(false, SYN, false); 9]), class::TCP_NEW, "SYNs alone");
         assert_eq!(run(&[(false, ACK, false); 9]), class::TCP_NEW, "ACKs alone");
+        assert_eq!(with(&[(true, ACK, false), (false, ACK, false)]), class::TCP_NEW, "ACKs of no data");
+        let answered = [(false, SYN, true), (true, SYN | ACK, false)];
+        assert_eq!(run(&answered), class::TCP_NEW, "a handshake answers the SYN, not its data");
     }
 
     #[test]

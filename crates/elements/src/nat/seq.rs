@@ -139,6 +139,24 @@ mod tests {
     }
 
     #[test]
+    fn options_behind_selective_acknowledgements_stay() {
+        let mut shift = Shift::default();
+        shift.add(100, 7);
+        // Timestamps (RFC 7323 section 3.2), whose values look like sequence numbers.
+        let stamps = [8, 10, 0, 0, 1, 44, 0, 0, 1, 144];
+        let mut b = vec![0u8; 20];
+        (b[12], b[13]) = (10 << 4, flag::ACK);
+        b.extend([SACK, 10]);
+        b.extend([200u32.to_be_bytes(), 300u32.to_be_bytes()].concat());
+        b.extend(stamps);
+        tcp::set_checksum(1, 2, &mut b);
+        apply(&mut b, &Shift::default(), &shift);
+        assert!(tcp::checksum_ok(1, 2, &b));
+        assert_eq!(b[22..30], [193u32.to_be_bytes(), 293u32.to_be_bytes()].concat());
+        assert_eq!(b[30..], stamps);
+    }
+
+    #[test]
     fn selective_acknowledgements_and_checksum() {
         let mut shift = Shift::default();
         shift.add(100, 7);

@@ -262,4 +262,49 @@ mod tests {
         let gone = store("none", Spec::Drop).take_over(0, &mut new, 0);
         assert_eq!((gone, new.count()), (500, 500), "what nobody would make stays");
     }
+
+    fn flows_of_inputs(store: &Store, space: u16) -> Vec<usize> {
+        store.space(space).unwrap().inputs.iter().map(|i| i.flows).collect()
+    }
+
+    #[test]
+    fn flows_belong_to_the_rewriter_and_the_input_that_would_make_them() {
+        let mut old = store("rw", Spec::Keep([0, 1]));
+        fill(&mut old, 100);
+        // Here the rewriter is the second one, and its last input makes such flows.
+        let mut new = store("other", Spec::Keep([7, 7]));
+        assert_eq!(new.join(Kind::Ports, Timeouts::all(100_000, 0), 3, "rw"), Some(1));
+        new.set_spec(1, 2, Spec::Keep([3, 4]));
+        assert_eq!(new.take_over(1, &mut old, 0), 0);
+        for reply in [false, true] {
+            let t = Tuple::new(50, 1, 2, 3);
+            let found = new.look_up(1, 17, if reply { t.reversed() } else { t }, 100).unwrap();
+            let f = new.flow(found >> 1).unwrap();
+            assert_eq!((f.space, f.input, f.outs), (1, 2, [3, 4]));
+        }
+        assert_eq!((flows_of_inputs(&new, 0), flows_of_inputs(&new, 1)), (vec![0], vec![0, 0, 100]));
+        let entries = |s: &Store, space| s.space(space).unwrap().entries;
+        assert_eq!((entries(&new, 0), entries(&new, 1), entries(&old, 0)), (0, 200, 0));
+    }
+
+    #[test]
+    fn inputs_count_their_flows_when_all_flows_are_exchanged() {
+        let of = |specs: [Spec; 2]| {
+            let mut store = Store::new(UNBOUNDED, Secret::of(Seed::Fixed(1), "rw"));
+            let space = store.join(Kind::Ports, Timeouts::all(100_000, 0), 2, "rw").unwrap();
+            (0..).zip(specs).for_each(|(i, spec)| store.set_spec(space, i, spec));
+            store
+        };
+        let keep = || Spec::Keep([0, 1]);
+        let (mut old, mut new) = (of([keep(), Spec::Drop]), of([Spec::Drop, keep()]));
+        fill(&mut old, 100);
+        assert_eq!(new.take_over(0, &mut old, 0), 0);
+        assert_eq!((flows_of_inputs(&old, 0), flows_of_inputs(&new, 0)), (vec![0, 0], vec![0, 100]));
+        let found = new.look_up(0, 17, Tuple::new(50, 1, 2, 3), 100).unwrap();
+        assert_eq!(new.flow(found >> 1).unwrap().input, 1);
+        // Flows that no input would make stay with their input.
+        let mut none = of([Spec::Drop, Spec::Drop]);
+        assert_eq!(none.take_over(0, &mut new, 0), 100);
+        assert_eq!((flows_of_inputs(&new, 0), flows_of_inputs(&none, 0)), (vec![0, 100], vec![0, 0]));
+    }
 }

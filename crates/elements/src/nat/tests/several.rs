@@ -70,9 +70,15 @@ fn names_and_mappers() {
         "5 5",
         "5 5, - - - - 0 0 x",
         "99999999 5, - - - - 0 0 1",
+        "1048577 5, - - - - 0 0 1",
+        "524289 5, - - - - 0 0 1, - - - - 0 0 2",
     ] {
         assert!(rig.build::<SourceIpHashMapper>("h", bad, (0, 0)).is_err(), "{bad}");
     }
+    assert!(
+        rig.build::<SourceIpHashMapper>("h", "1048576 5, - - - - 0 0 1", (0, 0)).is_ok(),
+        "the largest ring"
+    );
     assert!(rig.build::<RoundRobinIpMapper>("rr", "", (0, 0)).is_err());
 }
 
