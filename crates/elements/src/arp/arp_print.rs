@@ -244,4 +244,10 @@ mod tests {
         assert!(Kit::<ArpPrint>::new("OUTFILE /nonexistent/out").is_err());
         assert!(Kit::<ArpPrint>::new("CHANNEL x").is_err());
     }
+
+    #[test]
+    fn effects_are_where_the_lines_go() {
+        let effects = |config: &str| Kit::<ArpPrint>::new(config).unwrap().element.effects(Effects(15));
+        assert_eq!((effects("A"), effects("OUTFILE -")), (Effects::PRINTS, Effects::FILES));
+    }
 }

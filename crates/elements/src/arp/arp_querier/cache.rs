@@ -71,3 +71,46 @@ impl Cache {
         self.0[Self::slot(ip)] = Slot { ip, generation, until, header };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use castanet_element::kit::packet;
+
+    /// Both ways to put a header from the cache before a packet: what they did.
+    fn both(cache: &Cache, ip: u32, generation: u32, now: i64) -> [Option<Vec<u8>>; 2] {
+        [Cache::encapsulate, Cache::encapsulate_in_place].map(|way| {
+            let mut p = packet(&[7; 20]);
+            p.set_dst_ip(ip);
+            let done = way(cache, &mut p, generation, now);
+            assert_eq!((p.mac_offset(), p.len()), if done { (Some(0), 34) } else { (None, 20) });
+            assert!(p.data().ends_with(&[7; 20]));
+            done.then(|| p.data().get(..EtherHeader::LEN).unwrap_or_default().to_vec())
+        })
+    }
+
+    #[test]
+    fn a_header_is_good_for_its_address_generation_and_time() {
+        let mut cache = Cache::new();
+        let (me, you) = (EtherAddr([2, 0, 0, 0, 0, 1]), EtherAddr([2, 0, 0, 0, 0, 9]));
+        let header = header(you, me);
+        assert_eq!(header, [2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 1, 8, 0]);
+        assert_eq!(both(&cache, 0, 1, 0), [None, None]);
+        cache.keep(5, 3, 100, header);
+        let (good, none) = ([Some(header.to_vec()), Some(header.to_vec())], [None, None]);
+        for (ip, generation, now, want) in [
+            (5, 3, 0, &good),
+            (5, 3, 99, &good),
+            (5, 3, 100, &none),
+            (5, 2, 99, &none),
+            (5, 4, 99, &none),
+            (6, 3, 99, &none),
+        ] {
+            assert_eq!(&both(&cache, ip, generation, now), want, "{ip} {generation} {now}");
+        }
+        // An address with the same slot takes its place.
+        let twin = (6..).find(|ip| Cache::slot(*ip) == Cache::slot(5)).unwrap_or(0);
+        cache.keep(twin, 3, FOR_EVER, header);
+        assert_eq!((both(&cache, 5, 3, 0), both(&cache, twin, 3, FOR_EVER - 1)), (none, good));
+    }
+}

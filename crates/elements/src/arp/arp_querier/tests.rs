@@ -391,3 +391,68 @@ fn arguments() {
     let wrong = Kit::<ArpQuerier>::with_names("eth0, TABLE q", 2, 2, define()).err().unwrap();
     assert_eq!(wrong, ["TABLE: 'q' is of class Queue, not ARPTable"]);
 }
+
+#[test]
+fn counts_move_at_a_hot_swap() {
+    let counts = |k: &mut Kit<ArpQuerier>| ["queries", "responses", "drops"].map(|h| k.read(h).unwrap());
+    let (mut old, mut new) = (kit(""), kit(""));
+    assert_eq!(sent(&mut old, [to(host(9), 1), to(host(8), 2), to(0, 3)]), "q9 q8");
+    assert_eq!(names(old.push(1, [reply(host(9), 9), reply(host(8), 8), reply(host(7), 7)])), "1>9 2>8");
+    assert_eq!((counts(&mut old), old.messages().len()), (["2", "3", "1"].map(String::from), 1));
+    assert_eq!(sent(&mut new, [to(host(6), 4)]), "q6");
+    new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+    assert_eq!(counts(&mut new), ["3", "3", "1"]);
+    assert_eq!(counts(&mut old), ["0", "0", "0"], "they count once");
+    // The message has been printed before the swap.
+    assert_eq!((sent(&mut new, [to(0, 5)]), new.messages()), (String::new(), Vec::new()));
+    // Entries do not move to a querier with another address of its own; counts do.
+    let mut other = Kit::<ArpQuerier>::with_ports("10.0.0.2/24, 02-00-00-00-00-01", 2, 2).unwrap();
+    other.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
+    assert_eq!(
+        (counts(&mut other), other.read("count").unwrap()),
+        (["3", "3", "2"].map(String::from), "0".into())
+    );
+}
+
+#[test]
+fn packets_held_behind_others_follow_them_after_a_hot_swap() {
+    // Packet 2 is held, because packet 1 is still being released through one of several workers.
+    let waiting = |config: &str| {
+        let mut k = Kit::<ArpQuerier>::with_ports(config, 2, 2).unwrap();
+        k.element.workers = true;
+        assert_eq!(sent(&mut k, [to(host(9), 1)]), "q9");
+        assert_eq!(names(k.push(1, [reply(host(9), 9)])), "1>9");
+        assert_eq!(sent(&mut k, [to(host(9), 2)]), "");
+        k
+    };
+    let config = format!("{CONFIG}, TIMEOUT 0");
+    let mut k = waiting(&config);
+    assert_eq!(names(k.expire().unwrap()), "2>9");
+    assert_eq!((names(k.expire().unwrap()), k.next_timer()), (String::new(), None));
+    assert_eq!(sent(&mut k, [to(host(9), 3)]), "3>9");
+    let (mut old, mut new) = (waiting(&config), Kit::<ArpQuerier>::with_ports(&config, 2, 2).unwrap());
+    new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+    old.handed_over();
+    assert_eq!((old.read("length").unwrap(), new.read("length").unwrap()), ("0".into(), "1".into()));
+    assert_eq!(names(new.expire().unwrap()), "2>9");
+    assert_eq!((new.next_timer(), new.read("length").unwrap()), (None, "0".into()));
+    // Nothing is being released any more, so no timer is set.
+    let mut next = Kit::<ArpQuerier>::with_ports(&config, 2, 2).unwrap();
+    next.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
+    assert_eq!((next.next_timer(), sent(&mut next, [to(host(9), 4)])), (None, "4>9".into()));
+    // A querier with another address of its own takes no packets over.
+    let (mut old, other) = (waiting(&config), config.replace("10.0.0.1", "10.0.0.2"));
+    let mut other = Kit::<ArpQuerier>::with_ports(&other, 2, 2).unwrap();
+    other.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+    assert_eq!((other.next_timer(), old.read("length").unwrap()), (None, "1".into()));
+}
+
+#[test]
+fn learnt_entries_expire_without_another_packet() {
+    let mut k = kit(", TIMEOUT 10");
+    assert_eq!(k.next_timer(), None);
+    k.push(1, [reply(host(9), 9)]);
+    assert_eq!(k.next_timer().map(|t| t / S), Some(10));
+    k.expire().unwrap();
+    assert_eq!((k.read("count").unwrap(), k.next_timer()), ("0".into(), None));
+}

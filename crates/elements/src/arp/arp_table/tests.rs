@@ -282,3 +282,28 @@ fn patience_belongs_to_a_table_and_not_to_its_entries() {
     assert_eq!(numbers(&lost), [1, 2]);
     assert_eq!((old.size().1, new.size()), (0, (0, 0)));
 }
+
+#[test]
+fn entries_of_another_table_age_by_the_settings_of_the_new_one() {
+    let of = |timeout| State::new(Settings { timeout, ..Settings::default() });
+    let (old, new, mut lost) = (of(1000), of(10), Lost::new());
+    old.insert(1, ether(1), 0, &mut lost);
+    look(&old, 2, 7, 5, &mut lost);
+    new.take_over(&old, &mut lost);
+    assert_eq!(look(&new, 1, 8, 9, &mut lost).0, [8]);
+    assert_eq!(look(&new, 1, 9, 10, &mut lost).0, [], "too old for this table");
+    assert_eq!((new.expire(14, &mut lost), numbers(&lost)), (Some(15), vec![]));
+    assert_eq!((new.expire(15, &mut lost), numbers(&lost)), (Some(20), vec![7]));
+}
+
+#[test]
+fn an_update_does_not_prolong_the_wait() {
+    let (s, mut lost) = (State::new(Settings::default()), Lost::new());
+    s.give_up_after(100);
+    look(&s, 1, 7, 0, &mut lost);
+    s.delete(1, 50, &mut lost);
+    s.expire(99, &mut lost);
+    assert_eq!((numbers(&lost), s.size()), (vec![], (1, 1)));
+    s.expire(100, &mut lost);
+    assert_eq!((numbers(&lost), s.size()), (vec![7], (1, 0)));
+}
