@@ -104,3 +104,45 @@ impl Store {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nat::flow::{Kind, Timeouts};
+    use crate::nat::handle::UNBOUNDED;
+    use crate::nat::spec::Spec;
+    use crate::nat::store::{Made, New};
+    use crate::nat::tuple::Tuple;
+    use castanet_element::{Secret, Seed};
+
+    /// A removed flow leaves its entry in the heap, so the heap is rebuilt before such entries are most of it.
+    #[test]
+    fn heaps_do_not_outgrow_their_flows() {
+        let mut store = Store::new(UNBOUNDED, Secret::of(Seed::Fixed(1), "rw"));
+        assert_eq!(store.join(Kind::Ports, Timeouts::all(100_000, 0), 1, "rw"), Some(0));
+        store.set_spec(0, 0, Spec::Keep([0, 1]));
+        for i in 0..5000 {
+            let from = Tuple::new(i, 1, 2, 3);
+            let made = store.make(&New {
+                space: 0,
+                input: 0,
+                proto: 17,
+                from,
+                class: class::PLAIN,
+                anno: 0,
+                now: i.into(),
+            });
+            let c = &store.spaces[0].classes[usize::from(class::PLAIN)];
+            assert!(c.heap.len() <= c.flows * 2 + 64, "{} entries for {} flows", c.heap.len(), c.flows);
+            // One flow of ten stays.
+            if let Made::Flow(place) = made
+                && i % 10 != 0
+            {
+                store.remove(place);
+            }
+        }
+        assert_eq!(store.count(), 500);
+        store.clean(0, 102_490, usize::MAX);
+        assert_eq!(store.count(), 250, "a rebuilt heap has the order of ages");
+    }
+}
