@@ -224,3 +224,137 @@ impl Packet {
         m.flags = m.flags & !COLD | cold;
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn packet() -> Packet {
+        Packet::copy_of(&[7; 60]).unwrap()
+    }
+
+    #[test]
+    fn every_packet_type_is_kept() {
+        use PacketType::*;
+        let mut p = packet();
+        for kind in [Broadcast, Multicast, OtherHost, Outgoing, Loopback, Host] {
+            p.set_packet_type(kind);
+            assert_eq!(p.packet_type(), kind);
+        }
+        assert_eq!(PacketType::from_number(6), Host);
+    }
+
+    #[test]
+    fn named_annotations_have_their_places() {
+        let mut p = packet();
+        p.set_dst_ip(0x0a000102);
+        p.set_paint(9);
+        p.set_anno_u32(20, 0x01020304);
+        assert_eq!((p.dst_ip(), p.dst_addr(), p.paint()), (0x0a000102, Ipv4Addr::new(10, 0, 1, 2), 9));
+        assert_eq!((p.anno_u8(16), p.anno_u32(20)), (9, 0x01020304));
+        assert_eq!((p.anno(0), p.anno(20)), ([10, 0, 1, 2], 0x01020304u32.to_ne_bytes()));
+    }
+
+    /// The first 24 bytes do not touch the second cache line; a later byte or the timestamp makes all of it valid.
+    #[test]
+    fn the_second_line_is_written_only_when_needed() {
+        let used = || {
+            let mut p = packet();
+            p.set_anno(24, [0xff; 24]);
+            p.set_timestamp(5);
+            assert_eq!((p.anno(24), p.timestamp()), ([0xff; 24], 5));
+        };
+        used();
+        let mut p = packet();
+        p.set_anno(20, [1u8; 4]);
+        assert_eq!(p.meta().flags & COLD, 0);
+        p.set_anno_u8(47, 2);
+        assert_eq!((p.meta().flags & COLD, p.timestamp(), p.anno(24)), (COLD, 0, [0; 23]));
+        p.set_anno_u8(24, 3);
+        assert_eq!((p.anno_u8(24), p.anno_u8(47)), (3, 2), "the line is cleared once");
+        drop(p);
+        used();
+        let mut p = packet();
+        p.set_timestamp(6);
+        assert_eq!((p.timestamp(), p.anno(24)), (6, [0; 24]));
+    }
+
+    #[test]
+    fn hops_are_counted_up_to_the_most() {
+        let mut p = packet();
+        assert_eq!((p.count_hop(), p.count_hop()), (1, 2));
+        p.meta_mut().hops = u16::MAX - 1;
+        assert_eq!((p.count_hop(), p.count_hop()), (u16::MAX, u16::MAX));
+    }
+
+    #[test]
+    fn headers_lie_inside_the_data_or_are_cut_short() {
+        // Offset and length of the header; offsets of the network and transport headers.
+        let cases = [
+            ((0, 20), Some((0, 20))),
+            ((14, 20), Some((14, 34))),
+            ((40, 20), Some((40, 60))),
+            ((40, 21), Some((40, 60))),
+            ((40, usize::MAX), Some((40, 60))),
+            ((60, 0), Some((60, 60))),
+            ((60, 20), Some((60, 60))),
+            ((61, 0), None),
+            ((usize::MAX, 1), None),
+        ];
+        for ((offset, length), want) in cases {
+            let mut p = packet();
+            assert_eq!(
+                (p.network_offset(), p.transport_offset(), p.network_header_length()),
+                (None, None, 0)
+            );
+            p.set_network_header(offset, length);
+            assert_eq!(p.network_offset().zip(p.transport_offset()), want, "{offset} {length}");
+            assert_eq!(p.network_header_length() as isize, want.map_or(0, |(n, t)| t - n));
+            p.clear_network_header();
+            assert_eq!(
+                (p.network_offset(), p.transport_offset(), p.network_header_length()),
+                (None, None, 0)
+            );
+        }
+    }
+
+    #[test]
+    fn the_mac_header_lies_inside_the_buffer() {
+        for (offset, inside) in [(0, true), (-28, true), (-29, false), (2020, true), (2021, false)] {
+            let mut p = packet();
+            p.set_mac_header(offset);
+            assert_eq!(p.mac_offset(), inside.then_some(offset));
+            p.set_mac_header(isize::MIN);
+            p.set_mac_header(isize::MAX);
+            assert_eq!(p.mac_offset(), inside.then_some(offset), "left alone");
+            p.clear_mac_header();
+            assert_eq!(p.mac_offset(), None);
+        }
+    }
+
+    #[test]
+    fn copies_take_all_annotations_and_leave_the_rest() {
+        let blank = packet();
+        let mut full = packet();
+        full.set_anno(0, [1; 48]);
+        full.set_timestamp(77);
+        full.set_packet_type(PacketType::Multicast);
+        full.set_mac_header(3);
+        let mut p = packet();
+        p.set_network_header(14, 20);
+        let clone = p.share().unwrap();
+        for (from, second_line) in [(&full, COLD), (&blank, 0), (&full, COLD)] {
+            p.copy_annotations(from);
+            assert_eq!(p.annotations(), from.annotations());
+            assert_eq!((p.timestamp(), p.packet_type()), (from.timestamp(), from.packet_type()));
+            assert_eq!(
+                (p.mac_offset(), p.network_offset(), p.transport_offset()),
+                (None, Some(14), Some(34))
+            );
+            assert_eq!((p.meta().flags & COLD, p.is_shared()), (second_line, true));
+        }
+        drop(clone);
+        assert!(!p.is_shared());
+    }
+}

@@ -106,3 +106,58 @@ impl FromIterator<Packet> for Batch {
         Batch(iter.into_iter().collect())
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn batch(numbers: &[u8]) -> Batch {
+        numbers.iter().map(|&n| Packet::copy_of(&[n]).unwrap()).collect()
+    }
+    fn numbers(b: &Batch) -> Vec<u8> {
+        b.iter().map(|p| p.data()[0]).collect()
+    }
+
+    #[test]
+    fn room_is_as_asked() {
+        let room = |mut b: Batch| (b.len(), b.as_mut_vec().capacity());
+        assert_eq!(room(Batch::empty()), (0, 0));
+        assert_eq!(room(Batch::with_capacity(3)), (0, 3));
+        assert_eq!((room(Batch::new()), room(Batch::default())), ((0, 64), (0, 64)));
+    }
+
+    #[test]
+    fn packets_keep_their_order() {
+        let mut b = Batch::new();
+        assert!(b.is_empty() && b.pop().is_none());
+        b.push(Packet::copy_of(&[1]).unwrap());
+        b.extend(batch(&[2, 3]).drain());
+        assert!(!b.is_empty());
+        assert_eq!((b.len(), numbers(&b)), (3, vec![1, 2, 3]));
+        assert_eq!(b.pop().unwrap().data(), [3]);
+        b.iter_mut().for_each(|p| p.data_mut()[0] += 10);
+        b.as_mut_slice().swap(0, 1);
+        b.as_mut_vec().push(Packet::copy_of(&[4]).unwrap());
+        assert_eq!((b.as_slice().len(), numbers(&b)), (3, vec![12, 11, 4]));
+        assert_eq!(b.drain().map(|p| p.data()[0]).collect::<Vec<_>>(), [12, 11, 4]);
+        assert!(b.is_empty());
+        b.extend(batch(&[5]).drain());
+        b.clear();
+        assert!(b.is_empty());
+    }
+
+    #[test]
+    fn appending_moves_all_packets() {
+        for (first, second) in [(&[][..], &[][..]), (&[], &[1, 2]), (&[1], &[]), (&[1, 2], &[3, 4, 5])] {
+            let (mut a, mut b) = (batch(first), batch(second));
+            a.append(&mut b);
+            assert_eq!((numbers(&a), b.len()), ([first, second].concat(), 0));
+        }
+        // An empty batch takes the other's vector instead of copying.
+        let (mut a, mut b) = (Batch::new(), batch(&[1]));
+        let at = b.as_slice().as_ptr();
+        a.append(&mut b);
+        assert_eq!((a.as_slice().as_ptr(), b.as_mut_vec().capacity()), (at, 64));
+    }
+}

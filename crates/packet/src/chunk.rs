@@ -226,8 +226,8 @@ pub(crate) struct SlabHeader {
 /// Geometry of one size of chunks.
 #[derive(Clone, Copy)]
 pub(crate) struct SizeClass {
-    /// Bytes from one chunk to the next. Not a multiple of a power of two beyond the cache line, so that the first
-    /// lines of chunks spread over the sets of the cache.
+    /// Bytes from one chunk to the next: an odd number of cache lines, so that the first lines of chunks spread over all
+    /// sets of the cache.
     pub stride: usize,
     /// Unused bytes before the buffer, so that a frame behind the default headroom starts a cache line.
     pub pad: usize,
@@ -245,5 +245,17 @@ impl SizeClass {
 /// Ordinary frames, and GSO super-packets or jumbo frames.
 pub(crate) const CLASSES: [SizeClass; 2] = [
     SizeClass { stride: 128 + 64 + 2048, pad: 36, cap: 2048 },
-    SizeClass { stride: 128 + 64 + 65536 + 512 + 64, pad: 36, cap: 65536 + 512 },
+    SizeClass { stride: 128 + 64 + 65536 + 512, pad: 36, cap: 65536 + 512 },
 ];
+
+// Each chunk holds its head and buffer, wastes less than a cache line, and takes an odd number of lines.
+const _: () = {
+    let mut i = 0;
+    while i < CLASSES.len() {
+        let SizeClass { stride, pad, cap } = CLASSES[i];
+        let end = HEAD + pad + cap as usize;
+        assert!(end <= stride && stride - end < 64 && stride % 128 == 64);
+        assert!((HEAD + pad + crate::DEFAULT_HEADROOM).is_multiple_of(64));
+        i += 1;
+    }
+};

@@ -390,3 +390,24 @@ fn dropped_packets_are_counted_whatever_becomes_of_their_chunks() {
     drop((c, three));
     assert_eq!(now(), 7);
 }
+
+#[test]
+fn what_was_stripped_from_clones_is_put_back_without_a_copy() {
+    let mut p = Packet::copy_of(b"abcdef").unwrap();
+    let mut clone = p.share().unwrap();
+    assert!(clone.strip(6) && clone.is_empty() && clone.unstrip(6) && !clone.is_empty());
+    assert!(clone.is_shared() && std::ptr::eq(p.data(), clone.data()));
+    // One byte more was never part of the packet: it is zeroed, in a buffer of its own.
+    assert!(clone.unstrip(1) && !clone.is_shared());
+    assert_eq!((p.data(), clone.data()), (&b"abcdef"[..], &b"\0abcdef"[..]));
+}
+
+#[test]
+fn packets_show_their_length_and_time() {
+    let mut p = Packet::copy_of(b"abc").unwrap();
+    assert_eq!(format!("{p:?}"), "Packet(3 bytes)");
+    p.set_anno_u8(47, 1);
+    assert_eq!(format!("{p:?}"), "Packet(3 bytes)");
+    p.set_timestamp(77);
+    assert_eq!(format!("{p:?}"), "Packet(3 bytes at 77 ns)");
+}
