@@ -403,6 +403,22 @@ fn what_was_stripped_from_clones_is_put_back_without_a_copy() {
 }
 
 #[test]
+fn all_room_is_used_before_the_data_moves() {
+    let mut p = Packet::copy_of(b"abc").unwrap();
+    let at = p.data().as_ptr();
+    assert!(p.put(p.tailroom()) && p.tailroom() == 0 && std::ptr::eq(p.data().as_ptr(), at));
+    let mut q = Packet::copy_of(b"abc").unwrap();
+    let end = q.data().as_ptr_range().end;
+    assert!(q.unstrip(28) && q.headroom() == 0 && std::ptr::eq(q.data().as_ptr_range().end, end));
+    assert!(q.strip(28) && q.push_header::<28>().is_some() && q.headroom() == 0);
+    assert!(std::ptr::eq(q.data().as_ptr_range().end, end));
+    // A clone copies its buffer to write a header, but needs no more room for that.
+    assert!(q.strip(28));
+    let mut clone = q.share().unwrap();
+    assert!(clone.push_header::<28>().is_some() && clone.headroom() == 0);
+}
+
+#[test]
 fn packets_show_their_length_and_time() {
     let mut p = Packet::copy_of(b"abc").unwrap();
     assert_eq!(format!("{p:?}"), "Packet(3 bytes)");
