@@ -202,9 +202,6 @@ impl Place {
 
     /// A copy of a descriptor of this process; the original stays with whoever has it.
     fn descriptor(&self, number: i32) -> Result<Listening, PlaceError> {
-        if number < 0 {
-            return Err(self.failed(Errno::BADF));
-        }
         let me = pidfd_open(getpid(), PidfdFlags::empty()).map_err(|e| self.failed(e))?;
         let fd = pidfd_getfd(&me, number, PidfdGetfdFlags::empty()).map_err(|e| self.failed(e))?;
         let wrong = |_| PlaceError::Descriptor(self.to_string());
@@ -324,6 +321,9 @@ mod tests {
             assert!(text(Place::Descriptor(number).listen()).ends_with("Bad file descriptor"));
         }
         let file = std::fs::File::open("/dev/null").unwrap();
-        assert!(text(Place::Descriptor(file.as_raw_fd()).listen()).contains("neither"));
+        let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        for other in [file.as_raw_fd(), datagrams.as_raw_fd()] {
+            assert!(text(Place::Descriptor(other).listen()).contains("neither"));
+        }
     }
 }

@@ -99,7 +99,14 @@ mod tests {
     fn tokens_match_themselves_alone() {
         let token: Token = " 0123456789abcdef\n".parse().unwrap();
         assert!(token.matches(b"0123456789abcdef"));
-        for other in ["", "0123456789abcdeg", "1123456789abcdef", "0123456789abcde", "0123456789abcdef0"] {
+        for other in [
+            "",
+            "0123456789abcdeg",
+            "1123456789abcdef",
+            "0123456789abcde",
+            "0123456789abcdef0",
+            "1023456789abcdef",
+        ] {
             assert!(!token.matches(other.as_bytes()), "{other}");
         }
         assert!(!token.matches(b"0123456789abcdef\0"));

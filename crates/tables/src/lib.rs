@@ -14,6 +14,8 @@ mod atomics;
 pub mod ewma;
 pub mod fifo;
 pub mod flag;
+#[cfg(test)]
+mod flag_tests;
 pub mod flow;
 mod heap;
 pub mod lpm;

@@ -302,6 +302,7 @@ mod tests {
         let mut list = StrideList::new(&[1, 1], Ties::Oldest);
         list.set_tickets(1, 3);
         assert_eq!((list.tickets(1), list.tickets(2), list.len()), (Some(3), None, 2));
+        assert!(!list.is_empty() && StrideList::new(&[], Ties::Oldest).is_empty());
         let counts = (0..400).filter(|_| list.turn() == Some(1)).count();
         assert!(counts.abs_diff(300) <= 1);
     }

@@ -207,6 +207,111 @@ fn changed_rules_hold_for_clients_that_are_there() {
     assert_eq!(e.to_string(), "Permission denied for 'c.reset'");
 }
 
+/// A server of messages at a Unix socket, and what it reported.
+fn chatter(
+    channel: &str,
+    (greeting, aloud, verbose): (bool, bool, bool),
+    messages: usize,
+) -> (Server, Arc<Fake>, impl Fn() -> UnixStream, Arc<Mutex<Vec<String>>>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let reported = reports.clone();
+    let settings = Settings {
+        service: Service::Chatter { channel: channel.into(), greeting, aloud },
+        limits: Limits { messages, clients: 3, ..Limits::default() },
+        name: "N".into(),
+        verbose,
+        report: Arc::new(move |line| reported.lock().unwrap().push(line.to_string())),
+    };
+    let fake = Arc::new(Fake::default());
+    let server = Server::start(&Place::Unix(path.clone()), settings, fake.clone()).unwrap();
+    let connect = move || {
+        let _ = &folder;
+        let c = UnixStream::connect(&path).unwrap();
+        c.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        c
+    };
+    (server, fake, connect, reports)
+}
+
+/// Reads exactly this.
+fn expect(c: &mut impl Read, text: &str) {
+    let mut all = vec![0; text.len()];
+    c.read_exact(&mut all).unwrap();
+    assert_eq!(String::from_utf8(all).unwrap(), text);
+}
+
+#[test]
+fn messages_go_to_every_client_of_their_channel() {
+    let greeting = crate::chatter::GREETING;
+    for (channel, aloud, reported) in
+        [("news", true, &["one\ntwo", "three"][..]), ("news", false, &[]), ("default", true, &[])]
+    {
+        let (s, fake, connect, reports) = chatter(channel, (true, aloud, false), 1000);
+        let mut all = [connect(), connect()];
+        all.iter_mut().for_each(|c| expect(c, greeting));
+        fake.message("other", "nothing");
+        fake.message(channel, "one\ntwo");
+        all.iter_mut().for_each(|c| expect(c, "one\ntwo\n"));
+        let [gone, mut stays] = all;
+        drop(gone);
+        until("one has gone", || s.clients() == 1);
+        // A client that has ended its output still hears.
+        stays.shutdown(Shutdown::Write).unwrap();
+        fake.message(channel, "three");
+        expect(&mut stays, "three\n");
+        assert_eq!(*reports.lock().unwrap(), reported, "{channel} {aloud}");
+        assert_eq!(s.lost(), 0);
+        drop(s);
+        assert_eq!(rest(stays), "");
+    }
+}
+
+#[test]
+fn messages_without_room_are_counted_for_each_client() {
+    let (s, fake, connect, _) = chatter("news", (false, false, false), 10);
+    let mut all = [connect(), connect()];
+    until("both are there", || s.clients() == 2);
+    fake.message("news", "0123456789");
+    fake.message("news", "a");
+    all.iter_mut().for_each(|c| expect(c, "a\n"));
+    until("the long one is counted", || s.lost() == 2);
+    // Of a client that takes nothing each message arrives or is counted.
+    let (s, fake, connect, _) = chatter("news", (false, false, false), 100_000);
+    let mut c = connect();
+    until("it is there", || s.clients() == 1);
+    let text = "x".repeat(49_999);
+    (0..100).for_each(|_| fake.message("news", &text));
+    fake.message("news", "");
+    until("some are lost", || s.lost() > 0);
+    drop((fake, s));
+    assert!(rest(&mut c).split_terminator('\n').all(|line| line == text || line.is_empty()));
+}
+
+#[test]
+fn clients_that_come_and_go_are_reported() {
+    let (s, _, connect, reports) = chatter("news", (false, false, true), 1000);
+    let one = connect();
+    until("it is there", || s.clients() == 1);
+    drop((one, connect()));
+    until("it was reported", || reports.lock().unwrap().len() == 4);
+    let mut lines = reports.lock().unwrap().clone();
+    lines.sort();
+    assert_eq!(
+        lines,
+        [1, 2].map(|n| ["closed", "opened"].map(|e| format!("N: connection {n} {e}"))).concat()
+    );
+}
+
+#[test]
+fn messages_wait_up_to_the_limit() {
+    let (ours, _theirs) = UnixStream::pair().unwrap();
+    let mut p = peer::Peer::chatter(ours.into(), false);
+    assert!(p.tell(b"abc", 5) && !p.tell(b"abc", 5) && p.tell(b"de", 5) && !p.tell(b"f", 5));
+    assert!(p.tell(b"", 5) && p.holds() >= 5);
+}
+
 #[test]
 fn a_connection_that_it_was_started_with() {
     use std::os::fd::AsRawFd;

@@ -14,6 +14,19 @@ pub(crate) struct Fake {
     pub ended: AtomicBool,
     pub swaps: AtomicU64,
     pub calls: AtomicU64,
+    /// Channels, and what listens to them.
+    pub listeners: Mutex<Vec<(String, Weak<dyn Listener>)>>,
+}
+
+impl Fake {
+    /// Shows a message to what listens to its channel.
+    pub fn message(&self, channel: &str, text: &str) {
+        for (c, listener) in &*self.listeners.lock().unwrap() {
+            if let Some(l) = listener.upgrade().filter(|_| c == channel) {
+                l.hear(text);
+            }
+        }
+    }
 }
 
 const COUNTER: &str =
@@ -64,7 +77,9 @@ impl Remote for Fake {
     fn has_ended(&self) -> bool {
         self.ended.load(Ordering::SeqCst)
     }
-    fn listen(&self, _: &str, _: Weak<dyn Listener>) {}
+    fn listen(&self, channel: &str, listener: Weak<dyn Listener>) {
+        self.listeners.lock().unwrap().push((channel.into(), listener));
+    }
 }
 
 fn small() -> Limits {
@@ -135,6 +150,7 @@ fn the_transcript() {
         ("LLRPC x#00\n", "510 No element named 'x'\r\n"),
         ("LLRPC c\n", "500 Syntax error in LLRPC 'c'\r\n"),
         ("LLRPC c#zz\n", "500 Syntax error in LLRPC 'c#zz'\r\n"),
+        ("LLRPC c#\n", "500 Syntax error in LLRPC 'c#'\r\n"),
         ("QUIT\n", "200 Goodbye!\r\n"),
         ("close\n", "200 Goodbye!\r\n"),
         ("READ\n", "500 Wrong number of arguments\r\n"),
@@ -352,10 +368,42 @@ fn a_client_takes_its_replies_before_the_next_command_is_looked_at() {
     assert_eq!(session.output().len(), 400 + "200 Read handler 'c.big' OK\r\nDATA 400\r\n".len());
     session.sent(100);
     session.step(&rules, &mut gate);
-    assert!(session.output().len() < 400, "more than half of it still waits");
-    session.sent(session.output().len());
+    let waits = session.output().len();
+    assert_eq!(waits, 300 + "200 Read handler 'c.big' OK\r\nDATA 400\r\n".len());
+    session.sent(waits);
     while session.step(&rules, &mut gate) == Step::Done && session.wants_input() {}
     assert!(session.output().len() > 500);
+}
+
+#[test]
+fn sessions_say_what_they_hold_and_give_it_back() {
+    let fake = Arc::new(Fake::default());
+    let limits = Limits { backlog: 1000, ..Limits::default() };
+    let (mut gate, mut session) = (Gate::new(fake), Session::new(limits, Origin::Authorised));
+    let mut feed = |session: &mut Session, bytes: &[u8]| {
+        session.feed(bytes);
+        while session.step(&Rules::default(), &mut gate) == Step::Done && session.wants_input() {}
+        session.held()
+    };
+    assert!(feed(&mut session, b"") < 1000);
+    for (command, end) in [("READDATA c.echo 20000\n", ""), ("READUNTIL c.echo E\n", "E\n")] {
+        feed(&mut session, command.as_bytes());
+        // In small pieces, so that the input itself needs little.
+        (0..199).for_each(|_| drop(feed(&mut session, &[b'x'; 100])));
+        assert!((19_900..60_000).contains(&feed(&mut session, b"")), "{}", session.held());
+        let held = feed(&mut session, format!("{}\n{end}", "y".repeat(99)).as_bytes());
+        assert!((20_000..60_000).contains(&held), "the reply: {held}");
+        while !session.output().is_empty() {
+            session.sent(700);
+        }
+        assert!(session.held() < 2000, "{}", session.held());
+    }
+}
+
+#[test]
+fn replies_show_tabs_and_no_other_control_characters() {
+    let reply = "200-Write handler 'swapplan' OK\r\n200-+ a\tb[1mc\r\n200 1 added\r\n";
+    assert_eq!(talk("WRITE swapplan a\tb\x1b[1m\x07c\n"), reply);
 }
 
 #[test]

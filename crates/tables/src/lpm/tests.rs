@@ -361,3 +361,11 @@ fn many_at_once_takes_the_shorter_slice() {
     radix.lookup_many(&[1; 100], &mut routes[..1]);
     radix.lookup_many(&[], &mut routes);
 }
+
+#[test]
+fn errors_say_what_is_wrong() {
+    let route = Route { gw: 0, port: 3 };
+    assert_eq!(TableError::Exists(route).to_string(), "the prefix has a route to output 3 already");
+    assert_eq!(TableError::Full.to_string(), "the route table is full");
+    assert_eq!(NotFound.to_string(), "no route for exactly this prefix");
+}
