@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `ar` archives, as configurations come in with their packages: reading and writing in memory.
+//! In-memory reader and writer for `ar` archives, the form in which a configuration travels with its packages.
 //!
-//! Names and sizes are not trusted: a name that is no plain file name is an error, so is a size beyond the end.
+//! Archives are untrusted input. A member name that is not a plain file name is an error, and so is a size that
+//! reaches beyond the end.
 
 use thiserror::Error;
 
 const MAGIC: &[u8] = b"!<arch>\n";
 const HEADER: usize = 60;
 
-/// Why bytes are no good archive.
+/// The reason an archive cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ArchiveError {
-    /// It does not start with `!<arch>`.
+    /// The data does not start with `!<arch>`.
     #[error("not an archive")]
     NotAnArchive,
-    /// A header is cut or has no end mark.
+    /// A member header is truncated or has no end mark.
     #[error("bad member header at byte {0}")]
     BadHeader(usize),
-    /// A size is no number, or reaches beyond the end.
+    /// A member size is not a number, or it reaches beyond the end.
     #[error("bad member size at byte {0}")]
     BadSize(usize),
-    /// A name is empty, not text, or could lead out of a folder.
+    /// A member name is empty, is not text, or could lead out of a directory.
     #[error("bad member name at byte {0}")]
     BadName(usize),
-    /// A member is too large to be written.
+    /// A member is too large for the header's size field.
     #[error("member '{0}' is too large")]
     TooLarge(String),
 }
 
-/// Whether it starts as an archive does.
+/// Whether the bytes start with the archive magic, `!<arch>`.
 pub fn is_archive(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
@@ -46,15 +47,15 @@ fn decimal(field: &[u8]) -> Option<usize> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) { None } else { text.parse().ok() }
 }
 
-/// The members of an archive: names and data, in order. Reads GNU (`//` table, `/OFF`, trailing `/`) and BSD (`#1/LEN`)
-/// names; symbol tables are left out.
+/// Reads the members of an archive as names and data, in order. Understands GNU names (`//` table, `/OFF`,
+/// trailing `/`) and BSD names (`#1/LEN`). Symbol tables are skipped.
 pub fn read(bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>, ArchiveError> {
     if !is_archive(bytes) {
         return Err(ArchiveError::NotAnArchive);
     }
     let (mut at, mut members, mut long_names) = (MAGIC.len(), Vec::new(), None);
     while at < bytes.len() {
-        // Some writers end with a newline of padding too many.
+        // Some writers add one newline of padding too many at the end.
         if bytes.get(at..) == Some(b"\n") {
             break;
         }
@@ -80,7 +81,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>, ArchiveError> {
                     let len = decimal(len).filter(|&l| l <= data.len()).ok_or(bad_name.clone())?;
                     let (name, rest) = data.split_at(len);
                     data = rest;
-                    // Padded with zero bytes.
+                    // BSD writers pad the name with zero bytes.
                     let text = name.iter().position(|&b| b == 0).unwrap_or(name.len());
                     name.get(..text).unwrap_or(&[])
                 }
@@ -97,7 +98,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>, ArchiveError> {
         };
         if let Some(name) = name {
             let name = std::str::from_utf8(name).ok().filter(|n| is_safe_name(n)).ok_or(bad_name)?;
-            // A BSD symbol table may have a long name.
+            // A BSD symbol table can also be stored under a long name.
             if !name.starts_with("__.SYMDEF") {
                 members.push((name.to_string(), data.to_vec()));
             }
@@ -114,7 +115,8 @@ pub fn write(members: &[(String, Vec<u8>)]) -> Result<Vec<u8>, ArchiveError> {
         if !is_safe_name(name) {
             return Err(ArchiveError::BadName(out.len()));
         }
-        // A leading `#` would be read as something else; the field is counted in bytes.
+        // A leading `#` would be read as a BSD name. The name field is 16 bytes long, so non-ASCII names take
+        // the long form too.
         let long = name.len() > 14
             || !name.is_ascii()
             || name.contains(' ')

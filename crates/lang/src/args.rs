@@ -14,12 +14,13 @@ use crate::text::{Unit, at_comment, byte, comment_end, hex_end, is_space, quoted
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Splits at commas outside quotes, comments and `\<…>` (parentheses do not protect commas). Each range is trimmed of
-/// blanks and comments; a trailing empty argument is dropped, inner empty ones stay.
+/// Splits a configuration string at commas outside quotes, comments and `\<…>`. Parentheses do not protect
+/// commas. Each range is trimmed of blanks and comments. A trailing empty argument is dropped; empty arguments
+/// before it stay.
 pub fn split(config: &str) -> Vec<Range<usize>> {
     let bytes = config.as_bytes();
     let mut all = Vec::new();
-    // The current argument: its first and last significant bytes.
+    // The first and last significant bytes of the current argument.
     let (mut first, mut last, mut at) = (None, 0, 0);
     while at < bytes.len() {
         let (what, end) = unit(bytes, at);
@@ -42,7 +43,7 @@ pub fn split(config: &str) -> Vec<Range<usize>> {
     all
 }
 
-/// A piece of a configuration string with each comment replaced by one space.
+/// Part of a configuration string, with each comment replaced by one space.
 pub fn cleaned(config: &str, range: Range<usize>) -> Cow<'_, str> {
     let text = config.get(range).unwrap_or("");
     let bytes = text.as_bytes();
@@ -63,7 +64,7 @@ pub fn cleaned(config: &str, range: Range<usize>) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Splits at blanks and comments outside quotes and `\<…>`.
+/// Splits an argument at blanks and comments outside quotes and `\<…>`.
 pub fn words(arg: &str) -> Vec<Range<usize>> {
     let bytes = arg.as_bytes();
     let (mut all, mut first, mut at) = (Vec::new(), None, 0);
@@ -80,8 +81,9 @@ pub fn words(arg: &str) -> Vec<Range<usize>> {
     all
 }
 
-/// The keyword that an argument starts with, and the range of the rest: a letter or `_`, then `A-Za-z0-9_:.?!`, blanks, and
-/// more text. Whether it means a keyword is up to the class.
+/// Splits an argument into a leading keyword and the range of the rest. A keyword is a letter or `_`, then any
+/// of `A-Za-z0-9_:.?!`, then blanks and more text. The class decides whether the word really is one of its
+/// keywords.
 pub fn keyword(arg: &str) -> Option<(&str, Range<usize>)> {
     let bytes = arg.as_bytes();
     let start = bytes.iter().position(|&b| !is_space(b))?;
@@ -109,13 +111,13 @@ pub fn keyword(arg: &str) -> Option<(&str, Range<usize>)> {
     (rest > end).then(|| arg.get(start..end)).flatten().map(|k| (k, rest..stop))
 }
 
-/// Whether it is one plain word: printable ASCII but quotes, backslash and comma.
+/// Whether the text is one plain word: printable ASCII without quotes, backslash and comma.
 pub fn is_word(text: &str) -> bool {
     !text.is_empty()
         && text.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'"' | b'\'' | b'\\' | b','))
 }
 
-/// Removes quotes and expands escapes. Bytes that are not UTF-8 are replaced; see [`data`] for them as they are.
+/// Removes quotes and expands escapes. Bytes that are not UTF-8 are replaced; [`data`] returns them unchanged.
 pub fn unquote(arg: &str) -> String {
     match String::from_utf8(unquoted(arg).0) {
         Ok(text) => text,
@@ -123,7 +125,7 @@ pub fn unquote(arg: &str) -> String {
     }
 }
 
-/// Like [`unquote`], in bytes; none when a quote or `\<` is not closed.
+/// Like [`unquote`], but returns bytes. Returns `None` when a quote or `\<` is not closed.
 pub fn data(arg: &str) -> Option<Vec<u8>> {
     let (bytes, closed) = unquoted(arg);
     closed.then_some(bytes)
@@ -161,7 +163,7 @@ fn unquoted(arg: &str) -> (Vec<u8>, bool) {
     (out, closed)
 }
 
-/// Expands the escapes inside double quotes. Whether each `\<` is closed.
+/// Expands the escapes inside double quotes. Returns whether each `\<` is closed.
 fn escapes(text: &[u8], out: &mut Vec<u8>) -> bool {
     let (mut at, mut closed) = (0, true);
     while let Some(&b) = text.get(at) {
@@ -192,7 +194,7 @@ fn escapes(text: &[u8], out: &mut Vec<u8>) -> bool {
                 out.push((value & 0xff) as u8);
             }
             b'x' if byte(text, at).is_ascii_hexdigit() => {
-                // However many digits follow, the last two are the byte.
+                // `\x` accepts any number of digits; the last two give the byte.
                 let mut value = 0u8;
                 while let Some(d) = (byte(text, at) as char).to_digit(16) {
                     value = (value << 4) | d as u8;
@@ -214,7 +216,8 @@ fn escapes(text: &[u8], out: &mut Vec<u8>) -> bool {
     closed
 }
 
-/// The bytes between `\<` and `>`: hex digits in pairs; anything else between them is skipped, a trailing odd digit dropped.
+/// Decodes the hex digits between `\<` and `>` in pairs. Other characters are skipped, and a trailing odd digit
+/// is dropped.
 fn hex(text: &[u8], out: &mut Vec<u8>) {
     let (mut at, mut high) = (0, None);
     while let Some(&b) = text.get(at) {
@@ -232,12 +235,12 @@ fn hex(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Quotes text so that [`unquote`] gives it back.
+/// Quotes text. [`unquote`] is the inverse.
 pub fn quote(text: &str) -> String {
     quote_bytes(text.as_bytes())
 }
 
-/// Quotes bytes so that [`data`] gives them back.
+/// Quotes bytes. [`data`] is the inverse.
 pub fn quote_bytes(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() + 2);
     out.push('"');

@@ -1,53 +1,53 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Diagnostics: what is wrong, where, and how to mend it.
+//! Diagnostics: errors and warnings with their source positions and suggested fixes.
 
 use crate::source::Span;
 use std::borrow::Cow;
 
-/// The most errors that are reported one by one; further ones are counted.
+/// At most this many errors are reported one by one. Further ones are only counted.
 pub(crate) const MAX_ERRORS: usize = 500;
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
-    /// The configuration runs, but probably not as meant.
+    /// The configuration runs, but probably not as intended.
     Warning,
     /// The configuration cannot run.
     Error,
 }
 
-/// A second place that belongs to a diagnostic.
+/// A secondary source position of a diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Where.
+    /// The source position.
     pub span: Span,
-    /// What stands there: `declared here`.
+    /// The text beside it, such as `declared here`.
     pub text: String,
 }
 
-/// One message about a configuration. `message` is the one line that scripts may read; labels and helps are for people.
+/// One message about a configuration. Scripts parse `message`; labels and helps are shown to people only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// One line, without place: `undeclared element 'Foo'`.
+    /// The message: one line, without its position, such as `undeclared element 'Foo'`.
     pub message: String,
-    /// What was being done, with its place: `While configuring 'x :: Strip':`.
+    /// The action that failed, with its position: `While configuring 'x :: Strip':`.
     pub context: Option<(String, Option<Span>)>,
-    /// The place; none for what concerns no text.
+    /// The primary position. `None` if the diagnostic concerns no source text.
     pub span: Option<Span>,
-    /// What stands at `span`, shown beside the caret: `expected a class name`.
+    /// The text shown beside the caret at `span`, such as `expected a class name`.
     pub at: String,
-    /// Further lines that the classic format prints too, each with its own place.
+    /// Additional lines, each with its own position. The classic format prints them too.
     pub notes: Vec<(String, Option<Span>)>,
-    /// Other places, shown with their source to people only.
+    /// Secondary positions. Only the pretty format shows them, with their source.
     pub labels: Vec<Label>,
-    /// How to mend it, shown to people only.
+    /// Suggested fixes. Only the pretty format shows them.
     pub helps: Vec<String>,
 }
 
 impl Diagnostic {
-    /// An error at a place.
+    /// An error at a position.
     pub fn error(message: impl Into<String>, span: impl Into<Option<Span>>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Error,
@@ -60,40 +60,40 @@ impl Diagnostic {
             helps: Vec::new(),
         }
     }
-    /// A warning at a place.
+    /// A warning at a position.
     pub fn warning(message: impl Into<String>, span: impl Into<Option<Span>>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(message, span) }
     }
-    /// Says what stands at the place.
+    /// Sets the text beside the caret.
     pub fn at(mut self, text: impl Into<String>) -> Diagnostic {
         self.at = text.into();
         self
     }
-    /// Says what was being done.
+    /// Sets the action that failed.
     pub fn context(mut self, text: impl Into<String>, span: impl Into<Option<Span>>) -> Diagnostic {
         self.context = Some((text.into(), span.into()));
         self
     }
-    /// Adds a line that the classic format prints too.
+    /// Adds a note, which the classic format prints too.
     pub fn note(mut self, text: impl Into<String>, span: impl Into<Option<Span>>) -> Diagnostic {
         self.notes.push((text.into(), span.into()));
         self
     }
-    /// Adds another place.
+    /// Adds a secondary position.
     pub fn label(mut self, text: impl Into<String>, span: Span) -> Diagnostic {
         self.labels.push(Label { span, text: text.into() });
         self
     }
-    /// Adds how to mend it.
+    /// Adds a suggested fix.
     pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
         self.helps.push(text.into());
         self
     }
-    /// Whether it keeps the configuration from running.
+    /// Whether this diagnostic prevents the configuration from running.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
-    /// Counts what is not reported one by one.
+    /// The summary line for `count` diagnostics that are not shown.
     pub(crate) fn more(count: usize, severity: Severity) -> Diagnostic {
         let word = match (severity, count) {
             (Severity::Error, 1) => "error",
@@ -105,10 +105,11 @@ impl Diagnostic {
     }
 }
 
-/// The diagnostics that are shown, in their order: all of them, or the first 500 and how many more there are. Showing one
-/// takes far more time than finding it. Warnings leave room for errors.
+/// The diagnostics to show, in order: all of them, or the first 500 and a count of the rest. Rendering a
+/// diagnostic takes far longer than finding it, which is why there is a limit. Warnings are left out before
+/// errors.
 pub fn shown(all: &[Diagnostic]) -> Cow<'_, [Diagnostic]> {
-    // The elaborator may have added its own count to as many errors.
+    // The elaborator's own list of [`MAX_ERRORS`] may already end in a count.
     if all.len() <= MAX_ERRORS + 1 {
         return Cow::Borrowed(all);
     }

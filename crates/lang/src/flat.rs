@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The flat configuration: elements and connections after compounds are expanded.
+//! The flat configuration: elements and connections after expansion of compounds.
 
 use crate::source::{FileId, Span};
 use std::ops::Range;
@@ -20,18 +20,18 @@ pub struct Connection {
     pub from: PortRef,
     /// The input.
     pub to: PortRef,
-    /// The connection's text in its chain.
+    /// The position of the connection in the source text.
     pub span: Span,
 }
 
-/// One step of how an element came to be: the use of a compound that it was expanded from, outermost first.
+/// One expansion step of an element: a compound that it was expanded from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The compound's instance name, such as `two`.
     pub instance: String,
     /// The compound class's name, or `{...}` for an anonymous one.
     pub class: String,
-    /// Where the compound was used.
+    /// The position of the compound's use.
     pub span: Span,
 }
 
@@ -40,22 +40,24 @@ pub struct Origin {
 pub struct Element {
     /// Full name, such as `two/s` or `Strip@3`.
     pub name: String,
-    /// Class name as written (an alias is not resolved here).
+    /// Class name as written; aliases are not resolved here.
     pub class: String,
-    /// Configuration string, variables substituted.
+    /// Configuration string after variable substitution.
     pub config: String,
-    /// Where the element is declared: the class or name in the text.
+    /// The position of the declaration: the class or name in the text.
     pub span: Span,
-    /// Where the configuration string stands, without its parentheses; empty at the end of `span` if there is none.
+    /// The position of the configuration string without its parentheses. Empty, at the end of `span`, if there
+    /// is none.
     pub config_span: Span,
-    /// Pieces of `config` and where they come from, in order; a piece of another length is a substituted variable.
+    /// Maps ranges of `config` to source positions, in order. A piece whose length differs from its source is a
+    /// substituted variable.
     pub config_map: Vec<(Range<usize>, Span)>,
-    /// The compounds it was expanded from, outermost first.
+    /// The compounds that the element was expanded from, outermost first.
     pub origin: Vec<Origin>,
 }
 
 impl Element {
-    /// Where a range of bytes of `config` stands in the source.
+    /// The source position of a range of bytes of `config`.
     pub fn config_place(&self, range: Range<usize>) -> Span {
         let at = |n: usize, end: bool| {
             self.config_map.iter().find(|(r, _)| n >= r.start && (n < r.end || (end && n == r.end))).map(
@@ -75,33 +77,34 @@ impl Element {
             _ => self.config_span,
         }
     }
-    /// The prefix of names in its scope, with its `/`: `two/` for `two/s`, empty at the top.
+    /// The name prefix of the element's scope, with its `/`: `two/` for `two/s`, empty at the top level.
     pub fn scope(&self) -> &str {
         self.name.rfind('/').map_or("", |i| self.name.get(..=i).unwrap_or(""))
     }
-    /// How messages name it: `name :: Class`.
+    /// The element as messages show it: `name :: Class`.
     pub fn declaration(&self) -> String {
         format!("{} :: {}", self.name, self.class)
     }
 }
 
-/// A configuration without compounds, as elaboration leaves it.
+/// A configuration without compounds, the result of elaboration.
 #[derive(Clone, Debug, Default)]
 pub struct Flat {
-    /// Elements in flat order: the top level in order of appearance, then contents of compounds as expanded.
+    /// Elements in flat order: the top level in order of appearance, then the contents of compounds in order of
+    /// expansion.
     pub elements: Vec<Element>,
-    /// Connections in stored order, without repetitions.
+    /// Connections in stored order, without duplicates.
     pub connections: Vec<Connection>,
     /// Requirements in order, such as `("package", "foo")`.
     pub requirements: Vec<(String, String)>,
-    /// The file the configuration came from.
+    /// The file of the configuration.
     pub file: FileId,
-    /// Members of the archive that the configuration came in, but `config`.
+    /// The members of the archive that held the configuration, except `config`.
     pub archive: Vec<(String, Vec<u8>)>,
 }
 
 impl Flat {
-    /// Index of the element of that full name.
+    /// The index of the element with this full name.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.elements.iter().position(|e| e.name == name)
     }

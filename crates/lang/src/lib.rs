@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The configuration language: text in, a flat configuration and diagnostics out. Never panics, never fails.
+//! The configuration language: source text to a flat configuration and diagnostics. It never panics and accepts
+//! any input.
 //!
-//! Layers, bottom up: [`source`] (files and places), [`diagnostic`] (what went wrong, where, how to mend it),
-//! [`args`] (splitting and quoting configuration strings), [`archive`] (the `ar` files a configuration may come in),
-//! [`syntax`] (lexer, parser, lossless tree), [`flat`] (the flat configuration), [`elaborate`] (syntax to flat),
-//! [`read`] (files with a limit), [`library`] (required files along a path), [`print`](mod@print) (flat back to text), [`render`] (diagnostics to text).
+//! Modules, bottom up: [`source`] (files and positions), [`diagnostic`] (errors, positions, fixes), [`args`]
+//! (splitting and quoting configuration strings), [`archive`] (`ar` files that hold a configuration),
+//! [`syntax`] (lexer, parser, lossless tree), [`flat`] (the flat configuration), [`elaborate`] (syntax to
+//! flat), [`read`] (reading files with a limit), [`library`] (finding required files), [`print`](mod@print)
+//! (flat configuration to text), [`render`] (diagnostics to text).
 #![forbid(unsafe_code)]
 
 pub mod archive;

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Libraries in the file system, found along a path as `CLICKPATH` gives it.
+//! Finds libraries in the file system along a search path such as `CLICKPATH`.
 
 use crate::elaborate::Library;
 use crate::read;
 use std::path::{Component, Path, PathBuf};
 
-/// Finds `require(library NAME)` along a path of folders separated by `:`. Each folder is looked into, and its `conf`. An
-/// empty entry, and a path that is not set, stand for the folder of the file that requires.
+/// Finds `require(library NAME)` along a `:`-separated list of directories. Each directory and its subdirectory
+/// `conf` are searched. An empty entry or an unset path stands for the directory of the requiring file.
 #[derive(Clone, Debug, Default)]
 pub struct SearchPath {
     entries: Vec<String>,
 }
 
 impl SearchPath {
-    /// From the value of `CLICKPATH`, if it is set.
+    /// Takes the value of `CLICKPATH`, if it is set.
     pub fn new(clickpath: Option<&str>) -> SearchPath {
         SearchPath { entries: clickpath.unwrap_or("").split(':').map(str::to_string).collect() }
     }
-    /// The files that `name` may mean when `from` requires it, in order.
+    /// The paths that `name` may refer to when `from` requires it, in search order.
     fn candidates(&self, name: &str, from: &str) -> Vec<PathBuf> {
         if Path::new(name).is_absolute() {
             return vec![PathBuf::from(name)];
@@ -36,7 +36,7 @@ impl Library for SearchPath {
         let mut why = None;
         for path in self.candidates(name, from) {
             match read::file(&path, read::MAX_CONFIGURATION) {
-                // The same file must have the same name: `./a` is `a`.
+                // A file needs one canonical name, because it is read once: `./a` is `a`.
                 Ok(bytes) => {
                     let plain: PathBuf = path.components().filter(|c| *c != Component::CurDir).collect();
                     return Ok((plain.to_string_lossy().into_owned(), bytes));
@@ -49,15 +49,15 @@ impl Library for SearchPath {
     }
 }
 
-/// Finds `require(library NAME)` of configurations that clients send: below one folder that the operator named, or nowhere. What
-/// a configuration says of a file comes back in diagnostics, so a client that may name any file can read any file.
+/// Finds `require(library NAME)` in configurations sent by clients, but only below one directory that the
+/// operator named. Diagnostics quote file contents, so a client that could name any file could read any file.
 #[derive(Clone, Debug, Default)]
 pub struct Confined {
     folder: Option<PathBuf>,
 }
 
 impl Confined {
-    /// To a folder; without one there are no libraries.
+    /// Confines libraries to a directory. `None` allows no libraries.
     pub fn new(folder: Option<&Path>) -> Confined {
         Confined { folder: folder.map(Path::to_path_buf) }
     }
@@ -72,7 +72,7 @@ impl Library for Confined {
                     .into(),
             );
         };
-        // Before the file system is asked: the answer would tell which files there are.
+        // Checked before the file system is accessed, because the response would reveal which files exist.
         if !Path::new(name).components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)) {
             return Err(
                 "a configuration from a client may require libraries of the operator's folder alone".into()
@@ -80,13 +80,13 @@ impl Library for Confined {
         }
         let none = || String::from("no such file");
         let within = |path: PathBuf| {
-            // A link in the folder may lead out of it.
+            // A symbolic link in the directory may lead out of it.
             let (root, real) = (folder.canonicalize().ok()?, path.canonicalize().ok()?);
             real.starts_with(root).then_some(real)
         };
         let path = within(folder.join(name)).or_else(|| within(folder.join("conf").join(name)));
         let path = path.ok_or_else(none)?;
-        // A pipe would never end.
+        // Reading a pipe might never end.
         if !std::fs::metadata(&path).is_ok_and(|m| m.is_file()) {
             return Err(none());
         }

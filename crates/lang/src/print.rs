@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A flat configuration as text: what the driver prints, and what the tools print.
+//! Prints a flat configuration as text, in the forms of the driver and of the tools.
 
 use crate::args::quote;
 use crate::flat::{Connection, Element, Flat};
@@ -7,7 +7,7 @@ use crate::source::Sources;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// The driver's form: requirements, declarations, a blank line, connections.
+/// Prints the driver's form: requirements, declarations, a blank line, connections.
 pub fn driver(flat: &Flat) -> String {
     let mut out = String::new();
     requirements(flat, &mut out);
@@ -21,7 +21,7 @@ pub fn driver(flat: &Flat) -> String {
     out
 }
 
-/// The tools' form: also definitions, and line directives that say where each element was declared.
+/// Prints the tools' form, which adds variable definitions and line directives for each element.
 pub fn tool(flat: &Flat, defines: &[(String, String)], sources: &Sources) -> String {
     let mut out = String::new();
     requirements(flat, &mut out);
@@ -59,8 +59,8 @@ fn declaration(e: &Element, out: &mut String) {
     };
 }
 
-/// For each connection that enters a port 0, the one that goes on from there: of those that leave the element's output 0
-/// the first that enters a port 0, else the last.
+/// For each connection that enters input 0 of an element, the connection that continues its chain. Among the
+/// connections that leave the element's output 0, this is the first that enters an input 0, else the last.
 fn continuations(all: &[Connection]) -> Vec<Option<usize>> {
     let mut onward: HashMap<usize, usize> = HashMap::new();
     for (i, c) in all.iter().enumerate().filter(|(_, c)| c.from.port == 0) {
@@ -73,7 +73,8 @@ fn continuations(all: &[Connection]) -> Vec<Option<usize>> {
     all.iter().map(next).collect()
 }
 
-/// One statement a chain: a chain starts at each connection that continues no other; cycles are cut at their first.
+/// Prints one statement for each chain. A chain starts at each connection that continues no other; a cycle
+/// starts at its first connection.
 fn connections(flat: &Flat, out: &mut String) {
     let all = &flat.connections;
     let next = continuations(all);
@@ -85,7 +86,7 @@ fn connections(flat: &Flat, out: &mut String) {
     }
     let name = |element: usize| flat.elements.get(element).map_or("?", |e| e.name.as_str());
     let mut printed = vec![false; all.len()];
-    // What is left after the chains lies on cycles.
+    // The second pass prints the cycles, because chains have been printed by then.
     for cycles in [false, true] {
         for first in 0..all.len() {
             let fresh = |printed: &[bool], i: usize| printed.get(i) == Some(&false);

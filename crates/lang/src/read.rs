@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading of whole files with a limit. Every text that the program takes from a file is read here, because a name can
-//! stand for a device or a pipe that never ends, and because memory for a text grows to many times its size.
+//! Reads whole files with a size limit. The program reads every text file through this module, for two reasons:
+//! a name can stand for a device or a pipe that never ends, and the memory for a parsed text is many times its
+//! size.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The largest configuration, library or archive: 64 MiB. Generated configurations have some megabytes; the syntax tree of
-/// a text takes many times the memory of the text.
+/// Size limit for a configuration, library or archive: 64 MiB. Generated configurations have some megabytes.
+/// The syntax tree of a text takes many times the memory of the text.
 pub const MAX_CONFIGURATION: u64 = 64 << 20;
 
-/// Reads a file that has at most `most` bytes.
+/// Reads a file of at most `most` bytes.
 ///
 /// # Errors
-/// The file cannot be read, or is larger; the message of the latter names the limit. No more than `most` bytes are read.
+/// The file cannot be read, or it is larger than `most`; the message then names the limit. No more than `most`
+/// bytes are read.
 pub fn file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let about = file.metadata()?;
@@ -23,10 +25,10 @@ pub fn file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     stream(file, most)
 }
 
-/// Reads a stream to its end, if that comes after at most `most` bytes.
+/// Reads a stream to its end, which must come after at most `most` bytes.
 ///
 /// # Errors
-/// Like [`file()`].
+/// As for [`file()`].
 pub fn stream(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut from = from.take(most);
@@ -40,7 +42,7 @@ pub fn stream(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The error for what is larger than `most` bytes.
+/// The error for a file of more than `most` bytes.
 fn too_large(most: u64) -> io::Error {
     let limit = match most {
         m if m >= 1 << 20 && m % (1 << 20) == 0 => format!("{} MiB", m >> 20),
@@ -78,7 +80,7 @@ mod tests {
             Err(io::ErrorKind::FileTooLarge)
         );
         assert!(file(dir.path(), 5).is_err());
-        // A sparse file is refused for its size; none of it is read.
+        // A sparse file is refused by its size, without reading it.
         File::create(&path)?.set_len(1 << 40)?;
         assert_eq!(file(&path, 4096).map_err(|e| e.kind()), Err(io::ErrorKind::FileTooLarge));
         Ok(())

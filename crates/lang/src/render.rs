@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Diagnostics as text: for people, with the source; for scripts, one line each as they always were.
+//! Renders diagnostics as text: a pretty format with source excerpts, and the classic format of one line each
+//! that scripts parse.
 
 use crate::diagnostic::{Diagnostic, Severity, shown};
 use crate::source::{Sources, Span};
@@ -7,12 +8,12 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 use std::fmt::Write;
 
-/// Longer lines are shown in part, this many bytes before and after what matters.
+/// Longer lines are cut to this many bytes before and after the span.
 const AROUND: usize = 60;
 const LONG_LINE: usize = 200;
 
-/// Diagnostics with source lines, carets, labels and helps; one line of summary at the end, which counts
-/// also what [`shown`] leaves out. Empty when there are none.
+/// Renders diagnostics with source lines, carets, labels and helps. A summary line at the end also counts the
+/// diagnostics that [`shown`] omits. The result is empty if there are no diagnostics.
 pub fn render_pretty(sources: &Sources, diagnostics: &[Diagnostic], color: bool) -> String {
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
     let renderer = renderer.decor_style(DecorStyle::Ascii).term_width(LONG_LINE);
@@ -32,16 +33,16 @@ pub fn render_pretty(sources: &Sources, diagnostics: &[Diagnostic], color: bool)
     out
 }
 
-/// A part of a source: whole lines, or a piece of one long line.
+/// An excerpt of a source: whole lines, or part of one long line.
 struct Window {
     span: Span,
     start: usize,
     end: usize,
-    /// Whether it starts or ends inside a line.
+    /// Whether the excerpt starts or ends inside a line.
     cut: bool,
 }
 
-/// A place with what stands there.
+/// A position with its label.
 type Mark<'a> = (Span, &'a str, AnnotationKind);
 
 fn report<'a>(sources: &'a Sources, d: &'a Diagnostic) -> Vec<Group<'a>> {
@@ -54,7 +55,7 @@ fn report<'a>(sources: &'a Sources, d: &'a Diagnostic) -> Vec<Group<'a>> {
     let mut marks: Vec<Mark<'_>> = Vec::new();
     marks.extend(d.span.map(|s| (s, d.at.as_str(), AnnotationKind::Primary)));
     marks.extend(d.labels.iter().map(|l| (l.span, l.text.as_str(), AnnotationKind::Context)));
-    // Windows by file, merged where they touch, the primary one first.
+    // Excerpts grouped by file and merged where they touch; the one with the primary position comes first.
     let mut windows: Vec<(Window, Vec<Mark<'_>>)> = Vec::new();
     for mark in marks {
         let w = window(sources, mark.0);
@@ -79,7 +80,7 @@ fn report<'a>(sources: &'a Sources, d: &'a Diagnostic) -> Vec<Group<'a>> {
     let mut notes = Vec::new();
     for (text, span) in &d.notes {
         match span {
-            // A note at a place of its own, unless the place was shown.
+            // A note with a position of its own, unless the position is already shown.
             Some(s) if d.span != Some(*s) && !text.starts_with("  ") && !text.ends_with(':') => {
                 let mut note = Group::with_title(Level::NOTE.secondary_title(printable(text)));
                 for element in snippet(sources, &window(sources, *s), &[(*s, "", AnnotationKind::Primary)]) {
@@ -98,21 +99,21 @@ fn report<'a>(sources: &'a Sources, d: &'a Diagnostic) -> Vec<Group<'a>> {
     groups
 }
 
-/// Control characters would disturb the terminal.
+/// Replaces control characters, which would disturb the terminal.
 fn printable(text: &str) -> String {
     let shown: String =
         text.chars().take(2 * LONG_LINE).map(|c| if c.is_control() && c != '\n' { '?' } else { c }).collect();
     if shown.len() < text.len() && text.chars().nth(2 * LONG_LINE).is_some() { shown + "…" } else { shown }
 }
 
-/// The lines of a span; of long lines, and of spans of many lines, the beginning.
+/// The lines of a span. Long lines and long spans are cut.
 fn window(sources: &Sources, span: Span) -> Window {
     let text = sources.text(span.file);
     let bytes = text.as_bytes();
     let at = span.range().start.min(bytes.len());
     let is_end = |b: &u8| *b == b'\n' || *b == b'\r';
     let rest = bytes.get(at..).unwrap_or(&[]);
-    // Looking further back than a line may be long would take long itself.
+    // The search for the start of the line is bounded, because a line may be very long.
     let far = at.saturating_sub(LONG_LINE + 1);
     let before = bytes.get(far..at).unwrap_or(&[]);
     let start = before.iter().rposition(is_end).map_or(far, |n| far + n + 1);
@@ -121,7 +122,7 @@ fn window(sources: &Sources, span: Span) -> Window {
         .take(LONG_LINE * 4)
         .position(is_end)
         .map_or(bytes.len().min(at + LONG_LINE * 4), |n| at + n);
-    // Up to some further lines of the span.
+    // Adds up to four more lines of the span.
     for _ in 0..4 {
         let last = span.range().end.min(bytes.len());
         if last <= end + 1 || end >= bytes.len() {
@@ -151,14 +152,14 @@ fn floor(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// Whether two windows are close enough to be shown as one.
+/// Whether two excerpts are close enough to be shown as one.
 fn near(sources: &Sources, a: &Window, b: &Window) -> bool {
     if a.span.file != b.span.file || a.cut || b.cut {
         return false;
     }
     let between = if a.end < b.start { a.end..b.start } else { b.end..a.start };
     let gap = sources.text(a.span.file).get(between).unwrap_or("");
-    // Lines keep their numbers in one piece only if no line directive lies between.
+    // A line directive in the gap changes the line numbers, so the excerpts cannot be merged.
     gap.len() < LONG_LINE && gap.lines().count() <= 4 && !gap.lines().any(|l| l.starts_with('#'))
 }
 
@@ -174,13 +175,14 @@ fn snippet<'a>(sources: &'a Sources, w: &Window, marks: &[Mark<'a>]) -> Vec<Elem
     if !w.cut {
         return vec![snippet.path(place.file).into()];
     }
-    // The piece does not know its column.
+    // A cut line has lost its column, so the origin states it.
     let place = sources.place(w.span);
     let origin = Origin::path(place.file).line(place.line as usize).char_column(place.column as usize);
     vec![origin.into(), snippet.into()]
 }
 
-/// The format that scripts read: `FILE:LINE: TEXT`, contexts once with what is inside indented.
+/// Renders the format that scripts parse: `FILE:LINE: TEXT`. A context is printed once, and its messages are
+/// indented below it.
 pub fn render_classic(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
     let mut out = String::new();
     let mut context: Option<&(String, Option<Span>)> = None;
@@ -199,7 +201,7 @@ pub fn render_classic(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
         }
         context = d.context.as_ref();
         let warning = if d.is_error() { "" } else { "warning: " };
-        // Inside a context that told the place, it is not repeated.
+        // The context line already states the position, so it is not repeated.
         let told = matches!(context, Some((_, Some(_))));
         let line = |out: &mut String, text: &str, span: Option<Span>| {
             let start = if told { String::new() } else { place(span) };
@@ -207,7 +209,7 @@ pub fn render_classic(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
             // Control characters would disturb a terminal.
             let shown = text.replace(|c: char| c.is_control() && c != '\n' && c != '\t', "?");
             for part in shown.lines() {
-                // `FILE:   TEXT` tells a place of its own, after which it is indented already.
+                // `FILE:   TEXT` states its own position and is already indented.
                 let own = context.is_some() && part.contains(":   ");
                 let _ = if own { writeln!(out, "{part}") } else { writeln!(out, "{start}{indent}{part}") };
             }

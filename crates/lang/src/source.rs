@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Source files and places in them.
+//! Source files and positions in them.
 
 use std::ops::Range;
 
@@ -37,10 +37,10 @@ impl Span {
     }
 }
 
-/// Where a span stands, as a person counts: lines and columns from 1, line directives honoured.
+/// A source position for people: line and column from 1, line directives applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file's name, or the one a line directive gave.
+    /// The file name, or the name given by a line directive.
     pub file: String,
     /// The line, from 1.
     pub line: u32,
@@ -53,20 +53,21 @@ struct Source {
     name: String,
     text: String,
     lines: Vec<u32>,
-    /// (byte offset of the line after the directive, its line number, its file name or none for the file's own)
+    /// For each line directive: byte offset of the next line, its line number, and its file name (`None` for
+    /// the file's own name).
     directives: Vec<(u32, u32, Option<String>)>,
 }
 
-/// Every text that was read, with what is needed to say where a byte stands.
+/// All source texts, with the line tables that turn byte offsets into positions.
 #[derive(Clone, Debug, Default)]
 pub struct Sources(Vec<Source>);
 
 impl Sources {
-    /// An empty set.
+    /// An empty set of sources.
     pub fn new() -> Sources {
         Sources::default()
     }
-    /// Adds a text under the name that messages give it (`config` for `-e`, `<stdin>`).
+    /// Adds a text under a name for messages, such as `config` for `-e` or `<stdin>`.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {
         let text = text.into();
         let mut lines = vec![0u32];
@@ -79,25 +80,25 @@ impl Sources {
         self.0.push(Source { name: name.into(), text, lines, directives: Vec::new() });
         FileId(u32::try_from(self.0.len() - 1).unwrap_or(u32::MAX))
     }
-    /// Says that from byte `at` on, lines count from `line` and belong to `file` (none: the file's own name).
+    /// From byte `at` on, lines count from `line` and belong to `file` (`None`: the file's own name).
     pub fn add_directive(&mut self, id: FileId, at: usize, line: u32, file: Option<String>) {
         if let Some(s) = self.0.get_mut(id.0 as usize) {
             s.directives.push((u32::try_from(at).unwrap_or(u32::MAX), line, file));
         }
     }
-    /// The text of a file; empty for an unknown one.
+    /// The text of a file; empty for an unknown file.
     pub fn text(&self, id: FileId) -> &str {
         self.0.get(id.0 as usize).map_or("", |s| &s.text)
     }
-    /// The name of a file, line directives not considered.
+    /// The name of a file, ignoring line directives.
     pub fn name(&self, id: FileId) -> &str {
         self.0.get(id.0 as usize).map_or("<unknown>", |s| &s.name)
     }
-    /// The text that a span covers; empty when it is out of range.
+    /// The text of a span; empty if the span is out of range.
     pub fn snippet(&self, span: Span) -> &str {
         self.text(span.file).get(span.range()).unwrap_or("")
     }
-    /// Where the first byte of a span stands.
+    /// The position of the first byte of a span.
     pub fn place(&self, span: Span) -> Place {
         let Some(s) = self.0.get(span.file.0 as usize) else {
             return Place { file: "<unknown>".into(), line: 1, column: 1 };

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The smallest units of text that quoting rules know: quoted strings, hex strings, comments, blanks.
+//! The lexical units that quoting rules know: quoted strings, hex strings, comments, blanks.
 
-/// What a unit is.
+/// The kind of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// `'…'` or `"…"`, to the end of the text when it is not closed.
+    /// `'…'` or `"…"`; extends to the end of the text if it is not closed.
     Quoted,
     /// `\<…>`.
     Hex,
     /// `//…` or `/*…*/`.
     Comment,
-    /// One blank or line end.
+    /// One blank or line break.
     Blank,
     /// Any other byte.
     Byte(u8),
@@ -31,7 +31,7 @@ pub(crate) fn at_comment(bytes: &[u8], i: usize) -> bool {
     byte(bytes, i) == b'/' && matches!(byte(bytes, i + 1), b'/' | b'*')
 }
 
-/// The end of the comment that starts at `i`: before the line end, or after `*/`.
+/// The end of the comment that starts at `i`: before the line break, or after `*/`.
 pub(crate) fn comment_end(bytes: &[u8], i: usize) -> usize {
     let from = (i + 2).min(bytes.len());
     let rest = bytes.get(from..).unwrap_or(&[]);
@@ -69,7 +69,7 @@ pub(crate) fn hex_end(bytes: &[u8], i: usize) -> (usize, bool) {
     (bytes.len(), false)
 }
 
-/// The unit at `i` and where it ends. `i` lies in the text and outside any unit.
+/// The unit at `i` and its end. `i` must lie inside the text and must not be in the middle of a unit.
 pub(crate) fn unit(bytes: &[u8], i: usize) -> (Unit, usize) {
     match byte(bytes, i) {
         b'\'' | b'"' => (Unit::Quoted, quoted_end(bytes, i).0),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each diagnostic looks like: every file of `diagnostics/` has a snapshot, for people and for scripts.
+//! Snapshots of every diagnostic, in the pretty and the classic format, one for each file in `diagnostics/`.
 
 use castanet_lang::render::{render_classic, render_pretty};
 use castanet_lang::{NoLibrary, Options, Sources, Unknown, load_bytes};

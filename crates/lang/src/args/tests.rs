@@ -119,7 +119,7 @@ proptest! {
     #[test]
     fn any_text_is_taken(text in r#"([a-zA, "'\\</*>\n$é0-9]|\PC){0,60}"#) {
         let ranges = split(&text);
-        // Without quotes and comments, it is a split at commas.
+        // Without quotes and comments, the result equals a plain split at commas.
         if !text.contains(['"', '\'', '\\', '/']) {
             let mut plain: Vec<&str> = text.split(',').map(|p| p.trim_matches(|c: char| c.is_ascii() && is_space(c as u8))).collect();
             if plain.last() == Some(&"") { plain.pop(); }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A scope after its names are resolved: what expansion needs to make elements and connections of it.
+//! A scope with resolved names, the input of expansion.
 
 use crate::source::Span;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// A class as a scope sees it.
+/// A class name, resolved in a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class<'a> {
-    /// One from outside the configuration.
+    /// A class defined outside the configuration.
     Plain(&'a str),
     /// A compound class, by index in the list of definitions.
     Defined(usize),
@@ -17,13 +17,13 @@ pub(super) enum Class<'a> {
 /// A compound class.
 #[derive(Debug)]
 pub(super) struct Definition<'a> {
-    /// `{...}` for an anonymous one.
+    /// `{...}` for an anonymous class.
     pub name: &'a str,
     pub span: Span,
-    /// How many compounds its text lies in, itself included.
+    /// Nesting depth of the definition in the text, counting this compound.
     pub depth: usize,
     pub alternatives: Vec<Body<'a>>,
-    /// What `...` stands for.
+    /// The class that `...` extends.
     pub extends: Option<Class<'a>>,
 }
 
@@ -36,20 +36,20 @@ pub(super) struct Decl<'a> {
     pub config: Option<Span>,
 }
 
-/// What connections join.
+/// An end of connections within a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     /// An element, by index in `decls`.
     Element(usize),
-    /// The compound's own `input`.
+    /// The compound's own `input` pseudo-element.
     Input,
-    /// The compound's own `output`.
+    /// The compound's own `output` pseudo-element.
     Output,
-    /// `input` or `output` of a group: what enters a port leaves by the same one.
+    /// The `input` or `output` of a group. A packet that enters at a port leaves at the same port.
     Group,
 }
 
-/// A connection between two nodes' ports.
+/// A connection between ports of two nodes, given as `(node, port)`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     pub from: (usize, usize),
@@ -61,11 +61,11 @@ pub(super) struct Link {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Formal<'a> {
     pub name: &'a str,
-    /// `__REST__` for the one that takes what is left.
+    /// `__REST__` for the parameter that takes all remaining arguments.
     pub keyword: Option<&'a str>,
 }
 
-/// A resolved scope.
+/// A scope whose names are resolved.
 #[derive(Debug, Default)]
 pub(super) struct Body<'a> {
     pub span: Span,
@@ -75,9 +75,9 @@ pub(super) struct Body<'a> {
     pub formals: Vec<Formal<'a>>,
     /// Variables defined here: name and value.
     pub defines: Vec<(&'a str, &'a str)>,
-    /// The names of parameters and of variables defined here.
+    /// All variable names bound here: parameters and definitions.
     pub variables: HashSet<&'a str>,
-    /// How many inputs and outputs it uses of the compound that it is the body of.
+    /// The number of ports that the body uses of its compound's `input` and `output`.
     pub inputs: usize,
     pub outputs: usize,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Declarations and chains: which element each name means, which ports each link joins.
+//! Resolves declarations and chains: the element that each name refers to, and the ports that each link joins.
 
 use super::body::{Class, Link, Node};
 use super::names::nearest;
@@ -10,7 +10,7 @@ use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::syntax::ast::{self, Connection, Core, Elem, PortItem};
 
-/// Which way packets go through it, seen from where it stands.
+/// How a chain may use this element: `input` only as a source, `output` only as a sink.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Element,
@@ -18,9 +18,9 @@ enum Role {
     Output,
 }
 
-/// An element in a list, resolved.
-struct Place<'a> {
-    /// None: it was reported.
+/// An element in a connection list, after its name is resolved.
+struct Operand<'a> {
+    /// `None` if the element could not be resolved; the error has been reported.
     node: Option<usize>,
     role: Role,
     inputs: PortList<'a>,
@@ -29,7 +29,7 @@ struct Place<'a> {
 }
 
 impl<'a> Scopes<'a, '_> {
-    /// A declaration or a chain. `unfinished` is the chain before, if it did not end in `output`.
+    /// Resolves a declaration or a chain. `unfinished` is the previous chain if it did not end in `output`.
     pub fn connection(&mut self, scope: &mut Scope<'a>, c: &'a Connection, unfinished: &mut Option<Span>) {
         if let ([list], []) = (c.lists.as_slice(), c.links.as_slice())
             && self.declaration_of_many(scope, list)
@@ -51,9 +51,9 @@ impl<'a> Scopes<'a, '_> {
                 self.stray_ports(elem, chained && i > 0, chained && i + 1 < c.lists.len());
             }
         }
-        let mut left: Option<Vec<Place<'a>>> = None;
+        let mut left: Option<Vec<Operand<'a>>> = None;
         for (i, list) in c.lists.iter().enumerate() {
-            let right: Vec<Place<'a>> = list.iter().map(|e| self.place(scope, e, i == 0)).collect();
+            let right: Vec<Operand<'a>> = list.iter().map(|e| self.operand(scope, e, i == 0)).collect();
             if let (Some(left), Some((fat, arrow))) = (&left, i.checked_sub(1).and_then(|i| c.links.get(i))) {
                 self.link(scope, left, &right, *fat, *arrow);
             }
@@ -66,7 +66,7 @@ impl<'a> Scopes<'a, '_> {
             *unfinished = span.filter(|_| !ends);
         }
     }
-    /// `a, b, c :: Class(config)`: all of that class.
+    /// Resolves `a, b, c :: Class(config)`, which declares all names with the same class.
     fn declaration_of_many(&mut self, scope: &mut Scope<'a>, list: &'a [Elem]) -> bool {
         let Some((last, bare)) = list.split_last() else { return false };
         let Core::Name { name: last_name, class: Some(written) } = &last.core else { return false };
@@ -104,7 +104,7 @@ impl<'a> Scopes<'a, '_> {
         }
     }
 
-    fn place(&mut self, scope: &mut Scope<'a>, elem: &'a Elem, first: bool) -> Place<'a> {
+    fn operand(&mut self, scope: &mut Scope<'a>, elem: &'a Elem, first: bool) -> Operand<'a> {
         let mut implied = (0, 0);
         let mut role = Role::Element;
         let node = match &elem.core {
@@ -145,11 +145,12 @@ impl<'a> Scopes<'a, '_> {
                 scope.ports.pop();
                 implied = self.port_counts(&scope.body, ports, since, "(anonymous group)", g.span);
                 self.check_group_ports(implied, elem);
-                // A group is two nodes; which one is meant depends on the side of the link.
+                // A group has two nodes, its `input` and its `output`. The side of the link decides later which
+                // one is used.
                 Some(ports.0)
             }
         };
-        Place {
+        Operand {
             node,
             role,
             inputs: PortList::new(elem.inputs.as_deref(), implied.0),
@@ -171,7 +172,7 @@ impl<'a> Scopes<'a, '_> {
             _ => None,
         }
     }
-    /// A name without class: an element, else a class, else an error.
+    /// Resolves a name without a class: first as an element, then as a class, else reports an error.
     fn bare_name(&mut self, scope: &mut Scope<'a>, span: Span, elem: &Elem) -> Option<usize> {
         let name = self.text(span);
         if let Some(known) = scope.names.get(name) {
@@ -240,12 +241,12 @@ impl<'a> Scopes<'a, '_> {
         node
     }
 
-    /// Joins the outputs of one list to the inputs of the next.
+    /// Connects the outputs of one list to the inputs of the next.
     fn link(
         &mut self,
         scope: &mut Scope<'a>,
-        left: &[Place<'a>],
-        right: &[Place<'a>],
+        left: &[Operand<'a>],
+        right: &[Operand<'a>],
         fat: bool,
         arrow: Span,
     ) {
@@ -275,8 +276,9 @@ impl<'a> Scopes<'a, '_> {
             self.report.push(d.help("write the last port of one list, such as '[0-3]'"));
             return;
         }
-        // Alone on its side and without a list: as many as the other side has.
-        let follows = |side: &[Place<'a>], list: fn(&Place<'a>) -> PortList<'a>, other: usize| match side {
+        // A list of a single element without port numbers takes as many ports as the other side has.
+        let follows = |side: &[Operand<'a>], list: fn(&Operand<'a>) -> PortList<'a>, other: usize| match side
+        {
             [p] => fat && open == 0 && other > 1 && !list(p).given(),
             _ => false,
         };
@@ -307,7 +309,7 @@ impl<'a> Scopes<'a, '_> {
             self.report.push(d.at("'=>' connects one to one"));
             return;
         }
-        // Asked before the lists are written out, which may be long.
+        // Checked before the port lists are expanded, because they may be long.
         if n.max(m) > self.connections_left {
             self.too_many(arrow);
             return;
@@ -331,7 +333,8 @@ impl<'a> Scopes<'a, '_> {
         );
         self.report.push(d.at("the limit is passed here"));
     }
-    /// Joins ends one to one, or the only one on a side to all of the other.
+    /// Connects two lists of ends one to one. If one side has a single end, it is connected to all ends of the
+    /// other.
     fn push_links(&mut self, scope: &mut Scope<'a>, outs: &[End], ins: &[End], arrow: Span) {
         let count = outs.len().max(ins.len());
         let Some(left) = self.connections_left.checked_sub(count) else { return self.too_many(arrow) };
@@ -344,7 +347,7 @@ impl<'a> Scopes<'a, '_> {
             }
         }
     }
-    /// Reports ports of a group that it does not have.
+    /// Reports port numbers that a group does not have.
     fn check_group_ports(&mut self, has: (usize, usize), elem: &Elem) {
         for (list, count, side) in [(&elem.inputs, has.0, "input"), (&elem.outputs, has.1, "output")] {
             let Some(list) = list else { continue };
@@ -360,11 +363,12 @@ impl<'a> Scopes<'a, '_> {
     }
 }
 
-/// One end of a connection: node (none: it was reported), port, place.
+/// One end of a connection: node (`None` if unresolved and reported), port, source position.
 type End = (Option<usize>, usize, Span);
 
-/// A port of a place; `group` is 1 for outputs, as the second node of a group is its `output`.
-fn end(scope: &Scope<'_>, p: &Place<'_>, port: usize, group: usize) -> End {
+/// The end for one port of an element. For outputs, `group` is 1, because a group's second node is its
+/// `output`.
+fn end(scope: &Scope<'_>, p: &Operand<'_>, port: usize, group: usize) -> End {
     let node = p.node.map(|n| match scope.body.nodes.get(n) {
         Some(Node::Group) if p.role == Role::Element => n + group,
         _ => n,

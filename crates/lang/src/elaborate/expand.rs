@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Unfolds compounds: elements in flat order, configuration strings with their variables substituted, connections.
+//! Expands compounds: elements in flat order, configuration strings with variables substituted, and
+//! connections.
 
 use super::body::{Body, Class, Decl, Definition, Node};
 use super::overload::{Choice, Use, body_signature, choose, count, use_signature};
@@ -23,25 +24,25 @@ struct Expander<'a, 'c, 'r> {
     flat: Flat,
     net: Net,
     budget: Budget,
-    /// Compounds that may still be expanded.
+    /// The number of compounds that may still be expanded.
     compounds: usize,
-    /// A limit is passed; nothing more is made.
+    /// A limit was exceeded. No more elements or connections are added.
     stopped: bool,
-    /// Some name has a `/` of its own, so that it may be equal to one in a compound.
+    /// Some declared name contains a `/`, so it may collide with the full name of an element in a compound.
     slashes: bool,
 }
 
-/// What a compound is expanded with.
+/// One use of a compound, with the data needed to expand it.
 struct Instance<'c, 'a> {
     body: &'c Body<'a>,
     prefix: String,
     env: Rc<Env<'a>>,
     origin: Vec<Origin>,
-    /// The nodes of its inputs and outputs.
+    /// The nodes of its `input` and `output`.
     ports: (usize, usize),
 }
 
-/// Makes the flat configuration of the file scope `top`.
+/// Builds the flat configuration from the file scope `top`.
 pub(super) fn flatten<'a>(
     sources: &'a Sources,
     options: &Options<'_>,
@@ -105,7 +106,7 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
             let inputs = ports_used.entry(link.to.0).or_default();
             inputs.0 = inputs.0.max(link.to.1 + 1);
         }
-        // For each node of the body: the node that takes its inputs, the node that gives its outputs.
+        // For each node of the body: the node that receives its inputs and the node that sends its outputs.
         let mut ends = Vec::with_capacity(body.nodes.len());
         let mut inner = Vec::new();
         for (i, node) in body.nodes.iter().enumerate() {
@@ -142,7 +143,8 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
             }
         }
     }
-    /// Makes an element, or the instance of a compound, which is put on `inner`. Returns its nodes.
+    /// Adds an element, or pushes the instance of a compound on `inner`. Returns the nodes that receive its
+    /// inputs and send its outputs.
     fn declaration<'b>(
         &mut self,
         at: &Instance<'b, 'a>,
@@ -204,7 +206,7 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
                 }
             }
         };
-        // What has no meaning is reported; its connections lead nowhere.
+        // No alternative matched, which has been reported. A tunnel node without links drops the connections.
         let Some(class) = plain else {
             let node = self.net.node(TUNNEL);
             return (node, node);
@@ -224,7 +226,8 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
         });
         (node, node)
     }
-    /// The instance that a use of a compound class means; else the plain class that it means, if any.
+    /// The instance for a use of a compound class. `Err` holds the plain class that the use resolves to, if
+    /// any.
     fn instance<'b>(
         &mut self,
         at: &Instance<'b, 'a>,
@@ -266,7 +269,7 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
             class: class.name.to_string(),
             span: decl.span,
         });
-        // Each instance has its own copies.
+        // Each instance has its own copies of arguments and definitions.
         self.budget.take(args.len() + body.defines.len());
         Ok(Instance {
             body,
@@ -314,7 +317,7 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
         }
         self.report.push(d);
     }
-    /// Reports elements whose full names are equal, such as `a/b` and the `b` inside `a`.
+    /// Reports elements with equal full names, such as an element named `a/b` and the `b` inside compound `a`.
     fn check_names(&mut self) {
         if !self.slashes {
             return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The files of a configuration: itself and the libraries that it requires, each parsed once.
+//! The files of a configuration: the configuration itself and the libraries it requires. Each is parsed once.
 
 use super::Options;
 use super::report::Report;
@@ -12,20 +12,21 @@ use crate::syntax::ast::{Args, Statement};
 use crate::syntax::parse_file;
 use std::collections::HashSet;
 
-/// More libraries than this are taken for an endless supply.
+/// Limit on the number of libraries, because a library source may be endless.
 const MAX_LIBRARIES: usize = 10_000;
 
-/// Members of an archive: names and data.
+/// Archive members as names and data.
 type Members = Vec<(String, Vec<u8>)>;
 
-/// The statements of file scope, library files put in where they are first required.
+/// The statements at file scope. A library's statements are inserted where it is first required.
 #[derive(Default)]
 pub(super) struct Files {
     pub statements: Vec<Statement>,
     pub requirements: Vec<(String, String)>,
 }
 
-/// Adds bytes as a source: text, or the `config` member of an archive, whose other members are returned.
+/// Adds bytes as a source: plain text, or an archive whose `config` member is the text. The other members are
+/// returned.
 pub(super) fn add(sources: &mut Sources, name: &str, bytes: &[u8]) -> (FileId, Members, Vec<Diagnostic>) {
     let (mut text, mut members, mut diagnostics) = (None, Vec::new(), Vec::new());
     if archive::is_archive(bytes) {
@@ -63,7 +64,7 @@ pub(super) fn add(sources: &mut Sources, name: &str, bytes: &[u8]) -> (FileId, M
     (file, members, diagnostics)
 }
 
-/// Parses `file` and the libraries it requires.
+/// Parses `file` and the libraries that it requires.
 pub(super) fn read(sources: &mut Sources, file: FileId, options: &Options<'_>, report: &mut Report) -> Files {
     let mut files = Files::default();
     let mut known = HashSet::from([sources.name(file).to_string()]);
@@ -71,7 +72,8 @@ pub(super) fn read(sources: &mut Sources, file: FileId, options: &Options<'_>, r
     let mut total = sources.text(file).len() as u64;
     let parsed = parse_file(sources, file);
     parsed.diagnostics.into_iter().for_each(|d| report.push(d));
-    // What is left of each open file, innermost last; recursion by hand, so that no chain of libraries is too long.
+    // The remaining statements of each open file, innermost last. An explicit stack instead of recursion, so
+    // that a long chain of libraries cannot overflow the call stack.
     let mut open = vec![parsed.statements.into_iter()];
     while let Some(statements) = open.last_mut() {
         let Some(statement) = statements.next() else {
@@ -90,7 +92,7 @@ pub(super) fn read(sources: &mut Sources, file: FileId, options: &Options<'_>, r
                 files.requirements.push((kind, name));
             }
         }
-        // The first one is opened last, so that it is read first.
+        // Pushed in reverse order, so that the first library is read first.
         let mut opened = Vec::new();
         for (name, span) in libraries {
             let from = sources.name(span.file).to_string();
@@ -126,7 +128,7 @@ pub(super) fn read(sources: &mut Sources, file: FileId, options: &Options<'_>, r
     files
 }
 
-/// The requirements of a statement: kind, name, place.
+/// The requirements of a statement as kind, name and position.
 pub(super) fn requirements(
     sources: &Sources,
     require: &Args,

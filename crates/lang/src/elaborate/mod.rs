@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From text to a flat configuration.
+//! Elaboration: source text to a flat configuration.
 //!
-//! Three steps: `files` parses the configuration and the libraries it requires; `scope` resolves the names of each scope
-//! once, where it is defined; `expand` unfolds compounds into elements and connections. What can grow without bound is
-//! counted, and ends in a diagnostic.
+//! There are three steps. `files` parses the configuration and the libraries it requires. `scope` resolves the
+//! names of each scope once, at its definition. `expand` expands compounds into elements and connections.
+//! Everything that can grow without bound has a limit, and exceeding it gives a diagnostic.
 
 mod body;
 mod chain;
@@ -23,11 +23,11 @@ use crate::source::{FileId, Sources};
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// The classes that exist outside the configuration.
+/// The classes defined outside the configuration.
 pub trait ClassNames {
-    /// Whether there is a class of this name, aliases included.
+    /// Whether a class of this name or alias exists.
     fn knows(&self, name: &str) -> bool;
-    /// All names, to find the nearest one to a misspelt name.
+    /// All names, used to suggest a near one for a misspelt name.
     fn names(&self) -> Vec<&str>;
 }
 
@@ -51,12 +51,13 @@ impl<const N: usize> ClassNames for [&str; N] {
 
 /// Where `require(library NAME)` finds files.
 pub trait Library {
-    /// The file's name for messages (and to know it again: each is read once) and its bytes, or why it cannot be read.
-    /// `from` names the file that requires it.
+    /// Reads library `name`, required by the file `from`. Returns the file name and the bytes, or the reason it
+    /// cannot be read. The file name appears in messages and identifies the file, so that each file is read
+    /// once.
     fn read(&self, name: &str, from: &str) -> Result<(String, Vec<u8>), String>;
 }
 
-/// No libraries at all.
+/// A library source without any libraries.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoLibrary;
 
@@ -66,62 +67,62 @@ impl Library for NoLibrary {
     }
 }
 
-/// What becomes of a class that nobody declares.
+/// The treatment of undeclared classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
-    /// An error, as where the configuration is to be run.
+    /// Report an error; used when the configuration is to be run.
     Error,
-    /// A class of unknown kind, as the tools take it.
+    /// Accept the class as opaque; used by the tools.
     Opaque,
 }
 
 /// How to load a configuration.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
-    /// The classes that exist.
+    /// The classes defined outside the configuration.
     pub classes: &'a dyn ClassNames,
-    /// Variables from the command line; they win over definitions at file scope.
+    /// Variables from the command line. They override definitions at file scope.
     pub defines: &'a [(String, String)],
-    /// Where libraries come from.
+    /// The source of required libraries.
     pub library: &'a dyn Library,
-    /// What becomes of unknown classes.
+    /// The treatment of undeclared classes.
     pub unknown: Unknown,
 }
 
-/// The limits on growth. Elements, and compounds expanded on the way.
+/// Limits on growth: the number of elements, and of compounds expanded on the way to them.
 pub(crate) const MAX_ELEMENTS: usize = 1_000_000;
-/// Connections, and steps to find them through compounds.
+/// The number of connections, and of steps to trace them through compounds.
 pub(crate) const MAX_CONNECTIONS: usize = 4_000_000;
-/// Bytes of names and configuration strings.
+/// Bytes of element names and configuration strings.
 pub(crate) const MAX_TEXT: usize = 64 << 20;
 
 /// Whether variables of the file scope are substituted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Globals {
-    /// They are.
+    /// Substitute them.
     Substitute,
-    /// Their uses stay as written, as the tools print them.
+    /// Keep their uses as written, for printing by the tools.
     Keep,
 }
 
-/// A configuration with the definitions of its file scope.
+/// A flat configuration together with the variable definitions of its file scope.
 #[derive(Clone, Debug, Default)]
 pub struct Loaded {
     /// The flat configuration.
     pub flat: Flat,
     /// Variables defined at file scope, in order, without `$`.
     pub defines: Vec<(String, String)>,
-    /// What is wrong.
+    /// Errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Elaborates a file of `sources`. Always returns what it could make of it.
+/// Elaborates a file of `sources`. On errors, the result holds everything that could be elaborated.
 pub fn load(sources: &mut Sources, file: FileId, options: &Options<'_>) -> (Flat, Vec<Diagnostic>) {
     let loaded = load_with(sources, file, options, Globals::Substitute);
     (loaded.flat, loaded.diagnostics)
 }
 
-/// Like [`load`], with a choice about variables of the file scope.
+/// Like [`load`], with a choice of whether file-scope variables are substituted.
 pub fn load_with(sources: &mut Sources, file: FileId, options: &Options<'_>, globals: Globals) -> Loaded {
     let mut report = report::Report::default();
     let files = files::read(sources, file, options, &mut report);
@@ -138,8 +139,8 @@ pub fn load_with(sources: &mut Sources, file: FileId, options: &Options<'_>, glo
     loaded
 }
 
-/// Elaborates bytes: text, or an archive whose member `config` is the text. Text that is not UTF-8 is read with
-/// replacement characters and a warning.
+/// Elaborates bytes: plain text, or an archive whose member `config` is the text. Bytes that are not UTF-8
+/// become replacement characters, with a warning.
 pub fn load_bytes(
     sources: &mut Sources,
     name: &str,
@@ -150,7 +151,7 @@ pub fn load_bytes(
     (loaded.flat, loaded.diagnostics)
 }
 
-/// Like [`load_bytes`], with a choice about variables of the file scope.
+/// Like [`load_bytes`], with a choice of whether file-scope variables are substituted.
 pub fn load_bytes_with(
     sources: &mut Sources,
     name: &str,
@@ -166,7 +167,7 @@ pub fn load_bytes_with(
     loaded
 }
 
-/// A warning for each variable that is left in a configuration string because nothing defines it.
+/// Returns a warning for each variable that remains in a configuration string because it is not defined.
 pub fn undefined_variables(element: &Element) -> Vec<Diagnostic> {
     let uses = variables::uses(&element.config).into_iter();
     let warning = |(range, name): (Range<usize>, &str)| {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The nearest valid name to a misspelt one: `did you mean`.
+//! Suggestions for misspelt names: `did you mean`.
 
-/// The name among `names` that is nearest to `name`, if it is near enough to be meant.
+/// The entry of `names` nearest to `name`, if it is near enough to be a likely misspelling.
 pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = name.chars().take(65).collect();
     if wanted.len() > 64 {
         return None;
     }
-    // A third of the letters may differ; a difference in case counts half.
+    // A third of the letters may differ; a difference in case counts as half a letter.
     let limit = (wanted.len() * 2).div_ceil(3).clamp(1, 6);
     let best = names
         .into_iter()
@@ -17,7 +17,7 @@ pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
     (best.0 <= limit).then_some(best.1)
 }
 
-/// Edit distance with transpositions, in half steps.
+/// Edit distance with transpositions, in steps of one half.
 fn distance(a: &[char], b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let change = |x: char, y: char| match () {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which alternative of a compound class a use means.
+//! Overload resolution: selects the alternative of a compound class that fits a use.
 
 use super::body::{Body, Class, Definition, Formal};
 use crate::args;
@@ -13,19 +13,19 @@ pub(super) struct Use<'u> {
     pub outputs: usize,
 }
 
-/// What a use means.
+/// The result of overload resolution.
 pub(super) enum Choice<'c, 'a> {
-    /// A class from outside the configuration.
+    /// A class defined outside the configuration.
     Plain(&'a str),
-    /// This alternative, with these arguments.
+    /// This alternative with these arguments.
     Body { class: &'c Definition<'a>, body: &'c Body<'a>, args: Vec<(&'a str, String)> },
-    /// The only alternative; its arguments fit, its numbers of ports do not.
+    /// The only alternative. Its arguments fit, but its port counts do not.
     Ports { class: &'c Definition<'a>, body: &'c Body<'a>, args: Vec<(&'a str, String)> },
-    /// None of these fits.
+    /// No candidate fits; these were tried.
     None(Vec<(&'c Definition<'a>, &'c Body<'a>)>),
 }
 
-/// Chooses the first alternative that fits; `...` goes on with the class that it extends.
+/// Chooses the first alternative that fits. `...` continues with the class that this one extends.
 pub(super) fn choose<'c, 'a>(classes: &'c [Definition<'a>], class: usize, of: &Use<'_>) -> Choice<'c, 'a> {
     let mut candidates = Vec::new();
     let mut next = classes.get(class);
@@ -39,7 +39,7 @@ pub(super) fn choose<'c, 'a>(classes: &'c [Definition<'a>], class: usize, of: &U
             }
             candidates.push((class, body));
         }
-        // A class extends one that was defined before it, so this ends.
+        // A class can only extend an earlier class, so the loop ends.
         next = match class.extends {
             Some(Class::Defined(i)) => classes.get(i),
             Some(Class::Plain(name)) => return Choice::Plain(name),
@@ -54,10 +54,12 @@ pub(super) fn choose<'c, 'a>(classes: &'c [Definition<'a>], class: usize, of: &U
     Choice::None(candidates)
 }
 
-/// Binds arguments to parameters: keywords first, then positions, then the rest; none if they do not fit.
+/// Binds arguments to parameters: keywords first, then positional parameters, then `__REST__`. Returns `None`
+/// if they do not fit.
 fn assign<'a>(formals: &[Formal<'a>], given: &[String]) -> Option<Vec<(&'a str, String)>> {
     let mut free: Vec<Option<&String>> = given.iter().map(Some).collect();
-    // Where each keyword stands, and where its value is. The last occurrence wins, as it does for any class.
+    // For each keyword, the positions of its arguments and the ranges of its values. The last occurrence wins,
+    // as for any class.
     let mut keywords: HashMap<&str, Vec<(usize, Range<usize>)>> = HashMap::new();
     if formals.iter().any(|f| f.keyword.is_some()) {
         for (i, arg) in given.iter().enumerate() {
@@ -88,19 +90,19 @@ fn assign<'a>(formals: &[Formal<'a>], given: &[String]) -> Option<Vec<(&'a str, 
     Some(bound)
 }
 
-/// `1 input`, `2 inputs`.
+/// Formats a count: `1 input`, `2 inputs`.
 pub(super) fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// `X[1 argument, 1 input, 1 output]`.
+/// Formats a use: `X[1 argument, 1 input, 1 output]`.
 pub(super) fn use_signature(name: &str, of: &Use<'_>) -> String {
     let (args, inputs, outputs) =
         (count(of.args.len(), "argument"), count(of.inputs, "input"), count(of.outputs, "output"));
     format!("{name}[{args}, {inputs}, {outputs}]")
 }
 
-/// `X(<arg>, KEY <arg>, ...)[1 input, 1 output]`.
+/// Formats an alternative: `X(<arg>, KEY <arg>, ...)[1 input, 1 output]`.
 pub(super) fn body_signature(name: &str, body: &Body<'_>) -> String {
     let formals: Vec<String> = body
         .formals

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Port lists: how many ports one means, and which.
+//! Port lists: counting and enumerating the ports of a list.
 
 use crate::syntax::ast::{PortItem, Ports};
 
-/// Ports of one element on one side of a link.
+/// The ports of one element on one side of a link.
 #[derive(Clone, Copy)]
 pub(super) struct PortList<'a> {
-    /// None: nothing is written.
+    /// `None` if no list is written.
     written: Option<&'a [PortItem]>,
-    /// How many a group implies; zero for anything else.
+    /// The number of ports that a group implies; zero for anything else.
     implied: usize,
 }
 
@@ -16,11 +16,11 @@ impl<'a> PortList<'a> {
     pub fn new(written: Option<&'a Ports>, implied: usize) -> PortList<'a> {
         PortList { written: written.map(|p| p.items.as_slice()), implied }
     }
-    /// Whether it may not be taken for as many as the other side has.
+    /// Whether the list fixes its own port count. Otherwise it may expand to the count of the other side.
     pub fn given(self) -> bool {
         self.written.is_some() || self.implied > 0
     }
-    /// The only port, if that is clear at once.
+    /// The port, if the list obviously has exactly one.
     pub fn single(self) -> Option<usize> {
         match (self.written, self.implied) {
             (None, 0 | 1) => Some(0),
@@ -28,7 +28,7 @@ impl<'a> PortList<'a> {
             _ => None,
         }
     }
-    /// How many ports it has without those that the other side decides.
+    /// The number of ports, without those of an open range such as `[2-]`.
     pub fn fixed(self) -> usize {
         let Some(items) = self.written else { return self.implied.max(1) };
         items
@@ -36,11 +36,11 @@ impl<'a> PortList<'a> {
             .map(|item| if let PortItem::Range(a, b) = *item { (b + 1).saturating_sub(a) } else { 0 })
             .sum()
     }
-    /// From which port on it takes as many as the other side needs.
+    /// The first port of an open range such as `[2-]`, which takes as many ports as the other side needs.
     pub fn open(self) -> Option<usize> {
         self.written?.iter().find_map(|item| if let PortItem::From(a) = *item { Some(a) } else { None })
     }
-    /// All its ports; `more` of them from the open end, which is `from` if nothing is written.
+    /// All ports. An open range gives `more` ports; `from` is its start if no list is written.
     pub fn ports(self, more: usize, from: Option<usize>) -> Vec<usize> {
         match (self.written, from) {
             (None, Some(from)) => (from..from + more).collect(),

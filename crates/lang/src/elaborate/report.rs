@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Collects diagnostics: drops repetitions, bounds their number, puts them in the order of the text.
+//! Collects diagnostics: removes duplicates, limits their number, sorts them by source position.
 
 use crate::diagnostic::{Diagnostic, MAX_ERRORS, Severity};
 use crate::source::Span;
@@ -10,20 +10,20 @@ pub(super) struct Report {
     all: Vec<Diagnostic>,
     seen: HashSet<(String, Option<Span>)>,
     dropped: usize,
-    /// Names that were compared with misspelt ones.
+    /// The number of name comparisons made for suggestions.
     compared: usize,
 }
 
-/// After this many comparisons of names, errors do not say what the nearest name is. The comparisons would take most of the
-/// time where many names of a long configuration are wrong.
+/// Limit on name comparisons, after which errors have no "did you mean". In a long configuration with many
+/// wrong names the comparisons would dominate the run time.
 const MAX_COMPARISONS: usize = 1 << 20;
 
 impl Report {
-    /// Whether a further diagnostic would be kept; what is costly to word need not be made otherwise.
+    /// Whether another diagnostic would be kept. Callers skip expensive wording otherwise.
     pub fn has_room(&self) -> bool {
         self.all.len() < MAX_ERRORS
     }
-    /// Whether a name may be compared with the known classes and with `others` more names.
+    /// Whether a name may still be compared with the known classes and with `others` more names.
     pub fn may_compare(&mut self, others: usize) -> bool {
         self.compared = self.compared.saturating_add(others);
         self.compared <= MAX_COMPARISONS
@@ -39,7 +39,7 @@ impl Report {
         self.push(Diagnostic::error(message, span).at(at));
     }
     pub fn finish(mut self) -> Vec<Diagnostic> {
-        // Stable, so that what concerns no text stays last in its order.
+        // The sort is stable: diagnostics without a position stay last, in the order they were added.
         self.all.sort_by_key(|d| d.span.map_or((1, Span::default()), |s| (0, s)));
         if self.dropped > 0 {
             self.all.push(Diagnostic::more(self.dropped, Severity::Error));

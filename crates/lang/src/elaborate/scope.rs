@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Resolves the names of each scope, once, where it is defined.
+//! Resolves the names of each scope once, at its definition.
 
 use super::body::{Body, Class, Decl, Definition, Formal, Node};
 use super::files::{Files, requirements};
@@ -14,26 +14,26 @@ use crate::syntax::lexer::is_variable;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-/// What a name stands for in a scope.
+/// The meaning of a name in a scope.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Name {
-    /// None: it was reported as undeclared.
+    /// `None` if the name was reported as undeclared.
     pub node: Option<usize>,
     pub span: Span,
 }
 
-/// A scope while its statements are read.
+/// A scope while its statements are being resolved.
 #[derive(Default)]
 pub(super) struct Scope<'a> {
     pub body: Body<'a>,
     pub names: HashMap<&'a str, Name>,
-    /// Elements without a name yet: their class and the number they would like.
+    /// Elements that still need a name: index, class label and preferred number.
     pub anonymous: Vec<(usize, &'a str, usize)>,
-    /// `input` and `output` of the compound and the groups around, innermost last.
+    /// The `input` and `output` nodes of the enclosing compound and groups, innermost last.
     pub ports: Vec<(usize, usize)>,
-    /// The outermost statements.
+    /// The statements of the scope, without those of nested compounds.
     statements: &'a [Statement],
-    /// Where each name is declared in them, in the order of the text; made when it is first needed.
+    /// The declarations of each name in `statements`, in the order of the text. Computed on first use.
     declared: Option<HashMap<&'a str, Vec<Span>>>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Scope<'a> {
         self.body.nodes.push(node);
         self.body.nodes.len() - 1
     }
-    /// Adds an element; none as name: an anonymous one.
+    /// Adds an element; `None` as name makes it anonymous.
     pub fn element(
         &mut self,
         name: Option<&'a str>,
@@ -58,14 +58,14 @@ impl<'a> Scope<'a> {
         self.body.decls.push(Decl { name: Cow::Borrowed(name.unwrap_or("")), class, span: at, config });
         self.node(Node::Element(index))
     }
-    /// Where `name` is declared in the scope, behind `here`.
+    /// The first declaration of `name` in this scope after position `here`.
     pub fn declared_after(&mut self, sources: &'a Sources, name: &str, here: Span) -> Option<Span> {
         let statements = self.statements;
         let declared = self.declared.get_or_insert_with(|| declarations(sources, statements));
         let all = declared.get(name)?;
         all.get(all.partition_point(|span| *span <= here)).copied()
     }
-    /// Names the anonymous elements: `Class@N`, N counted up while taken.
+    /// Names the anonymous elements `Class@N`, increasing N past names that are taken.
     fn name_anonymous(&mut self) {
         let mut taken: HashSet<String> = HashSet::new();
         let mut free: HashMap<&str, usize> = HashMap::new();
@@ -88,7 +88,8 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// The names that statements declare, those of groups included, each with its places in the order of the text.
+/// The names that statements declare, including those in groups, each with its positions in the order of the
+/// text.
 fn declarations<'a>(sources: &'a Sources, statements: &'a [Statement]) -> HashMap<&'a str, Vec<Span>> {
     let mut all: HashMap<&'a str, Vec<Span>> = HashMap::new();
     let mut open = vec![statements];
@@ -110,17 +111,17 @@ fn declarations<'a>(sources: &'a Sources, statements: &'a [Statement]) -> HashMa
     all
 }
 
-/// Everything that is known while scopes are resolved.
+/// The state of name resolution for the whole configuration.
 pub(super) struct Scopes<'a, 'r> {
     pub sources: &'a Sources,
     pub options: &'a Options<'a>,
     pub report: &'r mut Report,
     pub classes: Vec<Definition<'a>>,
-    /// Classes visible by their place in the text, innermost last.
+    /// Classes visible from the current position in the text, innermost scope last.
     lexical: Vec<HashMap<&'a str, Class<'a>>>,
-    /// Requirements met inside compounds.
+    /// Requirements found inside compounds.
     pub requirements: Vec<(String, String)>,
-    /// Connections that may still be written.
+    /// The number of connections that may still be added.
     pub connections_left: usize,
 }
 
@@ -143,7 +144,7 @@ impl<'a, 'r> Scopes<'a, 'r> {
         if scope.statements.is_empty() {
             scope.statements = statements;
         }
-        // The last chain, if it did not end in `output`.
+        // Position of the previous chain if it did not end in `output`.
         let mut unfinished = None;
         for statement in statements {
             match statement {
@@ -168,22 +169,22 @@ impl<'a, 'r> Scopes<'a, 'r> {
         }
     }
 
-    /// The class of that name, as seen from here.
+    /// The class that a name refers to at the current position.
     pub fn find_class(&self, name: &'a str) -> Option<Class<'a>> {
         let defined = self.lexical.iter().rev().find_map(|names| names.get(name).copied());
         defined.or_else(|| self.options.classes.knows(name).then_some(Class::Plain(name)))
     }
-    /// How many classes of the configuration are visible here.
+    /// The number of classes defined by the configuration and visible here.
     pub fn local_classes(&self) -> usize {
         self.lexical.iter().map(HashMap::len).sum()
     }
-    /// Names of all classes visible here.
+    /// The names of all classes visible here.
     pub fn class_names(&self) -> Vec<&'a str> {
         let mut all: Vec<&'a str> = self.options.classes.names();
         all.extend(self.lexical.iter().flat_map(|names| names.keys().copied()));
         all
     }
-    /// A written class; unknown ones are reported and taken as plain ones.
+    /// Resolves a written class. An unknown class is reported and treated as a plain one.
     pub fn class(&mut self, class: &'a ast::Class, depth_of: &'a str) -> Option<Class<'a>> {
         match class {
             ast::Class::Missing => None,
@@ -217,7 +218,7 @@ impl<'a, 'r> Scopes<'a, 'r> {
             names.insert(name, class);
         }
     }
-    /// Resolves a compound; `name` is empty for an anonymous one.
+    /// Resolves a compound; `name` is empty for an anonymous compound.
     pub fn compound(&mut self, c: &'a Compound, name: &'a str, span: Span) -> Class<'a> {
         let mut extends = None;
         if let Some(dots) = c.extends {
@@ -252,7 +253,8 @@ impl<'a, 'r> Scopes<'a, 'r> {
         self.lexical.pop();
         scope.body
     }
-    /// How many ports of an `input` and an `output` are used by the links from `since` on; reports gaps.
+    /// The number of ports that the links from index `since` on use of an `input` and an `output`. Reports
+    /// gaps.
     pub fn port_counts(
         &mut self,
         body: &Body<'a>,

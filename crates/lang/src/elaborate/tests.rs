@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of elaboration, rule by rule.
+//! Tests of elaboration.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -12,7 +12,7 @@ mod rules;
 pub(super) const CLASSES: [&str; 9] =
     ["Idle", "Tee", "Discard", "Counter", "Strip", "Null", "Queue", "Print", "Script"];
 
-/// Libraries in memory.
+/// Libraries held in memory.
 pub(super) struct Books(HashMap<&'static str, &'static str>);
 
 impl Library for Books {
@@ -33,7 +33,7 @@ pub(super) fn elaborate(text: &str) -> (Sources, Flat, Vec<Diagnostic>) {
     (sources, flat, diagnostics)
 }
 
-/// Elements and chains of a configuration without errors, in one line.
+/// The elements and chains of a configuration without errors, on one line.
 pub(super) fn flat(text: &str) -> String {
     let (_, flat, diagnostics) = elaborate(text);
     let messages: Vec<&str> =

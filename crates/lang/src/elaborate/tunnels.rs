@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Connections between elements, found through the `input` and `output` of compounds and groups.
+//! Traces connections between elements through the `input` and `output` of compounds and groups.
 
 use super::MAX_CONNECTIONS;
 use crate::flat::{Connection, PortRef};
 use crate::source::Span;
 use std::collections::{HashMap, HashSet};
 
-/// A node that stands for no element: the inputs or the outputs of a compound or group.
+/// Marks a node that is no element but the `input` or `output` of a compound or group.
 pub(super) const TUNNEL: usize = usize::MAX;
 
 /// A node and one of its ports.
@@ -17,7 +17,7 @@ pub(super) type End = (usize, usize);
 pub(super) struct Net {
     /// The element of each node, or [`TUNNEL`].
     pub nodes: Vec<usize>,
-    /// From, to, and the text that says so.
+    /// Each link: source, destination, and the text of the connection.
     pub links: Vec<(End, End, Span)>,
 }
 
@@ -29,8 +29,8 @@ impl Net {
     fn element(&self, node: usize) -> usize {
         self.nodes.get(node).copied().unwrap_or(TUNNEL)
     }
-    /// The connections between elements, without repetitions: those that pass no compound first, as they stand, then those
-    /// through compounds. False: there are too many.
+    /// The connections between elements, without duplicates. Direct connections come first, in order, then
+    /// those through compounds. The flag is false if there are too many.
     pub fn connections(&self) -> (Vec<Connection>, bool) {
         let mut all = Vec::with_capacity(self.links.len());
         let mut seen = HashSet::with_capacity(self.links.len());
@@ -65,7 +65,7 @@ impl Net {
                 if self.element(at.0) != TUNNEL {
                     add(from, at, span);
                 } else if visited.insert(at, i) != Some(i) {
-                    // In order: the first is taken from the end.
+                    // The stack is popped from the end, so reversed order visits the first link first.
                     open.extend(leaving.get(&at).into_iter().flatten().rev());
                 }
             }

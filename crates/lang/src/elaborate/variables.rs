@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// How deep values may refer to other variables.
+/// The maximum depth of variables whose values refer to other variables.
 const MAX_DEPTH: usize = 10;
 
-/// What a use of a variable asks for.
+/// The form of a variable use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form<'a> {
     Plain,
@@ -19,8 +19,9 @@ enum Form<'a> {
     Word(usize),
 }
 
-/// The variable use at `at`, where a `$` stands: name, form, end. None for what is no variable of a configuration;
-/// `$(…)` is skipped as a whole. `last_brace` is where the last `}` of the text stands.
+/// Parses the variable use at `at`, where the text has a `$`. Returns name and form, and the end of the use.
+/// The result is `None` if this is no variable of a configuration; `$(…)` is skipped as a whole. `last_brace`
+/// is the position of the last `}` in the text.
 fn variable(text: &str, at: usize, last_brace: usize) -> (Option<(&str, Form<'_>)>, usize) {
     let bytes = text.as_bytes();
     let name_end = |from: usize| {
@@ -73,7 +74,8 @@ fn variable(text: &str, at: usize, last_brace: usize) -> (Option<(&str, Form<'_>
     }
 }
 
-/// The variables that `text` uses, each with its place. Names that begin with a digit are left out: `$5` may be a price.
+/// The variables that `text` uses, each with its range. Names that begin with a digit are left out, because
+/// `$5` may be a price.
 pub(super) fn uses(text: &str) -> Vec<(Range<usize>, &str)> {
     let bytes = text.as_bytes();
     let last_brace = text.rfind('}').unwrap_or(0);
@@ -99,35 +101,35 @@ pub(super) fn uses(text: &str) -> Vec<(Range<usize>, &str)> {
     all
 }
 
-/// A value: what it was bound to, expanded when first asked for.
+/// The value of a variable, expanded on first use.
 enum Value<'a> {
     Ready(Rc<str>),
     Defined(&'a str),
-    /// Being expanded: a use of it now is a cycle.
+    /// Expansion is in progress; a use of the variable now is a cycle.
     Busy,
 }
 
 /// The variables of one scope of one instance.
 pub(super) struct Env<'a> {
     parent: Option<Rc<Env<'a>>>,
-    /// How many compounds the scope's text lies in.
+    /// The nesting depth of the scope's text in compounds.
     depth: usize,
     values: HashMap<String, RefCell<Value<'a>>>,
 }
 
-/// How much text may still be made, and what went wrong on the way.
+/// The remaining text budget, and the errors met while substituting.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
-    /// Bytes that are left.
+    /// The number of bytes left.
     pub left: usize,
     /// Values refer to each other in a cycle or too deeply.
     pub cycle: bool,
-    /// The text grew beyond the limit.
+    /// The text exceeded the limit.
     pub spent: bool,
 }
 
 impl Budget {
-    /// Takes some bytes; whether they were there.
+    /// Takes some bytes from the budget. Returns false once the budget is exceeded.
     pub fn take(&mut self, bytes: usize) -> bool {
         self.spent |= bytes > self.left;
         self.left = self.left.saturating_sub(bytes);
@@ -136,21 +138,21 @@ impl Budget {
 }
 
 impl<'a> Env<'a> {
-    /// The variables at file scope: definitions, then those of the command line, which win.
+    /// The variables at file scope. Those from the command line (`given`) override definitions.
     pub fn top(defines: &[(&'a str, &'a str)], given: &[(String, String)]) -> Rc<Env<'a>> {
         let mut values: HashMap<String, RefCell<Value<'a>>> = HashMap::new();
         values.extend(defines.iter().map(|&(n, v)| (n.to_string(), RefCell::new(Value::Defined(v)))));
         values.extend(given.iter().map(|(n, v)| (n.clone(), RefCell::new(Value::Ready(v.as_str().into())))));
         Rc::new(Env { parent: None, depth: 0, values })
     }
-    /// The variables of a compound whose text lies `depth` deep, used from `from`.
+    /// The variables of a compound whose text lies `depth` deep, used from the scope `from`.
     pub fn inner(
         from: &Rc<Env<'a>>,
         depth: usize,
         args: Vec<(&'a str, String)>,
         defines: &[(&'a str, &'a str)],
     ) -> Rc<Env<'a>> {
-        // What surrounds the text of the definition, not what surrounds the use.
+        // The parent is the scope around the compound's definition, not the scope around its use.
         let mut parent = from.clone();
         while parent.depth >= depth {
             let Some(up) = parent.parent.clone() else { break };
@@ -185,7 +187,7 @@ impl<'a> Env<'a> {
             return None;
         }
         cell.replace(Value::Busy);
-        // A definition sees the variables of its own scope.
+        // A definition is expanded with the variables of its own scope.
         let value: Rc<str> = match env.pieces(text, level + 1, budget) {
             Some(pieces) => pieces.iter().map(|p| p.text.as_ref()).collect::<String>().into(),
             None => text.into(),
@@ -193,7 +195,7 @@ impl<'a> Env<'a> {
         cell.replace(Value::Ready(value.clone()));
         Some(value)
     }
-    /// Substitutes the variables of `text`. None: there are none.
+    /// Substitutes the variables of `text`. Returns `None` if nothing is to be substituted.
     pub fn substitute<'t>(&self, text: &'t str, budget: &mut Budget) -> Option<Vec<Piece<'t>>> {
         self.pieces(text, 0, budget)
     }
@@ -220,7 +222,8 @@ impl<'a> Env<'a> {
                     let (found, end) = variable(text, at, last_brace);
                     let new = found.and_then(|(name, form)| {
                         let value = self.value(name, level, budget);
-                        // Finding a word takes time in proportion to the value.
+                        // Splitting a value into words takes time proportional to its length, so its length is
+                        // charged.
                         budget.take(value.as_ref().map_or(0, |v| v.len() + 1));
                         if budget.spent {
                             return None;
@@ -245,7 +248,7 @@ impl<'a> Env<'a> {
     }
 }
 
-/// The text that a use becomes; none when it stays as written.
+/// The replacement for a use; `None` if the use stays as written.
 fn in_form(value: Option<Rc<str>>, form: Form<'_>, quoted: bool) -> Option<String> {
     let value = match (value, form) {
         (None, Form::Default(text)) => return Some(text.to_string()),
@@ -272,10 +275,10 @@ fn push<'t>(all: &mut Vec<Piece<'t>>, text: &'t str, range: Range<usize>) {
     }
 }
 
-/// A piece of a substituted text.
+/// A piece of the text after substitution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece<'t> {
-    /// Where it stands in the text before.
+    /// Its range in the original text.
     pub from: Range<usize>,
     pub text: std::borrow::Cow<'t, str>,
     pub replaced: bool,

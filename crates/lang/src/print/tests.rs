@@ -42,13 +42,13 @@ fn tool_form() {
 #[test]
 fn which_connection_goes_on() {
     for (text, want) in [
-        // Several leave: the first that enters a port 0.
+        // Several connections leave: the first that enters an input 0 continues the chain.
         ("a::A->b::B; b->[1]c::C; b->d::D; b->e::E", "a -> b\n    -> d;\nb -> [1] c;\nb -> e;\n"),
-        // None does: the last.
+        // None of them enters an input 0: the last continues the chain.
         ("a::A->b::B; b->[1]c::C; b->[2]c", "a -> b\n    -> [2] c;\nb -> [1] c;\n"),
-        // Two enter: the first chain goes on.
+        // Two connections enter: the first chain continues.
         ("a::A->c::C; b::B->c->d::D", "a -> c\n    -> d;\nb -> c;\n"),
-        // Other ports end a chain.
+        // Other port numbers end a chain.
         ("a::A->[1]b::B->c::C", "a -> [1] b;\nb -> c;\n"),
         ("a::A->b::B[1]->c::C", "a -> b;\nb [1] -> c;\n"),
         // Cycles.

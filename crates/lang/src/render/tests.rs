@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of rendering; what each diagnostic looks like is in the crate's snapshots.
+//! Tests of rendering. The crate's snapshots show each diagnostic.
 
 use super::*;
 use crate::source::FileId;
@@ -40,7 +40,7 @@ fn long_lines_are_cut() {
     let out = render_pretty(&sources, &d, false);
     assert!(out.contains("long:1:100002") && out.contains("needle") && out.contains("^^^^^^ here"), "{out}");
     assert!(out.lines().all(|l| l.chars().count() < 260), "{out}");
-    // A span over everything is cut too.
+    // A span over the whole text is cut too.
     let out = render_pretty(&sources, &[Diagnostic::error("all", span(f, 0..300_000))], false);
     assert!(out.len() < 2_000, "{out}");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What elaboration needs of a text: the same parse as the tree, without blanks, as plain data.
+//! The statements that elaboration reads. The same parse as the lossless tree, as plain data without trivia.
 
 use crate::source::Span;
 
@@ -16,7 +16,7 @@ pub(crate) enum Statement {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub lists: Vec<Vec<Elem>>,
-    /// Between two lists: whether it is `=>`, and where.
+    /// For each link between two lists: whether it is `=>`, and its position.
     pub links: Vec<(bool, Span)>,
 }
 
@@ -33,9 +33,9 @@ pub(crate) struct Elem {
 
 #[derive(Debug)]
 pub(crate) enum Core {
-    /// Nothing written: `input` at the start of a chain, `output` at its end.
+    /// Nothing is written, which means `input` at the start of a chain and `output` at its end.
     Implicit,
-    /// Nothing written where something must be; already reported.
+    /// An element is required but nothing is written; already reported.
     Missing,
     Name {
         name: Span,
@@ -56,7 +56,7 @@ pub(crate) enum Class {
 pub(crate) struct Compound {
     pub span: Span,
     pub alternatives: Vec<Alternative>,
-    /// Where `...` stands.
+    /// The position of `...`.
     pub extends: Option<Span>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Alternative {
 #[derive(Debug)]
 pub(crate) struct Param {
     pub keyword: Option<Span>,
-    /// With its `$`.
+    /// Includes the `$`.
     pub name: Span,
 }
 
@@ -88,9 +88,9 @@ pub(crate) struct Ports {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PortItem {
-    /// First and last.
+    /// First and last port.
     Range(usize, usize),
-    /// As many as the other side has, from this one on.
+    /// From this port on, as many ports as the other side has.
     From(usize),
 }
 

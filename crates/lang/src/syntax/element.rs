@@ -6,14 +6,14 @@ use super::kind::SyntaxKind::{
     self, Arrow, ColonColon, Comma, Dash, FatArrow, Ident, LBrace, LBracket, LParen, Other, RBracket,
     Semicolon, Variable,
 };
-use super::parser::{Parser, Place};
+use super::parser::{Context, Parser};
 use crate::diagnostic::Diagnostic;
 
-/// The largest port number; far above any use, low enough that a list of all of them does no harm.
+/// The largest port number. Far above any real use, and small enough that a list of all ports is cheap.
 const MAX_PORT: usize = 65_535;
 
 impl Parser<'_> {
-    /// Whether an element starts here; an implicit one without ports does not.
+    /// Whether an element starts here. An implicit element is recognised only by its ports.
     pub(super) fn at_element(&self) -> bool {
         match self.kind {
             Ident => !self.at_reserved(),
@@ -24,10 +24,10 @@ impl Parser<'_> {
     fn at_link(&self) -> bool {
         matches!(self.kind, Arrow | FatArrow)
     }
-    /// A chain of lists, or one list.
-    pub(super) fn connection(&mut self, place: Place) -> Connection {
+    /// Parses a chain of lists, or one list.
+    pub(super) fn connection(&mut self, place: Context) -> Connection {
         self.open_node(SyntaxKind::Connection);
-        // Most statements have one list, most lists one element.
+        // Most statements have one list, and most lists have one element.
         let (mut lists, mut links) = (Vec::with_capacity(1), Vec::new());
         let mut ok = true;
         loop {
@@ -45,7 +45,7 @@ impl Parser<'_> {
         self.close_node();
         Connection { lists, links }
     }
-    fn list(&mut self, place: Place, first: bool, ok: &mut bool) -> Vec<Elem> {
+    fn list(&mut self, place: Context, first: bool, ok: &mut bool) -> Vec<Elem> {
         let mut list = Vec::with_capacity(1);
         loop {
             let elem = self.element();
@@ -53,8 +53,8 @@ impl Parser<'_> {
             let implicit = matches!(elem.core, Core::Implicit);
             list.push(elem);
             if implicit {
-                // Nothing written: `input` before the first link, `output` after the last one.
-                let fits = alone && place != Place::Top && first == self.at_link();
+                // Nothing written means `input` before the first link and `output` after the last one.
+                let fits = alone && place != Context::Top && first == self.at_link();
                 if !fits {
                     self.unexpected("expected an element");
                     if let Some(last) = list.last_mut() {
@@ -70,7 +70,7 @@ impl Parser<'_> {
             self.bump();
         }
     }
-    /// One element; [`Core::Implicit`] when there is none.
+    /// Parses one element; the core is [`Core::Implicit`] if none is written.
     fn element(&mut self) -> Elem {
         self.count_element();
         self.open_node(SyntaxKind::Element);
@@ -89,7 +89,7 @@ impl Parser<'_> {
         let mut outputs = None;
         let mut config = None;
         if matches!(core, Core::Implicit) {
-            // Ports of an implicit `input` are outputs.
+            // The port list before an implicit `input` holds its outputs.
             if self.at_link() {
                 outputs = inputs.take();
             }
@@ -103,7 +103,7 @@ impl Parser<'_> {
         let span = if self.last_end > start { self.since(start) } else { self.span(start..start) };
         Elem { span, inputs, core, config, outputs }
     }
-    /// A port list, if one comes.
+    /// Parses a port list if there is one.
     fn ports(&mut self) -> Option<Box<Ports>> {
         if self.kind != LBracket {
             return None;
@@ -143,7 +143,7 @@ impl Parser<'_> {
                 d.at("the port list must end here")
                     .label("this '[' is not closed", self.span(start..start + 1)),
             );
-            // A port list stays on its line; what is left of it means nothing.
+            // A port list ends on its line. The rest of it is skipped.
             while matches!(self.kind, Other | Variable | Comma | Dash) {
                 self.bump();
             }

@@ -9,7 +9,7 @@ pub enum SyntaxKind {
     Whitespace,
     /// `// …` or `/* … */`.
     Comment,
-    /// A line that starts with `#`.
+    /// A line directive: a line that starts with `#`.
     Directive,
     /// A name or number.
     Ident,
@@ -49,9 +49,9 @@ pub enum SyntaxKind {
     Other,
     /// The text of a configuration string, without its parentheses.
     ConfigText,
-    /// Text that is nested too deeply to be looked at.
+    /// Text nested too deeply, skipped by the parser.
     Skipped,
-    /// End of the text; never in a tree.
+    /// End of the text; never part of a tree.
     End,
     /// Node: a file.
     Root,
@@ -77,7 +77,7 @@ pub enum SyntaxKind {
     Require,
     /// Node: `define(…)`.
     Define,
-    /// Node: text that fits nowhere.
+    /// Node: text skipped after a syntax error.
     Error,
 }
 
@@ -124,7 +124,7 @@ impl SyntaxKind {
             Error,
         ]
     };
-    /// Whether it means nothing to the grammar.
+    /// Whether the grammar ignores this kind.
     pub fn is_trivia(self) -> bool {
         matches!(self, SyntaxKind::Whitespace | SyntaxKind::Comment | SyntaxKind::Directive)
     }
@@ -136,7 +136,7 @@ impl From<SyntaxKind> for rowan::SyntaxKind {
     }
 }
 
-/// The configuration language, as rowan wants it named.
+/// The type that names the configuration language for rowan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConfigLanguage {}
 

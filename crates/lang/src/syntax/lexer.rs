@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tokens: what stands at a byte of the text, and where it ends.
+//! The lexer: kind and end of the token at a byte of the text.
 
 use super::kind::SyntaxKind;
 use crate::text::{Unit, at_comment, byte, comment_end, is_space, unit};
@@ -9,23 +9,23 @@ fn is_ident(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_' || b == b'@'
 }
 
-/// Whether `b` may stand in a variable's name.
+/// Whether `b` may occur in a variable's name.
 pub(crate) fn is_variable(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_'
 }
 
-/// Whether byte `at` starts a line.
+/// Whether a line starts at byte `at`.
 pub(super) fn at_line_start(bytes: &[u8], at: usize) -> bool {
     at == 0 || matches!(byte(bytes, at - 1), b'\n' | b'\r')
 }
 
-/// The end of the line that `at` lies in, its line end excluded.
+/// The end of the line that contains `at`, without the line break.
 pub(super) fn line_end(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or(&[]);
     rest.iter().position(|&b| b == b'\n' || b == b'\r').map_or(bytes.len(), |n| at + n)
 }
 
-/// The first byte of the line after the one that ends at `end`.
+/// The start of the next line, given the `end` of a line.
 pub(super) fn next_line(bytes: &[u8], end: usize) -> usize {
     match (byte(bytes, end), byte(bytes, end + 1)) {
         (b'\r', b'\n') => end + 2,
@@ -47,7 +47,7 @@ pub(super) fn token(text: &str, at: usize) -> (SyntaxKind, usize) {
         b'/' if at_comment(bytes, at) => (Comment, comment_end(bytes, at)),
         b if is_ident(b) => {
             let mut end = at + 1;
-            // `/` belongs to a name only between two characters of a name.
+            // `/` belongs to a name only between two name characters.
             while is_ident(byte(bytes, end)) || (byte(bytes, end) == b'/' && is_ident(byte(bytes, end + 1))) {
                 end += 1;
             }
@@ -72,7 +72,7 @@ pub(super) fn token(text: &str, at: usize) -> (SyntaxKind, usize) {
         b'}' => (RBrace, at + 1),
         b'|' => (Bar, at + 1),
         b'-' => (Dash, at + 1),
-        // A byte order mark is what some editors put first; it means nothing.
+        // Some editors write a byte order mark first. It is skipped.
         0xef if at == 0 && text.starts_with('\u{feff}') => (Whitespace, 3),
         b if b < 0x20 => (Other, run(|b| b < 0x20 && !is_space(b))),
         b if b >= 0x80 => (Other, run(|b| b >= 0x80)),
@@ -80,13 +80,13 @@ pub(super) fn token(text: &str, at: usize) -> (SyntaxKind, usize) {
     }
 }
 
-/// What is found of a configuration string from the byte after its `(`.
+/// The end of a configuration string, found from the byte after its `(`.
 pub(super) struct ConfigEnd {
-    /// Its end, before the `)`.
+    /// The end of the string, before the `)`.
     pub end: usize,
-    /// Whether the `)` was found; else `end` is the end of the text.
+    /// Whether the `)` was found. If not, `end` is the end of the text.
     pub closed: bool,
-    /// Line directives in it.
+    /// The line directives in the string.
     pub directives: Vec<Range<usize>>,
 }
 
@@ -108,11 +108,11 @@ pub(super) fn config_end(text: &str, from: usize) -> ConfigEnd {
     ConfigEnd { end: bytes.len(), closed: false, directives }
 }
 
-/// A line directive: the line number and file name that it gives to the next line.
+/// A line directive. It sets the line number and file name of the next line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LineDirective {
     pub line: u32,
-    /// None: the name stays. Empty: the file's own name.
+    /// `None` keeps the current name. An empty name restores the file's own name.
     pub file: Option<String>,
 }
 
@@ -131,7 +131,7 @@ pub(super) fn line_directive(text: &str) -> Option<LineDirective> {
         return Some(LineDirective { line, file: None });
     }
     let name = rest.strip_prefix([' ', '\t'])?.trim_start().strip_prefix('"')?;
-    // Compilers put flags after the name; they are ignored.
+    // Compilers write flags after the name. They are ignored.
     let name = name.get(..name.find('"')?)?;
     Some(LineDirective { line, file: Some(name.to_string()) })
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Text to syntax tree: lossless, and for any text at all.
+//! Lossless parser. It accepts any text.
 //!
-//! One parser feeds two readers: [`tree`] builds the lossless rowan tree that formatters and editors want, elaboration takes
-//! the plain statements. Nesting is bounded by [`MAX_NESTING`], so no tree is deep enough to exhaust a stack.
+//! One parse serves two consumers: [`tree`] builds the lossless rowan tree for formatters and editors, and
+//! elaboration reads the plain statements. Nesting is bounded by [`MAX_NESTING`], so that recursion over a tree
+//! cannot overflow the stack.
 
 pub(crate) mod ast;
 mod element;
@@ -17,16 +18,16 @@ pub(crate) use parser::{Parsed, parse};
 use crate::diagnostic::Diagnostic;
 use crate::source::{FileId, Sources};
 
-/// How deep compounds and groups may nest.
+/// The maximum nesting depth of compounds and groups.
 pub const MAX_NESTING: usize = 50;
 
-/// The lossless tree of a text, and what is wrong with its syntax. The tree's text is the text.
+/// The lossless tree of a text, and its syntax errors. Concatenating the tree's tokens gives the text back.
 pub fn tree(sources: &mut Sources, file: FileId) -> (SyntaxNode, Vec<Diagnostic>) {
     let parsed = parse_file(sources, file);
     (SyntaxNode::new_root(parsed.green(sources.text(file))), parsed.diagnostics)
 }
 
-/// Parses a file and makes its line directives known.
+/// Parses a file and records its line directives.
 pub(crate) fn parse_file(sources: &mut Sources, file: FileId) -> Parsed {
     let mut parsed = parse(file, sources.text(file));
     for (at, line, name) in std::mem::take(&mut parsed.directives) {

@@ -8,12 +8,12 @@ use super::kind::SyntaxKind::{
     Variable,
 };
 use super::lexer::{config_end, line_end, next_line, token};
-use super::parser::{Parser, Place};
+use super::parser::{Context, Parser};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
 impl Parser<'_> {
-    /// A configuration string in its parentheses; the token in hand is the `(`.
+    /// Parses a configuration string with its parentheses. The current token is the `(`.
     pub(super) fn config(&mut self) -> Option<Span> {
         self.open_node(SyntaxKind::Config);
         let paren = self.here();
@@ -26,7 +26,8 @@ impl Parser<'_> {
             self.error(
                 d.label("this '(' is not closed", paren).help("add the missing ')', or close an open quote"),
             );
-            // Going on some lines below shows more errors, but each try reads the rest of the text.
+            // Resuming a few lines below finds more errors, but each attempt reads the rest of the text. The
+            // number of attempts is bounded.
             self.unclosed += 1;
             if self.unclosed <= 8 {
                 found.end = self.restart_after(text_start);
@@ -43,7 +44,8 @@ impl Parser<'_> {
         self.close_node();
         Some(self.span(text_start..found.end))
     }
-    /// The end of the first line after which a declaration or reserved word starts a line; else the end of the text.
+    /// The end of the line before the next line that starts with a declaration or a reserved word; else the end
+    /// of the text.
     fn restart_after(&self, from: usize) -> usize {
         let bytes = self.text.as_bytes();
         let mut end = line_end(bytes, from);
@@ -62,8 +64,9 @@ impl Parser<'_> {
         end
     }
 
-    /// Enters a compound or group whose opening token is in hand, unless that is too deep: then skips it.
-    fn enter(&mut self, place: Place) -> bool {
+    /// Enters a compound or group; the current token opens it. If it is nested too deeply, it is skipped
+    /// instead.
+    fn enter(&mut self, place: Context) -> bool {
         if self.open.len() < MAX_NESTING {
             self.open.push(place);
             return true;
@@ -85,11 +88,11 @@ impl Parser<'_> {
         self.push_token(Skipped, at);
         false
     }
-    /// `{ … }`; the token in hand is the `{`.
+    /// Parses `{ … }`. The current token is the `{`.
     pub(super) fn compound(&mut self) -> Option<Compound> {
         self.open_node(SyntaxKind::Compound);
         let brace = self.here();
-        if !self.enter(Place::Compound) {
+        if !self.enter(Context::Compound) {
             self.close_node();
             return None;
         }
@@ -126,11 +129,11 @@ impl Parser<'_> {
         self.open_node(SyntaxKind::Alternative);
         let start = self.start;
         let params = self.params();
-        let statements = self.statements(Place::Compound);
+        let statements = self.statements(Context::Compound);
         self.close_node();
         Alternative { span: self.since(start), params, statements }
     }
-    /// `[KEYWORD] $var, … |`, if that is what comes.
+    /// Parses `[KEYWORD] $var, … |`, if it is there.
     fn params(&mut self) -> Vec<Param> {
         let mut all = Vec::new();
         if self.kind == Bar {
@@ -162,7 +165,7 @@ impl Parser<'_> {
         self.close_node();
         all
     }
-    /// The kind of the token after the one in hand.
+    /// The kind of the token after the current one.
     fn second(&self) -> SyntaxKind {
         let mut at = self.end;
         loop {
@@ -173,16 +176,16 @@ impl Parser<'_> {
             at = end;
         }
     }
-    /// `( … )` in a chain; the token in hand is the `(`.
+    /// Parses `( … )` in a chain. The current token is the `(`.
     pub(super) fn group(&mut self) -> Option<Group> {
         self.open_node(SyntaxKind::Group);
         let paren = self.here();
-        if !self.enter(Place::Group) {
+        if !self.enter(Context::Group) {
             self.close_node();
             return None;
         }
         self.bump();
-        let statements = self.statements(Place::Group);
+        let statements = self.statements(Context::Group);
         if !self.eat(RParen) {
             let d = Diagnostic::error("expected ')'", self.here()).at("the group must end here");
             self.error(d.label("this '(' is not closed", paren));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The parser: statements, compounds and groups, and how it goes on after an error.
+//! The parser: statements, and error recovery.
 
 use super::ast::{Args, Class, ElementClass, Statement};
 use super::kind::SyntaxKind::{
@@ -11,9 +11,9 @@ use crate::diagnostic::Diagnostic;
 use crate::source::{FileId, Span};
 use std::ops::Range;
 
-/// So many elements (and alternatives of compounds) may be written; what follows is not read.
+/// Limit on the number of elements and of compound alternatives in a text. The rest of the text is not parsed.
 const MAX_WRITTEN: usize = 2_000_000;
-/// After this many, further syntax errors of a file are only counted.
+/// Limit on reported syntax errors of a file. Further ones are only counted.
 const MAX_ERRORS: usize = 200;
 
 #[derive(Clone, Copy, Debug)]
@@ -23,17 +23,17 @@ enum Event {
     Finish,
 }
 
-/// What parsing a text gives.
+/// The result of parsing a text.
 pub(crate) struct Parsed {
     pub statements: Vec<Statement>,
     pub diagnostics: Vec<Diagnostic>,
-    /// Line directives: the byte they hold from, line, file (none: the file's own).
+    /// Line directives: the byte they apply from, line, file (`None`: the file's own name).
     pub directives: Vec<(usize, u32, Option<String>)>,
     events: Vec<Event>,
 }
 
 impl Parsed {
-    /// The lossless tree over `text`, the text that was parsed.
+    /// The lossless tree over `text`, which must be the parsed text.
     pub fn green(&self, text: &str) -> rowan::GreenNode {
         let mut builder = rowan::GreenNodeBuilder::new();
         let mut at = 0usize;
@@ -53,14 +53,14 @@ impl Parsed {
     }
 }
 
-/// Whether a comment lacks its `*/`.
+/// Whether a block comment is not closed.
 fn is_open_comment(text: &str) -> bool {
     text.starts_with("/*") && (text.len() < 4 || !text.ends_with("*/"))
 }
 
-/// What statements stand in.
+/// The construct that encloses a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Context {
     Top,
     Compound,
     Group,
@@ -69,13 +69,13 @@ pub(super) enum Place {
 pub(super) struct Parser<'t> {
     pub(super) text: &'t str,
     pub(super) file: FileId,
-    /// The token in hand: kind and range.
+    /// The current token: kind and range.
     pub(super) kind: SyntaxKind,
     pub(super) start: usize,
     pub(super) end: usize,
-    /// End of the last token that was taken.
+    /// The end of the last consumed token.
     pub(super) last_end: usize,
-    /// Whether a line end lies between the last token and this one.
+    /// Whether a line break lies between the last consumed token and the current one.
     new_line: bool,
     blanks: Vec<Event>,
     events: Vec<Event>,
@@ -84,7 +84,7 @@ pub(super) struct Parser<'t> {
     directives: Vec<(usize, u32, Option<String>)>,
     directive_name: Option<String>,
     /// Open compounds and groups, innermost last.
-    pub(super) open: Vec<Place>,
+    pub(super) open: Vec<Context>,
     pub(super) unclosed: usize,
     written: usize,
 }
@@ -114,7 +114,7 @@ pub(crate) fn parse(file: FileId, text: &str) -> Parsed {
         p.error(Diagnostic::error("configuration is longer than 4 GB", None));
     }
     p.fetch(0);
-    let statements = p.statements(Place::Top);
+    let statements = p.statements(Context::Top);
     p.events.append(&mut p.blanks);
     if p.errors > MAX_ERRORS {
         let more = p.errors - MAX_ERRORS;
@@ -125,7 +125,7 @@ pub(crate) fn parse(file: FileId, text: &str) -> Parsed {
 
 impl<'t> Parser<'t> {
     pub(super) fn error(&mut self, diagnostic: Diagnostic) {
-        // A second complaint about the same place is a consequence of the first.
+        // A second error at the same position is a consequence of the first.
         if let (Some(last), Some(_)) = (self.diagnostics.last(), diagnostic.span)
             && last.span == diagnostic.span
         {
@@ -139,7 +139,7 @@ impl<'t> Parser<'t> {
     pub(super) fn span(&self, range: Range<usize>) -> Span {
         Span::new(self.file, range)
     }
-    /// From `start` to the end of the last token.
+    /// The span from `start` to the end of the last consumed token.
     pub(super) fn since(&self, start: usize) -> Span {
         self.span(start..self.last_end.max(start))
     }
@@ -149,7 +149,7 @@ impl<'t> Parser<'t> {
     pub(super) fn token_text(&self) -> &'t str {
         self.text.get(self.start..self.end).unwrap_or("")
     }
-    /// `syntax error near 'X'` at the token in hand.
+    /// Reports `syntax error near 'X'` at the current token.
     pub(super) fn unexpected(&mut self, expected: &str) {
         let text = self.token_text();
         let short: String = if self.kind == Other { text.chars().take(20).collect() } else { text.into() };
@@ -158,7 +158,7 @@ impl<'t> Parser<'t> {
         self.error(Diagnostic::error(format!("syntax error near '{short}'"), self.here()).at(at));
     }
 
-    /// Takes blanks from byte `at` on, then the next token in hand.
+    /// Skips trivia from byte `at` on, then reads the current token.
     fn fetch(&mut self, mut at: usize) {
         self.new_line = at == 0;
         loop {
@@ -214,7 +214,7 @@ impl<'t> Parser<'t> {
     pub(super) fn close_node(&mut self) {
         self.events.push(Event::Finish);
     }
-    /// Takes the token in hand and returns its place.
+    /// Consumes the current token and returns its position.
     pub(super) fn bump(&mut self) -> Span {
         let span = self.here();
         if self.kind != End {
@@ -228,7 +228,7 @@ impl<'t> Parser<'t> {
         self.last_end = end;
         self.fetch(end);
     }
-    /// Takes the `(` in hand and the text up to `end` after it.
+    /// Consumes the current `(` and the text up to `end` after it.
     pub(super) fn push_config(&mut self, end: usize) {
         self.flush();
         self.events.push(Event::Token(LParen, self.end as u32));
@@ -245,7 +245,7 @@ impl<'t> Parser<'t> {
         }
         yes
     }
-    /// Counts an element; at the limit the rest of the text becomes one token.
+    /// Counts an element. At the limit, the rest of the text becomes one token.
     pub(super) fn count_element(&mut self) {
         self.written += 1;
         if self.written == MAX_WRITTEN {
@@ -257,27 +257,27 @@ impl<'t> Parser<'t> {
             self.push_token(SyntaxKind::Skipped, self.text.len());
         }
     }
-    /// Whether the token in hand is this word.
+    /// Whether the current token is this word.
     fn at_word(&self, word: &str) -> bool {
         self.kind == Ident && self.token_text() == word
     }
     pub(super) fn at_reserved(&self) -> bool {
         self.kind == Ident && matches!(self.token_text(), "elementclass" | "require" | "provide" | "define")
     }
-    pub(super) fn is_open(&self, place: Place) -> bool {
+    pub(super) fn is_open(&self, place: Context) -> bool {
         self.open.contains(&place)
     }
-    /// Whether the token in hand ends the statements of some open compound or group.
+    /// Whether the current token ends the statements of an open compound or group.
     pub(super) fn at_close(&self) -> bool {
         match self.kind {
             End => true,
-            RBrace | BarBar => self.is_open(Place::Compound),
-            RParen => self.is_open(Place::Group),
+            RBrace | BarBar => self.is_open(Context::Compound),
+            RParen => self.is_open(Context::Group),
             _ => false,
         }
     }
 
-    pub(super) fn statements(&mut self, place: Place) -> Vec<Statement> {
+    pub(super) fn statements(&mut self, place: Context) -> Vec<Statement> {
         let mut all = Vec::new();
         while !self.at_close() {
             if self.eat(Semicolon) {
@@ -304,11 +304,11 @@ impl<'t> Parser<'t> {
         }
         all
     }
-    /// Skips up to where a statement may start again.
+    /// Skips to where the next statement may start.
     pub(super) fn recover(&mut self) {
         self.skip(false);
     }
-    /// Skips up to where a statement may start again, the token in hand in any case if `first`.
+    /// Skips to where the next statement may start. If `first`, the current token is skipped in any case.
     fn skip(&mut self, mut first: bool) {
         if !first && (self.at_close() || self.kind == Semicolon || self.at_reserved()) {
             return;

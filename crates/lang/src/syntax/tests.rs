@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of the parser: every text comes back, no text is too deep or too long.
+//! Tests of the parser: trees reproduce their text, and deep or long texts are bounded.
 
 use super::*;
 use proptest::prelude::*;

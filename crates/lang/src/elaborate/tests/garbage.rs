@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Any input ends, soon and with a diagnostic: random text, bombs, large configurations.
+//! Elaboration ends quickly on any input: random text, exponential expansions, large configurations.
 
 use super::*;
 use crate::render::{render_classic, render_pretty};
 use proptest::prelude::*;
 
-/// Bigger where the compiler optimises.
+/// Input sizes are larger in optimised builds.
 const SCALE: usize = if cfg!(debug_assertions) { 1 } else { 50 };
 
 fn survive(bytes: &[u8]) -> Vec<Diagnostic> {
@@ -103,14 +103,14 @@ fn bombs_end() {
         big(doubling("elementclass A0 { }", &side, "A49"));
         big(format!("t :: {{->}}; {}", "Idle -> t; t -> Discard;".repeat(5000)));
     }
-    // Values that are used often but are empty cost nothing.
+    // Uses of empty variables cost nothing.
     assert_eq!(survive(format!("define($v0{values}) Idle($v9)").as_bytes()), []);
     let deep: String = (1..60).map(|i| format!("elementclass A{i} {{ -> A{} -> }}\n", i - 1)).collect();
     let all = survive(format!("elementclass A0 {{ -> }}\n{deep}Idle -> A59 -> Discard").as_bytes());
     assert_eq!(all[0].message, "maximum compound element nesting depth exceeded");
 }
 
-/// A configuration of `n` elements with all that is usual.
+/// A configuration of `n` elements that uses the common features.
 fn large(n: usize) -> String {
     let mut text = String::from("define($l 5)\nelementclass C { $x | -> Strip($x) -> Counter -> }\nIdle");
     for i in 0..n / 4 {
@@ -129,7 +129,8 @@ fn large_configurations_take_linear_time() {
     };
     let (small, double) = (large(10_000), large(20_000));
     assert_eq!(elaborate(&small).1.elements.len(), 10_002);
-    // The best of some runs, as other work may disturb one; quadratic growth would give 4.
+    // The minimum of several runs filters out disturbances by other processes. Quadratic growth would give a
+    // ratio of 4.
     let best = |text: &str| (0..4).map(|_| time(text)).min().unwrap();
     let ratio = best(&double).as_secs_f64() / best(&small).as_secs_f64();
     assert!(ratio < 3.5, "{ratio}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every rule of the language, with a configuration that uses it.
+//! One configuration for each rule of the language.
 
 use super::{flat, messages};
 
@@ -27,7 +27,7 @@ fn declarations_and_references() {
         ("a@1/x_2 :: Idle", "a@1/x_2::Idle;"),
         ("input :: Idle -> output :: Discard", "input::Idle;output::Discard;input -> output;"),
         ("0 :: Idle", "0::Idle;"),
-        // The wished number is taken.
+        // The preferred number is taken.
         ("Idle; Idle@1 :: Idle", "Idle@2::Idle;Idle@1::Idle;"),
         (
             "Idle; Idle; Idle@1 :: Idle; Idle@2 :: Idle",
@@ -53,7 +53,7 @@ fn ports_and_links() {
         ("a, b => x, y", "a -> x;b -> y;"),
         ("a, b => [1, 3] x", "a -> [1] x;b -> [3] x;"),
         ("a => x", "a -> x;"),
-        // Alone and without a list: as many ports as the other side.
+        // A single element without a port list takes as many ports as the other side has.
         ("a => x, y, z", "a -> x;a [1] -> y;a [2] -> z;"),
         ("a, b => x", "a -> x;b -> [1] x;"),
         // Expandable lists.
@@ -87,20 +87,21 @@ fn compounds() {
             "Idle@1::Idle;Idle@2::Idle;Discard@4::Discard;Discard@5::Discard;C@3/Null@1::Null;C@3/n::Null;C@3/Null@3::Null;\
           Idle@1 -> C@3/Null@1;Idle@2 -> C@3/n -> Discard@5;C@3/Null@3 -> Discard@4;",
         ),
-        // Nested; contents come after, level by level inside one compound.
+        // Nested compounds: their contents follow, level by level inside each compound.
         (
             "elementclass A { B :: Null; Idle; i :: { Discard } ; Tee } A; Queue; A",
             "Queue@2::Queue;A@1/B::Null;A@1/Idle@2::Idle;A@1/Tee@4::Tee;A@1/i/Discard@1::Discard;\
           A@3/B::Null;A@3/Idle@2::Idle;A@3/Tee@4::Tee;A@3/i/Discard@1::Discard;",
         ),
-        // Scopes of classes: a class inside is not seen outside; the outer one is seen inside.
+        // Class scopes: a class defined inside a compound is not visible outside; an outer class is visible
+        // inside.
         ("elementclass A { elementclass Idle Tee; Idle } A; Idle", "Idle@2::Idle;A@1/Idle@1::Tee;"),
-        // Not recursive: the name inside is the definition before.
+        // No recursion: inside its own definition a name refers to the previous definition.
         ("elementclass Idle { x :: Idle } a :: Idle", "a/x::Idle;"),
         ("elementclass A { Idle } elementclass A { A; Tee } a :: A", "a/Tee@2::Tee;a/A@1/Idle@1::Idle;"),
         ("elementclass A Tee; elementclass B A; A -> b :: B", "A@1::Tee;b::Tee;A@1 -> b;"),
         ("elementclass A { Tee } elementclass B A; B", "B@1/Tee@1::Tee;"),
-        // A pass-through joins all to all.
+        // A pass-through connects every source to every sink.
         (
             "t :: {->}; a, b :: Idle; x, y :: Discard; a, b -> t; t -> x, y",
             "a::Idle;b::Idle;x::Discard;y::Discard;a -> x;a -> y;b -> x;b -> y;",
@@ -119,7 +120,7 @@ fn overloading() {
             &format!("{}Idle -> C -> Discard", class.replace(" || ...", "")),
             "Idle@1::Idle;Discard@3::Discard;C@2/Null@1::Null;Idle@1 -> C@2/Null@1 -> Discard@3;",
         ),
-        // The first that fits wins; `...` goes on with the class before.
+        // The first alternative that fits wins; `...` continues with the previous class.
         (
             &format!("{before}{class}Idle -> C -> Discard"),
             "Idle@1::Idle;Discard@3::Discard;C@2/Null@1::Null;Idle@1 -> C@2/Null@1 -> Discard@3;",
@@ -147,7 +148,7 @@ fn parameters() {
             "elementclass C { __REST__ $r | Print($r) } C(); C(1, L 2)",
             "C@1/Print@1::Print;C@2/Print@1::Print(1, L 2);",
         ),
-        // Arguments belong to the scope of the use, the body to that of the definition.
+        // Arguments are evaluated in the scope of the use, the body in the scope of the definition.
         (
             "define($v out) elementclass C { $a | Print($a $v) } { define($v in) C($v) }",
             "@1/C@1/Print@1::Print(in out);",
@@ -201,7 +202,7 @@ fn groups() {
             "Idle@1::Idle;Null@2::Null;Discard@3::Discard;Idle@1 -> Null@2 -> Discard@3;",
         ),
         ("Idle -> (->) -> Discard", "Idle@1::Idle;Discard@2::Discard;Idle@1 -> Discard@2;"),
-        // Its ports are an implied list; names belong to the scope around.
+        // A group's ports form an implied list; its names belong to the surrounding scope.
         (
             "a, b :: Idle; a, b => (-> n :: Null ->; [1] -> Null -> [1]) => x :: Discard, Discard; n -> Tee",
             "a::Idle;b::Idle;n::Null;Null@4::Null;x::Discard;Discard@6::Discard;Tee@7::Tee;\
@@ -209,7 +210,7 @@ fn groups() {
         ),
     ]);
     check(&[
-        // Explicit ports win.
+        // Explicit ports take precedence.
         (
             "Idle -> [1] (-> Null; [1] -> Tee ->) -> Discard",
             "Idle@1::Idle;Null@2::Null;Tee@3::Tee;Discard@4::Discard;Idle@1 -> Tee@3 -> Discard@4;",
@@ -227,7 +228,7 @@ fn groups() {
 
 #[test]
 fn stored_order_of_connections() {
-    // Those through a compound come last; the printed chains follow them.
+    // Connections through a compound are stored last; the printed chains follow the stored order.
     check(&[(
         "src :: Idle -> t :: Tee; elementclass Two { -> s :: Strip -> c :: Counter ->; [1] -> c2 :: Counter -> [1] }\n\
          t -> two :: Two -> Discard; t [1] -> [1] two [1] -> d :: Discard; t [2] -> d",
