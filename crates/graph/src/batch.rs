@@ -1,78 +1,81 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which tasks must move one packet at a time, because batches would change the order of outside effects.
+//! Finds the tasks that must move one packet at a time, because batches would change the order of outside
+//! effects.
 
 use crate::calls::Calls;
 use crate::graph::Graph;
 use castanet_spec::Effects;
 use std::collections::HashSet;
 
-/// Why a task must move one packet at a time.
+/// The reason a task must move one packet at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// It reaches two elements with outside effects, whose effects alternate packet by packet.
-    Two(usize, usize),
-    /// It reaches an element with outside effects by two paths.
-    Paths(usize),
-    /// It reaches an element with outside effects inside a cycle or behind one.
+pub enum Constraint {
+    /// The task reaches two elements with outside effects. Packet by packet, their effects alternate.
+    TwoEffects(usize, usize),
+    /// The task reaches an element with outside effects by two paths.
+    TwoPaths(usize),
+    /// The task reaches an element with outside effects that is inside or downstream of a cycle.
     Cycle(usize),
-    /// It reaches an element that calls handlers, and packets before the call must be gone by then.
+    /// The task reaches an element that calls handlers. Earlier packets must have left before the call.
     Calls(usize),
-    /// It reaches an element that looks at what packets before this one have changed.
-    Looks(usize),
+    /// The task reaches an element that reads state which earlier packets change.
+    ReadsLengths(usize),
 }
 
-impl Why {
-    /// One line for people.
+impl Constraint {
+    /// The reason as one line of text.
     pub fn describe(&self, graph: &Graph) -> String {
         match *self {
-            Why::Two(a, b) => {
+            Constraint::TwoEffects(a, b) => {
                 format!("'{}' and '{}' both have outside effects", graph.declaration(a), graph.declaration(b))
             }
-            Why::Paths(e) => {
+            Constraint::TwoPaths(e) => {
                 format!("two paths lead to '{}', which has outside effects", graph.declaration(e))
             }
-            Why::Cycle(e) => {
+            Constraint::Cycle(e) => {
                 format!("a cycle leads to '{}', which has outside effects", graph.declaration(e))
             }
-            Why::Calls(e) => format!("'{}' calls handlers", graph.declaration(e)),
-            Why::Looks(e) => format!("'{}' looks at the length of queues", graph.declaration(e)),
+            Constraint::Calls(e) => format!("'{}' calls handlers", graph.declaration(e)),
+            Constraint::ReadsLengths(e) => {
+                format!("'{}' looks at the length of queues", graph.declaration(e))
+            }
         }
     }
 }
 
-/// For each of the tasks why it must move one packet at a time, none if it may move batches.
+/// For each task, the reason it must move one packet at a time; `None` if it may move batches.
 ///
-/// Batches of a task may run each element over all packets before the next one. That shows outside where two elements with
-/// effects take turns, or where packets come to one such element by two paths, or again.
+/// A batch may run each element over all packets before the next element. This is observable if two elements
+/// with outside effects alternate, or if packets reach one such element by two paths or repeatedly.
 pub fn batch_limits(
     graph: &Graph,
     effects: &dyn Fn(usize) -> Effects,
     tasks: &[usize],
-) -> Vec<(usize, Option<Why>)> {
+) -> Vec<(usize, Option<Constraint>)> {
     let calls = Calls::new(graph);
     let order = Order::new(&calls);
     let acts: Vec<bool> = (0..graph.len()).map(|e| !Effects::LOOKS.contains(effects(e))).collect();
-    let alone: Vec<Option<Why>> = (0..graph.len())
+    let alone: Vec<Option<Constraint>> = (0..graph.len())
         .map(|e| match effects(e) {
-            x if x.contains(Effects::CALLS) => Some(Why::Calls(e)),
-            x if x.contains(Effects::LOOKS) => Some(Why::Looks(e)),
+            x if x.contains(Effects::CALLS) => Some(Constraint::Calls(e)),
+            x if x.contains(Effects::LOOKS) => Some(Constraint::ReadsLengths(e)),
             _ => None,
         })
         .collect();
     let mut paths =
         Paths { calls: &calls, order: &order, count: vec![0; calls.len()], cyclic: vec![false; calls.len()] };
-    tasks.iter().map(|&t| (t, paths.why(graph, &acts, &alone, t))).collect()
+    tasks.iter().map(|&t| (t, paths.constraint(graph, &acts, &alone, t))).collect()
 }
 
-/// Strongly connected components of the calls, numbered from the last called on.
+/// Strongly connected components of the call graph. A component has a higher number than those it calls.
 struct Order {
     component: Vec<usize>,
-    /// Whether a state lies on a cycle.
+    /// For each state, whether it lies on a cycle.
     cyclic: Vec<bool>,
 }
 
 impl Order {
-    /// Tarjan's algorithm with an explicit stack.
+    /// Computes the components with Tarjan's algorithm and an explicit stack.
     fn new(calls: &Calls) -> Order {
         const NEW: usize = usize::MAX;
         let n = calls.len();
@@ -120,21 +123,28 @@ impl Order {
     }
 }
 
-/// As many paths as are told apart: one may be taken off, and two are left.
+/// Path counts saturate at this value. One path may be subtracted from a count, and the result must still be at
+/// least two.
 const MANY: u8 = 3;
 const REACHED: u8 = u8::MAX;
 
 struct Paths<'a> {
     calls: &'a Calls,
     order: &'a Order,
-    /// How many paths lead to a state, up to `MANY`.
+    /// The number of paths that lead to each state, up to `MANY`.
     count: Vec<u8>,
-    /// Whether a cycle lies on one of them.
+    /// For each state, whether one of these paths contains a cycle.
     cyclic: Vec<bool>,
 }
 
 impl Paths<'_> {
-    fn why(&mut self, graph: &Graph, acts: &[bool], alone: &[Option<Why>], task: usize) -> Option<Why> {
+    fn constraint(
+        &mut self,
+        graph: &Graph,
+        acts: &[bool],
+        alone: &[Option<Constraint>],
+        task: usize,
+    ) -> Option<Constraint> {
         let starts: HashSet<usize> = self.calls.starts(graph, task).collect();
         let mut reached = Vec::new();
         let mut stack: Vec<usize> = starts.iter().copied().collect();
@@ -151,7 +161,8 @@ impl Paths<'_> {
                 }
             }
         }
-        // Callers have higher components than those they call.
+        // Callers have higher component numbers than the states they call, so each state is counted before its
+        // callees.
         reached.sort_unstable_by_key(|&s| std::cmp::Reverse(self.order.component[s]));
         for &s in &reached {
             self.count[s] = 0;
@@ -164,7 +175,8 @@ impl Paths<'_> {
                 self.count[s] = MANY;
                 self.cyclic[s] = true;
             }
-            // What the task pulls itself leaves by its push outputs, and these are starts of their own.
+            // Packets that the task itself pulls leave through its push outputs, which are starts of their own.
+            // They are not counted twice.
             let own = starts.contains(&s) && !self.calls.enters(graph, s);
             for &q in self.calls.next(s) {
                 let aside = own && self.calls.owner(q) == task && !self.calls.enters(graph, q);
@@ -184,7 +196,7 @@ impl Paths<'_> {
         why
     }
 
-    fn judge(&self, graph: &Graph, acts: &[bool], task: usize, reached: &mut [usize]) -> Option<Why> {
+    fn judge(&self, graph: &Graph, acts: &[bool], task: usize, reached: &mut [usize]) -> Option<Constraint> {
         reached.sort_unstable_by_key(|&s| (self.calls.owner(s), s));
         let mut first: Option<(usize, u8, bool)> =
             acts.get(task).copied().unwrap_or(false).then_some((task, 1, false));
@@ -204,9 +216,9 @@ impl Paths<'_> {
             }
         }
         match (first?, other) {
-            ((a, ..), Some(b)) => Some(Why::Two(a.min(b), a.max(b))),
-            ((e, _, true), None) => Some(Why::Cycle(e)),
-            ((e, 2.., false), None) => Some(Why::Paths(e)),
+            ((a, ..), Some(b)) => Some(Constraint::TwoEffects(a.min(b), a.max(b))),
+            ((e, _, true), None) => Some(Constraint::Cycle(e)),
+            ((e, 2.., false), None) => Some(Constraint::TwoPaths(e)),
             _ => None,
         }
     }

@@ -6,8 +6,8 @@ use super::*;
 use crate::testing::{Entry, Random, calls_from, calls_of_task, graph, random_graph};
 use std::collections::BTreeMap;
 
-/// Whether the walks of a task enter elements with effects more than once in all. Walks are counted by length; any cycle
-/// shows within as many steps as there are entries, twice over.
+/// Whether the walks of a task enter elements with effects more than once in total. Walks are counted by
+/// length. Any cycle shows up within twice as many steps as there are ports.
 fn many_effects(g: &Graph, acts: &dyn Fn(usize) -> bool, task: usize) -> bool {
     let mut total = usize::from(acts(task));
     let mut walks: BTreeMap<Entry, usize> = BTreeMap::new();
@@ -58,8 +58,13 @@ fn random_graphs_agree_with_the_model() {
         for (t, why) in batch_limits(&g, &effects, &tasks) {
             assert_eq!(why.is_some(), many_effects(&g, &acts, t), "{t} {why:?} {mask} {:?}", g.flat);
             match why {
-                Some(Why::Two(a, b)) => assert!(a != b && acts(a) && acts(b)),
-                Some(Why::Paths(e) | Why::Cycle(e) | Why::Calls(e) | Why::Looks(e)) => assert!(acts(e)),
+                Some(Constraint::TwoEffects(a, b)) => assert!(a != b && acts(a) && acts(b)),
+                Some(
+                    Constraint::TwoPaths(e)
+                    | Constraint::Cycle(e)
+                    | Constraint::Calls(e)
+                    | Constraint::ReadsLengths(e),
+                ) => assert!(acts(e)),
                 None => free += usize::from(mask != 0),
             }
             limited += usize::from(why.is_some());
@@ -106,13 +111,15 @@ fn reasons() {
 }
 
 #[test]
-fn who_looks_at_others_is_no_outside_effect_but_stands_alone() {
+fn reading_queue_lengths_is_no_outside_effect_but_needs_single_packets() {
     let g = graph("x :: Source -> a :: Check -> b :: Check -> Queue -> Unqueue -> Discard;");
     let [x, a, b] = ["x", "a", "b"].map(|name| g.find(name).unwrap());
     let (none, looks, prints) = (Effects::NONE, Effects::LOOKS, Effects::PRINTS);
-    for (of_a, of_b, why) in
-        [(looks, none, Some(Why::Looks(a))), (looks, prints, Some(Why::Looks(a))), (none, prints, None)]
-    {
+    for (of_a, of_b, why) in [
+        (looks, none, Some(Constraint::ReadsLengths(a))),
+        (looks, prints, Some(Constraint::ReadsLengths(a))),
+        (none, prints, None),
+    ] {
         let effects = |e: usize| {
             if e == a {
                 of_a

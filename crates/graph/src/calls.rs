@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who calls whom while packets move: pushes go downstream, pulls go upstream, and what a pull brings may be pushed aside.
+//! The call graph of packet movement: pushes go downstream, pulls go upstream, and a pulled packet may be
+//! pushed to a side output.
 
 use crate::csr::Csr;
 use crate::flow::Side;
 use crate::graph::{Graph, Kind};
 
-/// The graph of calls. Its states are the points of the graph, and each hub a second time for pulls on their way upstream.
+/// The call graph. Its states are the points of the graph, plus a second copy of each hub for pulls on their
+/// way upstream.
 ///
-/// - From a push output over its connections to push inputs; from there inside the element to its push outputs.
-/// - From a pull input over its connections to pull outputs; from there inside the element to its pull inputs.
-/// - From a pull input inside its element to push outputs: what was pulled may leave there.
+/// - A push output calls the push inputs it is connected to. Inside the element these lead to its push outputs.
+/// - A pull input calls the pull outputs it is connected to. Inside the element these lead to its pull inputs.
+/// - A pull input leads to push outputs of its own element, because a pulled packet may leave there.
 ///
-/// A storage class takes pushes and answers pulls, so calls end in it from both sides.
+/// A storage class accepts pushes and answers pulls, so calls from both sides end in it.
 pub(crate) struct Calls {
     next: Csr<usize>,
     owner: Vec<usize>,
@@ -30,7 +32,7 @@ impl Calls {
             let forward = forward.filter(|&q| points.side(q) == Side::Hub || push_output(q)).map(|q| (p, q));
             let backward = points.backward.row(p).iter().copied();
             let backward = backward.filter(|&q| points.side(q) == Side::Hub || pull_input(q));
-            // Where a state is a hub on the way up, it is counted after all points.
+            // The upstream copies of the hubs are numbered after all points.
             let up = |q: usize| if points.side(q) == Side::Hub { q + hubs } else { q };
             match (points.side(p), points.side(p) == Side::Hub || graph.kind(p) == Kind::Push) {
                 (Side::Input, true) => edges.extend(forward),
@@ -55,7 +57,7 @@ impl Calls {
         Calls { next: Csr::new(owner.len(), &edges), owner, points: points.hub_start() }
     }
 
-    /// How many states there are.
+    /// The number of states.
     pub(crate) fn len(&self) -> usize {
         self.owner.len()
     }
@@ -65,27 +67,27 @@ impl Calls {
     pub(crate) fn owner(&self, state: usize) -> usize {
         self.owner[state]
     }
-    /// Where a task of an element starts: its push outputs and its pull inputs.
+    /// The states where an element's task starts: its push outputs and its pull inputs.
     pub(crate) fn starts<'a>(&self, graph: &'a Graph, e: usize) -> impl Iterator<Item = usize> + 'a {
         let outputs = graph.points.outputs(e).filter(|&p| graph.kind(p) == Kind::Push);
         outputs.chain(graph.points.inputs(e).filter(|&p| graph.kind(p) == Kind::Pull))
     }
-    /// Whether a call enters its element there: a push at an input or a pull at an output.
+    /// Whether a call enters its element at this state: a push at an input, or a pull at an output.
     pub(crate) fn enters(&self, graph: &Graph, state: usize) -> bool {
         state < self.points && (graph.points.side(state) == Side::Input) == (graph.kind(state) == Kind::Push)
     }
 }
 
-/// What a set of tasks reaches, with the call by which each state was first reached.
+/// The states that a set of tasks reaches, each with the call that reached it first.
 pub(crate) struct Reach {
     parent: Vec<usize>,
-    /// For each state that was reached the beginning of its path, so that no path needs to be walked as a whole.
+    /// The beginning of the path to each reached state, so that no path has to be walked completely.
     starts: Vec<PathStart>,
-    /// The states, in breadth-first order.
+    /// The reached states in breadth-first order.
     pub(crate) order: Vec<usize>,
 }
 
-/// The beginning of a path of elements, and how many elements the path has.
+/// The first two elements of a path, and the number of elements on it.
 #[derive(Clone, Copy, Default)]
 struct PathStart {
     first: usize,
@@ -93,13 +95,13 @@ struct PathStart {
     length: usize,
 }
 
-/// The most elements of a path that are kept: those at its ends, if it has more.
+/// Paths with more elements than this keep only the elements at both ends.
 const PATH_ENDS: usize = 5;
 
-/// The elements from a task to an element; of a long path two at each end.
+/// The elements from a task to an element. A long path keeps two at each end.
 pub(crate) struct Path {
     pub(crate) elements: Vec<usize>,
-    /// How many are left out between the first two and the last two.
+    /// The number of elements omitted between the first two and the last two.
     pub(crate) left_out: usize,
 }
 
@@ -137,7 +139,8 @@ impl Reach {
         Reach { parent, starts, order }
     }
 
-    /// The elements from a task to the one that owns a state. The work does not depend on the length of the path.
+    /// The path from a task to the element that owns a state. The cost does not depend on the length of the
+    /// path.
     pub(crate) fn path(&self, calls: &Calls, state: usize) -> Path {
         let start = self.starts[state];
         let short = start.length <= PATH_ENDS;

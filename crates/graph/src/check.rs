@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The checks of a configuration's ports (TOCS 2000, Figure 4; language reference, section 2).
+//! Checks the ports of a configuration (TOCS 2000, Figure 4; language reference, section 2).
 
 use crate::flow::Side;
 use crate::graph::{Classes, Graph, Kind};
@@ -9,10 +9,10 @@ use castanet_lang::{Connection, Diagnostic};
 use castanet_spec::codes::{Count, Outputs};
 use std::collections::HashSet;
 
-/// How many elements of a path an explanation shows before it says how many more there are.
+/// An explanation shows this many elements of a path, then only a count.
 pub(crate) const SHOWN: usize = 12;
 
-/// All errors, in the order of the checks.
+/// Runs all checks and returns the errors in the order of the checks.
 pub(crate) fn all(graph: &Graph, resolved: &Resolved) -> Vec<Diagnostic> {
     let mut out = Vec::new();
     out_of_range(graph, &mut out);
@@ -24,7 +24,7 @@ pub(crate) fn all(graph: &Graph, resolved: &Resolved) -> Vec<Diagnostic> {
     out
 }
 
-/// An error for each class that is not known, at its first use.
+/// Returns an error for each unknown class, at its first use.
 pub fn unknown_classes(graph: &Graph, classes: &dyn Classes) -> Vec<Diagnostic> {
     let mut seen = HashSet::new();
     let mut out = Vec::new();
@@ -40,7 +40,7 @@ pub fn unknown_classes(graph: &Graph, classes: &dyn Classes) -> Vec<Diagnostic> 
     out
 }
 
-/// Shows where the compounds were used that an element came from.
+/// Adds labels for the compounds that an element was expanded from.
 pub(crate) fn with_origin(graph: &Graph, e: usize, error: Diagnostic) -> Diagnostic {
     let origin = graph.element(e).map_or(&[][..], |e| &e.origin);
     origin.iter().fold(error, |error, o| {
@@ -77,7 +77,7 @@ fn allowed(count: Count, word: &str) -> String {
     }
 }
 
-/// Connections to ports that an element does not have.
+/// Reports connections to ports that an element does not have.
 fn out_of_range(graph: &Graph, out: &mut Vec<Diagnostic>) {
     for c in &graph.flat.connections {
         let ends = [(c.from, Side::Output), (c.to, Side::Input)];
@@ -135,7 +135,7 @@ fn connected_ports(graph: &Graph, e: usize, side: Side) -> usize {
     points.rev().find(|&p| graph.peers(p).next().is_some()).map_or(0, |p| graph.points.port(p) + 1)
 }
 
-/// `pull output 0`.
+/// Formats a port with its kind: `pull output 0`.
 fn port_text(graph: &Graph, r: &Resolved, point: usize) -> String {
     let kind = r.kind(point).unwrap_or(Kind::Push);
     format!("{kind} {}", place_text(graph, point))
@@ -146,7 +146,7 @@ fn place_text(graph: &Graph, point: usize) -> String {
     format!("{word} {}", graph.points.port(point))
 }
 
-/// Labels the elements that a port's kind came through, with the one that fixes it first.
+/// Adds labels for the elements that propagated a port's kind, starting with the one that fixes it.
 fn explain(graph: &Graph, r: &Resolved, point: usize, mut error: Diagnostic) -> Diagnostic {
     let source = r.root(point);
     let e = graph.points.owner(source);
@@ -157,7 +157,7 @@ fn explain(graph: &Graph, r: &Resolved, point: usize, mut error: Diagnostic) -> 
     }
     let text = format!("{} of '{}' is always {kind}", place_text(graph, source), graph.declaration(e));
     error = label_element(graph, e, error, text);
-    // Two ports of one element in a row: the kind passed through it.
+    // Two consecutive points of one element mean that the kind passed through it.
     let mut steps = Vec::new();
     let mut last = None;
     for p in r.path(graph, point) {
@@ -188,7 +188,8 @@ fn explain(graph: &Graph, r: &Resolved, point: usize, mut error: Diagnostic) -> 
     error
 }
 
-/// What to put between a port that gives packets and one that takes them.
+/// The help text that names the element to insert between an output of kind `from` and an input of the other
+/// kind.
 fn converter(from: Kind, between: &str) -> String {
     match from {
         Kind::Pull => format!("insert an Unqueue {between}: it pulls packets and pushes them on"),
@@ -196,7 +197,7 @@ fn converter(from: Kind, between: &str) -> String {
     }
 }
 
-/// Connections between ports of different kinds.
+/// Reports connections between ports of different kinds.
 fn kinds_of_connections(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
     for c in &graph.flat.connections {
         let Some((a, b)) = ends(graph, c) else { continue };
@@ -219,7 +220,8 @@ fn ends(graph: &Graph, c: &Connection) -> Option<(usize, usize)> {
     Some((graph.points.output(c.from.element, c.from.port)?, graph.points.input(c.to.element, c.to.port)?))
 }
 
-/// Agnostic elements where push and pull meet: one error for each, on the first pair of ports.
+/// Reports agnostic elements with both push and pull ports: one error for each element, on its first pair of
+/// ports.
 fn kinds_in_elements(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
     let mut last = usize::MAX;
     let mut found = Vec::new();
@@ -237,7 +239,7 @@ fn kinds_in_elements(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
         }
         last = e;
         let (Some(a), Some(b)) = (r.path(graph, a).next(), r.path(graph, b).next()) else { continue };
-        // Inputs before outputs, low numbers before high ones: the order of points.
+        // Inputs come before outputs and low numbers before high ones, which is the order of points.
         let (a, b) = (a.min(b), a.max(b));
         let d = graph.declaration(e);
         let (kind_a, kind_b) = (port_text(graph, r, a), port_text(graph, r, b));
@@ -268,8 +270,8 @@ fn kinds_in_elements(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Push outputs and pull inputs with more than one connection. A port of a class that is not known counts only
-/// where its neighbours make it push or pull.
+/// Reports push outputs and pull inputs with more than one connection. For an unknown class, a port counts only
+/// if its neighbours make it push or pull.
 fn reused(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
     for point in 0..graph.points.hub_start() {
         let e = graph.points.owner(point);
@@ -304,8 +306,8 @@ fn reused(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Ports without a connection. A class that is not known may leave ports unused, and a port whose connection goes to a port
-/// that does not exist has its error already.
+/// Reports ports without a connection. Unknown classes may leave ports unused. A port whose connection leads to
+/// a nonexistent port has been reported already.
 fn unused(graph: &Graph, out: &mut Vec<Diagnostic>) {
     let points = &graph.points;
     let mut meant = HashSet::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of the checks: a snapshot of each kind of diagnostic, and push and pull against a model.
+//! Tests of the checks: a snapshot of each kind of diagnostic, and a comparison of push and pull with a model.
 #![allow(clippy::unwrap_used)]
 
 use crate::graph::Kind;
@@ -126,7 +126,8 @@ fn broken_references_are_left_out() {
     assert!(g.is_empty() && diagnostics.is_empty());
 }
 
-/// Kinds by naive rounds over all pairs of ports that must agree, and whether any of them cannot.
+/// Computes kinds by naive iteration over all pairs of ports that must agree. Also returns whether any pair
+/// conflicts.
 fn model(g: &crate::Graph) -> (Vec<BTreeSet<bool>>, bool) {
     let mut ports: Vec<(usize, bool, usize)> = Vec::new();
     for e in 0..g.len() {
@@ -228,7 +229,7 @@ fn push_and_pull_agree_with_the_model() {
 
 #[test]
 fn many_ports_agree_with_few() {
-    // Elements with many ports have their links made over hubs; the answers must be those of the flow code.
+    // Elements with many ports link them through hubs; the result must be the same as with the flow code.
     let code = |class: &str, inputs: usize, outputs: usize| {
         let mut text = format!("x :: {class};");
         for i in 0..inputs {
@@ -264,19 +265,19 @@ fn many_ports_agree_with_few() {
             assert_eq!(found, expected, "{class} {inputs} {outputs} {o}");
         }
     }
-    // Fixed ports in a hub tie nothing together.
+    // Fixed ports connected to a hub do not constrain each other.
     let (g, diagnostics, _) = checked(&code("Check", 1, 2).replace("[0] -> q0", "[0] -> Sink; Source -> q0"));
     assert_eq!(g.output_kind(g.find("x").unwrap(), 1), Kind::Push);
     assert_eq!(diagnostics.len(), 1);
 }
 
-/// Fails unless the work is linear: with four times the size, `steps` may be no more than six times as many.
+/// Fails unless the work is linear: four times the size may take at most six times the steps.
 fn linear(what: &str, n: usize, steps: impl Fn(usize) -> usize) {
     let (few, many) = (steps(n), steps(4 * n));
     assert!(few > n && many < 6 * few, "{what}: {few} steps for {n}, {many} for {}", 4 * n);
 }
 
-/// The steps that `work` takes through the graph.
+/// The number of steps that `work` takes through the graph.
 fn steps(work: impl FnOnce()) -> usize {
     let before = crate::csr::STEPS.get();
     work();
@@ -317,7 +318,7 @@ fn hostile_shapes_take_linear_work() {
             let (placement, _) = crate::Placement::new(&g, 2, &|_| None, &[0]);
             bytes = placement.explain(&g).len();
         });
-        // A path in full would make each line as long as the chain before it.
+        // If each line printed its whole path, its length would grow with the length of the chain.
         assert!(bytes < 150 * n, "{bytes}");
         walked
     });

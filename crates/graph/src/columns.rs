@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The horizontal places of a drawing: boxes under their neighbours, long edges straight, nothing overlaps.
+//! Horizontal positions in a drawing: boxes below their neighbours, long edges straight, no overlaps.
 
 use crate::layout::Cells;
 
@@ -13,7 +13,8 @@ impl Cells {
         (self.width[a] + self.width[b]) / 2.0 + gap
     }
 
-    /// Middles: in turn each layer goes as near as its order and distances allow to where its neighbours want it.
+    /// Sets the middle of each box. Layer by layer, boxes move as close to their neighbours as order and
+    /// distances allow.
     pub(crate) fn place(&mut self, rows: &[Vec<usize>]) {
         for row in rows {
             let mut at = 0.0;
@@ -34,7 +35,7 @@ impl Cells {
         }
     }
 
-    /// Long edges become straight where there is room between their neighbours; boxes then settle among them.
+    /// Straightens long edges where there is room between their neighbours, then repositions the boxes.
     pub(crate) fn straighten(&mut self, rows: &[Vec<usize>], chains: &[Vec<usize>]) {
         let mut sides: Vec<[Option<usize>; 2]> = vec![[None; 2]; self.x.len()];
         for w in rows.iter().flat_map(|r| r.windows(2)) {
@@ -91,13 +92,13 @@ impl Cells {
         }
     }
 
-    /// Whether one edge joins two boxes that have no other on those sides.
+    /// Whether the edge between two boxes is the only one on those sides of both.
     fn only_pair(&self, a: usize, b: usize) -> bool {
         let (upper, lower) = if self.layer[a] < self.layer[b] { (a, b) } else { (b, a) };
         self.below[upper].len() == 1 && self.above[lower].len() == 1
     }
 
-    /// Where a cell wants to be, and how much: long edges want to be straight most.
+    /// The preferred position of a cell and its weight. Parts of long edges weigh most, to keep them straight.
     fn wanted(&self, c: usize, down: bool, both: bool) -> (f64, f64) {
         let (first, second) =
             if down { (&self.above[c], &self.below[c]) } else { (&self.below[c], &self.above[c]) };
@@ -121,10 +122,10 @@ impl Cells {
     }
 }
 
-/// The places nearest to the wanted ones (least weighted squares) that keep the order and the gaps: pooling of adjacent
-/// violators.
+/// The positions closest to the preferred ones (weighted least squares) that keep the order and the gaps. Uses
+/// the pool-adjacent-violators algorithm.
 fn nearest_allowed(wanted: &[(f64, f64)], gaps: &[f64]) -> Vec<f64> {
-    // (mean, weight, members) of pools, places taken relative to the sum of gaps.
+    // Pools as (mean, weight, members). Positions are relative to the sum of gaps.
     let mut pools: Vec<(f64, f64, usize)> = Vec::new();
     let mut offset = 0.0;
     let mut offsets = Vec::with_capacity(wanted.len());

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Flow-based router context: which elements packets may meet next, or may have come through (TOCS 2000, section 2.4).
+//! Flow-based router context: the elements that packets may meet next or may have passed before (TOCS 2000,
+//! section 2.4).
 
 use crate::flow::Side;
 use crate::graph::Graph;
 use castanet_spec::Capability;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// What a search does at an element that it meets.
+/// The action of a search at an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visit {
-    /// Go on through it.
+    /// Continue through the element.
     Pass,
-    /// Take it into the result and search no further behind it.
+    /// Add the element to the result and do not continue behind it.
     Take,
-    /// Take it into the result and go on through it.
+    /// Add the element to the result and continue through it.
     TakeAndPass,
-    /// Search no further behind it.
+    /// Do not continue behind the element.
     Stop,
 }
 
@@ -26,13 +27,14 @@ enum Direction {
 }
 
 impl Graph {
-    /// The elements of a capability that packets leaving `e` (by one output, or by any) meet first; in element order.
+    /// The first elements with a capability on the paths of packets that leave `e` by one output (or any), in
+    /// element order.
     pub fn nearest_downstream(&self, e: usize, output: Option<usize>, capability: Capability) -> Vec<usize> {
         self.downstream_filter(e, output, |f| self.nearest(f, capability))
     }
 
-    /// The elements of a capability that packets entering `e` (by one input, or by any) came through last; in element
-    /// order.
+    /// The last elements with a capability on the paths of packets that enter `e` by one input (or any), in
+    /// element order.
     pub fn nearest_upstream(&self, e: usize, input: Option<usize>, capability: Capability) -> Vec<usize> {
         self.upstream_filter(e, input, |f| self.nearest(f, capability))
     }
@@ -41,9 +43,11 @@ impl Graph {
         if self.spec(e).is_some_and(|s| s.has(capability)) { Visit::Take } else { Visit::Pass }
     }
 
-    /// A search downstream; `visit` is asked once about each element met. The result is in element order.
+    /// Searches downstream and returns the selected elements in element order. `visit` is called once for each
+    /// element met.
     ///
-    /// Inside elements the search follows their flow codes. `e` itself is met only if a cycle leads back to it.
+    /// Inside elements the search follows their flow codes. It meets `e` itself only if a cycle leads back to
+    /// it.
     pub fn downstream_filter(
         &self,
         e: usize,
@@ -57,7 +61,7 @@ impl Graph {
         self.search(Direction::Down, points, visit)
     }
 
-    /// A search upstream, as [`Graph::downstream_filter`].
+    /// Searches upstream; otherwise like [`Graph::downstream_filter`].
     pub fn upstream_filter(
         &self,
         e: usize,
@@ -78,7 +82,8 @@ impl Graph {
         mut visit: impl FnMut(usize) -> Visit,
     ) -> Vec<usize> {
         let leaves = if way == Direction::Down { Side::Output } else { Side::Input };
-        // Sets rather than arrays: a search takes as long as what it meets, not as the whole configuration.
+        // Hash sets instead of arrays keep the cost proportional to the part searched, not to the whole
+        // configuration.
         let mut seen: HashSet<usize> = stack.iter().copied().collect();
         let mut verdicts: HashMap<usize, Visit> = HashMap::new();
         let mut found = Vec::new();
@@ -113,11 +118,12 @@ impl Graph {
         found
     }
 
-    /// As [`Graph::nearest_upstream`] from one input, and whether every path upstream ends in such an element, so that
-    /// one who pulls there may sleep on what they say.
+    /// Like [`Graph::nearest_upstream`] for one input. Also returns whether every upstream path ends in such an
+    /// element; only then may a puller sleep until one of them signals.
     ///
-    /// A path does not end so where it comes to an output of a source, or to an element that turns push
-    /// into pull and lacks the capability: it may have packets and not say so. A path that goes round a cycle for ever has no end.
+    /// A path is incomplete if it reaches the output of a source, or an element that turns push into pull
+    /// without the capability: such an element may have packets without signalling. A path that only goes round
+    /// a cycle counts as complete.
     pub fn nearest_upstream_complete(
         &self,
         e: usize,
@@ -163,14 +169,14 @@ impl Graph {
         (found.into_iter().collect(), complete)
     }
 
-    /// Whether no packet can leave an element that none enters. Classes that take packets on any number of inputs merge, choose
-    /// or pass them on; sources have none, or a fixed number.
+    /// Whether an element without incoming packets cannot emit any. Classes with any number of inputs merge,
+    /// select or forward packets; sources have no inputs or a fixed number.
     fn only_passes_on(&self, e: usize) -> bool {
         let ports = self.spec(e).and_then(|s| castanet_spec::codes::Ports::parse(s.ports));
         ports.is_some_and(|p| p.inputs.max.is_none())
     }
 
-    /// The inputs whose packets may leave by an output.
+    /// The inputs whose packets may leave by this output.
     fn inputs_behind(&self, output: usize) -> Vec<usize> {
         let mut inputs = Vec::new();
         let mut stack = vec![output];

@@ -23,7 +23,7 @@ const ALL: &[&str] = &[
     "Nobody",
 ];
 
-/// Every path by recursion, with a set of ports that lie on the current one only.
+/// Walks every path recursively. The set holds only the ports of the current path.
 struct Model<'a> {
     graph: &'a Graph,
     connections: &'a [(usize, Connection)],
@@ -108,7 +108,7 @@ fn random_cyclic_graphs_agree_with_the_model() {
     assert!(found > 1000, "{found}");
 }
 
-/// The elements found, and whether a path was met that ends otherwise.
+/// Collects the elements found. Returns whether every path ends at one of them or in a cycle.
 fn complete_model(g: &Graph, to: PortRef, on_path: &mut Vec<PortRef>, found: &mut BTreeSet<usize>) -> bool {
     if on_path.contains(&to) {
         return true;
@@ -161,7 +161,7 @@ fn completeness_agrees_with_the_model() {
 
 #[test]
 fn the_paper_s_example() {
-    // TOCS 2000, Figure 5: RED finds the two queues on its way, not what lies behind them.
+    // TOCS 2000, Figure 5: RED finds the two queues downstream of it, but not the queues behind them.
     let g = graph(
         "Source -> red :: Strip -> c :: Classifier; c [0] -> q1 :: Queue -> u :: Unqueue -> q3 :: Queue -> Sink; \
          c [1] -> Strip -> q2 :: Queue -> Sink; c [2] -> Discard;",

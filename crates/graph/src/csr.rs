@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compressed rows: lists of items by index, in two arrays.
+//! Compressed sparse rows: lists of items by index, stored in two arrays.
 
 #[cfg(test)]
 thread_local! {
-    /// How many rows and items tests of this thread have looked at. Everything that walks the graph does it by rows, so this
-    /// counts its work.
+    /// The number of rows and items that tests on this thread have visited. All graph traversal goes through
+    /// rows, so this measures its work.
     pub(crate) static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// For each row its items, in the order in which they were given.
+/// The items of each row, in insertion order.
 #[derive(Clone, Debug)]
 pub(crate) struct Csr<T> {
     start: Vec<usize>,
@@ -16,7 +16,7 @@ pub(crate) struct Csr<T> {
 }
 
 impl<T: Copy> Csr<T> {
-    /// Sorts pairs of row and item into rows; pairs of rows beyond `rows` are left out.
+    /// Groups pairs of row and item by row. Pairs whose row is not below `rows` are dropped.
     pub(crate) fn new(rows: usize, pairs: &[(usize, T)]) -> Csr<T> {
         let mut start = vec![0usize; rows + 1];
         for &(row, _) in pairs.iter().filter(|p| p.0 < rows) {
@@ -34,20 +34,20 @@ impl<T: Copy> Csr<T> {
         Csr { start, items: order.into_iter().map(|i| pairs[i].1).collect() }
     }
 
-    /// The items of a row; none for a row that does not exist.
+    /// The items of a row; empty for a row that does not exist.
     pub(crate) fn row(&self, row: usize) -> &[T] {
         let items = self.slice(row);
         count(1 + items.len());
         items
     }
 
-    /// One item of a row, for walks that go on with another row in between.
+    /// One item of a row, for walks that visit other rows in between.
     pub(crate) fn item(&self, row: usize, index: usize) -> Option<&T> {
         count(1);
         self.slice(row).get(index)
     }
 
-    /// Whether a row has an item that `is`; it is read up to the first of them.
+    /// Whether an item of a row satisfies `is`. Stops at the first match.
     pub(crate) fn any(&self, row: usize, mut is: impl FnMut(T) -> bool) -> bool {
         self.slice(row).iter().any(|&item| {
             count(1);
@@ -63,7 +63,7 @@ impl<T: Copy> Csr<T> {
     }
 }
 
-/// Counts steps in tests, and does nothing else.
+/// Counts steps in tests; does nothing otherwise.
 #[inline(always)]
 fn count(_steps: usize) {
     #[cfg(test)]

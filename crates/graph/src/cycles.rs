@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where push paths close: the connections at which a run loop must let go and come back later.
+//! Finds the connections that close push cycles. The run loop defers packets at these connections.
 
 use crate::flow::Side;
 use crate::graph::{Graph, Kind};
 
-/// An output and how far its connections are followed, or an input or hub and how far its links are.
+/// A point on the search stack and the index of its next connection or link.
 struct Frame {
     point: usize,
     next: usize,
@@ -13,18 +13,19 @@ struct Frame {
 struct Search<'a> {
     graph: &'a Graph,
     seen: Vec<bool>,
-    /// For inputs and hubs: how many push outputs that they lead to are being followed.
+    /// For inputs and hubs: the number of push outputs that they lead to and that are on the search stack.
     open: Vec<u32>,
     back: Vec<bool>,
     stack: Vec<Frame>,
 }
 
 impl Graph {
-    /// For each connection of `flat.connections` whether it is a back edge: without them the push connections, with the
-    /// flow codes of elements between them, have no cycle.
+    /// For each connection of `flat.connections`, whether it is a back edge. Without back edges, the push
+    /// connections and the flow codes of the elements between them form no cycle.
     ///
-    /// They are those that a depth-first search from the sources (elements that push and take no pushes, then other
-    /// tasks), in element order, finds to lead back into what it is following; so a path forward is not among them.
+    /// A depth-first search in element order starts at the sources (elements that push but accept no pushes),
+    /// then at other tasks. A connection that leads back into the current search path is a back edge, so
+    /// forward paths contain none.
     pub fn back_edges(&self) -> Vec<bool> {
         let points = &self.points;
         let mut search = Search {
@@ -40,7 +41,7 @@ impl Graph {
         let rank = |e: usize| if !takes_pushes[e] { 0 } else { 2 - usize::from(is_task(e)) };
         for wanted in 0..3 {
             for e in (0..self.len()).filter(|&e| rank(e) == wanted) {
-                // A cycle that no source leads into is entered where packets enter the element.
+                // A cycle that no source leads into is entered at the push ports of its elements.
                 for p in points.inputs(e).chain(points.outputs(e)).filter(|&p| self.kind(p) == Kind::Push) {
                     search.from(p);
                 }
@@ -80,8 +81,8 @@ impl Search<'_> {
             return;
         }
         if let Some(c) = connection {
-            // An output behind this input is being followed: the connection closes a cycle. This is the whole truth also
-            // for an input that was seen before, so that each connection is judged when it is met.
+            // An output reachable from this input is on the search stack, so the connection closes a cycle. The
+            // check also holds for inputs visited before, so each connection is decided when it is met.
             let hubs = self.graph.points.forward.row(point).iter();
             let closes = self.open[point] > 0
                 || hubs.filter(|&&h| self.graph.points.side(h) == Side::Hub).any(|&h| self.open[h] > 0);
@@ -102,7 +103,7 @@ impl Search<'_> {
         }
     }
 
-    /// Keeps `open` of the inputs linked to an output, or of the hubs before it: there are few of these.
+    /// Updates `open` for the inputs linked to an output, or for the hubs before it. Hubs keep this list short.
     fn count(&mut self, output: usize, up: bool) {
         let points = &self.graph.points;
         let mut change = |p: usize| {

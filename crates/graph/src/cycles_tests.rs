@@ -11,7 +11,7 @@ fn is_push(g: &Graph, c: &Connection) -> bool {
         && g.input_kind(c.to.element, c.to.port) == Kind::Push
 }
 
-/// Which connections can follow themselves, when only those of `usable` exist: transitive closure.
+/// The connections that can reach themselves through the connections in `usable`, by transitive closure.
 fn on_cycles(g: &Graph, usable: &[(usize, Connection)]) -> Vec<usize> {
     let n = usable.len();
     let mut reach = vec![vec![false; n]; n];
@@ -66,7 +66,7 @@ fn random_graphs_lose_their_cycles_and_nothing_else() {
 
 #[test]
 fn forward_paths_stay() {
-    // The loop of an IP router: ICMP errors go back into routing.
+    // The loop of an IP router: ICMP errors are routed too.
     let cases = [
         (
             "s :: Source -> j :: Strip -> t :: Tee; t [0] -> Discard; t [1] -> e :: Counter -> j;",
@@ -78,7 +78,7 @@ fn forward_paths_stay() {
         ),
         ("s :: Source -> t :: Tee; t [1] -> t;", vec!["t -> t"]),
         ("s :: Source -> a :: Strip -> q :: Queue -> u :: Unqueue -> a;", vec![]),
-        // Input 1 of a Querier leads nowhere, so nothing closes there.
+        // Input 1 of a Querier leads to no output, so no cycle closes there.
         ("s :: Source -> x :: Querier; x [1] -> Strip -> [1] x; x [0] -> Discard;", vec![]),
         ("s :: Source -> x :: Querier; x [1] -> Strip -> x; x [0] -> [1] x;", vec!["Strip@3 -> x"]),
     ];

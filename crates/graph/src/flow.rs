@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What happens inside elements: the ports of the graph as points, and links between points by flow code.
+//! Packet flow inside elements: ports as points of the graph, linked according to the flow codes.
 
 use crate::csr::Csr;
 use castanet_spec::ClassSpec;
 use castanet_spec::codes::{Flow, Ports, Processing, ProcessingCode};
 
-/// The codes of a class, read once.
+/// The codes of a class, parsed once.
 #[derive(Clone, Debug)]
 pub(crate) struct Codes {
     pub(crate) ports: Ports,
-    /// None: not known, every port agnostic and independent of the others.
+    /// `None` for an unknown class: every port is agnostic and independent of the others.
     processing: Option<ProcessingCode>,
     flow: Option<Flow>,
-    /// From this port on, all ports of one side are alike but for `#`.
+    /// From this port number on, all ports of one side behave alike, except for `#`.
     distinct: usize,
 }
 
@@ -34,35 +34,35 @@ impl Codes {
     pub(crate) fn opaque(&self) -> bool {
         self.processing.is_none()
     }
-    /// Whether a packet that enters by `input` may leave by `output`; a class that is not known may do anything.
+    /// Whether a packet that enters by `input` may leave by `output`. An unknown class may use any output.
     pub(crate) fn connects(&self, input: usize, output: usize) -> bool {
         self.flow.as_ref().is_none_or(|f| f.connects(input, output))
     }
 }
 
-/// What a point is.
+/// The kind of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Input,
     Output,
-    /// A meeting place of many inputs and many outputs, so that links stay linear in the number of ports.
+    /// Joins many inputs with many outputs, so that the number of links stays linear in the number of ports.
     Hub,
 }
 
-/// Every port and hub as a point: inputs in element order, then outputs, then hubs.
+/// All ports and hubs as points: inputs in element order, then outputs, then hubs.
 #[derive(Clone, Debug)]
 pub(crate) struct Points {
     input_start: Vec<usize>,
     output_start: Vec<usize>,
     owner: Vec<usize>,
     hub_start: usize,
-    /// From inputs over hubs to outputs.
+    /// Links from inputs to outputs, directly or through hubs.
     pub(crate) forward: Csr<usize>,
-    /// The same the other way.
+    /// The same links in reverse.
     pub(crate) backward: Csr<usize>,
 }
 
-/// Above this product of inputs and outputs an element gets hubs.
+/// An element gets hubs if inputs times outputs exceed this.
 const DIRECT: usize = 16;
 
 impl Points {
@@ -105,7 +105,7 @@ impl Points {
     pub(crate) fn len(&self) -> usize {
         self.owner.len()
     }
-    /// How many elements there are.
+    /// The number of elements.
     pub(crate) fn elements(&self) -> usize {
         self.input_start.len() - 1
     }
@@ -148,19 +148,20 @@ impl Points {
             Side::Hub => 0,
         }
     }
-    /// Where hubs begin; they are the last points.
+    /// The number of the first hub. Hubs are the last points.
     pub(crate) fn hub_start(&self) -> usize {
         self.hub_start
     }
 }
 
-/// Hubs of one side: one for each port with a code of its own, one for all others.
+/// The number of hubs on one side: one for each port with a code of its own, and one for all others.
 fn hubs_of(codes: &Codes, ports: usize) -> usize {
     ports.min(codes.distinct + 1)
 }
 
-/// Links inputs to outputs over hubs. Ports from `distinct` on repeat the last letter of the code, so one hub serves them
-/// all; where that letter is `#`, which no hub can express, equal numbers are linked directly.
+/// Links inputs to outputs through hubs. Ports from `distinct` on repeat the last letter of the code, so one
+/// hub serves them all. A hub cannot express the letter `#`; there, inputs and outputs with equal numbers are
+/// linked directly.
 fn link_by_hubs(
     codes: &Codes,
     (i0, inputs): (usize, usize),

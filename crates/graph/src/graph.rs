@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The configuration graph: elements with their classes, ports in use, who is connected to whom, push and pull.
+//! The configuration graph: elements and their classes, ports in use, connections, push and pull.
 
 use crate::csr::Csr;
 use crate::flow::{Codes, Points, Side};
@@ -11,18 +11,18 @@ use std::fmt;
 
 /// The element classes that a graph is checked against.
 pub trait Classes {
-    /// The declaration of a class, by its name or one of its aliases.
+    /// The declaration of the class with this name or alias.
     fn spec(&self, name: &str) -> Option<&'static ClassSpec>;
     /// Every name, aliases included.
     fn names(&self) -> Vec<&'static str>;
 }
 
-/// How packets move through a port of a router.
+/// The kind of a port in a router: push or pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// The upstream element hands packets over.
+    /// The upstream element initiates the transfer.
     Push,
-    /// The downstream element asks for packets.
+    /// The downstream element initiates the transfer.
     Pull,
 }
 
@@ -35,37 +35,39 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A flat configuration with all that its connections say.
+/// A flat configuration, with ports and connections resolved.
 ///
-/// INVARIANT: `flat` and `specs` are for reading; all else was computed from them.
+/// INVARIANT: `flat` and `specs` are never modified; the other fields are computed from them.
 ///
-/// Elements are named by their index in `flat.elements`. Functions that take an index or a port answer for one that does
-/// not exist as for an element without ports.
+/// Elements are identified by their index in `flat.elements`. Functions treat an index or port that does not
+/// exist like an element without ports.
 #[derive(Clone, Debug)]
 pub struct Graph {
     /// The configuration.
     pub flat: Flat,
-    /// The class of each element; none for a class that is not known.
+    /// The class of each element; `None` for an unknown class.
     pub specs: Vec<Option<&'static ClassSpec>>,
     codes: Vec<Codes>,
     class_of: Vec<usize>,
     pub(crate) points: Points,
     kinds: Vec<Kind>,
-    /// By output or input point.
+    /// The connected ports of each input or output.
     peers: Csr<PortRef>,
     pub(crate) peer_connections: Csr<usize>,
     names: HashMap<String, usize>,
 }
 
-/// An element may leave so many ports unused for each connection that it has; more is not meant seriously.
+/// An element may have this many unused port numbers for each of its connections. The limit keeps a huge port
+/// number from allocating memory.
 const GAP: usize = 16;
 const FREE_PORTS: usize = 64;
 
 impl Graph {
-    /// Builds the graph and checks ports and push and pull (TOCS 2000, Figure 4).
+    /// Builds the graph and checks ports, push and pull (TOCS 2000, Figure 4).
     ///
-    /// Errors come in the order of the checks: port numbers out of range, push and pull, ports used twice, unused ports.
-    /// The graph is complete in any case; connections to ports that do not exist are left out of it.
+    /// Errors come in the order of the checks: port numbers out of range, push and pull, ports used twice,
+    /// unused ports. The graph is built even if there are errors; connections to nonexistent ports are left out
+    /// of it.
     pub fn new(flat: Flat, classes: &dyn Classes) -> (Graph, Vec<Diagnostic>) {
         let n = flat.elements.len();
         let mut known: HashMap<&str, usize> = HashMap::new();
@@ -104,7 +106,7 @@ impl Graph {
         (graph, diagnostics)
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.flat.elements.len()
     }
@@ -112,15 +114,15 @@ impl Graph {
     pub fn is_empty(&self) -> bool {
         self.flat.elements.is_empty()
     }
-    /// An element.
+    /// The element with this index.
     pub fn element(&self, e: usize) -> Option<&Element> {
         self.flat.elements.get(e)
     }
-    /// The class of an element, if it is known.
+    /// The class of an element, if known.
     pub fn spec(&self, e: usize) -> Option<&'static ClassSpec> {
         self.specs.get(e).copied().flatten()
     }
-    /// How messages name an element: `name :: Class`.
+    /// The element as messages show it: `name :: Class`.
     pub fn declaration(&self, e: usize) -> String {
         self.element(e).map(Element::declaration).unwrap_or_default()
     }
@@ -128,27 +130,28 @@ impl Graph {
     pub fn name(&self, e: usize) -> &str {
         self.element(e).map_or("", |e| &e.name)
     }
-    /// How many inputs an element has: one more than the highest that is connected, at least what its class demands.
+    /// The number of inputs of an element: one more than the highest connected input, and at least the minimum
+    /// of its class.
     pub fn inputs(&self, e: usize) -> usize {
         self.points.inputs(e).len()
     }
-    /// How many outputs an element has.
+    /// The number of outputs of an element.
     pub fn outputs(&self, e: usize) -> usize {
         self.points.outputs(e).len()
     }
-    /// How packets enter by an input; one that nothing constrains is push.
+    /// The kind of an input; push if nothing constrains it.
     pub fn input_kind(&self, e: usize, port: usize) -> Kind {
         self.points.input(e, port).map_or(Kind::Push, |p| self.kind(p))
     }
-    /// How packets leave by an output; one that nothing constrains is push.
+    /// The kind of an output; push if nothing constrains it.
     pub fn output_kind(&self, e: usize, port: usize) -> Kind {
         self.points.output(e, port).map_or(Kind::Push, |p| self.kind(p))
     }
-    /// Whether the class leaves open how packets enter by an input.
+    /// Whether the class declares an input as agnostic.
     pub fn input_is_agnostic(&self, e: usize, port: usize) -> bool {
         self.points.input(e, port).is_some_and(|p| self.agnostic(p))
     }
-    /// Whether the class leaves open how packets leave by an output.
+    /// Whether the class declares an output as agnostic.
     pub fn output_is_agnostic(&self, e: usize, port: usize) -> bool {
         self.points.output(e, port).is_some_and(|p| self.agnostic(p))
     }
@@ -164,7 +167,7 @@ impl Graph {
     pub fn flows(&self, e: usize, input: usize, output: usize) -> bool {
         input < self.inputs(e) && output < self.outputs(e) && self.codes(e).connects(input, output)
     }
-    /// The element of that full name.
+    /// The element with this full name.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.names.get(name).copied()
     }
@@ -183,7 +186,7 @@ impl Graph {
     pub(crate) fn codes(&self, e: usize) -> &Codes {
         &self.codes[self.class_of[e]]
     }
-    /// Of a port; hubs have none.
+    /// The kind of a port; hubs count as push.
     pub(crate) fn kind(&self, point: usize) -> Kind {
         self.kinds.get(point).copied().unwrap_or(Kind::Push)
     }
@@ -196,11 +199,11 @@ impl Graph {
             Side::Hub => false,
         }
     }
-    /// The points that a port is connected to, with the connections.
+    /// The points connected to a port, each with the index of its connection.
     pub(crate) fn peers(&self, point: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
         (0..self.peers.row(point).len()).filter_map(move |i| self.peer(point, i))
     }
-    /// The peer of that number; all connections in the rows are between ports that exist.
+    /// One peer of a port, by index. The rows hold only connections between existing ports.
     pub(crate) fn peer(&self, point: usize, index: usize) -> Option<(usize, usize)> {
         let p = self.peers.item(point, index)?;
         let connection = self.peer_connections.item(point, index)?;
@@ -212,7 +215,7 @@ impl Graph {
     }
 }
 
-/// Numbers of inputs and outputs in use. Ports that the class does not have do not count.
+/// The number of inputs and outputs of each element. Port numbers beyond the class's range are ignored.
 fn port_counts<'a>(flat: &Flat, codes: impl Fn(usize) -> &'a Codes) -> Vec<(usize, usize)> {
     let n = flat.elements.len();
     let mut connected = vec![(0usize, 0usize); n];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Places for the elements of a drawing: layers by longest path, few crossings, straight edges. Deterministic.
+//! Layout of a drawing: layers by longest path, few crossings, straight edges. The result is deterministic.
 
 use std::collections::HashSet;
 
-/// An edge to be drawn, with where its ends lie on their boxes, from the middle.
+/// An edge to draw, with the positions of its ends relative to the middle of their boxes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edge {
     pub(crate) from: usize,
@@ -12,40 +12,41 @@ pub(crate) struct Edge {
     pub(crate) to_offset: f64,
 }
 
-/// Where things are: boxes by layer and middle, edges by the columns in which they cross layers.
+/// The layout: boxes by layer and horizontal middle, edges by the columns in which they cross layers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
-    /// For each box its layer.
+    /// The layer of each box.
     pub(crate) layer: Vec<usize>,
-    /// For each box its middle.
+    /// The horizontal middle of each box.
     pub(crate) x: Vec<f64>,
-    /// For each edge the layers it crosses on its way and where; upward for an edge that goes back.
+    /// For each edge, the layers it crosses and where. A back edge lists them upward.
     pub(crate) ways: Vec<Vec<(usize, f64)>>,
-    /// For each edge whether it goes back.
+    /// For each edge, whether it is a back edge.
     pub(crate) back: Vec<bool>,
-    /// How many layers there are.
+    /// The number of layers.
     pub(crate) layers: usize,
 }
 
-/// What stands in a layer: boxes first, then points where edges pass or turn.
+/// The cells of all layers: boxes first, then points where edges pass or turn.
 pub(crate) struct Cells {
     pub(crate) layer: Vec<usize>,
     pub(crate) width: Vec<f64>,
     pub(crate) x: Vec<f64>,
-    /// Neighbours above and below: cell, offset at this cell, offset at that cell.
+    /// Neighbours in the layers above and below: cell, offset at this cell, offset at the other cell.
     pub(crate) above: Vec<Vec<(usize, f64, f64)>>,
     pub(crate) below: Vec<Vec<(usize, f64, f64)>>,
     pub(crate) boxes: usize,
 }
 
-/// Points where edges pass are given up beyond this number: a drawing of that size is not looked at edge by edge.
+/// Limit on the number of points. Beyond it, edges are drawn without them, because nobody follows single edges
+/// in such a large drawing.
 const MAX_POINTS: usize = 200_000;
 
 /// Lays out boxes of the given widths.
 pub(crate) fn layout(widths: &[f64], edges: &[Edge]) -> Layout {
     let back = back_edges(widths.len(), edges);
     let mut layer = layers(widths.len(), edges, &back);
-    // A turn above the top layer needs room.
+    // A back edge that turns above the top layer needs room there.
     if edges.iter().zip(&back).any(|(e, &b)| b && layer[e.to] == 0) {
         layer.iter_mut().for_each(|l| *l += 1);
     }
@@ -64,7 +65,7 @@ pub(crate) fn layout(widths: &[f64], edges: &[Edge]) -> Layout {
     cells.place(&rows);
     cells.straighten(&rows, &chains);
     let ways = chains.iter().zip(edges).zip(&back).map(|((chain, e), &b)| {
-        // The turns at both ends of an edge that goes back only make room.
+        // The turning points at both ends of a back edge only reserve room.
         let inner = if b { chain.get(1..chain.len().saturating_sub(1)).unwrap_or(&[]) } else { chain };
         let own =
             if b && inner.is_empty() { vec![(cells.layer[e.from], cells.x[e.from])] } else { Vec::new() };
@@ -76,7 +77,8 @@ pub(crate) fn layout(widths: &[f64], edges: &[Edge]) -> Layout {
     Layout { layer: cells.layer, x: cells.x, ways, back, layers }
 }
 
-/// Edges that close cycles in a depth-first search from boxes without edges into them, in order.
+/// Finds the edges that close cycles in a depth-first search. The search starts at boxes without incoming
+/// edges, in order.
 fn back_edges(n: usize, edges: &[Edge]) -> Vec<bool> {
     let mut out = vec![Vec::new(); n];
     let mut entered = vec![false; n];
@@ -114,7 +116,8 @@ fn back_edges(n: usize, edges: &[Edge]) -> Vec<bool> {
     back
 }
 
-/// The longest path from above; then what nothing enters moves down to what it enters.
+/// Assigns layers by longest path. Boxes without incoming edges then move down to just above their nearest
+/// successor.
 fn layers(n: usize, edges: &[Edge], back: &[bool]) -> Vec<usize> {
     let mut out = vec![Vec::new(); n];
     let mut missing = vec![0usize; n];
@@ -159,8 +162,8 @@ impl Cells {
         self.above[lower].push((upper, lower_offset, upper_offset));
     }
 
-    /// The points at which an edge crosses layers. One that goes back turns below its start, passes upward beside all boxes
-    /// from the layer of its start to that of its end, and turns above its end.
+    /// Adds the points where an edge crosses layers. A back edge turns below its start, passes upward beside
+    /// all boxes between its two ends, and turns above its end.
     fn chain(&mut self, e: &Edge, back: bool) -> Vec<usize> {
         let (from, to) = (self.layer[e.from], self.layer[e.to]);
         let crossed: Vec<usize> =
@@ -178,7 +181,7 @@ impl Cells {
         chain
     }
 
-    /// Cells by layer, in the order of a search through connected ones, so that what belongs together stays together.
+    /// The initial order of cells in each layer: depth-first along edges, so that connected cells stay close.
     fn first_order(&self, layers: usize) -> Vec<Vec<usize>> {
         let mut rows = vec![Vec::new(); layers];
         let mut seen = vec![false; self.layer.len()];
@@ -197,7 +200,8 @@ impl Cells {
         rows
     }
 
-    /// Sweeps down and up, each layer ordered by the mean place of neighbours; the best order found is kept.
+    /// Reduces crossings by sweeping down and up. Each layer is sorted by the mean position of its neighbours,
+    /// and the best order found is kept.
     fn reduce_crossings(&self, rows: &mut Vec<Vec<usize>>) {
         let rounds = if self.layer.len() > 5000 { 4 } else { 24 };
         let mut place = vec![0.0; self.layer.len()];
@@ -213,7 +217,7 @@ impl Cells {
                 let l = if down { step } else { rows.len() - 1 - step };
                 let wanted = |c: usize| {
                     let near = if down { &self.above[c] } else { &self.below[c] };
-                    // The port's side of the box decides between edges of one box.
+                    // The port's position on the box orders edges of the same box.
                     let sum: f64 = near.iter().map(|&(n, _, o)| place[n] + o / (self.width[n] + 1.0)).sum();
                     if near.is_empty() { place[c] } else { sum / near.len() as f64 }
                 };
@@ -232,7 +236,7 @@ impl Cells {
         *rows = best;
     }
 
-    /// Crossings between neighbouring layers, by counting inversions in a Fenwick tree.
+    /// Counts the crossings between adjacent layers as inversions, using a Fenwick tree.
     fn crossings(&self, rows: &[Vec<usize>], place: &[f64]) -> usize {
         let mut total = 0;
         for row in rows {
@@ -268,7 +272,7 @@ impl Cells {
     }
 }
 
-/// Boxes that overlap: none in a right layout.
+/// The number of pairs of overlapping boxes; zero for a correct layout.
 #[cfg(test)]
 pub(crate) fn overlaps(layout: &Layout, widths: &[f64]) -> usize {
     let mut n = 0;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The configuration graph and what is computed on it.
+//! The configuration graph and the analyses on it.
 //!
-//! Bottom up: [`graph`] (elements, ports in use, connections, push and pull), the checks behind [`Graph::new`], [`context`]
-//! (flow-based router context), [`Graph::back_edges`] (where push paths close), [`placement`] (which worker reaches what), [`batch`]
-//! (which tasks must move one packet at a time), [`mod@svg`] (a drawing).
+//! Modules, bottom up: [`graph`] (elements, ports in use, connections, push and pull), the checks behind
+//! [`Graph::new`], [`context`] (flow-based router context), [`Graph::back_edges`] (connections that close push
+//! cycles), [`placement`] (tasks and elements on workers), [`batch`] (tasks that must move one packet at a
+//! time), [`mod@svg`] (drawing).
 //!
-//! INVARIANT: everything here is computed from the flat configuration and the declarations of classes; no element is run.
+//! INVARIANT: everything here is computed from the flat configuration and the class declarations. No element is
+//! run.
 #![forbid(unsafe_code)]
 
 pub mod batch;
@@ -26,7 +28,7 @@ pub mod svg;
 #[cfg(test)]
 mod testing;
 
-pub use batch::{Why, batch_limits};
+pub use batch::{Constraint, batch_limits};
 pub use check::unknown_classes;
 pub use context::Visit;
 pub use graph::{Classes, Graph, Kind};

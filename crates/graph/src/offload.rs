@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where partial checksums must be completed and super-packets split: before classes that do not know them.
+//! Finds the inputs before which partial checksums must be completed and super-packets split, because the class
+//! there does not support offloads.
 
 use crate::context::Visit;
 use crate::graph::{Classes, Graph};
@@ -8,10 +9,10 @@ use castanet_spec::{Capability, Offload};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The class that completes and splits.
+/// The class that completes checksums and splits super-packets.
 pub const CLASS: &str = "CompleteOffload";
 
-/// The inputs that packets with offloads come to and that want none, in order.
+/// The inputs that packets with offloads may reach and whose class accepts none, in order.
 pub fn inputs(graph: &Graph) -> Vec<PortRef> {
     let emits = |e: usize| graph.spec(e).is_some_and(|s| s.has(Capability::Offloads));
     let wants_none = |e: usize| graph.spec(e).is_none_or(|s| s.offload == Offload::None);
@@ -39,8 +40,8 @@ pub fn inputs(graph: &Graph) -> Vec<PortRef> {
     found.into_iter().collect()
 }
 
-/// The graph with an element of [`CLASS`] before each of [`inputs`]; the same graph when there is none, or when the class
-/// is not known.
+/// Inserts an element of [`CLASS`] before each of [`inputs`]. Returns the graph unchanged if there are none, or
+/// if the class is unknown.
 pub fn complete(graph: Graph, classes: &dyn Classes) -> (Graph, Vec<Diagnostic>) {
     let inputs = if classes.spec(CLASS).is_some() { inputs(&graph) } else { Vec::new() };
     if inputs.is_empty() {
@@ -81,13 +82,14 @@ mod tests {
     use crate::testing::{TestClasses, graph};
 
     #[test]
-    fn completion_stands_where_offloads_meet_who_knows_none() {
+    fn completion_precedes_classes_without_offload_support() {
         for (text, expected) in [
             ("Device -> Check -> Dump -> Discard;", &["Check -> Dump"][..]),
-            // Once completed, packets need no more of it; what comes from elsewhere needs none.
+            // Completed packets are not completed again; packets from sources without offloads never are.
             ("Device -> Dump -> Dump -> Discard; Source -> Dump -> Discard;", &["Device -> Dump"]),
             ("Device -> Queue -> Dump -> Unqueue -> Discard;", &["Queue -> Dump"]),
-            // One for an input that several come to, and one for each output that leads there.
+            // An input gets one element even if several connections lead to it. Connections to other inputs get
+            // none.
             ("d :: Device -> j :: Dump -> Discard; Device -> j;", &["Device -> Dump", "Device -> Dump"]),
             ("Device -> t :: Tee; t [0] -> Discard; t [1] -> Dump -> Discard;", &["Tee -> Dump"]),
             ("Source -> Dump -> Discard;", &[]),

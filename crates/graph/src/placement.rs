@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which worker runs which task, which workers reach which element, and what that makes of the element.
+//! Assigns tasks to workers, computes the workers that reach each element, and chooses the mode of each
+//! element.
 
 use crate::calls::{Calls, Path, Reach};
 use crate::check::with_origin;
@@ -8,47 +9,47 @@ use castanet_lang::Diagnostic;
 use castanet_spec::Workers;
 use std::fmt::Write as _;
 
-/// What the number of workers that reach an element makes of it.
+/// The mode of an element, which follows from the number of workers that reach it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// One worker owns it.
     Owned(usize),
-    /// Each worker has its own.
+    /// Each worker has its own replica.
     Replicated,
-    /// Each worker has a handle on one concurrent state.
+    /// Each worker has a handle to one concurrent state.
     Shared,
 }
 
-/// Why a task runs on its worker.
+/// The reason a task runs on its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
+enum Reason {
     Home,
     Source,
     Puller,
-    /// Pulls through elements that this task pulls through too.
+    /// The task pulls through an element that this other task pulls through too.
     With(usize),
 }
 
-/// Tasks and elements on workers.
+/// The assignment of tasks and elements to workers.
 ///
-/// A task with a home of its own (StaticThreadSched) runs there. Of the others, sources (tasks that pull from nobody) go to
-/// the workers in turn. Tasks that pull through common elements stay together, so that between a queue and those who
-/// pull from it everything belongs to one worker: they follow the first of them that has a home, and otherwise go to the
-/// worker with the fewest tasks. An element that no task reaches belongs to worker 0.
+/// A task with a home worker (StaticThreadSched) runs there. Other sources (tasks that do not pull) are
+/// distributed round-robin. Tasks that pull through a common element stay together, so that everything between
+/// a queue and its pullers belongs to one worker. Such a group follows its first task with a home worker, and
+/// otherwise goes to the worker with the fewest tasks. An element that no task reaches belongs to worker 0.
 #[derive(Clone, Debug)]
 pub struct Placement {
     workers: usize,
-    tasks: Vec<(usize, usize, Why)>,
+    tasks: Vec<(usize, usize, Reason)>,
     task_worker: Vec<Option<usize>>,
     reached_by: Vec<Vec<usize>>,
     modes: Vec<Mode>,
 }
 
 impl Placement {
-    /// Places the tasks, and finds out which workers reach which element.
+    /// Assigns the tasks and computes the workers that reach each element.
     ///
-    /// `home` gives the worker that the configuration wants for a task. Errors name exclusive elements that several
-    /// workers reach, with a path from a task of each.
+    /// `home` gives the worker that the configuration requests for a task. Errors name exclusive elements that
+    /// several workers reach, with a path from one task on each worker.
     pub fn new(
         graph: &Graph,
         workers: usize,
@@ -93,7 +94,7 @@ impl Placement {
     fn choose_modes(&mut self, graph: &Graph, calls: &Calls, diagnostics: &mut Vec<Diagnostic>) {
         let mut exclusive = Vec::new();
         for (e, by) in self.reached_by.iter_mut().enumerate() {
-            // A class that is not known cannot be asked; it is treated as the most careful would be.
+            // Nothing is known about an unknown class, so it is treated as exclusive, the strictest mode.
             let declared = graph.spec(e).map_or(Workers::Exclusive, |s| s.workers);
             self.modes[e] = match (by.as_slice(), declared) {
                 ([], _) => {
@@ -136,11 +137,11 @@ impl Placement {
         }
     }
 
-    /// How many workers there are.
+    /// The number of workers.
     pub fn workers(&self) -> usize {
         self.workers
     }
-    /// The worker that runs the task of an element; none if it has no task.
+    /// The worker that runs the task of an element; `None` if it has no task.
     pub fn task_worker(&self, e: usize) -> Option<usize> {
         self.task_worker.get(e).copied().flatten()
     }
@@ -148,25 +149,25 @@ impl Placement {
     pub fn tasks_of(&self, worker: usize) -> Vec<usize> {
         self.tasks.iter().filter(|t| t.1 == worker).map(|t| t.0).collect()
     }
-    /// The workers that reach an element, in order; never none for an element of the graph.
+    /// The workers that reach an element, in order. Never empty for an element of the graph.
     pub fn workers_of(&self, e: usize) -> &[usize] {
         self.reached_by.get(e).map_or(&[], Vec::as_slice)
     }
-    /// What the workers make of an element.
+    /// The mode of an element.
     pub fn mode(&self, e: usize) -> Mode {
         self.modes.get(e).copied().unwrap_or(Mode::Owned(0))
     }
 
-    /// Two tables for people: which worker runs which task, and which workers reach which element by which path.
+    /// Formats two tables: the worker of each task, and the workers that reach each element with their paths.
     pub fn explain(&self, graph: &Graph) -> String {
         let calls = Calls::new(graph);
         let mut tasks = vec![["TASK", "WORKER", "WHY"].map(String::from).to_vec()];
         for &(t, w, why) in &self.tasks {
             let why = match why {
-                Why::Home => "the configuration says so".to_string(),
-                Why::Source => "sources take turns".to_string(),
-                Why::Puller => "fewest tasks".to_string(),
-                Why::With(other) => format!("pulls through the same elements as {}", graph.name(other)),
+                Reason::Home => "the configuration says so".to_string(),
+                Reason::Source => "sources take turns".to_string(),
+                Reason::Puller => "fewest tasks".to_string(),
+                Reason::With(other) => format!("pulls through the same elements as {}", graph.name(other)),
             };
             tasks.push(vec![graph.declaration(t), w.to_string(), why]);
         }
@@ -200,7 +201,7 @@ impl Placement {
     }
 }
 
-/// More workers than these are not listed in an error.
+/// An error lists at most this many workers.
 const SHOWN_WORKERS: usize = 8;
 
 fn path_text(graph: &Graph, path: &Path) -> String {
@@ -211,7 +212,7 @@ fn path_text(graph: &Graph, path: &Path) -> String {
     }
 }
 
-/// Left-aligned columns, two blanks apart, no blanks at line ends.
+/// Formats left-aligned columns, two blanks apart, without trailing blanks.
 fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |i: usize| rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count()).max().unwrap_or(0);
@@ -228,7 +229,7 @@ fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// Where each worker's calls first enter each element.
+/// For each worker, the states it reaches and the first state that enters each element.
 struct Paths {
     by_worker: Vec<(Reach, Vec<Option<usize>>)>,
 }
@@ -245,8 +246,8 @@ impl Paths {
         });
         Paths { by_worker: by_worker.collect() }
     }
-    /// The elements on a shortest path from a task of a worker; the element alone if its own task runs there, none if the
-    /// worker does not reach it.
+    /// A shortest path from a task of a worker to an element. It is the element alone if its own task runs
+    /// there, and empty if the worker does not reach it.
     fn path(&self, calls: &Calls, placement: &Placement, e: usize, worker: usize) -> Path {
         if placement.task_worker(e) == Some(worker) {
             return Path { elements: vec![e], left_out: 0 };
@@ -257,15 +258,15 @@ impl Paths {
     }
 }
 
-/// Gives each task a worker.
+/// Assigns each task to a worker.
 fn assign(
     graph: &Graph,
     workers: usize,
     home: &dyn Fn(usize) -> Option<usize>,
     tasks: &[usize],
     diagnostics: &mut Vec<Diagnostic>,
-) -> Vec<(usize, usize, Why)> {
-    let mut placed: Vec<Option<(usize, Why)>> = vec![None; tasks.len()];
+) -> Vec<(usize, usize, Reason)> {
+    let mut placed: Vec<Option<(usize, Reason)>> = vec![None; tasks.len()];
     let mut load = vec![0usize; workers];
     for (i, &t) in tasks.iter().enumerate() {
         let Some(w) = home(t) else { continue };
@@ -275,19 +276,19 @@ fn assign(
             let help = format!("it runs on worker {}; workers are numbered from 0", w % workers);
             diagnostics.push(Diagnostic::warning(message, span).help(help));
         }
-        placed[i] = Some((w % workers, Why::Home));
+        placed[i] = Some((w % workers, Reason::Home));
         load[w % workers] += 1;
     }
     let mut turn = 0;
     for (i, &t) in tasks.iter().enumerate() {
         if placed[i].is_none() && !pulls(graph, t) {
-            placed[i] = Some((turn, Why::Source));
+            placed[i] = Some((turn, Reason::Source));
             load[turn] += 1;
             turn = (turn + 1) % workers;
         }
     }
     let groups = pull_groups(graph, tasks);
-    // For each group its worker and the task that took it there.
+    // For each group, its worker and the task that determined it.
     let mut group_home: Vec<Option<(usize, usize)>> = vec![None; tasks.len()];
     for (i, &t) in tasks.iter().enumerate() {
         if let (Some((w, _)), true) = (placed[i], pulls(graph, t)) {
@@ -299,11 +300,11 @@ fn assign(
             continue;
         }
         let (w, why) = match group_home[groups[i]] {
-            Some((w, other)) => (w, Why::With(other)),
+            Some((w, other)) => (w, Reason::With(other)),
             None => {
                 let w = load.iter().enumerate().min_by_key(|l| l.1).map_or(0, |l| l.0);
                 group_home[groups[i]] = Some((w, t));
-                (w, Why::Puller)
+                (w, Reason::Puller)
             }
         };
         placed[i] = Some((w, why));
@@ -316,11 +317,13 @@ fn pulls(graph: &Graph, e: usize) -> bool {
     graph.points.inputs(e).any(|p| graph.kind(p) == Kind::Pull && graph.peers(p).next().is_some())
 }
 
-/// For each task the lowest task that it shares an element on its pull side with, by union of elements.
+/// For each task, the lowest task with which it shares an element on its pull side. Computed by union-find over
+/// elements.
 fn pull_groups(graph: &Graph, tasks: &[usize]) -> Vec<usize> {
     let mut parent: Vec<usize> = (0..graph.len()).collect();
     for e in 0..graph.len() {
-        // Calls end in an element that takes pushes and answers pulls from its store, so it ties nobody together.
+        // An element that accepts pushes and answers pulls from its store ends the pull path, so it does not
+        // join groups.
         for p in graph.points.inputs(e).filter(|&p| graph.kind(p) == Kind::Pull) {
             for (q, _) in graph.peers(p).filter(|c| graph.kind(c.0) == Kind::Pull) {
                 let f = graph.points.owner(q);
@@ -342,7 +345,7 @@ fn pull_groups(graph: &Graph, tasks: &[usize]) -> Vec<usize> {
         .collect()
 }
 
-/// The representative of a set; the way to it is halved as it is walked.
+/// The representative of a set, with path halving.
 fn root(parent: &mut [usize], mut e: usize) -> usize {
     while parent[e] != e {
         parent[e] = parent[parent[e]];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of the placement on workers, against a model that follows calls naively.
+//! Tests of placement, against a model that follows calls naively.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -86,7 +86,8 @@ fn pullers_through_common_elements_stay_together() {
     let (p, _) = Placement::new(&g, 2, &|_| None, &tasks(&g));
     let worker = |p: &Placement, n: &str| p.task_worker(g.find(n).unwrap()).unwrap();
     assert_eq!(worker(&p, "x"), worker(&p, "y"));
-    // Two sources, one each; the first group of two makes the other worker the one with fewer tasks.
+    // There are two sources, one on each worker. The first group has two tasks, so the other worker then has
+    // fewer.
     assert_eq!([worker(&p, "x"), worker(&p, "z"), worker(&p, "w")], [0, 1, 1]);
     let (p, _) = Placement::new(&g, 2, &|e| (g.name(e) == "y").then_some(1), &tasks(&g));
     assert_eq!([worker(&p, "x"), worker(&p, "y")], [1, 1]);

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The check for pull cycles: a pull that comes back to where it started would never end.
+//! Checks for pull cycles. A pull that returns to its starting point would never end.
 
 use crate::check::{SHOWN, label_element, with_origin};
 use crate::flow::Side;
 use crate::graph::{Graph, Kind};
 use castanet_lang::Diagnostic;
 
-/// Pulls that come back to where they started: one error for each element, connection and port that lie on a common cycle.
+/// Reports pull cycles: one error for each element, connection and port that lie on a common cycle.
 pub(crate) fn check(graph: &Graph, out: &mut Vec<Diagnostic>) {
     let points = &graph.points;
     let pull = |p: usize| points.side(p) == Side::Hub || graph.kind(p) == Kind::Pull;
-    // A pull goes against the packets: from inputs over connections to outputs, and inside elements back to inputs.
+    // Pulls go against the packet flow: from inputs over connections to outputs, and inside elements from
+    // outputs to inputs.
     let calls = |p: usize| -> Vec<usize> {
         match points.side(p) {
             Side::Input => graph.peers(p).map(|(q, _)| q).filter(|&q| pull(q)).collect(),
             _ => points.backward.row(p).iter().copied().filter(|&q| pull(q)).collect(),
         }
     };
-    // 0 not seen, 1 on the way, 2 done.
+    // 0: not visited, 1: on the stack, 2: done.
     let mut state = vec![0u8; points.len()];
     let before = out.len();
     for root in 0..points.hub_start() {
@@ -34,7 +35,7 @@ pub(crate) fn check(graph: &Graph, out: &mut Vec<Diagnostic>) {
                     let calls = calls(q).into_iter();
                     stack.push((q, calls));
                 }
-                // A few say it all, and each takes as long as its cycle.
+                // The number of errors is limited, because each one takes time proportional to its cycle.
                 Some(q) if state[q] == 1 && out.len() - before < SHOWN => {
                     let way = stack.iter().map(|s| s.0).skip_while(|&p| p != q).collect();
                     out.push(described(graph, way));
@@ -56,7 +57,8 @@ fn described(graph: &Graph, way: Vec<usize>) -> Diagnostic {
     if elements.len() > 1 && elements.first() == elements.last() {
         elements.pop();
     }
-    // The same cycle reads the same wherever the search entered it.
+    // Rotated to start at the lowest element, so that the message does not depend on where the search entered
+    // the cycle.
     let first = elements.iter().enumerate().min_by_key(|e| e.1).map_or(0, |e| e.0);
     elements.rotate_left(first);
     let mut names: Vec<_> = elements.iter().map(|&e| graph.name(e)).collect();

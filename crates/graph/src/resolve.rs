@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Push or pull for every port: fixed ports spread their kind over connections and through agnostic elements.
+//! Resolves push or pull for every port. Fixed ports propagate their kind over connections and through agnostic
+//! elements.
 
 use crate::flow::Side;
 use crate::graph::{Graph, Kind};
@@ -8,34 +9,34 @@ use std::collections::VecDeque;
 
 const NONE: usize = usize::MAX;
 
-/// The kind of each point and where it came from.
+/// The kind of each point and its origin.
 pub(crate) struct Resolved {
     kind: Vec<Option<Kind>>,
     parent: Vec<usize>,
-    /// The fixed port that the kind came from.
+    /// The fixed port from which the kind was propagated.
     root: Vec<usize>,
-    /// How many elements the kind passed through.
+    /// The number of elements that the kind passed through.
     depth: Vec<usize>,
 }
 
 impl Resolved {
-    /// What was found, and push for all that nothing constrains.
+    /// The kinds of all points. Unconstrained points are push.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
         self.kind.iter().map(|k| k.unwrap_or(Kind::Push)).collect()
     }
-    /// The kind of a point, none if nothing constrains it.
+    /// The kind of a point; `None` if nothing constrains it.
     pub(crate) fn kind(&self, point: usize) -> Option<Kind> {
         self.kind[point]
     }
-    /// The fixed port that a point's kind came from.
+    /// The fixed port from which a point's kind was propagated.
     pub(crate) fn root(&self, point: usize) -> usize {
         self.root[point]
     }
-    /// How many elements the kind passed through on its way.
+    /// The number of elements that the kind passed through.
     pub(crate) fn depth(&self, point: usize) -> usize {
         self.depth[point]
     }
-    /// From a point back towards the fixed port that its kind came from; hubs are left out.
+    /// The ports from a point back towards the fixed port that determined its kind, without hubs.
     pub(crate) fn path<'a>(&'a self, graph: &'a Graph, point: usize) -> impl Iterator<Item = usize> + 'a {
         let walk = std::iter::successors(Some(point), |&p| Some(self.parent[p]).filter(|&p| p != NONE));
         walk.filter(|&p| graph.points.side(p) != Side::Hub)
@@ -48,9 +49,10 @@ impl Resolved {
     }
 }
 
-/// Resolves the kinds of all ports, breadth first, so that every path of explanation is a shortest one.
+/// Resolves the kinds of all ports. The search is breadth-first, so that explanations show shortest paths.
 ///
-/// Where push and pull meet on a chain of agnostic elements, they meet inside an element: a connection takes its kind as a whole.
+/// Push and pull can meet only inside an element, never on a connection between agnostic ports: both ends of a
+/// connection get the same kind at once.
 pub(crate) fn resolve(graph: &Graph) -> Resolved {
     let points = &graph.points;
     let n = points.len();
@@ -76,7 +78,7 @@ pub(crate) fn resolve(graph: &Graph) -> Resolved {
     while let Some(point) = queue.pop_front() {
         for next in inside(graph, point) {
             if r.kind[next].is_none() {
-                // From a hub to a hub or a port is still the same element.
+                // A step from a hub stays within the same element.
                 r.pass_on(point, next, points.side(point) != Side::Hub);
                 queue.push_back(next);
                 spread_over_connections(graph, &mut r, next, &mut queue);
@@ -102,7 +104,7 @@ fn spread_over_connections(graph: &Graph, r: &mut Resolved, from: usize, queue: 
     }
 }
 
-/// The agnostic ports and the hubs that a point shares its kind with inside its element.
+/// The agnostic ports and hubs of its element that must have the same kind as a point.
 pub(crate) fn inside(graph: &Graph, point: usize) -> impl Iterator<Item = usize> + '_ {
     let points = &graph.points;
     let side = points.side(point);
@@ -115,7 +117,7 @@ pub(crate) fn inside(graph: &Graph, point: usize) -> impl Iterator<Item = usize>
     })
 }
 
-/// Whether an agnostic port meets others at a hub; one of fixed ports only ties nothing together.
+/// Whether an agnostic port is linked to a hub. A hub with fixed ports only propagates nothing.
 fn serves_agnostic(graph: &Graph, hub: usize) -> bool {
     let points = &graph.points;
     let agnostic = |p: usize| points.side(p) != Side::Hub && graph.agnostic(p);

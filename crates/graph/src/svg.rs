@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A drawing of a configuration, with ports as the Click papers draw them (TOCS 2000, Figure 1).
+//! Draws a configuration as SVG, with ports as in the Click papers (TOCS 2000, Figure 1).
 
 use crate::graph::{Graph, Kind};
 use crate::layout::{Edge, Layout, layers_with_boxes, layout};
 use castanet_spec::Capability;
 use std::fmt::Write as _;
 
-/// Pixels: a character of the two font sizes, lines, ports, distances.
+/// Sizes in pixels: character widths of the two font sizes, line height, ports, distances.
 const WIDE: f64 = 7.3;
 const NARROW: f64 = 6.1;
 const LINE: f64 = 15.0;
@@ -23,8 +23,9 @@ const STYLE: &str = "text{font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans M
 .task{fill:#eef7ea}.unknown{stroke-dasharray:4 3}.push{stroke:#22262b}.pull{stroke:#2469b3}\
 .edge{fill:none;stroke-width:1.4}.port{stroke:#22262b;stroke-width:1}";
 
-/// Draws the configuration: inputs are triangles on top, outputs are rectangles below; black ones push, white ones
-/// pull, and those of agnostic ports have a double outline. Elements without connections are listed below the drawing.
+/// Draws the configuration. Inputs are triangles on top, outputs are rectangles at the bottom. Push ports are
+/// black, pull ports are white, and agnostic ports have a double outline. Elements without connections are
+/// listed below the drawing.
 pub fn svg(graph: &Graph) -> String {
     let mut connected = vec![false; graph.len()];
     for c in 0..graph.flat.connections.len() {
@@ -98,7 +99,7 @@ fn arrow(id: &str, colour: &str) -> String {
     )
 }
 
-/// The ends of a connection between ports that exist: element and output, element and input.
+/// The ends of a connection between existing ports: element and output, element and input.
 fn ends(graph: &Graph, c: usize) -> Option<(usize, usize, usize, usize)> {
     let c = graph.flat.connections.get(c)?;
     let good = c.from.port < graph.outputs(c.from.element) && c.to.port < graph.inputs(c.to.element);
@@ -111,10 +112,10 @@ fn alone_text(graph: &Graph, e: usize) -> String {
     if config.is_empty() { element.declaration() } else { format!("{}({config})", element.declaration()) }
 }
 
-/// One element as it is drawn.
+/// One element as drawn.
 struct Card {
     element: usize,
-    /// The name in three parts: scope, what matters, the number of an anonymous element.
+    /// The name in three parts: scope, local name, number of an anonymous element.
     name: [String; 3],
     class: Option<String>,
     config: String,
@@ -129,7 +130,7 @@ impl Card {
         let (full, class, config) = graph.element(e).map_or(("", "", ""), |e| (&e.name, &e.class, &e.config));
         let cut = full.rfind('/').map_or(0, |i| i + 1);
         let (scope, last) = full.split_at_checked(cut).unwrap_or(("", full));
-        // An anonymous element is called after its class.
+        // An anonymous element is named after its class.
         let number = last.strip_prefix(class).filter(|n| n.starts_with('@') && !class.is_empty());
         let main = number.map_or(last, |_| class);
         let name =
@@ -155,7 +156,7 @@ impl Card {
         }
     }
 
-    /// Where a port lies, from the middle of the box.
+    /// The position of a port relative to the middle of the box.
     fn offset(&self, ports: usize, port: usize) -> f64 {
         self.width * ((port as f64 + 0.5) / ports.max(1) as f64 - 0.5)
     }
@@ -235,7 +236,7 @@ fn fill(kind: Kind) -> &'static str {
     }
 }
 
-/// An input: its base lies on the upper edge of the box.
+/// Draws an input, with its base on the upper edge of the box.
 fn triangle(out: &mut String, x: f64, y: f64, kind: Kind, agnostic: bool) {
     let mut one = |half: f64, top: f64, depth: f64, fill: &str| {
         let (left, right, tip) = (x - half, x + half, top + depth);
@@ -252,7 +253,7 @@ fn triangle(out: &mut String, x: f64, y: f64, kind: Kind, agnostic: bool) {
     }
 }
 
-/// An output: its base lies on the lower edge of the box.
+/// Draws an output, with its base on the lower edge of the box.
 fn rectangle(out: &mut String, x: f64, y: f64, kind: Kind, agnostic: bool) {
     let mut one = |half: f64, up: f64, height: f64, fill: &str| {
         let (left, top, width) = (x - half, y - up, 2.0 * half);
@@ -269,7 +270,7 @@ fn rectangle(out: &mut String, x: f64, y: f64, kind: Kind, agnostic: bool) {
     }
 }
 
-/// Where layers begin and end.
+/// The vertical positions of layers.
 struct Rows {
     top: Vec<f64>,
     end: Vec<f64>,
@@ -293,7 +294,7 @@ impl Rows {
     }
 }
 
-/// The line of a connection: straight down beside boxes, curved between layers.
+/// The path of a connection: straight beside boxes, curved between layers.
 fn way(layout: &Layout, rows: &Rows, boxes: &[Card], e: &Edge, index: usize) -> String {
     let (from, to) = (layout.layer[e.from], layout.layer[e.to]);
     let start = (layout.x[e.from] + e.from_offset + MARGIN, rows.top[from] + boxes[e.from].height);
@@ -331,7 +332,7 @@ fn way(layout: &Layout, rows: &Rows, boxes: &[Card], e: &Edge, index: usize) -> 
     d
 }
 
-/// What the ports mean, in one line.
+/// Draws the legend of port kinds on one line.
 fn legend(out: &mut String, bottom: f64) -> f64 {
     let y = bottom + LINE + 6.0;
     let mut x = MARGIN;
@@ -346,7 +347,7 @@ fn legend(out: &mut String, bottom: f64) -> f64 {
     y + LINE
 }
 
-/// At most so many characters, on one line.
+/// Shortens a text to at most `length` characters on one line.
 fn shortened(text: &str, length: usize) -> String {
     let mut words = text.split_whitespace();
     let mut line = String::new();
@@ -371,7 +372,7 @@ fn shortened(text: &str, length: usize) -> String {
     line
 }
 
-/// Text for XML; what XML does not allow becomes a replacement character.
+/// Escapes text for XML. Characters that XML does not allow become replacement characters.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of the drawing: well-formed, complete, without overlaps, the same each time.
+//! Tests of the drawing: well-formed, complete, without overlaps, deterministic.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -37,7 +37,7 @@ fn well_formed(text: &str) -> Result<(), String> {
 pub(super) const SMALL: &str = "in :: Source(eth0) -> c :: Classifier(12/0806 20/0001, 12/0800, -); c [0] -> Discard; \
      c [1] -> Strip(14) -> q :: Queue(1000) -> out :: Sink(eth1); c [2] -> q; idle :: Idle;";
 
-/// Two interfaces of an IP router, with errors that go back into routing.
+/// Two interfaces of an IP router, with ICMP errors that are routed again.
 pub(super) fn large() -> String {
     let mut text = String::from("rt :: Classifier(18.26.4.24/32 0, 18.26.4.255/32 0, 18.26.4.0/24 1);");
     for i in 0..2 {

@@ -78,7 +78,7 @@ static CLASSES: &[ClassSpec] = &[
     ClassSpec { offload: Offload::Aware, ..class("CompleteOffload", "1/1", "a/a") },
 ];
 
-/// The classes above.
+/// The registry of the classes above.
 pub(crate) struct TestClasses;
 
 impl Classes for TestClasses {
@@ -99,7 +99,7 @@ impl ClassNames for TestClasses {
     }
 }
 
-/// Reads a configuration.
+/// Parses a configuration.
 pub(crate) fn flat(text: &str) -> (Flat, Sources) {
     let mut sources = Sources::new();
     let file = sources.add("test.click", text);
@@ -124,7 +124,7 @@ pub(crate) fn graph(text: &str) -> Graph {
     graph
 }
 
-/// Diagnostics as text, for snapshots: message, then each place with its line, its column and its source.
+/// Formats diagnostics for snapshots: the message, then each position with line, column and source text.
 pub(crate) fn rendered(diagnostics: &[Diagnostic], sources: &Sources) -> String {
     let mut out = String::new();
     let place = |span: Span| {
@@ -149,7 +149,7 @@ pub(crate) fn rendered(diagnostics: &[Diagnostic], sources: &Sources) -> String 
     out
 }
 
-/// A small generator of random numbers with a fixed seed (xorshift64*).
+/// A small random number generator with a fixed seed (xorshift64*).
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -162,7 +162,7 @@ impl Random {
     }
 }
 
-/// A random configuration: any classes, any connections, cycles included; legal only by chance.
+/// A random configuration with any classes and connections, cycles included. It is valid only by chance.
 pub(crate) fn random_graph(random: &mut Random, classes: &[&str]) -> Graph {
     let n = 1 + random.below(6);
     let mut flat = Flat::default();
@@ -188,14 +188,14 @@ pub(crate) fn random_graph(random: &mut Random, classes: &[&str]) -> Graph {
     Graph::new(flat, &TestClasses).0
 }
 
-/// Connections between ports that exist.
+/// The connections between existing ports.
 pub(crate) fn valid(graph: &Graph) -> Vec<(usize, Connection)> {
     let all = graph.flat.connections.iter().copied().enumerate();
     all.filter(|(_, c)| c.from.port < graph.outputs(c.from.element) && c.to.port < graph.inputs(c.to.element))
         .collect()
 }
 
-/// A way into an element, as the naive models of calls see it: pushed at an input, or pulled at an output.
+/// A call into an element, as the naive models count them: a push at an input, or a pull at an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Entry {
     Push(PortRef),
@@ -210,7 +210,7 @@ impl Entry {
     }
 }
 
-/// The calls that follow when an element emits by an output, or pulls by an input.
+/// The calls that follow when an element emits by an output.
 fn emitted(graph: &Graph, e: usize, output: usize) -> Vec<Entry> {
     if graph.output_kind(e, output) != Kind::Push {
         return Vec::new();
@@ -226,7 +226,8 @@ fn pulled(graph: &Graph, e: usize, input: usize) -> Vec<Entry> {
     from.filter(|p| graph.output_kind(p.element, p.port) == Kind::Pull).map(Entry::Pull).collect()
 }
 
-/// The calls that an element makes when it is called, with repetitions if several paths inside it lead to one.
+/// The calls that an element makes when called, with duplicates if several paths inside it lead to the same
+/// call.
 pub(crate) fn calls_from(graph: &Graph, entry: Entry) -> Vec<Entry> {
     let mut calls = Vec::new();
     match entry {
@@ -239,7 +240,7 @@ pub(crate) fn calls_from(graph: &Graph, entry: Entry) -> Vec<Entry> {
             for i in (0..graph.inputs(p.element)).filter(|&i| graph.flows(p.element, i, p.port)) {
                 if graph.input_kind(p.element, i) == Kind::Pull {
                     calls.extend(pulled(graph, p.element, i));
-                    // What was pulled may be pushed aside.
+                    // Pulled packets may be pushed to a side output.
                     for o in (0..graph.outputs(p.element)).filter(|&o| graph.flows(p.element, i, o)) {
                         calls.extend(emitted(graph, p.element, o));
                     }
@@ -250,8 +251,8 @@ pub(crate) fn calls_from(graph: &Graph, entry: Entry) -> Vec<Entry> {
     calls
 }
 
-/// The calls that the task of an element makes: it emits by push outputs and pulls by pull inputs. What it pulled may
-/// leaves by push outputs, which are counted once.
+/// The calls that an element's task makes: it emits by push outputs and pulls by pull inputs. Packets that it
+/// pulled leave by its push outputs, which are counted once.
 pub(crate) fn calls_of_task(graph: &Graph, e: usize) -> Vec<Entry> {
     let mut calls = Vec::new();
     for o in 0..graph.outputs(e) {

@@ -78,7 +78,7 @@ fn odd_spans_do_no_harm() {
 }
 
 #[test]
-fn what_is_shown_has_a_limit() {
+fn shown_diagnostics_are_limited() {
     let sources = Sources::new();
     let many = |errors: usize, warnings: usize| -> Vec<Diagnostic> {
         let warnings = (0..warnings).map(|i| Diagnostic::warning(format!("w{i}"), None));
