@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Prints the program of patterns given as arguments: `program c|i|f PATTERN...` for `Classifier`,
-//! `IPClassifier`, `IPFilter`; `program bench` times a few programs.
+//! Prints the program compiled from patterns: `program c|i|f PATTERN...` for `Classifier`, `IPClassifier` or
+//! `IPFilter`. `program bench` times some programs.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -39,7 +39,7 @@ fn compile(
     }
 }
 
-/// Nanoseconds a classification over 1024 packets that differ in protocol and ports.
+/// Prints nanoseconds per classification, over 1024 packets with different protocols and ports.
 fn bench() {
     let firewall = [
         "deny src net 10.1.0.0/16",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Capture filters: the expression language of tcpdump (pcap-filter(7)), compiled to the classic packet filter
-//! (McCanne and Jacobson, 1993) that Linux runs before a socket sees a frame.
+//! (McCanne and Jacobson, 1993). Linux runs the filter before a socket sees a frame.
 //!
-//! - `lex`, `parse`: the language; `terms`: what a word, an address or a port means in terms of bytes.
-//! - `code`: tests to instructions.
+//! - `lex`, `parse`: the language. `terms`: words, addresses and ports as tests on bytes.
+//! - `code`: generates instructions from tests.
 
 mod code;
 mod lex;
@@ -13,41 +13,41 @@ mod terms;
 use crate::error::PatternError;
 use crate::names::Names;
 
-/// One instruction, in the numbers that `tcpdump -ddd` writes and that the system takes.
+/// One instruction, in the encoding that `tcpdump -ddd` prints and the kernel accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instruction {
-    /// Class, size, mode, operation.
+    /// Opcode: class, size, mode, operation.
     pub code: u16,
-    /// Instructions to skip when a condition holds.
+    /// Number of instructions to skip if the condition holds.
     pub jt: u8,
-    /// Instructions to skip when it does not.
+    /// Number of instructions to skip if it does not.
     pub jf: u8,
-    /// An offset, a number, a distance.
+    /// The operand: an offset, a constant or a jump distance.
     pub k: u32,
 }
 
-/// What frames look like to the filter.
+/// The form in which the filter sees frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frames {
-    /// Ethernet frames as they are on the wire.
+    /// Ethernet frames as on the wire.
     Ethernet,
-    /// Ethernet frames in the kernel, where the outer VLAN tag was taken out of them and stands beside.
+    /// Ethernet frames in the kernel. The outer VLAN tag was removed and is kept in the frame's metadata.
     EthernetUntagged,
-    /// IP packets without link header.
+    /// IP packets without a link header.
     Ip,
 }
 
-/// What a filter gives for a frame that it takes: all bytes of it are wanted.
+/// The return value for an accepted frame: the number of bytes to deliver, more than any frame has.
 const TAKE: u32 = 262_144;
-/// The most instructions that the kernel takes.
+/// The largest program that the kernel accepts.
 const MAX_INSTRUCTIONS: usize = 4096;
 
-/// Compiles a capture filter; the empty one takes every frame.
+/// Compiles a capture filter. The empty filter accepts every frame.
 ///
-/// A filter that looks behind the end of a frame does not take it, whatever else it says.
+/// A filter that reads beyond the end of a frame rejects it, even if another part of the filter would match.
 ///
 /// # Errors
-/// What in the text cannot be understood.
+/// The position in the text that cannot be parsed, and why.
 pub fn compile(text: &str, frames: Frames, names: &dyn Names) -> Result<Vec<Instruction>, PatternError> {
     let node = parse::parse(text, frames, names).map_err(|f| f.in_pattern(0))?;
     let program = code::program(&node);

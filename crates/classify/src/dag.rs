@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decision trees with shared branches, and expressions compiled to them.
+//! Decision trees with shared branches, and their construction from expressions.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use crate::program::Kind;
 pub(crate) const LEAF: u32 = 1 << 31;
 /// The output number that means "drop".
 pub(crate) const DROP: u32 = LEAF - 1;
-/// No program may hold more tests; a larger one is refused.
+/// Limit on the number of tests in a program. Larger programs are refused.
 pub(crate) const MAX_NODES: usize = 1 << 17;
 
-/// Which header a coded offset lies in: 0 Ethernet header or plain packet data, 1 IP, 2 transport.
+/// The header of a coded offset: 0 Ethernet header or plain packet data, 1 IP, 2 transport.
 pub(crate) fn base(kind: Kind, offset: u32) -> usize {
     match kind {
         Kind::Data => 0,
@@ -47,7 +47,7 @@ impl Dag {
         Dag { kind, nodes: Vec::new(), known: HashMap::new() }
     }
 
-    /// The node with this test and these targets; an equal one is shared.
+    /// Returns a node with this test and these targets. Equal nodes are shared.
     pub(crate) fn node(&mut self, node: Node) -> Result<u32, TooLarge> {
         if node.yes == node.no {
             return Ok(node.yes);
@@ -64,7 +64,7 @@ impl Dag {
         Ok(at)
     }
 
-    /// Like [`Dag::node`], and two tests of one word that share their failure become one test.
+    /// Like [`Dag::node`], but merges two tests of the same word into one if they share their failure target.
     pub(crate) fn merged_node(&mut self, mut node: Node) -> Result<u32, TooLarge> {
         while let Some(&next) = self.get(node.yes)
             && next.no == node.no
@@ -86,12 +86,12 @@ impl Dag {
     }
 
     pub(crate) fn get(&self, target: u32) -> Option<&Node> {
-        // A leaf is no index: LEAF is above MAX_NODES.
+        // A leaf is not a valid index, because LEAF is above MAX_NODES.
         self.nodes.get(target as usize)
     }
 
-    /// Compiles `e` so that it continues at `yes` or `no`. The tree grows by at most one node per test.
-    /// The parsers bound how deep `e` is.
+    /// Compiles `e` so that it continues at `yes` or `no`. Each test adds at most one node. The parsers limit
+    /// the recursion depth by limiting the depth of `e`.
     pub(crate) fn compile(&mut self, e: &Expr, yes: u32, no: u32) -> Result<u32, TooLarge> {
         match e {
             Expr::Const(b) => Ok(if *b { yes } else { no }),
@@ -108,7 +108,7 @@ impl Dag {
         }
     }
 
-    /// The nodes reachable from `root`, each before its targets.
+    /// The nodes reachable from `root`, in topological order: each before its targets.
     pub(crate) fn order(&self, root: u32) -> Vec<u32> {
         let mut seen = vec![false; self.nodes.len()];
         let mut order = Vec::new();

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is wrong, or doubtful, in a pattern, as data.
+//! Errors and warnings about patterns, as data.
 
 use std::fmt;
 use std::ops::Range;
 
-/// A pattern that cannot be understood.
+/// A pattern that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("pattern {pattern}: {message}")]
 pub struct PatternError {
-    /// Which pattern or rule, counting from 0.
+    /// The number of the pattern or rule, counting from 0.
     pub pattern: usize,
-    /// The bytes of the pattern's text that are to blame; empty at the end of the text.
+    /// The faulty bytes of the pattern's text; empty at the end of the text.
     pub range: Range<usize>,
-    /// What is wrong, in a few words.
+    /// A short description of the error.
     pub message: String,
-    /// What could stand there instead, when that is known.
+    /// Valid alternatives, if known.
     pub expected: Option<String>,
 }
 
-/// What a [`Warning`] is about.
+/// The subject of a [`Warning`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WarningKind {
     /// No packet leaves on this output.
@@ -31,14 +31,14 @@ pub enum WarningKind {
     NoSuchOutput,
 }
 
-/// A pattern that can be understood but hardly says what its author meant.
+/// A pattern that is valid but probably not as intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// What kind of doubt.
+    /// The subject of the warning.
     pub kind: WarningKind,
-    /// Which pattern or rule, counting from 0.
+    /// The number of the pattern or rule, counting from 0.
     pub pattern: usize,
-    /// The bytes of the pattern's text that the warning is about.
+    /// The bytes of the pattern's text that the warning concerns.
     pub range: Range<usize>,
     /// The text to print.
     pub message: String,
@@ -50,7 +50,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// A complaint while the number of the pattern does not matter yet.
+/// An error that is not yet associated with a pattern number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) range: Range<usize>,

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of aligned 4-byte words and boolean expressions over them.
+//! Tests of aligned 4-byte words, and boolean expressions of such tests.
 
-/// First coded offset of the IP header in programs of IP kinds; below it lies the Ethernet header.
+/// First coded offset of the IP header in programs of IP kinds. Lower offsets are in the Ethernet header.
 pub(crate) const NETWORK: u32 = 256;
 /// First coded offset of the transport header in programs of IP kinds.
 pub(crate) const TRANSPORT: u32 = 512;
 /// First coded offset of each header.
 pub(crate) const BASES: [u32; 3] = [0, NETWORK, TRANSPORT];
 
-/// True when the word at `offset` is there up to byte `need` and equals `value` under `mask`.
-/// Words are read in network order. A zero mask asks only whether the bytes are there.
+/// True if the packet reaches byte `need` and the word at `offset` equals `value` under `mask`. Words are read
+/// in network order. A zero mask tests only the length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Atom {
     pub(crate) offset: u32,
     pub(crate) mask: u32,
     pub(crate) value: u32,
-    /// End of the last byte that must be there, in the same coding as `offset`.
+    /// End of the last byte that must be present, coded like `offset`.
     pub(crate) need: u32,
 }
 
@@ -39,7 +39,7 @@ impl Expr {
         }
     }
 
-    /// How many tests it holds.
+    /// The number of tests in the expression.
     pub(crate) fn size(&self) -> usize {
         match self {
             Expr::Const(_) => 0,
@@ -51,15 +51,15 @@ impl Expr {
     }
 }
 
-/// Bits of one aligned word that form a number.
+/// A number in some bits of an aligned word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     /// Coded offset of the aligned word.
     pub(crate) offset: u32,
-    /// Left shift of the field's lowest bit in the word.
+    /// Position of the field's lowest bit in the word.
     pub(crate) shift: u32,
     pub(crate) bits: u32,
-    /// Coded end of the last byte of the field.
+    /// Coded end of the field's last byte.
     pub(crate) need: u32,
 }
 
@@ -70,7 +70,7 @@ impl Field {
         Field { offset: pos & !3, shift: 32 - end * 8, bits: len * 8, need: pos + len }
     }
 
-    /// `bits` bits above the lowest `low` of the byte at coded offset `pos`.
+    /// `bits` bits of the byte at coded offset `pos`, starting `low` bits above its lowest.
     pub(crate) const fn part(pos: u32, low: u32, bits: u32) -> Field {
         let byte = Field::bytes(pos, 1);
         Field { offset: byte.offset, shift: byte.shift + low, bits, need: byte.need }
@@ -90,12 +90,12 @@ impl Field {
         }
     }
 
-    /// True when the whole field is there.
+    /// True if the whole field is present.
     pub(crate) fn present(self) -> Atom {
         self.equals(0, 0)
     }
 
-    /// `(field & mask) REL value`; false when the field is missing.
+    /// `(field & mask) REL value`; false if the field is missing.
     pub(crate) fn compare(self, mask: u32, relation: Relation, value: u32) -> Expr {
         let mask = mask & self.max();
         let there = |e: Expr| Expr::And(vec![Expr::Atom(self.present()), e]);
@@ -116,14 +116,14 @@ impl Field {
         }
     }
 
-    /// `(field & mask) > value` as a decision on prefixes: at each bit that is 0 in the value, a 1 under an
-    /// equal prefix is greater. The complement is used when it takes fewer tests.
+    /// `(field & mask) > value` as tests of prefixes: the field is greater if it has a 1 where the value has a
+    /// 0, and all higher bits are equal. Uses the complement if that needs fewer tests.
     fn above(self, mask: u32, value: u32) -> Expr {
         if value >= mask {
             return Expr::Const(false);
         }
-        // INVARIANT: the values the masked field can take are ordered as their masked bits, so the largest one
-        // that is at most `value` bounds as well as `value` does.
+        // INVARIANT: among numbers with bits only in `mask`, the largest that is at most `value` is an
+        // equivalent bound, because the masked field takes only such numbers.
         let floor = floor_under_mask(mask, value);
         let zeros = mask & !floor;
         let Some(next) = next_under_mask(mask, floor) else {
@@ -146,7 +146,8 @@ impl Field {
 
 /// The largest number with bits only in `mask` that is at most `value`, given `value < mask`.
 fn floor_under_mask(mask: u32, value: u32) -> u32 {
-    // From the highest bit down: while equal so far, a set bit outside the mask makes all lower ones free.
+    // From the highest bit down, with equal bits so far: a set bit of `value` outside the mask makes all lower
+    // bits free.
     let mut floor = 0;
     for i in (0..32).rev() {
         let bit = 1u32 << i;
@@ -161,11 +162,11 @@ fn floor_under_mask(mask: u32, value: u32) -> u32 {
 
 /// The next number after `value` with bits only in `mask`.
 fn next_under_mask(mask: u32, value: u32) -> Option<u32> {
-    // Filling the gaps with ones lets a carry run through them.
+    // Ones outside the mask let the carry propagate across the gaps.
     (value | !mask).checked_add(1).map(|n| n & mask)
 }
 
-/// How a field is compared with a value.
+/// A comparison of a field with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
     Equal,
@@ -191,7 +192,7 @@ mod tests {
         }
     }
 
-    /// Every 5-bit field value, mask, relation and bound against plain arithmetic.
+    /// Compares every 5-bit field value, mask, relation and bound with plain arithmetic.
     #[test]
     fn relations_are_arithmetic() {
         let field = Field { offset: 0, shift: 9, bits: 5, need: 4 };

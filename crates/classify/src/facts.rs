@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What one path through the tree has already learnt about the packet.
+//! Facts about a packet that one path through the tree has established.
 
 use crate::dag::base;
 use crate::expr::Atom;
 use crate::program::Kind;
 
-/// "This word is not `value` under `mask`, or the packet ends before `need`."
+/// The fact that this word is not `value` under `mask`, or that the packet ends before `need`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Unequal {
     mask: u32,
@@ -16,17 +16,17 @@ struct Unequal {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Word {
     offset: u32,
-    /// Bits that are known, and what they are.
+    /// The known bits and their values.
     mask: u32,
     value: u32,
     unequal: Vec<Unequal>,
 }
 
-/// Knowledge along a path. Forgetting any of it is sound, it only costs tests.
+/// The facts known on a path. Dropping facts is sound; it only leaves redundant tests in the tree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Facts {
     kind: Kind,
-    /// Per header: bytes that are there for certain, and the most that may be there (coded ends).
+    /// For each header, the coded ends of the bytes that are certainly present and of those that may be.
     min: [u32; 3],
     max: [u32; 3],
     /// Sorted by offset.
@@ -34,13 +34,13 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Nothing known, except that every byte is there when `all_present`.
+    /// No facts. With `all_present`, all bytes are known to be present.
     pub(crate) fn new(kind: Kind, all_present: bool) -> Facts {
         let min = if all_present { u32::MAX } else { 0 };
         Facts { kind, min: [min; 3], max: [u32::MAX; 3], words: Vec::new() }
     }
 
-    /// How much is known, as a count of facts.
+    /// The number of facts.
     pub(crate) fn size(&self) -> usize {
         self.words.iter().map(|w| 1 + w.unequal.len()).sum()
     }
@@ -50,7 +50,7 @@ impl Facts {
         self.words.get(at)
     }
 
-    /// The outcome of `atom`, when it is already decided.
+    /// The outcome of `atom`, if the facts determine it.
     pub(crate) fn decide(&self, atom: &Atom) -> Option<bool> {
         let header = base(self.kind, atom.offset);
         let (min, max) = (self.min[header], self.max[header]);
@@ -67,7 +67,7 @@ impl Facts {
         if atom.mask & !word.mask == 0 && there {
             return Some(true);
         }
-        // If the atom held, that unequal value would be equal.
+        // The atom contradicts an inequality if it would make that word equal.
         let holds = atom.need.max(min);
         let refuted = |u: &Unequal| {
             u.mask & !(atom.mask | word.mask) == 0
@@ -77,8 +77,8 @@ impl Facts {
         word.unequal.iter().any(refuted).then_some(false)
     }
 
-    /// What is known after `atom`, which was not decided, came out as `outcome`. At most `keep` unequal
-    /// values are remembered per word.
+    /// The facts after the undecided test `atom` had this `outcome`. Keeps at most `keep` inequalities per
+    /// word.
     pub(crate) fn learn(&self, atom: &Atom, outcome: bool, keep: usize) -> Facts {
         let mut facts = self.clone();
         let header = base(self.kind, atom.offset);
@@ -107,8 +107,8 @@ impl Facts {
         facts
     }
 
-    /// Forgets what no later test asks: per word offset only the bits of `asked` matter, per header only
-    /// bytes up to `ends`.
+    /// Drops facts that no later test depends on. Only the bits in `asked` (by word offset) and the bytes up to
+    /// `ends` (by header) matter.
     pub(crate) fn restrict(&mut self, asked: impl Fn(u32) -> u32, ends: [u32; 3]) {
         for word in &mut self.words {
             let mask = asked(word.offset);
@@ -129,7 +129,7 @@ impl Facts {
 }
 
 impl Word {
-    /// Draws the conclusions between the facts about one word.
+    /// Derives further facts from the facts about one word.
     fn settle(&mut self, min: u32, max: &mut u32, keep: usize) {
         loop {
             let mut learnt = false;
@@ -141,7 +141,8 @@ impl Word {
                 u.mask &= !mask;
                 u.value &= u.mask;
                 if u.mask == 0 {
-                    // The bits are equal, so bytes are missing.
+                    // The known bits equal the value, so the inequality can only hold because bytes are
+                    // missing.
                     *max = (*max).min(u.need.saturating_sub(1).max(min));
                     return false;
                 }

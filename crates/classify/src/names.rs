@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names of ports, IP protocols, ICMP messages and TCP flags, and where further names come from.
+//! Names of ports, IP protocols, ICMP messages and TCP flags, and the interface to external name tables.
 
-/// Names known outside this crate: address tables of a configuration, the services database.
-/// Every question may be answered with `None`.
+/// Names defined outside this crate: address tables of a configuration, the services database. Every method may
+/// return `None`.
 pub trait Names {
     /// The IP address called `name`.
     fn ip(&self, name: &str) -> Option<[u8; 4]> {
@@ -19,20 +19,20 @@ pub trait Names {
         let _ = name;
         None
     }
-    /// The port called `name`, of IP protocol `proto` when that is known. Asked before [`port_number`].
+    /// The port called `name`, for IP protocol `proto` if known. Takes precedence over [`port_number`].
     fn port(&self, name: &str, proto: Option<u8>) -> Option<u16> {
         let _ = (name, proto);
         None
     }
 }
 
-/// Knows no name: only the tables of this crate are used.
+/// An empty name table: only the tables of this crate apply.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoNames;
 
 impl Names for NoNames {}
 
-/// Port names with their numbers; where several name one port, the first is the one printed.
+/// Port names with their numbers. If several names have the same port, the first one is printed.
 pub const PORTS: &[(&str, u16)] = &[
     ("auth", 113),
     ("bootpc", 68),

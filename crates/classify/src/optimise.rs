@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The optimiser: no path asks what it already knows, and equal branches are shared.
+//! The optimiser: removes tests whose outcome is known on a path, and shares equal branches.
 
 use std::collections::HashMap;
 
 use crate::dag::{Dag, LEAF, Node, TooLarge, base};
 use crate::facts::Facts;
 
-/// How many unequal values per word a path remembers, most ambitious first.
+/// The number of inequalities per word that a path may remember. Each level is tried in turn until one stays
+/// within the budget.
 const LEVELS: [usize; 4] = [16, 4, 1, 0];
-/// Most facts that one search may hold: bounds its memory and time whatever the patterns are.
+/// Limit on the facts held by one search, which bounds its memory and time for any patterns.
 const MAX_FACTS: usize = 400_000;
-/// Tables of asked bits larger than this are replaced by one row for all nodes.
+/// A larger table of tested bits is replaced by one row for all nodes.
 const MAX_TABLE: usize = 1 << 21;
 
-/// An equivalent tree with fewer tests on each path. With `all_present` it is only valid for packets that
-/// hold every byte the tree asks for.
+/// Returns an equivalent tree with fewer tests on each path. With `all_present` the tree is valid only for
+/// packets that contain every byte it tests.
 ///
-/// Pruning by facts can copy branches, so each level has a budget; the last resort keeps no facts and is
-/// never larger than the tree it starts from.
+/// Pruning by facts can duplicate branches, so each level has a budget. The last level uses no facts and never
+/// enlarges the tree.
 pub(crate) fn optimise(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, u32), TooLarge> {
     let asked = Asked::new(dag);
     let budget = (dag.nodes.len() * 16 + 20_000).min(MAX_FACTS);
@@ -31,7 +32,7 @@ pub(crate) fn optimise(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, 
     without_facts(dag, root, all_present)
 }
 
-/// The last resort: only neighbours are merged.
+/// The last level: merges only adjacent tests.
 fn without_facts(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, u32), TooLarge> {
     let mut out = Dag::new(dag.kind);
     let mut placed: Vec<u32> = Vec::with_capacity(dag.nodes.len());
@@ -49,11 +50,11 @@ fn without_facts(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, u32), 
     Ok((out, root))
 }
 
-/// Which bits of which words, and which packet ends, are asked at or below each node.
+/// For each node, the bits and packet lengths that are tested at or below it.
 struct Asked {
     columns: HashMap<u32, usize>,
     masks: Vec<u32>,
-    /// One row for all nodes instead of one per node.
+    /// Whether one row serves all nodes, instead of one row per node.
     shared: bool,
     ends: Vec<[u32; 3]>,
 }
@@ -76,7 +77,7 @@ impl Asked {
                 if let Some(theirs) = ends.get(below as usize) {
                     end.iter_mut().zip(theirs).for_each(|(e, t)| *e = (*e).max(*t));
                 }
-                // INVARIANT: targets have smaller indexes, so their rows are complete.
+                // INVARIANT: targets have smaller indices, so their rows are complete.
                 if !shared && below < LEAF {
                     let (done, rest) = masks.split_at_mut(at * width);
                     let from = below as usize * width;
@@ -110,11 +111,11 @@ struct Search<'a> {
     dag: &'a Dag,
     asked: &'a Asked,
     keep: usize,
-    /// In facts, summed over all questions.
+    /// Limit on the number of facts, summed over all nodes built.
     budget: usize,
 }
 
-/// A node whose branches are being built under what its path knows.
+/// A node whose branches are being built, with the facts of its path.
 struct Frame {
     at: u32,
     node: Node,
@@ -123,8 +124,8 @@ struct Frame {
 }
 
 impl Search<'_> {
-    /// Builds into `out` what `root` means under `facts`; `None` when the budget is used up. The stack is
-    /// explicit because a chain of patterns is as deep as it is long.
+    /// Builds the tree for `root` under `facts` into `out`; `None` if the budget is exceeded. Uses an explicit
+    /// stack, because the depth grows with the number of patterns.
     fn run(&self, root: u32, facts: Facts, out: &mut Dag) -> Result<Option<u32>, TooLarge> {
         let mut memo: HashMap<(u32, Facts), u32> = HashMap::new();
         let mut stack: Vec<Frame> = Vec::new();
@@ -148,7 +149,7 @@ impl Search<'_> {
                     continue;
                 }
             }
-            // `built` is the answer of the innermost open question.
+            // `built` is the result for the innermost open node.
             loop {
                 let Some(mut frame) = stack.pop() else { return Ok(Some(built)) };
                 match frame.yes {
@@ -171,8 +172,8 @@ impl Search<'_> {
         }
     }
 
-    /// What can stand for `node` when its test adds nothing: one branch begins with a test that leads to the
-    /// other branch for just the packets that would have gone there.
+    /// A replacement for `node` if its test is redundant. It is redundant if one branch begins with a test that
+    /// sends to the other branch exactly the packets that `node` would send there.
     fn superfluous(&self, node: &Node, facts: &Facts, out: &Dag) -> Option<u32> {
         let leads = |from: u32, outcome: bool, to: u32| {
             let next = out.get(from).filter(|n| n.yes == to || n.no == to)?;
@@ -182,7 +183,7 @@ impl Search<'_> {
         leads(node.no, true, node.yes).or_else(|| leads(node.yes, false, node.no))
     }
 
-    /// Follows the tests that are decided, then forgets what does not matter further down.
+    /// Follows tests with a known outcome, then drops facts that are irrelevant further down.
     fn skip_decided(&self, mut at: u32, mut facts: Facts) -> (u32, Facts) {
         while let Some(node) = self.dag.get(at) {
             match facts.decide(&node.atom) {
@@ -204,7 +205,7 @@ mod tests {
     use crate::expr::Atom;
     use crate::program::Kind;
 
-    /// The output for two words of which the first `len` bytes are there.
+    /// The output for a packet of two words, of which the first `len` bytes are present.
     fn walk(dag: &Dag, root: u32, words: [u32; 2], len: u32) -> u32 {
         let mut at = root;
         while let Some(n) = dag.get(at) {
@@ -215,7 +216,7 @@ mod tests {
         at
     }
 
-    /// Random trees over three bits of two words, each level of ambition, all packets, all lengths.
+    /// Random trees over three bits of two words: every optimisation level, all packets, all lengths.
     #[test]
     fn every_level_keeps_the_meaning() {
         let mut state = 0x5eed_0004u64;
@@ -230,7 +231,7 @@ mod tests {
                 let (offset, mask) = (below(2) as u32 * 4, below(8) as u32);
                 let atom =
                     Atom { offset, mask, value: below(8) as u32 & mask, need: offset + 1 + below(4) as u32 };
-                // Mostly long chains, which have the most to prune.
+                // Mostly long chains, which offer the most pruning.
                 let last = targets.len() - 1;
                 let (yes, no) = (targets[below(targets.len())], targets[last - below(2)]);
                 targets.push(dag.node(Node { atom, yes, no }).unwrap());

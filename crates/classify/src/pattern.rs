@@ -4,10 +4,10 @@
 use crate::error::Fault;
 use crate::expr::{Atom, Expr};
 
-/// No packet is longer, with room to spare; keeps offset arithmetic far from overflow.
+/// The largest offset. Far longer than any packet, and small enough to keep offset arithmetic from overflowing.
 const MAX_OFFSET: u32 = 1 << 20;
 
-/// Reads one pattern. All clauses are looked at, so that all faults are told.
+/// Parses one pattern. All clauses are parsed, so that all errors are reported.
 pub(crate) fn parse(text: &str) -> Result<Expr, Vec<Fault>> {
     let mut clauses = Vec::new();
     let mut faults = Vec::new();
@@ -36,7 +36,7 @@ pub(crate) fn parse(text: &str) -> Result<Expr, Vec<Fault>> {
     if faults.is_empty() { Ok(Expr::And(clauses)) } else { Err(faults) }
 }
 
-/// The words of `text` with where they start.
+/// The words of `text` with their offsets.
 fn split(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let base = text.as_ptr() as usize;
     text.split_ascii_whitespace().map(move |w| (w.as_ptr() as usize - base, w))
@@ -89,7 +89,7 @@ fn clause(start: usize, word: &str) -> Result<Expr, Fault> {
     Ok(if bangs == 1 { all.negate() } else { all })
 }
 
-/// An even number of hex digits, `?` for "any".
+/// Parses an even number of hex digits. `?` stands for any digit and gives `None`.
 fn nibbles(start: usize, text: &str, what: &str) -> Result<Vec<Option<u8>>, Fault> {
     let whole = start..start + text.len();
     if text.is_empty() {
@@ -116,7 +116,7 @@ fn nibbles(start: usize, text: &str, what: &str) -> Result<Vec<Option<u8>>, Faul
     Ok(out)
 }
 
-/// One test per aligned word that the value touches.
+/// One test for each aligned word that the value covers.
 fn words(offset: u32, value: &[Option<u8>], mask: Option<&[Option<u8>]>) -> Vec<Expr> {
     let mut atoms: Vec<Atom> = Vec::new();
     for (i, digit) in value.iter().enumerate() {
@@ -138,7 +138,7 @@ fn words(offset: u32, value: &[Option<u8>], mask: Option<&[Option<u8>]>) -> Vec<
             atom.need = need;
         }
     }
-    // A word that asks nothing needs no test of its own when a later one asks for bytes behind it.
+    // A word without tested bits needs no test of its own if a later word requires more bytes.
     let last = atoms.len().saturating_sub(1);
     let mut i = 0;
     atoms.retain(|a| {

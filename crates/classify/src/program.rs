@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A compiled classifier: how it is made from patterns, what it shows of itself.
+//! A compiled classifier: compilation from patterns, and read access to its steps.
 
 use std::fmt;
 
@@ -12,24 +12,25 @@ use crate::optimise::optimise;
 use crate::pattern;
 use crate::run::Runner;
 
-/// What the offsets of a program count from.
+/// The origin of a program's offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// From the start of packet data.
+    /// Offsets count from the start of packet data.
     Data,
-    /// Below 256 from the Ethernet header, from 256 from the IP header, from 512 from the transport header.
+    /// Offsets below 256 count from the Ethernet header, from 256 on from the IP header, from 512 on from the
+    /// transport header.
     Ip,
 }
 
-/// Where a packet goes: an output port, or nowhere.
+/// The classification of a packet: an output port, or a drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Output(pub(crate) u32);
 
 impl Output {
-    /// The packet matches nothing, or a rule drops it.
+    /// The packet matches no pattern, or a rule drops it.
     pub const DROP: Output = Output(DROP);
 
-    /// The output port, unless the packet is dropped.
+    /// The output port; `None` if the packet is dropped.
     #[inline]
     pub fn port(self) -> Option<usize> {
         (self != Output::DROP).then_some(self.0 as usize)
@@ -42,12 +43,12 @@ impl Output {
     }
 }
 
-/// Where one outcome of a step leads.
+/// The continuation after one outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// To the step with this index, always a later one.
+    /// Continue at the step with this index, always a later one.
     Step(u32),
-    /// Out of the program.
+    /// End of the program.
     Output(Output),
 }
 
@@ -74,20 +75,20 @@ impl fmt::Display for Target {
     }
 }
 
-/// One test: is the aligned 4-byte word at `offset`, in network order and under `mask`, equal to `value`?
+/// One test: does the aligned 4-byte word at `offset`, in network order, equal `value` under `mask`?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Offset of the word, coded as the program's [`Kind`] says.
+    /// Offset of the word, coded according to the program's [`Kind`].
     pub offset: u32,
-    /// The bits that are looked at.
+    /// The bits to compare.
     pub mask: u32,
-    /// What they must be; a subset of `mask`.
+    /// Their required value; a subset of `mask`.
     pub value: u32,
-    /// End of the last byte that must be there, coded like `offset`; when it is not there the answer is no.
+    /// End of the last byte that must be present, coded like `offset`. If it is missing, the outcome is no.
     pub need: u32,
-    /// Next when the test holds.
+    /// The continuation if the test succeeds.
     pub yes: Target,
-    /// Next when it does not.
+    /// The continuation if it fails.
     pub no: Target,
 }
 
@@ -98,20 +99,20 @@ impl fmt::Display for Step {
     }
 }
 
-/// The form of a program that decides which interpreter loop runs it.
+/// The form of a program, which selects the interpreter loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Every packet goes to one output.
     Always(Output),
     /// A single test.
     OneStep,
-    /// One word under one mask is looked up in a list of values.
+    /// One word under one mask, looked up in a list of values.
     Values,
     /// Anything else.
     General,
 }
 
-/// A tree in execution order: targets lie behind the steps that name them.
+/// A tree in execution order: targets come after the steps that refer to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tree {
     pub(crate) steps: Vec<Step>,
@@ -139,18 +140,18 @@ impl Tree {
         Tree { steps: steps.collect(), root: target(root) }
     }
 
-    /// The outputs that some path ends in.
+    /// All outputs at the ends of paths.
     fn outputs(&self) -> impl Iterator<Item = Output> {
         let ends = self.steps.iter().flat_map(|s| [s.yes, s.no]).chain([self.root]);
         ends.filter_map(|t| if let Target::Output(out) = t { Some(out) } else { None })
     }
 }
 
-/// A classifier: patterns compiled to one decision tree.
+/// A classifier: patterns compiled to a decision tree.
 ///
-/// There are two trees. The *fast* one assumes that every byte it may ask for is there and runs on packets
-/// that are long enough; the *checked* one asks before it looks and runs on the others. Both say the same as
-/// trying the patterns in order, where a test on missing bytes is false.
+/// There are two trees. The *fast* tree assumes that every byte it tests is present, and is used for packets
+/// that are long enough. The *checked* tree tests the length first and is used for all other packets. Both are
+/// equivalent to trying the patterns in order, where a test on missing bytes is false.
 #[derive(Clone, Debug)]
 pub struct Program {
     kind: Kind,
@@ -162,8 +163,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Compiles the patterns of `Classifier`, one per output. A pattern is `-` (every packet) or clauses
-    /// `[!]OFFSET/VALUE[%MASK]` that must all hold.
+    /// Compiles the patterns of `Classifier`, one for each output. A pattern is `-`, which matches every
+    /// packet, or a list of clauses `[!]OFFSET/VALUE[%MASK]`, which must all hold.
     ///
     /// # Errors
     /// Every faulty clause of every pattern.
@@ -179,10 +180,10 @@ impl Program {
         finish(Kind::Data, patterns, exprs, errors, Vec::new(), None, patterns.len())
     }
 
-    /// Compiles the expressions of `IPClassifier`, one per output.
+    /// Compiles the expressions of `IPClassifier`, one for each output.
     ///
     /// # Errors
-    /// The first fault of every faulty pattern.
+    /// The first error of every faulty pattern.
     pub fn from_ip_classifier(
         patterns: &[&str],
         names: &dyn Names,
@@ -202,11 +203,11 @@ impl Program {
         finish(Kind::Ip, patterns, exprs, errors, warnings, None, patterns.len())
     }
 
-    /// Compiles the rules of `IPFilter`: `ACTION EXPRESSION` with ACTION `allow` (output 0), `deny` or `drop`,
-    /// or an output number. The first rule that matches decides.
+    /// Compiles the rules of `IPFilter`: `ACTION EXPRESSION`. ACTION is `allow` (output 0), `deny`, `drop` or
+    /// an output number. The first matching rule applies.
     ///
     /// # Errors
-    /// The first fault of every faulty rule.
+    /// The first error of every faulty rule.
     pub fn from_ip_filter(
         rules: &[&str],
         names: &dyn Names,
@@ -239,58 +240,59 @@ impl Program {
         finish(Kind::Ip, rules, exprs, errors, warnings, Some(&actions), outputs)
     }
 
-    /// What the offsets count from.
+    /// The origin of the offsets.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// How many outputs it was made for.
+    /// The number of outputs that the program was compiled for.
     pub fn outputs(&self) -> usize {
         self.outputs
     }
 
-    /// The form that decides which loop runs it.
+    /// The form of the program, which selects the interpreter loop.
     pub fn shape(&self) -> Shape {
         self.runner.shape()
     }
 
-    /// The steps for packets of at least [`Program::safe_length`]; targets lie behind the steps that name them.
+    /// The steps for packets of at least [`Program::safe_length`]. Targets come after the steps that refer to
+    /// them.
     pub fn steps(&self) -> &[Step] {
         &self.fast.steps
     }
 
-    /// Where [`Program::steps`] begin; an output when there is nothing to ask.
+    /// The first step of [`Program::steps`], or an output if there are no steps.
     pub fn root(&self) -> Target {
         self.fast.root
     }
 
-    /// The steps for shorter packets, where a test whose `need` lies behind the end says no.
+    /// The steps for shorter packets. A test whose `need` exceeds the packet fails.
     pub fn checked_steps(&self) -> &[Step] {
         &self.checked.steps
     }
 
-    /// Where [`Program::checked_steps`] begin.
+    /// The first step of [`Program::checked_steps`], or an output.
     pub fn checked_root(&self) -> Target {
         self.checked.root
     }
 
-    /// Coded offset behind the last byte that is looked at; packets that long need no length checks.
+    /// Coded end of the last byte that is tested. Packets of this length need no length checks.
     pub fn safe_length(&self) -> u32 {
         self.safe_length
     }
 
-    /// Per header (Ethernet header or packet data, IP, transport) how many bytes must be there for
-    /// [`Program::steps`] to be valid.
+    /// For each header (Ethernet header or packet data, IP, transport), the number of bytes that must be
+    /// present for [`Program::steps`] to be valid.
     pub fn safe_lengths(&self) -> [u32; 3] {
         needs(self.kind, [&self.fast, &self.checked])
     }
 
-    /// Like [`Program::safe_lengths`], up to the end of every word that [`Program::steps`] load.
+    /// Like [`Program::safe_lengths`], but counts every word that [`Program::steps`] load in full.
     pub fn load_lengths(&self) -> [u32; 3] {
         loads(self.kind, &self.fast, &self.checked)
     }
 
-    /// The program as text: a line per step, the safe length and the alignment offset.
+    /// The program as text: one line for each step, the safe length and the alignment offset.
     pub fn program_text(&self) -> String {
         self.to_string()
     }
@@ -308,7 +310,7 @@ impl fmt::Display for Program {
     }
 }
 
-/// Per header, the bytes that the trees look at.
+/// For each header, the length that the trees test.
 fn needs(kind: Kind, trees: [&Tree; 2]) -> [u32; 3] {
     let mut needs = [0u32; 3];
     for step in trees.iter().flat_map(|t| &t.steps) {
@@ -319,7 +321,7 @@ fn needs(kind: Kind, trees: [&Tree; 2]) -> [u32; 3] {
     needs
 }
 
-/// Per header, the bytes that the fast tree loads, and those that its validity depends on.
+/// For each header, the length that the fast tree loads or that its validity depends on.
 fn loads(kind: Kind, fast: &Tree, checked: &Tree) -> [u32; 3] {
     let mut loads = needs(kind, [fast, checked]);
     for step in &fast.steps {
@@ -333,7 +335,7 @@ fn redundant(pattern: usize, note: Fault) -> Warning {
     Warning { kind: WarningKind::RedundantRelation, pattern, range: note.range, message: note.message }
 }
 
-/// Compiles parsed patterns; `actions` maps them to outputs when that is not one to one.
+/// Compiles parsed patterns. `actions` maps patterns to outputs if the mapping is not one to one.
 fn finish(
     kind: Kind,
     texts: &[&str],

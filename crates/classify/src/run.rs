@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The interpreter: programs in host order, and the loops that run them.
+//! The interpreter: programs in host byte order, and the loops that run them.
 
 use crate::dag::{LEAF, base};
 use crate::expr::BASES;
 use crate::program::{Kind, Output, Program, Shape, Step, Target, Tree};
 
-/// Up to this many values a lookup goes through the list, beyond it searches; and so many tests may change places.
+/// Longer lists of values use binary search instead of a linear scan. Also the limit on the number of tests
+/// that are reordered.
 const LINEAR: usize = 8;
 
-/// A step as the fast loop wants it: mask and value as the word lies in memory.
+/// A step of the fast loop. Mask and value are in memory byte order.
 #[derive(Clone, Copy, Debug)]
 struct FastStep {
     offset: u32,
-    /// All ones when the transport header's place is to be added to `offset`.
+    /// All ones if the offset counts from the transport header, otherwise zero.
     transport: u32,
     mask: u32,
     value: u32,
@@ -33,7 +34,7 @@ impl FastStep {
         }
     }
 
-    /// Sends every packet that has a word to one output.
+    /// A step that sends every packet of at least one word to one output.
     fn always(out: Output) -> FastStep {
         let leaf = Target::Output(out).raw();
         FastStep { offset: 0, transport: 0, mask: 0, value: 0, yes: leaf, no: leaf }
@@ -44,31 +45,32 @@ impl FastStep {
     }
 }
 
-/// The fast tree by its form.
+/// The fast tree, by form.
 #[derive(Clone, Debug)]
 enum Fast {
     Always(Output),
     OneStep,
-    /// The word of the step under its mask is looked up; sorted by value when searched.
+    /// The masked word of `step` is looked up in `values`. They are sorted if binary search is used.
     Values {
         step: FastStep,
         values: Vec<(u32, Output)>,
         otherwise: Output,
     },
     General(Vec<FastStep>),
-    /// The fast tree looks at the Ethernet header too: a rare case, which the checked loop handles.
+    /// The fast tree tests the Ethernet header too. This is rare and handled by the checked loop.
     Unsuited,
 }
 
-/// Everything that classifying a packet touches.
+/// All data that classifying a packet accesses.
 #[derive(Clone, Debug)]
 pub(crate) struct Runner {
     kind: Kind,
-    /// The first test, which decides about most packets; in every form but [`Fast::Values`] the whole tree or its root.
+    /// The first test, which decides most packets. It is the root of the tree in every form but
+    /// [`Fast::Values`].
     first: FastStep,
     fast: Fast,
-    /// Bytes from the start of packet data or the IP header, and from the transport header, that the fast
-    /// loop loads; they reach to the end of each word.
+    /// The number of bytes that the fast loop loads from the start of packet data or the IP header, and from
+    /// the start of the transport header. Both include the whole of each word.
     front: usize,
     transport: usize,
 }
@@ -100,12 +102,12 @@ impl Runner {
         }
     }
 
-    /// INVARIANT: `data` holds every word of the fast tree when the transport header is at `transport`; a
-    /// missing one would mean a drop, not a panic.
+    /// INVARIANT: `data` contains every word of the fast tree, with the transport header at `transport`. If a
+    /// word were missing, the packet would be dropped; there is no panic.
     #[inline(always)]
     fn fast(&self, data: &[u8], transport: usize) -> Output {
         let s = &self.first;
-        // Only a tree without steps asks data that has no word.
+        // Only a tree without steps is run on data without a word.
         let Some(word) = load(data, s, transport) else { return self.rest(0, data, transport) };
         if word == s.value {
             if s.yes & LEAF != 0 { Output(s.yes & !LEAF) } else { self.rest(s.yes, data, transport) }
@@ -116,7 +118,7 @@ impl Runner {
         }
     }
 
-    /// What follows when the first test leads to step `next`.
+    /// Continues at step `next` after the first test.
     #[inline(never)]
     fn rest(&self, next: u32, data: &[u8], transport: usize) -> Output {
         match &self.fast {
@@ -131,9 +133,9 @@ impl Runner {
             }
             Fast::General(steps) => {
                 let Some(mut s) = steps.get(next as usize) else { return Output::DROP };
-                // Each outcome goes on by itself, so that it becomes a branch the processor can predict: a
-                // select would make every step wait for the word of the one before. A leaf is no index;
-                // the steps form no cycle, so this ends.
+                // Each outcome continues separately, so that it becomes a branch that the processor can
+                // predict. A select would make every step wait for the previous load. A leaf is not a valid
+                // index. The steps form no cycle, so the loop ends.
                 loop {
                     let Some(word) = load(data, s, transport) else { return Output::DROP };
                     if word == s.value {
@@ -150,7 +152,7 @@ impl Runner {
     }
 }
 
-/// The word of `s` under its mask.
+/// The masked word of `s`.
 #[inline(always)]
 fn load(data: &[u8], s: &FastStep, transport: usize) -> Option<u32> {
     let at = s.offset as usize + (transport & s.transport as usize);
@@ -158,14 +160,14 @@ fn load(data: &[u8], s: &FastStep, transport: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes) & s.mask)
 }
 
-/// The first four bytes in network order, zeros for those that are missing.
+/// The first four bytes in network order; missing bytes are zero.
 fn partial_word(data: &[u8]) -> u32 {
     let mut bytes = [0; 4];
     bytes.iter_mut().zip(data).for_each(|(b, d)| *b = *d);
     u32::from_be_bytes(bytes)
 }
 
-/// The steps as a lookup of one word, when they are one.
+/// Converts the steps to a lookup of one word, if they all test the same word.
 fn values(steps: &[Step], fast: &[FastStep]) -> Option<(FastStep, Fast)> {
     let (first, step) = (steps.first()?, *fast.first()?);
     let mut list = Vec::new();
@@ -182,19 +184,20 @@ fn values(steps: &[Step], fast: &[FastStep]) -> Option<(FastStep, Fast)> {
         }
     }
     if list.len() > LINEAR {
-        // Stable, so that of equal values the first wins, as in the chain.
+        // The sort is stable, so among equal values the first one wins, as in the chain.
         list.sort_by_key(|v| v.0);
         list.dedup_by_key(|v| v.0);
     }
     Some((FastStep { no: 0, ..step }, Fast::Values { step, values: list, otherwise: otherwise? }))
 }
 
-/// Of the tests from `root` on that ask for different values of one word, puts those first that lead to an output. Only
-/// one of them can hold, so their order is free; packets that need one test are usually more than those that need several.
+/// Reorders tests from `root` on that compare one word with different values: those that lead directly to an
+/// output come first. At most one of them can succeed, so their order is free. Packets decided by one test are
+/// usually more frequent than packets that need several.
 fn outputs_first(steps: &mut [FastStep], root: u32) {
     let mut chain: Vec<(usize, FastStep)> = Vec::new();
     let mut at = root;
-    // Who comes from elsewhere must not find other tests than before.
+    // A test that is the target of other steps as well must stay in place.
     let named = |at: u32| steps.iter().flat_map(|s| [s.yes, s.no]).filter(|&t| t == at).count();
     while let Some(s) = steps.get(at as usize) {
         let alike = chain.iter().all(|(_, c)| c.is_same_word(s) && c.value != s.value);
@@ -214,8 +217,8 @@ fn outputs_first(steps: &mut [FastStep], root: u32) {
 }
 
 impl Program {
-    /// Walks the checked tree; `headers` are the Ethernet header or packet data, the packet from the IP header
-    /// on, and from the transport header on.
+    /// Runs the checked tree. `headers` are the Ethernet header or packet data, the packet from the IP header
+    /// on, and the packet from the transport header on.
     #[cold]
     fn classify_checked(&self, headers: [&[u8]; 3]) -> Output {
         let mut at = self.checked_root();
@@ -235,7 +238,7 @@ impl Program {
         }
     }
 
-    /// Where a packet with this data goes. A program of an IP kind takes `data` to begin at the IP header.
+    /// Classifies packet data. For a program of an IP kind, `data` begins at the IP header.
     #[inline(always)]
     pub fn classify(&self, data: &[u8]) -> Output {
         let r = &self.runner;
@@ -245,15 +248,15 @@ impl Program {
         if data.len() >= r.front { r.fast(data, 0) } else { self.classify_checked([data, &[], &[]]) }
     }
 
-    /// Where a packet goes whose IP header begins at `network`, which reaches to the packet's end. The
-    /// transport header lies where the IP header's length field says (RFC 791 §3.1). Tests on Ethernet
+    /// Classifies a packet. `network` begins at its IP header and extends to the end of the packet. The
+    /// transport header's offset comes from the IP header's length field (RFC 791 §3.1). Tests on Ethernet
     /// addresses are false.
     #[inline]
     pub fn classify_ip(&self, network: &[u8]) -> Output {
         self.classify_frame(&[], network)
     }
 
-    /// Like [`Program::classify_ip`] for a packet whose Ethernet header is `ether`; empty when it has none.
+    /// Like [`Program::classify_ip`], with the packet's Ethernet header in `ether`, or empty if it has none.
     #[inline]
     pub fn classify_frame(&self, ether: &[u8], network: &[u8]) -> Output {
         let r = &self.runner;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Capture filters against those that tcpdump compiles: both run on the same frames.
+//! Compares capture filters with those compiled by tcpdump, on the same frames.
 #![allow(clippy::unwrap_used)]
 
 use castanet_classify::NoNames;
@@ -7,7 +7,7 @@ use castanet_classify::bpf::{Frames, Instruction, compile};
 use etherparse::PacketBuilder;
 use std::process::Command;
 
-/// The filter machine, as the paper describes it: what the program gives for a frame.
+/// Interprets a program as the paper describes, and returns its result for a frame.
 fn run(program: &[Instruction], frame: &[u8]) -> u32 {
     let (mut a, mut x, mut m, mut pc) = (0u32, 0u32, [0u32; 16], 0usize);
     let load = |at: Option<u32>, n: usize| -> Option<u32> {
@@ -80,7 +80,8 @@ fn run(program: &[Instruction], frame: &[u8]) -> u32 {
     }
 }
 
-/// What the kernel checks before it takes a program: known instructions, jumps forward and inside, no memory beyond 16 words.
+/// The checks that the kernel makes before it accepts a program: known instructions, forward jumps inside the
+/// program, at most 16 memory words.
 fn is_sound(program: &[Instruction]) -> bool {
     let n = program.len();
     (1..=4096).contains(&n)
@@ -119,7 +120,7 @@ impl Random {
     }
 }
 
-/// A frame of which every field is often one that filters ask for.
+/// A random frame whose fields often have values that filters test.
 fn frame(r: &mut Random) -> Vec<u8> {
     let mac =
         |r: &mut Random| r.pick(&[[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2], [0xff; 6], [1, 0, 0x5e, 0, 0, 1]]);
@@ -168,7 +169,7 @@ fn frame(r: &mut Random) -> Vec<u8> {
             _ if six => net.icmpv6_echo_request(1, 2).write(&mut out, &payload).unwrap(),
             _ => net.icmpv4_echo_request(1, 2).write(&mut out, &payload).unwrap(),
         }
-        // Other protocols, fragments, options, type of service.
+        // Varies protocol, fragment, options and type of service.
         if r.below(4) == 0 {
             out[if six { 20 } else { 23 }] = r.pick(&[1, 2, 6, 17, 44, 47, 50, 51, 58, 103, 112, 132]);
         }
@@ -332,7 +333,7 @@ const FILTERS: &[&str] = &[
 ];
 
 #[test]
-fn filters_take_what_those_of_tcpdump_take() {
+fn filters_accept_the_same_frames_as_tcpdump() {
     if tcpdump("ip", "EN10MB").is_none() {
         return println!("SKIP: tcpdump is not installed");
     }
@@ -356,7 +357,7 @@ fn filters_take_what_those_of_tcpdump_take() {
 }
 
 #[test]
-fn filters_take_what_those_of_tcpdump_take_of_packets_without_link_header() {
+fn filters_without_link_header_accept_the_same_packets_as_tcpdump() {
     if tcpdump("ip", "RAW").is_none() {
         return println!("SKIP: tcpdump is not installed");
     }
@@ -382,7 +383,7 @@ fn filters_take_what_those_of_tcpdump_take_of_packets_without_link_header() {
 }
 
 #[test]
-fn frames_that_are_cut_are_taken_only_by_what_does_not_look_behind_them() {
+fn truncated_frames_are_rejected_by_filters_that_read_beyond_the_end() {
     let mut r = Random(77);
     for filter in FILTERS {
         let program = compile(filter, Frames::Ethernet, &NoNames).unwrap();
@@ -398,7 +399,7 @@ fn frames_that_are_cut_are_taken_only_by_what_does_not_look_behind_them() {
 }
 
 #[test]
-fn the_tag_beside_a_frame_is_asked_for_first() {
+fn the_tag_in_the_metadata_is_tested_first() {
     let program = |f| compile(f, Frames::EthernetUntagged, &NoNames).unwrap();
     let loads: Vec<u32> = program("vlan 5 and ip").iter().filter(|i| i.code & 7 == 0).map(|i| i.k).collect();
     assert_eq!(loads, [0xffff_f030, 0xffff_f02c, 12], "the frame itself is as without tag");
@@ -408,7 +409,7 @@ fn the_tag_beside_a_frame_is_asked_for_first() {
 }
 
 #[test]
-fn faults_are_told_with_their_place() {
+fn errors_have_a_position() {
     for (filter, place, message) in [
         ("tcp prot 80", 4..8, "'tcp' has no addresses"),
         ("frobnicate", 0..10, "unknown word 'frobnicate'"),

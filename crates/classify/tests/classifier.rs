@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `Classifier` patterns against an evaluator that tries clause by clause, byte by byte.
+//! Compares `Classifier` patterns with an evaluator that tests clause by clause and byte by byte.
 #![allow(clippy::unwrap_used)]
 
 use castanet_classify::{Output, Program, Shape, Target, WarningKind};
@@ -15,7 +15,7 @@ impl Rng {
     }
 }
 
-/// A clause as data: bytes with masks from an offset on.
+/// A clause as data: bytes and masks from an offset on.
 struct Clause {
     negated: bool,
     offset: usize,
@@ -41,7 +41,7 @@ impl Clause {
         for (v, m) in &self.bytes {
             for shift in [4, 0] {
                 let (v, m) = (v >> shift & 15, m >> shift & 15);
-                // A question mark is another way to write a zero mask.
+                // A question mark is another notation for a zero mask.
                 if m == 0 && rng.below(2) == 0 {
                     value.push('?');
                 } else {
@@ -87,7 +87,7 @@ fn random_patterns_at_every_length() {
         let mut seen = vec![false; patterns.len()];
         for _ in 0..12 {
             let mut packet: Vec<u8> = (0..24).map(|_| [0x00, 0x01, 0x10, 0xff, 0x5a][rng.below(5)]).collect();
-            // Help the packet to match one of the patterns.
+            // Makes it likely that the packet matches a pattern.
             for clause in &patterns[rng.below(patterns.len())] {
                 for (i, (v, _)) in clause.bytes.iter().enumerate() {
                     packet[clause.offset + i] = *v;
@@ -183,7 +183,7 @@ fn shapes() {
     assert_eq!(shape(&["12/0800", "-"]), Shape::OneStep);
     assert_eq!(shape(&["12/0800", "12/0806", "-"]), Shape::Values);
     assert_eq!(shape(&["12/0800 23/06", "12/0806"]), Shape::General);
-    // Only the length is asked.
+    // Only the length is tested.
     assert_eq!(shape(&["99/??", "-"]), Shape::General);
 }
 
@@ -196,7 +196,7 @@ fn missing_bytes() {
     assert_eq!(run(&["99/??", "-"], &[0; 99]), Some(1));
     assert_eq!(run(&["99/??", "-"], &[0; 100]), Some(0));
     assert_eq!(run(&["!99/??", "-"], &[0; 99]), Some(0));
-    // A clause over two words needs both; either half may refute it.
+    // A clause across two words needs both. Either half alone can refute it.
     assert_eq!(run(&["2/11112222", "-"], &[0, 0, 0x11, 0x11, 0x22]), Some(1));
     assert_eq!(run(&["2/11112222", "-"], &[0, 0, 0x11, 0x11, 0x22, 0x22]), Some(0));
     assert_eq!(run(&["!2/11112222", "-"], &[0, 0, 0x11, 0x11, 0x22]), Some(0));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every complaint about a pattern: what it blames, what it says.
+//! Every error about a pattern: its range and its message.
 #![allow(clippy::unwrap_used)]
 
 use castanet_classify::{NoNames, PatternError, Program, WarningKind};
 
-/// Pattern, with the blamed part between « », and the message.
+/// Each pattern, with the faulty range between « », and the message.
 const CLASSIFIER: &[(&str, &str)] = &[
     ("«»", "empty pattern"),
     ("  «»", "empty pattern"),
@@ -143,7 +143,7 @@ fn filter_errors() {
 }
 
 #[test]
-fn every_fault_is_told() {
+fn every_error_is_reported() {
     let errors = Program::from_classifier(&["12/0800 x y", "-", "1/2"]).unwrap_err();
     assert_eq!(
         errors.iter().map(|e| (e.pattern, e.range.start)).collect::<Vec<_>>(),
@@ -155,7 +155,7 @@ fn every_fault_is_told() {
 }
 
 #[test]
-fn slips_get_a_hint() {
+fn misspellings_get_a_suggestion() {
     for (text, near) in [("ttcp", "tcp"), ("udo", "udp"), ("hots 1.2.3.4", "host"), ("smpt", "smtp")] {
         let errors = Program::from_ip_classifier(&[text], &NoNames).unwrap_err();
         assert_eq!(errors[0].expected, Some(format!("'{near}', perhaps")), "{text}");
@@ -198,7 +198,7 @@ fn bombs_end_in_errors() {
     assert_eq!(error(&"tcp and ".repeat(200_000)), "the pattern needs more than 131072 tests");
     let errors = Program::from_classifier(&["12/0800 ".repeat(140_000).as_str()]).unwrap_err();
     assert_eq!(errors[0].message, "the patterns up to here need more than 131072 tests");
-    // As deep as is allowed, in every way to nest.
+    // The maximum depth for each way of nesting.
     let deep = format!("{}tcp{}", "not (udp or (".repeat(99), "))".repeat(99));
     assert!(Program::from_ip_classifier(&[&deep], &NoNames).is_ok());
 }

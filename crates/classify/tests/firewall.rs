@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A screening router with 17 rules (the shape of the firewall in "Programming language optimizations for modular
-//! router configurations", ASPLOS 2002, §4): every rule is hit and narrowly missed.
+//! A screening router with 17 rules, in the form of the firewall in "Programming language optimizations for
+//! modular router configurations" (ASPLOS 2002, §4). For every rule there are packets that match and packets
+//! that just fail to match.
 #![allow(clippy::unwrap_used)]
 
 use castanet_classify::{Names, NoNames, Program, Target};
@@ -55,7 +56,7 @@ fn flow(proto: &str, src: &'static str, sport: u16, dst: &'static str, dport: u1
     Flow { udp: proto == "udp", src, sport, dst, dport, ack: proto == "ack" }
 }
 
-/// Rule that decides, packet.
+/// The number of the deciding rule, and the packet.
 fn cases() -> Vec<(usize, Flow)> {
     const OUT: &str = "20.1.1.7";
     const NEWS: &str = "192.100.5.9";
@@ -109,7 +110,7 @@ fn each_rule_is_hit_and_missed() {
         assert_eq!(classifier.classify_ip(&p).port(), Some(rule), "{what}");
         let allowed = RULES[rule].starts_with("allow");
         assert_eq!(filter.classify_ip(&p).port().is_some(), allowed, "{what}");
-        // Later fragments have no ports: only the first and the last rule can match.
+        // Later fragments have no ports, so only the first and the last rule can match.
         let mut fragment = p.clone();
         fragment[7] = 1;
         let want = if rule == 0 { 0 } else { 16 };
@@ -117,7 +118,7 @@ fn each_rule_is_hit_and_missed() {
         hit[rule] = true;
     }
     assert_eq!(hit, [true; 17]);
-    // The last but one rule is reached by few tests, not by all those before it.
+    // The second last rule is reached after few tests, not after all tests of the rules before it.
     assert!(filter.steps().len() < 120, "{}", filter.steps().len());
     assert!(longest_path(&filter) <= 24, "{}", longest_path(&filter));
 }
@@ -132,7 +133,7 @@ fn longest_path(program: &Program) -> usize {
     longest.first().copied().unwrap_or(0)
 }
 
-/// Two ways to write one thing.
+/// Pairs of equivalent expressions.
 const SAME: &[(&str, &str)] = &[
     ("tcp", "ip proto 6"),
     ("tcp", "proto tcp"),

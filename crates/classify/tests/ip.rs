@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Header expressions against an evaluator that walks the expression and looks at the packet's bytes.
+//! Compares header expressions with an evaluator that walks the expression and reads the packet's bytes.
 #![allow(clippy::unwrap_used)]
 
 mod oracle;
@@ -55,7 +55,7 @@ fn every_test_alone_on_every_kind_of_packet() {
         for _ in 0..20 {
             let (ether, mut network) = packet(&mut rng);
             if rng.chance(4) {
-                // Any header length, those below 5 included.
+                // Any header length, including those below 5.
                 network[0] = rng.below(256) as u8;
             }
             network.truncate(if rng.chance(3) { rng.below(48) } else { 99 });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests on bytes, and the instructions that carry them out. Programs are written from their end, so that every jump knows
-//! how far it goes.
+//! Generates instructions from tests on bytes. A program is generated from its end, so that the distance of
+//! every jump is known.
 
 use super::{Instruction, TAKE};
 
-/// How many bytes a load takes.
+/// The number of bytes that a load reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     Byte,
@@ -12,30 +12,30 @@ pub enum Size {
     Word,
 }
 
-/// Where the bytes are.
+/// The address of the bytes to load.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// At an offset from the start of the frame.
+pub enum Address {
+    /// An offset from the start of the frame.
     At(u32),
-    /// At an offset behind the IPv4 header that starts at `ip`.
-    Behind { ip: u32, offset: u32 },
-    /// At an offset that is computed, from `base`.
+    /// An offset from the end of the IPv4 header that starts at `ip`.
+    AfterIp { ip: u32, offset: u32 },
+    /// A computed offset from `base`.
     Computed { base: u32, offset: Box<Number> },
-    /// The same behind the IPv4 header that starts at `ip`.
-    ComputedBehind { ip: u32, offset: Box<Number> },
+    /// A computed offset from the end of the IPv4 header that starts at `ip`.
+    ComputedAfterIp { ip: u32, offset: Box<Number> },
 }
 
-/// A number that is computed from a frame.
+/// A numeric expression over a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Number {
     Constant(u32),
     Length,
-    Load(Size, Place),
+    Load(Size, Address),
     Binary(Operator, Box<[Number; 2]>),
     Negative(Box<Number>),
 }
 
-/// An operation, by the number that the filter machine has for it.
+/// An arithmetic operator, with its opcode bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Operator {
@@ -51,18 +51,18 @@ pub enum Operator {
     Xor = 0xa0,
 }
 
-/// A comparison, by its number.
+/// A comparison, with its opcode bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Relation {
     Equal = 0x10,
     Greater = 0x20,
     GreaterEqual = 0x30,
-    /// Some bit is in both.
+    /// The two numbers have a common set bit.
     Shares = 0x40,
 }
 
-/// What a filter asks.
+/// The boolean expression of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
     Constant(bool),
@@ -99,7 +99,7 @@ impl Node {
     }
 }
 
-/// How deep numbers may nest: each level keeps one in the filter machine's memory of 16 words.
+/// The maximum nesting of numeric expressions. Each level needs one of the filter machine's 16 memory words.
 pub const MAX_NUMBER_DEPTH: usize = 14;
 
 const LD: u16 = 0x00;
@@ -118,7 +118,7 @@ const X: u16 = 0x08;
 const NEG: u16 = 0x80;
 const BYTE: u16 = 0x10;
 
-/// The program of a filter.
+/// Generates the program of a filter.
 pub fn program(node: &Node) -> Vec<Instruction> {
     let mut code = Code::default();
     let no = code.push(RET, 0);
@@ -129,11 +129,11 @@ pub fn program(node: &Node) -> Vec<Instruction> {
     code.0
 }
 
-/// Instructions from the last to the first.
+/// Instructions in reverse order.
 #[derive(Default)]
 struct Code(Vec<Instruction>);
 
-/// A place in the program: how many instructions there are from it to the end.
+/// A position in the program, as the number of instructions from there to the end.
 type Label = usize;
 
 fn plain(code: u16, k: u32) -> Instruction {
@@ -145,11 +145,12 @@ impl Code {
         self.0.push(plain(code, k));
         self.0.len()
     }
-    /// How many instructions one that is pushed next skips to get to `to`.
+    /// The number of instructions that the next pushed instruction must skip to reach `to`.
     fn distance(&self, to: Label) -> usize {
         self.0.len().saturating_sub(to)
     }
-    /// A label for `to` that the next instruction reaches by skipping at most `most`.
+    /// A label for `to` that the next instruction reaches by skipping at most `most` instructions. Adds a jump
+    /// if `to` is too far away.
     fn reach(&mut self, to: Label, most: usize) -> Label {
         match self.distance(to) {
             far if far <= most => to,
@@ -169,7 +170,8 @@ impl Code {
     }
 
     fn test(&mut self, left: &Number, relation: Relation, right: &Number, yes: Label, no: Label) -> Label {
-        // Conditional jumps skip at most 255; a jump for the second label moves the first one by one.
+        // A conditional jump skips at most 255 instructions. The first limit is one lower, because a jump added
+        // for the second label would increase its distance by one.
         let yes = self.reach(yes, 254);
         let no = self.reach(no, 255);
         let (mut load, source, k) = (Vec::new(), source(right), constant(right));
@@ -186,7 +188,7 @@ impl Code {
     }
 }
 
-/// Where an operation finds its second number: in the instruction if that is constant, else in X.
+/// The source of an operation's second operand: the instruction itself for a constant, otherwise register X.
 fn source(n: &Number) -> u16 {
     if matches!(n, Number::Constant(_)) { 0 } else { X }
 }
@@ -194,7 +196,7 @@ fn constant(n: &Number) -> u32 {
     if let Number::Constant(k) = n { *k } else { 0 }
 }
 
-/// Instructions that leave a number in the accumulator; memory below `depth` is taken.
+/// Generates instructions that leave a number in the accumulator. Memory words below `depth` are in use.
 fn number(n: &Number, depth: u32, out: &mut Vec<Instruction>) {
     match n {
         Number::Constant(k) => out.push(plain(LD, *k)),
@@ -217,7 +219,7 @@ fn number(n: &Number, depth: u32, out: &mut Vec<Instruction>) {
     }
 }
 
-/// Leaves the left number in the accumulator and the right one in X.
+/// Generates instructions that leave the left number in the accumulator and the right one in X.
 fn both(left: &Number, right: &Number, depth: u32, out: &mut Vec<Instruction>) {
     number(left, depth, out);
     out.push(plain(ST, depth));
@@ -226,24 +228,24 @@ fn both(left: &Number, right: &Number, depth: u32, out: &mut Vec<Instruction>) {
     out.push(plain(LD | MEM, depth));
 }
 
-fn load(size: Size, place: &Place, depth: u32, out: &mut Vec<Instruction>) {
+fn load(size: Size, place: &Address, depth: u32, out: &mut Vec<Instruction>) {
     let width = match size {
         Size::Word => 0x00,
         Size::Half => 0x08,
         Size::Byte => BYTE,
     };
     match place {
-        Place::At(k) => out.push(plain(LD | width | ABS, *k)),
-        Place::Behind { ip, offset } => {
+        Address::At(k) => out.push(plain(LD | width | ABS, *k)),
+        Address::AfterIp { ip, offset } => {
             out.push(plain(LDX | BYTE | MSH, *ip));
             out.push(plain(LD | width | IND, ip.wrapping_add(*offset)));
         }
-        Place::Computed { base, offset } => {
+        Address::Computed { base, offset } => {
             number(offset, depth, out);
             out.push(plain(MISC, 0));
             out.push(plain(LD | width | IND, *base));
         }
-        Place::ComputedBehind { ip, offset } => {
+        Address::ComputedAfterIp { ip, offset } => {
             number(offset, depth, out);
             out.push(plain(LDX | BYTE | MSH, *ip));
             out.push(plain(ALU | Operator::Add as u16 | X, 0));

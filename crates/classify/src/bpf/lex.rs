@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Words and signs of a capture filter.
+//! The lexer of capture filters.
 
 use std::ops::Range;
 
-/// A piece of a capture filter.
+/// A token of a capture filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token<'a> {
     /// A name, a number or an address.
     Word(&'a str),
-    /// An operator, a bracket.
+    /// An operator or bracket.
     Sign(&'a str),
     /// The end of the text.
     End,
@@ -16,7 +16,8 @@ pub enum Token<'a> {
 
 const SIGNS: [&str; 8] = ["&&", "||", "!=", "==", "<=", ">=", "<<", ">>"];
 
-/// Splits a filter; each piece with its place. In brackets, `:` separates offset and size, elsewhere it is part of addresses.
+/// Splits a filter into tokens with their ranges. Inside brackets, `:` separates offset and size; elsewhere it
+/// is part of an address.
 pub fn split(text: &str) -> Vec<(Token<'_>, Range<usize>)> {
     let bytes = text.as_bytes();
     let at = |i: usize| bytes.get(i).copied().unwrap_or(0);
@@ -28,7 +29,8 @@ pub fn split(text: &str) -> Vec<(Token<'_>, Range<usize>)> {
             i += 1;
             continue;
         }
-        // A backslash says that a keyword is meant as a name, which its place tells as well.
+        // A backslash marks a keyword that is used as a name. It is dropped, because the grammar already tells
+        // names from keywords.
         if c == b'\\' {
             i += 1;
         }
@@ -49,7 +51,7 @@ pub fn split(text: &str) -> Vec<(Token<'_>, Range<usize>)> {
         }
         i = start;
         let two = text.get(i..i + 2).filter(|t| SIGNS.contains(t));
-        // Any other character stands for itself, whole.
+        // Any other character is a token of its own.
         let one = text.get(i..).and_then(|t| t.chars().next()).map_or(1, char::len_utf8);
         i += two.map_or(one, str::len);
         match c {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The grammar of capture filters: `and` and `or` bind equally and from the left, `not` binds tighter; a bare name repeats
-//! the qualifiers of the one before.
+//! The grammar of capture filters. `and` and `or` have equal precedence and associate to the left; `not` binds
+//! tighter. A bare name reuses the qualifiers of the previous one.
 
 mod literal;
 mod named;
 mod numbers;
 
 use super::Frames;
-use super::code::{Node, Number, Place, Relation, Size};
+use super::code::{Address, Node, Number, Relation, Size};
 use super::lex::{Token, split};
 use super::terms::{self, ARP, Direction, ICMP6, IP, IP6, Layout, RARP, SCTP, TCP, UDP, compare};
 use crate::error::Fault;
@@ -15,11 +15,11 @@ use crate::names::Names;
 use literal::number;
 use std::ops::Range;
 
-/// How deep parentheses may nest, and how many tests a filter may have.
+/// Limits on the nesting of parentheses and on the number of tests.
 const MAX_DEPTH: usize = 100;
 const MAX_TERMS: usize = 1000;
 
-/// What a name is the name of.
+/// The kind of object that a name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Type {
     Host,
@@ -29,7 +29,7 @@ enum Type {
     Protocol,
 }
 
-/// The words before a name.
+/// The qualifiers before a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Qualifiers<'a> {
     protocol: Option<&'a str>,
@@ -42,7 +42,7 @@ const PROTOCOLS: &[&str] = &[
     "vrrp", "carp",
 ];
 
-/// IP protocols by the words of the language.
+/// The number of an IP protocol keyword.
 fn protocol_number(word: &str) -> Option<u8> {
     Some(match word {
         "icmp" => 1,
@@ -69,7 +69,7 @@ struct Parser<'a> {
     terms: usize,
 }
 
-/// Reads a filter.
+/// Parses a filter.
 pub fn parse(text: &str, frames: Frames, names: &dyn Names) -> Result<Node, Fault> {
     let mut p = Parser {
         tokens: split(text),
@@ -130,7 +130,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Bounds how long a filter may be: what is made of it is walked recursively.
+    /// Limits the size of a filter, because later steps process it recursively.
     fn count(&mut self) -> Parsed<()> {
         self.terms += 1;
         if self.terms > MAX_TERMS {
@@ -159,7 +159,7 @@ impl<'a> Parser<'a> {
         self.test()
     }
 
-    /// The rest of an expression in parentheses.
+    /// Parses the rest of a parenthesised expression.
     fn parenthesis(&mut self) -> Parsed<Node> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -171,7 +171,7 @@ impl<'a> Parser<'a> {
         Ok(node)
     }
 
-    /// Qualifiers and a name, or a word that is a test by itself.
+    /// Parses qualifiers with a name, or a keyword that is a complete test.
     fn test(&mut self) -> Parsed<Node> {
         let start = self.place();
         let q = self.qualifiers()?;
@@ -196,7 +196,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Whether a name follows, and not a word of the language.
+    /// Whether the next token is a name and no keyword.
     fn is_name(&self) -> bool {
         match self.peek() {
             Token::Word("and" | "or" | "not" | "broadcast" | "multicast") | Token::Sign(_) | Token::End => {
@@ -245,7 +245,7 @@ impl<'a> Parser<'a> {
         Ok(q)
     }
 
-    /// A word that is a test by itself, or a name that repeats the qualifiers before.
+    /// Parses a keyword that is a complete test, or a name that reuses the previous qualifiers.
     fn word(&mut self, w: &'a str, start: Range<usize>) -> Parsed<Node> {
         let word = |size, p: &mut Self| {
             p.at += 1;
@@ -316,10 +316,10 @@ impl<'a> Parser<'a> {
             }
             (None | Some("ether"), false) => Ok(l.ether_address(Direction::Destination, [0xff; 6])),
             (None | Some("ether"), true) => {
-                Ok(compare(Number::Load(Size::Byte, Place::At(0)), Relation::Shares, 1))
+                Ok(compare(Number::Load(Size::Byte, Address::At(0)), Relation::Shares, 1))
             }
             (Some("ip"), true) => {
-                let first = Number::Load(Size::Byte, Place::At(l.network().wrapping_add(16)));
+                let first = Number::Load(Size::Byte, Address::At(l.network().wrapping_add(16)));
                 Ok(l.ether_type(IP).and(compare(first, Relation::GreaterEqual, 224)))
             }
             (Some("ip6"), true) => Ok(l.ether_type(IP6).and(terms::byte(l.network().wrapping_add(24), 255))),
@@ -332,7 +332,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The qualifiers with nothing but their protocol.
+/// Only the protocol of the qualifiers.
 fn only_protocol(q: Qualifiers<'_>) -> Qualifiers<'_> {
     Qualifiers { protocol: q.protocol, ..Qualifiers::default() }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What words of a capture filter mean in terms of bytes (pcap-filter(7)).
+//! Translates terms of a capture filter to tests on bytes (pcap-filter(7)).
 
 use super::Frames;
-use super::code::{Node, Number, Place, Relation, Size};
+use super::code::{Address, Node, Number, Relation, Size};
 
 pub const IP: u16 = 0x0800;
 pub const ARP: u16 = 0x0806;
@@ -12,18 +12,19 @@ pub const TCP: u8 = 6;
 pub const UDP: u8 = 17;
 pub const ICMP6: u8 = 58;
 pub const SCTP: u8 = 132;
-/// The fragment header of IPv6.
+/// The IPv6 fragment header.
 const FRAGMENT: u8 = 44;
-/// What has ports: in the order in which the protocols are asked for.
+/// The protocols with ports, in the order in which they are tested.
 const WITH_PORTS: [u8; 3] = [SCTP, TCP, UDP];
 /// Ethernet types of VLAN tags.
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-/// Loads from here on ask the kernel about a frame instead of the frame: whether a VLAN tag stands beside it, and which.
+/// Loads from this offset on read metadata from the kernel instead of frame bytes: whether a VLAN tag was
+/// removed, and the tag.
 const BESIDE: u32 = 0xffff_f000;
 const TAG: u32 = BESIDE + 44;
 const TAG_PRESENT: u32 = BESIDE + 48;
 
-/// Which addresses or ports are compared.
+/// The addresses or ports to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     Source,
@@ -43,14 +44,14 @@ impl Direction {
     }
 }
 
-/// `load & mask = value`.
+/// The test `load & mask = value`.
 pub fn masked(size: Size, at: u32, mask: u32, value: u32) -> Node {
     let full = match size {
         Size::Byte => 0xff,
         Size::Half => 0xffff,
         Size::Word => u32::MAX,
     };
-    let load = Number::Load(size, Place::At(at));
+    let load = Number::Load(size, Address::At(at));
     let load = if mask == full {
         load
     } else {
@@ -71,13 +72,13 @@ pub fn compare(n: Number, relation: Relation, k: u32) -> Node {
     Node::Test(n, relation, Number::Constant(k))
 }
 
-/// Where the parts of a frame are: `vlan` moves them for all that follows it.
+/// The offsets of the headers in a frame. Each `vlan` term moves the offsets for all terms after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     pub frames: Frames,
-    /// Bytes of the tags that were asked for.
+    /// The length of the tags matched so far.
     shift: u32,
-    /// Whether the tag beside the frame was asked for.
+    /// Whether a previous term matched the tag in the frame's metadata.
     beside: bool,
 }
 
@@ -85,7 +86,7 @@ impl Layout {
     pub fn new(frames: Frames) -> Layout {
         Layout { frames, shift: 0, beside: false }
     }
-    /// Where the network header starts.
+    /// The offset of the network header.
     pub fn network(&self) -> u32 {
         if self.frames == Frames::Ip { 0 } else { self.shift.wrapping_add(14) }
     }
@@ -99,7 +100,7 @@ impl Layout {
     }
     pub fn vlan(&mut self, id: Option<u32>) -> Node {
         if self.frames == Frames::EthernetUntagged && !std::mem::replace(&mut self.beside, true) {
-            let there = compare(Number::Load(Size::Byte, Place::At(TAG_PRESENT)), Relation::Equal, 1);
+            let there = compare(Number::Load(Size::Byte, Address::At(TAG_PRESENT)), Relation::Equal, 1);
             return match id {
                 Some(id) => there.and(masked(Size::Half, TAG, 0xfff, id)),
                 None => there,
@@ -115,31 +116,31 @@ impl Layout {
         }
     }
 
-    /// IPv4 with that protocol.
+    /// Matches IPv4 with this protocol.
     pub fn ip_protocol(&self, protocol: u8) -> Node {
         self.ether_type(IP).and(byte(self.network().wrapping_add(9), protocol))
     }
-    /// IPv6 with that protocol, at once or in a fragment.
+    /// Matches IPv6 with this protocol, directly or after a fragment header.
     pub fn ip6_protocol(&self, protocol: u8) -> Node {
         let at = self.network();
         let next = at.wrapping_add(6);
         let fragment = byte(next, FRAGMENT).and(byte(at.wrapping_add(40), protocol));
         self.ether_type(IP6).and(byte(next, protocol).or(fragment))
     }
-    /// That protocol over IPv4 or IPv6.
+    /// Matches this protocol over IPv4 or IPv6.
     pub fn protocol(&self, protocol: u8) -> Node {
         self.ip_protocol(protocol).or(self.ip6_protocol(protocol))
     }
-    /// No later fragment of IPv4: only a first one has a transport header.
+    /// Matches everything but later IPv4 fragments, which have no transport header.
     pub fn first_fragment(&self) -> Node {
         let at = self.network().wrapping_add(6);
-        compare(Number::Load(Size::Half, Place::At(at)), Relation::Shares, 0x1fff).negate()
+        compare(Number::Load(Size::Half, Address::At(at)), Relation::Shares, 0x1fff).negate()
     }
 
-    /// Ports between two numbers, of one protocol or of all that have any.
+    /// Matches ports in a range, of one protocol or of every protocol with ports.
     pub fn ports(&self, direction: Direction, protocol: Option<u8>, low: u16, high: u16) -> Node {
         let ip = self.network();
-        let within = |place: &dyn Fn(u32) -> Place, offset: u32| {
+        let within = |place: &dyn Fn(u32) -> Address, offset: u32| {
             let load = || Number::Load(Size::Half, place(offset));
             if low == high {
                 return compare(load(), Relation::Equal, u32::from(low));
@@ -151,15 +152,15 @@ impl Layout {
             let all = WITH_PORTS.iter().filter(|p| protocol.is_none_or(|q| q == **p));
             all.map(|p| byte(at, *p)).reduce(Node::or).unwrap_or(Node::Constant(false))
         };
-        let ports = |place: &dyn Fn(u32) -> Place| direction.join(|| within(place, 0), || within(place, 2));
-        let six = ports(&|offset| Place::At(ip.wrapping_add(40).wrapping_add(offset)));
-        let four = ports(&|offset| Place::Behind { ip, offset });
+        let ports = |place: &dyn Fn(u32) -> Address| direction.join(|| within(place, 0), || within(place, 2));
+        let six = ports(&|offset| Address::At(ip.wrapping_add(40).wrapping_add(offset)));
+        let four = ports(&|offset| Address::AfterIp { ip, offset });
         let six = self.ether_type(IP6).and(carried(ip.wrapping_add(6))).and(six);
         let four = self.ether_type(IP).and(carried(ip.wrapping_add(9))).and(self.first_fragment()).and(four);
         six.or(four)
     }
 
-    /// IPv4 addresses under a mask; `kinds` are the Ethernet types that are looked at.
+    /// Matches IPv4 addresses under a mask. `kinds` are the Ethernet types to consider.
     pub fn ip_address(&self, direction: Direction, kinds: &[u16], value: u32, mask: u32) -> Node {
         let at = |kind: u16| match kind {
             IP => (12, 16),
@@ -173,7 +174,7 @@ impl Layout {
         };
         kinds.iter().map(one).reduce(Node::or).unwrap_or(Node::Constant(false))
     }
-    /// IPv6 addresses that begin with so many bits of one.
+    /// Matches IPv6 addresses whose first `bits` bits equal those of `value`.
     pub fn ip6_address(&self, direction: Direction, value: u128, bits: u32) -> Node {
         let equal = |offset: u32| {
             let words = (0..4u32).filter(|i| i * 32 < bits).map(|i| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One complete test of a header expression, turned into tests of words.
+//! Compiles one complete test of a header expression to tests of words.
 
 use super::value::Value;
 use crate::expr::{Expr, Field, NETWORK, Relation, TRANSPORT};
@@ -51,7 +51,7 @@ const DCCP: Proto = Proto::Number(33);
 const SCTP: Proto = Proto::Number(132);
 
 impl Proto {
-    /// Whether its header begins with a source and a destination port.
+    /// Whether this protocol's header begins with source and destination port.
     pub(super) fn has_ports(self) -> bool {
         matches!(self, Proto::TcpUdp | Proto::Transport) || [TCP, UDP, DCCP, SCTP].contains(&self)
     }
@@ -73,7 +73,7 @@ impl Proto {
         Expr::Or(self.members().into_iter().map(one).collect())
     }
 
-    /// The packet carries this protocol.
+    /// Tests whether the packet has this protocol.
     pub(super) fn test(self) -> Expr {
         match self {
             Proto::Number(_) => self.equals(0xff),
@@ -82,7 +82,7 @@ impl Proto {
     }
 }
 
-/// Tests that have no value.
+/// Tests without a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flag {
     Frag,
@@ -93,7 +93,7 @@ pub(super) enum Flag {
 
 impl Flag {
     pub(super) fn test(self) -> Expr {
-        // More-fragments bit and offset; don't-fragment is not asked.
+        // More-fragments bit and fragment offset. The don't-fragment bit is ignored.
         const PART: u32 = 0x3fff;
         match self {
             Flag::Frag => FRAGMENT.compare(PART, Relation::NotEqual, 0),
@@ -104,7 +104,7 @@ impl Flag {
     }
 }
 
-/// What is compared.
+/// The quantity to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Host,
@@ -115,14 +115,14 @@ pub(super) enum Type {
     TcpOpt,
     TcpWin,
     Icmp,
-    /// Bits outside the transport header.
+    /// A field outside the transport header.
     Field(Field),
-    /// Bytes of the transport header.
+    /// A field of the transport header.
     Transport(Field),
 }
 
 impl Type {
-    /// The field, when the type stands for one.
+    /// The field, if the type has exactly one.
     pub(super) fn field(self) -> Option<Field> {
         match self {
             Type::Host | Type::Net | Type::EtherHost => None,
@@ -144,7 +144,7 @@ impl Type {
     }
 }
 
-/// A test with everything that was left out filled in.
+/// A test with all omitted parts filled in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Test {
     pub(super) ty: Type,
@@ -155,7 +155,7 @@ pub(super) struct Test {
     pub(super) value: Operand,
 }
 
-/// What is compared with.
+/// The value to compare with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operand {
     Literal(Value),
@@ -171,7 +171,7 @@ impl Test {
         let mask = self.mask as u32;
         let mut all: Vec<Expr> = self.proto.iter().map(|p| p.test()).collect();
         if matches!(self.ty, Type::Port | Type::TcpOpt | Type::TcpWin | Type::Icmp | Type::Transport(_)) {
-            // Later fragments carry no transport header (RFC 791 §3.2).
+            // Later fragments have no transport header (RFC 791 §3.2).
             all.push(FRAGMENT.compare(0x1fff, Relation::Equal, 0));
         }
         all.push(match self.ty {
@@ -197,7 +197,7 @@ impl Test {
                     _ => proto.equals(mask),
                 }
             }
-            // All of the flags are set.
+            // True if all given flags are set.
             Type::TcpOpt => Expr::Atom(TCP_FLAGS.equals(number, number)),
             Type::TcpWin => TCP_WINDOW.compare(mask, self.relation, number),
             Type::Icmp => ICMP_TYPE.compare(mask, self.relation, number),
@@ -206,13 +206,13 @@ impl Test {
         Expr::And(all)
     }
 
-    /// Compares both sides as the direction says. `!=` negates `=` as a whole: `port != 80` means that neither
-    /// port is 80. Order relations are asked of each side.
+    /// Combines the two sides according to the direction. `!=` negates `=` as a whole: `port != 80` means that
+    /// neither port is 80. Order relations apply to each side separately.
     fn directed(&self, src: &[(Field, u32, u32)], dst: &[(Field, u32, u32)]) -> Expr {
         let unequal = self.relation == Relation::NotEqual;
         let relation = if unequal { Relation::Equal } else { self.relation };
         let side = |parts: &[(Field, u32, u32)]| {
-            // Ethernet addresses lie across two words; a mask can leave nothing of one.
+            // An Ethernet address spans two words. The mask may clear one of them completely.
             let asked = parts.iter().map(|&(f, mask, value)| f.compare(mask, relation, value & f.max()));
             Expr::And(asked.collect())
         };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Words and punctuation of header expressions.
+//! The lexer of header expressions.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub(super) enum Token<'a> {
     OpenBracket,
     Question,
     Colon,
-    /// Punctuation that begins nothing.
+    /// Punctuation without a meaning of its own.
     Stray(&'a str),
     End,
 }
@@ -50,7 +50,7 @@ fn ends_word(c: char) -> bool {
     c.is_ascii_whitespace() || "&|<>!=()[],;?".contains(c)
 }
 
-/// A place in the text; copying it is looking ahead.
+/// A position in the text. A copy serves for lookahead.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lexer<'a> {
     text: &'a str,
@@ -75,7 +75,7 @@ impl<'a> Lexer<'a> {
             (*token, sign.len())
         } else {
             match rest.find(ends_word).unwrap_or(rest.len()) {
-                // ',' and ';'
+                // The characters `,` and `;`.
                 0 => (Token::Stray(&rest[..1]), 1),
                 1 if rest.starts_with(':') => (Token::Colon, 1),
                 n => match &rest[..n] {
@@ -94,13 +94,13 @@ impl<'a> Lexer<'a> {
         self.clone_and_next().0
     }
 
-    /// The next token and the place behind it.
+    /// The next token, and the lexer after it.
     pub(super) fn clone_and_next(&self) -> ((Token<'a>, Range<usize>), Lexer<'a>) {
         let mut ahead = *self;
         (ahead.next(), ahead)
     }
 
-    /// The text up to the next `]`, and its range; steps behind the bracket.
+    /// The text up to the next `]`, with its range. Advances past the bracket.
     pub(super) fn bracketed(&mut self) -> Option<(&'a str, Range<usize>)> {
         let rest = self.rest();
         let len = rest.find(']')?;

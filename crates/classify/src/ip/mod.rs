@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Header expressions of `IPClassifier` and `IPFilter`: the boolean grammar.
+//! The boolean grammar of header expressions, used by `IPClassifier` and `IPFilter`.
 //!
-//! From loose to tight: `C ? A : B`; `or`; `and` and mere juxtaposition; `not`; parentheses and tests.
+//! Precedence from lowest to highest: `C ? A : B`; `or`; `and` and juxtaposition; `not`; parentheses and tests.
 
 mod compile;
 mod lex;
@@ -18,26 +18,26 @@ use crate::names::Names;
 use lex::{Lexer, Token};
 use term::Previous;
 
-/// How deep parentheses and ternaries may nest; keeps recursion far from the end of the stack.
+/// Limit on the nesting of parentheses and ternaries, so that recursion cannot overflow the stack.
 const MAX_DEPTH: usize = 200;
 
 /// A rule of `IPFilter`.
 #[derive(Debug)]
 pub(crate) struct Rule {
-    /// The output; none for a drop.
+    /// The output; `None` for a drop.
     pub(crate) port: Option<u32>,
-    /// Where the action is in the text.
+    /// The range of the action in the text.
     pub(crate) action: Range<usize>,
     pub(crate) expr: Expr,
     pub(crate) notes: Vec<Fault>,
 }
 
-/// Reads a whole pattern; also tells of relations that are always true or false.
+/// Parses a whole pattern. Also returns a note for each relation that is always true or always false.
 pub(crate) fn parse_pattern(text: &str, names: &dyn Names) -> Result<(Expr, Vec<Fault>), Fault> {
     parse_from(text, 0, names)
 }
 
-/// Reads `ACTION EXPRESSION`.
+/// Parses `ACTION EXPRESSION`.
 pub(crate) fn parse_rule(text: &str, names: &dyn Names) -> Result<Rule, Fault> {
     const ACTIONS: &str = "'allow', 'deny', 'drop' or an output number";
     let ((token, action), _) = Lexer::new(text, 0).clone_and_next();
@@ -76,7 +76,7 @@ fn parse_from(text: &str, at: usize, names: &dyn Names) -> Result<(Expr, Vec<Fau
 struct Parser<'a> {
     lexer: Lexer<'a>,
     names: &'a dyn Names,
-    /// The last test with a value; the next one may leave out what is the same.
+    /// The last test with a value. The next test may omit the parts they have in common.
     previous: Option<Previous>,
     notes: Vec<Fault>,
     depth: usize,
@@ -84,7 +84,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Steps behind the next token if it is `wanted`.
+    /// Consumes the next token if it is `wanted`.
     fn accept(&mut self, wanted: Token<'_>) -> bool {
         let ((token, _), behind) = self.lexer.clone_and_next();
         let found = token == wanted;

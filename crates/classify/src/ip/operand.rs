@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values of header tests: what a word means for a type, which type it has when none is given, masks.
+//! Values of header tests: parsing a word as a value of a type, inferring the type, masks.
 
 use std::ops::Range;
 
@@ -12,19 +12,19 @@ use crate::error::Fault;
 use crate::expr::Relation;
 use crate::names;
 
-/// A value, and the mask that it brings along.
+/// A value, with the masks that apply to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Given {
     pub(super) operand: Operand,
-    /// Of a prefix.
+    /// The mask of a prefix.
     pub(super) own_mask: Option<u64>,
-    /// Of the test before, when this one repeats it.
+    /// The mask of the previous test, if this one repeats it.
     pub(super) inherited_mask: Option<u64>,
 }
 
 impl Parser<'_> {
-    /// The value `word`. When no type is given it is taken from the test before, or else from the value.
-    /// `bare`: there is nothing before the value.
+    /// Parses `word` as a value. If no type is given, it is taken from the previous test, otherwise inferred
+    /// from the value. `bare` means that nothing precedes the value.
     pub(super) fn operand(
         &self,
         word: &str,
@@ -64,11 +64,11 @@ impl Parser<'_> {
         Ok(Given { operand, own_mask, inherited_mask })
     }
 
-    /// The type of the test before, when `word` can be another value of it.
+    /// The type of the previous test, if `word` can be a value of it.
     fn repeated(&self, word: &str, shape: Option<Value>, q: &Qualifiers) -> Option<Type> {
         let previous = self.previous.as_ref()?;
         let reads = |ty: Type| self.read(ty, word, shape, q.proto.or(previous.proto)).is_some();
-        // A host may stand beside a network.
+        // A host may follow a network in a list, and the reverse.
         let also = match previous.ty {
             Type::Host => Some(Type::Net),
             Type::Net => Some(Type::Host),
@@ -92,7 +92,7 @@ impl Parser<'_> {
         fits.then_some(ty)
     }
 
-    /// The type that a value without any has.
+    /// The type inferred from a value alone.
     fn implied(
         &self,
         word: &str,
@@ -128,7 +128,8 @@ impl Parser<'_> {
         ];
         let mut fitting: Vec<(&str, Type)> = Vec::new();
         for (name, ty, possible) in candidates {
-            // A name of a host often names its network and its Ethernet address too: the host is meant.
+            // A host name is often also the name of its network and of its Ethernet address. The host takes
+            // precedence.
             let shadowed = matches!(ty, Type::Net | Type::EtherHost) && !fitting.is_empty();
             if possible && !shadowed && self.read(ty, word, None, q.proto).is_some() {
                 fitting.push((name, ty));
@@ -150,7 +151,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `word` as a value of `ty`.
+    /// Parses `word` as a value of type `ty`.
     fn read(&self, ty: Type, word: &str, shape: Option<Value>, proto: Option<Proto>) -> Option<Operand> {
         let n = self.names;
         let be = u32::from_be_bytes;
@@ -183,7 +184,7 @@ impl Parser<'_> {
         value.map(Operand::Literal)
     }
 
-    /// The mask after `&`.
+    /// Parses the mask after `&`.
     pub(super) fn mask(
         &mut self,
         ty: Option<Type>,
@@ -204,7 +205,7 @@ impl Parser<'_> {
         Ok((mask, range))
     }
 
-    /// The mask after the word `mask`, which is `at`.
+    /// Parses the mask after the word `mask`, whose range is `at`.
     pub(super) fn address_mask(&mut self, ty: Type, at: Range<usize>) -> Result<u64, Fault> {
         if !matches!(ty, Type::Host | Type::Net | Type::EtherHost) {
             return Err(Fault::new(at, "'mask' follows addresses only").expected("'& MASK' before '='"));
@@ -236,7 +237,7 @@ impl Parser<'_> {
         Ok(mask)
     }
 
-    /// Checks the value against its field; `within_mask`: and against the mask.
+    /// Checks that the value fits its field, and with `within_mask` also its mask.
     pub(super) fn fit(
         &self,
         ty: Type,
@@ -272,7 +273,7 @@ impl Parser<'_> {
         }))
     }
 
-    /// Notes an order relation that says nothing.
+    /// Adds a note if an order relation is always true or always false.
     pub(super) fn note_redundant(
         &mut self,
         ty: Type,
@@ -299,7 +300,7 @@ impl Parser<'_> {
     }
 }
 
-/// A word of the language that `word` may be a slip of.
+/// The keyword that `word` is probably a misspelling of.
 fn close_to(word: &str) -> Option<&'static str> {
     const WORDS: [&str; 27] = [
         "src", "dst", "ip", "ether", "host", "net", "port", "proto", "opt", "type", "tos", "dscp", "ttl",
@@ -310,7 +311,7 @@ fn close_to(word: &str) -> Option<&'static str> {
     near.filter(|&(d, w)| d == 1 && w.len() > 2).min().map(|(_, w)| w)
 }
 
-/// Edits between two short words; 2 stands for "many".
+/// The edit distance of two short words; 2 stands for 2 or more.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     if a.len().abs_diff(b.len()) > 1 {

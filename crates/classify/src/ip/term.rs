@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One test of a header expression: qualifiers, and what follows them.
+//! Parses one test of a header expression: the qualifiers and the value after them.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ pub(super) enum Header {
     Ether,
 }
 
-/// The words before a value, in any order.
+/// The qualifiers before a value, in any order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Qualifiers {
     pub(super) direction: Option<(Direction, Range<usize>)>,
@@ -26,7 +26,7 @@ pub(super) struct Qualifiers {
     pub(super) ty: Option<(Type, Range<usize>)>,
 }
 
-/// The last complete test, from which the next one takes what it leaves out.
+/// The last complete test. The next test takes omitted parts from it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Previous {
     pub(super) ty: Type,
@@ -38,14 +38,14 @@ pub(super) struct Previous {
 const AFTER_DIRECTION: &str = "'host', 'net', 'port' or an address";
 
 impl<'a> Parser<'a> {
-    /// Reads one test.
+    /// Parses one test.
     pub(super) fn term(&mut self) -> Result<Expr, Fault> {
         let mut q = Qualifiers::default();
         let mut any = false;
         loop {
             let ((token, range), behind) = self.lexer.clone_and_next();
             match token {
-                // What follows 'proto' is a value even when it reads like a qualifier.
+                // The word after 'proto' is a value even if it looks like a qualifier.
                 Token::Word(_) if matches!(q.ty, Some((Type::Proto, _))) => break,
                 Token::Word(word) => {
                     if let Some(flag) = flag(word) {
@@ -69,7 +69,7 @@ impl<'a> Parser<'a> {
         self.rest_of_test(q, any)
     }
 
-    /// Takes `word` as a qualifier if it is one.
+    /// Consumes `word` if it is a qualifier.
     fn qualifier(&mut self, word: &str, range: Range<usize>, q: &mut Qualifiers) -> Result<bool, Fault> {
         let twice = |what: &str| Err(Fault::new(range.clone(), format!("{what} is given twice")));
         let mut behind = self.lexer.clone_and_next().1;
@@ -134,7 +134,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `[POS]`, `[POS:LEN]` or `[POS,END]`, the opening bracket being read.
+    /// Parses `[POS]`, `[POS:LEN]` or `[POS,END]`. The opening bracket has been consumed.
     fn bytes(&mut self, q: &Qualifiers, open: Range<usize>) -> Result<(Type, Range<usize>), Fault> {
         const FORM: &str = "'[POS:LEN]' or '[POS,END]'";
         let Some((inside, range)) = self.lexer.bracketed() else {
@@ -176,7 +176,7 @@ impl<'a> Parser<'a> {
         Ok((if base == TRANSPORT { Type::Transport(field) } else { Type::Field(field) }, whole))
     }
 
-    /// Checks the type against the other qualifiers and adds the protocol that it implies.
+    /// Checks the type against the other qualifiers, and adds the protocol that it implies.
     pub(super) fn contradictions(&self, q: &mut Qualifiers) -> Result<(), Fault> {
         let Some((ty, range)) = &mut q.ty else { return Ok(()) };
         let against = |message: &str| Err(Fault::new(range.clone(), message));
@@ -200,7 +200,7 @@ impl<'a> Parser<'a> {
             (Type::Icmp, Some(p)) if p != ICMP => {
                 return against("only ICMP has this, the test asks for another protocol");
             }
-            // Bytes of any transport header.
+            // The header of any transport protocol.
             (Type::Transport(_), Some(Proto::Transport)) => q.proto = None,
             _ => {}
         }
@@ -213,7 +213,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Mask, relation and value; the qualifiers are read.
+    /// Parses mask, relation and value. The qualifiers have been consumed.
     fn rest_of_test(&mut self, mut q: Qualifiers, any: bool) -> Result<Expr, Fault> {
         let mut mask = None;
         let ((token, sign), behind) = self.lexer.clone_and_next();
@@ -268,7 +268,7 @@ impl<'a> Parser<'a> {
             (Some((m, _)), _) => m,
             (None, own) => inherited.or(own).unwrap_or(all),
         };
-        // Order relations compare with any number.
+        // Order relations may compare with numbers that have bits outside the mask.
         let exact = matches!(relation, Relation::Equal | Relation::NotEqual);
         let operand = self.fit(ty, operand, mask, exact && mask_given, range.clone())?;
         self.note_redundant(ty, relation, mask, operand, sign.start..range.end);
@@ -279,7 +279,7 @@ impl<'a> Parser<'a> {
         Ok(Test { ty, direction, proto: q.proto, mask, relation, value: operand }.compile())
     }
 
-    /// Qualifiers with nothing behind them: complete only when they name a protocol.
+    /// Qualifiers without a value. They are a complete test only if they name a protocol.
     fn without_value(
         &self,
         q: Qualifiers,
@@ -316,7 +316,7 @@ fn applies(ty: Type, relation: Relation) -> bool {
     }
 }
 
-/// The mask that keeps everything.
+/// The mask with all bits of the type set.
 pub(super) fn full_mask(ty: Type) -> u64 {
     match ty.field() {
         Some(field) => u64::from(field.max()),
@@ -325,7 +325,7 @@ pub(super) fn full_mask(ty: Type) -> u64 {
     }
 }
 
-/// What a value of this type looks like.
+/// A description of valid values of this type.
 pub(super) fn wants(ty: Type) -> String {
     match ty {
         Type::Host => "an IP address or host name".into(),
@@ -374,7 +374,7 @@ fn type_word(word: &str) -> Option<Type> {
     })
 }
 
-/// The protocol that a value of type `Type::Proto` names.
+/// The operand for a protocol name or number.
 pub(super) fn proto_value(word: &str) -> Option<Operand> {
     let known = proto_word(word).or_else(|| crate::names::ip_proto_number(word).map(Proto::Number))?;
     Some(match known {

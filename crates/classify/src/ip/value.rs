@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Literal values: numbers, addresses, prefixes.
 
-/// What a word looks like before anyone asks for a type.
+/// The form of a literal, before its type is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     Number(u32),
@@ -11,7 +11,7 @@ pub(super) enum Value {
     Ether(u64),
 }
 
-/// The literal that `word` is. `Ok(None)`: a name. `Err`: begins like a literal and is none.
+/// Parses a literal. `Ok(None)` means that the word is a name, `Err` that it is a malformed literal.
 pub(super) fn literal(word: &str) -> Result<Option<Value>, &'static str> {
     if let Some(ether) = ether(word) {
         return Ok(Some(Value::Ether(ether)));
@@ -37,7 +37,7 @@ pub(super) fn literal(word: &str) -> Result<Option<Value>, &'static str> {
     number(word).map(|n| Some(Value::Number(n)))
 }
 
-/// Decimal, 0x hexadecimal or 0 octal.
+/// Parses a number: decimal, `0x` hexadecimal, or octal with a leading 0.
 pub(super) fn number(word: &str) -> Result<u32, &'static str> {
     let (digits, radix) = match (word.strip_prefix("0x").or(word.strip_prefix("0X")), word.strip_prefix('0'))
     {
@@ -51,7 +51,7 @@ pub(super) fn number(word: &str) -> Result<u32, &'static str> {
     u32::from_str_radix(digits, radix).map_err(|_| "number too large")
 }
 
-/// One to four decimal octets, the missing ones zero, and how many there were.
+/// Parses one to four decimal octets. Returns the address, with missing octets zero, and the number of octets.
 fn octets(text: &str) -> Option<(u32, usize)> {
     let mut address = [0u8; 4];
     let mut count = 0;
@@ -76,7 +76,7 @@ fn prefix_mask(text: &str) -> Option<u32> {
     Some(u32::MAX.checked_shl(32 - length).unwrap_or(0))
 }
 
-/// Six hexadecimal bytes between colons or dashes.
+/// Parses six hexadecimal bytes separated by colons or dashes.
 fn ether(text: &str) -> Option<u64> {
     let sign = if text.contains(':') { ':' } else { '-' };
     let mut address = 0u64;

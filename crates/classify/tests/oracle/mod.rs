@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Header expressions as data: made at random, written as text, and evaluated by looking at the packet's bytes.
+//! Header expressions as data: random generation, conversion to text, and evaluation on the packet's bytes.
 
 use crate::packets::{ADDRESSES, ETHERS, PORTS, Rng};
 
@@ -12,7 +12,7 @@ pub enum Dir {
     Both,
 }
 
-/// `number REL value`; `None` for a missing field.
+/// `number REL value`; false for a missing field.
 fn relate(field: Option<u32>, mask: u32, rel: &str, value: u32) -> bool {
     let Some(field) = field.map(|f| f & mask) else { return false };
     match rel {
@@ -30,7 +30,7 @@ const EQUALS: [&str; 4] = ["", "", "==", "!="];
 const IP_FIELDS: [(&str, u32); 7] =
     [("vers", 15), ("hl", 15), ("tos", 255), ("dscp", 63), ("len", 65535), ("id", 65535), ("ttl", 255)];
 
-/// Bits a value may have: equality allows only those of the mask.
+/// The bits that a value may have: equality allows only those of the mask.
 fn comparable(rel: &str, mask: u32) -> u32 {
     if rel.contains(['<', '>']) { u32::MAX } else { mask }
 }
@@ -74,7 +74,7 @@ impl Packet<'_> {
         Packet::number(self.network, pos, len)
     }
 
-    /// Missing in later fragments.
+    /// `None` in later fragments.
     fn transport(&self, pos: usize, len: usize) -> Option<u32> {
         let start = self.ip(0, 1)? as usize % 16 * 4;
         if self.ip(6, 2)? % 0x2000 != 0 {
@@ -99,7 +99,7 @@ fn numbers(proto: &str) -> &'static [u8] {
     }
 }
 
-/// Asks `equal` of one or both sides; `!=` negates the whole when the sides are there.
+/// Applies `equal` to one or both sides. `!=` negates the whole result if both sides are present.
 fn directed<T: Copy>(
     dir: Dir,
     rel: &str,
@@ -188,12 +188,12 @@ impl Test {
         let dotted = |a: u32| a.to_be_bytes().map(|b| b.to_string()).join(".");
         let mask_text =
             |mask: u32, all: u32| if mask == all { String::new() } else { format!("& {mask:#x} ") };
-        // A masked test without sign could be read as a mask and a value all the same.
+        // A masked test without a relation is still parsed as a mask and a value.
         match self {
             Test::Const(b) => b.to_string(),
             Test::Host { dir, mask, rel, address, net } => {
                 let (d, a, m) = (dir_text(*dir), dotted(address & mask), dotted(*mask));
-                // Without any qualifier a value would repeat those of the test before.
+                // Without any qualifier, a value would repeat the qualifiers of the previous test.
                 let bare = *dir != Dir::Default && rel.is_empty() && rng.chance(2);
                 let prefix = mask.count_zeros() == mask.trailing_zeros();
                 match (mask.leading_ones(), net) {
@@ -324,7 +324,7 @@ impl Tree {
             Tree::Test(t) => t.text(rng),
             Tree::Not(t) => format!("{} {}", rng.pick(&["not", "!"]), part(t, rng)),
             Tree::And(v) => {
-                // Juxtaposition only between parentheses: "tcp tcp opt syn" is one test.
+                // Juxtaposition is not used, because `tcp tcp opt syn` would be a single test.
                 let sign = rng.pick(&[" and ", " && "]);
                 v.iter().map(|t| part(t, rng)).collect::<Vec<_>>().join(sign)
             }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random IPv4 packets made by etherparse, and the generator behind them.
+//! Random IPv4 packets built with etherparse, and the random number generator.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use etherparse::{IpDscp, IpEcn, IpFragOffset, IpNumber, Ipv4Header, Ipv4Options, TcpHeader, UdpHeader};
 
-/// A seeded generator (xorshift).
+/// A seeded random number generator (xorshift).
 pub struct Rng(pub u64);
 
 impl Rng {
@@ -24,7 +24,7 @@ impl Rng {
     }
 }
 
-/// Few values of each kind, so that tests and packets meet.
+/// A small set of values of each kind, so that tests often match packets.
 pub const ADDRESSES: [[u8; 4]; 6] =
     [[1, 2, 3, 4], [1, 2, 3, 5], [1, 2, 9, 9], [10, 0, 0, 1], [10, 255, 0, 1], [224, 0, 0, 1]];
 pub const PORTS: [u16; 8] = [0, 22, 53, 80, 1023, 1024, 8080, 65535];
@@ -32,7 +32,7 @@ pub const PROTOS: [u8; 7] = [1, 2, 6, 6, 17, 17, 132];
 pub const SMALL: [u8; 6] = [0, 1, 5, 63, 64, 255];
 pub const ETHERS: [[u8; 6]; 3] = [[0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 6], [0xff; 6]];
 
-/// An Ethernet header (or nothing) and a packet from its IP header on.
+/// An Ethernet header (or nothing) and a packet, starting at its IP header.
 pub fn packet(rng: &mut Rng) -> (Vec<u8>, Vec<u8>) {
     let ether = if rng.chance(4) {
         Vec::new()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers and addresses as capture filters write them.
+//! Number and address literals of capture filters.
 
-/// A number as the language writes it: decimal, hexadecimal behind 0x, octal behind 0.
+/// Parses a number: decimal, hexadecimal with `0x`, or octal with a leading `0`.
 pub fn number(w: &str) -> Option<u32> {
     match w.strip_prefix("0x").or_else(|| w.strip_prefix("0X")) {
         Some(hex) if !hex.starts_with('+') => u32::from_str_radix(hex, 16).ok(),
@@ -11,7 +11,7 @@ pub fn number(w: &str) -> Option<u32> {
     }
 }
 
-/// Offsets and values that have names.
+/// The value of a predefined name for an offset or a constant.
 pub fn named_number(w: &str) -> Option<u32> {
     const NAMES: [(&str, u32); 24] = [
         ("icmptype", 0),
@@ -42,7 +42,7 @@ pub fn named_number(w: &str) -> Option<u32> {
     NAMES.iter().find(|n| n.0 == w).map(|n| n.1)
 }
 
-/// One to four decimal numbers with dots: the value, and the mask of as many bytes as there are.
+/// Parses one to four decimal bytes separated by dots. Returns the value, and a mask for the bytes given.
 pub fn dotted(w: &str) -> Option<(u32, u32)> {
     let mut value = 0u32;
     let mut n = 0u32;
@@ -61,7 +61,7 @@ pub fn dotted_whole(w: &str) -> Option<u32> {
     dotted(w).filter(|d| d.1 == u32::MAX).map(|d| d.0)
 }
 
-/// Six hexadecimal bytes with colons.
+/// Parses six hexadecimal bytes separated by colons.
 pub fn ether(w: &str) -> Option<[u8; 6]> {
     let mut out = [0; 6];
     let mut parts = w.split(':');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names behind qualifiers: addresses, networks, ports, protocols.
+//! Names after qualifiers: addresses, networks, ports, protocols.
 
 use super::literal::{dotted, dotted_whole, ether, number};
 use super::{Parsed, Parser, Qualifiers, Type, protocol_number};
@@ -13,7 +13,7 @@ use std::net::Ipv6Addr;
 use std::ops::Range;
 
 impl<'a> Parser<'a> {
-    /// A name behind qualifiers.
+    /// Parses a name after qualifiers.
     pub(super) fn name(&mut self, q: Qualifiers<'a>) -> Parsed<Node> {
         let place = self.place();
         let Token::Word(w) = self.next() else { return Err(Fault::new(place, "a name is missing")) };

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Comparisons of numbers: `ip[8] < 5`, `tcp[tcpflags] & tcp-syn != 0`, `len > 100`.
+//! Numeric comparisons: `ip[8] < 5`, `tcp[tcpflags] & tcp-syn != 0`, `len > 100`.
 
 use super::literal::{named_number, number};
 use super::{PROTOCOLS, Parsed, Parser, protocol_number};
 use crate::bpf::Frames;
-use crate::bpf::code::{MAX_NUMBER_DEPTH, Node, Number, Operator, Place, Relation, Size};
+use crate::bpf::code::{Address, MAX_NUMBER_DEPTH, Node, Number, Operator, Relation, Size};
 use crate::bpf::lex::Token;
 use crate::bpf::terms::{ARP, ICMP6, IP, IP6, RARP, byte};
 use crate::error::Fault;
 
 impl Parser<'_> {
-    /// A comparison of numbers; none, and nothing read, when there is none here.
+    /// Parses a numeric comparison. Returns `None` and consumes nothing if there is none.
     pub(super) fn relation(&mut self) -> Parsed<Option<Node>> {
         let (at, terms) = (self.at, self.terms);
         let mut guards = Vec::new();
-        // Parentheses may hold tests as well as numbers; a name before a bracket is the start of a number for sure.
+        // Parentheses may enclose tests as well as numbers, so a failure after `(` is not final. A name before
+        // `[` can only begin a number.
         let sure =
             matches!(self.tokens.get(at + 1), Some((Token::Sign("["), _))) && self.peek() != Token::Sign("(");
         let left = match self.sum(0, 0, &mut guards) {
@@ -47,7 +48,7 @@ impl Parser<'_> {
         Ok(Some(guards.into_iter().rev().fold(test, |node, guard| Node::And(vec![guard, node]))))
     }
 
-    /// Numbers joined by operators of at least the strength `least`, which are ordered as in C.
+    /// Parses numbers joined by operators of at least precedence `least`. Precedence is as in C.
     fn sum(&mut self, least: u8, depth: usize, guards: &mut Vec<Node>) -> Parsed<Number> {
         if depth > MAX_NUMBER_DEPTH {
             return Err(self.fault(format!("numbers nested deeper than {MAX_NUMBER_DEPTH} levels")));
@@ -121,15 +122,16 @@ impl Parser<'_> {
         self.expect("]")?;
         let (base, behind) = self.bytes_of(w, guards)?;
         let place = match (offset, behind) {
-            (Number::Constant(k), false) => Place::At(base.wrapping_add(k)),
-            (Number::Constant(offset), true) => Place::Behind { ip: base, offset },
-            (offset, false) => Place::Computed { base, offset: Box::new(offset) },
-            (offset, true) => Place::ComputedBehind { ip: base, offset: Box::new(offset) },
+            (Number::Constant(k), false) => Address::At(base.wrapping_add(k)),
+            (Number::Constant(offset), true) => Address::AfterIp { ip: base, offset },
+            (offset, false) => Address::Computed { base, offset: Box::new(offset) },
+            (offset, true) => Address::ComputedAfterIp { ip: base, offset: Box::new(offset) },
         };
         Ok(Number::Load(size, place))
     }
 
-    /// Where the bytes of a protocol start, and whether that is behind an IPv4 header; what must hold goes to `guards`.
+    /// The offset of a protocol's header, and whether it follows an IPv4 header of variable length. The tests
+    /// that must hold for the header to be present are added to `guards`.
     fn bytes_of(&mut self, w: &str, guards: &mut Vec<Node>) -> Parsed<(u32, bool)> {
         let l = &self.layout;
         let ip = l.network();
