@@ -9,7 +9,7 @@ use castanet_tables::{
     TokenBucket,
 };
 
-/// Best of five rounds.
+/// Prints the best of five runs.
 fn time(name: &str, operations: usize, mut work: impl FnMut()) {
     let best = (0..5).map(|_| {
         let start = Instant::now();

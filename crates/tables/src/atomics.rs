@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What shared structures are built of. `models` builds the same sources of loom's counterparts, by the same names.
+//! The primitives of shared structures. `models` compiles the same sources with loom's counterparts under the
+//! same names.
 
 use std::sync::atomic::AtomicBool;
 pub(crate) use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A cell whose contents are reached through a pointer.
+/// A cell whose contents are accessed through a pointer.
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
 impl<T> UnsafeCell<T> {
@@ -17,7 +18,7 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// Where a model considers a change of threads.
+/// A point at which the loom model considers a thread switch.
 pub(crate) struct Probe;
 
 impl Probe {
@@ -28,7 +29,7 @@ impl Probe {
     pub fn interleave(&self) {}
 }
 
-/// A position that is moved on, and looked at, in one order that all threads agree on with other such accesses.
+/// A position in a ring. Reads with `get` and updates are sequentially consistent.
 pub(crate) struct Position(AtomicUsize);
 
 impl Position {
@@ -39,25 +40,25 @@ impl Position {
     pub fn get(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
-    /// What the position was at some time, outside that order.
+    /// A relaxed read; the value may be outdated.
     #[inline(always)]
     pub fn guess(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
-    /// Moves it on; otherwise where it was. It may fail for no reason.
+    /// Moves the position from `from` to `to`. On failure, returns the current value. May fail spuriously.
     #[inline(always)]
     pub fn advance(&self, from: usize, to: usize) -> Result<usize, usize> {
         self.0.compare_exchange_weak(from, to, Ordering::SeqCst, Ordering::Relaxed)
     }
 }
 
-/// A truth value that is changed and looked at in the same order.
+/// A boolean with sequentially consistent access.
 #[derive(Debug, Default)]
-pub(crate) struct Truth(AtomicBool);
+pub(crate) struct SyncBool(AtomicBool);
 
-impl Truth {
-    pub fn new(value: bool) -> Truth {
-        Truth(AtomicBool::new(value))
+impl SyncBool {
+    pub fn new(value: bool) -> SyncBool {
+        SyncBool(AtomicBool::new(value))
     }
     #[inline(always)]
     pub fn get(&self) -> bool {

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rates as exponentially weighted moving averages in fixed point.
 
-/// Epochs a second.
+/// Epochs per second.
 const HZ: i64 = 1000;
 const EPOCH: i64 = 1_000_000_000 / HZ;
-/// A new epoch weighs 2^-STABILITY.
+/// A new epoch has the weight 2^-STABILITY.
 const STABILITY: u32 = 4;
-/// Rounds to nearest. A fading average therefore rests at this value and not at 0: that is the granularity that shows.
+/// Added to round to nearest. Because of the rounding, a decaying average stops at this value instead of 0.
 const HALF: i128 = 1 << (STABILITY - 1);
 
-/// The rate of something counted, averaged over epochs of a millisecond.
+/// The rate of counted events, averaged over epochs of one millisecond.
 ///
-/// The average has a few binary places ([`Self::packets`] ten, [`Self::bytes`] four); an isolated packet leaves it at 8
-/// units, which reads 7.8125 packets or 500 bytes a second.
+/// The average has a few fractional bits ([`Self::packets`] has ten, [`Self::bytes`] four). After an isolated
+/// packet it settles at 8 units, which reads as 7.8125 packets or 500 bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ewma {
     average: u64,
-    /// What was counted in the current epoch.
+    /// The count in the current epoch.
     count: u64,
     epoch: i64,
     places: u32,
 }
 
 impl Ewma {
-    /// For counts of packets.
+    /// Creates an average for counts of packets.
     pub const fn packets() -> Self {
         Self { average: 0, count: 0, epoch: 0, places: 10 }
     }
 
-    /// For counts of bytes.
+    /// Creates an average for counts of bytes.
     pub const fn bytes() -> Self {
         Self { average: 0, count: 0, epoch: 0, places: 4 }
     }
 
-    /// Adds `count` at the time `now` in nanoseconds. A clock that steps back adds to the current epoch.
+    /// Adds `count` at time `now` in nanoseconds. If the clock steps back, the count goes to the current epoch.
     #[inline]
     pub fn update(&mut self, count: u64, now: i64) {
         let epoch = now.div_euclid(EPOCH);
@@ -46,16 +46,17 @@ impl Ewma {
     #[inline]
     fn step(average: u64, value: u64) -> u64 {
         let (average, value) = (i128::from(average), i128::from(value));
-        // An average of two numbers of 64 bits stays within them.
+        // The average of two 64-bit numbers fits into 64 bits.
         u64::try_from(average + ((value - average + HALF) >> STABILITY)).unwrap_or(u64::MAX)
     }
 
-    /// Closes the current epoch and the empty ones up to `epoch`.
+    /// Closes the current epoch and the empty epochs up to `epoch`.
     fn advance(&mut self, epoch: i64) {
         let scaled = u64::try_from(u128::from(self.count) << self.places).unwrap_or(u64::MAX);
         self.average = Self::step(self.average, scaled);
         let mut empty = epoch.saturating_sub(self.epoch).saturating_sub(1);
-        // An average rests after at most some hundred steps, however long the silence was.
+        // The average reaches its final value after a few hundred steps, so the loop is short even after a long
+        // silence.
         while empty > 0 {
             let next = Self::step(self.average, 0);
             if next == self.average {
@@ -68,14 +69,14 @@ impl Ewma {
         self.epoch = epoch;
     }
 
-    /// The rate per second at the time `now`; what was counted in the epoch of `now` does not show yet.
+    /// The rate per second at time `now`. Events in the current epoch are not included yet.
     pub fn rate(&self, now: i64) -> f64 {
         let mut at = *self;
         at.update(0, now);
         at.average as f64 * HZ as f64 / f64::from(1_u32 << at.places)
     }
 
-    /// Forgets everything.
+    /// Resets the average and the count to zero.
     pub const fn reset(&mut self) {
         self.average = 0;
         self.count = 0;

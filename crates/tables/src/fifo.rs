@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A bounded queue of one owner; batches go in and out by copying memory.
+//! A bounded queue for a single owner. Batches are moved by copying memory.
 #![allow(unsafe_code)]
 
 use std::collections::TryReserveError;
@@ -7,11 +7,11 @@ use std::mem::MaybeUninit;
 
 /// A first-in first-out queue of fixed capacity.
 ///
-/// The capacity is any number, 0 included; memory is allocated once for the next power of two.
+/// The capacity may be any number, 0 included. Memory is allocated once, for the next power of two.
 pub struct Fifo<T> {
     cells: Box<[MaybeUninit<T>]>,
     capacity: usize,
-    /// Position of the oldest item; positions count up for ever and wrap.
+    /// Position of the oldest item. Positions increase and wrap around.
     head: usize,
     /// Position after the newest item.
     // INVARIANT: tail - head <= capacity <= cells.len(), a power of two; exactly the cells of positions head..tail hold items.
@@ -19,17 +19,17 @@ pub struct Fifo<T> {
 }
 
 impl<T> Fifo<T> {
-    /// An empty queue for `capacity` items, at most 2^31.
+    /// Creates an empty queue for `capacity` items, at most 2^31.
     pub fn new(capacity: usize) -> Self {
         let capacity = capacity.min(1 << 31);
         let cells = Box::new_uninit_slice(capacity.next_power_of_two());
         Self { cells, capacity, head: 0, tail: 0 }
     }
 
-    /// An empty queue for `capacity` items, at most 2^31.
+    /// Creates an empty queue for `capacity` items, at most 2^31.
     ///
     /// # Errors
-    /// There is no memory for so many.
+    /// There is not enough memory.
     pub fn try_new(capacity: usize) -> Result<Self, TryReserveError> {
         let capacity = capacity.min(1 << 31);
         let mut cells = Vec::new();
@@ -39,19 +39,19 @@ impl<T> Fifo<T> {
         Ok(Self { cells: cells.into_boxed_slice(), capacity, head: 0, tail: 0 })
     }
 
-    /// How many items may be inside.
+    /// The maximum number of items.
     #[inline]
     pub const fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// How many items are inside.
+    /// The number of items.
     #[inline]
     pub const fn len(&self) -> usize {
         self.tail.wrapping_sub(self.head)
     }
 
-    /// Whether nothing is inside.
+    /// Whether the queue is empty.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.tail == self.head
@@ -63,7 +63,7 @@ impl<T> Fifo<T> {
         self.len() >= self.capacity
     }
 
-    /// How many items fit.
+    /// The number of items that still fit.
     #[inline]
     pub const fn room(&self) -> usize {
         self.capacity.saturating_sub(self.len())
@@ -74,21 +74,21 @@ impl<T> Fifo<T> {
         position & (self.cells.len() - 1)
     }
 
-    /// Appends an item, or gives it back when the queue is full.
+    /// Appends an item. Returns it if the queue is full.
     #[inline]
     pub fn push(&mut self, item: T) -> Result<(), T> {
         if self.is_full() {
             return Err(item);
         }
         let at = self.index(self.tail);
-        // It is there; to say so by a panic would keep the item in reach of unwinding.
+        // The index is always valid. Returning instead of panicking keeps the item safe from unwinding.
         let Some(cell) = self.cells.get_mut(at) else { return Err(item) };
         cell.write(item);
         self.tail = self.tail.wrapping_add(1);
         Ok(())
     }
 
-    /// Puts an item before the oldest one, or gives it back when the queue is full.
+    /// Inserts an item before the oldest one. Returns it if the queue is full.
     #[inline]
     pub fn push_front(&mut self, item: T) -> Result<(), T> {
         if self.is_full() {
@@ -100,7 +100,7 @@ impl<T> Fifo<T> {
         Ok(())
     }
 
-    /// Takes the oldest item.
+    /// Removes the oldest item.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         if self.is_empty() {
@@ -108,11 +108,12 @@ impl<T> Fifo<T> {
         }
         let at = self.index(self.head);
         self.head = self.head.wrapping_add(1);
-        // SAFETY: position `head` held an item by the invariant; moving `head` past it means that it is never read again.
+        // SAFETY: position `head` held an item by the invariant. `head` has moved past it, so the item is never
+        // read again.
         Some(unsafe { self.cells[at].assume_init_read() })
     }
 
-    /// Takes the newest item.
+    /// Removes the newest item.
     #[inline]
     pub fn pop_back(&mut self) -> Option<T> {
         if self.is_empty() {
@@ -120,8 +121,8 @@ impl<T> Fifo<T> {
         }
         self.tail = self.tail.wrapping_sub(1);
         let at = self.index(self.tail);
-        // SAFETY: position `tail - 1` held an item by the invariant; moving `tail` before it means that it is never read
-        // again.
+        // SAFETY: position `tail - 1` held an item by the invariant. `tail` has moved before it, so the item is
+        // never read again.
         Some(unsafe { self.cells[at].assume_init_read() })
     }
 
@@ -132,17 +133,18 @@ impl<T> Fifo<T> {
         (!self.is_empty()).then(|| unsafe { self.cells[self.index(self.head)].assume_init_ref() })
     }
 
-    /// Moves items from the front of `items` into the queue, in order, while there is room. Gives the number; the rest
-    /// stays in `items`.
+    /// Moves items from the front of `items` into the queue, in order, while there is room. Returns the number
+    /// moved; the rest stays in `items`.
     #[inline]
     pub fn extend_from(&mut self, items: &mut Vec<T>) -> usize {
         let (count, rest) = (items.len().min(self.room()), items.len() - items.len().min(self.room()));
         let at = self.index(self.tail);
         let first = count.min(self.cells.len() - at);
-        // SAFETY: by the invariant the `count <= capacity - len` cells from `tail` on are free: `first` of them up to the
-        // end of the box, the others, fewer than the box has, from its start. They are in another allocation than `items`,
-        // which holds `count + rest` items. The first `count` are moved out, the others slide down over them, and the
-        // length becomes theirs before anything could drop the moved ones.
+        // SAFETY: by the invariant, the `count <= capacity - len` cells from `tail` on are free. `first` of
+        // them extend to the end of the box; the others, fewer than the box has, start at its beginning. The
+        // cells are not in the allocation of `items`, which holds `count + rest` items. The first `count` items
+        // are moved out, the others move down over them, and the length is set to `rest` before anything could
+        // drop the moved items.
         unsafe {
             let from = items.as_mut_ptr();
             let to = self.cells.as_mut_ptr().cast::<T>();
@@ -155,16 +157,16 @@ impl<T> Fifo<T> {
         count
     }
 
-    /// Takes up to `max` of the oldest items and appends them to `items`. Gives the number.
+    /// Removes up to `max` of the oldest items and appends them to `items`. Returns the number.
     #[inline]
     pub fn drain_into(&mut self, max: usize, items: &mut Vec<T>) -> usize {
         let count = self.len().min(max);
         items.reserve(count);
         let at = self.index(self.head);
         let first = count.min(self.cells.len() - at);
-        // SAFETY: by the invariant the `count <= len` cells from `head` on hold items: `first` of them up to the end of the
-        // box, the others from its start. `items` has room for `count` more in another allocation. `head` moves past the
-        // cells, so they are not read again.
+        // SAFETY: by the invariant, the `count <= len` cells from `head` on hold items. `first` of them extend
+        // to the end of the box; the others start at its beginning. `items` has room for `count` more in
+        // another allocation. `head` moves past the cells, so they are not read again.
         unsafe {
             let to = items.as_mut_ptr().add(items.len());
             let from = self.cells.as_ptr().cast::<T>();
@@ -176,10 +178,10 @@ impl<T> Fifo<T> {
         count
     }
 
-    /// Changes the capacity; the oldest items stay, the newest that do not fit any more are given, oldest first.
+    /// Changes the capacity. The oldest items stay; items that no longer fit are returned, oldest first.
     ///
     /// # Errors
-    /// There is no memory for so many; nothing has changed then.
+    /// There is not enough memory. The queue is unchanged.
     pub fn try_resize(&mut self, capacity: usize) -> Result<Vec<T>, TryReserveError> {
         let mut new = Self::try_new(capacity)?;
         let mut items = Vec::new();
@@ -235,7 +237,7 @@ mod tests {
         for capacity in [0, 1, 2, 3, 7, 8, 100] {
             let mut seed = 7 + capacity as u64;
             let mut fifo = Fifo::new(capacity);
-            // Start near the wrap of the positions.
+            // Start close to the point where positions wrap around.
             (fifo.head, fifo.tail) = (usize::MAX - 5, usize::MAX - 5);
             let mut model: VecDeque<Rc<usize>> = VecDeque::new();
             let mut capacity = capacity;
@@ -290,8 +292,8 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_into_memory_is_an_error() {
-        // More than any address space: 2^31 items of a terabyte.
+    fn a_capacity_beyond_memory_is_an_error() {
+        // More than any address space holds: 2^31 items of a terabyte each.
         assert!(Fifo::<[u8; 1 << 40]>::try_new(usize::MAX).is_err());
     }
 

@@ -1,34 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A flag that says whether there may be something, so that those who wait for it can sleep.
+//! A flag that records whether a shared structure may contain something, so that waiting threads can sleep.
 
-use super::atomics::Truth;
+use super::atomics::SyncBool;
 
-/// Up while there may be something in a shared structure such as a [`Ring`](crate::Ring).
+/// Raised while there may be something in a shared structure such as a [`Ring`](crate::Ring).
 ///
-/// One side puts something in, then raises the flag. The other side finds nothing, lowers the flag, looks again, and raises
-/// the flag if there is something after all. Putting in and looking again are sequentially consistent accesses of the structure,
-/// as are all accesses to the flag: so one of the two sees what the other did.
+/// The producer inserts an item, then raises the flag. The consumer finds the structure empty, lowers the flag,
+/// checks again, and raises the flag if there is an item after all. The insertion, the second check and all
+/// accesses to the flag are sequentially consistent. Therefore at least one of the two sides sees the other's
+/// change, and no wake-up is lost.
 #[derive(Debug, Default)]
 pub struct Flag {
-    up: Truth,
+    up: SyncBool,
 }
 
 impl Flag {
-    /// A flag that is down.
+    /// Creates a lowered flag.
     pub fn new() -> Flag {
-        Flag { up: Truth::new(false) }
+        Flag { up: SyncBool::new(false) }
     }
-    /// Whether the flag is up.
+    /// Whether the flag is raised.
     #[inline]
     pub fn is_up(&self) -> bool {
         self.up.get()
     }
-    /// Raises the flag; whether it was down. To look with [`Flag::is_up`] first is cheaper and safe.
+    /// Raises the flag. Returns whether it was lowered before. Checking [`Flag::is_up`] first is cheaper and
+    /// safe.
     #[inline]
     pub fn raise(&self) -> bool {
         !self.up.replace(true)
     }
-    /// Lowers the flag. The caller looks again afterwards, and raises it if there is something.
+    /// Lowers the flag. The caller must check the structure again afterwards, and raise the flag if it is not
+    /// empty.
     #[inline]
     pub fn lower(&self) {
         self.up.set(false);

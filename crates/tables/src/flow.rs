@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An index of flows: from the hash of a key to the numbers of those who may have it.
+//! A flow index: maps the hash of a key to the numbers of candidate entries.
 
-/// Entries of one bucket.
+/// The number of entries in a bucket.
 const WAYS: usize = 7;
-/// The lane that counts entries which found their bucket full and went on.
+/// The lane that counts entries which overflowed to the next bucket.
 const PASSED: usize = 7;
-/// No entry.
+/// Marks a free place.
 const NONE: u32 = u32::MAX;
 
-/// One cache line: seven tags and, in the eighth lane, how many entries went past; seven values.
+/// One cache line: seven tags, the overflow count in the eighth lane, and seven values.
 #[derive(Clone)]
 #[repr(C, align(64))]
 struct Bucket {
@@ -19,7 +19,8 @@ struct Bucket {
 const EMPTY: Bucket = Bucket { tags: [0; 8], values: [NONE; 8] };
 
 impl Bucket {
-    /// The entries with this tag, as bits. Eight equal comparisons in a row, which the compiler makes one of.
+    /// The entries with this tag, as a bit mask. The compiler turns the eight comparisons into one vector
+    /// comparison.
     #[inline(always)]
     fn matches(&self, tag: u32) -> u32 {
         let mut bits = 0;
@@ -33,22 +34,23 @@ impl Bucket {
     }
 }
 
-/// Finds the entries of a hash table whose keys live elsewhere: it holds a tag of 32 bits and a value for each.
+/// A hash index for keys that are stored elsewhere. It holds a 32-bit tag and a value for each entry.
 ///
-/// A lookup reads one cache line and, as good as always, names the one right value; the caller compares the key, which it
-/// wants to look at anyway. Buckets overflow into the next one; the count of those that did says where a search ends, so that
-/// removing leaves nothing behind. The table doubles when three quarters of the places are taken: tags alone say where
-/// entries go then, no key is hashed again.
+/// A lookup reads one cache line and almost always yields the one correct value. The caller compares the key,
+/// which it needs to read anyway. Full buckets overflow into the next one. Each bucket counts the entries that
+/// overflowed past it, which bounds a search, so removing an entry needs no tombstone. The table doubles when
+/// three quarters of the places are used. Tags alone determine the new positions, so no key is hashed again.
 ///
-/// The caller hashes, with a seed that others must not know: with a known seed keys can be chosen that all fall into one bucket.
+/// The caller computes the hash with a secret seed. With a known seed, an attacker could choose keys that all
+/// fall into one bucket.
 #[derive(Clone)]
 pub struct FlowIndex {
-    /// A power of two of them.
+    /// The number of buckets is a power of two.
     buckets: Vec<Bucket>,
     len: usize,
 }
 
-/// The seeded hash of a key of 128 bits: one wide multiplication, folded (Yi 2019, wyhash).
+/// The seeded hash of a 128-bit key: one wide multiplication, folded (Yi 2019, wyhash).
 #[inline(always)]
 pub fn hash(key: [u64; 2], seed: [u64; 2]) -> u32 {
     let wide = u128::from(key[0] ^ seed[0]).wrapping_mul(u128::from(key[1] ^ seed[1]));
@@ -57,16 +59,17 @@ pub fn hash(key: [u64; 2], seed: [u64; 2]) -> u32 {
 }
 
 impl FlowIndex {
-    /// An empty index with room for `n` entries before it grows; much larger wishes are met as entries come.
+    /// Creates an empty index with room for `n` entries before it grows. For very large `n` it starts smaller
+    /// and grows as needed.
     pub fn with_capacity(n: usize) -> FlowIndex {
         let buckets = (n.min(1 << 20) / 5 + 1).next_power_of_two();
         FlowIndex { buckets: vec![EMPTY; buckets], len: 0 }
     }
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
-    /// Whether there is none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -74,15 +77,15 @@ impl FlowIndex {
     fn home(&self, tag: u32) -> usize {
         tag as usize & (self.buckets.len() - 1)
     }
-    /// The first value with this tag in its own bucket: right nearly always if there is any. Whoever asks for many before using
-    /// the first lets the processor fetch their cache lines at once.
+    /// The first value with this tag in the tag's own bucket; almost always the correct one, if there is one.
+    /// Callers can issue many guesses before they use the first, so that the cache misses overlap.
     #[inline(always)]
     pub fn guess(&self, tag: u32) -> Option<u32> {
         let b = self.buckets.get(self.home(tag))?;
         let i = b.matches(tag).trailing_zeros() as usize;
         b.values.get(i).copied().filter(|_| i < WAYS)
     }
-    /// The value with this tag that `is` says is the right one.
+    /// The value with this tag for which `is` returns true.
     #[inline(always)]
     pub fn find(&self, tag: u32, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
         let mut at = self.home(tag);
@@ -90,7 +93,7 @@ impl FlowIndex {
             let b = self.buckets.get(at)?;
             let mut bits = b.matches(tag);
             while bits != 0 {
-                // A free place has the tag 0.
+                // A free place has tag 0, so it can match.
                 if let Some(&v) = b.values.get(bits.trailing_zeros() as usize)
                     && v != NONE
                     && is(v)
@@ -106,14 +109,14 @@ impl FlowIndex {
         }
         None
     }
-    /// How many buckets a search for a tag reads that ends without a result.
+    /// The number of buckets that an unsuccessful search for a tag reads.
     pub fn reach(&self, tag: u32) -> usize {
         let home = self.home(tag);
         let chain =
             (0..self.buckets.len()).filter_map(|n| self.buckets.get((home + n) & (self.buckets.len() - 1)));
         chain.take_while(|b| b.tags[PASSED] != 0).count().saturating_add(1).min(self.buckets.len())
     }
-    /// Adds an entry; the caller knows that there is none with the same key. A value of `u32::MAX` cannot be held.
+    /// Adds an entry. The caller ensures that no entry has the same key. The value `u32::MAX` cannot be stored.
     pub fn insert(&mut self, tag: u32, value: u32) {
         if value == NONE {
             return;
@@ -125,7 +128,7 @@ impl FlowIndex {
     }
     fn put(&mut self, tag: u32, value: u32) {
         let (mut at, mask) = (self.home(tag), self.buckets.len() - 1);
-        // Ends: there is always a free place, by the load limit.
+        // The load limit guarantees a free place, so the loop ends.
         while let Some(b) = self.buckets.get_mut(at) {
             if let Some(i) = b.free() {
                 b.tags[i] = tag;
@@ -137,7 +140,7 @@ impl FlowIndex {
             at = (at + 1) & mask;
         }
     }
-    /// Takes an entry out; false if there is no such.
+    /// Removes an entry. Returns false if there is none.
     pub fn remove(&mut self, tag: u32, value: u32) -> bool {
         let (home, mask) = (self.home(tag), self.buckets.len() - 1);
         for step in 0..self.buckets.len() {
@@ -173,7 +176,7 @@ impl FlowIndex {
             }
         }
     }
-    /// Takes all entries out and keeps the room.
+    /// Removes all entries but keeps the memory.
     pub fn clear(&mut self) {
         self.buckets.fill(EMPTY);
         self.len = 0;
@@ -194,7 +197,7 @@ mod tests {
         }
     }
 
-    /// Against a map from standard: few keys so that they meet, tags of few bits so that buckets overflow.
+    /// Compares the index with a standard map. Few keys make collisions, and short tags make buckets overflow.
     fn against_a_map(bits: u32, keys: u64, turns: u32) {
         let mut index = FlowIndex::with_capacity(1);
         let (mut model, mut owner) = (HashMap::<u64, u32>::new(), HashMap::<u32, u64>::new());
@@ -224,7 +227,7 @@ mod tests {
             assert!(index.remove(tag(*k), *v));
         }
         assert!(index.is_empty());
-        assert!(index.buckets.iter().all(|b| b.tags[PASSED] == 0), "no trace is left of those that passed");
+        assert!(index.buckets.iter().all(|b| b.tags[PASSED] == 0), "overflow counts return to zero");
     }
 
     #[test]
@@ -281,7 +284,7 @@ mod tests {
 
     #[test]
     fn hashes_spread() {
-        // Ports in a row and addresses in a row: every one of 256 buckets gets its share.
+        // Consecutive ports and consecutive addresses must spread over all 256 buckets.
         let mut counts = [0u32; 256];
         for a in 0..256u64 {
             for p in 0..256u64 {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A four-way heap that knows where each of its slots is.
+//! A four-ary heap that tracks the position of each of its slots.
 
-/// No place in the heap.
+/// Marks a slot that is not in the heap.
 const ABSENT: u32 = u32::MAX;
 
-/// Orders slots, small numbers chosen by the caller, by a key each; the least key is on top.
+/// Orders slots (small numbers chosen by the caller) by key. The least key is on top.
 #[derive(Clone, Debug)]
 pub(crate) struct Heap<K> {
-    /// Keys with slots. Four children are nearer together than two, and the tree is half as deep.
+    /// Keys with slots. With four children per node, siblings are adjacent in memory and the tree is half as
+    /// deep as a binary one.
     items: Vec<(K, u32)>,
-    /// Place of each slot among the items.
+    /// The index in `items` of each slot.
     places: Vec<u32>,
 }
 
@@ -29,14 +30,14 @@ impl<K: Ord + Copy> Heap<K> {
         self.items.first().copied()
     }
 
-    /// The key of a slot that is in the heap.
+    /// The key of a slot, if it is in the heap.
     #[inline]
     pub fn key(&self, slot: u32) -> Option<K> {
         let place = *self.places.get(slot as usize)?;
         self.items.get(place as usize).map(|&(key, _)| key)
     }
 
-    /// Sets the key of a slot, which enters the heap if it is not there.
+    /// Sets the key of a slot. Inserts the slot if it is not in the heap.
     #[inline]
     pub fn set(&mut self, slot: u32, key: K) {
         if self.places.len() <= slot as usize {
@@ -55,7 +56,7 @@ impl<K: Ord + Copy> Heap<K> {
         self.settle(place);
     }
 
-    /// Gives the slot on top a key that is not less than the one it has.
+    /// Gives the top slot a key that is not less than its current one.
     #[inline]
     pub fn lower_top(&mut self, key: K) {
         match &mut self.items[..] {
@@ -69,7 +70,7 @@ impl<K: Ord + Copy> Heap<K> {
         }
     }
 
-    /// Takes a slot out.
+    /// Removes a slot.
     pub fn remove(&mut self, slot: u32) -> Option<K> {
         let place = *self.places.get(slot as usize)? as usize;
         if place >= self.items.len() {
@@ -83,7 +84,7 @@ impl<K: Ord + Copy> Heap<K> {
         Some(key)
     }
 
-    /// Changes all keys by a function that keeps their order.
+    /// Applies a monotonic function to all keys.
     pub fn map_keys(&mut self, map: impl Fn(K) -> K) {
         for (key, _) in &mut self.items {
             *key = map(*key);
@@ -95,7 +96,7 @@ impl<K: Ord + Copy> Heap<K> {
         self.places.clear();
     }
 
-    /// Moves the item at `place` up or down to where it belongs.
+    /// Moves the item at `place` up or down to its correct position.
     #[inline]
     fn settle(&mut self, mut place: usize) {
         let item = self.items[place];
@@ -110,7 +111,7 @@ impl<K: Ord + Copy> Heap<K> {
         self.sink(place, item);
     }
 
-    /// Puts an item at `place` or below it.
+    /// Puts an item at `place` or below, wherever the heap order requires.
     #[inline]
     fn sink(&mut self, mut place: usize, item: (K, u32)) {
         loop {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Route tables, rings, timer queues: the data structures of the engine, which know nothing of packets.
+//! Route tables, rings, timer queues: the data structures of the engine. They are independent of packets.
 //!
 //! - [`lpm`]: longest-prefix match for IPv4
 //! - [`flow`]: index of flows by hash
-//! - [`ring`]: bounded queue between workers, [`flag`]: whether there is something in it; [`fifo`]: bounded queue of one owner
-//! - [`timer_queue`], [`stride`]: what is due next, by time and by tickets
-//! - [`ewma`], [`token_bucket`]: rates measured and rates kept
+//! - [`ring`]: bounded queue between workers. [`flag`]: records whether a queue may be non-empty. [`fifo`]:
+//!   bounded queue for a single owner
+//! - [`timer_queue`], [`stride`]: scheduling by time and by tickets
+//! - [`ewma`], [`token_bucket`]: measuring and limiting rates
 //!
-//! Unsafe code is in [`ring`], in [`fifo`], and in the vector compare of [`StaticTable`].
+//! Unsafe code is in [`ring`], in [`fifo`], and in the vector comparison of [`StaticTable`].
 #![deny(unsafe_code)]
 
 mod atomics;

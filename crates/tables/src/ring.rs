@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A bounded queue for many producers and many consumers, without locks.
+//! A bounded lock-free queue for multiple producers and consumers.
 //!
-//! After Vyukov's bounded queue: each cell has a sequence number that says whose turn it is. A cell is claimed by moving
-//! the shared position past it, after its number showed that it is free (or full), so nobody ever waits for a cell.
+//! After Vyukov's bounded queue: each cell has a sequence number that shows whether it is free or holds an
+//! item. A thread claims a cell only after its sequence number shows the required state, by moving the shared
+//! position past it. Therefore no thread ever waits for a cell.
 #![allow(unsafe_code)]
 
 use std::collections::TryReserveError;
@@ -13,45 +14,45 @@ use crossbeam_utils::CachePadded;
 use super::atomics::{AtomicUsize, Ordering, Position, Probe, UnsafeCell};
 
 struct Cell<T> {
-    /// `p` when the cell is free for the item at position `p`, `p + 1` when it holds that item.
-    turn: AtomicUsize,
+    /// `p` if the cell is free for the item at position `p`, `p + 1` if it holds that item.
+    sequence: AtomicUsize,
     item: UnsafeCell<MaybeUninit<T>>,
 }
 
-/// A bounded first-in first-out queue that any number of threads fill and empty.
+/// A bounded first-in first-out queue that any number of threads may fill and empty.
 ///
-/// The capacity is any number, 0 included; memory is allocated once for the next power of two. Items that one thread
-/// pushes come out in the order in which it pushed them. Nobody waits: while another thread is in the middle of its turn with
-/// a cell, that cell counts as full to pushes and as empty to pops.
+/// The capacity may be any number, 0 included. Memory is allocated once, for the next power of two. Items
+/// pushed by one thread come out in the order in which it pushed them. No operation blocks: while another
+/// thread is writing or reading a cell, the cell counts as full to pushes and as empty to pops.
 pub struct Ring<T> {
     cells: Box<[Cell<T>]>,
     mask: usize,
     capacity: usize,
-    /// Position of the next pop.
+    /// The position of the next pop.
     head: CachePadded<Position>,
-    /// Position of the next push.
+    /// The position of the next push.
     tail: CachePadded<Position>,
     probe: Probe,
 }
 
-// SAFETY: items move between threads through the ring (hence `T: Send`) and are never borrowed inside it. An item is
-// written and read only by the thread that claimed its cell, see the blocks below.
+// SAFETY: items move between threads through the ring (hence `T: Send`) and are never borrowed inside it. Only
+// the thread that claimed a cell writes or reads its item; see the blocks below.
 unsafe impl<T: Send> Send for Ring<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Ring<T> {}
 
 impl<T> Ring<T> {
-    /// An empty ring for `capacity` items, at most 2^31.
+    /// Creates an empty ring for `capacity` items, at most 2^31.
     pub fn new(capacity: usize) -> Self {
         let capacity = capacity.min(1 << 31);
         let physical = Self::cells_for(capacity);
         Self::over(Vec::with_capacity(physical), physical, capacity)
     }
 
-    /// An empty ring for `capacity` items, at most 2^31.
+    /// Creates an empty ring for `capacity` items, at most 2^31.
     ///
     /// # Errors
-    /// There is no memory for so many.
+    /// There is not enough memory.
     pub fn try_new(capacity: usize) -> Result<Self, TryReserveError> {
         let capacity = capacity.min(1 << 31);
         let physical = Self::cells_for(capacity);
@@ -60,15 +61,16 @@ impl<T> Ring<T> {
         Ok(Self::over(cells, physical, capacity))
     }
 
-    /// At least two cells: with one, "full at p" and "free for p + 1" would be the same turn.
+    /// At least two cells: with a single cell, "full at p" and "free for p + 1" would be the same sequence
+    /// number.
     fn cells_for(capacity: usize) -> usize {
         capacity.next_power_of_two().max(2)
     }
 
-    /// An empty ring of so many cells, in a vector that has room for them.
+    /// Creates an empty ring of `physical` cells, in a vector with room for them.
     fn over(mut cells: Vec<Cell<T>>, physical: usize, capacity: usize) -> Self {
         cells.extend((0..physical).map(|position| Cell {
-            turn: AtomicUsize::new(position),
+            sequence: AtomicUsize::new(position),
             item: UnsafeCell::new(MaybeUninit::uninit()),
         }));
         Self {
@@ -81,23 +83,24 @@ impl<T> Ring<T> {
         }
     }
 
-    /// How many items may be inside.
+    /// The maximum number of items.
     #[inline]
     pub const fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// How many items are inside; while other threads push and pop, how many were a moment ago.
+    /// The number of items. While other threads push and pop, the value may be outdated.
     #[inline]
     pub fn len(&self) -> usize {
-        // The head first: the tail read later is not behind it. Not guesses: who lowers a `Flag` and looks here then must not miss
-        // a push or pop of a thread that saw the flag up.
+        // The head is read first, so that the tail is not behind it. The reads must be sequentially consistent:
+        // a thread that lowers a `Flag` and then checks the length must not miss a push or pop by a thread that
+        // saw the flag raised.
         let head = self.head.get();
         let tail = self.tail.get();
         tail.wrapping_sub(head).min(self.capacity)
     }
 
-    /// Whether nothing is inside.
+    /// Whether the ring is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -109,15 +112,15 @@ impl<T> Ring<T> {
         &self.cells[position & self.mask]
     }
 
-    /// How many cells from `position` on, at most `want`, have `turn == position + ready`.
+    /// The number of consecutive cells from `position` on, at most `want`, with `sequence == position + ready`.
     #[inline]
     fn ready(&self, position: usize, ready: usize, want: usize) -> usize {
         let mut count = 0;
         while count < want {
             let at = position.wrapping_add(count);
             self.probe.interleave();
-            // Acquire: what the thread before did with the cell happened before.
-            if self.cell(at).turn.load(Ordering::Acquire) != at.wrapping_add(ready) {
+            // Acquire: synchronises with the previous user of the cell.
+            if self.cell(at).sequence.load(Ordering::Acquire) != at.wrapping_add(ready) {
                 break;
             }
             count += 1;
@@ -125,17 +128,17 @@ impl<T> Ring<T> {
         count
     }
 
-    /// How many items fit in behind a tail.
+    /// The number of items that fit, given the tail.
     #[inline]
     fn room_at(&self, tail: usize) -> usize {
         self.probe.interleave();
-        // The head may be behind the truth, never ahead of it at the moment when a claim succeeds: the ring never holds more
-        // than its capacity. A position behind the head fails to be claimed.
+        // The head read here may be outdated but is never ahead of the true head when a claim succeeds, so the
+        // ring never exceeds its capacity. A claim at a position behind the head fails.
         let inside = tail.wrapping_sub(self.head.guess());
         if inside > self.mask + 1 { self.capacity } else { self.capacity.saturating_sub(inside) }
     }
 
-    /// Claims up to `want` cells that have `turn == position + ready`, at most as many as `room` allows at a position.
+    /// Claims up to `want` cells with `sequence == position + ready`, limited by `room` at the position.
     #[inline]
     fn claim(
         &self,
@@ -149,7 +152,7 @@ impl<T> Ring<T> {
         loop {
             let count = self.ready(position, ready, want.min(room(position)));
             if count == 0 {
-                // Full or empty, unless somebody moved the position meanwhile.
+                // The ring is full or empty, unless another thread has moved the position.
                 let now = end.guess();
                 if now == position {
                     return None;
@@ -171,8 +174,8 @@ impl<T> Ring<T> {
         self.claim(&self.tail, 0, want, |tail| self.room_at(tail))
     }
 
-    /// How many of `want` pushes would succeed now: as many do, when no other thread pushes meanwhile. Fewer than
-    /// `capacity - len` while another thread is in the middle of its turn with a cell.
+    /// The number of `want` pushes that would succeed now, provided that no other thread pushes. It is less
+    /// than `capacity - len` while another thread is still reading a cell.
     pub fn room(&self, want: usize) -> usize {
         let tail = self.tail.guess();
         self.ready(tail, 0, want.min(self.room_at(tail)))
@@ -181,26 +184,27 @@ impl<T> Ring<T> {
     #[inline]
     fn fill(&self, position: usize, item: T) {
         let cell = self.cell(position);
-        // SAFETY: the caller claimed `position` with `turn == position`: the cell is empty, and nobody else touches it
-        // until `turn` changes, for every other claim needs another value of `turn` or of the tail.
+        // SAFETY: the caller claimed `position` with `sequence == position`. The cell is empty, and no other
+        // thread accesses it until `sequence` changes, because every other claim needs another value of
+        // `sequence` or of the tail.
         cell.item.with_mut(|place| unsafe { (*place).write(item) });
         self.probe.interleave();
-        cell.turn.store(position.wrapping_add(1), Ordering::Release);
+        cell.sequence.store(position.wrapping_add(1), Ordering::Release);
     }
 
     #[inline]
     fn empty(&self, position: usize) -> T {
         let cell = self.cell(position);
-        // SAFETY: the caller claimed `position` with `turn == position + 1`: the cell holds an item, written before the
-        // Release store that set `turn`, and nobody else touches it until `turn` changes. It is not read again, for then it
-        // counts as free.
+        // SAFETY: the caller claimed `position` with `sequence == position + 1`. The cell holds an item,
+        // written before the Release store that set `sequence`. No other thread accesses it until `sequence`
+        // changes, and then the cell counts as free, so the item is not read again.
         let item = cell.item.with_mut(|place| unsafe { (*place).assume_init_read() });
         self.probe.interleave();
-        cell.turn.store(position.wrapping_add(self.mask + 1), Ordering::Release);
+        cell.sequence.store(position.wrapping_add(self.mask + 1), Ordering::Release);
         item
     }
 
-    /// Appends an item, or gives it back when the ring is full.
+    /// Appends an item. Returns it if the ring is full.
     #[inline]
     pub fn push(&self, item: T) -> Result<(), T> {
         match self.claim_free(1) {
@@ -212,31 +216,32 @@ impl<T> Ring<T> {
         }
     }
 
-    /// Takes the oldest item.
+    /// Removes the oldest item.
     #[inline]
     pub fn pop(&self) -> Option<T> {
         let (position, _) = self.claim(&self.head, 1, 1, |_| 1)?;
         Some(self.empty(position))
     }
 
-    /// Moves items from the front of `items` into the ring, in order, while there is room. Gives the number; the rest stays
-    /// in `items`.
+    /// Moves items from the front of `items` into the ring, in order, while there is room. Returns the number
+    /// moved; the rest stays in `items`.
     pub fn push_many(&self, items: &mut Vec<T>) -> usize {
         let mut pushed = 0;
         while pushed < items.len() {
             let Some((position, count)) = self.claim_free(items.len() - pushed) else { break };
-            // A claimed cell must be filled: nothing between here and there can panic.
+            // A claimed cell must be filled, so nothing in this loop may panic.
             let from = items.as_ptr();
             for index in 0..count {
-                // SAFETY: `pushed + index < items.len()`; the item is moved out once, and the moved ones are forgotten below
-                // before anything can drop them: `fill` does not panic.
+                // SAFETY: `pushed + index < items.len()`. Each item is moved out once. The moved items are
+                // removed from the vector below before anything can drop them, because `fill` does not panic.
                 let item = unsafe { from.add(pushed + index).read() };
                 self.fill(position.wrapping_add(index), item);
             }
             pushed += count;
         }
         let rest = items.len() - pushed;
-        // SAFETY: the first `pushed` items are moved out; the others slide down over them, and the length becomes theirs.
+        // SAFETY: the first `pushed` items are moved out. The others move down over them, and the length is set
+        // to their number.
         unsafe {
             let base = items.as_mut_ptr();
             base.copy_from(base.add(pushed), rest);
@@ -245,7 +250,7 @@ impl<T> Ring<T> {
         pushed
     }
 
-    /// Takes up to `max` of the oldest items and appends them to `items`. Gives the number.
+    /// Removes up to `max` of the oldest items and appends them to `items`. Returns the number.
     pub fn pop_many(&self, max: usize, items: &mut Vec<T>) -> usize {
         let mut popped = 0;
         while popped < max {
@@ -259,10 +264,10 @@ impl<T> Ring<T> {
         popped
     }
 
-    /// Changes the capacity and gives the newest items that do not fit any more.
+    /// Changes the capacity and returns the newest items that no longer fit.
     ///
     /// # Errors
-    /// There is no memory for so many; nothing has changed then.
+    /// There is not enough memory. The ring is unchanged.
     pub fn try_set_capacity(&mut self, capacity: usize) -> Result<Vec<T>, TryReserveError> {
         let ring = Self::try_new(capacity)?;
         let mut items = Vec::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ring against a deque, and under several threads.
+//! Compares the ring with a deque, and runs it with several threads.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::VecDeque;
@@ -60,8 +60,8 @@ fn behaves_like_a_deque() {
 }
 
 #[test]
-fn what_does_not_fit_into_memory_is_an_error() {
-    // More than any address space: 2^31 items of a terabyte.
+fn a_capacity_beyond_memory_is_an_error() {
+    // More than any address space holds: 2^31 items of a terabyte each.
     assert!(Ring::<[u8; 1 << 40]>::try_new(usize::MAX).is_err());
 }
 
@@ -81,7 +81,8 @@ fn drops_each_item_once() {
     assert_eq!(Arc::strong_count(&item), 1);
 }
 
-/// Every item arrives once, those of one producer in order at each consumer, and the ring never holds too much.
+/// Every item arrives once, each consumer sees the items of one producer in order, and the ring never exceeds
+/// its capacity.
 #[test]
 fn threads_lose_and_reorder_nothing() {
     const PRODUCERS: usize = 2;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stride scheduling: turns in proportion to tickets.
 //!
-//! After Waldspurger and Weihl, "Stride Scheduling: Deterministic Proportional-Share Resource Management" (1995). Each
-//! client has a pass, which grows by its stride, a constant over its tickets, with each turn; the least pass is next.
+//! After Waldspurger and Weihl, "Stride Scheduling: Deterministic Proportional-Share Resource Management"
+//! (1995). Each client has a pass. With each turn it grows by the client's stride, a constant divided by its
+//! tickets. The client with the least pass is next.
 
 use crate::heap::Heap;
 
 /// The stride of a client with one ticket.
 const ONE_TICKET: u64 = 1 << 32;
-/// Passes are moved back to zero when they are larger.
+/// Passes larger than this are reduced.
 const LARGE_PASS: u64 = 1 << 62;
 
 #[inline]
@@ -16,34 +17,36 @@ fn stride(tickets: u32) -> u64 {
     ONE_TICKET / u64::from(tickets.max(1))
 }
 
-/// Who is next among clients with the same pass.
+/// The order of clients with equal passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ties {
-    /// Who has waited longest: clients with equal tickets take turns in the order in which they were added.
+    /// The client that entered first is next, so clients with equal tickets take turns in the order in which
+    /// they were added.
     Oldest,
-    /// Who has come last.
+    /// The client that entered last is next.
     Newest,
 }
 
-/// A stride scheduler for any number of clients, which are small numbers; a turn takes logarithmic time.
+/// A stride scheduler for any number of clients, which are identified by small numbers. A turn takes
+/// logarithmic time.
 #[derive(Clone, Debug)]
 pub struct Stride {
-    /// Pass, then the place among ties.
+    /// Keys are the pass and the tie-breaking order.
     heap: Heap<(u64, u64)>,
     strides: Vec<u64>,
     ties: Ties,
     entered: u64,
-    /// Pass of the last turn: where new clients start from.
+    /// The pass of the last turn. New clients start from here.
     now: u64,
 }
 
 impl Stride {
-    /// A scheduler without clients.
+    /// Creates a scheduler without clients.
     pub fn new(ties: Ties) -> Self {
         Self { heap: Heap::default(), strides: Vec::new(), ties, entered: 0, now: 0 }
     }
 
-    /// Number of clients.
+    /// The number of clients.
     #[inline]
     pub fn len(&self) -> usize {
         self.heap.len()
@@ -61,7 +64,7 @@ impl Stride {
         self.heap.key(client).is_some()
     }
 
-    /// The key of a client that comes to wait until `pass`.
+    /// The key of a client that enters the queue with this `pass`.
     #[inline]
     fn enter(&mut self, pass: u64) -> (u64, u64) {
         self.entered += 1;
@@ -71,8 +74,9 @@ impl Stride {
         }
     }
 
-    /// Schedules a client, with no tickets counting as one; it waits a whole stride, so it goes behind those that have
-    /// waited. One that is scheduled already stays in its place with the new tickets.
+    /// Schedules a client; 0 tickets count as 1. The client starts one stride after the current pass, so it
+    /// comes after clients that have already waited. A client that is already scheduled keeps its position and
+    /// gets the new tickets.
     pub fn add(&mut self, client: u32, tickets: u32) {
         if self.contains(client) {
             return self.set_tickets(client, tickets);
@@ -86,29 +90,29 @@ impl Stride {
         self.heap.set(client, key);
     }
 
-    /// Unschedules a client; false when it was not scheduled.
+    /// Unschedules a client. Returns false if it was not scheduled.
     pub fn remove(&mut self, client: u32) -> bool {
         self.heap.remove(client).is_some()
     }
 
-    /// Changes the tickets of a scheduled client; what it still has to wait changes in proportion.
+    /// Changes the tickets of a scheduled client. Its remaining wait is scaled in proportion.
     pub fn set_tickets(&mut self, client: u32, tickets: u32) {
         let Some((pass, order)) = self.heap.key(client) else { return };
         let Some(old) = self.strides.get_mut(client as usize) else { return };
         let new = stride(tickets);
         let wait = u128::from(pass.saturating_sub(self.now)) * u128::from(new) / u128::from((*old).max(1));
         *old = new;
-        // A wait is at most a stride, so this is one too.
+        // A wait is at most one stride, so the result is too.
         self.heap.set(client, (self.now + wait as u64, order));
     }
 
-    /// Who has the next turn.
+    /// The client with the next turn.
     #[inline]
     pub fn peek(&self) -> Option<u32> {
         self.heap.top().map(|(_, client)| client)
     }
 
-    /// Gives the next turn; the client stays scheduled and goes back by its stride.
+    /// Takes the next turn. Its client stays scheduled, and its pass grows by its stride.
     #[inline]
     pub fn turn(&mut self) -> Option<u32> {
         let ((pass, _), client) = self.heap.top()?;
@@ -129,11 +133,11 @@ impl Stride {
     }
 }
 
-/// A stride scheduler for a few clients, 0, 1, 2..., that shows them in order, so that a client that has nothing to give
-/// can be passed over without a turn; a turn takes time proportional to their number.
+/// A stride scheduler for a few clients, 0, 1, 2..., which exposes their order. A client without work can be
+/// skipped without using its turn. A turn takes time proportional to the number of clients.
 #[derive(Clone, Debug)]
 pub struct StrideList {
-    /// In the order of the turns.
+    /// The clients in the order of their turns.
     entries: Vec<Entry>,
     ties: Ties,
 }
@@ -146,7 +150,7 @@ struct Entry {
 }
 
 impl StrideList {
-    /// As many clients as numbers of tickets; no tickets count as one.
+    /// Creates one client for each number of tickets; 0 tickets count as 1.
     pub fn new(tickets: &[u32], ties: Ties) -> Self {
         let mut list = Self { entries: Vec::with_capacity(tickets.len()), ties };
         for (client, &tickets) in tickets.iter().enumerate() {
@@ -175,20 +179,20 @@ impl StrideList {
         self.entries.is_empty()
     }
 
-    /// The client at a place in the order of the turns, 0 the next.
+    /// The client at this position in the order; 0 is the next.
     #[inline]
     pub fn get(&self, place: usize) -> Option<usize> {
         self.entries.get(place).map(|entry| entry.client)
     }
 
-    /// Gives the client at a place in the order its turn.
+    /// Takes the turn of the client at this position in the order.
     #[inline]
     pub fn turn_at(&mut self, place: usize) -> Option<usize> {
         if place >= self.entries.len() {
             return None;
         }
         let mut entry = self.entries.remove(place);
-        // A client that is passed over keeps its pass, so those of the others may run ahead of it for ever.
+        // A skipped client keeps its pass, so the passes of the others can grow far beyond it.
         if entry.pass > LARGE_PASS {
             for other in &mut self.entries {
                 other.pass = other.pass.saturating_sub(LARGE_PASS);
@@ -200,7 +204,7 @@ impl StrideList {
         Some(entry.client)
     }
 
-    /// Gives the next turn.
+    /// Takes the next turn.
     #[inline]
     pub fn turn(&mut self) -> Option<usize> {
         self.turn_at(0)
@@ -211,7 +215,7 @@ impl StrideList {
         self.entries.iter().find(|entry| entry.client == client).map(|entry| entry.tickets)
     }
 
-    /// Changes the tickets of a client, from its next turn on.
+    /// Changes the tickets of a client from its next turn on.
     pub fn set_tickets(&mut self, client: usize, tickets: u32) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.client == client) {
             entry.tickets = tickets;
@@ -236,11 +240,11 @@ mod tests {
             stride.add(client, 1024);
         }
         assert_eq!(turns(&mut stride, 7), [3, 0, 7, 3, 0, 7, 3]);
-        // One that leaves and comes back right away goes behind the others.
+        // A client that leaves and returns immediately comes after the others.
         assert!(stride.remove(3) && !stride.remove(3));
         stride.add(3, 1024);
         assert_eq!(turns(&mut stride, 4), [0, 7, 3, 0]);
-        // A new one too.
+        // So does a new client.
         stride.add(9, 1024);
         assert_eq!(turns(&mut stride, 5), [7, 3, 0, 9, 7]);
         stride.clear();
@@ -276,7 +280,7 @@ mod tests {
             let mut counts = [0_u32; 7];
             for _ in 0..total * 10 {
                 let client = stride.turn().unwrap();
-                // The heap and the list are two implementations of the same sequence.
+                // The heap and the list are independent implementations of the same sequence.
                 assert_eq!(list.turn(), Some(client as usize));
                 counts[client as usize] += 1;
             }

@@ -6,8 +6,8 @@ use std::hash::Hash;
 
 use crate::heap::Heap;
 
-/// Timers by key, each scheduled at most once; those of the same time expire in the order in which they were scheduled.
-/// Every change takes logarithmic time.
+/// Timers by key; each is scheduled at most once. Timers with equal times expire in the order in which they
+/// were scheduled. Every change takes logarithmic time.
 #[derive(Clone, Debug)]
 pub struct TimerQueue<K> {
     heap: Heap<(i64, u64)>,
@@ -30,12 +30,12 @@ impl<K> Default for TimerQueue<K> {
 }
 
 impl<K: Copy + Eq + Hash> TimerQueue<K> {
-    /// A queue without timers.
+    /// Creates an empty queue.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Number of timers.
+    /// The number of timers.
     pub fn len(&self) -> usize {
         self.heap.len()
     }
@@ -45,7 +45,8 @@ impl<K: Copy + Eq + Hash> TimerQueue<K> {
         self.len() == 0
     }
 
-    /// Schedules a timer, in nanoseconds; one that is scheduled already moves to the new time, after others of that time.
+    /// Schedules a timer for a time in nanoseconds. A timer that is already scheduled moves to the new time,
+    /// after others with that time.
     pub fn schedule(&mut self, key: K, time: i64) {
         let keys = &mut self.keys;
         let slot = *self.slots.entry(key).or_insert_with(|| match self.free.pop() {
@@ -62,7 +63,7 @@ impl<K: Copy + Eq + Hash> TimerQueue<K> {
         self.scheduled += 1;
     }
 
-    /// Unschedules a timer and gives its time.
+    /// Unschedules a timer. Returns the time it was scheduled for.
     pub fn cancel(&mut self, key: K) -> Option<i64> {
         let slot = self.slots.remove(&key)?;
         self.release(slot)
@@ -74,7 +75,7 @@ impl<K: Copy + Eq + Hash> TimerQueue<K> {
         self.heap.remove(slot).map(|(time, _)| time)
     }
 
-    /// The time for which a timer is scheduled.
+    /// The time that a timer is scheduled for.
     pub fn time(&self, key: K) -> Option<i64> {
         self.heap.key(*self.slots.get(&key)?).map(|(time, _)| time)
     }
@@ -91,7 +92,7 @@ impl<K: Copy + Eq + Hash> TimerQueue<K> {
         Some((time, (*self.keys.get(slot as usize)?)?))
     }
 
-    /// Takes the next timer if its time is `now` or earlier.
+    /// Removes and returns the next timer if its time is `now` or earlier.
     #[inline]
     pub fn pop_due(&mut self, now: i64) -> Option<(i64, K)> {
         if self.next_time()? > now {
@@ -153,7 +154,7 @@ mod tests {
             seed.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 24
         };
         let mut queue = TimerQueue::new();
-        // (time, order) -> key, and back.
+        // Maps from (time, order) to key, and back.
         let (mut model, mut keys) = (BTreeMap::new(), HashMap::<u64, (i64, u64)>::new());
         let mut order = 0;
         let mut now = 0;

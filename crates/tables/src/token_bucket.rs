@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A token bucket in exact integers.
+//! A token bucket in exact integer arithmetic.
 
-/// Parts of a token: with time in nanoseconds, `rate` parts arrive each nanosecond and nothing is ever rounded.
+/// Parts per token. Time is in nanoseconds, so exactly `rate` parts arrive each nanosecond and nothing is
+/// rounded.
 const TOKEN: i128 = 1_000_000_000;
 
-/// Tokens arrive at a rate until the bucket is full; whoever wants to go takes some. A new bucket is full.
+/// A bucket that tokens enter at a fixed rate until it is full. Users remove tokens. A new bucket is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
     rate: u64,
     /// In parts of a token, like `level`.
     capacity: i128,
-    /// Negative when more was taken than there was.
+    /// Negative if more was removed than was available.
     level: i128,
-    /// When `level` was right, in nanoseconds.
+    /// The time of `level`, in nanoseconds.
     updated: i64,
 }
 
 impl TokenBucket {
-    /// A full bucket with `rate` tokens a second and room for `capacity`.
+    /// Creates a full bucket with `rate` tokens per second and room for `capacity`.
     pub const fn new(rate: u64, capacity: u64) -> Self {
         Self::with_parts(rate, capacity as i128 * TOKEN)
     }
@@ -26,30 +27,30 @@ impl TokenBucket {
         Self { rate, capacity, level: capacity, updated: 0 }
     }
 
-    /// A full bucket that holds what arrives in `nanoseconds`, at least one token.
+    /// Creates a full bucket that holds the tokens of `nanoseconds`, at least one.
     pub const fn with_duration(rate: u64, nanoseconds: u64) -> Self {
-        // Below 2^127: both are less than 2^64, and the product less than 2^128 only when both are near it.
+        // Both factors are below 2^64. The multiplication saturates if the product exceeds the range of i128.
         let capacity = (rate as i128).saturating_mul(nanoseconds as i128);
         Self::with_parts(rate, if capacity < TOKEN { TOKEN } else { capacity })
     }
 
-    /// The bucket of RatedSource: two tokens below a rate of 200, else a hundredth of the rate.
+    /// The bucket of RatedSource: two tokens below a rate of 200, otherwise a hundredth of the rate.
     pub const fn for_rated_source(rate: u64) -> Self {
         Self::new(rate, if rate < 200 { 2 } else { rate / 100 })
     }
 
-    /// The bucket of RatedUnqueue and RatedSplitter: what arrives in 20 ms, at least one token.
+    /// The bucket of RatedUnqueue and RatedSplitter: the tokens of 20 ms, at least one.
     pub const fn for_rated_unqueue(rate: u64) -> Self {
         Self::with_duration(rate, 20_000_000)
     }
 
-    /// Tokens a second.
+    /// The rate in tokens per second.
     #[inline]
     pub const fn rate(&self) -> u64 {
         self.rate
     }
 
-    /// Whole tokens that fit.
+    /// The capacity in whole tokens.
     #[inline]
     pub const fn capacity(&self) -> u64 {
         whole(self.capacity)
@@ -66,11 +67,11 @@ impl TokenBucket {
         self.level = self.capacity;
     }
 
-    /// Adds what arrived up to `now`. A clock that steps back brings nothing.
+    /// Adds the tokens that arrived up to `now`. If the clock steps back, none are added.
     #[inline]
     fn refill(&mut self, now: i64) {
         if now > self.updated {
-            // Less than 2^64 times less than 2^64 may pass 2^127; then the bucket is full anyway.
+            // The product saturates only at values that fill the bucket anyway.
             let elapsed = i128::from(now) - i128::from(self.updated);
             let arrived = elapsed.saturating_mul(i128::from(self.rate));
             self.level = self.level.saturating_add(arrived).min(self.capacity);
@@ -78,21 +79,21 @@ impl TokenBucket {
         }
     }
 
-    /// Whole tokens inside at `now`; 0 while tokens are owed.
+    /// The number of whole tokens at `now`; 0 while tokens are owed.
     #[inline]
     pub fn available(&mut self, now: i64) -> u64 {
         self.refill(now);
         whole(self.level)
     }
 
-    /// Takes `tokens` even if there are fewer; the bucket then owes them.
+    /// Removes `tokens` even if there are fewer. The level then becomes negative.
     #[inline]
     pub fn remove(&mut self, tokens: u64, now: i64) {
         self.refill(now);
         self.level = self.level.saturating_sub(i128::from(tokens) * TOKEN);
     }
 
-    /// Takes `tokens` if there are so many.
+    /// Removes `tokens` if there are enough. Returns whether it did.
     #[inline]
     pub fn remove_if(&mut self, tokens: u64, now: i64) -> bool {
         self.refill(now);
@@ -104,7 +105,8 @@ impl TokenBucket {
         enough
     }
 
-    /// Nanoseconds from `now` until `tokens` are inside, 0 when they are; `None` when they never will be.
+    /// The time in nanoseconds from `now` until `tokens` are available, 0 if they are; `None` if they never
+    /// will be.
     #[inline]
     pub fn time_until(&mut self, tokens: u64, now: i64) -> Option<u64> {
         self.refill(now);
@@ -115,14 +117,15 @@ impl TokenBucket {
         if parts > self.capacity || self.rate == 0 {
             return None;
         }
-        // The first nanosecond at which enough has arrived. When the clock stepped back, the way to `updated` comes first.
+        // The first nanosecond at which enough tokens have arrived. If the clock has stepped back, the time
+        // until `updated` is added.
         let missing = parts.saturating_sub(self.level).unsigned_abs().div_ceil(u128::from(self.rate));
         let behind = self.updated.abs_diff(now);
         Some(u64::try_from(missing).unwrap_or(u64::MAX).saturating_add(behind))
     }
 }
 
-/// Whole tokens among parts.
+/// The number of whole tokens in `parts`.
 const fn whole(parts: i128) -> u64 {
     let tokens = parts / TOKEN;
     if tokens <= 0 {
@@ -140,7 +143,7 @@ mod tests {
 
     const SECOND: i64 = 1_000_000_000;
 
-    /// Times at which single tokens go, when each is taken as soon as it is there.
+    /// The departure times of single tokens, each removed as soon as it is available.
     fn departures(bucket: &mut TokenBucket, start: i64, count: usize) -> Vec<i64> {
         let mut now = start;
         std::iter::from_fn(|| {
@@ -173,7 +176,7 @@ mod tests {
 
     #[test]
     fn no_token_is_lost_over_any_division_of_time() {
-        // A third of a nanosecond a token: 3 * 10^9 a second; and 7 a second, which divides nothing.
+        // Rates that do not divide a second evenly, and one with a third of a nanosecond per token.
         for rate in [7, 3_000_000_000, 999_999_937] {
             let mut bucket = TokenBucket::new(rate, rate);
             bucket.remove(rate, 0);
@@ -191,7 +194,8 @@ mod tests {
 
     #[test]
     fn debts_are_paid_first() {
-        // 500 bytes a second, packets of 100 bytes, one may go while 131072 tokens are there, over a burst of 10 bytes.
+        // 500 bytes a second and packets of 100 bytes. A packet may go while 131072 tokens are available, on
+        // top of a burst of 10 bytes.
         let mut bucket = TokenBucket::new(500, 131_072 + 10);
         let mut now = 0;
         let mut times = Vec::new();
@@ -209,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_comes() {
+    fn tokens_that_never_arrive() {
         let mut bucket = TokenBucket::new(0, 1);
         assert!(bucket.remove_if(1, 0));
         assert_eq!((bucket.time_until(0, 1), bucket.time_until(1, i64::MAX - SECOND)), (Some(0), None));

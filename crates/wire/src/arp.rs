@@ -6,13 +6,13 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::ether::{EtherAddr, ethertype};
 use crate::{Be16, Be32};
 
-/// Numbers of the operation field.
+/// Values of the operation field.
 pub mod op {
-    /// Who has an address? (RFC 826)
+    /// Asks for the Ethernet address of an IPv4 address (RFC 826).
     pub const REQUEST: u16 = 1;
     /// Answer to a request (RFC 826).
     pub const REPLY: u16 = 2;
-    /// Which protocol address have I? (RFC 903)
+    /// Asks for the sender's own protocol address (RFC 903).
     pub const RARP_REQUEST: u16 = 3;
     /// Answer to a reverse request (RFC 903).
     pub const RARP_REPLY: u16 = 4;
@@ -25,7 +25,7 @@ pub mod op {
 /// Hardware type of Ethernet.
 pub const HARDWARE_ETHER: u16 = 1;
 
-/// An ARP packet with Ethernet and IPv4 addresses; [`Self::is_ether_ipv4`] tells whether it is one.
+/// An ARP packet for Ethernet and IPv4. [`Self::is_ether_ipv4`] checks that its types and lengths match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct ArpHeader {
@@ -37,7 +37,7 @@ pub struct ArpHeader {
     pub hardware_len: u8,
     /// Bytes of a protocol address.
     pub protocol_len: u8,
-    /// What is asked or told, see [`op`].
+    /// Operation, see [`op`].
     pub op: Be16,
     /// Ethernet address of the sender.
     pub sender_ether: EtherAddr,
@@ -51,7 +51,7 @@ pub struct ArpHeader {
 crate::views!(ArpHeader, 28);
 
 impl ArpHeader {
-    /// A packet for IPv4 over Ethernet.
+    /// An ARP packet for IPv4 over Ethernet.
     #[inline]
     pub const fn new(op: u16, sender: (EtherAddr, u32), target: (EtherAddr, u32)) -> Self {
         Self {
@@ -67,19 +67,19 @@ impl ArpHeader {
         }
     }
 
-    /// "Who has `target`? Tell `sender`."
+    /// A request for the Ethernet address of `target_ip`.
     #[inline]
     pub const fn request(sender_ether: EtherAddr, sender_ip: u32, target_ip: u32) -> Self {
         Self::new(op::REQUEST, (sender_ether, sender_ip), (EtherAddr::ZERO, target_ip))
     }
 
-    /// The answer to this request: its target address is at `ether`.
+    /// The reply to this request, with `ether` as the Ethernet address asked for.
     #[inline]
     pub fn reply(&self, ether: EtherAddr) -> Self {
         Self::new(op::REPLY, (ether, self.target_ip.get()), (self.sender_ether, self.sender_ip.get()))
     }
 
-    /// Whether types and address lengths are those of IPv4 over Ethernet.
+    /// Whether the types and address lengths are those of IPv4 over Ethernet.
     #[inline]
     pub fn is_ether_ipv4(&self) -> bool {
         self.hardware.get() == HARDWARE_ETHER
@@ -88,7 +88,7 @@ impl ArpHeader {
             && self.protocol_len == 4
     }
 
-    /// Whether this is a well-formed packet with operation `op`.
+    /// Whether this is a packet for IPv4 over Ethernet with operation `op`.
     #[inline]
     pub fn is_op(&self, op: u16) -> bool {
         self.is_ether_ipv4() && self.op.get() == op

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The Internet checksum: RFC 1071 sums with wide loads, RFC 1624 incremental update.
 //!
-//! A *sum* is a folded one's-complement sum, not inverted; a *checksum* is its complement, as stored in a header. Both
-//! are numbers in host order: what `Be16::get` gives.
+//! A *sum* is a folded one's-complement sum, not inverted. A *checksum* is its complement, as stored in a
+//! header. Both are in host order, the value that `Be16::get` returns.
 
 use crate::Be16;
 
@@ -31,7 +31,7 @@ pub const fn add(a: u16, b: u16) -> u16 {
 
 #[inline]
 fn sum_ne20(b: &[u8; 20]) -> u64 {
-    // Two 64-bit loads and one of 32 bits; the byte order does not matter until the end (RFC 1071 §2(B)).
+    // The byte order does not matter until the final fold (RFC 1071 §2(B)).
     let first = u64::from_ne_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]);
     let second = u64::from_ne_bytes([b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]]);
     let third = u32::from_ne_bytes([b[16], b[17], b[18], b[19]]);
@@ -39,7 +39,8 @@ fn sum_ne20(b: &[u8; 20]) -> u64 {
 }
 
 fn sum_ne(bytes: &[u8]) -> u64 {
-    // 32-bit words in 64-bit lanes: no carry can be lost below 2^32 words, and the loop becomes vector code.
+    // 32-bit words are summed in 64-bit lanes. No carry is lost for up to 2^32 words, and the loop can be
+    // vectorised.
     let (words, tail) = bytes.as_chunks::<4>();
     let mut sum: u64 = words.iter().map(|&word| u64::from(u32::from_ne_bytes(word))).sum();
     sum += match *tail {
@@ -51,7 +52,7 @@ fn sum_ne(bytes: &[u8]) -> u64 {
     sum
 }
 
-/// One's-complement sum of `bytes`, of any length and alignment; an odd last byte counts as the upper half of a word.
+/// One's-complement sum of `bytes`, of any length and alignment. An odd last byte is the upper half of a word.
 #[inline]
 pub fn sum(bytes: &[u8]) -> u16 {
     u16::from_be(fold64(sum_ne(bytes)))
@@ -63,20 +64,20 @@ pub fn checksum(bytes: &[u8]) -> u16 {
     !sum(bytes)
 }
 
-/// The sum of two pieces, the second of which starts `offset` bytes after an even place: when that is odd its bytes
-/// have changed lanes (RFC 1071 §2(B)).
+/// The sum of two consecutive parts. The second starts `offset` bytes after a word boundary; if the offset is
+/// odd, its bytes are swapped (RFC 1071 §2(B)).
 #[inline]
 pub const fn combine(first: u16, second: u16, offset: usize) -> u16 {
     add(first, if offset & 1 == 1 { second.swap_bytes() } else { second })
 }
 
-/// Whether a 20-byte IPv4 header has a right checksum (RFC 791 §3.1).
+/// Whether the checksum of a 20-byte IPv4 header is correct (RFC 791 §3.1).
 #[inline]
 pub fn ipv4_header20_ok(header: &[u8; 20]) -> bool {
     fold64(sum_ne20(header)) == 0xffff
 }
 
-/// Whether an IPv4 header, given with its options and nothing more, has a right checksum.
+/// Whether the checksum of an IPv4 header is correct. `header` must include the options and nothing after them.
 #[inline]
 pub fn ipv4_header_ok(header: &[u8]) -> bool {
     match <&[u8; 20]>::try_from(header) {
@@ -85,7 +86,7 @@ pub fn ipv4_header_ok(header: &[u8]) -> bool {
     }
 }
 
-/// The checksum that belongs into a 20-byte IPv4 header; its checksum field counts as zero.
+/// Computes the checksum of a 20-byte IPv4 header. The current checksum field is ignored.
 #[inline]
 pub fn ipv4_header20_checksum(header: &[u8; 20]) -> u16 {
     let mut header = *header;
@@ -94,7 +95,7 @@ pub fn ipv4_header20_checksum(header: &[u8; 20]) -> u16 {
     !u16::from_be(fold64(sum_ne20(&header)))
 }
 
-/// The checksum that belongs into an IPv4 header with options; its checksum field counts as zero.
+/// Computes the checksum of an IPv4 header with options. The current checksum field is ignored.
 #[inline]
 pub fn ipv4_header_checksum(header: &[u8]) -> u16 {
     match header.split_first_chunk::<20>() {
@@ -104,7 +105,7 @@ pub fn ipv4_header_checksum(header: &[u8]) -> u16 {
     }
 }
 
-/// The checksum after a 16-bit word at an even place went from `old` to `new` (RFC 1624, equation 3).
+/// The checksum after an aligned 16-bit word changed from `old` to `new` (RFC 1624, equation 3).
 #[inline]
 pub const fn update16(checksum: u16, old: u16, new: u16) -> u16 {
     let sum = !checksum as u32 + !old as u32 + new as u32;
@@ -112,45 +113,46 @@ pub const fn update16(checksum: u16, old: u16, new: u16) -> u16 {
     !((sum & 0xffff) + (sum >> 16)) as u16
 }
 
-/// The checksum after a 32-bit word at an even place went from `old` to `new` (RFC 1624, equation 3, twice).
+/// The checksum after an aligned 32-bit word changed from `old` to `new` (RFC 1624, equation 3, applied twice).
 #[inline]
 pub const fn update32(checksum: u16, old: u32, new: u32) -> u16 {
     !fold64(!checksum as u64 + !old as u64 + new as u64)
 }
 
-/// The checksum after the word that starts with the time-to-live lost 1 in that byte: [`update16`] with `old - 0x0100`
-/// for `new`, where `old` cancels out.
+/// The checksum after the time-to-live was decremented. This is [`update16`] with `new = old - 0x0100`, where
+/// `old` cancels out.
 #[inline]
 pub const fn update_ttl_decrement(checksum: u16) -> u16 {
     // ~(~c + 0xfeff) is c + 0x0100 with end-around carry, but for c = 0xfeff, which gives 0 and not 0xffff.
     checksum.wrapping_add(0x0100).wrapping_add((checksum >= 0xfeff) as u16)
 }
 
-/// [`update_ttl_decrement`] on a field in place.
+/// Applies [`update_ttl_decrement`] to a checksum field.
 #[inline]
 pub fn update_ttl_decrement_field(field: &mut Be16) {
-    // The same sum in the order of memory (RFC 1071 §2(B)) saves two byte swaps.
+    // Computing in memory byte order saves two byte swaps (RFC 1071 §2(B)).
     const ONE: u16 = u16::from_be(0x0100);
     let word = u16::from_ne_bytes(field.to_bytes());
     let word = word.wrapping_add(ONE).wrapping_add(u16::from(word >= !ONE));
     *field = Be16::from_bytes(word.to_ne_bytes());
 }
 
-/// The sum of the pseudo-header of TCP and UDP over IPv4 (RFC 793 §3.1, RFC 768): addresses, protocol and the length
-/// of transport header and data.
+/// The sum of the pseudo-header of TCP and UDP over IPv4 (RFC 793 §3.1, RFC 768): addresses, protocol, and the
+/// length of transport header and data.
 #[inline]
 pub const fn pseudo_header_sum(src: u32, dst: u32, protocol: u8, len: u16) -> u16 {
     fold64(src as u64 + dst as u64 + protocol as u64 + len as u64)
 }
 
-/// Whether a TCP segment, or a UDP datagram with a checksum, is right over IPv4. `segment` is transport header and data.
+/// Whether the checksum of a TCP segment or UDP datagram over IPv4 is correct. `segment` is transport header
+/// and data. UDP without a checksum is not handled here.
 #[inline]
 pub fn transport_ok(src: u32, dst: u32, protocol: u8, segment: &[u8]) -> bool {
     transport_sum(src, dst, protocol, segment) == Some(0xffff)
 }
 
-/// The checksum of a TCP segment or UDP datagram whose checksum field is zero; UDP sends 0 as 0xffff (RFC 768).
-/// `None` when `segment` is longer than IPv4 can carry.
+/// The checksum of a TCP segment or UDP datagram whose checksum field is zero. UDP sends a result of 0 as
+/// 0xffff (RFC 768). `None` if `segment` is too long for IPv4.
 #[inline]
 pub fn transport_checksum(src: u32, dst: u32, protocol: u8, segment: &[u8]) -> Option<u16> {
     let checksum = !transport_sum(src, dst, protocol, segment)?;
@@ -163,13 +165,13 @@ fn transport_sum(src: u32, dst: u32, protocol: u8, segment: &[u8]) -> Option<u16
     Some(add(pseudo_header_sum(src, dst, protocol, len), sum(segment)))
 }
 
-/// Updates a checksum field for a 16-bit word that changed.
+/// Updates a checksum field after a 16-bit word changed.
 #[inline]
 pub fn update_field16(field: &mut Be16, old: u16, new: u16) {
     field.set(update16(field.get(), old, new));
 }
 
-/// Updates a checksum field for a 32-bit word that changed.
+/// Updates a checksum field after a 32-bit word changed.
 #[inline]
 pub fn update_field32(field: &mut Be16, old: u32, new: u32) {
     field.set(update32(field.get(), old, new));

@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::Be16;
 
-/// Numbers of the type field.
+/// Values of the type field.
 pub mod ethertype {
     /// IPv4 (RFC 894).
     pub const IPV4: u16 = 0x0800;
@@ -22,7 +22,7 @@ pub mod ethertype {
     pub const IPV6: u16 = 0x86dd;
     /// 802.1ad service tag.
     pub const QINQ: u16 = 0x88a8;
-    /// Smallest type; anything less is an 802.3 length (RFC 894).
+    /// The smallest type. Smaller values are 802.3 lengths (RFC 894).
     pub const FIRST: u16 = 0x0600;
 }
 
@@ -46,9 +46,9 @@ pub mod ethertype {
 pub struct EtherAddr(pub [u8; 6]);
 
 impl EtherAddr {
-    /// The address of everybody.
+    /// The broadcast address.
     pub const BROADCAST: Self = Self([0xff; 6]);
-    /// All zero: "unknown" in ARP.
+    /// The all-zero address, which means "unknown" in ARP.
     pub const ZERO: Self = Self([0; 6]);
 
     /// Whether all bits are set.
@@ -64,19 +64,19 @@ impl EtherAddr {
         self.0[0] & 1 == 1
     }
 
-    /// Whether the address is a group one but not broadcast.
+    /// Whether this is a group address other than broadcast.
     #[inline]
     pub const fn is_multicast(&self) -> bool {
         self.is_group() && !self.is_broadcast()
     }
 
-    /// Whether the address was not assigned by a manufacturer.
+    /// Whether the address is locally administered, that is, not assigned by a manufacturer.
     #[inline]
     pub const fn is_local(&self) -> bool {
         self.0[0] & 2 == 2
     }
 
-    /// The group address of an IPv4 multicast address (RFC 1112 §6.4): its low 23 bits.
+    /// The Ethernet group address for an IPv4 multicast address (RFC 1112 §6.4), made from its low 23 bits.
     #[inline]
     pub const fn from_ipv4_multicast(addr: u32) -> Self {
         let [_, b, c, d] = addr.to_be_bytes();
@@ -104,7 +104,7 @@ impl fmt::Debug for EtherAddr {
     }
 }
 
-/// A text that is not six groups of one or two hex digits joined by `:` or by `-`.
+/// The text is not six groups of one or two hex digits joined by `:` or by `-`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EtherAddrParseError;
 
@@ -125,7 +125,7 @@ impl FromStr for EtherAddr {
         let mut addr = [0; 6];
         for byte in &mut addr {
             let group = groups.next().ok_or(EtherAddrParseError)?;
-            // from_str_radix accepts a sign, an address does not.
+            // from_str_radix accepts a sign, which an address must not have.
             if !(1..=2).contains(&group.len()) || !group.bytes().all(|c| c.is_ascii_hexdigit()) {
                 return Err(EtherAddrParseError);
             }
@@ -149,14 +149,14 @@ pub struct EtherHeader {
 crate::views!(EtherHeader, 14);
 
 impl EtherHeader {
-    /// A header of the given fields.
+    /// Creates a header from its fields.
     #[inline]
     pub const fn new(dst: EtherAddr, src: EtherAddr, ethertype: u16) -> Self {
         Self { dst, src, ethertype: Be16::new(ethertype) }
     }
 }
 
-/// An 802.1Q tag: what follows the type [`ethertype::VLAN`].
+/// An 802.1Q tag: the four bytes after type [`ethertype::VLAN`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct VlanTag {
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(kinds(EtherAddr::BROADCAST), (true, true, false, true));
         assert_eq!(kinds(EtherAddr::ZERO), (false, false, false, false));
         assert_eq!(kinds(EtherAddr([0xff, 0xff, 0xff, 0xff, 0xff, 0xfe])), (false, true, true, true));
-        // RFC 1112 §6.4: 239.129.2.3 and 224.1.2.3 share an address.
+        // RFC 1112 §6.4: 239.129.2.3 and 224.1.2.3 map to the same address.
         let group = EtherAddr([1, 0, 0x5e, 1, 2, 3]);
         assert_eq!(EtherAddr::from_ipv4_multicast(0xef81_0203), group);
         assert_eq!(EtherAddr::from_ipv4_multicast(0xe001_0203), group);

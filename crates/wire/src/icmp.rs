@@ -5,7 +5,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::{Be16, Be32, checksum};
 
-/// Numbers of the type field.
+/// Values of the type field.
 pub mod kind {
     /// Echo reply.
     pub const ECHO_REPLY: u8 = 0;
@@ -45,11 +45,11 @@ pub mod unreachable {
     pub const NET: u8 = 0;
     /// No route to the host.
     pub const HOST: u8 = 1;
-    /// Nobody takes the protocol.
+    /// The destination host does not support the protocol.
     pub const PROTOCOL: u8 = 2;
-    /// Nobody listens on the port.
+    /// No process listens on the port.
     pub const PORT: u8 = 3;
-    /// Too big and not to be fragmented; carries the next MTU (RFC 1191 §4).
+    /// The packet is too big and must not be fragmented. The message carries the next-hop MTU (RFC 1191 §4).
     pub const NEED_FRAGMENT: u8 = 4;
     /// The source route failed.
     pub const SOURCE_ROUTE_FAILED: u8 = 5;
@@ -59,15 +59,15 @@ pub mod unreachable {
 
 /// Codes of [`kind::TIME_EXCEEDED`].
 pub mod time_exceeded {
-    /// The time to live ran out.
+    /// The time to live expired.
     pub const TRANSIT: u8 = 0;
-    /// Reassembly took too long.
+    /// Reassembly timed out.
     pub const REASSEMBLY: u8 = 1;
 }
 
 /// Codes of [`kind::PARAMETER_PROBLEM`].
 pub mod parameter_problem {
-    /// The pointer shows the bad byte.
+    /// The pointer identifies the bad byte.
     pub const POINTER: u8 = 0;
     /// A required option is missing (RFC 1108).
     pub const MISSING_OPTION: u8 = 1;
@@ -93,7 +93,7 @@ pub mod redirect {
 pub struct IcmpHeader {
     /// Type, see [`kind`].
     pub kind: u8,
-    /// Code, a number within the type.
+    /// Code; its meaning depends on the type.
     pub code: u8,
     /// Checksum of the whole message.
     pub checksum: Be16,
@@ -115,7 +115,7 @@ impl IcmpHeader {
         (self.rest.get() >> 16) as u16
     }
 
-    /// Sequence number of such a message.
+    /// Sequence number of an echo, timestamp, information or mask message.
     #[inline]
     pub fn sequence(&self) -> u16 {
         self.rest.get() as u16
@@ -127,7 +127,7 @@ impl IcmpHeader {
         (self.rest.get() >> 24) as u8
     }
 
-    /// MTU of the next hop in an unreachable message that needs fragmentation (RFC 1191 §4).
+    /// Next-hop MTU of a message with code [`unreachable::NEED_FRAGMENT`] (RFC 1191 §4).
     #[inline]
     pub fn next_mtu(&self) -> u16 {
         self.rest.get() as u16
@@ -152,7 +152,7 @@ pub const fn pointer_word(pointer: u8) -> u32 {
     (pointer as u32) << 24
 }
 
-/// Whether a type is an error, about which no error is sent (RFC 1812 §4.3.2.7).
+/// Whether a type is an error message. No ICMP error is sent in response to one (RFC 1812 §4.3.2.7).
 #[inline]
 pub const fn is_error(kind: u8) -> bool {
     matches!(
@@ -165,7 +165,7 @@ pub const fn is_error(kind: u8) -> bool {
     )
 }
 
-/// Sets the checksum of a whole message; a message too short for a header is left alone.
+/// Sets the checksum of a whole message. A message too short for a header is left unchanged.
 #[inline]
 pub fn set_checksum(message: &mut [u8]) {
     if let Some(header) = IcmpHeader::from_prefix_mut(message) {

@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::options::Options;
 use crate::{Be16, Be32, checksum};
 
-/// Numbers of the protocol field.
+/// Values of the protocol field.
 pub mod protocol {
     /// ICMP (RFC 792).
     pub const ICMP: u8 = 1;
@@ -30,11 +30,11 @@ pub mod protocol {
     pub const UDP_LITE: u8 = 136;
 }
 
-/// "Do not fragment" in the fragment word.
+/// The "don't fragment" flag of the fragment word.
 pub const DONT_FRAGMENT: u16 = 0x4000;
-/// "More fragments" in the fragment word.
+/// The "more fragments" flag of the fragment word.
 pub const MORE_FRAGMENTS: u16 = 0x2000;
-/// The offset, in units of 8 bytes, in the fragment word.
+/// The fragment offset, in units of 8 bytes, of the fragment word.
 pub const OFFSET_MASK: u16 = 0x1fff;
 /// Longest header, options included.
 pub const MAX_HEADER_LEN: usize = 60;
@@ -55,7 +55,7 @@ pub struct Ipv4Header {
     pub fragment: Be16,
     /// Time to live.
     pub ttl: u8,
-    /// What the data is, see [`protocol`].
+    /// Protocol of the payload, see [`protocol`].
     pub protocol: u8,
     /// Checksum of the header.
     pub checksum: Be16,
@@ -66,16 +66,16 @@ pub struct Ipv4Header {
 }
 crate::views!(Ipv4Header, 20);
 
-/// What is wrong with an IPv4 header, in the order of the tests of RFC 1812 §5.2.2.
+/// The reason an IPv4 header is invalid, in the order of the tests of RFC 1812 §5.2.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Ipv4Error {
     /// Fewer than 20 bytes.
     Tiny,
     /// The version is not 4.
     Version,
-    /// The header is shorter than 20 bytes or longer than what is there.
+    /// The header length is less than 20 bytes, or more than there are.
     HeaderLen,
-    /// The total length is less than the header or more than what is there.
+    /// The total length is less than the header length, or more than there are bytes.
     TotalLen,
     /// The checksum is wrong.
     Checksum,
@@ -96,7 +96,7 @@ impl fmt::Display for Ipv4Error {
 impl std::error::Error for Ipv4Error {}
 
 impl Ipv4Header {
-    /// A header without options, with "version 4, 20 bytes" and all else given or zero; the checksum is right.
+    /// Creates a header without options, with a correct checksum. Fields that are not given are zero.
     #[inline]
     pub fn new(protocol: u8, src: u32, dst: u32, total_len: u16, ttl: u8) -> Self {
         let mut header = Self {
@@ -115,19 +115,20 @@ impl Ipv4Header {
         header
     }
 
-    /// The version: 4 in a good header.
+    /// The version; 4 in a valid header.
     #[inline]
     pub const fn version(&self) -> u8 {
         self.version_ihl >> 4
     }
 
-    /// Bytes of the header with options, as the header says: 0 to 60, at least 20 in a good header.
+    /// The header length in bytes, options included, from the header's own field: 0 to 60, at least 20 in a
+    /// valid header.
     #[inline]
     pub const fn header_len(&self) -> usize {
         ((self.version_ihl & 15) as usize) << 2
     }
 
-    /// Sets version 4 and the header length, rounded up to a multiple of 4 and cut to 60.
+    /// Sets version 4 and the header length. The length is rounded up to a multiple of 4 and limited to 60.
     #[inline]
     pub const fn set_header_len(&mut self, len: usize) {
         let words = if len > MAX_HEADER_LEN { 15 } else { len.div_ceil(4) };
@@ -146,16 +147,16 @@ impl Ipv4Header {
         self.tos & 3
     }
 
-    /// Bytes of data after the header, as the header says; 0 when its lengths contradict each other.
+    /// The payload length according to the header; 0 if its lengths are inconsistent.
     #[inline]
     pub fn payload_len(&self) -> usize {
         usize::from(self.total_len.get()).saturating_sub(self.header_len())
     }
 
-    /// Offset of this fragment's data in bytes.
+    /// The offset of this fragment's data in bytes.
     #[inline]
     pub fn fragment_offset(&self) -> u16 {
-        // 13 bits times 8 fit exactly.
+        // 13 bits times 8 fit into 16 bits.
         (self.fragment.get() & OFFSET_MASK) << 3
     }
 
@@ -171,19 +172,19 @@ impl Ipv4Header {
         self.fragment.get() & DONT_FRAGMENT != 0
     }
 
-    /// Whether this is a part of a packet: an offset, or more to come.
+    /// Whether this is a fragment: it has an offset, or more fragments follow.
     #[inline]
     pub fn is_fragment(&self) -> bool {
         self.fragment.get() & (MORE_FRAGMENTS | OFFSET_MASK) != 0
     }
 
-    /// Whether the data starts with the transport header: no fragment, or the first one.
+    /// Whether the data starts with the transport header: the packet is no fragment, or the first one.
     #[inline]
     pub fn is_first_fragment(&self) -> bool {
         self.fragment.get() & OFFSET_MASK == 0
     }
 
-    /// Sets the fragment word from an offset in bytes (its low 3 bits are ignored) and flags.
+    /// Sets the fragment word from flags and an offset in bytes, whose low 3 bits are ignored.
     #[inline]
     pub fn set_fragment(&mut self, offset: u16, more: bool, dont: bool) {
         let flags = if more { MORE_FRAGMENTS } else { 0 } | if dont { DONT_FRAGMENT } else { 0 };
@@ -196,13 +197,13 @@ impl Ipv4Header {
         self.checksum.set(checksum::ipv4_header20_checksum(self.as_array()));
     }
 
-    /// Whether the checksum of a header without options is right.
+    /// Whether the checksum of a header without options is correct.
     #[inline]
     pub fn checksum20_ok(&self) -> bool {
         checksum::ipv4_header20_ok(self.as_array())
     }
 
-    /// Takes 1 off the time to live and mends the checksum; a time to live of 0 stays.
+    /// Decrements the time to live and updates the checksum. A time to live of 0 is left unchanged.
     #[inline]
     pub fn decrement_ttl(&mut self) {
         if self.ttl > 0 {
@@ -211,21 +212,21 @@ impl Ipv4Header {
         }
     }
 
-    /// Sets the source address and mends the header checksum.
+    /// Sets the source address and updates the header checksum.
     #[inline]
     pub fn rewrite_src(&mut self, src: u32) {
         checksum::update_field32(&mut self.checksum, self.src.get(), src);
         self.src.set(src);
     }
 
-    /// Sets the destination address and mends the header checksum.
+    /// Sets the destination address and updates the header checksum.
     #[inline]
     pub fn rewrite_dst(&mut self, dst: u32) {
         checksum::update_field32(&mut self.checksum, self.dst.get(), dst);
         self.dst.set(dst);
     }
 
-    /// Sets the type of service and mends the header checksum.
+    /// Sets the type of service and updates the header checksum.
     #[inline]
     pub fn rewrite_tos(&mut self, tos: u8) {
         let first = u16::from(self.version_ihl) << 8;
@@ -233,13 +234,14 @@ impl Ipv4Header {
         self.tos = tos;
     }
 
-    /// The header at the start of `bytes` if it passes every test of RFC 1812 §5.2.2, the checksum only when asked for.
-    /// `bytes` may be longer than the packet. The tests are made in the order of [`Ipv4Error`].
+    /// The header at the start of `bytes`, if it passes all tests of RFC 1812 §5.2.2. The checksum is tested
+    /// only on request. `bytes` may be longer than the packet. The tests are made in the order of
+    /// [`Ipv4Error`].
     #[inline]
     pub fn checked(bytes: &[u8], with_checksum: bool) -> Result<&Self, Ipv4Error> {
         let header = Self::from_prefix(bytes).ok_or(Ipv4Error::Tiny)?;
         let total_len = usize::from(header.total_len.get());
-        // Nearly every packet: version 4 without options, one comparison.
+        // Fast path for nearly every packet: a single comparison checks for version 4 without options.
         if header.version_ihl == 0x45 {
             return if total_len < Self::LEN || total_len > bytes.len() {
                 Err(Ipv4Error::TotalLen)
@@ -265,20 +267,22 @@ impl Ipv4Header {
     }
 }
 
-/// The header at the start of `bytes` with its options, as long as it says and the bytes reach.
+/// The header at the start of `bytes` with its options. `None` if the header is truncated or its length is
+/// invalid.
 #[inline]
 pub fn whole_header(bytes: &[u8]) -> Option<&[u8]> {
     let header = Ipv4Header::from_prefix(bytes)?;
     bytes.get(..header.header_len()).filter(|whole| whole.len() >= Ipv4Header::LEN)
 }
 
-/// The options of the header at the start of `bytes`: none when the header is cut or has an impossible length.
+/// The options of the header at the start of `bytes`. Empty if the header is truncated or its length is
+/// invalid.
 #[inline]
 pub fn options(bytes: &[u8]) -> Options<'_> {
     Options::new(whole_header(bytes).and_then(|whole| whole.get(Ipv4Header::LEN..)).unwrap_or_default())
 }
 
-/// Whether an address is a multicast one (RFC 1112 §4).
+/// Whether an address is a multicast address (RFC 1112 §4).
 #[inline]
 pub const fn is_multicast(addr: u32) -> bool {
     addr >> 28 == 0xe

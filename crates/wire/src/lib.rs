@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Header views and checksums over byte slices.
 //!
-//! Every header is a plain struct of the exact size on the wire, with fields in network order and no alignment
-//! (`zerocopy`), so a view is a length check and a pointer. `T::from_prefix(bytes)` and `T::from_prefix_mut(bytes)`
-//! give `None` when the bytes are too few and look at nothing else; fields are read with `.get()` and written with
-//! `.set()`. Nothing in this crate allocates, and no function panics on any input.
+//! Every header is a plain struct with the exact layout on the wire: fields in network order, no alignment
+//! (`zerocopy`). A view costs only a length check. `T::from_prefix(bytes)` and `T::from_prefix_mut(bytes)`
+//! return `None` if there are too few bytes; they check nothing else. Fields are read with `.get()` and written
+//! with `.set()`. This crate never allocates, and no function panics on any input.
 //!
 //! - [`checksum`]: the Internet checksum (RFC 1071) and its incremental update (RFC 1624)
 //! - [`ether`], [`arp`]: link layer
 //! - [`ipv4`], [`options`]: Internet layer
-//! - [`icmp`], [`udp`], [`tcp`]: what an IPv4 packet carries
+//! - [`icmp`], [`udp`], [`tcp`]: the payload of IPv4 packets
 #![forbid(unsafe_code)]
 
 pub mod arp;
@@ -35,22 +35,22 @@ pub type Be16 = zerocopy::byteorder::network_endian::U16;
 /// A 32-bit field in network byte order.
 pub type Be32 = zerocopy::byteorder::network_endian::U32;
 
-/// Gives a header struct its views; the struct must be zerocopy's `FromBytes + IntoBytes + Unaligned`.
+/// Implements the views of a header struct, which must be zerocopy's `FromBytes + IntoBytes + Unaligned`.
 macro_rules! views {
     ($name:ident, $len:literal) => {
         const _: () = assert!(size_of::<$name>() == $len);
 
         impl $name {
-            /// Bytes on the wire.
+            /// The length on the wire in bytes.
             pub const LEN: usize = $len;
 
-            /// The header at the start of `bytes`, or `None` when they are fewer than [`Self::LEN`].
+            /// The header at the start of `bytes`; `None` if there are fewer than [`Self::LEN`].
             #[inline]
             pub fn from_prefix(bytes: &[u8]) -> Option<&Self> {
                 <Self as zerocopy::FromBytes>::ref_from_prefix(bytes).ok().map(|(header, _)| header)
             }
 
-            /// The header at the start of `bytes`, to be written in place.
+            /// The header at the start of `bytes`, mutable.
             #[inline]
             pub fn from_prefix_mut(bytes: &mut [u8]) -> Option<&mut Self> {
                 <Self as zerocopy::FromBytes>::mut_from_prefix(bytes).ok().map(|(header, _)| header)
@@ -62,19 +62,19 @@ macro_rules! views {
                 <Self as zerocopy::FromBytes>::ref_from_prefix(bytes).ok()
             }
 
-            /// The header and the bytes after it, both to be written in place.
+            /// The header and the bytes after it, both mutable.
             #[inline]
             pub fn split_mut(bytes: &mut [u8]) -> Option<(&mut Self, &mut [u8])> {
                 <Self as zerocopy::FromBytes>::mut_from_prefix(bytes).ok()
             }
 
-            /// The header as bytes of fixed length.
+            /// A copy of the header's bytes.
             #[inline]
             pub fn to_bytes(&self) -> [u8; $len] {
                 zerocopy::transmute!(*self)
             }
 
-            /// The bytes of the header in place.
+            /// The header's bytes by reference.
             #[inline]
             pub fn as_array(&self) -> &[u8; $len] {
                 zerocopy::transmute_ref!(self)
@@ -84,7 +84,7 @@ macro_rules! views {
 }
 pub(crate) use views;
 
-/// So many cases of a property, the same ones on each run.
+/// Configuration for this number of property-test cases, with a fixed seed.
 #[cfg(test)]
 fn cases(cases: u32) -> proptest::test_runner::Config {
     proptest::test_runner::Config {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPv4 options (RFC 791 §3.1): iteration that survives any bytes, and the subset that fragments carry.
+//! IPv4 options (RFC 791 §3.1): an iterator for untrusted bytes, and the subset copied to fragments.
 
 use crate::ipv4::Ipv4Header;
 
@@ -23,16 +23,16 @@ pub mod kind {
     pub const STRICT_SOURCE_ROUTE: u8 = 137;
     /// Router alert (RFC 2113).
     pub const ROUTER_ALERT: u8 = 148;
-    /// Every fragment carries an option with this bit.
+    /// The copied flag: fragments carry all options with this bit.
     pub const COPIED: u8 = 0x80;
 }
 
 /// One option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4Option<'a> {
-    /// Offset of its first byte from the start of the IPv4 header.
+    /// Offset of the option from the start of the IPv4 header.
     pub offset: usize,
-    /// All its bytes: type, then, except for a one-byte option, length and data.
+    /// All bytes of the option: the type, and for all but one-byte options the length and data.
     pub bytes: &'a [u8],
 }
 
@@ -49,22 +49,23 @@ impl<'a> Ipv4Option<'a> {
         self.bytes.get(2..).unwrap_or_default()
     }
 
-    /// The third byte, in route and timestamp options a pointer counted from 1 at the type.
+    /// The third byte. In route and timestamp options it is a pointer, counted from 1 at the type byte.
     #[inline]
     pub fn pointer(&self) -> Option<u8> {
         self.bytes.get(2).copied()
     }
 }
 
-/// A malformed option. `offset` is that of the bad byte from the start of the IPv4 header: what the pointer of an ICMP
-/// parameter problem holds (RFC 792: "the octet where an error was detected").
+/// A malformed option. `offset` is the position of the bad byte from the start of the IPv4 header, the value
+/// for the pointer of an ICMP parameter problem (RFC 792: "the octet where an error was detected").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionError {
-    /// Where the bad byte is: the length, or the type when the header ends after it.
+    /// The position of the bad byte: the length byte, or the type byte if the header ends after it.
     pub offset: usize,
 }
 
-/// Iterates over the options; no-operations are given, the end of the list is not. After an error it ends.
+/// Iterates over the options. No-operations are included, the end of the list is not. Iteration ends after an
+/// error.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
     rest: &'a [u8],
@@ -72,7 +73,7 @@ pub struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    /// Iterates over `bytes`: what follows the first 20 bytes of a header, up to its end.
+    /// Iterates over `bytes`, the part of a header after its first 20 bytes.
     #[inline]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, offset: Ipv4Header::LEN }
@@ -104,15 +105,15 @@ impl<'a> Iterator for Options<'a> {
 
 impl std::iter::FusedIterator for Options<'_> {}
 
-/// The first malformed option of `bytes`, as [`Options::new`] takes them.
+/// The first malformed option in `bytes`, which are as for [`Options::new`].
 #[inline]
 pub fn first_error(bytes: &[u8]) -> Option<OptionError> {
     Options::new(bytes).find_map(Result::err)
 }
 
-/// Writes the options that fragments other than the first carry (RFC 791 §3.2): those with the copied bit, without
-/// no-operations, padded with END to a multiple of 4. Gives the bytes written, at most 40. A malformed option and what
-/// follows it are left out.
+/// Copies the options that belong into fragments other than the first (RFC 791 §3.2): those with the copied
+/// bit, without no-operations, padded with END to a multiple of 4. Returns the number of bytes written, at most
+/// 40. A malformed option and everything after it are omitted.
 pub fn copy_for_fragment(options: &[u8], out: &mut [u8; 40]) -> usize {
     let mut len = 0;
     for option in Options::new(options).map_while(Result::ok) {
@@ -120,7 +121,7 @@ pub fn copy_for_fragment(options: &[u8], out: &mut [u8; 40]) -> usize {
             continue;
         }
         let end = len + option.bytes.len();
-        // Only more than 40 bytes of options, which no header has, could fail to fit.
+        // The copy fails only if `options` has more than 40 bytes, which no header has.
         let Some(place) = out.get_mut(len..end) else { break };
         place.copy_from_slice(option.bytes);
         len = end;
@@ -139,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    /// Offsets and lengths of the options, then the offset of the bad byte if any.
+    /// Offsets and lengths of the options, then the offset of the bad byte, if any.
     fn walk(bytes: &[u8]) -> (Vec<(usize, usize)>, Option<usize>) {
         let mut good = Vec::new();
         for option in Options::new(bytes) {
@@ -158,12 +159,12 @@ mod tests {
             (&[], &[], None),
             (&[0, 7, 1], &[], None),
             (&[1, 1, 7, 3, 4, 0], &[(20, 1), (21, 1), (22, 3)], None),
-            // No length byte: the type is the bad one.
+            // Without a length byte, the type is the bad byte.
             (&[1, 1, 1, 7], &[(20, 1), (21, 1), (22, 1)], Some(23)),
             (&[7, 0, 4, 0], &[], Some(21)),
             (&[7, 1, 4, 0], &[], Some(21)),
             (&[7, 2, 0, 0], &[(20, 2)], None),
-            // The option reaches past the header.
+            // The option extends beyond the header.
             (&[1, 7, 4, 4], &[(20, 1)], Some(22)),
             (&[148, 4, 0, 0, 7, 255, 0, 0], &[(20, 4)], Some(25)),
         ];
@@ -198,14 +199,14 @@ mod tests {
             let len = copy_for_fragment(options, &mut out);
             assert_eq!(&out[..len], *want, "{options:?}");
         }
-        // 36 bytes of header options that all are copied still fit.
+        // 40 bytes of copied options just fit.
         let mut options = vec![131, 37, 4];
         options.resize(37, 9);
         options.extend([148, 3, 0]);
         let mut out = [0xaa; 40];
         assert_eq!(copy_for_fragment(&options, &mut out), 40);
         assert_eq!(out[..], options[..]);
-        // More than a header can hold is not copied, and nothing breaks.
+        // Options longer than any header are not copied; the function must not panic.
         let long = [131, 200].repeat(200);
         assert_eq!(copy_for_fragment(&long, &mut out), 0);
         assert!(copy_for_fragment(&[131, 3, 0].repeat(20), &mut out) == 40);
@@ -230,7 +231,7 @@ mod tests {
             let mut out = [0; 40];
             let len = copy_for_fragment(&bytes, &mut out);
             prop_assert!(len <= 40 && len.is_multiple_of(4));
-            // What is copied is well-formed and has nothing but copied options.
+            // The copy is well-formed and contains only copied options.
             prop_assert!(Options::new(&out[..len]).all(|o| o.is_ok_and(|o| o.kind() & 0x80 != 0)));
         }
     }

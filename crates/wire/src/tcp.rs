@@ -5,9 +5,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::{Be16, Be32, checksum, ipv4};
 
-/// Bits of the flags.
+/// Flag bits.
 pub mod flag {
-    /// No more data.
+    /// The sender has no more data.
     pub const FIN: u8 = 0x01;
     /// Synchronise sequence numbers.
     pub const SYN: u8 = 0x02;
@@ -15,9 +15,9 @@ pub mod flag {
     pub const RST: u8 = 0x04;
     /// Push.
     pub const PSH: u8 = 0x08;
-    /// The acknowledgement number counts.
+    /// The acknowledgement number is valid.
     pub const ACK: u8 = 0x10;
-    /// The urgent pointer counts.
+    /// The urgent pointer is valid.
     pub const URG: u8 = 0x20;
     /// Congestion echo (RFC 3168).
     pub const ECE: u8 = 0x40;
@@ -37,9 +37,10 @@ pub struct TcpHeader {
     pub seq: Be32,
     /// Acknowledgement number.
     pub ack: Be32,
-    /// Header length in 32-bit words (4 bits), reserved (4 bits, the last one the historic nonce sum).
+    /// Header length in 32-bit words (4 bits) and reserved bits (4 bits, of which the last is the historic
+    /// nonce sum).
     pub offset: u8,
-    /// See [`flag`].
+    /// Flag bits, see [`flag`].
     pub flags: u8,
     /// Receive window.
     pub window: Be16,
@@ -51,7 +52,8 @@ pub struct TcpHeader {
 crate::views!(TcpHeader, 20);
 
 impl TcpHeader {
-    /// Bytes of the header with options, as the header says: 0 to 60, at least 20 in a good header.
+    /// The header length in bytes, options included, from the header's own field: 0 to 60, at least 20 in a
+    /// valid header.
     #[inline]
     pub const fn header_len(&self) -> usize {
         ((self.offset >> 4) as usize) << 2
@@ -64,7 +66,8 @@ impl TcpHeader {
     }
 }
 
-/// The options of the header at the start of `bytes`: none when the header is cut or has an impossible length.
+/// The options of the header at the start of `bytes`. Empty if the header is truncated or its length is
+/// invalid.
 #[inline]
 pub fn options(bytes: &[u8]) -> &[u8] {
     TcpHeader::from_prefix(bytes)
@@ -72,7 +75,8 @@ pub fn options(bytes: &[u8]) -> &[u8] {
         .unwrap_or_default()
 }
 
-/// Sets the checksum of a segment (header and data); one too short for a header or too long for IPv4 is left alone.
+/// Sets the checksum of a segment (header and data). A segment that is too short for a header or too long for
+/// IPv4 is left unchanged.
 #[inline]
 pub fn set_checksum(src: u32, dst: u32, segment: &mut [u8]) {
     let Some(header) = TcpHeader::from_prefix_mut(segment) else { return };
@@ -84,7 +88,7 @@ pub fn set_checksum(src: u32, dst: u32, segment: &mut [u8]) {
     }
 }
 
-/// Whether the checksum of a segment (header and data) is right.
+/// Whether the checksum of a segment (header and data) is correct.
 #[inline]
 pub fn checksum_ok(src: u32, dst: u32, segment: &[u8]) -> bool {
     segment.len() >= TcpHeader::LEN && checksum::transport_ok(src, dst, ipv4::protocol::TCP, segment)

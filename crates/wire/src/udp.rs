@@ -13,9 +13,9 @@ pub struct UdpHeader {
     pub src_port: Be16,
     /// Destination port.
     pub dst_port: Be16,
-    /// Bytes of header and data.
+    /// Length of header and data in bytes.
     pub len: Be16,
-    /// Checksum with pseudo-header; 0 means none.
+    /// Checksum with pseudo-header; 0 means no checksum.
     pub checksum: Be16,
 }
 crate::views!(UdpHeader, 8);
@@ -33,7 +33,8 @@ impl UdpHeader {
     }
 }
 
-/// Sets the checksum of a datagram (header and data); one too short for a header or too long for IPv4 is left alone.
+/// Sets the checksum of a datagram (header and data). A datagram that is too short for a header or too long for
+/// IPv4 is left unchanged.
 #[inline]
 pub fn set_checksum(src: u32, dst: u32, datagram: &mut [u8]) {
     let Some(header) = UdpHeader::from_prefix_mut(datagram) else { return };
@@ -45,7 +46,7 @@ pub fn set_checksum(src: u32, dst: u32, datagram: &mut [u8]) {
     }
 }
 
-/// Whether the checksum of a datagram (header and data) is right, or not there.
+/// Whether the checksum of a datagram (header and data) is correct or absent.
 #[inline]
 pub fn checksum_ok(src: u32, dst: u32, datagram: &[u8]) -> bool {
     UdpHeader::from_prefix(datagram).is_some_and(|header| {
@@ -87,7 +88,7 @@ mod tests {
     fn zero_checksums() {
         let mut datagram = UdpHeader::new(0, 0, 8).to_bytes();
         assert!(checksum_ok(1, 2, &datagram));
-        // Addresses that make the sum 0xffff: the checksum 0 is sent as 0xffff.
+        // With these addresses the sum is 0xffff. The checksum would be 0 and is sent as 0xffff.
         set_checksum(0xffff_ffff - 17 - 8 - 8, 0, &mut datagram);
         assert_eq!(UdpHeader::from_prefix(&datagram).unwrap().checksum.get(), 0xffff);
         assert!(checksum_ok(0xffff_ffff - 17 - 8 - 8, 0, &datagram));

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Short arrays of one type inside one vector, reused by size: what tree nodes keep their children in.
+//! Short arrays inside one vector, recycled by size. Tree nodes store their children in them.
 
-/// Capacities of blocks. A block grows by at most half of itself, so at most a third of it is idle.
+/// Block capacities. A block grows by at most half, so at most a third of it is unused.
 const SIZES: [u8; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
-/// The class of the smallest block that holds `len` items, 1 to 64.
+/// The size class of the smallest block for `len` items, 1 to 64.
 fn class(len: usize) -> usize {
     SIZES.partition_point(|&size| usize::from(size) < len).min(SIZES.len() - 1)
 }
 
-/// A vector cut into blocks; a block is named by the index of its first item.
+/// A vector divided into blocks. A block is identified by the index of its first item.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arena<T> {
     items: Vec<T>,
@@ -31,7 +31,7 @@ impl<T: Copy + Default> Arena<T> {
         self.items.capacity() * size_of::<T>() + self.free.iter().map(|f| f.capacity() * 4).sum::<usize>()
     }
 
-    /// An arena whose first `len` items are no block and never move.
+    /// Creates an arena whose first `len` items are outside all blocks and never move.
     pub fn with_fixed(len: usize) -> Self {
         Self { items: vec![T::default(); len], free: Default::default() }
     }
@@ -44,15 +44,16 @@ impl<T: Copy + Default> Arena<T> {
         let end = self.items.len() + usize::from(SIZES[class]);
         u32::try_from(end).ok()?;
         if end > self.items.capacity() {
-            // A quarter more, not twice as much: most of the memory of a large table is here.
+            // The vector grows by a quarter instead of doubling, because it holds most of the memory of a large
+            // table.
             self.items.reserve_exact((self.items.len() / 4).max(64));
         }
         self.items.resize(end, T::default());
         Some(block)
     }
 
-    /// Puts `item` before item `at` of a block with `len` items (0 to 63; no block when 0) and gives the block, which may
-    /// have moved; `None`, with nothing changed, when 2^32 items are in use.
+    /// Inserts `item` at index `at` of a block with `len` items (0 to 63; no block if 0). Returns the block,
+    /// which may have moved. Returns `None` without any change if 2^32 items are in use.
     pub fn insert(&mut self, block: u32, len: usize, at: usize, item: T) -> Option<u32> {
         let (old_class, new_class) = (class(len), class(len + 1));
         let (from, at) = (block as usize, at.min(len));
@@ -72,7 +73,8 @@ impl<T: Copy + Default> Arena<T> {
         Some(to)
     }
 
-    /// Removes item `at` of a block with `len` items and gives the block, which may have moved (0 when nothing is left).
+    /// Removes item `at` of a block with `len` items. Returns the block, which may have moved (0 if it is empty
+    /// now).
     pub fn remove(&mut self, block: u32, len: usize, at: usize) -> u32 {
         let from = block as usize;
         self.items.copy_within(from + at + 1..from + len, from + at);
@@ -84,7 +86,8 @@ impl<T: Copy + Default> Arena<T> {
         if class(len) == old_class {
             return block;
         }
-        // Without room for a smaller block the items stay, and the block counts as a smaller one from now on.
+        // If a smaller block cannot be allocated, the items stay where they are, and the block is treated as a
+        // smaller one.
         let Some(to) = self.allocate(class(len)) else { return block };
         self.items.copy_within(from..from + len, to as usize);
         self.free[old_class].push(block);

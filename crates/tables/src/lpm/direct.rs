@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! DIR-24-8: one load for the first 24 bits, a second for the rest.
+//! DIR-24-8: one load for the first 24 bits, a second one for the rest.
 //!
-//! After Gupta, Lin and McKeown, "Routing Lookups in Hardware at Memory Access Speeds" (1998). Each slot also holds the
-//! length of the prefix that owns it, so a change writes only slots that it concerns.
+//! After Gupta, Lin and McKeown, "Routing Lookups in Hardware at Memory Access Speeds" (1998). Each slot also
+//! holds the length of the prefix that owns it, so that a change writes only the affected slots.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,11 +10,12 @@ use super::{NotFound, Prefix, Route, TableError};
 
 const SLOTS: usize = 1 << 24;
 const BLOCK: usize = 256;
-/// Addresses looked up side by side, so that their cache misses overlap.
+/// Addresses looked up together, so that their cache misses overlap.
 const SIDE_BY_SIDE: usize = 32;
 
-/// A slot: length of the owning prefix (bits 24 to 29) and number of its next hop (bits 0 to 23), or, with bit 31, the
-/// number of a second-level block. Zero, length 0 and next hop 0, stands for the default route or its absence.
+/// A slot. Without bit 31: the length of the owning prefix (bits 24 to 29) and the number of its next hop (bits
+/// 0 to 23). With bit 31: the number of a second-level block. Zero (length 0, next hop 0) stands for the
+/// default route or its absence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slot(u32);
 
@@ -45,12 +46,14 @@ impl Slot {
     }
 }
 
-/// How much a [`DirectTable`] may hold.
+/// The capacity of a [`DirectTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectLimits {
-    /// Different routes (gateway and port), that of the default route not counted; at most 2^24 - 1.
+    /// Limit on the number of different routes (gateway and port), not counting the default route; at most 2^24
+    /// - 1.
     pub next_hops: usize,
-    /// Blocks of 256 slots, one for each 24 bits under which longer prefixes are; at most 2^31.
+    /// Limit on the number of blocks of 256 slots. Every 24-bit prefix that contains longer prefixes needs one;
+    /// at most 2^31.
     pub blocks: usize,
 }
 
@@ -60,25 +63,25 @@ impl Default for DirectLimits {
     }
 }
 
-/// A table with the fastest lookup. The 64 MiB of the first level are allocated with the first route that needs them.
-/// Inserting or removing a prefix writes the slots below it, so short prefixes take longer (a /8, 65536); the default
-/// route is kept apart and takes none.
+/// The table with the fastest lookup. The 64 MiB of the first level are allocated with the first route that
+/// needs them. Inserting or removing a prefix writes all slots below it, so short prefixes take longer (65536
+/// slots for a /8). The default route is stored separately and needs no slots.
 #[derive(Clone, Debug)]
 pub struct DirectTable {
     limits: DirectLimits,
     first: Vec<u32>,
-    /// Blocks of 256 slots, one after the other.
+    /// The slots of all second-level blocks, 256 for each.
     second: Vec<u32>,
-    /// For each block the number of prefixes longer than 24 in it; 0 for a free one.
+    /// For each block, the number of prefixes longer than 24 bits in it; 0 if the block is free.
     long: Vec<u32>,
     free_blocks: Vec<u32>,
-    /// Routes by number; number 0 is the default route.
+    /// Routes by number. Number 0 is the default route.
     hops: Vec<Option<Route>>,
-    /// For each number how many prefixes use it.
+    /// For each route number, the number of prefixes that use it.
     uses: Vec<u32>,
     numbers: HashMap<Route, u32>,
     free_hops: Vec<u32>,
-    /// Every prefix with the number of its route.
+    /// Every prefix, with the number of its route.
     prefixes: BTreeMap<Prefix, u32>,
 }
 
@@ -89,12 +92,12 @@ impl Default for DirectTable {
 }
 
 impl DirectTable {
-    /// A table without routes and with the usual limits.
+    /// Creates an empty table with the default limits.
     pub fn new() -> Self {
         Self::with_limits(DirectLimits::default())
     }
 
-    /// A table without routes that refuses what goes over `limits`.
+    /// Creates an empty table with the given limits.
     pub fn with_limits(limits: DirectLimits) -> Self {
         Self {
             limits: DirectLimits {
@@ -125,12 +128,12 @@ impl DirectTable {
         self.prefixes.is_empty()
     }
 
-    /// Second-level blocks in use.
+    /// The number of second-level blocks in use.
     pub fn blocks(&self) -> usize {
         self.long.len() - self.free_blocks.len()
     }
 
-    /// Whether a prefix longer than 24 would need a block that cannot be had.
+    /// Whether inserting a prefix longer than 24 bits fails for lack of a block.
     fn lacks_block(&self, prefix: Prefix) -> bool {
         prefix.len > 24
             && self.free_blocks.is_empty()
@@ -138,7 +141,7 @@ impl DirectTable {
             && self.first.get(prefix.addr as usize >> 8).is_none_or(|&slot| Slot(slot).as_block().is_none())
     }
 
-    /// Takes a number for `route`, which counts one more use.
+    /// Returns a number for `route` and increments its use count.
     fn take_hop(&mut self, route: Route) -> Result<u32, TableError> {
         if let Some(&number) = self.numbers.get(&route) {
             self.uses[number as usize] += 1;
@@ -159,7 +162,7 @@ impl DirectTable {
         Ok(number)
     }
 
-    /// Gives back one use of a number and the route that it stands for.
+    /// Decrements the use count of a route number. Returns its route.
     fn release_hop(&mut self, number: u32) -> Option<Route> {
         let route = self.hops[number as usize];
         self.uses[number as usize] -= 1;
@@ -171,7 +174,7 @@ impl DirectTable {
         route
     }
 
-    /// Gives `new` to every slot below `prefix` whose owner is no longer than `longest` and no shorter than `shortest`.
+    /// Writes `new` to every slot below `prefix` whose owner has a length from `shortest` to `longest`.
     fn paint(&mut self, prefix: Prefix, new: Slot, shortest: u8, longest: u8) {
         let paint = |slots: &mut [u32]| {
             for slot in slots {
@@ -199,7 +202,7 @@ impl DirectTable {
         }
     }
 
-    /// Makes sure that the slot of a prefix longer than 24 is a block, and counts the prefix there.
+    /// Ensures that the slot of a prefix longer than 24 bits refers to a block, and counts the prefix there.
     fn enter_block(&mut self, prefix: Prefix) {
         let Some(slot) = self.first.get_mut(prefix.addr as usize >> 8) else { return };
         let block = match Slot(*slot).as_block() {
@@ -221,20 +224,21 @@ impl DirectTable {
         self.long[block] += 1;
     }
 
-    /// Takes a prefix longer than 24 off the count of its block; a block without any becomes a plain slot again.
+    /// Removes a prefix longer than 24 bits from the count of its block. A block without prefixes is replaced
+    /// by a plain slot.
     fn leave_block(&mut self, prefix: Prefix) {
         let Some(slot) = self.first.get_mut(prefix.addr as usize >> 8) else { return };
         let Some(block) = Slot(*slot).as_block() else { return };
         self.long[block] -= 1;
         if self.long[block] == 0 {
-            // All its slots have the same owner now, of length 24 or less.
+            // All slots of the block now have the same owner, of length 24 or less.
             *slot = self.second[block * BLOCK];
             self.free_blocks.push(block as u32);
         }
     }
 
-    /// Adds a route; [`TableError::Exists`] when the prefix has one, [`TableError::Full`] when blocks or numbers for different
-    /// routes run out.
+    /// Adds a route. Returns [`TableError::Exists`] if the prefix has a route, and [`TableError::Full`] if no
+    /// block or route number is left.
     pub fn insert(&mut self, prefix: Prefix, route: Route) -> Result<(), TableError> {
         if let Some(existing) = self.get(prefix) {
             return Err(TableError::Exists(existing));
@@ -249,7 +253,7 @@ impl DirectTable {
         }
         let hop = self.take_hop(route)?;
         if self.first.is_empty() {
-            // Zeroed memory from the system: pages that no route touches are never there.
+            // The kernel provides zeroed memory lazily, so pages that no route touches use none.
             self.first = vec![Slot::DEFAULT.0; SLOTS];
         }
         if prefix.len > 24 {
@@ -260,7 +264,8 @@ impl DirectTable {
         Ok(())
     }
 
-    /// Sets the route of a prefix and gives the one before; [`TableError::Full`] as for [`Self::insert`].
+    /// Sets the route of a prefix and returns the previous one. Returns [`TableError::Full`] as for
+    /// [`Self::insert`].
     pub fn replace(&mut self, prefix: Prefix, route: Route) -> Result<Option<Route>, TableError> {
         let Some(&before) = self.prefixes.get(&prefix) else {
             return self.insert(prefix, route).map(|()| None);
@@ -268,7 +273,8 @@ impl DirectTable {
         if prefix.len == 0 {
             return Ok(self.hops[0].replace(route));
         }
-        // The only user of a number takes the new route under it: no slot changes, and a full table can do it.
+        // If no other prefix uses the number, the number is assigned the new route. No slot changes, and this
+        // works even if the table is full.
         if self.uses[before as usize] == 1 && !self.numbers.contains_key(&route) {
             let old = self.hops[before as usize].replace(route);
             if let Some(old) = old {
@@ -286,7 +292,7 @@ impl DirectTable {
         Ok(old)
     }
 
-    /// Removes exactly this prefix.
+    /// Removes the route of exactly this prefix.
     pub fn remove(&mut self, prefix: Prefix) -> Result<Route, NotFound> {
         let hop = self.prefixes.remove(&prefix).ok_or(NotFound)?;
         if prefix.len == 0 {
@@ -300,11 +306,12 @@ impl DirectTable {
         self.release_hop(hop).ok_or(NotFound)
     }
 
-    /// The longest shorter prefix of `prefix`, the default route left out.
+    /// The longest prefix that contains `prefix`, except for the default route.
     fn parent(&self, prefix: Prefix) -> Option<(Prefix, u32)> {
         let mut below = prefix;
         loop {
-            // What comes right before is the parent, or lies inside it: then the parent is no longer than what both share.
+            // The preceding prefix in order is the parent, or is inside the parent. In the latter case the
+            // parent is at most as long as the bits that both have in common.
             let (&before, &hop) = self.prefixes.range(..below).next_back()?;
             if before.len == 0 {
                 return None;
@@ -335,13 +342,14 @@ impl DirectTable {
         self.hops.get(Slot(slot).hop()).copied().flatten()
     }
 
-    /// The route of the longest prefix of `addr`.
+    /// The route of the longest prefix that matches `addr`.
     #[inline]
     pub fn lookup(&self, addr: u32) -> Option<Route> {
         self.resolve(self.first.get(addr as usize >> 8).copied().unwrap_or(0), addr)
     }
 
-    /// [`Self::lookup`] for each address; as many as the shorter slice has. The first loads of many go out together.
+    /// [`Self::lookup`] for each address, up to the length of the shorter slice. The first-level loads of a
+    /// group are issued together.
     pub fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]) {
         for (addrs, routes) in addrs.chunks(SIDE_BY_SIDE).zip(routes.chunks_mut(SIDE_BY_SIDE)) {
             let mut slots = [0; SIDE_BY_SIDE];
@@ -354,12 +362,12 @@ impl DirectTable {
         }
     }
 
-    /// All routes, the default route first, then by address and length.
+    /// All routes: the default route first, then by address and length.
     pub fn iter(&self) -> impl Iterator<Item = (Prefix, Route)> {
         self.prefixes.iter().filter_map(|(&prefix, &hop)| Some((prefix, (*self.hops.get(hop as usize)?)?)))
     }
 
-    /// Removes all routes and gives the memory back.
+    /// Removes all routes and frees the memory.
     pub fn clear(&mut self) {
         *self = Self::with_limits(self.limits);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Eight prefixes compared with an address at once.
+//! Compares an address with eight prefixes at once.
 
-/// Prefixes side by side.
+/// The number of prefixes compared at once.
 pub(super) const LANES: usize = 8;
 
 #[cfg(not(target_feature = "sse2"))]
@@ -9,7 +9,7 @@ pub(super) use portable::Lanes;
 #[cfg(target_feature = "sse2")]
 pub(super) use sse2::Lanes;
 
-/// Left to itself the compiler makes vectors of half of the lanes only.
+/// Written with intrinsics, because the compiler vectorises only half of the lanes.
 #[cfg(target_feature = "sse2")]
 #[allow(unsafe_code)]
 mod sse2 {
@@ -20,7 +20,7 @@ mod sse2 {
 
     use super::LANES;
 
-    /// Masks and prefixes, four in a vector.
+    /// Masks and prefixes, four per vector.
     #[derive(Clone, Copy, Debug)]
     pub struct Lanes {
         mask: [__m128i; 2],
@@ -37,11 +37,11 @@ mod sse2 {
 
     impl Lanes {
         pub fn new(mask: [u32; LANES], addr: [u32; LANES]) -> Self {
-            // SAFETY: this file part is compiled only for targets whose every processor has SSE2.
+            // SAFETY: this module is compiled only for targets on which every processor has SSE2.
             unsafe { Self { mask: vectors(mask), addr: vectors(addr) } }
         }
 
-        /// A bit for each lane: whether `addr` under its mask is its prefix.
+        /// Returns a bit for each lane whose prefix matches `addr`.
         #[inline]
         pub fn hits(&self, addr: u32) -> u32 {
             // SAFETY: as in `new`.
@@ -54,7 +54,7 @@ mod sse2 {
             let addr = _mm_set1_epi32(addr as i32);
             let low = _mm_cmpeq_epi32(_mm_and_si128(addr, self.mask[0]), self.addr[0]);
             let high = _mm_cmpeq_epi32(_mm_and_si128(addr, self.mask[1]), self.addr[1]);
-            // Sixteen-bit lanes, then bytes: the low eight bits of the mask.
+            // Narrows the lanes to 16 bits, then to bytes. The low eight bits of the mask are the result.
             let words = _mm_packs_epi32(low, high);
             _mm_movemask_epi8(_mm_packs_epi16(words, _mm_setzero_si128())) as u32
         }
@@ -77,10 +77,10 @@ mod portable {
             Self { mask, addr }
         }
 
-        /// A bit for each lane: whether `addr` under its mask is its prefix.
+        /// Returns a bit for each lane whose prefix matches `addr`.
         #[inline]
         pub fn hits(&self, addr: u32) -> u32 {
-            // A fixed loop over all lanes, without branches.
+            // A loop over all lanes without branches.
             let lanes = self.mask.iter().zip(&self.addr).enumerate();
             lanes.fold(0, |hits, (lane, (&mask, &prefix))| hits | u32::from(addr & mask == prefix) << lane)
         }

@@ -7,8 +7,8 @@
 //! | [`RadixTable`] | any number | 16 KiB and about 60 bytes a route | at most 4 nodes |
 //! | [`DirectTable`] | any number up to its limits | up to 64 MiB and 1 KiB a second-level block | 2 or 3 loads |
 //!
-//! `insert` refuses a prefix that is there, `replace` sets it in either case, `remove` takes exactly one prefix away.
-//! A refused change leaves the table as it was.
+//! `insert` fails if the prefix exists, `replace` sets the route in either case, and `remove` removes exactly
+//! one prefix. A failed change leaves the table unchanged.
 
 mod arena;
 mod direct;
@@ -25,7 +25,7 @@ pub use direct::{DirectLimits, DirectTable};
 pub use radix::RadixTable;
 pub use static_table::StaticTable;
 
-/// An IPv4 prefix; the bits after its length are zero.
+/// An IPv4 prefix. The bits beyond its length are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix {
     addr: u32,
@@ -33,10 +33,10 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The prefix of everything.
+    /// The prefix that matches every address.
     pub const ALL: Self = Self { addr: 0, len: 0 };
 
-    /// The first `len` bits of `addr`; a length over 32 counts as 32.
+    /// The first `len` bits of `addr`. A length over 32 counts as 32.
     #[inline]
     pub const fn new(addr: u32, len: u8) -> Self {
         let len = if len > 32 { 32 } else { len };
@@ -61,21 +61,21 @@ impl Prefix {
         mask(self.len)
     }
 
-    /// Whether `addr` starts with this prefix.
+    /// Whether `addr` matches this prefix.
     #[inline]
     pub const fn contains(self, addr: u32) -> bool {
         addr & mask(self.len) == self.addr
     }
 }
 
-/// Prints `ADDR/LEN`.
+/// Formats as `ADDR/LEN`.
 impl fmt::Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", Ipv4Addr::from(self.addr), self.len)
     }
 }
 
-/// The mask of `len` one bits, 0 to 32.
+/// The mask with the first `len` bits set, 0 to 32.
 #[inline]
 const fn mask(len: u8) -> u32 {
     match u32::MAX.checked_shl(32 - len as u32) {
@@ -84,21 +84,21 @@ const fn mask(len: u8) -> u32 {
     }
 }
 
-/// Where to send a packet.
+/// The next hop of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Route {
-    /// The gateway; 0 when the destination is on the link.
+    /// The gateway; 0 if the destination is directly connected.
     pub gw: u32,
     /// The output port.
     pub port: u32,
 }
 
-/// Why a table refused a route.
+/// The reason a table refused a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableError {
-    /// The prefix is there already, with this route.
+    /// The prefix already has this route.
     Exists(Route),
-    /// No room is left.
+    /// The table is full.
     Full,
 }
 

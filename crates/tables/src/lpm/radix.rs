@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A tree bitmap: six bits a node, children and routes of a node side by side, changes touch one node.
+//! A tree bitmap: six bits per node, children and routes of a node stored contiguously. A change touches one
+//! node.
 //!
-//! After Eatherton, Varghese and Dittia, "Tree Bitmap: Hardware/Software IP Lookups with Incremental Updates" (2004). The
-//! first nine bits choose one of 512 roots; four levels of nodes hold the prefixes of length 9 to 14, 15 to 20, 21 to 26 and
-//! 27 to 32. Shorter prefixes are kept apart, with the best of them worked out for each root.
+//! After Eatherton, Varghese and Dittia, "Tree Bitmap: Hardware/Software IP Lookups with Incremental Updates"
+//! (2004). The first nine bits select one of 512 roots. Four levels of nodes hold the prefixes of length 9 to
+//! 14, 15 to 20, 21 to 26 and 27 to 32. Shorter prefixes are stored separately, and the longest of them is
+//! precomputed for each root.
 
 use super::arena::Arena;
 use super::{NotFound, Prefix, Route, TableError};
@@ -11,10 +13,10 @@ use super::{NotFound, Prefix, Route, TableError};
 const ROOT_BITS: u32 = 9;
 const ROOTS: usize = 1 << ROOT_BITS;
 const LEVELS: u32 = 4;
-/// Addresses looked up side by side, so that their cache misses overlap.
+/// Addresses looked up together, so that their cache misses overlap.
 const SIDE_BY_SIDE: usize = 8;
 
-/// For each value of six bits, the places in [`Node::routes`] of its prefixes of length 0 to 5.
+/// For each value of six bits, the positions in [`Node::routes`] of its prefixes of length 0 to 5.
 const MATCHES: [u64; 64] = {
     let mut matches = [0; 64];
     let mut bits = 0;
@@ -29,12 +31,12 @@ const MATCHES: [u64; 64] = {
     matches
 };
 
-/// The place of the prefix `value` of `len` bits, longer ones after shorter ones.
+/// The position of the prefix `value` of `len` bits. Longer prefixes follow shorter ones.
 const fn place(len: u32, value: u32) -> u32 {
     (1 << len) - 1 + value
 }
 
-/// Number of bits set below bit `at`.
+/// The number of bits set below bit `at`.
 #[inline]
 const fn rank(bits: u64, at: u32) -> u32 {
     (bits & ((1 << at) - 1)).count_ones()
@@ -42,32 +44,32 @@ const fn rank(bits: u64, at: u32) -> u32 {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
-    /// Which prefixes that end in this node have routes, see [`place`].
+    /// The prefixes that end in this node and have routes, by [`place`].
     routes: u64,
-    /// Which values of the six bits have child nodes.
+    /// The values of the six bits that have a child node.
     children: u64,
-    /// Block of the routes, in the order of the bits.
+    /// The block of the routes, in bit order.
     routes_at: u32,
-    /// Block of the children.
+    /// The block of the children.
     children_at: u32,
 }
 
-/// A route and when it was added.
+/// A route and its insertion number.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     route: Route,
     order: u64,
 }
 
-/// A compressed table for any number of routes. A change takes time proportional to the prefix length.
+/// A compressed table for any number of routes. The cost of a change is proportional to the prefix length.
 #[derive(Clone, Debug)]
 pub struct RadixTable {
-    /// The first 512 are the roots.
+    /// The first 512 nodes are the roots.
     nodes: Arena<Node>,
     entries: Arena<Entry>,
-    /// Routes of prefixes shorter than 9, by [`place`].
+    /// The routes of prefixes shorter than 9 bits, by [`place`].
     short: Vec<Option<Entry>>,
-    /// For each root the route of the longest such prefix.
+    /// For each root, the route of the longest matching prefix shorter than 9 bits.
     fallback: Vec<Option<Route>>,
     len: usize,
     next_order: u64,
@@ -79,7 +81,8 @@ impl Default for RadixTable {
     }
 }
 
-/// The six bits of `addr` that a node of `level` looks at; the last level has five and a zero.
+/// The six bits of `addr` that select within a node of `level`. The last level has five bits, padded with a
+/// zero.
 #[inline]
 const fn chunk(addr: u32, level: u32) -> u32 {
     (((addr as u64) << 1) >> (6 * (LEVELS - 1 - level))) as u32 & 63
@@ -90,20 +93,20 @@ const fn root(addr: u32) -> u32 {
     addr >> (32 - ROOT_BITS)
 }
 
-/// Level and place of a prefix of at least nine bits.
+/// The level and position of a prefix of at least nine bits.
 const fn level_and_place(prefix: Prefix) -> (u32, u32) {
     let below = prefix.len as u32 - ROOT_BITS;
     let (level, len) = (below / 6, below % 6);
     (level, place(len, chunk(prefix.addr, level) >> (6 - len)))
 }
 
-/// Where a short prefix is kept.
+/// The index in `short` of a short prefix.
 const fn short_place(prefix: Prefix) -> usize {
     place(prefix.len as u32, ((prefix.addr as u64) >> (32 - prefix.len as u32)) as u32) as usize
 }
 
 impl RadixTable {
-    /// A table without routes.
+    /// Creates an empty table.
     pub fn new() -> Self {
         Self {
             nodes: Arena::with_fixed(ROOTS),
@@ -115,7 +118,7 @@ impl RadixTable {
         }
     }
 
-    /// Number of routes.
+    /// The number of routes.
     #[inline]
     pub const fn len(&self) -> usize {
         self.len
@@ -127,7 +130,7 @@ impl RadixTable {
         self.len == 0
     }
 
-    /// Bytes of memory in use.
+    /// The memory in use, in bytes.
     pub fn bytes(&self) -> usize {
         self.nodes.bytes()
             + self.entries.bytes()
@@ -140,13 +143,13 @@ impl RadixTable {
         self.nodes.get(at).copied().unwrap_or_default()
     }
 
-    /// The child of `node` for six bits.
+    /// The child of `node` for these six bits.
     #[inline]
     fn child(node: &Node, bits: u32) -> Option<u32> {
         (node.children >> bits & 1 == 1).then(|| node.children_at + rank(node.children, bits))
     }
 
-    /// The place among the entries of a prefix of at least nine bits.
+    /// The index of the entry of a prefix of at least nine bits.
     fn entry_at(&self, prefix: Prefix) -> Option<u32> {
         let (last, place) = level_and_place(prefix);
         let mut node = self.node(root(prefix.addr));
@@ -176,7 +179,7 @@ impl RadixTable {
         self.entry(prefix).map(|entry| entry.route)
     }
 
-    /// Works out again the best short prefix of every root below `prefix`.
+    /// Recomputes the longest short prefix for every root below `prefix`.
     fn refresh_fallback(&mut self, prefix: Prefix) {
         let first = root(prefix.addr) as usize;
         let count = ROOTS >> prefix.len;
@@ -187,7 +190,7 @@ impl RadixTable {
         }
     }
 
-    /// Adds a route; [`TableError::Exists`] when the prefix has one.
+    /// Adds a route. Returns [`TableError::Exists`] if the prefix has one.
     pub fn insert(&mut self, prefix: Prefix, route: Route) -> Result<(), TableError> {
         let entry = Entry { route, order: self.next_order };
         if u32::from(prefix.len) < ROOT_BITS {
@@ -216,7 +219,7 @@ impl RadixTable {
                     let (count, index) = (node.children.count_ones(), rank(node.children, bits));
                     let block =
                         self.nodes.insert(node.children_at, count as usize, index as usize, Node::default());
-                    // A childless node that stays behind is harmless: it matches nothing.
+                    // On failure, an empty node may be left in the tree. It matches nothing.
                     let block = block.ok_or(TableError::Full)?;
                     if let Some(node) = self.nodes.get_mut(at) {
                         node.children |= 1 << bits;
@@ -241,7 +244,8 @@ impl RadixTable {
         Ok(())
     }
 
-    /// Sets the route of a prefix and gives the one before; the prefix keeps its place in [`Self::iter`].
+    /// Sets the route of a prefix and returns the previous one. The prefix keeps its position in
+    /// [`Self::iter`].
     pub fn replace(&mut self, prefix: Prefix, route: Route) -> Result<Option<Route>, TableError> {
         let Some(entry) = self.entry_mut(prefix) else {
             return self.insert(prefix, route).map(|()| None);
@@ -253,7 +257,7 @@ impl RadixTable {
         Ok(Some(before))
     }
 
-    /// Removes exactly this prefix.
+    /// Removes the route of exactly this prefix.
     pub fn remove(&mut self, prefix: Prefix) -> Result<Route, NotFound> {
         let entry = if u32::from(prefix.len) < ROOT_BITS {
             let entry = self.short.get_mut(short_place(prefix)).and_then(Option::take).ok_or(NotFound)?;
@@ -278,7 +282,7 @@ impl RadixTable {
         let (count, index) = (node.routes.count_ones(), rank(node.routes, place));
         node.routes_at = self.entries.remove(node.routes_at, count as usize, index as usize);
         node.routes &= !(1 << place);
-        // Nodes that hold nothing any more go, from the deepest up; roots stay.
+        // Removes empty nodes, starting with the deepest. Roots stay.
         for level in (0..last).rev() {
             let child = self.node(path[level as usize + 1]);
             if child.routes | child.children != 0 {
@@ -294,19 +298,19 @@ impl RadixTable {
         Some(entry)
     }
 
-    /// The entry of the longest prefix of six bits in a node.
+    /// The index of the longest matching prefix of six bits in a node.
     #[inline]
     fn best(routes: u64, bits: u32) -> u32 {
-        // Not called without a match.
+        // Only called if there is a match.
         63 - (routes & MATCHES[bits as usize & 63]).leading_zeros()
     }
 
-    /// The route of the longest prefix of `addr`.
+    /// The route of the longest prefix that matches `addr`.
     #[inline]
     pub fn lookup(&self, addr: u32) -> Option<Route> {
         let slot = root(addr);
         let mut node = self.nodes.get(slot)?;
-        // The deepest node with a match so far, and its six bits: its entry is worked out at the end.
+        // The deepest node with a match so far, and its six bits. Its entry is determined after the loop.
         let mut found = None;
         for level in 0..LEVELS {
             let bits = chunk(addr, level);
@@ -325,10 +329,11 @@ impl RadixTable {
         }
     }
 
-    /// [`Self::lookup`] for each address; as many as the shorter slice has. Eight go down the tree side by side.
+    /// [`Self::lookup`] for each address, up to the length of the shorter slice. Eight lookups traverse the
+    /// tree in parallel.
     pub fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]) {
         for (addrs, routes) in addrs.chunks(SIDE_BY_SIDE).zip(routes.chunks_mut(SIDE_BY_SIDE)) {
-            // Entry number of each address, u32::MAX while there is none: no arena has that index.
+            // The entry index for each address; u32::MAX if there is none, which is never a valid index.
             let mut entries = [u32::MAX; SIDE_BY_SIDE];
             let mut nodes = [u32::MAX; SIDE_BY_SIDE];
             for (node, &addr) in nodes.iter_mut().zip(addrs) {
@@ -358,7 +363,7 @@ impl RadixTable {
         }
     }
 
-    /// All routes in the order in which their prefixes were added.
+    /// All routes in insertion order.
     pub fn iter(&self) -> impl Iterator<Item = (Prefix, Route)> {
         let mut all = Vec::with_capacity(self.len);
         for len in 0..ROOT_BITS as u8 {
@@ -374,7 +379,7 @@ impl RadixTable {
         all.into_iter().map(|(prefix, entry)| (prefix, entry.route))
     }
 
-    /// The entries of the node `at`, whose prefixes start with `addr`, and of the nodes below it.
+    /// Collects the entries of node `at`, whose prefixes start with `addr`, and of the nodes below it.
     fn collect(&self, at: u32, addr: u32, level: u32, all: &mut Vec<(Prefix, Entry)>) {
         let node = self.node(at);
         let above = ROOT_BITS + 6 * level;

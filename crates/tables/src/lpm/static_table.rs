@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A few routes, most specific first, compared eight at a time without branches.
+//! A table for a few routes, sorted by decreasing length and compared eight at a time without branches.
 
 use super::lanes::{LANES, Lanes};
 use super::{NotFound, Prefix, Route, TableError};
 
-/// Eight routes side by side.
+/// Eight routes that are compared together.
 #[derive(Clone, Debug)]
 struct Group {
     lanes: Lanes,
@@ -12,7 +12,7 @@ struct Group {
 }
 
 impl Group {
-    /// At most eight routes; the other lanes hold a prefix that their mask cannot produce.
+    /// Creates a group of at most eight routes. Unused lanes hold a prefix that cannot match.
     fn new(routes: &[(Prefix, Route)]) -> Self {
         let lane = |lane: usize| routes.get(lane).copied();
         Self {
@@ -26,28 +26,28 @@ impl Group {
 
     #[inline]
     fn find(&self, addr: u32) -> Option<Route> {
-        // Without a hit this is the number of lanes, which no lane is.
+        // Without a match, the index is the number of lanes, which is out of range.
         self.routes.get((self.lanes.hits(addr) | 1 << LANES).trailing_zeros() as usize).copied()
     }
 }
 
-/// A table for a few routes. Changing it takes time proportional to the number of routes.
+/// A table for a few routes. The cost of a change is proportional to the number of routes.
 #[derive(Clone, Debug, Default)]
 pub struct StaticTable {
     groups: Vec<Group>,
-    /// Every route, in the order of the groups: longest prefix first, then by address.
+    /// All routes in the order of the groups: longest prefix first, then by address.
     sorted: Vec<(Prefix, Route)>,
-    /// Prefixes in the order in which they were added.
+    /// The prefixes in insertion order.
     configured: Vec<Prefix>,
 }
 
 impl StaticTable {
-    /// A table without routes.
+    /// Creates an empty table.
     pub const fn new() -> Self {
         Self { groups: Vec::new(), sorted: Vec::new(), configured: Vec::new() }
     }
 
-    /// Number of routes.
+    /// The number of routes.
     #[inline]
     pub fn len(&self) -> usize {
         self.sorted.len()
@@ -64,7 +64,7 @@ impl StaticTable {
         self.sorted.binary_search_by_key(&key(prefix), |&(p, _)| key(p))
     }
 
-    /// Writes the lanes from route number `from` on again.
+    /// Rebuilds the groups from route number `from` on.
     fn regroup(&mut self, from: usize) {
         let first = from / LANES;
         self.groups.truncate(first);
@@ -72,7 +72,7 @@ impl StaticTable {
         self.groups.extend(routes.chunks(LANES).map(Group::new));
     }
 
-    /// Adds a route; [`TableError::Exists`] when the prefix has one.
+    /// Adds a route. Returns [`TableError::Exists`] if the prefix has one.
     pub fn insert(&mut self, prefix: Prefix, route: Route) -> Result<(), TableError> {
         match self.position(prefix) {
             Ok(at) => Err(TableError::Exists(self.sorted[at].1)),
@@ -85,7 +85,8 @@ impl StaticTable {
         }
     }
 
-    /// Sets the route of a prefix and gives the one before; the prefix keeps its place in [`Self::iter`].
+    /// Sets the route of a prefix and returns the previous one. The prefix keeps its position in
+    /// [`Self::iter`].
     pub fn replace(&mut self, prefix: Prefix, route: Route) -> Result<Option<Route>, TableError> {
         match self.position(prefix) {
             Ok(at) => {
@@ -97,7 +98,7 @@ impl StaticTable {
         }
     }
 
-    /// Removes exactly this prefix.
+    /// Removes the route of exactly this prefix.
     pub fn remove(&mut self, prefix: Prefix) -> Result<Route, NotFound> {
         let at = self.position(prefix).map_err(|_| NotFound)?;
         let (_, route) = self.sorted.remove(at);
@@ -111,7 +112,7 @@ impl StaticTable {
         self.position(prefix).ok().map(|at| self.sorted[at].1)
     }
 
-    /// The route of the longest prefix of `addr`.
+    /// The route of the longest prefix that matches `addr`.
     #[inline]
     pub fn lookup(&self, addr: u32) -> Option<Route> {
         match &self.groups[..] {
@@ -120,7 +121,7 @@ impl StaticTable {
         }
     }
 
-    /// [`Self::lookup`] for each address; as many as the shorter slice has.
+    /// [`Self::lookup`] for each address, up to the length of the shorter slice.
     #[inline]
     pub fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]) {
         for (&addr, route) in addrs.iter().zip(routes) {
@@ -128,7 +129,7 @@ impl StaticTable {
         }
     }
 
-    /// All routes in the order in which their prefixes were added.
+    /// All routes in insertion order.
     pub fn iter(&self) -> impl Iterator<Item = (Prefix, Route)> {
         self.configured.iter().filter_map(|&prefix| Some((prefix, self.get(prefix)?)))
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The three tables against a map for each prefix length, searched from /32 down to /0.
+//! Compares the three tables with a model: one map for each prefix length, searched from /32 down to /0.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ trait Table: Default {
     fn all(&self) -> Vec<(Prefix, Route)>;
     fn len(&self) -> usize;
     fn clear(&mut self);
-    /// Whether routes are listed in the order in which they were added.
+    /// Whether `all` lists routes in insertion order.
     const AS_CONFIGURED: bool;
 }
 
@@ -127,7 +127,8 @@ fn check_lookups<T: Table>(table: &T, model: &Model, addrs: &[u32]) {
     }
 }
 
-/// Few addresses and all lengths, so that prefixes nest and every operation hits.
+/// Random operations on few addresses and all lengths, so that prefixes nest and operations often find a
+/// prefix.
 fn small<T: Table>(seed: u64, steps: usize, shortest: u32) {
     let mut random = Random(seed);
     let (mut table, mut model) = (T::default(), Model::new());
@@ -186,13 +187,13 @@ fn radix_table_agrees_with_the_model() {
 
 #[test]
 fn direct_table_agrees_with_the_model() {
-    // Short prefixes cost up to 2^23 slots a change, so they are few.
+    // A change of a short prefix writes up to 2^23 slots, so they are rare here.
     small::<DirectTable>(3, 6000, 16);
     small::<DirectTable>(4, 40, 0);
 }
 
-/// Half a million different prefixes with the lengths of a full table and then some: mostly /24, some of all lengths, the
-/// ones longer than 24 under 8000 different 24 bits.
+/// Half a million different prefixes, with lengths similar to a full table: mostly /24, some of every length.
+/// Those longer than 24 bits share 8000 different 24-bit prefixes.
 fn half_a_million<T: Table>(seed: u64) -> (T, Model, Vec<Prefix>, Random) {
     let mut random = Random(seed);
     let (mut table, mut model) = (T::default(), Model::new());
@@ -229,7 +230,7 @@ fn sample(prefixes: &[Prefix], random: &mut Random, count: usize) -> Vec<u32> {
         .collect()
 }
 
-/// Adds, replaces, removes; lookups between.
+/// Inserts, replaces and removes routes, with lookups in between.
 fn large<T: Table>(seed: u64) -> T {
     let (mut table, mut model, mut prefixes, mut random) = half_a_million::<T>(seed);
     check_lookups(&table, &model, &sample(&prefixes, &mut random, 3000));
@@ -278,7 +279,7 @@ fn sparse_host_routes_stay_lean_in_the_radix_table() {
     }
     let per_route = table.bytes() / table.len();
     assert!(per_route < 160, "{per_route}");
-    // What is removed is reused: taking everything out and in again needs hardly more memory.
+    // Freed memory is reused: removing and re-inserting everything needs hardly more memory.
     let before = table.bytes();
     let all: Vec<_> = table.iter().collect();
     for &(prefix, route) in &all {
@@ -292,31 +293,31 @@ fn sparse_host_routes_stay_lean_in_the_radix_table() {
 }
 
 #[test]
-fn a_direct_table_refuses_what_does_not_fit() {
+fn a_full_direct_table_refuses_routes() {
     let mut table = DirectTable::with_limits(DirectLimits { next_hops: 3, blocks: 2 });
     let route = |port| Route { gw: 0, port };
     let prefix = |n: u32, len| Prefix::new(0x0a00_0000 + (n << 8), len);
-    // The default route takes no next hop.
+    // The default route needs no next-hop number.
     assert_eq!(table.insert(Prefix::ALL, route(100)), Ok(()));
     assert_eq!(table.insert(prefix(0, 32), route(0)), Ok(()));
     assert_eq!(table.insert(prefix(1, 25), route(1)), Ok(()));
     assert_eq!(table.blocks(), 2);
-    // A third block: refused, and nothing is left behind.
+    // A third block is refused, and the table is unchanged.
     assert_eq!(table.insert(prefix(2, 25), route(0)), Err(TableError::Full));
     assert_eq!(table.replace(prefix(2, 25), route(0)), Err(TableError::Full));
     assert_eq!((table.len(), table.blocks(), table.lookup(prefix(2, 24).addr())), (3, 2, Some(route(100))));
-    // More prefixes in the blocks that are there, and up to 24 bits, are no matter.
+    // More prefixes in existing blocks, and prefixes up to 24 bits, still fit.
     assert_eq!(table.insert(prefix(1, 31), route(2)), Ok(()));
     assert_eq!(table.insert(prefix(2, 24), route(2)), Ok(()));
-    // A fourth next hop.
+    // A fourth next hop is refused.
     assert_eq!(table.insert(prefix(3, 24), route(3)), Err(TableError::Full));
     assert_eq!(table.replace(prefix(2, 24), route(3)), Err(TableError::Full));
     assert_eq!(table.get(prefix(2, 24)), Some(route(2)));
-    // The only user of a next hop can change it.
+    // A next hop with a single user can be changed.
     assert_eq!(table.replace(prefix(1, 25), route(3)), Ok(Some(route(1))));
     assert_eq!(table.lookup(prefix(1, 24).addr() + 3), Some(route(3)));
     assert_eq!(table.replace(Prefix::ALL, route(7)), Ok(Some(route(100))));
-    // Room comes back with a removal; a freed block has nothing of its old content.
+    // A removal frees a block, and a reused block has none of its old contents.
     assert_eq!(table.remove(prefix(0, 32)), Ok(route(0)));
     assert_eq!(table.insert(prefix(4, 30), route(5)), Ok(()));
     assert_eq!(table.lookup(prefix(4, 24).addr()), Some(route(5)));
@@ -350,7 +351,7 @@ fn prefixes() {
 }
 
 #[test]
-fn many_at_once_takes_the_shorter_slice() {
+fn lookup_many_stops_at_the_shorter_slice() {
     let mut table = StaticTable::new();
     table.insert(Prefix::ALL, Route::default()).unwrap();
     let mut routes = [None; 3];

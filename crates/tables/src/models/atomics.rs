@@ -5,8 +5,8 @@ pub(crate) use loom::cell::UnsafeCell;
 use loom::sync::atomic::AtomicBool;
 pub(crate) use loom::sync::atomic::{AtomicUsize, Ordering};
 
-/// Makes loom consider a change of threads. Left alone it forgets that a load races with a later store once the storing
-/// thread has loaded the same place too, as each push does. A relaxed access orders nothing.
+/// Makes loom consider a thread switch. Without it, loom misses the race between a load and a later store if
+/// the storing thread has also loaded the same location, as each push does. A relaxed access adds no ordering.
 pub(crate) struct Probe(AtomicUsize);
 
 impl Probe {
@@ -19,9 +19,10 @@ impl Probe {
 }
 
 loom::lazy_static! {
-    /// Stands for the order that all threads agree on. loom takes sequentially consistent accesses for acquiring and releasing
-    /// ones. So a look at something acquires this too before, and a change releases it after: of two threads that each change one
-    /// thing and then look at the other's, the one that comes second here sees the change. The language promises that and more.
+    /// Models the total order of sequentially consistent accesses, which loom treats as acquire and release
+    /// accesses. A read first acquires this variable, and a write releases it afterwards. If each of two
+    /// threads writes one variable and then reads the other's, the thread that comes second here sees the
+    /// other's write. The language guarantees this and more.
     static ref ORDER: AtomicUsize = AtomicUsize::new(0);
 }
 
@@ -54,11 +55,11 @@ impl Position {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Truth(AtomicBool);
+pub(crate) struct SyncBool(AtomicBool);
 
-impl Truth {
-    pub fn new(value: bool) -> Truth {
-        Truth(AtomicBool::new(value))
+impl SyncBool {
+    pub fn new(value: bool) -> SyncBool {
+        SyncBool(AtomicBool::new(value))
     }
     pub fn get(&self) -> bool {
         look(|| self.0.load(Ordering::SeqCst))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A ring and the flags by which both its ends sleep: no wake-up is lost.
+//! Models of a ring with flags on which both its ends sleep: no wake-up is lost.
 #![allow(clippy::unwrap_used)]
 
 use loom::sync::Arc;
@@ -9,12 +9,12 @@ use super::flag::Flag;
 use super::model;
 use super::ring::Ring;
 
-/// A queue between two workers, as elements use it.
+/// A queue between two workers, as queue elements use it.
 struct Queue {
     ring: Ring<Box<usize>>,
-    /// Up while there may be something.
+    /// Raised while there may be an item.
     something: Flag,
-    /// Up while there may be room.
+    /// Raised while there may be room.
     room: Flag,
 }
 
@@ -22,19 +22,19 @@ impl Queue {
     fn new(capacity: usize) -> Arc<Queue> {
         Arc::new(Queue { ring: Ring::new(capacity), something: Flag::new(), room: Flag::new() })
     }
-    /// What a pusher does after it pushed.
+    /// The pusher's action after a push.
     fn pushed(&self) {
         if !self.something.is_up() {
             self.something.raise();
         }
     }
-    /// What a puller does after it pulled.
+    /// The puller's action after a pull.
     fn pulled(&self) {
         if !self.room.is_up() {
             self.room.raise();
         }
     }
-    /// What a puller does when it found nothing; whether it may sleep.
+    /// The puller's action when it found the ring empty. Returns whether it may sleep.
     fn found_nothing(&self) -> bool {
         self.something.lower();
         if !self.ring.is_empty() {
@@ -42,7 +42,7 @@ impl Queue {
         }
         !self.something.is_up()
     }
-    /// What a source does when it found no room; whether it may sleep.
+    /// The source's action when it found the ring full. Returns whether it may sleep.
     fn found_no_room(&self) -> bool {
         self.room.lower();
         if self.ring.len() < self.ring.capacity() {
@@ -53,7 +53,7 @@ impl Queue {
 }
 
 #[test]
-fn a_puller_never_sleeps_beside_a_packet() {
+fn a_puller_never_sleeps_while_a_packet_waits() {
     model(3, || {
         let q = Queue::new(2);
         q.something.raise();
@@ -70,12 +70,12 @@ fn a_puller_never_sleeps_beside_a_packet() {
 }
 
 #[test]
-fn a_source_never_sleeps_beside_room() {
+fn a_source_never_sleeps_while_there_is_room() {
     model(3, || {
         let q = Queue::new(2);
         q.ring.push(Box::new(1)).unwrap();
         q.ring.push(Box::new(2)).unwrap();
-        // What a puller that was late left behind.
+        // The flag may still be raised by a puller that was delayed.
         q.room.raise();
         let other = q.clone();
         let puller = thread::spawn(move || {
@@ -89,7 +89,7 @@ fn a_source_never_sleeps_beside_room() {
     });
 }
 
-/// The only producer of a ring finds the room that it asked for, whatever consumers do meanwhile.
+/// If a ring has a single producer, the room it has seen stays available, whatever consumers do.
 #[test]
 fn room_that_was_seen_stays() {
     model(3, || {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The structures that workers share, under every interleaving that loom finds.
+//! Models of the structures that workers share, run under every interleaving that loom generates.
 //!
-//! Their sources are compiled a second time here, of loom's atomics instead of those of the standard library.
+//! The sources are compiled a second time here, with loom's atomics instead of those of the standard library.
 
 mod atomics;
 #[path = "../flag.rs"]
@@ -14,7 +14,8 @@ mod ring;
 mod flag_models;
 mod ring_models;
 
-/// Every interleaving with at most so many switches that no thread asked for; more of them find nothing new in practice.
+/// Runs a test under every interleaving with at most this many preemptions. More preemptions find nothing new
+/// in practice.
 fn model(switches: usize, test: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(switches);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ring alone.
+//! Models of the ring alone.
 #![allow(clippy::unwrap_used)]
 
 use loom::sync::Arc;
@@ -10,7 +10,7 @@ use super::ring::Ring;
 
 #[test]
 fn two_producers_never_pass_the_capacity() {
-    // One item fits logically and physically; the pushes of two threads and of this one race.
+    // One item fits, logically and physically. Pushes from two threads race.
     model(3, || {
         let ring = Arc::new(Ring::new(1));
         let other = ring.clone();
@@ -26,7 +26,7 @@ fn two_producers_never_pass_the_capacity() {
 
 #[test]
 fn a_logical_capacity_below_the_physical_one_holds() {
-    // Three of four cells, filled and drained through two threads: never a fourth.
+    // Three of four cells are used, filled and drained by two threads. The fourth is never used.
     model(3, || {
         let ring = Arc::new(Ring::new(3));
         ring.push(0).unwrap();
@@ -93,7 +93,7 @@ fn two_consumers_share_without_doubles() {
 
 #[test]
 fn reused_cells_are_handed_over() {
-    // The second lap: a producer writes into a cell that a consumer has just emptied.
+    // The second lap: a producer writes to a cell that a consumer has just emptied.
     model(3, || {
         let ring = Arc::new(Ring::new(2));
         ring.push(Box::new(1)).unwrap();
@@ -101,7 +101,7 @@ fn reused_cells_are_handed_over() {
         let other = ring.clone();
         let popper = thread::spawn(move || other.pop().map(|item| *item));
         let pushed = ring.push(Box::new(3)).is_ok();
-        // Only one pops, and there was an item from the start: it cannot fail.
+        // There is one popper and an item from the start, so the pop cannot fail.
         assert_eq!(popper.join().unwrap(), Some(1));
         assert_eq!(ring.pop().map(|item| *item), Some(2));
         assert_eq!(ring.pop().map(|item| *item), pushed.then_some(3));

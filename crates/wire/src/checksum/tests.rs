@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checksums against a word-by-word sum, smoltcp, and the examples of the RFCs.
+//! Compares checksums with a word-by-word sum, with smoltcp, and with the examples in the RFCs.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use smoltcp::wire::Ipv4Packet;
 
 use super::*;
 
-/// RFC 1071 as it stands: 16 bits at a time.
+/// The algorithm of RFC 1071: 16 bits at a time.
 fn slow_sum(bytes: &[u8]) -> u16 {
     let mut sum = 0_u32;
     for pair in bytes.chunks(2) {
@@ -34,7 +34,7 @@ fn rfc_1071_section_3_example() {
     let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
     assert_eq!(sum(&bytes), 0xddf2);
     assert_eq!(checksum(&bytes), 0x220d);
-    // In two pieces, the second at an odd place: "byte swapping".
+    // In two parts, the second at an odd offset (RFC 1071 §2(B), byte swapping).
     assert_eq!(combine(sum(&bytes[..3]), sum(&bytes[3..]), 3), 0xddf2);
 }
 
@@ -89,7 +89,7 @@ proptest! {
         Ipv4Packet::new_unchecked(&mut header[..]).fill_checksum();
         prop_assert_eq!(Ipv4Packet::new_unchecked(&header[..]).checksum(), ours);
         prop_assert!(ipv4_header_ok(&header[..words * 4]));
-        // One flipped bit is always seen.
+        // One flipped bit is always detected.
         header[words * 4 - 1] ^= 0x10;
         prop_assert!(!ipv4_header_ok(&header[..words * 4]));
     }
@@ -100,7 +100,7 @@ proptest! {
         let even = (place * 2 % (bytes.len() - 3)) & !1;
         let old32 = u32::from_be_bytes(bytes[even..even + 4].try_into().unwrap());
         after[even..even + 4].copy_from_slice(&new.to_be_bytes());
-        // 0 and 0xffff are the same number; only an all-zero message has the sum 0.
+        // 0 and 0xffff are the same number in one's complement. Only an all-zero message has the sum 0.
         prop_assume!(after.iter().any(|&b| b != 0) && bytes.iter().any(|&b| b != 0));
         prop_assert_eq!(update32(checksum(&bytes), old32, new), checksum(&after));
         let (old16, new16) = ((old32 >> 16) as u16, (new >> 16) as u16);

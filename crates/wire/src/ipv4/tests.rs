@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The IPv4 header against etherparse and smoltcp, on random and truncated bytes.
+//! Compares the IPv4 header with etherparse and smoltcp, on random and truncated bytes.
 #![allow(clippy::unwrap_used)]
 
 use etherparse::Ipv4HeaderSlice;
@@ -8,7 +8,7 @@ use smoltcp::wire::Ipv4Packet;
 
 use super::*;
 
-/// The tests of RFC 1812 §5.2.2, one after the other, on plain bytes.
+/// The tests of RFC 1812 §5.2.2 in order, on plain bytes.
 fn slow_check(bytes: &[u8]) -> Option<Ipv4Error> {
     if bytes.len() < 20 {
         return Some(Ipv4Error::Tiny);
@@ -29,7 +29,8 @@ fn slow_check(bytes: &[u8]) -> Option<Ipv4Error> {
 }
 
 fn packets() -> impl Strategy<Value = Vec<u8>> {
-    // Often nearly right: version, lengths and checksum are mended with some probability.
+    // Version, lengths and checksum are set to correct values with some probability, so that many packets are
+    // almost valid.
     let bytes = proptest::collection::vec(any::<u8>(), 0..100);
     (bytes, 0..16_u8, any::<[bool; 3]>(), 0..110_u16).prop_map(
         |(mut bytes, words, [version, len, check], total)| {
