@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel asks, and the answers in its terms.
+//! The FUSE requests of the kernel and the replies to them.
 
 use crate::handlers::Handlers;
 use crate::open::{File, Open};
@@ -12,16 +12,16 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// The kernel is to remember nothing: the next moment may have another configuration.
+/// The kernel must not cache anything, because the configuration may change at any time.
 const NOTHING: Duration = Duration::ZERO;
-/// The longest write that the kernel sends at once; longer ones come in parts.
+/// The longest write that the kernel sends in one request. It splits longer ones.
 const MOST_AT_ONCE: u32 = 1 << 20;
 
 impl Filesystem for Handlers {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
-        // Where a kernel lacks it, files that are only emptied cannot be told from files that are only opened.
+        // Without this capability, opening a file with O_TRUNC cannot be distinguished from opening it.
         let _ = config.add_capabilities(InitFlags::FUSE_ATOMIC_O_TRUNC);
-        // A kernel that wants less takes less.
+        // A kernel with a smaller limit uses its own.
         let _ = config.set_max_write(MOST_AT_ONCE);
         Ok(())
     }
@@ -86,9 +86,9 @@ impl Filesystem for Handlers {
     fn open(&self, request: &Request, inode: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.open_file(request, inode, flags) {
             Ok(handle) => {
-                // Past the page cache, which would believe that the file is as short as it seems.
+                // Direct I/O bypasses the page cache, which would rely on the reported file size.
                 let mut how = FopenFlags::FOPEN_DIRECT_IO;
-                // Without writes there is nothing to do when one of its descriptors is closed.
+                // Without writes there is nothing to flush when a descriptor is closed.
                 how.set(FopenFlags::FOPEN_NOFLUSH, flags.acc_mode() == OpenAccMode::O_RDONLY);
                 reply.opened(FileHandle(handle), how);
             }
@@ -157,7 +157,7 @@ impl Filesystem for Handlers {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        // Nobody waits for this answer, so what fails is only said.
+        // No process waits for the reply, so errors are only reported as messages.
         reply.ok();
         if let Some(Open::File(file, pending)) = self.open.close(handle.0).as_deref() {
             match pending.take() {
@@ -196,10 +196,11 @@ impl Filesystem for Handlers {
         reply.ok();
     }
 
-    // What follows would change which files there are: that is the configuration's to say.
+    // The requests below would create, remove or rename files. Only the configuration determines which files
+    // exist.
 
     fn create(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: i32, reply: ReplyCreate) {
-        // Somebody wrote to a handler that does not exist.
+        // The file was to be created by a write to a nonexistent handler.
         reply.error(Errno::ENOENT);
     }
     fn mknod(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: u32, reply: ReplyEntry) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What files are and contain, as the router has it.
+//! Serves files from the handlers of the router.
 
 use crate::numbers::{Numbers, Part};
 use crate::open::{Entry, File, Open, OpenFiles};
@@ -14,11 +14,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// Handlers as files.
+/// The handlers of a router as files.
 pub(crate) struct Handlers {
     remote: Arc<dyn Remote>,
     say: crate::Say,
-    /// How the mounted folder is called in messages.
+    /// The name of the mounted directory in messages.
     folder: String,
     uid: u32,
     gid: u32,
@@ -31,34 +31,35 @@ impl Handlers {
     pub(crate) fn new(remote: Arc<dyn Remote>, say: crate::Say, folder: String) -> Handlers {
         let uid = rustix::process::getuid().as_raw();
         let gid = rustix::process::getgid().as_raw();
-        // One that no configuration has: the first question makes the first tree.
+        // No configuration has this generation, so the first request builds the first tree.
         let mut numbers = Numbers::default();
         let tree = Mutex::new(Arc::new(Tree::new(u64::MAX, &[], &mut numbers)));
         let (numbers, open) = (Mutex::new(numbers), OpenFiles::default());
         Handlers { remote, say, folder, uid, gid, tree, numbers, open }
     }
 
-    /// The tree of the configuration of this moment.
+    /// The tree of the current configuration.
     fn tree(&self) -> Arc<Tree> {
         let mut tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
         let swaps = self.remote.swaps();
-        // A router that has ended has no elements, but names what it had to those who hold it open.
+        // A router that has ended has no elements. The old tree stays for processes with open files.
         if tree.generation != swaps && !self.remote.has_ended() {
             let elements = self.remote.elements();
-            // If it was swapped meanwhile these may be those of the next one: asked again next time.
+            // If the router is swapped at this moment, these may be the elements of the next configuration.
+            // Then the next request builds the tree again.
             let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
             *tree = Arc::new(Tree::new(swaps, &elements, &mut numbers));
         }
         tree.clone()
     }
 
-    /// Refuses threads of this process: a worker would wait for itself.
+    /// Refuses requests by threads of this process, because a worker would wait for itself.
     fn admit(&self, request: &Request) -> Result<(), Errno> {
         let ours = Path::new(&format!("/proc/self/task/{}", request.pid())).exists();
         if ours { Err(Errno::EDEADLK) } else { Ok(()) }
     }
 
-    /// The error number for what the router said about something of a configuration.
+    /// The error number for a router error that concerns a configuration of `generation`.
     fn errno(&self, error: &CallError, generation: u64) -> Errno {
         if self.remote.has_ended() {
             return Errno::ENOTCONN;
@@ -76,7 +77,8 @@ impl Handlers {
         tree.handlers(&*self.remote, folder, &self.numbers).map_err(|e| {
             match self.errno(&e, tree.generation) {
                 Errno::ENOTCONN => Errno::ENOTCONN,
-                // Every element has this listing, so it was another's.
+                // Every element has the `handlers` listing, so the element belonged to an earlier
+                // configuration.
                 _ => Errno::ESTALE,
             }
         })
@@ -111,7 +113,7 @@ impl Handlers {
         }
     }
 
-    /// The handler of a folder by the number of its name.
+    /// The handler with this number in a directory.
     fn handler<'a>(&self, tree: &'a Tree, folder: u32, number: u16) -> Result<&'a Handler, Errno> {
         self.handlers(tree, folder)?.iter().find(|h| h.number == number).ok_or(Errno::ESTALE)
     }
@@ -162,7 +164,7 @@ impl Handlers {
         let there =
             tree.place(inode.0).ok_or(Errno::ESTALE).and_then(|place| self.attributes_of(&tree, place));
         there.or_else(|e| {
-            // A file of an earlier configuration that is still open.
+            // The inode may be an open file of an earlier configuration.
             let mode = self.open.mode(inode.0).ok_or(e)?;
             Ok(self.attributes(inode.0, FileType::RegularFile, mode, 0, 1, tree.made))
         })
@@ -185,7 +187,7 @@ impl Handlers {
         let handler = self.handler(&tree, f, number)?;
         let mode = flags.acc_mode();
         let (reads, writes) = (mode != OpenAccMode::O_WRONLY, mode != OpenAccMode::O_RDONLY);
-        // The kernel lets those who may do all pass.
+        // The kernel does not check permissions for privileged users.
         if (reads && !handler.read) || (writes && !handler.write) {
             return Err(Errno::EACCES);
         }
@@ -218,18 +220,18 @@ impl Handlers {
         Ok(value.into_bytes())
     }
 
-    /// Gives a text to the handler of a file.
+    /// Writes a text to the handler of a file.
     pub(crate) fn give(&self, file: &File, text: Vec<u8>) -> Result<(), Errno> {
         let text = String::from_utf8(text).map_err(|_| {
             self.complain(file, "what was written is not UTF-8");
             Errno::EILSEQ
         })?;
         let value = if file.raw { &text } else { text.strip_suffix('\n').unwrap_or(&text) };
-        // The mounted folder is for the user of the router alone, who has all rights.
+        // The mount is accessible only to the router's own user, who has all rights.
         let from = Origin::Authorised;
         self.remote.write(from, file.element.as_deref(), &file.handler, value).map(drop).map_err(|e| {
             let errno = self.errno(&e, file.generation);
-            // Whoever writes when a router ends need not be told by it that it has.
+            // The end of the router is no failure of the write, so it is not reported.
             if errno != Errno::ENOTCONN {
                 self.complain(file, &e.to_string());
             }

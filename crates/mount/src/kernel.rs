@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mounting and unmounting: by the system call where that is permitted, else by `fusermount3`.
+//! Mounting and unmounting: by system call if permitted, otherwise with `fusermount3`.
 
 use crate::MountError;
 use rustix::io::Errno;
@@ -15,20 +15,20 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 const DEVICE: &str = "/dev/fuse";
-/// The program that mounts for users who may not, under its names in versions 3 and 2 of FUSE.
+/// The program that mounts for unprivileged users, in FUSE versions 3 and 2.
 const HELPERS: [&str; 2] = ["fusermount3", "fusermount"];
 
-/// Whether a system call failed because only others may do this.
+/// Whether a system call failed for lack of privilege.
 fn forbidden(e: Errno) -> bool {
     e == Errno::PERM || e == Errno::ACCESS
 }
 
-/// Mounts on a folder; the descriptor is the way to the kernel.
+/// Mounts on a directory. The returned descriptor is the connection to the kernel.
 pub(crate) fn mount(folder: &Path, source: &str) -> Result<OwnedFd, MountError> {
     let device = File::options().read(true).write(true).open(DEVICE).map_err(MountError::Device)?;
     let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     let fd = device.as_raw_fd();
-    // The kernel compares permissions itself, so that files behave as `ls -l` shows them.
+    // The kernel checks permissions, so that files behave as `ls -l` shows them.
     let data = format!("fd={fd},rootmode=40000,user_id={user},group_id={group},default_permissions");
     let data = CString::new(data).map_err(io::Error::from).map_err(|e| failed(folder, e))?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::NOATIME;
@@ -46,7 +46,7 @@ fn failed(folder: &Path, source: io::Error) -> MountError {
     MountError::Refused { folder: folder.display().to_string(), source }
 }
 
-/// Starts the program that mounts for others, whichever is installed.
+/// Starts the mount helper, whichever version is installed.
 fn helper(
     folder: &Path,
     arrange: impl Fn(&mut Command) -> io::Result<()>,
@@ -64,7 +64,7 @@ fn helper(
     Err(MountError::NoHelper { folder: folder.display().to_string() })
 }
 
-/// Has `fusermount3` mount; it sends the descriptor through a socket, which is its standard input here.
+/// Mounts with `fusermount3`. The helper sends the descriptor through a socket, its standard input.
 fn ask_to_mount(folder: &Path, source: &str) -> Result<OwnedFd, MountError> {
     let (ours, theirs) = UnixStream::pair().map_err(|e| failed(folder, e))?;
     let child = helper(folder, |command| {
@@ -83,7 +83,7 @@ fn ask_to_mount(folder: &Path, source: &str) -> Result<OwnedFd, MountError> {
     })
 }
 
-/// A descriptor that comes through a socket; none when the socket ends without.
+/// Receives a descriptor through a socket; `None` if the socket is closed without one.
 fn receive(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -98,7 +98,7 @@ fn receive(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     Ok(descriptors.flatten().next())
 }
 
-/// Unmounts a folder: it is empty again at once, also where files are still open or the router is gone.
+/// Unmounts a directory. The mount disappears at once, even if files are open or the router has ended.
 pub(crate) fn unmount(folder: &Path) -> Result<(), MountError> {
     match rustix::mount::unmount(folder, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
         Ok(()) => Ok(()),

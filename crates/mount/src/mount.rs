@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A folder with the handlers of a router, as long as it is mounted.
+//! A mounted directory with the handlers of a router.
 
 use crate::handlers::Handlers;
 use crate::watchdog::Watchdog;
@@ -13,28 +13,29 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How many questions are answered at a time: a handler that takes long holds up one of so many.
+/// The number of threads that serve requests. A slow handler blocks one of them.
 const THREADS: usize = 4;
-/// How long the end of the threads is waited for. Who still has a file open keeps them, until this process ends.
+/// The time to wait for the threads to end. A process with an open file keeps them running until this process
+/// ends.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Why handlers could not be mounted.
+/// The reason handlers could not be mounted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MountError {
-    /// Nothing is there.
+    /// The directory does not exist.
     #[error("{folder}: there is no such folder; make it first: mkdir")]
     Missing {
         /// The folder.
         folder: String,
     },
-    /// Something else is there.
+    /// The path is not a directory.
     #[error("{folder}: this is no folder; handlers are mounted on an empty one")]
     NoFolder {
-        /// What was to be the folder.
+        /// The path.
         folder: String,
     },
-    /// There are files, which a mount would hide.
+    /// The directory contains files, which the mount would hide.
     #[error("{folder}: the folder is not empty; handlers are mounted on an empty one")]
     NotEmpty {
         /// The folder.
@@ -45,10 +46,10 @@ pub enum MountError {
     Taken {
         /// The folder.
         folder: String,
-        /// What is mounted: it ends in the process id of that router.
+        /// The source of that mount, which ends in the process id of the router.
         mounted: String,
     },
-    /// A mount of another program, which has ended, is there.
+    /// A mount whose program has ended is there.
     #[error(
         "{folder}: a program that has ended left a dead mount here; take it away: fusermount3 -u {folder}"
     )]
@@ -61,13 +62,13 @@ pub enum MountError {
     Unusable {
         /// The folder.
         folder: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The kernel's FUSE is missing or not for this user.
+    /// FUSE is missing in the kernel, or this user has no access to it.
     #[error("/dev/fuse: {0}; mounting needs the kernel's FUSE (modprobe fuse) and permission to use it")]
     Device(io::Error),
-    /// This user may not mount, and has nobody who may.
+    /// This user may not mount, and no helper is installed.
     #[error(
         "{folder}: only root may mount, and `fusermount3`, which does it for others, is not installed (Debian: fuse3)"
     )]
@@ -75,33 +76,33 @@ pub enum MountError {
         /// The folder.
         folder: String,
     },
-    /// The system refused.
+    /// The kernel refused.
     #[error("{folder}: {source}")]
     Refused {
         /// The folder.
         folder: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The process that cleans up after a killed router does not run.
+    /// The watchdog process does not run.
     #[error("the process that unmounts after the router: {0}")]
     Watchdog(io::Error),
 }
 
-/// What to mount, and how.
+/// Options of a mount.
 pub struct Options<'a> {
-    /// The folder, which is empty.
+    /// The directory, which must be empty.
     pub folder: &'a Path,
     /// The router.
     pub remote: Arc<dyn Remote>,
-    /// Where messages go.
+    /// The receiver of messages.
     pub say: Say,
-    /// The command that calls [`watch`](crate::watch) with its two last arguments, the folder and the name of the mount; none:
-    /// a mount outlives a router that was killed, as a dead one.
+    /// The command that runs [`watch`](crate::watch). The directory and the name of the mount are appended as
+    /// its last arguments. `None`: if the router is killed, a dead mount remains.
     pub watchdog: Option<Command>,
 }
 
-/// A mounted folder; it is empty again when this is dropped.
+/// A mounted directory. Dropping it unmounts.
 pub struct Mount {
     folder: PathBuf,
     source: String,
@@ -113,7 +114,7 @@ impl Mount {
     /// Mounts the handlers of a router.
     ///
     /// # Errors
-    /// When the folder cannot be used, or this user may not mount.
+    /// The directory cannot be used, or this user may not mount.
     pub fn new(options: Options<'_>) -> Result<Mount, MountError> {
         let Options { folder, remote, say, watchdog } = options;
         let shown = folder.display().to_string();
@@ -122,7 +123,7 @@ impl Mount {
         let watchdog = watchdog.map(|command| Watchdog::start(command, &folder, &source)).transpose();
         let watchdog = watchdog.map_err(MountError::Watchdog)?;
         let refused = |source| MountError::Refused { folder: shown.clone(), source };
-        // From here on whoever drops this unmounts.
+        // From here on, dropping `mount` unmounts.
         let mut mount = Mount { folder, source, watchdog, session: None };
         let device = kernel::mount(&mount.folder, &mount.source)?;
         let handlers = Handlers::new(remote, say, shown.clone());
@@ -134,7 +135,7 @@ impl Mount {
         Ok(mount)
     }
 
-    /// The full path of the mounted folder.
+    /// The full path of the mounted directory.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -142,14 +143,14 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // Another program may have unmounted it, and mounted something else.
+        // Another program may have unmounted it and mounted something else.
         let ours = place::mounted(&self.folder).is_ok_and(|m| m.is_some_and(|m| m.source == *self.source));
         if !ours || kernel::unmount(&self.folder).is_ok() {
             if let Some(w) = self.watchdog.take() {
                 w.dismiss();
             }
         } else if let Some(w) = self.watchdog.take() {
-            // This process may have given up the privilege to unmount since.
+            // This process may have dropped the privilege to unmount in the meantime.
             w.unmount();
         }
         let Some(session) = self.session.take() else { return };
@@ -158,7 +159,7 @@ impl Drop for Mount {
             std::thread::sleep(Duration::from_millis(2));
         }
         if session.is_finished() {
-            // What it says of its end concerns nobody any more.
+            // A failure of the session does not matter any more.
             let _ = session.join();
         }
     }

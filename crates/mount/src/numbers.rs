@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The numbers under which the kernel knows files: those of an element stay when the configuration is swapped, so that who
-//! stands in its folder goes on standing there.
+//! Inode numbers. The numbers of an element stay the same over a hot swap, so that a process whose current
+//! directory is an element's stays there.
 
 use std::collections::HashMap;
 
-/// The number of the mounted folder itself, whatever the configuration (FUSE fixes it).
+/// The inode number of the mount point, fixed by FUSE.
 pub(crate) const ROOT: u64 = 1;
-/// A folder has 24 bits of an inode number.
+/// An inode number has 24 bits for the directory.
 const MOST_FOLDERS: usize = 1 << 24;
-/// A name of a handler has 16 bits of an inode number, less those below [`FIRST`].
+/// An inode number has 16 bits for the handler name, except for the values below [`FIRST`].
 const MOST_NAMES: usize = (1 << 16) - FIRST as usize;
-/// What stands for the first name of a handler; 0 stands for the folder itself, 1 for the link to it.
+/// The number of the first handler name; 0 is the directory itself, 1 the link to it.
 const FIRST: u16 = 2;
 
-/// What an inode number stands for within its folder.
+/// The part of a directory that an inode number refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// The folder.
+    /// The directory itself.
     Folder,
-    /// The link by which it is found under the number of its element.
+    /// The symbolic link to it, named after the number of its element.
     Link,
     /// The handler with this number.
     Handler(u16),
 }
 
-/// The inode number of a part of a folder. Numbers of another epoch mean nothing.
+/// The inode number of a part of a directory. Inode numbers are valid in one epoch only.
 pub(crate) fn inode(epoch: u64, folder: u32, part: Part) -> u64 {
     let part = match part {
         Part::Folder if folder == 0 => return ROOT,
@@ -35,7 +35,7 @@ pub(crate) fn inode(epoch: u64, folder: u32, part: Part) -> u64 {
     (epoch << 40) | (u64::from(folder & 0xff_ffff) << 16) | u64::from(part)
 }
 
-/// What an inode number stands for: the number of a folder, and what of it.
+/// The directory number and part of an inode number, if it is valid in this epoch.
 pub(crate) fn meaning(epoch: u64, inode: u64) -> Option<(u32, Part)> {
     if inode == ROOT {
         return Some((0, Part::Folder));
@@ -52,7 +52,7 @@ pub(crate) fn meaning(epoch: u64, inode: u64) -> Option<(u32, Part)> {
     }
 }
 
-/// Numbers given so far.
+/// The numbers assigned so far.
 #[derive(Default)]
 pub(crate) struct Numbers {
     pub(crate) epoch: u64,
@@ -61,15 +61,15 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// Begins anew when many more paths have been seen than there are folders, or no name is left: memory is bounded,
-    /// however many configurations follow each other.
+    /// Starts a new epoch if far more paths have been numbered than there are directories, or if the names are
+    /// exhausted. This bounds memory over any number of configurations.
     pub(crate) fn tidy(&mut self, folders: usize) {
         let most = folders.saturating_mul(4).saturating_add(10_000).min(MOST_FOLDERS - 1);
         if self.folders.len() > most || self.names.len() >= MOST_NAMES {
             *self = Numbers { epoch: self.epoch.wrapping_add(1), ..Numbers::default() };
         }
     }
-    /// The number of the folder with a path; 0 is the mounted folder itself.
+    /// The number of the directory with this path; 0 is the mount point.
     pub(crate) fn folder(&mut self, path: &str) -> Option<u32> {
         if let Some(known) = self.folders.get(path) {
             return Some(*known);
@@ -79,7 +79,7 @@ impl Numbers {
         self.folders.insert(path.to_string(), number);
         Some(number)
     }
-    /// The number of a handler's name.
+    /// The number of a handler name.
     pub(crate) fn name(&mut self, name: &str) -> Option<u16> {
         if let Some(known) = self.names.get(name) {
             return Some(*known);
@@ -97,7 +97,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_stays_keeps_its_number() {
+    fn remaining_paths_keep_their_numbers() {
         let mut n = Numbers::default();
         assert_eq!((n.folder("a"), n.folder("b"), n.folder("a")), (Some(1), Some(2), Some(1)));
         assert_eq!((n.name("x"), n.name("y"), n.name("x")), (Some(2), Some(3), Some(2)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Open files and folders: what was read when one was opened, what has been written to it since.
+//! Open files and directories: their contents at opening, and the data written since.
 
 use fuser::{Errno, FileType};
 use std::collections::HashMap;
@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The longest value that may be written.
 pub(crate) const LONGEST_WRITE: usize = 16 << 20;
-/// The most that all open files and folders may hold together.
+/// The memory limit for all open files and directories together.
 pub(crate) const MOST_HELD: usize = 256 << 20;
-/// What an open file counts beside its contents.
+/// The bytes charged for an open file in addition to its contents.
 const OVERHEAD: usize = 256;
 
-/// Bytes held for open files; what was taken is given back when this is dropped.
+/// Memory charged for open files. Dropping it returns the charge.
 struct Held {
     bytes: usize,
     all: Arc<AtomicUsize>,
@@ -34,17 +34,17 @@ impl Drop for Held {
     }
 }
 
-/// What has been written and not yet been given to the handler.
+/// Data written and not yet passed to the handler.
 #[derive(Default)]
 struct Collected {
     text: Vec<u8>,
-    /// Where the first byte of the text was written.
+    /// The file offset of the first byte of `text`.
     base: u64,
-    /// There is something to give to the handler, if only nothing.
+    /// A call of the handler is pending, possibly with an empty text.
     pending: bool,
-    /// Whether the handler has been, or is to be, called.
+    /// Whether the handler has been called or will be.
     used: bool,
-    /// A part of the text could not be taken, so that the rest is void.
+    /// Part of the text could not be accepted, so the rest is discarded.
     spoilt: Option<Errno>,
     held: Option<Held>,
 }
@@ -53,32 +53,32 @@ struct Collected {
 pub(crate) struct File {
     pub(crate) inode: u64,
     pub(crate) mode: u16,
-    /// How many swaps the router had seen when it was opened.
+    /// The number of swaps of the router when the file was opened.
     pub(crate) generation: u64,
-    /// The element; none: a global handler.
+    /// The element; `None` for a global handler.
     pub(crate) element: Option<String>,
     pub(crate) handler: String,
     pub(crate) raw: bool,
-    /// What it contained when it was opened; none when it was not opened to be read.
+    /// The contents at opening; `None` if it was not opened for reading.
     pub(crate) contents: Option<Vec<u8>>,
-    /// Writes go behind what is there, wherever they are said to go.
+    /// Writes are appended, whatever their offset.
     pub(crate) append: bool,
-    /// It was emptied when it was opened to be written.
+    /// The file was truncated when it was opened for writing.
     pub(crate) emptied: bool,
 }
 
-/// An entry of an open folder: inode number, kind, name.
+/// A directory entry: inode number, type, name.
 pub(crate) type Entry = (u64, FileType, String);
 
-/// Something open.
+/// An open file or directory.
 pub(crate) enum Open {
-    /// A file, and what was written to it.
+    /// A file, and the data written to it.
     File(File, Pending),
-    /// A folder, as it was when it was opened.
+    /// A directory, as it was when opened.
     Folder(Vec<Entry>),
 }
 
-/// What is written to one open file.
+/// The data written to one open file.
 pub(crate) struct Pending {
     all: Arc<AtomicUsize>,
     collected: Mutex<Collected>,
@@ -89,7 +89,7 @@ impl Pending {
         self.collected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Collects what is written at an offset.
+    /// Collects data written at an offset.
     pub(crate) fn write(&self, offset: u64, data: &[u8], append: bool) -> Result<(), Errno> {
         let mut c = self.lock();
         if let Some(e) = c.spoilt {
@@ -97,7 +97,7 @@ impl Pending {
         }
         let put = Self::put(&self.all, &mut c, offset, data, append);
         if let Err(e) = put {
-            // A handler never gets a part of what was meant for it.
+            // A handler must never receive part of a value.
             *c = Collected { used: true, spoilt: Some(e), ..Collected::default() };
         }
         put
@@ -111,13 +111,13 @@ impl Pending {
         append: bool,
     ) -> Result<(), Errno> {
         if !c.pending {
-            // Offsets count from the first write: files are empty, whatever has been written to them before.
+            // Offsets are relative to the first write. Files appear empty, whatever was written to them before.
             c.base = offset;
         }
         let at = match offset.checked_sub(c.base).and_then(|at| usize::try_from(at).ok()) {
             _ if append => c.text.len(),
             Some(at) if at <= c.text.len() => at,
-            // A gap would be filled with zeros, which no handler wants.
+            // A gap would have to be filled with zeros, which no handler expects.
             _ => return Err(Errno::EINVAL),
         };
         let end = at.checked_add(data.len()).filter(|&end| end <= LONGEST_WRITE).ok_or(Errno::EFBIG)?;
@@ -132,7 +132,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Takes what has been collected, for the handler; none if nothing was written.
+    /// Takes the collected data for the handler; `None` if nothing was written.
     pub(crate) fn take(&self) -> Result<Option<Vec<u8>>, Errno> {
         let mut c = self.lock();
         if let Some(e) = c.spoilt.take() {
@@ -146,7 +146,7 @@ impl Pending {
         Ok(Some(all.text))
     }
 
-    /// Forgets what has been collected, as the file is cut to nothing.
+    /// Discards the collected data, because the file was truncated.
     pub(crate) fn clear(&self) {
         let mut c = self.lock();
         let used = c.used;
@@ -159,7 +159,7 @@ impl Pending {
     }
 }
 
-/// All that is open, by handle.
+/// All open files and directories, by handle.
 #[derive(Default)]
 pub(crate) struct OpenFiles {
     table: Mutex<Table>,
@@ -187,30 +187,30 @@ impl OpenFiles {
         Ok(handle)
     }
 
-    /// A handle for a file.
+    /// Creates a handle for a file.
     pub(crate) fn file(&self, file: File) -> Result<u64, Errno> {
         let bytes = file.contents.as_ref().map_or(0, Vec::len);
         let pending = Pending { all: self.all.clone(), collected: Mutex::default() };
         self.insert(Open::File(file, pending), bytes)
     }
 
-    /// A handle for a folder.
+    /// Creates a handle for a directory.
     pub(crate) fn folder(&self, entries: Vec<Entry>) -> Result<u64, Errno> {
         let bytes = entries.iter().map(|e| size_of::<Entry>() + e.2.len()).sum();
         self.insert(Open::Folder(entries), bytes)
     }
 
-    /// What a handle stands for.
+    /// The file or directory of a handle.
     pub(crate) fn get(&self, handle: u64) -> Result<Arc<Open>, Errno> {
         self.lock().open.get(&handle).map(|o| o.0.clone()).ok_or(Errno::EBADF)
     }
 
-    /// Ends a handle.
+    /// Closes a handle.
     pub(crate) fn close(&self, handle: u64) -> Option<Arc<Open>> {
         self.lock().open.remove(&handle).map(|o| o.0)
     }
 
-    /// The permissions of an open file by its inode number.
+    /// The permissions of an open file, by inode number.
     pub(crate) fn mode(&self, inode: u64) -> Option<u16> {
         self.lock().open.values().find_map(|o| match &*o.0 {
             Open::File(f, _) if f.inode == inode => Some(f.mode),
@@ -234,7 +234,7 @@ mod tests {
         let files = OpenFiles::default();
         let p = pending(&files);
         assert!(p.unused() && p.take().unwrap().is_none());
-        // As an appending client has it, whose file was longer before.
+        // The offsets of a client that appends to a file it believes to be longer.
         p.write(5, b"hello ", false).unwrap();
         p.write(11, b"world", false).unwrap();
         p.write(5, b"J", false).unwrap();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn no_handler_gets_a_part() {
+    fn no_handler_gets_part_of_a_value() {
         let files = OpenFiles::default();
         for (offset, data, errno) in
             [(4, &b"gap"[..], Errno::EINVAL), (0, &vec![0; LONGEST_WRITE + 1], Errno::EFBIG)]
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_bounded() {
+    fn memory_of_open_files_is_bounded() {
         let files = OpenFiles::default();
         let full = vec![b'x'; LONGEST_WRITE];
         let all: Vec<_> = (0..MOST_HELD / LONGEST_WRITE).map(|_| pending(&files)).collect();
@@ -290,7 +290,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain vector in which writes land where they say.
+        /// Compares with a plain vector that is written at the given offsets.
         #[test]
         fn writes_land_where_they_say(
             base in 0u64..1000, writes in proptest::collection::vec((0usize..40, "[a-z]{0,9}"), 1..9),

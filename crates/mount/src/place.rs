@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The folder to be mounted on, and what is mounted there already.
+//! The mount point, and the existing mount on it.
 
 use crate::MountError;
 use crate::kernel;
@@ -10,13 +10,13 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-/// How the source of every mount of a router begins; its process id follows.
+/// The prefix of the source of every mount by a router. The process id follows.
 pub(crate) const SOURCE: &str = "castanet-";
 
-/// What the table of mounts says of the topmost mount on a folder.
+/// The topmost mount on a directory, from the mount table.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Mounted {
-    /// What is mounted.
+    /// The source of the mount.
     pub(crate) source: OsString,
 }
 
@@ -27,7 +27,8 @@ impl Mounted {
     }
 }
 
-/// A field of the table, in which blanks and the like are `\` and three octal digits (proc_pid_mountinfo(5)).
+/// Decodes a field of the mount table, in which blanks and some other characters are `\` and three octal digits
+/// (proc_pid_mountinfo(5)).
 fn unescaped(field: &[u8]) -> OsString {
     let mut out = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -44,7 +45,7 @@ fn unescaped(field: &[u8]) -> OsString {
     OsString::from_vec(out)
 }
 
-/// What a table of mounts has on a folder; later lines lie on top of earlier ones.
+/// The topmost mount on a directory in a mount table. Later lines are mounted on top of earlier ones.
 fn on(table: &[u8], folder: &Path) -> Option<Mounted> {
     let mut found = None;
     for line in table.split(|b| *b == b'\n') {
@@ -60,18 +61,18 @@ fn on(table: &[u8], folder: &Path) -> Option<Mounted> {
     found
 }
 
-/// What is mounted on a folder, as this process sees it.
+/// The topmost mount on a directory, as this process sees it.
 pub(crate) fn mounted(folder: &Path) -> io::Result<Option<Mounted>> {
     Ok(on(&fs::read("/proc/self/mountinfo")?, folder))
 }
 
-/// Whether this is what the system says of a mount whose server is gone.
+/// Whether the error is that of a mount whose server has ended.
 fn is_dead(e: &io::Error) -> bool {
     let dead = [Errno::NOTCONN, Errno::CONNABORTED];
     e.raw_os_error().is_some_and(|code| dead.iter().any(|d| d.raw_os_error() == code))
 }
 
-/// The full path of a folder, which may be a dead mount.
+/// The full path of a directory, which may be a dead mount.
 fn full(folder: &Path) -> io::Result<PathBuf> {
     match folder.canonicalize() {
         Err(e) if is_dead(&e) => {
@@ -83,8 +84,8 @@ fn full(folder: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Makes sure that handlers can be mounted on a folder, and gives its full path. A dead mount that an earlier router left
-/// is taken away.
+/// Checks that handlers can be mounted on a directory, and returns its full path. Unmounts a dead mount of an
+/// earlier router.
 pub(crate) fn prepare(folder: &Path, say: &dyn Fn(&str)) -> Result<PathBuf, MountError> {
     let shown = || folder.display().to_string();
     let unusable = |source: io::Error| match source.kind() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What files there are in a configuration.
+//! The files of a configuration.
 
 use crate::numbers::{self, Numbers, Part};
 use castanet_element::CallError;
@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
-/// The longest name of a file (Linux' NAME_MAX).
+/// The longest file name (Linux's NAME_MAX).
 const LONGEST: usize = 255;
 
-/// A handler, as the `handlers` listing tells it.
+/// A handler, as described by the `handlers` listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Handler {
     pub(crate) name: String,
@@ -19,7 +19,7 @@ pub(crate) struct Handler {
     pub(crate) number: u16,
     pub(crate) read: bool,
     pub(crate) write: bool,
-    /// Its value is taken and given to the byte; others are lines.
+    /// Whether its value is transferred byte for byte. Other values are lines.
     pub(crate) raw: bool,
 }
 
@@ -34,41 +34,41 @@ impl Handler {
     }
 }
 
-/// A folder: an element, or what the names of elements have before a slash, or both.
+/// A directory: an element, a common prefix of element names before a slash, or both.
 pub(crate) struct Folder {
     number: u32,
-    /// As elements are named; the mounted folder itself has none.
+    /// The path, in the form of an element name; empty for the mount point.
     pub(crate) path: String,
     element: bool,
     pub(crate) parent: u32,
-    /// Folders in it: name and index, by name.
+    /// The subdirectories: name and index, sorted by name.
     pub(crate) children: Vec<(String, u32)>,
     handlers: OnceLock<Vec<Handler>>,
 }
 
-/// Something that an inode number stands for: a folder by its index, and what of it.
+/// The object of an inode number: the index of a directory, and a part of it.
 pub(crate) type Place = (u32, Part);
 
 /// The files of one configuration.
 pub(crate) struct Tree {
-    /// How many swaps the router had seen.
+    /// The number of swaps of the router so far.
     pub(crate) generation: u64,
     pub(crate) made: SystemTime,
     epoch: u64,
     folders: Vec<Folder>,
-    /// Folders by their numbers.
+    /// The index of each directory, by number.
     indices: HashMap<u32, u32>,
-    /// The folder of each element, in the order of the configuration; none where its name can be no path.
+    /// The directory of each element, in configuration order; `None` if its name is not a valid path.
     numbered: Vec<Option<u32>>,
 }
 
-/// Whether a file may have this name.
+/// Whether this is a valid file name.
 fn is_file_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= LONGEST && name != "." && name != ".." && !name.contains(['/', '\0'])
 }
 
 impl Tree {
-    /// The tree of elements with these names.
+    /// Builds the tree for elements with these names.
     pub(crate) fn new(generation: u64, elements: &[String], numbers: &mut Numbers) -> Tree {
         numbers.tidy(elements.len());
         let folder = |number, path: &str, parent| Folder {
@@ -114,23 +114,23 @@ impl Tree {
         Tree { generation, made: SystemTime::now(), epoch: numbers.epoch, folders, indices, numbered }
     }
 
-    /// The inode number of a place.
+    /// The inode number of an object.
     pub(crate) fn inode(&self, (folder, part): Place) -> u64 {
         numbers::inode(self.epoch, self.folder(folder).map_or(0, |f| f.number), part)
     }
 
-    /// What an inode number stands for, unless it is gone.
+    /// The object of an inode number, if it still exists.
     pub(crate) fn place(&self, inode: u64) -> Option<Place> {
         let (number, part) = numbers::meaning(self.epoch, inode)?;
         Some((*self.indices.get(&number)?, part))
     }
 
-    /// A folder by its index.
+    /// The directory with this index.
     pub(crate) fn folder(&self, folder: u32) -> Option<&Folder> {
         self.folders.get(folder as usize)
     }
 
-    /// The folder of an element by its number, the first being 1.
+    /// The directory of the element with this number, counting from 1.
     pub(crate) fn numbered(&self, name: &str) -> Option<u32> {
         if name.starts_with('0') || !name.bytes().all(|b| b.is_ascii_digit()) {
             return None;
@@ -139,7 +139,8 @@ impl Tree {
         *self.numbered.get(n.checked_sub(1)?)?
     }
 
-    /// The handlers of a folder, by name; asked for once, as they stay until the configuration is swapped.
+    /// The handlers of a directory, sorted by name. They are queried once, because they stay the same until the
+    /// next swap.
     pub(crate) fn handlers(
         &self,
         remote: &dyn Remote,
@@ -160,16 +161,16 @@ impl Tree {
 }
 
 impl Folder {
-    /// The element that it is; none: global handlers.
+    /// The element of this directory; `None` for global handlers.
     pub(crate) fn element(&self) -> Option<&str> {
         self.element.then_some(self.path.as_str())
     }
-    /// The folder of this name in it.
+    /// The subdirectory with this name.
     pub(crate) fn child(&self, name: &str) -> Option<u32> {
         let at = self.children.binary_search_by(|c| c.0.as_str().cmp(name)).ok()?;
         self.children.get(at).map(|c| c.1)
     }
-    /// The handlers of a listing that have a file here. One that is called as a folder beside it has none.
+    /// The handlers of a listing that get a file here. A handler with the name of a subdirectory gets none.
     fn shown(&self, listing: &str, numbers: &mut Numbers) -> Vec<Handler> {
         let lines = listing.lines().filter_map(|l| l.split_once('\t'));
         let usable = lines.filter(|(name, flags)| {
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_keeps_its_inode_number() {
+    fn remaining_elements_keep_their_inode_numbers() {
         let mut numbers = Numbers::default();
         let mut tree = |names: &[&str]| {
             Tree::new(0, &names.iter().map(ToString::to_string).collect::<Vec<_>>(), &mut numbers)
@@ -274,7 +275,7 @@ mod tests {
                     }
                 }
             }
-            // Any number is a place of this tree or none.
+            // Any number either is invalid or maps back to itself.
             if let Some(place) = t.place(inode) {
                 prop_assert_eq!(t.inode(place), inode);
             }

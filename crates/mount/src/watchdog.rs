@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A process beside the router that unmounts when the router was killed.
+//! A separate process that unmounts after the router was killed.
 
 use crate::{kernel, place};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -9,15 +9,15 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What the process says when nothing but the end of the router can end it.
+/// The message that the process prints once signals can no longer end it.
 const READY: &str = "ready";
-/// What it hears when the router has unmounted by itself.
+/// The byte that the router sends after it has unmounted by itself.
 const DONE: u8 = b'.';
 
-/// The process, as the router has it.
+/// The router's end of the watchdog process.
 pub(crate) struct Watchdog {
     child: Child,
-    /// It ends when this process does, however that happens.
+    /// The pipe to the process. It closes when the router ends, for whatever reason.
     line: ChildStdin,
 }
 
@@ -34,7 +34,7 @@ impl Watchdog {
         match line {
             Some(line) if first.trim_end() == READY => Ok(Watchdog { child, line }),
             _ => {
-                // It may have ended already, which is what is wrong.
+                // If the process has already ended, there is nothing to kill.
                 let _ = child.kill();
                 child.wait()?;
                 Err(io::Error::other("it did not start"))
@@ -42,30 +42,30 @@ impl Watchdog {
         }
     }
 
-    /// Has the process unmount, and waits for it.
+    /// Makes the process unmount, and waits for it.
     pub(crate) fn unmount(mut self) {
         drop(self.line);
-        // A process that cannot unmount says so itself.
+        // If the process cannot unmount, it reports that itself.
         let _ = self.child.wait();
     }
 
-    /// Ends the process: there is nothing left to unmount.
+    /// Ends the process without unmounting.
     pub(crate) fn dismiss(mut self) {
-        // If somebody killed it there is nobody to hear this, and nothing to be done.
+        // If the process was killed, the write fails; nothing needs to be done then.
         let _ = self.line.write_all(&[DONE]);
         drop(self.line);
         let _ = self.child.wait();
     }
 }
 
-/// Waits, as a process of its own, until the router that has its standard input is gone; then unmounts the folder if it is
-/// still what that router mounted.
+/// Runs in a process of its own. Waits until the router, which holds the other end of standard input, is gone.
+/// Then unmounts the directory, if it is still what the router mounted.
 ///
 /// # Errors
-/// When the system refuses.
+/// A system call failed.
 pub fn watch(folder: &Path, source: &str) -> io::Result<()> {
-    // What ends the router from outside (a terminal that closes, Ctrl-C, a service manager) comes here too, and must not
-    // end this process first. It leads a group already when it was started by a shell.
+    // Signals that end the router (hang-up of a terminal, Ctrl-C, a service manager) may reach this process too
+    // and must not end it first. `setsid` fails if a shell has already made it a group leader.
     let _ = rustix::process::setsid();
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet build-package`: a crate of classes becomes a shared library.
+//! `castanet build-package`: compiles a crate of classes to a shared library.
 //!
-//! The crate is compiled against the compiled crates of this castanet, so that its types are those of this castanet. Cargo has
-//! no part in it: it would build other copies. So nothing is fetched either. The crate of the shared library itself, which
-//! exports two symbols, is written here, so that crates of classes may forbid `unsafe`.
+//! The crate is compiled against the compiled crates of this castanet, so that both have the same types. Cargo
+//! is not used, because it would build other copies of these crates; so nothing is downloaded either. This
+//! module writes the root crate of the shared library, which exports two symbols, so that crates of classes may
+//! forbid `unsafe`.
 
 use crate::header::{Header, seal};
 use crate::library::Library;
@@ -13,20 +14,20 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What to build, and how.
+/// Options of a build.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The folder of the crate.
+    /// The directory of the crate.
     pub folder: PathBuf,
-    /// The file to write; none: `NAME.castanet` in the current folder.
+    /// The file to write; `None` for `NAME.castanet` in the current directory.
     pub output: Option<PathBuf>,
-    /// Whether the crate is optimised. Castanet's own crates are as castanet was built.
+    /// Whether the crate is optimised. Castanet's own crates are used as they were compiled.
     pub release: bool,
-    /// Where castanet's compiled crates are; none: where this castanet has them.
+    /// The directory of castanet's compiled crates; `None` for the default locations.
     pub sdk: Option<PathBuf>,
 }
 
-/// What was built.
+/// The result of a build.
 #[derive(Clone, Debug)]
 pub struct Built {
     /// The file.
@@ -35,13 +36,13 @@ pub struct Built {
     pub bytes: usize,
     /// The names of its classes.
     pub classes: Vec<&'static str>,
-    /// What the compiler warned of.
+    /// The compiler's warnings.
     pub warnings: String,
 }
 
-/// What the manifest of a crate says.
+/// The contents of a crate's manifest.
 struct Manifest {
-    /// The name as Rust knows it.
+    /// The crate name as a Rust identifier.
     name: String,
     edition: String,
     source: PathBuf,
@@ -68,7 +69,7 @@ impl Manifest {
         if scripted || (!package.contains_key("build") && folder.join("build.rs").exists()) {
             return Err(format!("{at}: the crate has a build script, which packages cannot have"));
         }
-        // What a workspace says is not asked: the crate may have been copied from it.
+        // Settings inherited from a workspace are ignored, because the crate may have been copied out of it.
         let edition = word(Some(package), "edition").unwrap_or_else(|| "2024".into());
         let source = word(lib, "path").unwrap_or_else(|| "src/lib.rs".into()).into();
         let dependencies = table.get("dependencies").and_then(|d| d.as_table());
@@ -76,14 +77,14 @@ impl Manifest {
         Ok(Manifest { name, edition, source, dependencies: dependencies.unwrap_or_default() })
     }
 
-    /// The name that configurations require: without what the names of Castanet's own crates start with.
+    /// The name that configurations require: the crate name without the prefix of Castanet's own crates.
     fn package(&self) -> &str {
         self.name.strip_prefix("castanet_").unwrap_or(&self.name)
     }
 }
 
-/// A number for the text of a crate and how it is built. Part of the identity of its types: a type of one version of a package is
-/// not taken for that of another, whose fields may differ.
+/// A hash of the crate's text and its build options. It is part of the identity of the crate's types, so that a
+/// type of one version is not confused with that of another, whose fields may differ.
 fn identity(folder: &Path, how: &str) -> Result<String, String> {
     let mut all = how.as_bytes().to_vec();
     let mut open = vec![folder.join("Cargo.toml"), folder.join("src")];
@@ -102,7 +103,7 @@ fn identity(folder: &Path, how: &str) -> Result<String, String> {
     Ok(format!("{:032x}", crate::header::checksum(&all)))
 }
 
-/// The compiler.
+/// The compiler command.
 fn rustc() -> Command {
     Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
 }
@@ -117,7 +118,7 @@ fn run(mut command: Command) -> Result<Output, String> {
     })
 }
 
-/// Sees that the compiler is the one that castanet was built with.
+/// Checks that the compiler is the one that castanet was built with.
 fn right_compiler(folder: &Path) -> Result<(), String> {
     let mut command = rustc();
     command.arg("-vV").current_dir(folder);
@@ -138,7 +139,7 @@ fn right_compiler(folder: &Path) -> Result<(), String> {
     ))
 }
 
-/// The crate of the shared library.
+/// The source of the shared library's root crate.
 fn entry(manifest: &Manifest) -> String {
     let (name, package) = (&manifest.name, manifest.package());
     let mut out = String::new();
@@ -154,7 +155,7 @@ fn entry(manifest: &Manifest) -> String {
     out
 }
 
-/// Codes of errors about compiled crates that do not belong together; another set of them may do.
+/// Error codes about incompatible compiled crates. Another set of them may be compatible.
 const MIXED: [&str; 5] = ["E0460", "E0462", "E0463", "E0464", "E0514"];
 
 struct Compile<'a> {
@@ -170,7 +171,7 @@ impl Compile<'_> {
     fn rustc(&self, element: &Path) -> Command {
         let mut c = rustc();
         c.args(["--edition", &self.manifest.edition, "--cap-lints", "warn"]).args(FLAGS.split_whitespace());
-        // Messages name files as the crate does, in whichever folder it is.
+        // Messages use file names relative to the crate, wherever its directory is.
         c.arg(remapped(self.folder)).arg(remapped(self.scratch));
         c.arg("-C").arg(format!("panic={}", Header::own().get("panic")));
         c.arg("--target").arg(Header::own().get("target"));
@@ -190,7 +191,7 @@ impl Compile<'_> {
         c
     }
 
-    /// Compiles both crates against one of the compiled crates of castanet. The inner error is what the compiler said.
+    /// Compiles both crates against one compiled `castanet-element`. The inner error is the compiler's output.
     fn with(&self, element: &Path) -> Result<Result<(Vec<u8>, String), String>, String> {
         let Manifest { name, source, dependencies, .. } = self.manifest;
         let classes = self.scratch.join(format!("lib{name}.rlib"));
@@ -232,7 +233,8 @@ impl Compile<'_> {
     }
 }
 
-/// A crate that packages may use, by its name in Rust: what `castanet sdk` would have copied, nothing else that lies there.
+/// A crate that packages may use, by its Rust name. Only the crates that `castanet sdk` copies qualify, even if
+/// the directory contains others.
 fn offered<'a>(sdk: &'a Sdk, name: &str) -> Option<&'a Path> {
     if CRATES.contains(&name) { sdk.newest(name) } else { None }
 }
@@ -250,7 +252,7 @@ fn with_path(name: &str, path: &Path) -> std::ffi::OsString {
     word
 }
 
-/// What is said about dependencies that packages cannot have, if the compiler complains about them.
+/// A note about unsupported dependencies, if the compiler's output mentions them.
 fn about_dependencies(manifest: &Manifest, sdk: &Sdk, said: &str) -> String {
     let missing = |d: &&String| offered(sdk, d).is_none() && said.contains(d.as_str());
     let missing: Vec<&str> = manifest.dependencies.iter().filter(missing).map(String::as_str).collect();
@@ -266,7 +268,7 @@ fn about_dependencies(manifest: &Manifest, sdk: &Sdk, said: &str) -> String {
 /// Builds a package.
 ///
 /// # Errors
-/// What the compiler says, or what is missing.
+/// The compiler's output, or what is missing.
 pub fn build(options: &Options) -> Result<Built, String> {
     let folder =
         std::path::absolute(&options.folder).map_err(|e| format!("{}: {e}", options.folder.display()))?;
@@ -313,7 +315,7 @@ pub fn build(options: &Options) -> Result<Built, String> {
     Err(failure)
 }
 
-/// Writes a file at once, so that who loads it finds the old one or the new one.
+/// Writes a file atomically, so that a process which loads it finds either the old or the new version.
 fn write(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut part = tempfile::NamedTempFile::new_in(folder)?;

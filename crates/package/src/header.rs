@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a file was built with, read from its bytes: nothing in it runs.
+//! Reads the build parameters of a package from its bytes, without running any of its code.
 
 use castanet_element::package::{BUILT, HEADER_SYMBOL, MAGIC};
 use object::{Object, ObjectKind, ObjectSection, ObjectSegment, ObjectSymbol};
 use std::fmt;
 
-/// What stands between a library and the checksum of it.
+/// Separates a library from its checksum.
 const SEAL: &[u8; 16] = b"castanet-checked";
-/// The longest header that is read.
+/// The maximum header length.
 const LONGEST: usize = 64 << 10;
 
-/// Why a package is not used.
+/// The reason a package is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What is wrong, and with which file.
+    /// The file, and what is wrong with it.
     pub message: String,
-    /// More about it: what differs, one a line; where it was looked for.
+    /// Details, such as differing build parameters or the places searched.
     pub notes: Vec<String>,
-    /// What mends it; may be empty.
+    /// How to fix it; may be empty.
     pub help: String,
 }
 
 impl Refusal {
-    /// A refusal without notes.
+    /// Creates a refusal without notes.
     pub fn new(message: impl Into<String>, help: impl Into<String>) -> Refusal {
         Refusal { message: message.into(), notes: Vec::new(), help: help.into() }
     }
@@ -40,11 +40,11 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// What a package, or this castanet, was built with.
+/// The build parameters of a package or of this castanet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header(Vec<(String, String)>);
 
-/// What must be the same on both sides: key, and what messages call it.
+/// The parameters that must be equal: key, and name in messages.
 const SAME: [(&str, &str); 6] = [
     ("compiler", "compiler"),
     ("api", "API"),
@@ -61,23 +61,23 @@ impl Header {
         lines.collect::<Option<_>>().map(Header)
     }
 
-    /// What this castanet was built with.
+    /// The build parameters of this castanet.
     pub fn own() -> Header {
         Header::parse(BUILT).unwrap_or(Header(Vec::new()))
     }
 
-    /// The value of a key; empty if there is none.
+    /// The value of a key; empty if it is missing.
     pub fn get(&self, key: &str) -> &str {
         self.0.iter().find(|v| v.0 == key).map_or("", |v| &v.1)
     }
 
-    /// The header of a shared library. The error says what the file is instead.
+    /// Reads the header of a shared library. The error describes what the file is instead.
     pub fn read(file: &[u8]) -> Result<Header, String> {
         let elf = object::File::parse(file).map_err(|_| "it is no shared library".to_string())?;
         if elf.kind() != ObjectKind::Dynamic {
             return Err("it is an object or a program, not a shared library".into());
         }
-        // A mapped page behind the end of the file would end the process.
+        // Access to a page mapped beyond the end of the file would kill the process.
         for s in elf.segments() {
             let (at, length) = s.file_range();
             if at.checked_add(length).is_none_or(|end| end > file.len() as u64) {
@@ -99,7 +99,7 @@ impl Header {
         Header::parse(text).ok_or_else(broken)
     }
 
-    /// Where a package differs from this castanet so that they do not fit, both sides named.
+    /// The incompatible build parameters, with both values.
     pub fn differences(&self, own: &Header) -> Vec<String> {
         let differs = SAME.iter().filter(|(key, _)| self.get(key) != own.get(key));
         differs
@@ -114,14 +114,14 @@ impl Header {
     }
 }
 
-/// FNV-1a with 128 bits: it tells contents apart and finds damage, no more.
+/// 128-bit FNV-1a. It identifies contents and detects damage, but does not protect against forgery.
 pub fn checksum(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash, b| {
         (hash ^ u128::from(*b)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
     })
 }
 
-/// Puts the checksum behind a library that was built.
+/// Appends the checksum to a compiled library.
 pub fn seal(mut library: Vec<u8>) -> Vec<u8> {
     let sum = checksum(&library);
     library.extend_from_slice(SEAL);
@@ -129,7 +129,7 @@ pub fn seal(mut library: Vec<u8>) -> Vec<u8> {
     library
 }
 
-/// The checksum of a sealed file, if it is right.
+/// The checksum of a sealed file, if it is correct.
 pub fn sealed(file: &[u8]) -> Option<u128> {
     let (rest, sum) = file.split_last_chunk::<16>()?;
     let library = rest.strip_suffix(SEAL.as_slice())?;
@@ -137,7 +137,7 @@ pub fn sealed(file: &[u8]) -> Option<u128> {
     (checksum(library) == sum).then_some(sum)
 }
 
-/// Whether a file can be loaded: its header and checksum.
+/// Checks that a file can be loaded: its header and its checksum.
 pub fn check(name: &str, file: &[u8]) -> Result<(Header, u128), Refusal> {
     let again = "build it with 'castanet build-package DIR', DIR being the folder of its crate";
     let header = Header::read(file)

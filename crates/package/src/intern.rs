@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Declarations of classes, copied out of a library.
+//! Copies class declarations out of a library.
 //!
-//! Graphs, names and messages keep `&'static` references to a declaration, and nobody knows for how long. So what they see
-//! is a copy that is never freed. It is made once for each content of a library, however often that one is loaded.
+//! Graphs, names and messages keep `&'static` references to declarations for an unlimited time. They refer to a
+//! copy that is never freed. One copy is made for each content of a library, however often that content is
+//! loaded.
 
 use castanet_spec::{ArgSpec, ClassSpec, HandlerSpec};
 
@@ -15,7 +16,7 @@ fn list<T, U>(all: &[T], f: impl FnMut(&T) -> U) -> &'static [U] {
 }
 
 fn argument(a: &ArgSpec) -> ArgSpec {
-    // All fields are named, so that a new one is not forgotten.
+    // All fields are named, so that the compiler reports a new one.
     let ArgSpec { name, aliases, kind, mandatory, default, type_name, doc } = *a;
     ArgSpec {
         name: text(name),
@@ -33,7 +34,7 @@ fn handler(h: &HandlerSpec) -> HandlerSpec {
     HandlerSpec { name: text(name), flags: text(flags), doc: text(doc), kind, unit: text(unit), merge }
 }
 
-/// A copy of a declaration that is never freed.
+/// Makes a copy of a declaration that is never freed.
 pub fn spec(s: &ClassSpec) -> &'static ClassSpec {
     let ClassSpec {
         name,

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packages: crates of classes as shared libraries, built, checked, loaded while a router runs, and unloaded.
+//! Packages: crates of classes compiled to shared libraries, loaded and unloaded while a router runs.
 //!
-//! [`build`](mod@build) makes a shared library of a crate, with the compiler and the very libraries that this castanet was
-//! made with ([`sdk`]). [`header`] reads what a file was built with, before anything in it runs. [`library`] loads one;
-//! [`packages`] keeps the loaded ones, finds files, and gives routers the classes. docs/packages.md has the reasons.
+//! [`build`](mod@build) compiles a crate to a shared library, with the compiler and the compiled crates of this
+//! castanet ([`sdk`]). [`header`] reads the build parameters of a file before any of its code runs. [`library`]
+//! loads a library. [`packages`] manages the loaded libraries, searches for files, and supplies classes to
+//! routers. docs/packages.md explains the design.
 //!
-//! INVARIANT: code of a library is mapped as long as anything points to it. Every element made from it holds the library, from
-//! outside; what outlives routers (declarations, names) is copied.
+//! INVARIANT: the code of a library stays mapped as long as anything refers to it. Every element made from it
+//! holds the library through a wrapper outside the library. Data that outlives routers (declarations, names) is
+//! copied.
 
 pub mod build;
 pub mod header;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A loaded library: the only place that runs code of one.
+//! A loaded library. Only this module runs code of a library.
 
 use crate::header::{Header, Refusal, check};
 use crate::intern;
@@ -15,20 +15,20 @@ use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// A class of a library as everybody outside sees it. It is never freed, and there is one set for each content.
+/// A class of a library, for use outside it. It is never freed; there is one set for each content.
 #[derive(Clone, Copy)]
-pub(crate) struct Outside {
+pub(crate) struct ExportedClass {
     def: ClassDef,
 }
 
-/// The library, if it is loaded, that the classes of one content belong to.
+/// The loaded library, if any, for the classes of one content.
 type Link = Arc<Mutex<Weak<Library>>>;
 
-/// What stays known of a content when the library is gone.
+/// The part of a library that remains after it is unloaded.
 #[derive(Clone)]
 pub(crate) struct Content {
     link: Link,
-    classes: Arc<[Outside]>,
+    classes: Arc<[ExportedClass]>,
 }
 
 impl Content {
@@ -42,21 +42,21 @@ fn library_of(link: &Link) -> Option<Arc<Library>> {
     link.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
 }
 
-/// A package that is loaded. When the last reference goes, it is unloaded.
+/// A loaded package. Dropping the last reference unloads it.
 pub struct Library {
     name: String,
     file: String,
     sum: u128,
     header: Header,
-    outside: Arc<[Outside]>,
-    /// The classes as the library has them.
+    exported: Arc<[ExportedClass]>,
+    /// The classes inside the library.
     // INVARIANT: points into `_code`, which is dropped after it.
     inside: Vec<ClassDef>,
     stays: bool,
     end: fn(),
     _code: Code,
-    /// The memory that the code was mapped from. It stays open so that no other library gets the same path while this one is
-    /// loaded: the loader of the system takes libraries of one path for one library.
+    /// The memory file that the code is mapped from. It stays open, so that no other library gets the same
+    /// path: the dynamic loader identifies libraries by path.
     _memory: File,
 }
 
@@ -72,20 +72,20 @@ impl Drop for Library {
     }
 }
 
-/// Raises a panic of a library again. Its message has been printed.
+/// Continues a panic that happened inside a library. Its message has been printed.
 fn raise(text: String) -> ! {
     std::panic::resume_unwind(Box::new(text))
 }
 
-/// Says that a library panics, as the standard library says it of the program.
+/// Prints a panic message of a library in the format of the standard library.
 fn report(text: &str) {
     let thread = std::thread::current();
     let line = format!("\nthread '{}': {text}\n", thread.name().unwrap_or("<unnamed>"));
-    // Nobody is left to tell when standard error is closed.
+    // If standard error is closed, the message is lost.
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 
-/// Copies a library to memory: what was checked is what is mapped, whatever becomes of the file.
+/// Copies a library to memory, so that exactly the checked bytes are mapped even if the file changes.
 fn memory(name: &str, file: &[u8]) -> std::io::Result<File> {
     let mut plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
     plain.truncate(64);
@@ -98,7 +98,7 @@ fn memory(name: &str, file: &[u8]) -> std::io::Result<File> {
 }
 
 impl Library {
-    /// Loads a library. `known` is what is known of its content, if it was loaded before.
+    /// Loads a library. `known` returns the remains of its content if it was loaded before.
     pub(crate) fn open(
         name: &str,
         from: &str,
@@ -120,17 +120,17 @@ impl Library {
         };
         let memory = memory(name, file).map_err(|e| failed(e.to_string()))?;
         let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
-        // SAFETY: opening a library runs its constructors. `check` found that the file came unchanged from `build-package`,
-        // which links a crate of classes with Rust's standard library: their constructors only look at the arguments of the
-        // program.
+        // SAFETY: opening a library runs its constructors. `check` has verified that the file is unchanged
+        // output of `build-package`, which links a crate of classes with Rust's standard library. The
+        // constructors of the latter only read the program's arguments.
         let code =
             unsafe { Code::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|e| failed(e.to_string()))?;
-        // SAFETY: `build-package` writes the crate that exports this symbol, with this type. The header says that both sides
-        // have the same compiler and the same source of the type.
+        // SAFETY: `build-package` writes the crate that exports this symbol with this type. The header states
+        // that both sides have the same compiler and the same source of the type.
         let package = unsafe { code.get::<*const Package>(PACKAGE_SYMBOL.as_bytes()) };
         let package: *const Package = *package.map_err(|e| failed(e.to_string()))?;
-        // SAFETY: the address of a static of the library, which is mapped as long as `code` lives; the reference ends in this
-        // function.
+        // SAFETY: the address of a static of the library, which is mapped as long as `code` lives. The
+        // reference ends in this function.
         let Some(package) = (unsafe { package.as_ref() }) else { return Err(failed("it is empty".into())) };
         if package.types != types() {
             return Err(Refusal::new(
@@ -142,13 +142,13 @@ impl Library {
         }
         (package.start)(Host { report, raise, pools: pool::lender() }, name);
         let (inside, stays, end) = (package.classes.to_vec(), package.stays, package.end);
-        let content = known.unwrap_or_else(|| outside(&inside));
+        let content = known.unwrap_or_else(|| export(&inside));
         let library = Arc::new(Library {
             name: name.to_string(),
             file: from.to_string(),
             sum,
             header,
-            outside: content.classes.clone(),
+            exported: content.classes.clone(),
             inside,
             stays,
             end,
@@ -159,39 +159,39 @@ impl Library {
         Ok((library, content))
     }
 
-    /// The name that it is required by.
+    /// The name that configurations require.
     pub fn name(&self) -> &str {
         &self.name
     }
-    /// The file it came from.
+    /// The file that it was loaded from.
     pub fn file(&self) -> &str {
         &self.file
     }
-    /// What it was built with.
+    /// Its build parameters.
     pub fn header(&self) -> &Header {
         &self.header
     }
-    /// Whether it must not be unloaded.
+    /// Whether it must never be unloaded.
     pub(crate) fn stays(&self) -> bool {
         self.stays
     }
     pub(crate) fn sum(&self) -> u128 {
         self.sum
     }
-    /// The class of that name or alias.
+    /// The class with this name or alias.
     pub fn get(&self, name: &str) -> Option<ClassDef> {
         let named = |s: &ClassSpec| s.name == name || s.aliases.contains(&name);
-        self.outside.iter().find(|c| named(c.def.spec)).map(|c| c.def)
+        self.exported.iter().find(|c| named(c.def.spec)).map(|c| c.def)
     }
-    /// Its classes, by name.
+    /// Its classes, sorted by name.
     pub fn classes(&self) -> Vec<&'static ClassSpec> {
-        let mut all: Vec<_> = self.outside.iter().map(|c| c.def.spec).collect();
+        let mut all: Vec<_> = self.exported.iter().map(|c| c.def.spec).collect();
         all.sort_by_key(|s| s.name);
         all
     }
 }
 
-/// What holds the library of an element.
+/// Holds the library on behalf of an element.
 struct Held {
     _library: Arc<Library>,
 }
@@ -207,8 +207,8 @@ fn gone(spec: &ClassSpec) -> ConfigError {
     format!("the package of class '{}' was unloaded", spec.name).into()
 }
 
-/// The classes of a library for those outside: declarations that stay, and elements that hold the library.
-fn outside(inside: &[ClassDef]) -> Content {
+/// Wraps the classes of a library for use outside it: declarations are copied, and elements hold the library.
+fn export(inside: &[ClassDef]) -> Content {
     let link = Link::default();
     let classes = inside.iter().enumerate().map(|(i, def)| {
         let (spec, informs) = (intern::spec(def.spec), def.inform.is_some());
@@ -232,7 +232,7 @@ fn outside(inside: &[ClassDef]) -> Content {
                     None => Ok(()),
                 }
             }));
-        Outside { def: ClassDef { spec, build, inform: informs.then_some(inform) } }
+        ExportedClass { def: ClassDef { spec, build, inform: informs.then_some(inform) } }
     });
     let classes = classes.collect();
     Content { link, classes }

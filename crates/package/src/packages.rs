@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The packages of a process: found, loaded once, and given to the routers that use them.
+//! The packages of a process: searching, loading, and supplying their classes to routers.
 
 use crate::header::Refusal;
 use crate::library::{Content, Library};
@@ -10,13 +10,13 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// A library may have this many bytes.
+/// The maximum size of a library.
 const LARGEST: u64 = 1 << 30;
-/// What the file of a package is called behind the name of the package.
+/// The file extensions of packages.
 pub const EXTENSIONS: [&str; 2] = ["castanet", "so"];
 
-/// The packages of a process. There should be one object of this kind: of two, each would load a library of its own for the
-/// same content.
+/// The packages of a process. A process should have only one object of this type, because two would load the
+/// same content twice.
 pub struct Packages {
     clickpath: Option<String>,
     state: Mutex<State>,
@@ -24,15 +24,15 @@ pub struct Packages {
 
 #[derive(Default)]
 struct State {
-    /// In the order in which they were loaded; those that are gone are taken out later.
+    /// In loading order. Entries of unloaded libraries are removed later.
     loaded: Vec<Weak<Library>>,
-    /// Loaded by name, and not used by a router yet.
+    /// Loaded by name, and not yet used by a router.
     kept: Vec<Arc<Library>>,
-    /// By checksum: what is known of contents that were loaded at any time.
+    /// By checksum: the remains of every content that was ever loaded.
     contents: HashMap<u128, Content>,
 }
 
-/// The folder of packages that are installed with this castanet: `lib/castanet` beside the folder of the program.
+/// The directory of packages installed with this castanet: `lib/castanet` beside the directory of the program.
 pub fn installed() -> PathBuf {
     let exe = std::env::current_exe().unwrap_or_default();
     let prefix = exe.parent().and_then(Path::parent).unwrap_or(Path::new("/usr/local"));
@@ -40,12 +40,12 @@ pub fn installed() -> PathBuf {
 }
 
 impl Packages {
-    /// With a value of `CLICKPATH`, if it is set.
+    /// Creates the package registry for a value of `CLICKPATH`, if it is set.
     pub fn new(clickpath: Option<&str>) -> Arc<Packages> {
         Arc::new(Packages { clickpath: clickpath.map(str::to_string), state: Mutex::default() })
     }
 
-    /// The path that was given, if it is set.
+    /// The value of `CLICKPATH`, if it is set.
     pub fn clickpath(&self) -> Option<&str> {
         self.clickpath.as_deref()
     }
@@ -54,8 +54,9 @@ impl Packages {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The folders in which a package is looked for, in order: each of the path and its `lib`, an empty entry standing for the
-    /// folder of the configuration; that folder; and the packages that are installed.
+    /// The directories searched for a package, in order: each directory of the path and its `lib` (an empty
+    /// entry stands for the directory of the configuration), then the directory of the configuration, then the
+    /// installed packages.
     pub fn folders(&self, configuration: &str) -> Vec<PathBuf> {
         let beside = Path::new(configuration).parent().unwrap_or(Path::new("")).to_path_buf();
         let mut all = Vec::new();
@@ -71,7 +72,7 @@ impl Packages {
         all
     }
 
-    /// The file of a package: `name` itself if it is a path, else the first of that name in the folders.
+    /// The file of a package: `name` itself if it is a path, otherwise the first match in the directories.
     fn find(&self, name: &str, configuration: &str) -> Result<PathBuf, Refusal> {
         let extension = Path::new(name).extension().is_some_and(|e| EXTENSIONS.iter().any(|x| e == *x));
         if name.contains('/') || extension {
@@ -98,24 +99,24 @@ impl Packages {
         })
     }
 
-    /// Loads a package by name, as `require` of a configuration file names it, or by the path of its file. One that is loaded
-    /// already is loaded once.
+    /// Loads a package by the name that configurations require, or by the path of its file. Does not load the
+    /// same content twice.
     ///
     /// # Errors
-    /// Why it cannot be found or used.
+    /// The reason it cannot be found or used.
     pub fn load(&self, name: &str, configuration: &str) -> Result<Arc<Library>, Refusal> {
         let path = match self.find(name, configuration) {
             Ok(path) => path,
-            // The file is gone; what was loaded from it is not.
+            // The file is gone, but the package may still be loaded.
             Err(missing) => return self.alive().into_iter().rev().find(|l| l.name() == name).ok_or(missing),
         };
         self.open(&path)
     }
 
-    /// Loads a package from a file; a bare word is a file of the current folder, if there is one of that name.
+    /// Loads a package from a file. A bare word refers to a file in the current directory, if it exists.
     ///
     /// # Errors
-    /// Why it cannot be found or used.
+    /// The reason it cannot be found or used.
     pub fn load_file(&self, file: &str) -> Result<Arc<Library>, Refusal> {
         let path = Path::new(file);
         if path.exists() { self.open(path) } else { self.load(file, "") }
@@ -130,7 +131,7 @@ impl Packages {
         }
         let bytes = castanet_lang::read::file(path, LARGEST).map_err(|e| unreadable(e.to_string()))?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        // Held while the library is opened, so that one content is loaded once.
+        // Locked while the library is opened, so that the same content is not loaded twice.
         let mut state = self.state();
         let (library, content) =
             Library::open(&name, &from, &bytes, |sum| state.contents.get(&sum).cloned())?;
@@ -143,11 +144,11 @@ impl Packages {
         Ok(library)
     }
 
-    /// Loads a package for configurations to come, whether or not they require it, and returns its classes. It stays until
-    /// [`settle`](Packages::settle).
+    /// Loads a package for future configurations, whether or not they require it, and returns its classes. It
+    /// stays loaded until [`settle`](Packages::settle).
     ///
     /// # Errors
-    /// Why it cannot be found or used.
+    /// The reason it cannot be found or used.
     pub fn keep(&self, name: &str) -> Result<Vec<&'static str>, Refusal> {
         let library = self.load(name, "")?;
         let classes = library.classes().iter().map(|s| s.name).collect();
@@ -157,23 +158,23 @@ impl Packages {
         kept.push(library);
         state.kept = kept;
         drop(state);
-        // What unloads a library runs without the lock.
+        // Unloading runs code of the library, so the lock is released first.
         drop(gone);
         Ok(classes)
     }
 
-    /// Lets go of packages that were loaded for configurations to come: the router that uses them holds them now.
+    /// Releases packages that were loaded for future configurations. The router that uses them holds them now.
     pub fn settle(&self) {
         let kept = std::mem::take(&mut self.state().kept);
         drop(kept);
     }
 
-    /// The libraries that are loaded, the last one last.
+    /// The loaded libraries, the most recent one last.
     pub fn alive(&self) -> Vec<Arc<Library>> {
         self.state().loaded.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// The names of the packages that are loaded, as the global handler `packages` lists them.
+    /// The names of the loaded packages, for the global handler `packages`.
     pub fn names(&self) -> Vec<String> {
         let mut all: Vec<_> = self.alive().iter().map(|l| l.name().to_string()).collect();
         all.sort_unstable();
@@ -181,13 +182,13 @@ impl Packages {
         all
     }
 
-    /// Classes for a configuration that is to be read: those of `base`, and those of all packages that are loaded.
+    /// The classes for a new configuration: those of `base` and those of all loaded packages.
     pub fn classes(&self, base: Arc<dyn Classes>) -> WithPackages {
         WithPackages { base, libraries: self.alive() }
     }
 
-    /// Loads what a configuration requires and is not there, and adds it to its classes. An error for each that cannot be
-    /// had.
+    /// Loads the packages that a configuration requires and adds them to its classes. Returns an error for each
+    /// that is not available.
     pub fn require(
         &self,
         flat: &Flat,
@@ -210,7 +211,7 @@ impl Packages {
     }
 }
 
-/// A refusal as a diagnostic about a package.
+/// Converts a refusal to a diagnostic.
 pub fn diagnostic(name: &str, refusal: Refusal) -> Diagnostic {
     let mut d = Diagnostic::error(refusal.message, None);
     d = d.context(format!("While loading package '{name}':"), None);
@@ -220,7 +221,7 @@ pub fn diagnostic(name: &str, refusal: Refusal) -> Diagnostic {
     if refusal.help.is_empty() { d } else { d.help(refusal.help) }
 }
 
-/// Classes, and those of packages. It holds the libraries; a router that was built with it holds it.
+/// A set of classes with those of packages. It holds the libraries, and routers built with it hold it.
 #[derive(Clone)]
 pub struct WithPackages {
     base: Arc<dyn Classes>,
@@ -228,12 +229,13 @@ pub struct WithPackages {
 }
 
 impl WithPackages {
-    /// Adds a package. Its classes come before others of the same name.
+    /// Adds a package. Its classes take precedence over others of the same name.
     pub fn add(&mut self, library: Arc<Library>) {
         self.libraries.retain(|l| !Arc::ptr_eq(l, &library));
         self.libraries.push(library);
     }
-    /// Without the packages that a configuration neither requires nor uses: a router holds what it needs.
+    /// Removes the packages that a configuration neither requires nor uses. The router holds the remaining
+    /// ones.
     pub fn used_by(mut self, flat: &Flat) -> WithPackages {
         let required = |l: &Library| flat.requirements.iter().any(|(k, n)| k == "package" && named(l, n));
         let newest: Vec<bool> = self
@@ -251,17 +253,17 @@ impl WithPackages {
         self.libraries.retain(|_| newest.next().unwrap_or(true));
         self
     }
-    /// The packages, the last one last.
+    /// The packages, the most recent one last.
     pub fn libraries(&self) -> &[Arc<Library>] {
         &self.libraries
     }
-    /// The classes of packages, by name.
+    /// The classes of all packages.
     pub fn specs(&self) -> Vec<&'static ClassSpec> {
         self.libraries.iter().flat_map(|l| l.classes()).collect()
     }
 }
 
-/// Whether a requirement means a library: by its name, or by the path of its file.
+/// Whether a requirement refers to a library, by name or by file path.
 fn named(library: &Library, requirement: &str) -> bool {
     library.name() == requirement || library.file() == requirement
 }

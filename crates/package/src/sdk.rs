@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What packages are built with: the compiled crates of this very castanet, as files.
+//! The compiled crates of this castanet as files, which packages are built against.
 //!
-//! Cargo leaves them in the `deps` folder beside the program. `castanet sdk` copies those that matter to where they stay, so
-//! that packages can be built without the repository.
+//! Cargo leaves them in the `deps` directory beside the program. `castanet sdk` copies the necessary ones to a
+//! permanent location, so that packages can be built without the repository.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The crates that `castanet-element` is made of, but for the standard library: what `castanet sdk` copies. A test compares
-/// it with the lock file.
+/// `castanet-element` and its dependencies, without the standard library. `castanet sdk` copies these crates. A
+/// test compares the list with the lock file.
 pub const CRATES: [&str; 30] = [
     "annotate_snippets",
     "anstyle",
@@ -46,15 +46,15 @@ pub const CRATES: [&str; 30] = [
 /// The crate that every package uses.
 const ELEMENT: &str = "castanet_element";
 
-/// A folder of compiled crates.
+/// A directory of compiled crates.
 #[derive(Clone, Debug)]
 pub struct Sdk {
     folder: PathBuf,
-    /// By crate: its files, the newest first. There are several when cargo built it in several ways.
+    /// The files of each crate, newest first. There are several if cargo built the crate in several ways.
     files: BTreeMap<String, Vec<PathBuf>>,
 }
 
-/// The crate that a compiled file is of: `libNAME-HASH.rlib`, or `.so` for macros.
+/// The crate of a compiled file, named `libNAME-HASH.rlib`, or `.so` for macros.
 fn crate_of(path: &Path) -> Option<&str> {
     let extension = path.extension()?;
     let name = path.file_stem()?.to_str()?.strip_prefix("lib")?;
@@ -62,9 +62,9 @@ fn crate_of(path: &Path) -> Option<&str> {
 }
 
 impl Sdk {
-    /// The compiled crates of a folder, if castanet's are among them.
+    /// Opens a directory of compiled crates, if it contains castanet's.
     pub fn open(folder: &Path) -> Option<Sdk> {
-        // The compiler is run in another folder.
+        // The path must be absolute, because the compiler runs in another directory.
         let folder = std::path::absolute(folder).ok()?;
         let mut files: BTreeMap<String, Vec<(SystemTime, PathBuf)>> = BTreeMap::new();
         for entry in std::fs::read_dir(&folder).ok()?.flatten() {
@@ -84,17 +84,18 @@ impl Sdk {
         files.contains_key(ELEMENT).then_some(Sdk { folder, files })
     }
 
-    /// The folders in which the crates of this castanet may be.
+    /// The default locations of this castanet's compiled crates.
     pub fn places() -> Vec<PathBuf> {
         let exe = std::env::current_exe().unwrap_or_default();
         let beside = exe.parent().unwrap_or(Path::new("")).to_path_buf();
         vec![beside.join("deps"), crate::packages::installed().join("sdk"), beside]
     }
 
-    /// The crates of this castanet: in the folder that is given, or that `CASTANET_SDK` names, or where they are installed.
+    /// Finds the compiled crates: in `given`, in the directory that `CASTANET_SDK` names, or in a default
+    /// location.
     ///
     /// # Errors
-    /// Where they are not, and what to do.
+    /// The places searched, and what to do.
     pub fn find(given: Option<&Path>) -> Result<Sdk, String> {
         let named = std::env::var_os("CASTANET_SDK").filter(|v| !v.is_empty()).map(PathBuf::from);
         if let Some(folder) = given.or(named.as_deref()) {
@@ -113,29 +114,30 @@ impl Sdk {
         })
     }
 
-    /// The folder.
+    /// The directory.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
-    /// The files of `castanet-element`, the newest first.
+    /// The files of `castanet-element`, newest first.
     pub fn elements(&self) -> &[PathBuf] {
         self.files.get(ELEMENT).map_or(&[], Vec::as_slice)
     }
-    /// The newest file of a crate, by its name in Rust.
+    /// The newest file of a crate, by its Rust name.
     pub fn newest(&self, name: &str) -> Option<&Path> {
         self.files.get(name).and_then(|f| f.first()).map(PathBuf::as_path)
     }
 
-    /// Copies what packages need to a folder, which is made; returns how many bytes that were.
+    /// Copies the files that packages need to a directory, which is created. Returns the number of bytes
+    /// copied.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// A file cannot be written.
     pub fn copy(&self, to: &Path) -> std::io::Result<u64> {
         std::fs::create_dir_all(to)?;
         let mut bytes = 0;
         for path in self.files.iter().filter(|f| CRATES.contains(&f.0.as_str())).flat_map(|f| f.1) {
             if let Some(name) = path.file_name() {
-                // A crate that is in use keeps its old file.
+                // Renaming leaves the old file intact for processes that use it.
                 let part = to.join(format!(".{}.part", name.to_string_lossy()));
                 bytes += std::fs::copy(path, &part)?;
                 std::fs::rename(&part, to.join(name))?;
@@ -145,9 +147,10 @@ impl Sdk {
     }
 }
 
-/// Whether a compiled crate holds only what is optimised when a program is linked, and no machine code.
+/// Whether a compiled crate contains only bitcode for link-time optimisation, and no machine code.
 pub fn is_bitcode(rlib: &[u8]) -> bool {
-    // An archive: a magic line; then members, each with a header of 60 bytes that ends with its size, padded to even.
+    // An `ar` archive: a magic line, then members. Each has a 60-byte header that ends with the member's size;
+    // members are padded to an even size.
     let mut rest = rlib.strip_prefix(b"!<arch>\n").unwrap_or_default();
     while let Some((header, body)) = rest.split_at_checked(60) {
         let size = header.get(48..58).and_then(|s| std::str::from_utf8(s).ok()?.trim().parse::<usize>().ok());

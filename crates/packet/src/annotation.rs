@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Annotations: 48 bytes by offset, header positions, packet type, timestamp.
+//! Annotations: 48 user bytes accessed by offset, header positions, packet type, timestamp.
 
 use crate::chunk::{COLD, UNSET};
 use crate::packet::Packet;
 use std::net::Ipv4Addr;
 
-/// How a packet was addressed at link level.
+/// The link-level destination of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PacketType {
-    /// To this host.
+    /// Sent to this host.
     #[default]
     Host = 0,
-    /// To all.
+    /// Sent to all hosts.
     Broadcast = 1,
-    /// To a group.
+    /// Sent to a group.
     Multicast = 2,
-    /// To another host.
+    /// Sent to another host.
     OtherHost = 3,
     /// Sent by this host.
     Outgoing = 4,
@@ -42,7 +42,7 @@ const DST_IP: usize = 0;
 const PAINT: usize = 16;
 
 impl Packet {
-    /// The annotation bytes.
+    /// All annotation bytes.
     pub fn annotations(&self) -> [u8; 48] {
         let mut out = self.meta().anno;
         if self.meta().flags & COLD == 0 {
@@ -51,20 +51,20 @@ impl Packet {
         out
     }
 
-    /// `N` bytes of annotations; zero where they would lie outside.
+    /// `N` annotation bytes; zero if they are out of range.
     #[inline]
     pub fn anno<const N: usize>(&self, offset: usize) -> [u8; N] {
         let m = self.meta();
         let mut bytes = m.anno.get(offset..).and_then(|a| a.first_chunk()).copied().unwrap_or([0; N]);
         if offset.saturating_add(N) > HOT && m.flags & COLD == 0 {
-            // What an earlier packet left in the second line does not count.
+            // Without [`COLD`], the second cache line holds values of an earlier packet.
             let from = HOT.saturating_sub(offset);
             bytes.iter_mut().skip(from).for_each(|b| *b = 0);
         }
         bytes
     }
 
-    /// Sets `N` bytes of annotations; nothing happens where they would lie outside.
+    /// Sets `N` annotation bytes. Does nothing if they are out of range.
     #[inline]
     pub fn set_anno<const N: usize>(&mut self, offset: usize, value: [u8; N]) {
         if offset.saturating_add(N) > HOT {
@@ -75,7 +75,8 @@ impl Packet {
         }
     }
 
-    /// Makes the second line valid: it keeps what an earlier packet left until somebody sets something there.
+    /// Clears the annotations in the second cache line before their first use. Until then they hold values of
+    /// an earlier packet.
     #[inline]
     fn warm(&mut self) {
         let m = self.meta_mut();
@@ -86,22 +87,22 @@ impl Packet {
         }
     }
 
-    /// An annotation of one byte.
+    /// A one-byte annotation.
     #[inline]
     pub fn anno_u8(&self, offset: usize) -> u8 {
         u8::from_ne_bytes(self.anno(offset))
     }
-    /// Sets an annotation of one byte.
+    /// Sets a one-byte annotation.
     #[inline]
     pub fn set_anno_u8(&mut self, offset: usize, value: u8) {
         self.set_anno(offset, [value]);
     }
-    /// An annotation of four bytes in the machine's order.
+    /// A four-byte annotation in native byte order.
     #[inline]
     pub fn anno_u32(&self, offset: usize) -> u32 {
         u32::from_ne_bytes(self.anno(offset))
     }
-    /// Sets an annotation of four bytes in the machine's order.
+    /// Sets a four-byte annotation in native byte order.
     #[inline]
     pub fn set_anno_u32(&mut self, offset: usize, value: u32) {
         self.set_anno(offset, value.to_ne_bytes());
@@ -130,17 +131,17 @@ impl Packet {
     pub fn set_paint(&mut self, colour: u8) {
         self.set_anno_u8(PAINT, colour);
     }
-    /// How the packet was addressed at link level.
+    /// The packet type annotation.
     #[inline]
     pub fn packet_type(&self) -> PacketType {
         PacketType::from_number(self.meta().kind)
     }
-    /// Sets how the packet was addressed at link level.
+    /// Sets the packet type annotation.
     #[inline]
     pub fn set_packet_type(&mut self, kind: PacketType) {
         self.meta_mut().kind = kind as u8;
     }
-    /// Nanoseconds since 1970; 0 when not set.
+    /// The timestamp in nanoseconds since 1970; 0 if not set.
     #[inline]
     pub fn timestamp(&self) -> i64 {
         if self.meta().flags & COLD == 0 { 0 } else { self.meta().timestamp }
@@ -151,7 +152,7 @@ impl Packet {
         self.warm();
         self.meta_mut().timestamp = ns;
     }
-    /// Counts one more round of a cycle and returns how many there were.
+    /// Increments the number of cycle rounds and returns it.
     #[inline]
     pub fn count_hop(&mut self) -> u16 {
         let m = self.meta_mut();
@@ -159,13 +160,13 @@ impl Packet {
         m.hops
     }
 
-    /// Says that the MAC header starts `offset` bytes into the data (negative: before it).
+    /// Sets the MAC header to `offset` bytes from the start of the data; negative offsets are before it.
     pub fn set_mac_header(&mut self, offset: isize) {
         if let Some(at) = self.position(offset) {
             self.meta_mut().mac = at;
         }
     }
-    /// Says that the network header starts `offset` bytes into the data and is `length` bytes long.
+    /// Sets the network header to `offset` bytes from the start of the data, with a length of `length` bytes.
     #[inline]
     pub fn set_network_header(&mut self, offset: usize, length: usize) {
         let m = self.meta_mut();
@@ -174,18 +175,18 @@ impl Packet {
             m.network = m.data + offset as u32;
             m.transport = m.data + end as u32;
         } else if offset <= m.len as usize {
-            // A header cut short: it is there, what follows it is not.
+            // The header is truncated: the network header is set, and the transport header is empty.
             m.network = m.data + offset as u32;
             m.transport = m.data + m.len;
         }
     }
-    /// Forgets the network and transport headers.
+    /// Unsets the network and transport headers.
     pub fn clear_network_header(&mut self) {
         let m = self.meta_mut();
         m.network = UNSET;
         m.transport = UNSET;
     }
-    /// Forgets the MAC header.
+    /// Unsets the MAC header.
     pub fn clear_mac_header(&mut self) {
         self.meta_mut().mac = UNSET;
     }
@@ -193,27 +194,27 @@ impl Packet {
         let at = (self.meta().data as usize).checked_add_signed(offset)?;
         u32::try_from(at).ok().filter(|&a| a <= self.meta().cap)
     }
-    /// Where the network header starts, in bytes from the data (negative: before it).
+    /// The offset of the network header from the start of the data; negative if before it.
     pub fn network_offset(&self) -> Option<isize> {
         self.offset_of(self.meta().network)
     }
-    /// Where the transport header starts, in bytes from the data (negative: before it).
+    /// The offset of the transport header from the start of the data; negative if before it.
     pub fn transport_offset(&self) -> Option<isize> {
         self.offset_of(self.meta().transport)
     }
-    /// Where the MAC header starts, in bytes from the data (negative: before it).
+    /// The offset of the MAC header from the start of the data; negative if before it.
     pub fn mac_offset(&self) -> Option<isize> {
         self.offset_of(self.meta().mac)
     }
     fn offset_of(&self, at: u32) -> Option<isize> {
         (at != UNSET).then(|| at as isize - self.meta().data as isize)
     }
-    /// Bytes of the network header, options included.
+    /// The length of the network header, options included.
     pub fn network_header_length(&self) -> usize {
         let m = self.meta();
         if m.network == UNSET { 0 } else { m.transport.saturating_sub(m.network) as usize }
     }
-    /// Copies all annotations, header positions left out.
+    /// Copies all annotations except the header positions.
     pub fn copy_annotations(&mut self, from: &Packet) {
         let (anno, kind, time, cold) =
             (from.annotations(), from.meta().kind, from.timestamp(), from.meta().flags & COLD);

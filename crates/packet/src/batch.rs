@@ -3,7 +3,7 @@
 
 use crate::packet::Packet;
 
-/// Packets in order. It has room for 64 from the start, so that ordinary batches never allocate.
+/// An ordered list of packets. It is created with room for 64, so that ordinary batches never allocate.
 #[derive(Debug)]
 pub struct Batch(Vec<Packet>);
 
@@ -14,42 +14,42 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// The most packets that a task should put in one batch.
+    /// The maximum number of packets that a task should put in a batch.
     pub const MAX: usize = 256;
 
     /// An empty batch.
     pub fn new() -> Batch {
         Batch(Vec::with_capacity(64))
     }
-    /// An empty batch without room: it costs nothing until something is put in.
+    /// An empty batch without memory. It costs nothing until a packet is added.
     pub const fn empty() -> Batch {
         Batch(Vec::new())
     }
-    /// An empty batch with room for `n`.
+    /// An empty batch with room for `n` packets.
     pub fn with_capacity(n: usize) -> Batch {
         Batch(Vec::with_capacity(n))
     }
-    /// Number of packets.
+    /// The number of packets.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.0.len()
     }
-    /// Whether there is none.
+    /// Whether there are no packets.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// Adds a packet behind the others.
+    /// Appends a packet.
     #[inline(always)]
     pub fn push(&mut self, p: Packet) {
         self.0.push(p);
     }
-    /// Takes the last packet.
+    /// Removes the last packet.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<Packet> {
         self.0.pop()
     }
-    /// Moves all packets of `other` behind these; by exchange when there are none.
+    /// Appends all packets of `other`. If this batch is empty, the two are swapped instead.
     #[inline(always)]
     pub fn append(&mut self, other: &mut Batch) {
         if self.0.is_empty() {
@@ -63,7 +63,7 @@ impl Batch {
     pub fn clear(&mut self) {
         self.0.clear();
     }
-    /// Takes all packets out, in order.
+    /// Removes all packets, in order.
     #[inline(always)]
     pub fn drain(&mut self) -> std::vec::Drain<'_, Packet> {
         self.0.drain(..)
@@ -73,22 +73,22 @@ impl Batch {
     pub fn as_slice(&self) -> &[Packet] {
         &self.0
     }
-    /// The packets as a slice, to be changed.
+    /// The packets as a mutable slice.
     #[inline(always)]
     pub fn as_mut_slice(&mut self) -> &mut [Packet] {
         &mut self.0
     }
-    /// The vector behind it.
+    /// The underlying vector.
     #[inline(always)]
     pub fn as_mut_vec(&mut self) -> &mut Vec<Packet> {
         &mut self.0
     }
-    /// Goes through the packets.
+    /// Iterates over the packets.
     #[inline(always)]
     pub fn iter(&self) -> std::slice::Iter<'_, Packet> {
         self.0.iter()
     }
-    /// Goes through the packets, to change them.
+    /// Iterates over the packets mutably.
     #[inline(always)]
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Packet> {
         self.0.iter_mut()

@@ -1,44 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A chunk of a slab: metadata and, right behind it, the buffer.
+//! A chunk of a slab: metadata, followed by the buffer.
 
 use crate::pool::Inner;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// Bytes of a slab, and its alignment: a chunk finds its slab by clearing low bits of its address.
-/// Few chunks are enough for miri, which takes its time to make them.
+/// The size of a slab in bytes, and its alignment: clearing low bits of a chunk's address yields its slab.
+/// Under miri a slab has few chunks, because creating them is slow there.
 pub(crate) const SLAB: usize = if cfg!(miri) { 256 << 10 } else { 2 << 20 };
 
-/// No header set.
+/// Marks a header position that is not set.
 pub(crate) const UNSET: u32 = u32::MAX;
 
-/// The buffer or the annotations behind byte 24, or the timestamp, may differ from zero.
+/// Annotations from byte 24 on and the timestamp are valid. Without this flag they count as zero.
 pub(crate) const COLD: u8 = 1;
-/// Another handle may be on the same buffer.
+/// Other handles may share the buffer.
 pub(crate) const SHARED: u8 = 2;
-/// The fields about offloads are set.
+/// The offload fields are valid.
 pub(crate) const OFFLOAD: u8 = 4;
 
-/// The head of a chunk, with its buffer behind it.
+/// The head of a chunk, followed by its buffer.
 ///
-/// No reference covers a whole head: one to [`Meta`] is the handle's, and an exclusive one may be alive while other handles
-/// use [`Shared`]. [`ChunkPtr`] is the only way to either.
+/// No reference ever covers a whole head. [`Meta`] belongs to the handle, which may hold an exclusive reference
+/// to it while other handles use [`Shared`]. All access goes through [`ChunkPtr`].
 #[repr(C, align(64))]
 struct Head {
     meta: Meta,
     shared: Shared,
 }
 
-/// What only the handle on a chunk reads and writes. The first 64 bytes are what forwarding touches.
+/// The part that only the chunk's handle accesses. Forwarding touches only the first 64 bytes.
 #[repr(C)]
 pub(crate) struct Meta {
-    /// First byte of the buffer that the packet's data is in: this chunk's own, or another's when cloned.
+    /// The first byte of the buffer with the packet's data: the chunk's own buffer, or that of another chunk if
+    /// this is a clone.
     pub buf: NonNull<u8>,
     /// Offset of the first byte of data in the buffer.
     pub data: u32,
-    /// Bytes of data.
+    /// Length of the data.
     pub len: u32,
-    /// Bytes of the buffer.
+    /// Size of the buffer.
     pub cap: u32,
     /// Offset in the buffer of the MAC header, or [`UNSET`].
     pub mac: u32,
@@ -50,57 +51,60 @@ pub(crate) struct Meta {
     pub kind: u8,
     /// [`COLD`], [`SHARED`], [`OFFLOAD`].
     pub flags: u8,
-    /// How often the packet went round a cycle of the configuration.
+    /// How often the packet has passed through a cycle of the configuration.
     pub hops: u16,
-    /// Lowest offset in the buffer that holds bytes of this packet; below it is what an earlier packet left.
+    /// The lowest offset in the buffer that holds bytes of this packet. Bytes below it are from an earlier
+    /// packet.
     pub floor: u32,
-    /// User annotations; the first 24 bytes share the cache line with the fields above.
+    /// User annotations. The first 24 bytes are in the same cache line as the fields above.
     pub anno: [u8; 48],
-    /// Nanoseconds since 1970, 0 when not set.
+    /// Nanoseconds since 1970; 0 if not set.
     pub timestamp: i64,
-    /// While [`OFFLOAD`]: offset in the buffer of the header whose checksum is partial.
+    /// With [`OFFLOAD`]: the buffer offset of the header with a partial checksum.
     pub offload_start: u32,
-    /// Where in that header the checksum is; `u16::MAX`: it is not partial.
+    /// The offset of the checksum field in that header; `u16::MAX` if no checksum is partial.
     pub offload_field: u16,
-    /// Bytes of payload for each segment of a super-packet.
+    /// The payload size of each segment of a super-packet.
     pub offload_size: u16,
-    /// The kind of super-packet; 0: none.
+    /// The type of super-packet; 0 for none.
     pub offload_kind: u8,
 }
 
-/// What clones of a packet and the pool use beside the handle, so atomic.
+/// The part that clones and the pool access too; all fields are atomic.
 #[repr(C)]
 pub(crate) struct Shared {
-    /// While [`SHARED`]: the chunk whose buffer this is. In the list of chunks that came back from other threads: the next.
+    /// With [`SHARED`]: the chunk that owns the buffer. In the list of chunks returned by other threads: the
+    /// next chunk.
     link: AtomicPtr<Head>,
-    /// While [`SHARED`], in the chunk whose buffer it is: handles on that.
+    /// With [`SHARED`], in the chunk that owns the buffer: the number of handles that use it.
     pub refs: AtomicU32,
 }
 
 impl Shared {
-    /// The chunk that was linked to.
+    /// The linked chunk.
     pub fn link(&self) -> Option<ChunkPtr> {
         ChunkPtr::from_raw(self.link.load(Ordering::Relaxed))
     }
-    /// Links to a chunk. Only the handle on the chunk, or the one thread that puts it on a list, does this.
+    /// Links to a chunk. Only called by the chunk's handle, or by the one thread that adds the chunk to a list.
     pub fn set_link(&self, to: Option<ChunkPtr>) {
         self.link.store(ChunkPtr::raw(to), Ordering::Relaxed);
     }
 }
 
-/// Where a chunk is.
+/// A pointer to a chunk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct ChunkPtr(NonNull<Head>);
 
 impl ChunkPtr {
-    /// Makes a chunk of blank memory.
+    /// Creates a chunk in unused memory.
     ///
     /// # Safety
-    /// At `at`, a multiple of 64, are `size.stride` bytes of a slab, which nothing else uses.
+    /// `at` is a multiple of 64, and the `size.stride` bytes from there on are part of a slab and not otherwise
+    /// used.
     pub unsafe fn make(at: NonNull<u8>, size: &SizeClass) -> ChunkPtr {
         let chunk = ChunkPtr(at.cast());
-        // SAFETY: as the caller promises; the head is shorter than any stride.
+        // SAFETY: guaranteed by the caller; the head is shorter than any stride.
         unsafe {
             chunk.0.write(Head {
                 meta: Meta {
@@ -130,31 +134,32 @@ impl ChunkPtr {
     /// The chunk's own buffer.
     ///
     /// # Safety
-    /// The chunk lies in a slab of this size class.
+    /// The chunk is in a slab of this size class.
     pub unsafe fn buffer(self, size: &SizeClass) -> NonNull<u8> {
-        // SAFETY: the buffer starts `pad` bytes behind the head, inside the chunk.
+        // SAFETY: the buffer starts `pad` bytes after the head, inside the chunk.
         unsafe { self.0.add(1).cast::<u8>().add(size.pad) }
     }
     /// The metadata.
     #[inline(always)]
     pub fn meta(self) -> NonNull<Meta> {
-        // The metadata stands first, see below.
+        // `meta` is the first field of the head; an assertion below checks this.
         self.0.cast()
     }
-    /// What other handles use too.
+    /// The part that other handles access too.
     ///
     /// # Safety
     /// The chunk's pool lives for `'a`.
     #[inline(always)]
     pub unsafe fn shared<'a>(self) -> &'a Shared {
-        // SAFETY: as the caller promises. Only this part of the head is borrowed, which nobody borrows exclusively.
+        // SAFETY: guaranteed by the caller. Only this part of the head is borrowed, and it is never borrowed
+        // exclusively.
         unsafe { &(*self.0.as_ptr()).shared }
     }
-    /// The header of the slab that the chunk lies in.
+    /// The header of the slab that contains the chunk.
     #[inline(always)]
     pub fn slab(self) -> NonNull<SlabHeader> {
         let start = self.0.map_addr(|a| {
-            // SAFETY: the chunk lies in a slab, which starts at a multiple of SLAB other than zero.
+            // SAFETY: the chunk is in a slab, which starts at a multiple of SLAB other than zero.
             unsafe { std::num::NonZeroUsize::new_unchecked(a.get() & !(SLAB - 1)) }
         });
         start.cast()
@@ -167,24 +172,24 @@ impl ChunkPtr {
     }
 }
 
-/// Chunks that came back from other threads, linked through [`Shared::set_link`].
+/// Chunks returned by other threads, linked through [`Shared::set_link`].
 pub(crate) struct Returned(AtomicPtr<Head>);
 
 impl Returned {
-    /// None.
+    /// An empty list.
     pub const fn new() -> Returned {
         Returned(AtomicPtr::new(std::ptr::null_mut()))
     }
     /// Adds a chunk.
     ///
     /// # Safety
-    /// The caller gives the chunk, which no handle is on, away to the list; its pool is alive.
+    /// The caller owns the chunk, which has no handle, and passes it to the list. The chunk's pool is alive.
     pub unsafe fn add(&self, chunk: ChunkPtr) {
         let mut first = self.0.load(Ordering::Relaxed);
         loop {
-            // SAFETY: the pool is alive, as the caller promises.
+            // SAFETY: the pool is alive, as the caller guarantees.
             unsafe { chunk.shared() }.set_link(ChunkPtr::from_raw(first));
-            // Release: what was done with the chunk happened before it is taken off the list.
+            // Release: all earlier accesses to the chunk happen before it is taken from the list.
             match self.0.compare_exchange_weak(first, chunk.0.as_ptr(), Ordering::Release, Ordering::Relaxed)
             {
                 Ok(_) => return,
@@ -192,14 +197,14 @@ impl Returned {
             }
         }
     }
-    /// Takes all chunks off, of which this is the first.
+    /// Removes all chunks and returns the first; the others are linked to it.
     pub fn take_all(&self) -> Option<ChunkPtr> {
         ChunkPtr::from_raw(self.0.swap(std::ptr::null_mut(), Ordering::Acquire))
     }
 }
 
 impl Meta {
-    /// Takes over what another packet leaves to be done, except where its header is.
+    /// Copies the offload fields of another packet, except for the header's position.
     pub fn copy_offload(&mut self, from: &Meta) {
         self.offload_field = from.offload_field;
         self.offload_size = from.offload_size;
@@ -207,42 +212,42 @@ impl Meta {
     }
 }
 
-/// Bytes of the head of a chunk.
+/// The size of a chunk's head.
 pub(crate) const HEAD: usize = size_of::<Head>();
 
 const _: () = assert!(HEAD == 128 && size_of::<SlabHeader>() <= HEAD);
 const _: () = assert!(std::mem::offset_of!(Head, meta) == 0);
 const _: () = assert!(std::mem::offset_of!(Meta, anno) == 40);
 
-/// What stands at the start of a slab.
+/// The header of a slab.
 #[repr(C)]
 pub(crate) struct SlabHeader {
     pub pool: NonNull<Inner>,
-    /// Where in the pool free chunks of this slab's size are listed.
+    /// The pool's list of free chunks of this slab's size.
     pub free: NonNull<Vec<ChunkPtr>>,
     pub class: usize,
 }
 
-/// Geometry of one size of chunks.
+/// The geometry of a size class of chunks.
 #[derive(Clone, Copy)]
 pub(crate) struct SizeClass {
-    /// Bytes from one chunk to the next: an odd number of cache lines, so that the first lines of chunks spread over all
-    /// sets of the cache.
+    /// The distance between chunks: an odd number of cache lines, so that the first lines of chunks are spread over
+    /// all cache sets.
     pub stride: usize,
-    /// Unused bytes before the buffer, so that a frame behind the default headroom starts a cache line.
+    /// Unused bytes before the buffer. With them, a frame after the default headroom starts at a cache line.
     pub pad: usize,
-    /// Bytes of the buffer.
+    /// The size of the buffer.
     pub cap: u32,
 }
 
 impl SizeClass {
-    /// How many chunks a slab has, behind its header.
+    /// The number of chunks in a slab, after its header.
     pub const fn chunks(&self) -> usize {
         (SLAB - HEAD) / self.stride
     }
 }
 
-/// Ordinary frames, and GSO super-packets or jumbo frames.
+/// One class for ordinary frames, and one for GSO super-packets and jumbo frames.
 pub(crate) const CLASSES: [SizeClass; 2] = [
     SizeClass { stride: 128 + 64 + 2048, pad: 36, cap: 2048 },
     SizeClass { stride: 128 + 64 + 65536 + 512, pad: 36, cap: 65536 + 512 },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fresh packets.
+//! Creation of packets.
 
 use crate::DEFAULT_HEADROOM;
 use crate::chunk::{CLASSES, ChunkPtr, UNSET};
@@ -7,20 +7,21 @@ use crate::packet::{MAX_LENGTH, Packet};
 use crate::pool;
 
 impl Packet {
-    /// A packet of `len` bytes behind the default headroom; what the bytes are is left open. None when it would be
-    /// longer than [`MAX_LENGTH`] allows or the pool has reached its limit.
+    /// Creates a packet of `len` unspecified bytes with the default headroom. Returns `None` if [`MAX_LENGTH`]
+    /// would be exceeded or the pool has reached its limit.
     #[inline(always)]
     pub fn new(len: usize) -> Option<Packet> {
         Packet::with_headroom(DEFAULT_HEADROOM, len)
     }
 
-    /// A packet of `len` bytes behind `headroom` bytes.
+    /// Creates a packet of `len` bytes with `headroom` bytes of headroom.
     #[inline(always)]
     pub fn with_headroom(headroom: usize, len: usize) -> Option<Packet> {
         Packet::take(headroom, len, true)
     }
 
-    /// Like [`Packet::with_headroom`], where a buffer is free at once; none also when the pool must be looked after first.
+    /// Like [`Packet::with_headroom`], but also returns `None` if the pool's free list is empty, that is, if
+    /// taking a buffer would need the slow path.
     #[inline(always)]
     pub fn at_hand(headroom: usize, len: usize) -> Option<Packet> {
         Packet::chunk(headroom, len, pool::at_hand)
@@ -31,7 +32,7 @@ impl Packet {
         Packet::chunk(headroom, len, |class| pool::take(class, strict))
     }
 
-    /// A packet in a chunk of the right size class.
+    /// Creates a packet in a chunk of the right size class.
     #[inline(always)]
     fn chunk(headroom: usize, len: usize, take: impl FnOnce(usize) -> Option<ChunkPtr>) -> Option<Packet> {
         let room = headroom.checked_add(len)?;
@@ -41,7 +42,7 @@ impl Packet {
         }
         let mut p = Packet(take(class)?);
         let m = p.meta_mut();
-        // Fits: room <= MAX_LENGTH.
+        // The cast is lossless, because room <= MAX_LENGTH.
         m.data = headroom as u32;
         m.floor = headroom as u32;
         m.len = len as u32;
@@ -51,20 +52,20 @@ impl Packet {
         m.kind = 0;
         m.flags = 0;
         m.hops = 0;
-        // Three stores; `fill` would call memset.
+        // Compiles to three stores; `fill` would call memset.
         if let Some(hot) = m.anno.first_chunk_mut::<24>() {
             *hot = [0; 24];
         }
         Some(p)
     }
 
-    /// A packet with a copy of `data` behind the default headroom.
+    /// Creates a packet with a copy of `data` and the default headroom.
     #[inline]
     pub fn copy_of(data: &[u8]) -> Option<Packet> {
         Packet::copy_with_headroom(DEFAULT_HEADROOM, data)
     }
 
-    /// A packet with a copy of `data` behind `headroom` bytes.
+    /// Creates a packet with a copy of `data` and `headroom` bytes of headroom.
     #[inline]
     pub fn copy_with_headroom(headroom: usize, data: &[u8]) -> Option<Packet> {
         let mut p = Packet::with_headroom(headroom, data.len())?;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets: buffers in pools, handles on them, annotations, batches.
+//! Packets: pooled buffers, packet handles, annotations, batches.
 //!
 //! A [`Packet`] is a pointer-sized handle that owns a chunk of the thread's pool. A chunk is two cache lines of
-//! metadata, the first of which is all that forwarding touches, and a buffer. A clone shares the buffer until one of the
-//! two writes. Chunks go back to the pool they came from, from whichever thread; pools outlive their threads as long as
-//! a packet of theirs is alive.
+//! metadata and a buffer; forwarding touches only the first line. A clone shares the buffer until one of the
+//! two is written to. A chunk returns to the pool it came from, whichever thread frees it. A pool outlives its
+//! thread as long as any of its packets exists.
 //!
-//! This is one of the few crates that may hold `unsafe`; everything outside sees checked slices.
+//! This is one of the few crates that may contain `unsafe`. Its interface consists of checked slices.
 
 mod annotation;
 mod batch;
@@ -21,7 +21,7 @@ pub use batch::Batch;
 pub use offload::Offload;
 pub use packet::{MAX_LENGTH, Packet};
 
-/// Bytes before the data of a fresh packet, as existing configurations see it.
+/// The default headroom of a packet. Existing configurations rely on this value.
 pub const DEFAULT_HEADROOM: usize = 28;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The handle: data, headroom, tailroom, headers, sharing.
+//! The packet handle: data, headroom, tailroom, headers, buffer sharing.
 
 use crate::DEFAULT_HEADROOM;
 use crate::chunk::{CLASSES, COLD, ChunkPtr, Meta, OFFLOAD, SHARED, Shared, UNSET};
@@ -7,17 +7,18 @@ use crate::pool;
 use std::fmt;
 use std::sync::atomic::Ordering;
 
-/// The most bytes that data and headroom of one packet can have together.
+/// The maximum total of data and headroom of a packet.
 pub const MAX_LENGTH: usize = CLASSES[1].cap as usize;
 
-/// A packet: owns its chunk, shares its buffer only with clones.
+/// A packet. It owns its chunk, and shares its buffer only with clones.
 #[repr(transparent)]
 pub struct Packet(pub(crate) ChunkPtr);
 
-// SAFETY: a packet owns its chunk alone, and the buffer alone or together with clones that only read it (`data_mut` copies
-// before it writes to a shared one); reference counts are atomic, and chunks go home to their pool through an atomic list.
+// SAFETY: a packet is the only owner of its chunk. Its buffer may be shared with clones, which only read it
+// (`data_mut` copies a shared buffer before writing). Reference counts are atomic, and chunks return to their
+// pool through an atomic list.
 unsafe impl Send for Packet {}
-// SAFETY: through a shared reference a packet can only be read.
+// SAFETY: a shared reference to a packet only permits reading.
 unsafe impl Sync for Packet {}
 
 const _: () = assert!(size_of::<Option<Packet>>() == 8);
@@ -25,26 +26,27 @@ const _: () = assert!(size_of::<Option<Packet>>() == 8);
 impl Packet {
     #[inline(always)]
     pub(crate) fn meta(&self) -> &Meta {
-        // SAFETY: the handle owns its chunk, which lives in a slab of a pool that waits for it.
+        // SAFETY: the handle owns its chunk, which is in a slab of a pool that outlives the chunk.
         unsafe { self.0.meta().as_ref() }
     }
     #[inline(always)]
     pub(crate) fn meta_mut(&mut self) -> &mut Meta {
-        // SAFETY: as above, and nobody but the handle touches this part of its chunk: clones use what `shared` gives.
+        // SAFETY: as above, and only the handle accesses this part of its chunk. Clones use the part that
+        // `shared` returns.
         unsafe { self.0.meta().as_mut() }
     }
-    /// The count of handles on the buffer; none when this handle certainly is the only one.
+    /// The part with the count of handles on the buffer; `None` if this handle is certainly the only one.
     #[inline(always)]
     fn sharers(&self) -> Option<&Shared> {
         if self.meta().flags & SHARED == 0 {
             return None;
         }
-        // SAFETY: while SHARED is set, the link is to the chunk that has the buffer, which lives until its count is zero, and
-        // this handle is counted.
+        // SAFETY: while SHARED is set, the link refers to the chunk that owns the buffer. That chunk lives
+        // until its count is zero, and the count includes this handle.
         unsafe { Some(self.0.shared().link()?.shared()) }
     }
 
-    /// Bytes of data.
+    /// The length of the data.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.meta().len as usize
@@ -54,11 +56,11 @@ impl Packet {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Bytes before the data.
+    /// The number of bytes before the data.
     pub fn headroom(&self) -> usize {
         self.meta().data as usize
     }
-    /// Bytes behind the data.
+    /// The number of bytes after the data.
     pub fn tailroom(&self) -> usize {
         let m = self.meta();
         (m.cap - m.data - m.len) as usize
@@ -68,25 +70,26 @@ impl Packet {
     #[inline(always)]
     pub fn data(&self) -> &[u8] {
         let m = self.meta();
-        // SAFETY: INVARIANT data + len <= cap, kept by every function that changes them; slabs are zeroed when made, so
-        // every byte is initialised; nobody writes to the buffer while this handle is borrowed: clones copy first.
+        // SAFETY: INVARIANT data + len <= cap, maintained by every function that changes them. Slabs are zeroed
+        // when allocated, so every byte is initialised. No handle writes to the buffer while this one is
+        // borrowed, because clones copy first.
         unsafe { std::slice::from_raw_parts(m.buf.add(m.data as usize).as_ptr(), m.len as usize) }
     }
 
-    /// The data, to be changed; a buffer that clones share is copied first.
+    /// The data, mutable. A buffer that clones share is copied first.
     #[inline(always)]
     pub fn data_mut(&mut self) -> &mut [u8] {
         self.unshare();
         let m = self.meta_mut();
-        // SAFETY: as in `data`, and the buffer is this handle's alone after `unshare`.
+        // SAFETY: as in `data`, and after `unshare` no other handle uses the buffer.
         unsafe { std::slice::from_raw_parts_mut(m.buf.add(m.data as usize).as_ptr(), m.len as usize) }
     }
 
-    /// From byte `at` of the buffer to the end of the data.
+    /// The bytes from buffer offset `at` to the end of the data.
     #[inline(always)]
     fn tail(&self, at: u32) -> Option<&[u8]> {
         let m = self.meta();
-        // None too when `at` is UNSET, which is larger than any buffer.
+        // Also `None` if `at` is UNSET, which is larger than any buffer.
         let n = (m.data + m.len).checked_sub(at)?;
         // SAFETY: at + n = data + len <= cap; otherwise as in `data`.
         Some(unsafe { std::slice::from_raw_parts(m.buf.add(at as usize).as_ptr(), n as usize) })
@@ -97,39 +100,39 @@ impl Packet {
         let m = self.meta_mut();
         let at = at(m);
         let n = (m.data + m.len).checked_sub(at)?;
-        // SAFETY: as in `tail`, and the buffer is this handle's alone after `unshare`.
+        // SAFETY: as in `tail`, and after `unshare` no other handle uses the buffer.
         Some(unsafe { std::slice::from_raw_parts_mut(m.buf.add(at as usize).as_ptr(), n as usize) })
     }
-    /// From the network header to the end of the data; none when no header is marked.
+    /// The bytes from the network header to the end of the data; `None` if the header is not set.
     #[inline(always)]
     pub fn network(&self) -> Option<&[u8]> {
         self.tail(self.meta().network)
     }
-    /// From the network header to the end of the data, to be changed.
+    /// The bytes from the network header to the end of the data, mutable.
     #[inline(always)]
     pub fn network_mut(&mut self) -> Option<&mut [u8]> {
         self.tail_mut(|m| m.network)
     }
-    /// From the transport header to the end of the data.
+    /// The bytes from the transport header to the end of the data.
     #[inline]
     pub fn transport(&self) -> Option<&[u8]> {
         self.tail(self.meta().transport)
     }
-    /// From the transport header to the end of the data, to be changed.
+    /// The bytes from the transport header to the end of the data, mutable.
     #[inline]
     pub fn transport_mut(&mut self) -> Option<&mut [u8]> {
         self.tail_mut(|m| m.transport)
     }
-    /// From the MAC header to the end of the data.
+    /// The bytes from the MAC header to the end of the data.
     #[inline]
     pub fn mac(&self) -> Option<&[u8]> {
         self.tail(self.meta().mac)
     }
-    /// Whether there are 20 bytes at the network header.
+    /// Whether the data has at least 20 bytes at the network header.
     #[inline(always)]
     fn has_ip_header(&self) -> bool {
         let m = self.meta();
-        // False too when the header is UNSET, which is larger than any buffer.
+        // Also false if the header is UNSET, which is larger than any buffer.
         u64::from(m.network) + 20 <= u64::from(m.data + m.len)
     }
     /// The first 20 bytes at the network header.
@@ -139,24 +142,25 @@ impl Packet {
         // SAFETY: network + 20 <= data + len <= cap; otherwise as in `data`.
         self.has_ip_header().then(|| unsafe { m.buf.add(m.network as usize).cast().as_ref() })
     }
-    /// The first 20 bytes at the network header, to be changed; none also when the buffer may have to be copied for that.
+    /// The first 20 bytes at the network header, mutable. Also `None` if the buffer may be shared and would
+    /// have to be copied.
     #[inline(always)]
     pub fn ip_header_in_place(&mut self) -> Option<&mut [u8; 20]> {
         let m = self.meta();
         let possible = m.flags & SHARED == 0 && self.has_ip_header();
-        // SAFETY: network + 20 <= data + len <= cap, and a buffer that is not shared is this handle's alone.
+        // SAFETY: network + 20 <= data + len <= cap, and no other handle uses a buffer that is not shared.
         possible.then(|| unsafe { m.buf.add(m.network as usize).cast().as_mut() })
     }
-    /// The first 20 bytes at the network header, to be changed.
+    /// The first 20 bytes at the network header, mutable.
     #[inline(always)]
     pub fn ip_header_mut(&mut self) -> Option<&mut [u8; 20]> {
         self.unshare();
         let m = self.meta();
-        // SAFETY: network + 20 <= data + len <= cap, and the buffer is this handle's alone after `unshare`.
+        // SAFETY: network + 20 <= data + len <= cap, and after `unshare` no other handle uses the buffer.
         self.has_ip_header().then(|| unsafe { m.buf.add(m.network as usize).cast().as_mut() })
     }
 
-    /// Takes `n` bytes off the front; false, and nothing done, when there are fewer.
+    /// Removes `n` bytes from the front. Returns false without any change if there are fewer.
     #[inline(always)]
     pub fn strip(&mut self, n: usize) -> bool {
         let m = self.meta_mut();
@@ -168,8 +172,8 @@ impl Packet {
         true
     }
 
-    /// Puts the `n` bytes before the data back on its front: what was stripped, zeros where nothing was. Moves the data
-    /// when the headroom is too small; false when it cannot grow so long.
+    /// Adds the `n` bytes before the data to its front: bytes that were stripped before, otherwise zeros. Moves
+    /// the data if the headroom is too small. Returns false if the packet would become too long.
     #[inline]
     pub fn unstrip(&mut self, n: usize) -> bool {
         if n > self.headroom() && !self.regrow(n) {
@@ -182,42 +186,43 @@ impl Packet {
         m.data -= n as u32;
         m.len += n as u32;
         if m.data < m.floor {
-            // SAFETY: data <= floor <= cap, and the buffer is this handle's alone.
+            // SAFETY: data <= floor <= cap, and no other handle uses the buffer.
             unsafe { m.buf.add(m.data as usize).write_bytes(0, (m.floor - m.data) as usize) }
             m.floor = m.data;
         }
         true
     }
 
-    /// Adds a header of `N` bytes before the data for the caller to fill in whole. None when the packet cannot grow so
-    /// long.
+    /// Adds a header of `N` bytes before the data; the caller must fill in all of it. Returns `None` if the
+    /// packet would become too long.
     #[inline(always)]
     pub fn push_header<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
         if !self.has_room::<N>() && !self.make_room(N) {
             return None;
         }
-        // SAFETY: just seen to.
+        // SAFETY: the room was checked above.
         Some(unsafe { self.grow_front() })
     }
 
-    /// Like [`Packet::push_header`], but nothing is moved: none when that would be needed.
+    /// Like [`Packet::push_header`], but returns `None` if the data would have to be moved.
     #[inline(always)]
     pub fn push_header_in_place<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
         if !self.has_room::<N>() {
             return None;
         }
-        // SAFETY: just seen to.
+        // SAFETY: the room was checked above.
         Some(unsafe { self.grow_front() })
     }
 
-    /// Whether a header of `N` bytes finds room before the data, in a buffer that certainly is this handle's alone.
+    /// Whether there is room for a header of `N` bytes before the data, in a buffer that is certainly not
+    /// shared.
     #[inline(always)]
     fn has_room<const N: usize>(&self) -> bool {
         let m = self.meta();
         N <= m.data as usize && m.flags & SHARED == 0
     }
 
-    /// Makes room for `n` bytes before the data, in a buffer of this handle alone.
+    /// Makes room for `n` bytes before the data, in a buffer that is not shared.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, n: usize) -> bool {
@@ -228,22 +233,23 @@ impl Packet {
         true
     }
 
-    /// Lets the data begin `N` bytes further to the front.
+    /// Moves the start of the data `N` bytes to the front.
     ///
     /// # Safety
-    /// There are `N` bytes before the data, and the buffer is this handle's alone.
+    /// There are `N` bytes before the data, and no other handle uses the buffer.
     #[inline(always)]
     unsafe fn grow_front<const N: usize>(&mut self) -> &mut [u8; N] {
         let m = self.meta_mut();
         m.data -= N as u32;
         m.len += N as u32;
         m.floor = m.floor.min(m.data);
-        // SAFETY: the N bytes from `data` on were before the data, so inside the buffer; slabs are zeroed when made, so every
-        // byte is initialised; as the caller promises, nobody else has the buffer.
+        // SAFETY: the N bytes from `data` on were before the data, so they are inside the buffer. Slabs are
+        // zeroed when allocated, so every byte is initialised. The caller guarantees that no other handle uses
+        // the buffer.
         unsafe { m.buf.add(m.data as usize).cast::<[u8; N]>().as_mut() }
     }
 
-    /// Shortens the data by `n` bytes at its end; false, and nothing done, when there are fewer.
+    /// Removes `n` bytes from the end. Returns false without any change if there are fewer.
     #[inline]
     pub fn take_end(&mut self, n: usize) -> bool {
         let m = self.meta_mut();
@@ -254,7 +260,7 @@ impl Packet {
         true
     }
 
-    /// Shortens the data to `n` bytes if it is longer.
+    /// Truncates the data to `n` bytes if it is longer.
     #[inline(always)]
     pub fn truncate(&mut self, n: usize) {
         let m = self.meta_mut();
@@ -263,7 +269,7 @@ impl Packet {
         }
     }
 
-    /// Adds `n` zero bytes at the end; false when the packet cannot grow so long.
+    /// Appends `n` zero bytes. Returns false if the packet would become too long.
     pub fn put(&mut self, n: usize) -> bool {
         if n > self.tailroom() && !self.rebuffer(self.headroom(), n) {
             return false;
@@ -277,20 +283,21 @@ impl Packet {
         true
     }
 
-    /// Moves the data so that there are `n` bytes before it.
+    /// Moves the data so that there are at least `n` bytes before it.
     #[cold]
     fn regrow(&mut self, n: usize) -> bool {
         self.rebuffer(n.saturating_add(DEFAULT_HEADROOM), 0)
     }
 
-    /// Copies into a fresh chunk with `headroom` bytes before the data and at least `tailroom` behind it.
+    /// Copies the packet into a new chunk with `headroom` bytes before the data and at least `tailroom` after
+    /// it.
     #[cold]
     #[inline(never)]
     fn rebuffer(&mut self, headroom: usize, tailroom: usize) -> bool {
         let room = self.len().saturating_add(tailroom);
         let Some(mut new) = Packet::take(headroom, room, false) else { return false };
         new.meta_mut().len = self.meta().len;
-        // What was stripped stays in reach of `unstrip` as far as there is room for it.
+        // Stripped bytes remain available to `unstrip`, as far as the headroom permits.
         let m = self.meta();
         let keep = (m.data - m.floor.min(m.data)).min(headroom as u32);
         let shift = headroom as i64 - i64::from(m.data);
@@ -305,8 +312,8 @@ impl Packet {
         let n = (keep + m.len) as usize;
         let n_meta = new.meta_mut();
         n_meta.floor = headroom as u32 - keep;
-        // SAFETY: the source lies inside the old buffer (src + n = data + len <= cap), the destination inside the new one
-        // (floor + n = headroom + len <= cap); the two buffers are different chunks.
+        // SAFETY: the source is inside the old buffer (src + n = data + len <= cap), and the destination inside
+        // the new one (floor + n = headroom + len <= cap). The buffers belong to different chunks.
         unsafe {
             let to = n_meta.buf.add(n_meta.floor as usize);
             to.copy_from_nonoverlapping(m.buf.add(src as usize), n);
@@ -322,7 +329,7 @@ impl Packet {
         true
     }
 
-    /// Makes the buffer this handle's alone.
+    /// Ensures that no other handle uses the buffer.
     #[inline(always)]
     fn unshare(&mut self) {
         if self.meta().flags & SHARED != 0 {
@@ -336,22 +343,23 @@ impl Packet {
             return;
         }
         let tail = self.tailroom();
-        // Growing beyond the limit is allowed here: the number of clones is bounded by the limit already.
+        // The pool may exceed its limit here, because the limit already bounds the number of clones.
         if !self.rebuffer(self.headroom(), tail) {
-            // Unreachable: the new chunk has the size of the old one. An empty packet is the harmless answer.
+            // Unreachable, because the new chunk has the size of the old one. An empty packet is a safe result.
             self.meta_mut().len = 0;
         }
     }
-    /// Whether another handle is on the same buffer.
+    /// Whether another handle uses the same buffer.
     pub fn is_shared(&self) -> bool {
-        // Acquire: what a handle that is gone did with the buffer happened before.
+        // Acquire: synchronises with the accesses of handles that have been dropped.
         self.sharers().is_some_and(|s| s.refs.load(Ordering::Acquire) > 1)
     }
 
-    /// A second handle on the same buffer, with the same annotations. None when the pool has reached its limit.
+    /// Creates a second handle on the same buffer, with the same annotations. Returns `None` if the pool has
+    /// reached its limit.
     pub fn share(&mut self) -> Option<Packet> {
         let mut other = Packet(pool::take(0, true)?);
-        // SAFETY: both handles own their chunks, so the pools live.
+        // SAFETY: both handles own their chunks, so the pools are alive.
         let (mine, others) = unsafe { (self.0.shared(), other.0.shared()) };
         let owner = if self.meta().flags & SHARED == 0 {
             mine.set_link(Some(self.0));
@@ -361,7 +369,7 @@ impl Packet {
         } else {
             mine.link()?
         };
-        // SAFETY: the owner lives until its count is zero, and this handle is counted.
+        // SAFETY: the owner lives until its count is zero, and the count includes this handle.
         unsafe { owner.shared() }.refs.fetch_add(1, Ordering::Relaxed);
         others.set_link(Some(owner));
         let m = self.meta();
@@ -384,37 +392,38 @@ impl Drop for Packet {
         if self.meta().flags & SHARED != 0 {
             drop_shared(self.0);
         } else {
-            // SAFETY: the handle is going away and nobody else has the buffer.
+            // SAFETY: the handle is being dropped, and no other handle uses the buffer.
             unsafe { pool::give(self.0) }
         }
     }
 }
 
-/// A clone's chunk is free at once, with its own buffer set again; the owner's when the last handle on its buffer goes:
-/// until then an owner without a handle is a zombie that nobody but the count knows.
+/// Drops a handle on a shared buffer. A clone's chunk is freed at once, with its own buffer restored. The chunk
+/// that owns the buffer is freed with the last handle on the buffer; until then, only the reference count
+/// refers to it.
 #[cold]
 #[inline(never)]
 fn drop_shared(chunk: ChunkPtr) {
-    // SAFETY: the handle that is being dropped owned the chunk, so its pool lives.
+    // SAFETY: the handle being dropped owned the chunk, so its pool is alive.
     let Some(owner) = (unsafe { chunk.shared() }).link() else { return };
-    // SAFETY: the handle that is being dropped was the only one on this chunk's metadata.
+    // SAFETY: the handle being dropped was the only one with access to this chunk's metadata.
     let m = unsafe { chunk.meta().as_mut() };
     m.flags = 0;
     if owner != chunk {
-        // A clone's chunk is of class 0, see `share`.
+        // A clone's chunk is always of class 0, see `share`.
         let class = &CLASSES[0];
         m.cap = class.cap;
-        // SAFETY: as just said.
+        // SAFETY: the chunk is of class 0.
         m.buf = unsafe { chunk.buffer(class) };
-        // SAFETY: nobody else has a handle on this chunk.
+        // SAFETY: no handle on this chunk is left.
         unsafe { pool::give(chunk) }
     } else {
         pool::count_elsewhere(1);
     }
-    // SAFETY: the owner lives until its count reaches zero, and the dropped handle was counted.
+    // SAFETY: the owner lives until its count reaches zero, and the count included the dropped handle.
     if unsafe { owner.shared() }.refs.fetch_sub(1, Ordering::AcqRel) == 1 {
         pool::count_elsewhere(-1);
-        // SAFETY: that was the last handle on the owner's buffer, and the owner's own handle is among those gone.
+        // SAFETY: this was the last handle on the owner's buffer, and the owner's own handle is gone too.
         unsafe { pool::give(owner) }
     }
 }

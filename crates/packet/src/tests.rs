@@ -36,7 +36,7 @@ fn annotations_beyond_the_end_are_ignored() {
 }
 
 #[test]
-fn headroom_holds_what_was_stripped_or_zeros() {
+fn headroom_holds_stripped_bytes_or_zeros() {
     Packet::with_headroom(0, 2048).unwrap().data_mut().fill(0xff);
     let mut p = Packet::copy_of(b"abcdef").unwrap();
     assert!(p.strip(4));
@@ -69,7 +69,7 @@ fn headers_move_with_the_data() {
 }
 
 #[test]
-fn ip_headers_are_there_whole_or_not_at_all() {
+fn ip_headers_are_never_partial() {
     for len in (0..50).step_by(if cfg!(miri) { 10 } else { 1 }) {
         for at in [None, Some(0), Some(14), Some(29), Some(30), Some(49)] {
             let mut p = Packet::copy_of(&(0..len).collect::<Vec<u8>>()).unwrap();
@@ -104,12 +104,12 @@ fn headers_go_in_place_only_where_nothing_moves() {
     *p.push_header().unwrap() = *b"wxyz";
     assert!(clone.unstrip(4));
     assert_eq!((p.data(), clone.data()), (&b"wxyz456789ABCabc"[..], &b"0123456789ABCabc"[..]));
-    // The copy has a buffer of its own.
+    // The copy has its own buffer.
     assert!(p.strip(4) && p.push_header_in_place::<4>().is_some());
 }
 
 #[test]
-fn buffers_are_at_hand_once_one_came_home() {
+fn at_hand_succeeds_after_a_buffer_is_freed() {
     let thread = std::thread::spawn(|| {
         assert!(Packet::at_hand(0, 1).is_none());
         drop(Packet::new(1));
@@ -170,8 +170,8 @@ fn the_limit_refuses_and_recovers() {
 }
 
 #[test]
-fn packets_go_home_from_other_threads_and_outlive_their_own() {
-    // The interpreter is a thousand times slower.
+fn packets_return_from_other_threads_and_outlive_their_own() {
+    // miri is about a thousand times slower.
     const PACKETS: u32 = if cfg!(miri) { 100 } else { 5000 };
     let (tx, rx) = std::sync::mpsc::channel::<Packet>();
     let maker = std::thread::spawn(move || {
@@ -200,7 +200,7 @@ fn packets_go_home_from_other_threads_and_outlive_their_own() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }))]
 
-    /// A packet behaves as a vector of bytes.
+    /// A packet behaves like a vector of bytes.
     #[test]
     fn behaves_as_a_vector(ops in proptest::collection::vec((0u8..7, 0usize..90), 0..60)) {
         let mut p = Packet::copy_of(&[7; 40]).unwrap();
@@ -234,7 +234,7 @@ fn offloads_stay_with_their_headers() {
     assert_eq!((p.offload(), p.segments()), (Some(offload), (3, 2554 + 2 * 54)));
     let copy = p.share().unwrap();
     assert_eq!(copy.offload(), Some(offload));
-    // Stripping, encapsulating, and buffers that are made anew move the offset along.
+    // The offset follows stripping, encapsulation and reallocation.
     assert!(p.strip(14));
     assert_eq!(p.offload().unwrap().checksum, Some((20, 16)));
     for _ in 0..20 {
@@ -243,12 +243,12 @@ fn offloads_stay_with_their_headers() {
     assert_eq!(p.offload().unwrap().checksum, Some((220, 16)));
     p.data_mut()[0] = 1;
     assert_eq!((p.offload().unwrap().checksum, p.segments()), (Some((220, 16)), (3, 2740 + 2 * 240)));
-    // Whose header was cut off has nothing left that could be done.
+    // If the header has been stripped, the offload is gone.
     assert!(p.strip(230));
     assert_eq!(p.offload(), None);
     p.set_offload(None);
     assert_eq!(p.segments(), (1, 2510));
-    // A fresh packet knows nothing of the last one in its place.
+    // A new packet has no offload from the previous packet in its chunk.
     drop((p, copy));
     let mut p = Packet::copy_of(&[0; 60]).unwrap();
     assert_eq!(p.offload(), None);
@@ -273,9 +273,9 @@ fn pools_are_not_borrowed_from_themselves() {
     .unwrap();
 }
 
-/// The owner of a buffer changes its own metadata while clones on another thread read, copy and drop theirs.
+/// The owner of a buffer changes its own metadata while clones on another thread are read, copied and dropped.
 #[test]
-fn clones_on_other_threads_do_not_touch_what_the_owner_changes() {
+fn clones_on_other_threads_do_not_access_the_metadata_of_the_owner() {
     let mut owner = Packet::copy_of(&[7; 64]).unwrap();
     for round in 0..if cfg!(miri) { 3 } else { 200 } {
         let (mut a, mut b) = (owner.share().unwrap(), owner.share().unwrap());
@@ -287,7 +287,7 @@ fn clones_on_other_threads_do_not_touch_what_the_owner_changes() {
                 drop(b);
                 assert_eq!((a.data()[0], a.is_shared()), (1, false));
             });
-            // One exclusive borrow of the metadata spans whatever the other thread does meanwhile.
+            // An exclusive borrow of the metadata is held during all accesses by the other thread.
             let m = owner.meta_mut();
             m.hops += 1;
             std::thread::yield_now();
@@ -298,7 +298,7 @@ fn clones_on_other_threads_do_not_touch_what_the_owner_changes() {
     }
 }
 
-/// The owner's handle goes first: its clone reads on, and gives the buffer back.
+/// The owner's handle is dropped first. The clone stays readable and frees the buffer.
 #[test]
 fn a_buffer_outlives_the_handle_of_its_owner() {
     let mut owner = Packet::copy_of(&[7; 64]).unwrap();
@@ -330,8 +330,8 @@ fn headers_are_copied_before_they_are_changed() {
     }
 }
 
-/// A pool ends when its thread has ended and its last chunk is home, neither sooner nor later, however many chunks went abroad
-/// and came back before.
+/// A pool is freed exactly when its thread has ended and its last chunk is returned, however many chunks other
+/// threads returned before.
 #[test]
 fn pools_end_with_their_last_chunk() {
     let cases = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 1), (1, 2), (3, 2)];
@@ -339,7 +339,7 @@ fn pools_end_with_their_last_chunk() {
         let (out, packets) = std::sync::mpsc::channel();
         let (back, came) = std::sync::mpsc::channel();
         let maker = std::thread::spawn(move || {
-            // Large chunks, of which a slab has few: the pool looks for returned ones when it has no other.
+            // A slab has few large chunks, so the pool soon has to use returned ones.
             let make = || Packet::new(60_000).unwrap();
             for _ in 0..abroad {
                 out.send(make()).unwrap();
@@ -368,7 +368,7 @@ fn pools_end_with_their_last_chunk() {
 }
 
 #[test]
-fn dropped_packets_are_counted_whatever_becomes_of_their_chunks() {
+fn dropped_packets_are_counted_on_every_path() {
     let one = Packet::new(1).unwrap();
     let mut two = Packet::new(1).unwrap();
     let (a, b) = (two.share().unwrap(), two.share().unwrap());

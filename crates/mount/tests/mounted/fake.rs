@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A router that is none: elements and handlers as a test wants them, which remembers what was written.
+//! A fake router with the elements and handlers that a test needs. It records writes.
 
 use castanet_element::CallError;
 use castanet_element::remote::{Listener, Remote};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 
-/// Handlers of every element, and the global ones.
+/// The handlers of every element, and the global ones.
 const LOCAL: &str = "handlers\tr.\nname\tr.\nvalue\trw\nexact\trw%\nreset\tw\nlong\tr\nslow\tr\nno\trw\n";
 const GLOBAL: &str = "handlers\tr.\nlist\tr\nstop\tw\nvalue\tr\n";
 
@@ -19,9 +19,9 @@ pub struct Fake {
     values: Mutex<BTreeMap<String, String>>,
     swaps: AtomicU64,
     ended: AtomicBool,
-    /// Every write: the handler's full name and the text.
+    /// Every write: the full name of the handler, and the text.
     pub written: Mutex<Vec<(String, String)>>,
-    /// Whether `slow` may answer; how many wait for it.
+    /// Whether `slow` may return, and the number of threads waiting in it.
     gate: Mutex<(bool, usize)>,
     changed: Condvar,
 }
@@ -39,9 +39,9 @@ impl Fake {
         );
         Arc::new(fake)
     }
-    /// Another configuration.
+    /// Switches to another configuration.
     pub fn swap(&self, elements: Vec<String>) {
-        // As a router does it: who sees the new number sees the new elements.
+        // As in a real router, a reader that sees the new swap count also sees the new elements.
         let mut now = self.elements.lock().unwrap();
         self.swaps.fetch_add(1, Ordering::SeqCst);
         self.configure(&mut now, elements);
@@ -54,19 +54,19 @@ impl Fake {
         self.ended.store(true, Ordering::SeqCst);
         self.changed.notify_all();
     }
-    /// Lets `slow` answer.
+    /// Lets `slow` return.
     pub fn open_gate(&self) {
         self.gate.lock().unwrap().0 = true;
         self.changed.notify_all();
     }
-    /// Waits until so many wait for `slow`.
+    /// Waits until `waiting` threads are in `slow`.
     pub fn wait_for(&self, waiting: usize) {
         let mut gate = self.gate.lock().unwrap();
         while gate.1 < waiting {
             gate = self.changed.wait(gate).unwrap();
         }
     }
-    /// Takes what was written so far.
+    /// Removes and returns the writes recorded so far.
     pub fn take(&self) -> Vec<(String, String)> {
         std::mem::take(&mut *self.written.lock().unwrap())
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Those who use files at the wrong moment, too much, or with nonsense.
+//! Tests of access at the wrong time, in excess, or with invalid data.
 
 use super::place::{apart, mounted};
 use std::process::{Child, Stdio};
@@ -12,7 +12,7 @@ fn ten_thousand_elements_are_listed() {
             (0..10_000).map(|i| format!("part{}/e{i}", i % 7)).chain(["top".into()]).collect();
         let m = mounted(&names.iter().map(String::as_str).collect::<Vec<_>>());
         let start = Instant::now();
-        // The mounted folder, 7 folders, 10,001 elements with 8 handlers each, 4 global handlers.
+        // The mount point, 7 directories, 10,001 elements with 8 handlers each, 4 global handlers.
         assert_eq!(m.says("find . | wc -l"), format!("{}\n", 1 + 7 + 10_001 * 9 + 4));
         let first = start.elapsed();
         assert_eq!(
@@ -29,8 +29,8 @@ fn ten_thousand_elements_are_listed() {
 }
 
 #[test]
-fn a_slow_handler_holds_up_nobody_else() {
-    apart("hostile::a_slow_handler_holds_up_nobody_else", || {
+fn a_slow_handler_blocks_no_other_request() {
+    apart("hostile::a_slow_handler_blocks_no_other_request", || {
         let mut m = mounted(&["a", "b"]);
         let slow = |m: &super::place::Mounted, script: &str| -> Child {
             m.shell(script).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -42,7 +42,8 @@ fn a_slow_handler_holds_up_nobody_else() {
         for w in waiting {
             assert_eq!(String::from_utf8(w.wait_with_output().unwrap().stdout).unwrap(), "at last\n");
         }
-        // One that waits while the router ends, and one that is killed while it waits, keep nobody from unmounting.
+        // Neither a reader that waits when the router ends, nor one that is killed while waiting, prevents
+        // unmounting.
         let m2 = mounted(&["a"]);
         let waits = slow(&m2, "cat a/slow");
         m2.fake.wait_for(1);
@@ -58,7 +59,7 @@ fn a_slow_handler_holds_up_nobody_else() {
         m3.fake.wait_for(4);
         let start = Instant::now();
         m3.unmount();
-        // It does not wait for the handlers, which never answer: this only ends a hang.
+        // Unmounting does not wait for handlers that never return. The time limit only ends a hang.
         assert!(start.elapsed() < Duration::from_secs(100), "{:?}", start.elapsed());
         m3.fake.end();
         for w in waits {
@@ -68,8 +69,8 @@ fn a_slow_handler_holds_up_nobody_else() {
 }
 
 #[test]
-fn crowds_and_an_end_in_their_midst() {
-    apart("hostile::crowds_and_an_end_in_their_midst", || {
+fn many_clients_while_the_router_ends() {
+    apart("hostile::many_clients_while_the_router_ends", || {
         let mut m = mounted(&["a", "b/c"]);
         m.fake.open_gate();
         let scripts = [
@@ -95,15 +96,16 @@ fn crowds_and_an_end_in_their_midst() {
         m.fake.end();
         m.unmount();
         for c in &mut crowd {
-            // What still runs has a file system under its feet that is gone.
+            // For processes that still run, the file system is gone.
             let _ = c.kill();
             c.wait().unwrap();
         }
         let whole = |(name, text): &(String, String)| match name.as_str() {
             "a.value" => text.strip_prefix("number ").is_some_and(|n| n.parse::<u32>().is_ok()),
-            // Random bytes are no text; of those who opened it and were killed it hears nothing at all.
+            // Random bytes are not text, so a write of them is refused. If a writer is killed, the handler
+            // receives nothing.
             "b/c.exact" => text.is_empty(),
-            // What dd had when it was killed or the router ended came through whole blocks.
+            // If dd was killed or the router ended, only whole blocks arrived.
             "b/c.value" => text.bytes().all(|b| b == b'y' || b == b'\n'),
             _ => false,
         };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mounted handlers as shells, cat, find and others see them, over a router that is none.
+//! Tests of mounted handlers with shells, cat, find and other programs, over a fake router.
 #![allow(clippy::unwrap_used)]
 
 mod fake;
@@ -22,7 +22,7 @@ fn files_have_the_permissions_of_handlers() {
                 .concat()
         };
         let root = "./handlers\n./list\n";
-        // An element hides the global handler of its name.
+        // An element hides the global handler of the same name.
         let all = format!(".\n{}./b\n{}{root}{}./value\n", of("a"), of("b/c"), of("stop"));
         assert_eq!(m.says(names), all);
         let listed = m.says("stat -c '%A %h %u %s %n' . a b a/value a/name a/reset 2");
@@ -92,7 +92,7 @@ fn a_write_is_one_call() {
         ] {
             let out = m.run(script);
             assert!(out.status.success(), "{script}: {}", String::from_utf8_lossy(&out.stderr));
-            // The end of a file reaches its server after the close of the last who had it open.
+            // The kernel sends the release of a file only after the last close has returned.
             let expected: usize = if written.is_empty() { 0 } else { written.matches('=').count() };
             while m.fake.written.lock().unwrap().len() < expected {
                 std::thread::yield_now();
@@ -108,10 +108,10 @@ fn a_write_is_one_call() {
 }
 
 #[test]
-fn what_a_handler_refuses_is_an_error() {
-    apart("what_a_handler_refuses_is_an_error", || {
+fn refused_writes_are_errors() {
+    apart("refused_writes_are_errors", || {
         let m = mounted(&["a"]);
-        // Not the shell's own echo, which does not look at what close(2) says.
+        // Not the shell's built-in echo, which ignores the result of close(2).
         for (script, error) in [
             ("env echo x >a/no", "Invalid argument"),
             ("printf 'a\\377' | tee a/value >/dev/null", "Invalid or incomplete multibyte or wide character"),
@@ -149,7 +149,7 @@ fn what_a_handler_refuses_is_an_error() {
 fn the_router_itself_is_refused() {
     apart("the_router_itself_is_refused", || {
         let m = mounted(&["a"]);
-        // EDEADLK, whose name std does not have.
+        // EDEADLK, which has no name in the standard library.
         let refused =
             |e: std::io::Error| assert_eq!(e.to_string(), "Resource deadlock avoided (os error 35)");
         refused(std::fs::read(m.folder.path().join("value")).unwrap_err());
@@ -165,7 +165,7 @@ fn the_router_itself_is_refused() {
 fn a_folder_is_as_it_was_when_it_is_unmounted() {
     apart("a_folder_is_as_it_was_when_it_is_unmounted", || {
         let mut m = mounted(&["a"]);
-        // Somebody who does not leave.
+        // A process that does not leave the directory.
         let mut guest = m
             .shell("cd a; exec 5<value; echo in; read x; cat <&5; cat value")
             .stdin(std::process::Stdio::piped())
@@ -184,7 +184,8 @@ fn a_folder_is_as_it_was_when_it_is_unmounted() {
         assert!(rest.starts_with("first of a.value\n"), "{rest}");
         guest.wait().unwrap();
 
-        // A folder that is a mount of its own stays one; what others unmounted is not unmounted again.
+        // A directory that was a mount point before remains one. A mount that others have removed is not
+        // unmounted again.
         let sh = |script: &str| {
             let out = Command::new("sh").arg("-ec").arg(script).output().unwrap();
             assert!(out.status.success(), "{script}: {}", String::from_utf8_lossy(&out.stderr));

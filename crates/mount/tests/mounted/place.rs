@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a test mounts: a user and mount namespace of its own, in a process that is ended when it takes too long.
+//! The environment of a test: its own user and mount namespace, in a process that is killed after a time limit.
 
 use super::fake::Fake;
 use castanet_mount::{Mount, Options};
@@ -8,12 +8,12 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// In the process of a test: its name.
+/// Set in the process of a test to the test's name.
 const INSIDE: &str = "CASTANET_MOUNT_TEST";
-/// A test that takes longer has a deadlock.
+/// A test that takes longer than this has a deadlock.
 const LIMIT: Duration = Duration::from_secs(100);
 
-/// Runs a test in namespaces of its own, in which every user may mount.
+/// Runs a test in its own namespaces, in which every user may mount.
 pub fn apart(name: &str, test: impl FnOnce()) {
     if std::env::var(INSIDE).is_ok_and(|inside| inside == name) {
         return test();
@@ -50,16 +50,16 @@ pub fn apart(name: &str, test: impl FnOnce()) {
     assert!(status.success(), "{name}: {status}");
 }
 
-/// A mounted fake.
+/// A mounted fake router.
 pub struct Mounted {
     pub fake: Arc<Fake>,
     pub said: Arc<Mutex<Vec<String>>>,
-    // Unmounted before the folder is removed.
+    // Declared first, so that it is unmounted before the directory is removed.
     pub mount: Option<Mount>,
     pub folder: tempfile::TempDir,
 }
 
-/// Mounts a fake on a folder.
+/// Mounts a fake router on a directory.
 pub fn mount_on(folder: &Path, fake: &Arc<Fake>) -> (Mount, Arc<Mutex<Vec<String>>>) {
     let said = Arc::new(Mutex::new(Vec::new()));
     let hears = said.clone();
@@ -68,7 +68,7 @@ pub fn mount_on(folder: &Path, fake: &Arc<Fake>) -> (Mount, Arc<Mutex<Vec<String
     (mount, said)
 }
 
-/// Mounts a router with these elements.
+/// Mounts a fake router with these elements.
 pub fn mounted(elements: &[&str]) -> Mounted {
     let folder = tempfile::tempdir().unwrap();
     let fake = Fake::new(elements);
@@ -77,23 +77,23 @@ pub fn mounted(elements: &[&str]) -> Mounted {
 }
 
 impl Mounted {
-    /// A shell in the mounted folder that is to run a script.
+    /// A shell that runs a script in the mounted directory.
     pub fn shell(&self, script: &str) -> Command {
         let mut shell = Command::new("sh");
         shell.env("LC_ALL", "C").env("D", self.folder.path()).stdin(Stdio::null());
         shell.arg("-c").arg(format!("cd \"$D\"; {script}"));
         shell
     }
-    /// What a script does.
+    /// Runs a script.
     pub fn run(&self, script: &str) -> Output {
         self.shell(script).output().unwrap()
     }
-    /// Both outputs of a script; what shells and locales word differently is left out.
+    /// The combined output of a script.
     pub fn says(&self, script: &str) -> String {
         let out = self.run(&format!("exec 2>&1; {script}"));
         String::from_utf8_lossy(&out.stdout).into_owned()
     }
-    /// What was written, as `handler=text`.
+    /// The recorded writes, as `handler=text`.
     pub fn written(&self) -> Vec<String> {
         self.fake.take().into_iter().map(|(name, text)| format!("{name}={text}")).collect()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files over a hot swap.
+//! Tests of files over a hot swap.
 
 use super::place::{apart, mounted};
 use std::io::{BufRead, BufReader, Write};
@@ -18,7 +18,7 @@ fn a_swap_changes_the_files_at_once() {
             .unwrap();
         let mut input = shell.stdin.take().unwrap();
         let mut output = BufReader::new(shell.stdout.take().unwrap());
-        // What a shell that lives through it all says to a command.
+        // Sends a command to a shell that runs throughout the test, and returns its output.
         let mut ask = |command: &str| {
             writeln!(input, "{command}\necho ---").unwrap();
             let mut all = String::new();
@@ -37,7 +37,7 @@ fn a_swap_changes_the_files_at_once() {
             "goes/ stays/ stays\ngoes/far\n"
         );
         m.fake.swap(vec!["comes".into(), "stays".into()]);
-        // Who stands in the folder of an element stands there still.
+        // A process whose current directory is an element stays in it.
         assert_eq!(ask("cat name"), "stays\n");
         ask("cd ..");
         assert_eq!(ask("ls -d */ | tr '\\n' ' '; cat 1/name 2/name"), "comes/ stays/ comes\nstays\n");
@@ -46,7 +46,7 @@ fn a_swap_changes_the_files_at_once() {
             "gone\nfirst of comes.value\nstays\n"
         );
         assert_eq!(ask("cat <&4; cat <&5"), "first of stays.value\nfirst of goes/far.value\n");
-        // Of an element that is still there, the files go on; of others they are stale.
+        // Open files of elements that still exist continue to work; those of others are stale.
         assert_eq!(ask("env echo x >&6 && env stat -L -c %A /dev/fd/6"), "-rw-r--r--\n");
         assert!(ask("env echo x >&7").contains("Stale file handle"));
         assert_eq!(m.written(), ["stays.value=x"]);
@@ -79,7 +79,7 @@ fn readers_during_swaps_see_one_configuration_or_the_other() {
             let (said, errors) =
                 (String::from_utf8(out.stdout).unwrap(), String::from_utf8_lossy(&out.stderr).into_owned());
             assert_eq!(said.lines().filter(|l| *l == "both").count(), 25, "{said}{errors}");
-            // What find walks over may go away under it, and nothing else may happen to it.
+            // `find` may report that files have disappeared, but no other error.
             let other = errors
                 .lines()
                 .find(|l| !l.ends_with("No such file or directory") && !l.ends_with("Stale file handle"));

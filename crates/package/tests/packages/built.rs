@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Crates that are built as packages, and what keeps some from it.
+//! Tests of building packages, and of the errors for crates that cannot be built.
 
 use super::common;
 use castanet_package::build::{Built, Options, build};
@@ -30,7 +30,7 @@ fn built(folder: &Path, release: bool, sdk: Option<&Path>) -> Result<Built, Stri
     build(&Options { folder: folder.into(), output, release, sdk: sdk.map(Path::to_path_buf) })
 }
 
-/// Copies the example, changes a file, and says what building it says.
+/// Copies the example, changes a file, and returns the error of building it.
 fn error(file: &str, from: &str, to: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     copy(&example(), folder.path());
@@ -63,7 +63,7 @@ fn a_copied_crate_with_crates_that_were_kept() {
 }
 
 #[test]
-fn what_cannot_be_built_says_why() {
+fn crates_that_cannot_be_built_give_a_reason() {
     let _alone = common::alone();
     for (file, from, to, why) in [
         ("Cargo.toml", "[package]", "[packag]", "it is no package"),
@@ -90,7 +90,7 @@ fn what_cannot_be_built_says_why() {
     assert!(said.ends_with("the compiled crates of castanet are not there"), "{said}");
 }
 
-/// Types of two versions of a crate must not be taken for each other: their fields may differ.
+/// Types of two versions of a crate must not be confused, because their fields may differ.
 #[test]
 fn another_version_has_other_types() {
     let _alone = common::alone();
@@ -117,7 +117,8 @@ fn another_version_has_other_types() {
     assert!(first.len() > 4 && first.is_disjoint(&hashes(&two)), "{first:?}");
 }
 
-/// The hashes at the end of the names of its functions. The identity of the crate, and so of its types, is part of them.
+/// The hashes at the end of the crate's function names. They include the identity of the crate, and thus of its
+/// types.
 fn hashes(library: &castanet_package::Library) -> BTreeSet<String> {
     let bytes = std::fs::read(library.file()).unwrap();
     let ours = |n: &&[u8]| {
@@ -127,8 +128,9 @@ fn hashes(library: &castanet_package::Library) -> BTreeSet<String> {
     names.map(|n| String::from_utf8(n[n.len() - 17..].to_vec()).unwrap()).collect()
 }
 
-/// Of the crates that `castanet sdk` copies, the lock file gives each to castanet-element. (That they are enough, the example
-/// shows that is built with them. Build scripts' crates, and those for other systems and tests, are in the lock file too.)
+/// According to the lock file, castanet-element depends on every crate that `castanet sdk` copies. (The example
+/// crate shows that they are sufficient. The lock file also has crates for build scripts, tests and other
+/// systems.)
 #[test]
 fn no_crate_is_copied_for_nothing() {
     let lock =

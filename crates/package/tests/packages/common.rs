@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packages that the tests build once, and routers that use them.
+//! Packages that are built once for all tests, and routers that use them.
 
 use castanet_element::{Classes, Clock};
 use castanet_elements::Registry;
@@ -11,13 +11,13 @@ use castanet_runtime::{Options, Router, Table};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// A folder that is there until the tests end, with what was built in it.
+/// A temporary directory for built files, removed when the tests end.
 pub fn folder() -> &'static Path {
     static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
     FOLDER.get_or_init(|| tempfile::tempdir().unwrap()).path()
 }
 
-/// What is mapped belongs to the process, so one test at a time loads and looks.
+/// Mappings belong to the process, so only one test at a time may load packages and count mappings.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -32,26 +32,26 @@ pub fn package(crate_folder: &Path, to: &str) -> PathBuf {
     output
 }
 
-/// The example crate, built.
+/// The file of the example package.
 pub fn tally() -> &'static Path {
     static FILE: OnceLock<PathBuf> = OnceLock::new();
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     FILE.get_or_init(|| package(&here.join("../../examples/tally"), "tally.castanet"))
 }
 
-/// The crate that tries what may go wrong, built.
+/// The file of the probe package, whose classes provoke failures.
 pub fn probe() -> &'static Path {
     static FILE: OnceLock<PathBuf> = OnceLock::new();
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     FILE.get_or_init(|| package(&here.join("tests/packages/probe"), "probe.castanet"))
 }
 
-/// A router of a configuration, with the packages that are loaded.
+/// A router of a configuration, with all loaded packages.
 pub fn router(packages: &Packages, text: &str, workers: usize) -> Result<Router, String> {
     router_that_says(packages, text, workers, Options::default().printer)
 }
 
-/// The same, with its messages going to `printer`.
+/// Like [`router`], with messages going to `printer`.
 pub fn router_that_says(
     packages: &Packages,
     text: &str,
@@ -89,7 +89,8 @@ pub fn router_that_says(
     Err(render::render_classic(&sources, &wrong))
 }
 
-/// How many mappings of code of packages of that name the process has. (Backtraces read the file and keep it mapped as data.)
+/// The number of executable mappings of packages with this name. (Backtraces read the file and keep it mapped
+/// as data.)
 pub fn mapped(name: &str) -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     maps.lines().filter(|l| l.contains(" r-xp ") && l.contains(&format!("castanet-package-{name}"))).count()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packages in routers: packets in both directions, panics, unloading.
+//! Tests of packages in routers: packets in both directions, panics, unloading.
 
 use super::common::{alone, mapped, router, router_that_says};
 use castanet_package::Packages;
 use std::sync::{Arc, Mutex};
 
-/// The packages of the folder that the tests build in.
+/// The packages in the directory of built files.
 fn packages() -> Arc<Packages> {
     Packages::new(Some(&super::common::folder().display().to_string()))
 }
@@ -23,7 +23,7 @@ fn a_package_is_there_as_long_as_a_router_uses_it() {
         let mut first = router(&packages, text, 1).unwrap();
         assert!(mapped("tally") > 0);
         assert_eq!(packages.names(), ["tally"]);
-        // The next router uses it too, and it is the same one.
+        // The next router uses the same loaded package.
         let n = mapped("tally");
         let mut second = router(&packages, text, 1).unwrap();
         assert_eq!(mapped("tally"), n);
@@ -34,7 +34,7 @@ fn a_package_is_there_as_long_as_a_router_uses_it() {
         }
         drop(first);
         assert!(mapped("tally") > 0);
-        // What outlives a router: declarations in its graph, as others hold them.
+        // Declarations in the graph may outlive the router.
         let spec = second.shared().spec(second.find("t").unwrap()).unwrap();
         let mut next = router(&packages, plain, 1).unwrap();
         drop(second);
@@ -47,7 +47,7 @@ fn a_package_is_there_as_long_as_a_router_uses_it() {
 }
 
 #[test]
-fn what_is_loaded_by_name_waits_for_a_configuration() {
+fn packages_loaded_by_name_stay_for_a_configuration() {
     let _alone = alone();
     super::common::tally();
     let packages = packages();
@@ -72,7 +72,7 @@ fn what_is_loaded_by_name_waits_for_a_configuration() {
 }
 
 #[test]
-fn a_configuration_says_what_it_lacks() {
+fn a_missing_package_is_reported() {
     let _alone = alone();
     let error = router(&packages(), "require(package nosuch); Idle -> Discard;", 1).err().unwrap();
     let lines: Vec<&str> = error.lines().collect();
@@ -87,7 +87,8 @@ fn packets_cross_in_both_directions() {
     let _alone = alone();
     super::common::probe();
     let packages = packages();
-    // Made in the library, dropped in the program; made in the program, copied and kept in the library; and queued between.
+    // Packets are created in the library and dropped in the program; created in the program, and copied and
+    // kept in the library; and queued in between.
     let text = "require(package probe);
         s :: ProbeSource(5000) -> q :: Queue(1000) -> Unqueue -> a :: ProbeKeep -> d :: Discard;
         DriverManager(wait_stop 2); InfiniteSource(LIMIT 5000, STOP true) -> b :: ProbeKeep -> Queue(100) -> Unqueue -> Strip(4) -> e :: Discard;";
@@ -101,7 +102,8 @@ fn packets_cross_in_both_directions() {
             assert_eq!(r.read(e, "kept", "").unwrap(), kept);
         }
         drop(r);
-        // Workers have ended, and kept packets went home to pools that waited for them; with the last, the library went.
+        // The workers have ended, and kept packets have returned to pools that waited for them. The last packet
+        // allowed the library to be unloaded.
         assert_eq!(packages.names(), [""; 0]);
         assert_eq!(mapped("probe"), 0);
     }
@@ -117,7 +119,7 @@ fn a_panic_in_a_package_is_one_of_its_element() {
             "require(package probe); InfiniteSource(LIMIT 5, STOP true) -> p :: ProbePanic({place}) -> Discard;"
         )
     };
-    // What is said of the panic, whatever way: a panic of the caller, an error, a message.
+    // The text reported for a panic: a panic of the caller, an error, or a message.
     let said = |place: &str| -> String {
         let messages = Arc::new(Mutex::new(String::new()));
         let printer = {
@@ -148,7 +150,7 @@ fn a_panic_in_a_package_is_one_of_its_element() {
 }
 
 #[test]
-fn what_stays_is_never_unloaded() {
+fn a_package_that_stays_is_never_unloaded() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let from = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/packages/probe");
@@ -166,9 +168,9 @@ fn what_stays_is_never_unloaded() {
     assert_eq!(mapped("stayer"), n, "and loaded once");
 }
 
-/// Loading and unloading leaves nothing behind.
+/// Repeated loading and unloading leaks nothing.
 #[test]
-fn many_times_is_as_once() {
+fn repeated_loading_leaks_nothing() {
     let _alone = alone();
     super::common::tally();
     let packages = packages();
@@ -189,7 +191,7 @@ fn many_times_is_as_once() {
     }
     let after = state();
     assert_eq!(mapped("tally"), 0);
-    // Other tests run beside this one. What is looked for would be a file, and megabytes, each time.
+    // Other tests run concurrently. A leak would be one file and several megabytes per repetition.
     assert!(after.0 <= before.0 + 30, "{before:?} {after:?}");
     assert!(after.1 <= before.1 + (64 << 10), "{before:?} {after:?}");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packages: built of crates, refused, loaded, unloaded.
+//! Tests of packages: building, refusing, loading, unloading.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod built;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that are no packages, or not for this castanet: refused before anything in them runs, with both sides named.
+//! Tests of refused files: not a package, or built for another castanet. They are refused before any of their
+//! code runs, and the message shows both sides.
 
 use castanet_package::header::{Header, check, seal};
 use castanet_package::{Packages, Refusal};
 use std::path::Path;
 use std::process::Command;
 
-/// The package without its seal.
+/// The package without its checksum.
 fn library() -> Vec<u8> {
     let _alone = super::common::alone();
     let mut bytes = std::fs::read(super::common::tally()).unwrap();
@@ -14,12 +15,12 @@ fn library() -> Vec<u8> {
     bytes
 }
 
-/// A package whose header says something else; as many bytes, the rest of the line blank.
+/// A package with a changed header value, padded with blanks to the same length.
 fn forged(key: &str, value: &str) -> Vec<u8> {
     let mut bytes = library();
     let own = Header::own();
     let line = format!("\n{key}={}\n", own.get(key));
-    // Behind the name, so that the header is found and no other text.
+    // Searches after the package name, to find the header and not another copy of the text.
     let start = bytes.windows(27).position(|w| w.starts_with(b"castanet-package") && w.ends_with(b"name=ta"));
     let start = start.unwrap();
     let at = start + bytes[start..].windows(line.len()).position(|w| w == line.as_bytes()).unwrap();
@@ -35,7 +36,7 @@ fn refusal(bytes: &[u8]) -> Refusal {
 }
 
 #[test]
-fn another_castanet_is_named_beside_this_one() {
+fn differences_name_both_sides() {
     assert!(check("x", &seal(library())).is_ok());
     let own = Header::own();
     for (key, value, called) in [
@@ -57,7 +58,7 @@ fn another_castanet_is_named_beside_this_one() {
 }
 
 #[test]
-fn what_is_no_package() {
+fn other_files_are_refused() {
     let library = library();
     let whole = seal(library.clone());
     let no = |bytes: &[u8], why: &str| {
@@ -71,11 +72,11 @@ fn what_is_no_package() {
     no(&library, "damaged");
     let test = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     assert!(check("x", &test).is_err());
-    // Cut off anywhere.
+    // Truncated at any position.
     for n in 1..40 {
         assert!(check("x", &whole[..whole.len() * n / 40]).is_err(), "{n}/40");
     }
-    // One bit anywhere.
+    // A flipped bit at any position.
     for n in 0..40 {
         let mut damaged = whole.clone();
         let at = damaged.len() * n / 40;
@@ -84,7 +85,7 @@ fn what_is_no_package() {
     }
 }
 
-/// A generator that is as good as it must be (xorshift).
+/// A simple random number generator (xorshift).
 struct Numbers(u64);
 
 impl Numbers {
@@ -108,7 +109,7 @@ fn random_bytes_are_read_without_harm() {
         }
         assert!(check("x", &bytes).is_err());
     }
-    // The tables of a real one, damaged: a seal does not keep the reader from wrong numbers.
+    // Damaged tables of a real library: a valid checksum does not protect the reader from wrong numbers.
     let library = library();
     for _ in 0..300 {
         let mut bytes = library.clone();
@@ -122,7 +123,7 @@ fn random_bytes_are_read_without_harm() {
     }
 }
 
-/// A library in C whose constructor leaves a trace.
+/// A library in C whose constructor creates a file.
 fn foreign(folder: &Path, header: Option<&[u8]>) -> (std::path::PathBuf, std::path::PathBuf) {
     let trace = folder.join("it-ran");
     let library = folder.join("foreign.so");
@@ -144,7 +145,7 @@ fn foreign(folder: &Path, header: Option<&[u8]>) -> (std::path::PathBuf, std::pa
 }
 
 #[test]
-fn nothing_runs_in_what_is_refused() {
+fn nothing_runs_in_refused_files() {
     let header = |text: &str| {
         let mut header = b"castanet-package".to_vec();
         header.extend(u32::try_from(20 + text.len()).unwrap().to_le_bytes());
@@ -169,7 +170,7 @@ fn nothing_runs_in_what_is_refused() {
 }
 
 #[test]
-fn what_is_no_file_is_not_read() {
+fn special_files_are_not_read() {
     let packages = Packages::new(None);
     for (path, why) in
         [("/dev/zero", "it is no file"), ("/", "it is no file"), ("./nosuch.so", "No such file")]

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classes that try what a shared library might do wrong: packets in both directions, panics, things that outlive.
+//! Classes that provoke failures of shared libraries: packets in both directions, panics, objects that outlive
+//! the library.
 #![forbid(unsafe_code)]
 
 use castanet_element::prelude::*;
 
-/// Makes packets, with a pool of whoever's.
+/// Creates packets from the current thread's pool.
 #[derive(Class)]
 #[class(name = "ProbeSource", ports = "0/1", processing = "h/h", packets = "/any", workers = exclusive, task)]
 #[class(build, effects(stops), books(enters))]
@@ -16,7 +17,7 @@ pub struct ProbeSource {
 /// Arguments of ProbeSource.
 #[derive(Args)]
 pub struct SourceArgs {
-    /// How many packets.
+    /// The number of packets.
     limit: u32,
 }
 
@@ -46,7 +47,7 @@ impl Element for ProbeSource {
     }
 }
 
-/// Keeps a copy of every packet, which shares its buffer, and the last few of them until the end.
+/// Keeps a copy of every packet, which shares its buffer. The last few stay until the end.
 #[derive(Class)]
 #[class(name = "ProbeKeep", ports = "1/1", processing = "h/h", packets = "any/same", workers = exclusive)]
 #[class(lifecycle, books(makes, holds), drops(Consumed))]
@@ -82,7 +83,7 @@ impl Element for ProbeKeep {
     }
 }
 
-/// Panics where it is told to.
+/// Panics at the place given by its argument.
 #[derive(Class)]
 #[class(name = "ProbePanic", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive)]
 #[class(build, lifecycle)]
@@ -94,7 +95,7 @@ pub struct ProbePanic {
 /// Arguments of ProbePanic.
 #[derive(Args)]
 pub struct PanicArgs {
-    /// Where: `build`, `initialise`, `packet` or `handler`.
+    /// The place: `build`, `initialise`, `packet` or `handler`.
     place: Word,
 }
 
