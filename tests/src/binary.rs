@@ -4,16 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The top of the repository.
+/// The root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The castanet command, built as the test that asks was: the one that the variable `CASTANET` names, or the one of this
-/// build. (Cargo names another package's binary only to that package's tests.)
+/// The castanet command: the file named by the variable `CASTANET`, or the command built with the profile of
+/// the running test. (Cargo exposes a binary's path only to tests of the same package.)
 ///
 /// # Panics
-/// When it cannot be built.
+/// The command cannot be built.
 pub fn castanet() -> PathBuf {
     if let Some(path) = std::env::var_os("CASTANET") {
         return path.into();

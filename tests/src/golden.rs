@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Goldens: a configuration, how it is run, and what it must print, in one readable file.
+//! Goldens: a configuration, the commands that run it, and the expected output, in one readable file.
 //!
 //! ```text
-//! # What the golden holds, in a sentence or two.
+//! # What the golden tests, in a sentence or two.
 //! --- file router.click
 //! InfiniteSource(LIMIT 5, STOP true) -> c :: Counter -> Discard;
 //! --- run
@@ -12,36 +12,39 @@
 //! --- exit 0
 //! ```
 //!
-//! - A line that starts with `--- ` starts a section. What stands before the first is a comment.
-//! - `file NAME` is put into the empty folder in which the golden runs. (`\xHH` is a byte, in files called `*.bin` only.)
-//! - `run` is a script for `sh`, with `castanet` and the classic names in its path, and empty standard input.
-//! - `stdout`, `stderr` and `exit` are what it must do; left out, they are nothing, nothing and 0.
-//! - A line of expected output may contain `{{REGEX}}`. A last line `\ no newline at end` says that there was none.
+//! - A line that starts with `--- ` starts a section. Text before the first section is a comment.
+//! - `file NAME` creates a file in the empty directory in which the golden runs. (In files named `*.bin`,
+//!   `\xHH` stands for a byte.)
+//! - `run` is a script for `sh`. `castanet` and the classic command names are in its path. Its standard input
+//!   is empty.
+//! - `stdout`, `stderr` and `exit` are the expected results. If omitted, they are empty, empty and 0.
+//! - A line of expected output may contain `{{REGEX}}`. A last line `\ no newline at end` states that the
+//!   output has no final newline.
 
 use regex_lite::Regex;
 
-/// A section of a golden: its heading, and the lines below it.
+/// A section of a golden: its heading and the lines below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Section {
     heading: String,
     body: String,
 }
 
-/// A golden, as its file says.
+/// A parsed golden.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Golden {
     comment: String,
     sections: Vec<Section>,
 }
 
-/// What a run did.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
     /// Its standard output.
     pub stdout: String,
     /// Its standard error.
     pub stderr: String,
-    /// Its exit code: 128 and the signal, when one ended it.
+    /// Exit code; 128 plus the signal number if a signal ended the script.
     pub exit: i32,
 }
 
@@ -49,10 +52,10 @@ const MARK: &str = "--- ";
 const CUT: &str = "\\ no newline at end\n";
 
 impl Golden {
-    /// Reads a golden.
+    /// Parses a golden.
     ///
     /// # Errors
-    /// When a heading is unknown, stands twice, or there is nothing to run.
+    /// A heading is unknown or duplicated, or there is nothing to run.
     pub fn parse(text: &str) -> Result<Golden, String> {
         let mut golden = Golden { comment: String::new(), sections: Vec::new() };
         for line in text.split_inclusive('\n') {
@@ -88,7 +91,7 @@ impl Golden {
         self.body("run")
     }
 
-    /// The files that are to be there, and what is in them.
+    /// The files to create, with their contents.
     pub fn files(&self) -> impl Iterator<Item = (&str, Vec<u8>)> {
         self.sections.iter().filter_map(|s| {
             let name = s.heading.strip_prefix("file ")?.trim();
@@ -96,12 +99,12 @@ impl Golden {
         })
     }
 
-    /// The exit code that is expected.
+    /// The expected exit code.
     pub fn exit(&self) -> i32 {
         self.sections.iter().find_map(|s| s.heading.strip_prefix("exit ")?.parse().ok()).unwrap_or(0)
     }
 
-    /// What differs from what is expected; nothing when nothing does.
+    /// The differences from the expected results; empty if there are none.
     pub fn differences(&self, ran: &Ran) -> String {
         let mut out = String::new();
         for (name, got) in [("stdout", &ran.stdout), ("stderr", &ran.stderr)] {
@@ -139,7 +142,8 @@ impl Golden {
         out
     }
 
-    /// The file again, expecting what the run did. A line that fits stays as it is, so that patterns survive.
+    /// The golden with the results of a run as its expectations. Lines that already match stay unchanged, so
+    /// that patterns survive.
     pub fn blessed(&self, ran: &Ran) -> String {
         let mut out = self.comment.clone();
         for s in self.sections.iter().filter(|s| s.heading == "run" || s.heading.starts_with("file ")) {
@@ -155,7 +159,7 @@ impl Golden {
                 out += &format!("{MARK}{name}\n");
             }
             for (i, line) in got.iter().enumerate() {
-                // Where lines came or went, the pattern for one stands elsewhere.
+                // If lines were inserted or removed, the matching pattern may be on another line.
                 let kept =
                     old.get(i).filter(|e| fits(e, line)).or_else(|| old.iter().find(|e| fits(e, line)));
                 out += kept.unwrap_or(line);
@@ -169,17 +173,17 @@ impl Golden {
     }
 }
 
-/// A text, with a line at its end that says so when the last line does not end.
+/// The text, followed by a marker line if it has no final newline.
 fn mark(text: &str) -> String {
     if text.is_empty() || text.ends_with('\n') { text.into() } else { format!("{text}\n{CUT}") }
 }
 
-/// The lines of a text. (A carriage return is part of the line.)
+/// The lines of a text. (A carriage return is part of its line.)
 fn lines(text: &str) -> Vec<String> {
     text.split_terminator('\n').map(String::from).collect()
 }
 
-/// Whether a line is as expected.
+/// Whether a line matches the expected one.
 fn fits(expected: &str, line: &str) -> bool {
     if expected == line {
         return true;
@@ -197,7 +201,7 @@ fn fits(expected: &str, line: &str) -> bool {
     Regex::new(&pattern).is_ok_and(|r| r.is_match(line))
 }
 
-/// The first pattern in a text, with what stands before and after it. (A pattern may end in braces of its own.)
+/// The first pattern in a text, with the text before and after it. (A pattern may itself end in braces.)
 fn pattern_in(text: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = text.split_once("{{")?;
     let mut end = rest.find("}}")?;
@@ -207,7 +211,7 @@ fn pattern_in(text: &str) -> Option<(&str, &str, &str)> {
     Some((before, rest.get(..end)?, rest.get(end + 2..)?))
 }
 
-/// The bytes of a text in which `\xHH` is a byte and ends of lines do not count.
+/// The bytes of a text in which `\xHH` stands for a byte and line breaks are ignored.
 fn bytes(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = text.as_bytes();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The configurations of conf/ do what their comments say, the texts show what the command prints, and the
-//! pictures in docs/ are those of their configurations. `CASTANET_BLESS=1` writes down what is so instead.
+//! Checks that the configurations of conf/ do what their comments say, that the texts show real output, and
+//! that the pictures in docs/ match their configurations. `CASTANET_BLESS=1` updates all of these instead.
 #![allow(clippy::unwrap_used)]
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Longer than any of these runs takes, however slow the machine.
+/// Timeout, longer than any of these runs needs even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Pictures, and the configurations that they show.
+/// The pictures, with their configurations.
 const PICTURES: [(&str, &str); 3] = [
     ("docs/ip-router.svg", "conf/ip-router-trace.click"),
     ("docs/scheduling.svg", "conf/scheduling.click"),
@@ -32,7 +32,8 @@ fn castanet() -> &'static Path {
     BUILT.get_or_init(castanet_tests::binary::castanet)
 }
 
-/// What a line for the shell prints in a folder, on standard error and standard output, one after the other.
+/// Runs a shell command in a directory. Returns whether it succeeded, and its standard error followed by its
+/// standard output.
 fn shell(line: &str, folder: &Path) -> (bool, String) {
     let path = std::env::var("PATH").unwrap_or_default();
     let prints = tempfile::tempdir().unwrap();
@@ -56,7 +57,7 @@ fn shell(line: &str, folder: &Path) -> (bool, String) {
     (status.success(), fs::read_to_string(err).unwrap() + &fs::read_to_string(out).unwrap())
 }
 
-/// Every configuration below a folder.
+/// Every configuration below a directory.
 fn below(folder: &Path) -> Vec<PathBuf> {
     let (folders, files): (Vec<_>, Vec<_>) =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).partition(|path| path.is_dir());
@@ -64,18 +65,18 @@ fn below(folder: &Path) -> Vec<PathBuf> {
     files.chain(folders.iter().flat_map(|f| below(f))).collect()
 }
 
-/// Every configuration of conf/ and its folders.
+/// Every configuration in conf/ and its directories.
 fn configurations() -> Vec<PathBuf> {
     let mut all = below(&root().join("conf"));
     all.sort();
     all
 }
 
-/// A command in a comment that cannot be run as it stands: the configuration, what is done instead, and why.
+/// The replacement for a command in a comment that cannot run unchanged, with the reason.
 enum Instead {
-    /// It is checked.
+    /// The configuration is only checked.
     Check(&'static str),
-    /// It is run with these words behind it.
+    /// The command gets these additional words.
     With(&'static str, &'static str),
 }
 
@@ -93,7 +94,7 @@ const INSTEAD: [(&str, Instead); 6] = [
     ("conf/nat-gateway.click", DEVICES),
 ];
 
-/// The commands in the comments of a configuration: indented lines that begin with the name of the program.
+/// The commands in the comments of a configuration: indented lines that begin with the program's name.
 fn commands(text: &str) -> impl Iterator<Item = &str> {
     let shown = text.lines().filter_map(|l| l.strip_prefix("//     "));
     shown.filter(|l| l.starts_with("castanet ") || l.contains(" castanet "))
@@ -102,7 +103,7 @@ fn commands(text: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn every_command_in_a_comment_works() {
     let folder = tempfile::tempdir().unwrap();
-    // What is written goes into the folder of the test.
+    // Output files are written to the test's directory.
     std::os::unix::fs::symlink(root().join("conf"), folder.path().join("conf")).unwrap();
     let mut used = Vec::new();
     let mut ran = 0;
@@ -143,7 +144,7 @@ fn every_configuration_checks() {
     }
 }
 
-/// The first command in the comment of a configuration, and the lines between which stands what it prints, if it says so.
+/// The first command in a configuration's comment, and the line range of its output, if the comment shows it.
 fn promise(text: &str) -> Option<(String, usize, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let command = lines.iter().find_map(|l| l.strip_prefix("//     castanet run "))?;
@@ -183,7 +184,7 @@ fn configurations_print_what_their_comments_say() {
     assert!(kept > 8, "only {kept} configurations say what they print");
 }
 
-/// A command that a Markdown text shows, what it says that it prints, and the lines where that stands.
+/// A command in a Markdown text, the output shown, and the lines of that output.
 struct Shown {
     command: String,
     said: String,
@@ -212,7 +213,7 @@ fn sessions(text: &str) -> Vec<Shown> {
     all
 }
 
-/// `...` stands for whatever follows.
+/// `...` stands for any remaining output.
 fn shown(prints: &str, said: &str) -> bool {
     match said.split_once("...") {
         Some((start, _)) => prints.starts_with(start),
@@ -220,18 +221,18 @@ fn shown(prints: &str, said: &str) -> bool {
     }
 }
 
-/// Texts whose commands are run.
+/// The texts whose commands are run.
 const TEXTS: [&str; 5] =
     ["README.md", "docs/running.md", "docs/language.md", "docs/firewall.md", "docs/ethernet-switch.md"];
 
 #[test]
-fn what_the_texts_show_is_true() {
+fn the_texts_show_real_output() {
     for text in TEXTS {
         follow(text);
     }
 }
 
-/// Does what a text shows, in a folder of its own, and compares what is printed.
+/// Runs the commands of a text in a temporary directory, and compares their output.
 fn follow(text: &str) {
     let file = root().join(text);
     let content = fs::read_to_string(&file).unwrap();
@@ -242,7 +243,7 @@ fn follow(text: &str) {
     let commands = sessions(&content);
     assert!(!commands.is_empty(), "{text}");
     for Shown { command, said, lines } in commands {
-        // What `cat` shows is what the reader has written.
+        // `cat` shows a file that the reader is supposed to have written.
         if let Some(file) = command.strip_prefix("cat ") {
             fs::write(folder.path().join(file), said).unwrap();
             continue;

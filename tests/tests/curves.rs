@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet bench diffserv`, `priority` and `red`: what they measure is near what is ideal, the same each time, and what the pages
-//! in docs/ show. `CASTANET_BLESS=1` draws their pictures anew.
+//! Tests of `castanet bench diffserv`, `priority` and `red`: the measurements are close to the ideal,
+//! reproducible, and match the pages in docs/. `CASTANET_BLESS=1` redraws the pictures.
 #![allow(clippy::unwrap_used)]
 
 use castanet_tests::binary::{castanet, root};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// What `castanet bench` prints with these words.
+/// The output of `castanet bench` with these words.
 fn bench(words: &[&str]) -> String {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let mut c = Command::new(BUILT.get_or_init(castanet));
@@ -28,7 +28,7 @@ struct Row {
     ideal: f64,
 }
 
-/// Draws a picture as its page says, compares it with the one that is there, and returns the measurements.
+/// Draws a picture as described on its page, compares it with the stored one, and returns the measurements.
 fn drawn(name: &str, pages: &[&str]) -> Vec<Row> {
     let folder = tempfile::tempdir().unwrap();
     let [svg, csv] = ["svg", "csv"].map(|e| folder.path().join(e));
@@ -77,7 +77,7 @@ fn four_streams_over_the_whole_range_of_rates() {
             r.ideal
         );
     }
-    // The ideal that they are held to is the one that the paper tells of.
+    // The ideal curve must have the properties that the paper describes.
     let at = |series: &str, low: f64, high: f64| {
         let of: Vec<f64> =
             rows.iter().filter(|r| r.series == series && (low..high).contains(&r.x)).map(|r| r.y).collect();
@@ -102,7 +102,7 @@ fn strict_priority_late_and_early() {
     assert_eq!(rows.len(), 2 * 3 * 14);
     for r in &rows {
         let name = format!("{}, {}", r.panel, r.series);
-        // Buffers of the link and of the controllers fill for a while where the load is just above.
+        // Just above the saturation point, the buffers of the link and the controllers fill for a while.
         assert!(
             (r.y - r.ideal).abs() <= r.ideal / 100.0 + 300.0,
             "{name} at {}: {} not {}",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Dropping policies in whole routers: RED follows its formula wherever it stands, the others hold queues where they are told, and
-//! the configurations of conf/ do what their papers say. `CASTANET_BLESS=1` draws their pictures anew.
+//! Dropping policies in whole routers: RED follows its formula in every position, the other policies hold
+//! queues at their target, and the configurations of conf/ behave as in their papers. `CASTANET_BLESS=1`
+//! redraws the pictures.
 #![allow(clippy::unwrap_used)]
 
 use castanet_tests::binary::{castanet, root};
@@ -10,7 +11,7 @@ use std::sync::OnceLock;
 
 const BATCHES: [u32; 4] = [1, 3, 32, 256];
 
-/// What a configuration prints in simulated time.
+/// The output of a configuration in simulated time.
 fn run(configuration: &[&str], batch: u32) -> String {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let mut c = Command::new(BUILT.get_or_init(castanet));
@@ -20,7 +21,7 @@ fn run(configuration: &[&str], batch: u32) -> String {
     String::from_utf8(out.stdout).unwrap()
 }
 
-/// The same at several batch sizes, which must not matter.
+/// Runs a configuration at several batch sizes, which must give the same output.
 fn run_alike(configuration: &[&str], batches: &[u32]) -> String {
     let mut all = batches.iter().map(|&b| run(configuration, b));
     let first = all.next().unwrap();
@@ -28,7 +29,7 @@ fn run_alike(configuration: &[&str], batches: &[u32]) -> String {
     first
 }
 
-/// The numbers of a line.
+/// The numbers in a line.
 fn numbers(line: &str) -> Vec<f64> {
     line.split_whitespace().filter_map(|w| w.trim_end_matches(',').parse().ok()).collect()
 }
@@ -42,7 +43,7 @@ struct Red {
 }
 
 impl Red {
-    /// The probability before packets are spread evenly (Floyd and Jacobson 1993, section 4).
+    /// The drop probability before drops are spread evenly (Floyd and Jacobson 1993, section 4).
     fn formula(self, average: f64) -> f64 {
         let Red { min, max, max_p } = self;
         match average {
@@ -52,8 +53,8 @@ impl Red {
             _ => 1.0,
         }
     }
-    /// Mean and variance of the distance from one dropped packet to the next at an average: up to 1/p each has probability p
-    /// (section 7, method 2).
+    /// Mean and variance of the distance between dropped packets at an average queue length: every distance up
+    /// to 1/p has probability p (section 7, method 2).
     fn distance(self, average: f64) -> (f64, f64) {
         let p = self.formula(average);
         let whole = (1.0 / p).floor() as u32;
@@ -64,11 +65,11 @@ impl Red {
         let mean = moment(1);
         (mean, moment(2) - mean * mean)
     }
-    /// The share of packets that are dropped at an average.
+    /// The share of packets dropped at an average queue length.
     fn share(self, average: f64) -> f64 {
         if self.formula(average) > 0.0 { 1.0 / self.distance(average).0 } else { 0.0 }
     }
-    /// Whether so many dropped of `n` packets are within four standard deviations of the formula.
+    /// Whether the number of dropped packets is within four standard deviations of the formula.
     fn right(self, average: f64, n: f64, dropped: f64) -> bool {
         if self.formula(average) == 0.0 {
             return dropped == 0.0;
@@ -84,10 +85,11 @@ const REDS: [Red; 3] = [
     Red { min: 20.0, max: 25.0, max_p: 0.02 },
 ];
 
-/// Packets on which the drops are counted.
+/// The number of packets over which drops are counted.
 const N: u32 = 9000;
 
-/// A router in which queues stay at a length, so that the average is known, while packets pass the RED elements beside them.
+/// A router whose queues stay at a fixed length, so that the average is known, while packets pass the RED
+/// elements.
 fn placement(name: &str, length: usize) -> String {
     let (half, rest) = (length / 2, length - length / 2);
     let red = |i: usize| format!("RED({}, {}, {})", REDS[i].min, REDS[i].max, REDS[i].max_p);
@@ -173,7 +175,7 @@ fn the_batch_size_does_not_matter() {
         let text = placement(place, 33);
         run_alike(&["-e", &text], &BATCHES);
     }
-    // Queues that fill and run empty.
+    // Queues that fill and empty.
     for place in [
         "RED(2, 9, 0.3) -> q :: Queue(20) -> RatedUnqueue(90)",
         "q :: Queue(20) -> RED(2, 9, 0.3) -> RatedUnqueue(90)",
@@ -191,7 +193,7 @@ fn the_batch_size_does_not_matter() {
     }
 }
 
-/// The average of a handler over a quarter of a minute, after as long to settle.
+/// The average of a handler value over 15 seconds, after 15 seconds to settle.
 fn mean(text: &str, handler: &str) -> f64 {
     let script = format!(
         "DriverManager(wait 15s, set n 0, set sum 0, label look, wait 0.1s, set n $(add $n 1), set sum $(add $sum $({handler})),
@@ -201,7 +203,7 @@ fn mean(text: &str, handler: &str) -> f64 {
 }
 
 #[test]
-fn controllers_hold_queues_where_they_are_told() {
+fn controllers_hold_queues_at_their_target() {
     for target in [20, 60] {
         for overload in [1100, 1500] {
             for policy in
@@ -211,7 +213,7 @@ fn controllers_hold_queues_where_they_are_told() {
                     "RatedSource(RATE {overload}) -> p :: {policy} -> Queue -> RatedUnqueue(1000) -> Discard;"
                 );
                 let average = mean(&text, "p.avg_queue_size");
-                // AdaptiveRED is content within a fifth of TARGET of its aim on either side.
+                // AdaptiveRED does not adapt while it is within a fifth of TARGET of its aim.
                 let near = f64::from(target) * 0.2;
                 assert!((average - f64::from(target)).abs() <= near, "{policy} at {overload}: {average}");
             }
@@ -222,7 +224,7 @@ fn controllers_hold_queues_where_they_are_told() {
 #[test]
 fn codel_bounds_the_wait_and_spares_bursts() {
     let wait = |codel: &str, load: u32| {
-        // A packet of a full queue of 1000 waits a second.
+        // A packet waits one second in a full queue of 1000.
         let text =
             format!("RatedSource(RATE {load}) -> q :: Queue(1000) {codel} -> RatedUnqueue(1000) -> Discard;");
         mean(&text, "q.length") / 1000.0
@@ -237,7 +239,8 @@ fn codel_bounds_the_wait_and_spares_bursts() {
 
 #[test]
 fn red_forgets_while_queues_are_empty() {
-    // The queue is at 100 when the load ends, and empty 1 s later; 20 ms of silence count as one packet.
+    // The queue length is 100 when the load ends, and 0 one second later. 20 ms of idle time count as one
+    // packet.
     let text = "s :: RatedSource(RATE 2000) -> r :: RED(200, 400, 0.1) -> q :: Queue(100) -> RatedUnqueue(100) -> Discard;
         one :: RatedSource(RATE 10, LIMIT 1, ACTIVE false) -> r;
         DriverManager(wait 2, print $(r.avg_queue_size), write s.active false, wait 3, write one.active true, wait 1ms,
@@ -251,7 +254,7 @@ fn red_forgets_while_queues_are_empty() {
     }
 }
 
-/// The length at which RED elements drop what is too much, each of the same load.
+/// The queue length at which RED elements with equal load drop the excess.
 fn balance(reds: &[Red], too_much: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1000.0);
     for _ in 0..60 {
@@ -262,7 +265,7 @@ fn balance(reds: &[Red], too_much: f64) -> f64 {
     low
 }
 
-/// TOCS 2000, Figures 5 and 11 and section 4.2: one class before, over and behind queues.
+/// TOCS 2000, Figures 5 and 11 and section 4.2: one class before, over and after queues.
 #[test]
 fn one_red_makes_four_policies() {
     let plain = Red { min: 20.0, max: 80.0, max_p: 0.2 };
@@ -291,20 +294,20 @@ fn one_red_makes_four_policies() {
     }
 }
 
-/// TOCS 2000, Figure 12 and section 4.3: the four requirements, measured together.
+/// TOCS 2000, Figure 12 and section 4.3: all four requirements in one measurement.
 #[test]
 fn two_lines_two_priorities_fairness_and_one_red() {
     let printed = run_alike(&["conf/two-t1s.click"], &BATCHES);
     let lines: Vec<Vec<f64>> = printed.lines().map(|l| numbers(l.split_once(": ").unwrap().1)).collect();
     assert_eq!(lines.len(), 8);
     let (seconds, red) = (30.0, Red { min: 50.0, max: 300.0, max_p: 0.1 });
-    // 1.544 Mbit/s, packets of 500 bytes.
+    // 1.544 Mbit/s with packets of 500 bytes.
     let line = seconds * 1_544_000.0 / 8.0 / 500.0;
     for (part, rates) in lines.chunks(4).zip([[100.0, 100.0, 900.0, 500.0], [900.0, 500.0, 900.0, 500.0]]) {
         let [load, flows, room, drops] = part else { panic!("{printed}") };
-        // Both lines are used to the full, and alike.
+        // Both lines are fully and equally used.
         assert!(load.iter().all(|n| (n - line).abs() <= 2.0), "{printed}");
-        // RED drops by the number of packets in all four queues; a single one has room for 64.
+        // RED uses the number of packets in all four queues. A single queue has room for 64.
         let (seen, dropped, average) = (drops[0], drops[1], drops[2]);
         assert!(average > 120.0 && red.right(average, seen, dropped), "{printed}");
         assert!(!red.right(average / 2.0, seen, dropped), "half of the queues would show");
@@ -312,20 +315,21 @@ fn two_lines_two_priorities_fairness_and_one_red() {
         let high: f64 = flows[..2].iter().sum();
         let wanted = rates[..2].iter().map(|r| r * seconds * left).sum::<f64>();
         if wanted < 2.0 * line {
-            // High priority loses what RED drops, by the same odds as everybody, and nothing else; low priority has the rest.
+            // High priority loses only what RED drops, with the same probability as all other packets. Low
+            // priority gets the rest of the link.
             assert!((high - wanted).abs() < 0.01 * wanted && room[0] == 0.0, "{printed}");
             assert!(room[1] > 0.0 && (flows[2] + flows[3] - (2.0 * line - high)).abs() <= 4.0, "{printed}");
         } else {
             assert!((high - 2.0 * line).abs() <= 4.0 && flows[2] + flows[3] == 0.0, "{printed}");
         }
-        // Flows of one priority that send more than their share have the same.
+        // Flows of equal priority that exceed their share get the same rate.
         for pair in flows.chunks(2) {
             assert!((pair[0] - pair[1]).abs() <= 0.02 * pair[0], "{printed}");
         }
     }
 }
 
-/// An Unqueue that asks for several packets and gets fewer goes on as one that asked for them one by one.
+/// An Unqueue that requests several packets and gets fewer continues as if it had requested them one by one.
 #[test]
 fn short_bursts_are_the_same_at_every_batch_size() {
     let mut sum = 0.0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Each of the 17 rules of conf/firewall.click decides about the packet that is made for it, and not about the one that just
-//! misses it.
+//! Each of the 17 rules of conf/firewall.click decides the packet designed for it, but not the packet that just
+//! fails to match.
 #![allow(clippy::unwrap_used)]
 
 use castanet_tests::binary::{castanet, root};
@@ -12,7 +12,7 @@ const RULES: usize = 17;
 const DEFAULT: usize = 16;
 const FIELDS: &str = "ip_src sport ip_dst dport ip_proto tcp_flags";
 
-/// Which rule decides about each packet of the configuration, in its order.
+/// The rule that decides each packet of the configuration, in order.
 const DECIDES: [usize; 33] = [
     0, 1, DEFAULT, 2, DEFAULT, 3, DEFAULT, 4, DEFAULT, 5, DEFAULT, 6, DEFAULT, 7, DEFAULT, 8, DEFAULT, 9,
     DEFAULT, 10, DEFAULT, 11, DEFAULT, 12, DEFAULT, 13, DEFAULT, 14, DEFAULT, 15, DEFAULT, DEFAULT, DEFAULT,
@@ -41,7 +41,7 @@ fn each_rule_is_hit_and_missed() {
     let packets: Vec<&str> = between(&conf, "tcp_flags\n", "\n\"").lines().collect();
     assert_eq!(packets.len(), DECIDES.len());
     for batch in ["1", "2", "32"] {
-        // Every rule gets an output of its own, and packets are written down there.
+        // Each rule gets its own output, where packets are recorded.
         let folder = tempfile::tempdir().unwrap();
         let numbered = rules.iter().enumerate().map(|(i, r)| format!("{i} {}", r.split_once(' ').unwrap().1));
         let mut text = format!(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The inputs of the fuzz targets, kept in fuzz/corpus and fuzz/crashes, and for each target about a second of inputs that
-//! are made from them, always the same.
+//! Replays the stored inputs of the fuzz targets in fuzz/corpus and fuzz/crashes. Then runs each target for
+//! about a second on inputs derived from them by a deterministic generator.
 #![allow(clippy::unwrap_used)]
 
 use castanet_element::Random;
@@ -9,9 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long made inputs are tried.
+/// The time limit for derived inputs.
 const TIME: Duration = Duration::from_secs(1);
-/// How many are made at most.
+/// The maximum number of derived inputs.
 const MOST: usize = 20_000;
 
 fn files(kind: &str, target: &str) -> Vec<PathBuf> {
@@ -22,12 +22,12 @@ fn files(kind: &str, target: &str) -> Vec<PathBuf> {
     all
 }
 
-/// Whether the target took the input; what it said otherwise is on standard error.
+/// Whether the target accepted the input. A failure is reported on standard error.
 fn taken(target: &Target, data: &[u8]) -> bool {
     catch_unwind(AssertUnwindSafe(|| (target.body)(data))).is_ok()
 }
 
-/// An input with some bytes changed, and pieces cut out, doubled, or taken from another.
+/// Derives an input: changes some bytes, and removes, duplicates or splices pieces.
 fn changed(data: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
     let mut out = data.to_vec();
     for _ in 0..=random.below(4) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs the goldens of tests/goldens: `CASTANET_BLESS=1` makes them expect what happens, `CASTANET_GOLDENS=TEXT` runs only
-//! those with the text in their name.
+//! Runs the goldens of tests/goldens. `CASTANET_BLESS=1` updates the expected output, and
+//! `CASTANET_GOLDENS=TEXT` runs only the goldens with this text in their name.
 #![allow(clippy::unwrap_used)]
 use std::fs::File;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use castanet_tests::binary::{castanet, root};
 use castanet_tests::golden::{Golden, Ran};
 
-/// The golden of that name, and what became of it when not what it says.
+/// Runs a golden by name. An error describes how the result differs.
 fn test(name: &Path, links: &str, bless: bool) -> Result<(), String> {
     let text = std::fs::read_to_string(name).unwrap();
     let golden = Golden::parse(&text)?;
@@ -25,7 +25,7 @@ fn test(name: &Path, links: &str, bless: bool) -> Result<(), String> {
     if differences.is_empty() { Ok(()) } else { Err(differences) }
 }
 
-/// Runs a golden in a folder of its own.
+/// Runs a golden in a temporary directory.
 fn run(golden: &Golden, links: &str) -> Ran {
     let folder = tempfile::tempdir().unwrap();
     let (work, out, err) = (folder.path().join("work"), folder.path().join("out"), folder.path().join("err"));
@@ -44,8 +44,8 @@ fn run(golden: &Golden, links: &str) -> Ran {
     for name in ["CLICKPATH", "NO_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "COLUMNS", "RUST_BACKTRACE"] {
         sh.env_remove(name);
     }
-    // To files: whatever the script leaves behind cannot hold a pipe open. In a process group of its own, so that all of
-    // it can be ended.
+    // Output goes to files, so that processes left behind by the script cannot hold a pipe open. The script
+    // runs in its own process group, so that all of it can be killed.
     sh.stdin(Stdio::null())
         .stdout(File::create(&out).unwrap())
         .stderr(File::create(&err).unwrap())
@@ -89,7 +89,7 @@ fn goldens() {
     names.sort();
     assert!(!names.is_empty(), "no goldens");
 
-    // Most of a golden is waiting for a process: more of them at a time than there are processors.
+    // Goldens mostly wait for processes, so more of them run concurrently than there are CPUs.
     let next = AtomicUsize::new(0);
     let failed: Vec<String> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..4)

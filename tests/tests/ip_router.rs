@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The README's first command: the IP router of conf/ip-router-trace.click routes its traces, and the model agrees.
+//! The README's first command: the IP router of conf/ip-router-trace.click routes its traces, and the model
+//! agrees.
 #![allow(clippy::unwrap_used)]
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use castanet_tests::binary::{castanet, root};
 use castanet_tests::model::{self, Evidence};
 
-/// Runs the router and checks what it wrote.
+/// Runs the router and checks its output.
 fn route(castanet: &Path, options: &[&str]) {
     let (traces, out) = (root().join("conf/traces"), tempfile::tempdir().unwrap());
     let mut run = Command::new(castanet);
@@ -34,7 +35,7 @@ fn route(castanet: &Path, options: &[&str]) {
     let evidence = Evidence::read(&traces, out.path()).unwrap_or_else(|error| panic!("{error}\n{log}"));
     let report = model::check(&evidence);
     assert!(report.violations.is_empty(), "castanet run {options:?}\n{report}");
-    // Every packet has a fate, and every packet written was due.
+    // Every packet has a fate, and every packet written was expected.
     let arrived: usize = evidence.arrived.iter().map(Vec::len).sum();
     assert_eq!(report.fates.values().sum::<u64>(), u64::try_from(arrived).unwrap());
     assert!(report.fates["forwarded"] > 3000 && !report.sent.contains_key("not due"), "{report}");

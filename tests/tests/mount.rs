@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet run --mount`, worked with cat, echo and find by shells in namespaces of their own, in which every user may mount.
+//! Tests of `castanet run --mount` with cat, echo and find, in shells inside namespaces in which every user may
+//! mount.
 #![allow(clippy::unwrap_used)]
 
 use castanet_tests::binary::castanet;
 use std::process::{Command, Stdio};
 
-/// What scripts begin with. Routers end by themselves, should a script have been killed.
+/// The beginning of every script. Routers end by themselves if a script is killed.
 const PRELUDE: &str = r#"
 cat >router.click <<'END'
 elementclass Pair { input -> c :: Counter -> output }
@@ -45,7 +46,7 @@ unmounter() { cat /proc/$P/task/*/children; }
 mkdir mnt
 "#;
 
-/// Runs a script in a folder of its own, and gives what it prints.
+/// Runs a script in a temporary directory and returns its output.
 fn script(name: &str, text: &str) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     if let Err(e) = std::fs::File::options().read(true).write(true).open("/dev/fuse") {
@@ -238,7 +239,7 @@ empty
 }
 
 #[test]
-fn nobody_uses_processor_time_when_nobody_asks() {
+fn an_idle_mount_uses_no_cpu_time() {
     let text = r#"
 start idle.click
 cat mnt/c/count
@@ -259,7 +260,7 @@ kill $P
 wait $P || :
 empty
 "#;
-    let Some(said) = script("nobody_uses_processor_time_when_nobody_asks", text) else { return };
+    let Some(said) = script("an_idle_mount_uses_no_cpu_time", text) else { return };
     assert_eq!(said, "0\n");
 }
 
@@ -270,7 +271,7 @@ fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn the_document_shows_what_happens() {
+fn the_document_shows_real_output() {
     let file = castanet_tests::binary::root().join("docs/mount.md");
     let text = std::fs::read_to_string(file).unwrap();
     let (configuration, shown) = (blocks(&text, "click").concat(), blocks(&text, "console").concat());
@@ -278,14 +279,14 @@ fn the_document_shows_what_happens() {
     assert!(commands.len() > 5, "{commands:?}");
     let mut text = format!("cat >router.click <<'END'\n{configuration}END\nset +e\nstart\nsleep 0.3\n");
     for command in commands {
-        // Messages come from another process: they are waited for where a command has any.
+        // Messages come from another process, so the script waits for them where a command causes any.
         text += &format!(
             "echo '$ {}'\n: >messages\n({command}) >out 2>errors\ncat messages out\nsed 's/^sh: [0-9]*: //' errors\n",
             command.replace('\'', "'\\''")
         );
     }
     text += "wait $P\nempty\n";
-    let Some(said) = script("the_document_shows_what_happens", &text) else { return };
+    let Some(said) = script("the_document_shows_real_output", &text) else { return };
     let said: String = said.lines().filter(|l| !l.is_empty()).map(|l| format!("{l}\n")).collect();
     assert_eq!(said, shown);
 }

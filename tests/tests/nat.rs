@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The NAT gateway of conf/ with many flows at once: its devices are replaced by lists of packets, and a far end that answers.
+//! The NAT gateway of conf/ with many concurrent flows. Its devices are replaced by lists of packets and a far
+//! end that answers.
 #![allow(clippy::unwrap_used)]
 
 use castanet_tests::binary::{castanet, root};
@@ -9,18 +10,18 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Flows of TCP to one port of one server: more than three quarters of all ports there are.
+/// The number of TCP flows to one port of one server: more than three quarters of all ports.
 const FLOWS: u32 = 50_000;
 
 /// Source, source port, destination, destination port, protocol.
 type Line = [String; 5];
 
-/// Address and port inside of a flow; hosts have ports in common.
+/// The inside address and port of a flow. Ports are shared between hosts.
 fn inside(flow: u32) -> (String, u32) {
     (format!("10.0.0.{}", 2 + flow % 200), 2000 + flow / 200)
 }
 
-/// What was written, a packet a line.
+/// The recorded packets, one per line.
 fn lines(file: &Path) -> Vec<Line> {
     let text = fs::read_to_string(file).unwrap();
     let all = text.lines().filter(|l| !l.starts_with('!'));
@@ -31,12 +32,12 @@ fn lines(file: &Path) -> Vec<Line> {
     .collect()
 }
 
-/// Runs it; what the handlers show at the end.
+/// Runs the gateway, and returns handler values at the end.
 fn run(folder: &Path, handlers: &[&str]) -> Vec<String> {
     run_with(folder, handlers, |conf| conf)
 }
 
-/// The same with a change of the configuration.
+/// Like [`run`], with a change to the configuration.
 fn run_with(folder: &Path, handlers: &[&str], change: impl Fn(String) -> String) -> Vec<String> {
     const FIELDS: &str = "FIELDS ip_src sport ip_dst dport ip_proto";
     let [from, out, back] = ["from", "out", "back"].map(|f| folder.join(f).display().to_string());
@@ -81,7 +82,7 @@ fn fifty_thousand_flows_at_once_are_told_apart() {
     for flow in 0..FLOWS {
         let (host, port) = inside(flow);
         writeln!(text, "{host} {port} 198.51.100.7 443 T").unwrap();
-        // Every tenth speaks UDP with that port as well.
+        // Every tenth flow has a UDP flow with the same port.
         if flow % 10 == 0 {
             writeln!(text, "{host} {port} 198.51.100.7 443 U").unwrap();
         }
@@ -94,7 +95,7 @@ fn fifty_thousand_flows_at_once_are_told_apart() {
     assert!(out.iter().all(|[from, ..]| from == "192.0.2.2"));
     let ports: BTreeSet<_> = out.iter().map(|[_, port, .., proto]| (proto, port)).collect();
     assert_eq!(ports.len() as u64, both, "flows that nobody could tell apart");
-    // Each host got the answers to its own packets.
+    // Each host received the replies to its own packets.
     let back: BTreeSet<_> = lines(&folder.path().join("back")).into_iter().collect();
     let want = (0..FLOWS).flat_map(|flow| {
         let (host, port) = inside(flow);
@@ -108,7 +109,7 @@ fn fifty_thousand_flows_at_once_are_told_apart() {
 
 #[test]
 fn when_all_ports_are_used_new_flows_are_refused_and_counted() {
-    // One host opens a flow from each of the 64,512 ports that the gateway has, and another comes too late.
+    // One host opens a flow for each of the 64,512 ports of the gateway. Another host then gets none.
     let folder = tempfile::tempdir().unwrap();
     let mut text = String::from("!data ip_src sport ip_dst dport ip_proto\n");
     (1024..=65535).for_each(|port| writeln!(text, "10.0.0.2 {port} 198.51.100.7 443 U").unwrap());
@@ -126,8 +127,8 @@ fn when_all_ports_are_used_new_flows_are_refused_and_counted() {
 
 #[test]
 fn a_flood_of_new_connections_is_bounded_and_counted() {
-    // Hosts inside begin 30,000 connections that nobody goes on with, through a table that has room for 5,000. A host that was there
-    // before has said something in each direction, and speaks again in the end.
+    // Hosts inside open 30,000 connections without continuing them, and the table has room for 5,000. An
+    // earlier connection has carried packets in both directions, and carries another one at the end.
     const ROOM: u64 = 5_000;
     let folder = tempfile::tempdir().unwrap();
     let mut text = String::from("!data timestamp ip_src sport ip_dst dport ip_proto tcp_flags\n");
@@ -157,7 +158,7 @@ fn a_flood_of_new_connections_is_bounded_and_counted() {
         panic!("{shown:?}")
     };
     assert_eq!(size, ROOM);
-    // Whoever is refused is counted; all others went through and were answered.
+    // Refused flows are counted. All others were forwarded and answered.
     assert_eq!((seen, heard), (30_006 - failures, 30_006 - failures));
     assert!(failures >= 30_000 - ROOM, "{failures}");
     let last = lines(&folder.path().join("back")).pop().unwrap();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A crate of classes from outside, from its folder to packets: `castanet build-package`, `require`, and what is said when it
-//! does not fit.
+//! A crate of classes outside the repository, from source to packets: `castanet build-package`, `require`, and
+//! the errors for packages that do not fit.
 #![allow(clippy::unwrap_used)]
 
 use castanet_tests::binary::{castanet, root};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// A folder with a copy of the example crate in `src-of-tally`, and what was built of it in `lib`.
+/// A directory with a copy of the example crate in `src-of-tally`, and the built package in `lib`.
 fn folder() -> &'static (tempfile::TempDir, PathBuf) {
     static FOLDER: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -35,7 +35,7 @@ fn folder() -> &'static (tempfile::TempDir, PathBuf) {
     })
 }
 
-/// Exit code, standard output, standard error.
+/// Runs a command; returns exit code, standard output and standard error.
 fn ran(command: &mut Command) -> (i32, String, String) {
     let Output { status, stdout, stderr } =
         command.env_remove("CLICKPATH").env_remove("RUST_BACKTRACE").env("NO_COLOR", "1").output().unwrap();
@@ -65,7 +65,7 @@ fn a_configuration_requires_it() {
     write("lib/beside.click", example());
     write("elsewhere/main.click", example());
     let tally = "0 0\n1 20\n2 30\n";
-    // Beside the configuration, and along the path.
+    // Beside the configuration, and on the search path.
     for words in [
         ["run", "-q", "lib/beside.click", "-h", "tally.tally", "-C", ""],
         ["run", "-q", "elsewhere/main.click", "-h", "tally.tally", "-C", "lib"],
@@ -73,7 +73,7 @@ fn a_configuration_requires_it() {
     ] {
         assert_eq!(run(&words), (0, tally.into(), String::new()), "{words:?}");
     }
-    // By its file.
+    // By file name.
     let text = example().replace("package tally", "package lib/tally.castanet");
     write("file.click", text);
     assert_eq!(run(&["run", "-q", "file.click", "-h", "tally.tally"]), (0, tally.into(), String::new()));
@@ -115,7 +115,7 @@ fn its_classes_are_checked_and_documented() {
 }
 
 #[test]
-fn what_is_not_there_or_does_not_fit_is_said() {
+fn missing_and_incompatible_packages_are_reported() {
     write("lib/nosuch.click", "require(package nosuch); Idle -> Discard;");
     let (code, out, err) = run(&["run", "lib/nosuch.click", "-C", "conf"]);
     assert_eq!((code, out.as_str()), (1, ""));
@@ -128,7 +128,7 @@ fn what_is_not_there_or_does_not_fit_is_said() {
     ] {
         assert!(err.contains(part), "{part}: {err}");
     }
-    // Its headers name another compiler.
+    // The header names another compiler.
     let mut bytes = std::fs::read(folder().0.path().join("lib/tally.castanet")).unwrap();
     let at = bytes.windows(19).position(|w| w == b"\ncompiler=rustc 1.9").unwrap();
     bytes[at + 16..at + 19].copy_from_slice(b"0.1");
@@ -169,7 +169,7 @@ fn crates_that_were_kept_are_enough() {
     assert!(code == 0 && out.contains("compiler: rustc 1.") && out.trim_end().ends_with("/kept"), "{out}");
 }
 
-/// A panic ends the run as that of a built-in class would: not with a signal.
+/// A panic ends the run like that of a built-in class, not with a signal.
 #[test]
 fn a_panic_is_an_error_of_the_program() {
     let probe = root().join("crates/package/tests/packages/probe").display().to_string();
@@ -191,7 +191,7 @@ fn tools_do_without() {
     assert!(out.contains("require(package \"nosuch\");") && out.contains("Unheard(1)"), "{out}");
 }
 
-/// What the process has mapped as code of the package.
+/// The number of executable mappings of the package in the process.
 fn code(process: u32) -> usize {
     let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
     maps.lines().filter(|l| l.contains(" r-xp ") && l.contains("castanet-package-tally")).count()
@@ -224,7 +224,7 @@ fn a_running_router_loads_it_uses_it_and_lets_go_of_it() {
         assert!(start.elapsed().as_secs() < 30 && router.try_wait().unwrap().is_none());
     }
     let packages = |expected: &str, mapped: bool| {
-        // To free the old router is no haste of the new one.
+        // The old router is freed asynchronously.
         let start = std::time::Instant::now();
         while (code(router.id()) > 0) != mapped {
             assert!(start.elapsed().as_secs() < 30, "{expected}");
@@ -233,7 +233,7 @@ fn a_running_router_loads_it_uses_it_and_lets_go_of_it() {
         assert_eq!(ctl(&["read", "packages"]).1.trim(), expected);
     };
     packages("", false);
-    // Without a package the new configuration is refused, and the old one goes on.
+    // If the package is missing, the new configuration is refused and the old one continues.
     let refused = ctl(&["load", "no-such-package"]);
     assert!(refused.0 == 1 && refused.2.contains("no-such-package"), "{refused:?}");
     let library = at.join("lib/tally.castanet");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Schedulers and switches in whole routers: trees of them give what a naive interpreter gives, nobody who waits for packets misses
-//! them, and the configurations of conf/ share links as their papers say. `CASTANET_BLESS=1` draws their pictures anew.
+//! Schedulers and switches in whole routers: trees of them match a naive interpreter, tasks that wait for
+//! packets never miss them, and the configurations of conf/ share links as in their papers. `CASTANET_BLESS=1`
+//! redraws the pictures.
 #![allow(clippy::unwrap_used, missing_docs)]
 use castanet_element::prelude::*;
 use castanet_element::{Classes, Clock, action};
@@ -15,7 +16,8 @@ use std::sync::{Arc, Mutex};
 
 const BATCHES: [usize; 5] = [1, 2, 3, 32, 256];
 
-/// Records packets: its number, their first byte, length and colour. It declares no outside effect, so that batches stay batches.
+/// Records packets: an id, first byte, length and paint. It declares no outside effect, so that batches stay
+/// intact.
 #[derive(Class)]
 #[class(name = "Seen", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive)]
 struct Seen {
@@ -24,7 +26,7 @@ struct Seen {
 
 #[derive(Args)]
 struct SeenArgs {
-    /// What records start with.
+    /// The id at the start of each record.
     id: u32,
 }
 
@@ -45,11 +47,11 @@ impl Log {
         let printer = Box::new(move |t: &str| to.0.lock().unwrap().push(t.to_string()));
         Options { batch, printer, clock: Clock::simulated(1_000_000_000_000_000_000), ..Options::default() }
     }
-    /// What each Seen has recorded, in order.
+    /// The records of each Seen element, in order.
     fn by_place(&self) -> Vec<Vec<String>> {
         let mut out = vec![Vec::new(); 100];
         for line in self.0.lock().unwrap().iter() {
-            // What is no record is a queue that says it has overflowed.
+            // Other messages are queue overflows.
             let Some(place) = line.split(' ').next().and_then(|w| w.parse::<usize>().ok()) else { continue };
             out[place].push(line.clone());
         }
@@ -97,16 +99,16 @@ fn fast(text: &str, batch: usize) -> Vec<Vec<String>> {
     log.by_place()
 }
 
-/// A random tree of schedulers over queues, and random switches behind it.
+/// A random tree of schedulers over queues, followed by random switches.
 struct Tree {
     random: Random,
     text: String,
     names: usize,
-    /// Whether packets are pulled while they come, or when all are there.
+    /// Whether packets are pulled while they arrive, or after all have arrived.
     live: bool,
-    /// Packets that all sources send.
+    /// The number of packets that all sources send.
     sent: u64,
-    /// Whether some of them stay behind a switch that does not choose them.
+    /// Whether packets can remain at a switch that does not select their input.
     loses: bool,
     places: u32,
 }
@@ -131,11 +133,11 @@ impl Tree {
         self.places
     }
 
-    /// A source and its queue; the name of what can be pulled from.
+    /// Adds a source with a queue. Returns the name of the element to pull from.
     fn leaf(&mut self) -> String {
         let queue = self.name("q");
         let (limit, length, burst) = (self.below(60), 1 + self.below(1500), 1 + self.below(5));
-        // A burst could overflow a small queue.
+        // The queue's capacity must allow for a burst.
         let letter = char::from(b'a' + self.below(26) as u8);
         self.sent += limit;
         let source = match self.below(3) {
@@ -245,7 +247,7 @@ impl Tree {
 }
 
 #[test]
-fn trees_of_schedulers_give_what_single_pulls_give() {
+fn trees_of_schedulers_match_single_pulls() {
     let mut packets = 0;
     for seed in 0..100 {
         let tree = Tree::random(seed, false);
@@ -262,7 +264,7 @@ fn trees_of_schedulers_give_what_single_pulls_give() {
 }
 
 #[test]
-fn whoever_sleeps_is_woken_and_nothing_stays_behind() {
+fn sleeping_tasks_wake_and_no_packet_stays_queued() {
     let mut packets = 0;
     for seed in 1000..1150 {
         let tree = Tree::random(seed, true);
@@ -285,7 +287,8 @@ fn a_switch_that_is_off_lets_time_pass_and_turning_it_on_wakes() {
             write s.switch 9, wait 1, stop);";
     let want = naive(text);
     let of = |letter: &str| want[1].iter().filter(|l| l.contains(letter)).count();
-    // Two packets go at once at the beginning; those of b that came later stay behind, and so do those that came in the last second.
+    // At the start two packets leave at once. The packets of b that came later remain queued, and so do those
+    // of the last second.
     assert_eq!(["a", "b", "c"].map(of), [401, 101, 31], "{:?}", want[1]);
     for batch in BATCHES {
         assert_eq!(fast(text, batch), want);
@@ -311,7 +314,7 @@ fn a_push_detour_is_switched_while_packets_flow() {
     let text = "RatedSource(DATA a, RATE 100) -> b :: Bypass -> Seen(1) -> Discard; b [1] -> Paint(7) -> Seen(2) -> [1] b;
         DriverManager(wait 1, write b.active true, wait 1, write b.active false, wait 1, stop);";
     let want = naive(text);
-    // The two packets that leave at once at the beginning take the straight way, as a third of the others does.
+    // The two packets that leave at once at the start take the direct path, like a third of the others.
     assert_eq!((want[1].len(), want[2].len()), (301, 100));
     assert_eq!(want[1].iter().filter(|l| l.ends_with(" 7")).count(), 100);
     for batch in BATCHES {
@@ -319,7 +322,7 @@ fn a_push_detour_is_switched_while_packets_flow() {
     }
 }
 
-/// What `castanet run` prints of a configuration of conf/, the same at every batch size.
+/// The output of `castanet run` for a configuration in conf/, which must be the same at every batch size.
 fn run(name: &str) -> String {
     let mut all = BATCHES.map(|batch| {
         let mut run = Command::new(castanet());
@@ -333,7 +336,7 @@ fn run(name: &str) -> String {
     all[0].clone()
 }
 
-/// The numbers of each line, behind its colon.
+/// The numbers of each line after its colon.
 fn numbers(printed: &str) -> Vec<Vec<f64>> {
     let line = |l: &str| l.split(':').nth(1).unwrap().split(' ').filter_map(|w| w.parse().ok()).collect();
     printed.lines().map(line).collect()
@@ -346,7 +349,8 @@ fn composed_schedulers_share_a_link_exactly() {
     assert_eq!(lines.len(), 3);
     for (line, customers) in lines.iter().zip([[3.0, 2.0, 1.0], [0.0, 2.0, 1.0], [3.0, 2.0, 1.0]]) {
         let (link, control) = (1000.0, 280.0);
-        // Strict priority: all that is sent. Round robin: half of the rest. Stride: by tickets among those who send.
+        // Strict priority: all packets sent. Round robin: half of the rest. Stride: in proportion to tickets
+        // among active senders.
         let half = (link - control) / 2.0;
         let tickets: f64 = customers.iter().sum();
         let want: Vec<f64> =
@@ -357,7 +361,7 @@ fn composed_schedulers_share_a_link_exactly() {
 
 /// TOCS 2000, Figure 10: stochastic fair queueing as a virtual queue.
 #[test]
-fn a_greedy_flow_starves_nobody_behind_a_fair_queue() {
+fn a_fair_queue_protects_flows_from_a_greedy_one() {
     let lines = numbers(&run("sfq"));
     let [plain, fair] = &lines[..] else { panic!("{lines:?}") };
     let link = 95.0 * 60.0;
@@ -373,17 +377,18 @@ fn a_greedy_flow_starves_nobody_behind_a_fair_queue() {
     }
 }
 
-/// SOSP 1999, section 4.6: a route table that several elements use.
+/// SOSP 1999, section 4.6: a route table shared by several elements.
 #[test]
 fn all_users_of_a_route_table_see_an_update() {
     let printed = run("shared-route-table");
-    // To west, to east, refused from west, refused from east: 100 packets a second from each of four sources, in ten seconds.
+    // To west, to east, refused from west, refused from east: 100 packets per second from each of four sources,
+    // for ten seconds.
     assert_eq!(
         numbers(&printed),
         [[1000.0, 2000.0, 0.0, 1000.0], [0.0, 2000.0, 1000.0, 1000.0]],
         "{printed}"
     );
-    // No copy: one element has a table, and the update is one write.
+    // The table is not copied: one element has it, and an update is a single write.
     let text = std::fs::read_to_string(root().join("conf/shared-route-table.click")).unwrap();
     assert_eq!((text.matches(":: RadixIPLookup").count(), text.matches("write table.").count()), (1, 1));
 }

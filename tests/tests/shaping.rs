@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rates over simulated time: each class that keeps one does so at every batch size, and the configurations that condition
-//! traffic follow their ideal curves.
+//! Rates over simulated time: every class that keeps a rate does so at every batch size, and the traffic
+//! conditioning configurations follow their ideal curves.
 #![allow(clippy::unwrap_used)]
 
 use castanet_tests::binary::{castanet, root};
@@ -16,7 +16,7 @@ fn command() -> &'static PathBuf {
     BUILT.get_or_init(castanet)
 }
 
-/// Runs a configuration in simulated time to its end; what the handlers show then.
+/// Runs a configuration in simulated time to its end, and returns handler values.
 fn run<const N: usize>(configuration: &[&str], batch: u32, handlers: [&str; N]) -> [f64; N] {
     let mut c = Command::new(command());
     c.args(["run", "-q", "--simtime", "--batch", &batch.to_string()]).args(configuration);
@@ -32,7 +32,7 @@ fn run<const N: usize>(configuration: &[&str], batch: u32, handlers: [&str; N]) 
     })
 }
 
-/// Whether a count is within one in a hundred of what it is to be, the packets at both ends of its time apart.
+/// Whether a count is within one percent of the expected value, plus two packets at the ends of the interval.
 fn close(got: f64, want: f64) -> bool {
     (got - want).abs() <= want / 100.0 + 2.0
 }
@@ -56,7 +56,8 @@ fn every_class_keeps_its_rate_for_a_minute() {
         (pushed("BandwidthRatedSplitter(20kBps)"), 200.0),
         (pulled("DelayShaper(0.5) -> Unqueue(BURST 7)").replace("InfiniteSource(", "RatedSource(RATE 400, "), 400.0),
         ("InfiniteSource(LENGTH 100) -> Queue(300) -> c :: Counter -> TimedSink(0.005);".to_string(), 200.0),
-        // A rate that is one in a hundred above the first number, and one below the second: of packets and of bytes.
+        // The rate is one percent above the first limit and one percent below the second, in packets and in
+        // bytes.
         (
             pushed(
                 "m :: Meter(4950) [1] -> n :: Meter(5050) [0] -> o :: BandwidthMeter(495kBps) [1] -> p :: BandwidthMeter(505kBps) [0]
@@ -75,8 +76,8 @@ fn every_class_keeps_its_rate_for_a_minute() {
 }
 
 #[test]
-fn sleeping_pullers_wake_for_what_comes_late() {
-    // Packets come one by one with pauses, through two elements that hold them up: none is forgotten.
+fn sleeping_pullers_wake_for_late_packets() {
+    // Single packets with pauses, through two elements that delay them. All must come out.
     let text = "TimedSource(0.7, LIMIT 40) -> Queue -> Shaper(10) -> DelayShaper(0.25) -> Unqueue -> c :: Counter -> Discard;
         TimedSource(0.31, LIMIT 90) -> Queue -> BandwidthShaper(1kBps) -> [1] s :: PrioSched -> Unqueue -> d :: Counter -> Discard;
         Idle -> [0] s; DriverManager(wait 60s, stop);";
@@ -87,7 +88,7 @@ fn sleeping_pullers_wake_for_what_comes_late() {
 
 #[test]
 fn differentiated_services_follow_the_ideal_curves() {
-    // SOSP 1999, Figure 18: what leaves of each of four streams, by the rate at which each comes.
+    // SOSP 1999, Figure 18: the output rate of each of four streams by its input rate.
     const HANDLERS: [&str; 4] = ["a.count", "b.count", "c.count", "d.count"];
     let ideal = |rate: f64| {
         let (a, b) = (if rate < 7_500.0 { rate } else { 0.0 }, rate.min(10_000.0));
@@ -110,7 +111,7 @@ fn differentiated_services_follow_the_ideal_curves() {
 
 #[test]
 fn strict_priority_late_and_early_follow_the_ideal_curves() {
-    // TOCS 2000, Figure 20 and section 6.5. Half a second is counted.
+    // TOCS 2000, Figure 20 and section 6.5. The count covers half a second.
     const HANDLERS: [&str; 3] = ["high.count", "medium.count", "low.count"];
     let ideal = |arrived: f64| {
         let high = arrived.min(30_000.0);
@@ -125,7 +126,7 @@ fn strict_priority_late_and_early_follow_the_ideal_curves() {
     };
     for rate in [20_000, 40_000, 56_000, 70_000, 95_000, 120_000] {
         let rate = f64::from(rate);
-        // The processor takes 300,000 a second from three controllers in turn.
+        // The CPU processes 300,000 packets per second, from three controllers in turn.
         check("conf/priority-late.click", rate, rate.min(100_000.0), 32);
         check("conf/priority-early.click", rate, rate, 32);
     }
@@ -154,7 +155,7 @@ fn the_generator_and_the_counter_count_alike() {
 
 /// HPSR 2005, section IV-D.
 #[test]
-fn what_comes_in_by_a_port_leaves_by_its_partner() {
+fn each_port_forwards_to_its_partner() {
     let names = ["to0", "to1", "to2", "to3"];
     for (rate, count) in [(1_000, 1_500), (148_800, 40_000)] {
         let options = [format!("RATE={rate}"), format!("COUNT={count}")];

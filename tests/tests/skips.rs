@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A test that cannot run on this machine says so: none returns early without a line that begins with SKIP.
+//! Checks that a test which cannot run on this machine reports it: no test returns early without a line that
+//! begins with SKIP.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
 
-/// Lines above an early return in which the reason must stand.
+/// The number of lines above an early return in which the reason must appear.
 const ABOVE: usize = 3;
-/// What may stand there: the line itself, a function that prints it, or a part of the test that runs in a process of its own.
+/// Acceptable reasons: the SKIP line itself, a function that prints it, or the part of a test that runs in its
+/// own process.
 const REASONS: [&str; 4] = ["SKIP", "has_tun()", "is_root()", "println!(\"{}\", writer.count())"];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -20,7 +22,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The lines, counted from 1, of early returns of tests that give no reason.
+/// The line numbers, counting from 1, of early returns without a reason.
 fn silent(text: &str) -> Vec<usize> {
     let lines: Vec<&str> = text.lines().collect();
     let (mut found, mut in_test, mut announced) = (Vec::new(), false, false);
@@ -28,7 +30,7 @@ fn silent(text: &str) -> Vec<usize> {
         match *line {
             l if l.trim() == "#[test]" => announced = true,
             l if announced && l.trim_start().starts_with("fn ") => (in_test, announced) = (true, false),
-            // A test ends with the brace of its column, which is the first one, or that of a `mod tests`.
+            // A test ends with a closing brace in its own column, which is the first, or that of a `mod tests`.
             "}" | "    }" if in_test && !lines.get(i + 1).is_some_and(|l| l.starts_with("     ")) => {
                 in_test = false;
             }

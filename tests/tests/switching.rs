@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Switches and their spanning tree as whole configurations under simulated time: no storm, one port of each cycle blocks, a
-//! cut heals; floods of addresses; messages that lie.
+//! Switches with a spanning tree as whole configurations under simulated time: no storms, one blocked port per
+//! cycle, recovery from cut links, floods of addresses, and false messages.
 #![allow(clippy::unwrap_used)]
 
 use castanet_element::{Classes, Clock, Random};
@@ -11,7 +11,7 @@ use castanet_runtime::{Options, Router, Table, build};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-/// A router of a configuration, and what it prints.
+/// A router and its output.
 struct Run {
     router: Router,
     printed: Arc<Mutex<Vec<String>>>,
@@ -21,7 +21,7 @@ impl Run {
     fn new(text: &str, batch: usize) -> Run {
         Run::on(text, batch, 1)
     }
-    /// On so many workers; on more than one, time is the real one.
+    /// Runs on this many workers. With more than one, time is real.
     fn on(text: &str, batch: usize, workers: usize) -> Run {
         let classes: Arc<dyn Classes> = Arc::new(Registry::new());
         let table = Table(classes.clone());
@@ -70,7 +70,7 @@ elementclass Host { $own, $other |
 }
 ";
 
-/// The class of switches with so many ports.
+/// The compound class of a switch with this many ports.
 fn switch_class(ports: usize) -> String {
     let mut text =
         format!("elementclass Switch{ports} {{ $address | in, out :: Suppressor; switch :: EtherSwitch;\n");
@@ -88,15 +88,15 @@ fn switch_class(ports: usize) -> String {
     text + "}\n"
 }
 
-/// Switches joined by wires, the first port of each being for its host; wires may be cut by `cut`. Host i sends to host
-/// i + 1. The script runs before the end.
+/// Switches connected by links. The first port of each switch is for its host. The element `cut` can cut links.
+/// Host i sends to host i + 1. The script runs before the end.
 fn network(n: usize, wires: &[(usize, usize)], script: &str) -> String {
     let mut ports = vec![1; n];
     let mut text = String::new();
     for (w, &(a, b)) in wires.iter().enumerate() {
         let (pa, pb) = (ports[a], ports[b]);
         ports[a] += 1;
-        // Both ends may be in one switch.
+        // Both ends may be on the same switch.
         let pb = if a == b { pa + 1 } else { pb };
         ports[b] += 1;
         let (there, back) = (2 * w, 2 * w + 1);
@@ -121,7 +121,7 @@ fn network(n: usize, wires: &[(usize, usize)], script: &str) -> String {
     head + &text
 }
 
-/// How many ports of all switches are in a state.
+/// The number of ports of all switches in a state.
 fn states(run: &mut Run, n: usize, state: &str) -> usize {
     (0..n).map(|i| run.read(&format!("s{i}/tree"), "msgs").matches(&format!(" {state}:")).count()).sum()
 }
@@ -137,7 +137,7 @@ fn random_networks_deliver_once_and_heal() {
     let mut random = Random::new(4, "switching");
     for round in 0..6 {
         let n = 2 + random.below(3) as usize;
-        // A chain, so that all hangs together, and wires that make cycles.
+        // A chain, so that all switches are connected, and further links that create cycles.
         let mut wires: Vec<_> = (1..n).map(|i| (random.below(i as u64) as usize, i)).collect();
         for _ in 0..1 + random.below(3) {
             wires.push((random.below(n as u64) as usize, random.below(n as u64) as usize));
@@ -168,7 +168,7 @@ fn random_networks_deliver_once_and_heal() {
                 continue;
             }
             let left = if cuts { wires.len() - 1 } else { wires.len() };
-            // Each wire beyond a tree has one end that blocks.
+            // Each link beyond a spanning tree has one blocked end.
             assert_eq!(blocked, left + 1 - n, "{what}");
             for i in 0..n {
                 let (sent, heard) = (
@@ -187,7 +187,8 @@ fn random_networks_deliver_once_and_heal() {
 
 #[test]
 fn without_the_tree_there_is_a_storm() {
-    // The same cycle with the suppressors left open: what the other tests find would not be so by itself.
+    // A control experiment: the same cycle without a spanning tree. The results of the other tests would not
+    // occur by themselves.
     let text = network(2, &[(0, 1), (0, 1)], "wait 1").replace(
         "tree :: EtherSpanTree($address, in, out, switch, FORWARD_DELAY 4, HELLO_TIME 1, MAX_AGE 6);",
         "tree :: Suppressor;",
@@ -204,7 +205,7 @@ fn without_the_tree_there_is_a_storm() {
 
 #[test]
 fn a_flood_of_addresses_is_accounted_for() {
-    // Each frame of the list has a source address of its own.
+    // Each frame of the list has a different source address.
     let mut data = String::new();
     for i in 0..4000u32 {
         let _ = write!(
@@ -224,7 +225,7 @@ fn a_flood_of_addresses_is_accounted_for() {
     assert_eq!(run.number("flood", "count"), 40_000);
     let lines = run.read("s", "table").lines().count();
     assert!((2000..=16384).contains(&lines), "{lines}");
-    // What is for the station comes to it, alone or with a copy for the others: nothing is lost.
+    // Frames for the station arrive, forwarded or flooded. None is lost.
     assert_eq!(run.number("heard", "count"), 40_000);
     let discarded = run.drops("discarded");
     assert_eq!(run.router.drops().values().sum::<u64>(), discarded);
@@ -237,8 +238,9 @@ fn a_flood_of_addresses_is_accounted_for() {
 
 #[test]
 fn a_change_lets_the_switch_forget_sooner() {
-    // The ports forward after 8 seconds, and the change that this is lasts 10 more. Station 1 speaks every 10 seconds. What
-    // is sent to it at 15 comes more than the forward delay after that, and is flooded; what comes at 37.5 is not.
+    // The ports start forwarding after 8 seconds, and the topology change lasts 10 more. Station 1 sends every
+    // 10 seconds. A frame sent to it at 15 s comes more than the forward delay after the last one, so it is
+    // flooded; a frame at 37.5 s is not.
     let text = format!(
         "{SWITCH}{}
         s0 :: Switch3(02:00:00:00:00:01);
@@ -257,7 +259,7 @@ fn a_change_lets_the_switch_forget_sooner() {
 
 #[test]
 fn messages_that_lie_open_nothing_early() {
-    // A host that claims to be the root, with all times 0 or far too long.
+    // A host that claims to be the root, with all timers 0 or far too long.
     for times in ["0000 0001 0000 0000", "0000 ffff ffff ffff", "1300 1400 0200 0000"] {
         let lie = format!(
             "0180c2000000 040000000000 0026 424203 00000000 00 0000000000000000 00000000 0000000000000000 8001 {times}"
@@ -273,7 +275,7 @@ fn messages_that_lie_open_nothing_early() {
         let mut run = Run::new(&text, 32);
         run.router.run().unwrap();
         assert_eq!(states(&mut run, 1, "listening"), 2, "{times}");
-        // One message a second at most, for 190 that came in.
+        // At most one message per second is sent, for 190 that were received.
         assert!(run.number("sent", "count") <= 2, "{times}");
         let seen = run.drops("bad-bpdu") + run.drops("consumed");
         assert!((185..=190).contains(&seen), "{times}: {seen}");
@@ -282,7 +284,7 @@ fn messages_that_lie_open_nothing_early() {
 
 #[test]
 fn workers_share_the_table_and_the_tree() {
-    // Each port is another worker's. The switch and the tree know what came in on both.
+    // Each port belongs to another worker. The switch and the tree see the frames of both.
     let bpdu = r"\<0180c2000000 040000000000 0026 424203 00000000 00 0000040000000001 00000000 0000040000000001 8001 0000 1400 0200 0f00>";
     let text = format!(
         r"in, out :: Suppressor; switch, plain :: EtherSwitch;

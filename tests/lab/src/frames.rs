@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets made by hand, right or wrong, and what matters in those that arrive.
+//! Builds packets, valid or not, and parses packets that arrive.
 
 use etherparse::{ArpOperation, ArpPacketSlice, IpFragOffset, IpNumber, Ipv4Header, Ipv4Options, UdpHeader};
 use std::net::Ipv4Addr;
@@ -7,21 +7,21 @@ use std::net::Ipv4Addr;
 /// An Ethernet address.
 pub type Ether = [u8; 6];
 
-/// All stations.
+/// The broadcast address.
 pub const BROADCAST: Ether = [0xff; 6];
 
-/// An Ethernet frame.
+/// Builds an Ethernet frame.
 pub fn ethernet(destination: Ether, source: Ether, kind: u16, payload: &[u8]) -> Vec<u8> {
     [&destination[..], &source, &kind.to_be_bytes(), payload].concat()
 }
 
-/// An ARP packet for Ethernet and IPv4; operation 1 asks, 2 answers.
+/// Builds an ARP packet for Ethernet and IPv4. Operation 1 is a request, 2 a reply.
 pub fn arp(operation: u8, from: (Ether, Ipv4Addr), to: (Ether, Ipv4Addr)) -> Vec<u8> {
     let head = [0, 1, 8, 0, 6, 4, 0, operation];
     [&head[..], &from.0, &from.1.octets(), &to.0, &to.1.octets()].concat()
 }
 
-/// An IPv4 packet to be made.
+/// The fields of an IPv4 packet to build.
 #[derive(Clone, Debug)]
 pub struct Ip {
     /// Source address.
@@ -32,9 +32,9 @@ pub struct Ip {
     pub ttl: u8,
     /// Identification.
     pub id: u16,
-    /// Whether it must not be fragmented.
+    /// The "don't fragment" flag.
     pub whole: bool,
-    /// Whether more fragments follow.
+    /// The "more fragments" flag.
     pub more: bool,
     /// Fragment offset in units of 8 bytes.
     pub offset: u16,
@@ -42,7 +42,7 @@ pub struct Ip {
     pub options: Vec<u8>,
     /// Protocol.
     pub protocol: u8,
-    /// What it carries.
+    /// Payload.
     pub payload: Vec<u8>,
 }
 
@@ -60,7 +60,7 @@ impl Ip {
         Ip::with(from, to, IpNumber::UDP.0, [&header, payload].concat())
     }
 
-    /// An ICMP message: type, code, the rest of its header, and what follows.
+    /// An ICMP message: type, code, the rest of the header, and the payload.
     pub fn icmp(from: &str, to: &str, kind: u8, code: u8, rest: [u8; 4], payload: &[u8]) -> Ip {
         let mut message = [&[kind, code, 0, 0], &rest[..], payload].concat();
         let sum = checksum(&message);
@@ -73,10 +73,10 @@ impl Ip {
         Ip { from, to, ttl: 64, id: 0x1234, whole, more, offset, options, protocol, payload }
     }
 
-    /// Its bytes, with a right header checksum.
+    /// The packet's bytes, with a correct header checksum.
     ///
     /// # Panics
-    /// When it cannot exist.
+    /// The fields cannot form a packet.
     pub fn bytes(&self) -> Vec<u8> {
         let impossible = |e: String| -> ! { panic!("{self:?}: {e}") };
         let length = u16::try_from(self.payload.len()).unwrap_or_else(|e| impossible(e.to_string()));
@@ -96,15 +96,15 @@ impl Ip {
     }
 }
 
-/// An address from its text.
+/// Parses an address.
 ///
 /// # Panics
-/// When it is none.
+/// The text is not an address.
 pub fn address(text: &str) -> Ipv4Addr {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// The Internet checksum (RFC 1071); 0 over data that holds a right one.
+/// The Internet checksum (RFC 1071). It is 0 over data that includes a correct checksum.
 pub fn checksum(bytes: &[u8]) -> u16 {
     let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0));
     let mut sum: u32 = bytes.chunks(2).map(word).sum();
@@ -114,12 +114,12 @@ pub fn checksum(bytes: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// What an ARP frame says.
+/// The contents of an ARP frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arp {
     /// Destination of the frame.
     pub frame_to: Ether,
-    /// Whether it asks.
+    /// Whether it is a request.
     pub asks: bool,
     /// The sender's Ethernet and IP address.
     pub from: (Vec<u8>, Vec<u8>),
@@ -127,7 +127,7 @@ pub struct Arp {
     pub to: (Vec<u8>, Vec<u8>),
 }
 
-/// Reads an ARP frame; none if it is something else.
+/// Parses an ARP frame; `None` if it is something else.
 pub fn arp_in(frame: &[u8]) -> Option<Arp> {
     let body = frame.get(14..).filter(|_| frame.get(12..14) == Some(&[8, 6]))?;
     let packet = ArpPacketSlice::from_slice(body).ok()?;
@@ -140,25 +140,25 @@ pub fn arp_in(frame: &[u8]) -> Option<Arp> {
     })
 }
 
-/// An IPv4 packet that arrived; its header checksum is right.
+/// A received IPv4 packet. Its header checksum is correct.
 #[derive(Clone, Debug)]
 pub struct IpIn {
     /// Its header.
     pub header: Ipv4Header,
-    /// Source and destination.
+    /// Source address.
     pub from: Ipv4Addr,
     /// Destination address.
     pub to: Ipv4Addr,
-    /// What it carries.
+    /// Payload.
     pub payload: Vec<u8>,
-    /// All its bytes, without what the link added.
+    /// All bytes of the packet, without link-layer padding.
     pub bytes: Vec<u8>,
 }
 
-/// Reads the IPv4 packet of a frame; none if there is none.
+/// Parses the IPv4 packet of a frame; `None` if it contains none.
 ///
 /// # Panics
-/// When its header checksum is wrong.
+/// The header checksum is wrong.
 pub fn ip_in(frame: &[u8]) -> Option<IpIn> {
     let body = frame.get(14..).filter(|_| frame.get(12..14) == Some(&[8, 0]))?;
     packet(body).inspect(|p| {
@@ -167,7 +167,7 @@ pub fn ip_in(frame: &[u8]) -> Option<IpIn> {
     })
 }
 
-/// Reads an IPv4 packet, which may be cut short.
+/// Parses an IPv4 packet, which may be truncated.
 pub fn packet(bytes: &[u8]) -> Option<IpIn> {
     let (header, _) = Ipv4Header::from_slice(bytes).ok()?;
     let length = usize::from(header.total_len).min(bytes.len());
@@ -177,23 +177,23 @@ pub fn packet(bytes: &[u8]) -> Option<IpIn> {
     Some(IpIn { header, from, to, payload, bytes })
 }
 
-/// An ICMP message that arrived; its checksum is right.
+/// A received ICMP message. Its checksum is correct.
 #[derive(Clone, Debug)]
 pub struct IcmpIn {
-    /// The packet that it came in.
+    /// The packet that contains it.
     pub ip: IpIn,
     /// Its type and code.
     pub kind: (u8, u8),
     /// The rest of its header.
     pub rest: [u8; 4],
-    /// What follows: of an error, the packet that it is about.
+    /// The payload. For an error, this is the packet that it concerns.
     pub payload: Vec<u8>,
 }
 
-/// Reads the ICMP message of a frame; none if there is none, or only a later part of one.
+/// Parses the ICMP message of a frame; `None` if it contains none, or if the packet is a fragment.
 ///
 /// # Panics
-/// When its checksum is wrong.
+/// The checksum is wrong.
 pub fn icmp_in(frame: &[u8]) -> Option<IcmpIn> {
     let ip = ip_in(frame).filter(|p| p.header.protocol == IpNumber::ICMP)?;
     if ip.header.is_fragmenting_payload() {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! As much of FTP (RFC 959, RFC 2428) as a transfer needs, active or passive: a client that retrieves a file, and a server that
-//! has one.
+//! A minimal FTP client and server (RFC 959, RFC 2428) that transfer one file in active or passive mode.
 
 use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, SockaddrIn, sockopt};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -8,14 +7,14 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// Longer than anything takes here, however slow the machine.
+/// Timeout, longer than any operation needs even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn bad(what: impl std::fmt::Display) -> io::Error {
     io::Error::other(what.to_string())
 }
 
-/// What the file holds, whoever asks.
+/// The contents of the file, the same on client and server.
 pub fn content() -> Vec<u8> {
     (0..300_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
@@ -26,7 +25,7 @@ fn patient(stream: TcpStream) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// The IPv4 address of this end.
+/// The local IPv4 address of a connection.
 fn own(stream: &TcpStream) -> io::Result<Ipv4Addr> {
     match stream.local_addr()? {
         SocketAddr::V4(own) => Ok(*own.ip()),
@@ -34,35 +33,35 @@ fn own(stream: &TcpStream) -> io::Result<Ipv4Addr> {
     }
 }
 
-/// A data connection, from port 20 as RFC 959, section 3.2, wants it.
+/// Opens a data connection from port 20 (RFC 959, section 3.2).
 fn data(from: Ipv4Addr, to: SocketAddrV4) -> io::Result<TcpStream> {
     let fd = socket::socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
-    // The last one from there may not be forgotten yet.
+    // An earlier connection from this port may still be in TIME_WAIT.
     socket::setsockopt(&fd, sockopt::ReuseAddr, &true)?;
     socket::bind(fd.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(from, 20)))?;
     socket::connect(fd.as_raw_fd(), &SockaddrIn::from(to))?;
     patient(fd.into())
 }
 
-/// Where the server finds the client for data, or lets itself be found.
-enum Way {
+/// How the data connection is made: the server connects to the client, or accepts a connection.
+enum DataConnection {
     Unknown,
-    To(SocketAddrV4),
-    At(TcpListener),
+    Connect(SocketAddrV4),
+    Accept(TcpListener),
 }
 
-impl Way {
+impl DataConnection {
     /// Opens the data connection.
     fn open(self, own: Ipv4Addr) -> io::Result<TcpStream> {
         match self {
-            Way::Unknown => Err(bad("nobody said where")),
-            Way::To(to) => data(own, to),
-            Way::At(listener) => patient(listener.accept()?.0),
+            DataConnection::Unknown => Err(bad("no data address was given")),
+            DataConnection::Connect(to) => data(own, to),
+            DataConnection::Accept(listener) => patient(listener.accept()?.0),
         }
     }
 }
 
-/// Serves one client, by the well-known ports; says `ready`, and what commands came.
+/// Serves one client on the well-known ports. Prints `ready` and the commands received.
 pub fn serve() -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 21))?;
     println!("ready");
@@ -70,7 +69,7 @@ pub fn serve() -> io::Result<()> {
     println!("from {}", from.ip());
     let mut replies = patient(stream.try_clone()?)?;
     let own = own(&replies)?;
-    let mut way = Way::Unknown;
+    let mut way = DataConnection::Unknown;
     replies.write_all(b"220 a file is here\r\n")?;
     for line in BufReader::new(patient(stream)?).lines() {
         let line = line?;
@@ -80,13 +79,13 @@ pub fn serve() -> io::Result<()> {
             "USER" => "230 welcome".to_string(),
             "PORT" | "EPRT" => {
                 let to = if command == "PORT" { address(rest) } else { extended(rest) };
-                way = Way::To(to.ok_or_else(|| bad(&line))?);
+                way = DataConnection::Connect(to.ok_or_else(|| bad(&line))?);
                 "200 that is where it will go".into()
             }
             "PASV" | "EPSV" => {
                 let listener = TcpListener::bind((own, 0))?;
                 let port = listener.local_addr()?.port();
-                way = Way::At(listener);
+                way = DataConnection::Accept(listener);
                 if command == "PASV" {
                     let ([a, b, c, d], [p, q]) = (own.octets(), port.to_be_bytes());
                     format!("227 Entering Passive Mode ({a},{b},{c},{d},{p},{q})")
@@ -96,7 +95,7 @@ pub fn serve() -> io::Result<()> {
             }
             "RETR" => {
                 replies.write_all(b"150 it comes\r\n")?;
-                std::mem::replace(&mut way, Way::Unknown).open(own)?.write_all(&content())?;
+                std::mem::replace(&mut way, DataConnection::Unknown).open(own)?.write_all(&content())?;
                 "226 that was all".into()
             }
             "QUIT" => "221 good bye".into(),
@@ -107,7 +106,7 @@ pub fn serve() -> io::Result<()> {
     Ok(())
 }
 
-/// `|1|h1.h2.h3.h4|port|` (RFC 2428, section 2).
+/// Parses `|1|h1.h2.h3.h4|port|` (RFC 2428, section 2).
 fn extended(text: &str) -> Option<SocketAddrV4> {
     match text.split('|').collect::<Vec<_>>()[..] {
         ["", "1", addr, port, ""] => Some(SocketAddrV4::new(addr.parse().ok()?, port.parse().ok()?)),
@@ -115,7 +114,7 @@ fn extended(text: &str) -> Option<SocketAddrV4> {
     }
 }
 
-/// `h1,h2,h3,h4,p1,p2` (RFC 959, section 4.1.2).
+/// Parses `h1,h2,h3,h4,p1,p2` (RFC 959, section 4.1.2).
 fn address(text: &str) -> Option<SocketAddrV4> {
     let bytes: Vec<u8> = text.split(',').map(|b| b.parse().ok()).collect::<Option<_>>()?;
     let [a, b, c, d, p, q] = bytes.try_into().ok()?;
@@ -129,7 +128,7 @@ struct Control {
 }
 
 impl Control {
-    /// Waits for a reply that begins so; the rest of it.
+    /// Waits for a reply that begins with a code. Returns the rest of the line.
     fn expect(&mut self, code: &str) -> io::Result<String> {
         let mut line = String::new();
         self.lines.read_line(&mut line)?;
@@ -143,19 +142,19 @@ impl Control {
         self.expect(code)
     }
 
-    /// Retrieves the file, with the data connection opened by a command.
+    /// Retrieves the file, with a data connection opened by this command.
     fn retrieve(&mut self, command: &str, own: Ipv4Addr, server: Ipv4Addr) -> io::Result<Vec<u8>> {
         let between = |text: &str| Some(text.split_once('(')?.1.split_once(')')?.0.to_string());
         let way = match command {
             "PASV" => {
                 let reply = self.say(command, "227")?;
                 let to = between(&reply).and_then(|t| address(&t)).ok_or_else(|| bad(&reply))?;
-                Way::To(to)
+                DataConnection::Connect(to)
             }
             "EPSV" => {
                 let reply = self.say(command, "229")?;
                 let port = between(&reply).and_then(|t| t.trim_matches('|').parse().ok());
-                Way::To(SocketAddrV4::new(server, port.ok_or_else(|| bad(&reply))?))
+                DataConnection::Connect(SocketAddrV4::new(server, port.ok_or_else(|| bad(&reply))?))
             }
             _ => {
                 let listener = TcpListener::bind((own, 0))?;
@@ -166,12 +165,13 @@ impl Control {
                     _ => format!("EPRT |1|{own}|{port}|"),
                 };
                 self.say(&words, "200")?;
-                Way::At(listener)
+                DataConnection::Accept(listener)
             }
         };
         let mut got = Vec::new();
-        // Who connects does so before the file is asked for: the server waits for it.
-        if let Way::To(to) = way {
+        // In passive mode the client connects before it requests the file, because the server waits for the
+        // connection.
+        if let DataConnection::Connect(to) = way {
             let mut data = patient(TcpStream::connect(to)?)?;
             self.say("RETR file", "150")?;
             data.read_to_end(&mut got)?;
@@ -184,8 +184,8 @@ impl Control {
     }
 }
 
-/// Retrieves the file several times, so that commands follow others that were rewritten; says how many bytes were right.
-/// Commands are PORT, EPRT, PASV or EPSV.
+/// Retrieves the file once for each command, so that later commands follow commands whose length a gateway has
+/// changed. Prints the number of correct bytes. The commands are PORT, EPRT, PASV or EPSV.
 pub fn retrieve(server: &str, commands: &[&str]) -> io::Result<()> {
     let server: Ipv4Addr = server.parse().map_err(bad)?;
     let stream = patient(TcpStream::connect((server, 21))?)?;
@@ -203,7 +203,7 @@ pub fn retrieve(server: &str, commands: &[&str]) -> io::Result<()> {
     Ok(())
 }
 
-/// Says a command to a server, and waits for so long for an answer; says what came.
+/// Sends a command to a server, waits for a reply up to a time limit, and prints the reply.
 pub fn say(server: &str, command: &str, milliseconds: u64) -> io::Result<()> {
     let server: Ipv4Addr = server.parse().map_err(bad)?;
     let stream = patient(TcpStream::connect((server, 21))?)?;

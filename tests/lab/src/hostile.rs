@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames of hosts that mean no good, or are broken. The same seed makes the same frames.
+//! Frames from malicious or broken hosts. The same seed produces the same frames.
 
 use crate::frames::{self, BROADCAST, Ether, Ip, checksum};
 use std::net::Ipv4Addr;
 
-/// The options that mutated packets have, some with nonsense in them.
+/// The IP options of mutated packets; some are malformed.
 const OPTIONS: [&[u8]; 8] = [
     &[],
     &[7, 7, 4, 0, 0, 0, 0, 0],
@@ -16,7 +16,7 @@ const OPTIONS: [&[u8]; 8] = [
     &[0x94, 4, 0, 0],
 ];
 
-/// Who is attacked, and in whose name.
+/// The hosts and addresses that the frames use.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene {
     /// The host that sends.
@@ -27,14 +27,14 @@ pub struct Scene {
     pub beyond: Ipv4Addr,
 }
 
-/// Random numbers and frames (xorshift64*).
+/// A random number generator and the frames made with it (xorshift64*).
 pub struct Hostile {
     scene: Scene,
     state: u64,
 }
 
 impl Hostile {
-    /// Frames of a scene.
+    /// Creates a generator for a scene.
     pub fn new(scene: Scene, seed: u64) -> Hostile {
         Hostile { scene, state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1 }
     }
@@ -88,7 +88,7 @@ impl Hostile {
         }
     }
 
-    /// A frame of random bytes, most of them for the router.
+    /// A frame of random bytes, usually addressed to the router.
     pub fn noise(&mut self) -> Vec<u8> {
         let to = match self.below(4) {
             0 => self.ether(),
@@ -97,10 +97,11 @@ impl Hostile {
         };
         let kind = self.number() as u16;
         let kind = self.one_of(&[0x0800, 0x0800, 0x0806, 0x8100, 0x86dd, kind], kind);
-        // Linux loses frames that end within their VLAN tag, or just behind it, before anybody sees them, and counts them nowhere.
+        // Linux discards frames that end inside or right after their VLAN tag before packet sockets see them,
+        // and does not count them.
         let length = self.below(1501).max(if kind == 0x8100 { 6 } else { 0 });
         let mut body = self.bytes(length);
-        // Half of the IP ones look like IP from afar.
+        // Half of the frames with the IP type begin like an IP header.
         if self.below(2) == 0
             && let Some(first) = body.first_mut()
         {
@@ -109,7 +110,7 @@ impl Hostile {
         frames::ethernet(to, self.scene.host.0, kind, &body)
     }
 
-    /// An ordinary packet of any kind that a router deals with.
+    /// A valid packet of any type that the router handles.
     fn packet(&mut self) -> Ip {
         let (from, to) = (self.address().to_string(), self.address().to_string());
         let length = self.one_of(&[0, 1, 8, 60, 500, 1400], 0);
@@ -135,11 +136,11 @@ impl Hostile {
         ip
     }
 
-    /// A packet with some bytes changed, in half of the cases with a header checksum that is right again.
+    /// A packet with some bytes changed. Half of them get a correct header checksum again.
     pub fn mutated(&mut self) -> Vec<u8> {
         let mut bytes = self.packet().bytes();
         for _ in 0..self.below(4) {
-            // The header gets most of it.
+            // Most of the changes are in the header.
             let span = if self.below(4) == 0 { bytes.len() } else { bytes.len().min(60) };
             let at = self.below(span);
             if let Some(b) = bytes.get_mut(at) {
@@ -161,11 +162,11 @@ impl Hostile {
         frames::ethernet(self.scene.router.0, self.scene.host.0, 0x0800, &bytes)
     }
 
-    /// ARP: questions and answers in the names of others, true or not, well made or not.
+    /// ARP requests and replies in the name of other hosts: true or false, well-formed or not.
     pub fn arp(&mut self) -> Vec<u8> {
         let Scene { host, router, .. } = self.scene;
         let claimed = loop {
-            // The host's own address is its own business.
+            // The host does not claim its own address.
             let address = self.address();
             if address != host.1 {
                 break address;
@@ -186,7 +187,7 @@ impl Hostile {
         frames::ethernet(to, liar, 0x0806, &body)
     }
 
-    /// An answer that nobody asked for: some address, in this network or not, is at some station.
+    /// An unsolicited reply that maps some address, inside or outside this network, to some station.
     pub fn spoof(&mut self) -> Vec<u8> {
         let Scene { host, router, .. } = self.scene;
         let claimed = Ipv4Addr::from_bits(self.number() as u32);
@@ -194,7 +195,7 @@ impl Hostile {
         frames::ethernet(router.0, liar, 0x0806, &frames::arp(2, (liar, claimed), (router.0, host.1)))
     }
 
-    /// A packet for any address in the network beyond, or in the host's own.
+    /// A packet to any address in the network behind the router, or in the host's own network.
     pub fn scan(&mut self) -> Vec<u8> {
         let [a, b, c, _] = self.one_of(&[self.scene.beyond, self.scene.host.1], self.scene.beyond).octets();
         let last = self.below(250) + 3;
@@ -203,8 +204,9 @@ impl Hostile {
         frames::ethernet(self.scene.router.0, self.scene.host.0, 0x0800, &ip.bytes())
     }
 
-    /// Pieces that overlap, contradict each other, never end, or end behind the longest packet that can be: for the router
-    /// itself, which puts together, and for others, for whom it does not.
+    /// Fragments that overlap, contradict each other, never become complete, or exceed the maximum packet
+    /// length. Some are for the router, which reassembles them, and some for other hosts, for which it does
+    /// not.
     pub fn fragments(&mut self) -> Vec<Vec<u8>> {
         let Scene { host, router, beyond } = self.scene;
         let to = self.one_of(&[router.1, router.1, beyond], router.1).to_string();
@@ -219,24 +221,24 @@ impl Hostile {
         };
         let some = self.below(170) * 8;
         match self.below(6) {
-            // Teardrop: the second lies within the first.
+            // Teardrop: the second fragment is inside the first.
             0 => vec![piece(0, 40, true), piece(24, 4, false)],
-            // Ping of death: behind byte 65535, by a little or a lot.
+            // Ping of death: beyond byte 65535, by a little or by a lot.
             1 => vec![piece(0, 1400, true), piece(65_528, 1400, false), piece(65_120, 400, false)],
-            // Two ends, and something behind the end.
+            // Two last fragments, and data beyond the end.
             2 => vec![
                 piece(800, 80, false),
                 piece(400, 80, false),
                 piece(some + 880, 80, true),
                 piece(0, 400, true),
             ],
-            // The same again with other bytes between.
+            // Repeated data with different bytes in between.
             3 => {
                 vec![piece(0, 800, true), piece(some, 160, true), piece(0, 800, true), piece(800, 600, false)]
             }
-            // Never whole: much of it waits.
+            // Never complete, so that fragments accumulate.
             4 => vec![piece(some, 1400, true)],
-            // Backwards, and right: an answer comes.
+            // Valid fragments in reverse order, which are answered.
             _ => vec![piece(1200, 200, false), piece(800, 400, true), piece(0, 800, true)],
         }
     }

@@ -12,26 +12,26 @@ use std::rc::Rc;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-/// Longer than any command of a scenario takes, however slow the machine.
+/// Timeout, longer than any command of a scenario needs even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Labs that run side by side share it, one that measures has it alone.
-static TURN: RwLock<()> = RwLock::new(());
+/// Held shared by labs that may run concurrently, and exclusively by labs that measure.
+static EXCLUSION: RwLock<()> = RwLock::new(());
 
-/// Held, never read.
-enum Turn {
+/// A guard on [`EXCLUSION`], held until it is dropped.
+enum Exclusion {
     Shared { _guard: RwLockReadGuard<'static, ()> },
     Alone { _guard: RwLockWriteGuard<'static, ()> },
 }
 
-/// A set of hosts in a user namespace of their own.
+/// A set of hosts in one user namespace.
 pub struct Lab {
     helper: PathBuf,
     holder: Process,
     links: Cell<u8>,
-    /// All hosts: one whose last handle is dropped is still there for the others.
+    /// All hosts. A host stays alive for the others even if its last handle outside is dropped.
     hosts: RefCell<Vec<Host>>,
-    _turn: Turn,
+    _exclusion: Exclusion,
 }
 
 /// A host: a network namespace.
@@ -44,7 +44,7 @@ struct Inside {
     holder: Process,
 }
 
-/// The helper command, built beside the test that asks.
+/// The helper command, which is built into the directory of the running test.
 fn helper() -> PathBuf {
     let test = std::env::current_exe().unwrap_or_else(|e| panic!("this test has no file: {e}"));
     // target/PROFILE/deps/TEST-HASH
@@ -67,23 +67,23 @@ fn hold(helper: &Path, inside: Option<u32>) -> Result<Process, String> {
 }
 
 impl Lab {
-    /// A lab that may run beside others. The error says why this machine cannot have one.
+    /// Creates a lab that may run concurrently with others. The error says why this machine cannot run one.
     ///
     /// # Errors
-    /// When namespaces are not permitted here, or a program is missing.
+    /// Namespaces are not permitted, or a program is missing.
     pub fn new() -> Result<Lab, String> {
-        Lab::with(Turn::Shared { _guard: TURN.read().unwrap_or_else(PoisonError::into_inner) })
+        Lab::with(Exclusion::Shared { _guard: EXCLUSION.read().unwrap_or_else(PoisonError::into_inner) })
     }
 
-    /// A lab for measurements: no other runs meanwhile.
+    /// Creates a lab for measurements; no other lab runs at the same time.
     ///
     /// # Errors
-    /// As [`Lab::new`].
+    /// As for [`Lab::new`].
     pub fn alone() -> Result<Lab, String> {
-        Lab::with(Turn::Alone { _guard: TURN.write().unwrap_or_else(PoisonError::into_inner) })
+        Lab::with(Exclusion::Alone { _guard: EXCLUSION.write().unwrap_or_else(PoisonError::into_inner) })
     }
 
-    fn with(turn: Turn) -> Result<Lab, String> {
+    fn with(turn: Exclusion) -> Result<Lab, String> {
         for program in ["ip", "ping", "traceroute", "iperf3"] {
             let found = std::env::var_os("PATH").is_some_and(|path| {
                 let mut folders = std::env::split_paths(&path);
@@ -95,17 +95,17 @@ impl Lab {
         }
         let helper = helper();
         let holder = hold(&helper, None)?;
-        Ok(Lab { helper, holder, links: Cell::new(0), hosts: RefCell::default(), _turn: turn })
+        Ok(Lab { helper, holder, links: Cell::new(0), hosts: RefCell::default(), _exclusion: turn })
     }
 
-    /// Makes a host. It speaks no IPv6, does not forward, and takes redirects.
+    /// Creates a host. It has no IPv6, does not forward packets, and accepts redirects.
     ///
     /// # Panics
-    /// When the kernel refuses.
+    /// A system call failed.
     pub fn host(&self, name: &str) -> Host {
         let holder = hold(&self.helper, Some(self.holder.id())).unwrap_or_else(|e| panic!("{name}: {e}"));
         let host = Host(Rc::new(Inside { name: name.into(), helper: self.helper.clone(), holder }));
-        // What the kernel says unasked, or decides by where a packet came from, would disturb.
+        // Disables kernel features that would send unsolicited packets or filter packets by source address.
         host.sysctl("net.ipv6.conf.all.disable_ipv6", 1);
         host.sysctl("net.ipv6.conf.default.disable_ipv6", 1);
         for scope in ["all", "default"] {
@@ -119,14 +119,14 @@ impl Lab {
         host
     }
 
-    /// Joins two devices, which it makes, by a wire. Their Ethernet addresses are 02:00:00:00:LINK:01 and ...:02, the
-    /// links counted from 1. Offloads are left as they are.
+    /// Connects two devices, which are created, by a link. Their Ethernet addresses are 02:00:00:00:LINK:01 and
+    /// ...:02, with links counted from 1. Offloads keep the kernel's defaults.
     pub fn link(&self, a: (&Host, &str), b: (&Host, &str)) {
         self.links.set(self.links.get() + 1);
         self.link_again(self.links.get(), a, b);
     }
 
-    /// Makes a link anew whose devices are gone; links are counted from 1.
+    /// Creates a link again after its devices were deleted. Links are counted from 1.
     pub fn link_again(&self, link: u8, (a, a_name): (&Host, &str), (b, b_name): (&Host, &str)) {
         a.ip(&format!(
             "link add name {a_name} address 02:00:00:00:{link:02x}:01 type veth \
@@ -137,10 +137,11 @@ impl Lab {
         b.ip(&format!("link set {b_name} up"));
     }
 
-    /// Joins devices, which it makes, by a switch.
+    /// Connects devices, which are created, by a switch.
     pub fn lan(&self, devices: &[(&Host, &str)]) {
         let switch = self.host("switch");
-        // Without a spanning tree its ports forward at once; without snooping it is silent itself.
+        // Without spanning tree the ports forward at once. Without multicast snooping the switch sends no
+        // packets of its own.
         switch.ip("link add name bridge type bridge stp_state 0 mcast_snooping 0");
         switch.ip("link set bridge up");
         for (i, (host, device)) in devices.iter().enumerate() {
@@ -152,21 +153,21 @@ impl Lab {
 }
 
 impl Host {
-    /// Its name.
+    /// The host's name.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// A command that will run on this host.
+    /// A command that runs on this host.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(&self.0.helper);
         command.arg("enter").arg(self.0.holder.id().to_string()).arg(program);
-        // Programs speak one language here.
+        // Makes program output independent of the locale.
         command.env("LC_ALL", "C");
         command
     }
 
-    /// Starts a command line, words separated by spaces.
+    /// Starts a command line; words are separated by spaces.
     pub fn spawn(&self, line: &str) -> Process {
         let mut words = line.split_whitespace();
         let mut command = self.command(words.next().unwrap_or_default());
@@ -174,16 +175,16 @@ impl Host {
         Process::start(command)
     }
 
-    /// Runs a command line, words separated by spaces.
+    /// Runs a command line; words are separated by spaces.
     ///
     /// # Panics
-    /// When it takes very long.
+    /// The command exceeds the timeout.
     #[track_caller]
     pub fn run(&self, line: &str) -> Output {
         self.spawn(line).wait(PATIENCE)
     }
 
-    /// Runs `ip` with arguments, which must succeed.
+    /// Runs `ip` with these arguments, which must succeed.
     #[track_caller]
     pub fn ip(&self, arguments: &str) -> String {
         self.run(&format!("ip {arguments}")).good()
@@ -192,19 +193,19 @@ impl Host {
     /// Sets a kernel parameter of this host.
     ///
     /// # Panics
-    /// When the kernel refuses.
+    /// The kernel rejected it.
     pub fn sysctl(&self, name: &str, value: impl std::fmt::Display) {
         let mut command = self.command("sh");
         command.arg("-c").arg(format!("echo {value} > /proc/sys/{}", name.replace('.', "/")));
         Process::start(command).wait(PATIENCE).good();
     }
 
-    /// Gives a device an address, as in `10.0.0.2/24`.
+    /// Adds an address such as `10.0.0.2/24` to a device.
     pub fn address(&self, device: &str, address: &str) {
         self.ip(&format!("addr add {address} broadcast + dev {device}"));
     }
 
-    /// Sends a network to a gateway.
+    /// Adds or replaces a route to a network by a gateway.
     pub fn route(&self, network: &str, gateway: &str) {
         self.ip(&format!("route replace {network} via {gateway}"));
     }
@@ -212,7 +213,7 @@ impl Host {
     /// The Ethernet address of a device.
     ///
     /// # Panics
-    /// When there is no such device.
+    /// The device does not exist.
     pub fn ether(&self, device: &str) -> [u8; 6] {
         let text = self.ip(&format!("-j link show dev {device}"));
         let parsed: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -221,10 +222,10 @@ impl Host {
         bytes.try_into().unwrap_or_else(|_| panic!("{device}: address '{address}'"))
     }
 
-    /// A counter of a device, as in `rx/packets` or `tx/dropped`.
+    /// A counter of a device, such as `rx/packets` or `tx/dropped`.
     ///
     /// # Panics
-    /// When there is no such counter.
+    /// The counter does not exist.
     pub fn statistic(&self, device: &str, counter: &str) -> u64 {
         let text = self.ip(&format!("-s -j link show dev {device}"));
         let parsed: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -232,23 +233,24 @@ impl Host {
         found.unwrap_or_else(|| panic!("{device} has no counter {counter}:\n{text}"))
     }
 
-    /// The state of a neighbour, as in `REACHABLE`, and its Ethernet address; none if it is not known.
+    /// The neighbour entry of an address with its state, such as `REACHABLE`, and Ethernet address; `None` if
+    /// there is none.
     pub fn neighbour(&self, address: Ipv4Addr) -> Option<String> {
         let text = self.ip(&format!("neigh show {address}"));
         Some(text.trim().to_string()).filter(|t| !t.is_empty())
     }
 
-    /// Looks at a device, and sends frames there.
+    /// Opens a device to capture and send frames.
     pub fn wire(&self, device: &str) -> Wire {
         let mut command = self.command("castanet-lab");
         command.args(["wire", device]);
         Wire::new(command)
     }
 
-    /// Sends frames by a device, over and over at full rate for a while; it ends by itself.
+    /// Sends frames on a device repeatedly, at full rate, for a limited time.
     ///
     /// # Panics
-    /// When the helper command does not take them.
+    /// The helper command does not accept the frames.
     pub fn flood(&self, device: &str, frames: &[Vec<u8>], time: Duration) -> Process {
         let mut command = self.command("castanet-lab");
         command.args(["flood", device, &time.as_millis().to_string()]);

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hosts made of network namespaces, joined by virtual Ethernet, for scenarios between real machines.
+//! Test hosts made of network namespaces and connected by virtual Ethernet links.
 //!
-//! No privileges are needed where user namespaces are allowed: a helper command of this package (`castanet-lab`) makes the
-//! namespaces and enters them, since a test with its threads may not. Where they are not, [`Lab::new`] says why.
+//! No privileges are needed if user namespaces are allowed. A helper command of this package (`castanet-lab`)
+//! creates and enters the namespaces, because a multithreaded test process may not. If they are not allowed,
+//! [`Lab::new`] returns the reason.
 //!
-//! - [`process`]: commands with a limit in time, ended by their process id.
+//! - [`process`]: commands with a time limit, stopped by their process id.
 //! - [`lab`]: [`Lab`], its hosts and links.
-//! - [`wire`]: frames as they are on a link, sent and seen.
-//! - [`frames`]: packets made by hand, right or wrong, and what matters in those that arrive.
-//! - [`hostile`]: packets that no good host sends.
+//! - [`wire`]: capturing and sending frames on a link.
+//! - [`frames`]: building and parsing packets.
+//! - [`hostile`]: packets of malicious hosts.
 //! - [`router`]: the router between the hosts: the kernel, or a configuration of Castanet.
 //!
-//! Everything ends with the lab: processes are children of the test or end with it, and namespaces go with their last process.
+//! Everything ends with the lab: its processes are children of the test or end with it, and a namespace ends
+//! with its last process.
 #![forbid(unsafe_code)]
 
 pub mod frames;
@@ -24,5 +26,5 @@ pub mod wire;
 pub use hostile::{Hostile, Scene};
 pub use lab::{Host, Lab};
 pub use process::{Output, Process};
-pub use router::{Kind, Port, Router};
+pub use router::{Port, Router, RouterKind};
 pub use wire::{Frame, Wire};

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a lab does in processes of its own, because a process with several threads may not enter a user namespace.
+//! The helper of the lab. It runs in separate processes, because a multithreaded process may not enter a user
+//! namespace.
 //!
-//! - `castanet-lab hold` makes a user and a network namespace, says `ready`, and keeps them until its input ends.
-//! - `castanet-lab hold PID` makes a network namespace inside the user namespace of another holder.
+//! - `castanet-lab hold` creates a user and a network namespace, prints `ready`, and keeps them until its input
+//!   ends.
+//! - `castanet-lab hold PID` creates a network namespace inside the user namespace of another holder.
 //! - `castanet-lab enter PID COMMAND...` runs a command in the namespaces of a holder.
 //! - `castanet-lab wire DEVICE` sends the frames that it reads and prints those that arrive, in hexadecimal.
-//! - `castanet-lab flood DEVICE MILLISECONDS` reads frames to the end, each behind its length in two bytes, then sends them over
-//!   and over as fast as it can, and says how many.
-//! - `castanet-lab ftp-server` and `castanet-lab ftp-client SERVER COMMAND...` transfer a file by FTP, once for each of the commands
-//!   PORT, EPRT, PASV, EPSV; `castanet-lab ftp-say SERVER MILLISECONDS COMMAND...` waits so long for the answer to a command.
-//! - `castanet-lab stream-server PORT BLOCKS` and `castanet-lab stream SERVER PORT BLOCKS` send so many blocks of 256 kB each way by
-//!   TCP, and compare what they receive.
+//! - `castanet-lab flood DEVICE MILLISECONDS` reads frames, each preceded by its length in two bytes, until the
+//!   end of input. It then sends them repeatedly at full rate and prints their number.
+//! - `castanet-lab ftp-server` and `castanet-lab ftp-client SERVER COMMAND...` transfer a file by FTP, once for
+//!   each of the commands PORT, EPRT, PASV, EPSV.
+//! - `castanet-lab ftp-say SERVER MILLISECONDS COMMAND...` sends a command and waits for the reply.
+//! - `castanet-lab stream-server PORT BLOCKS` and `castanet-lab stream SERVER PORT BLOCKS` send blocks of 256
+//!   kB in each direction by TCP, and compare the data they receive.
 #![deny(unsafe_code)]
 
 mod ftp;
@@ -66,7 +69,7 @@ fn said(what: &str) -> impl Fn(io::Error) -> String + '_ {
     move |e| format!("{what}: {e}")
 }
 
-/// Makes namespaces and keeps them until the input ends.
+/// Creates namespaces and keeps them until the input ends.
 fn hold(inside: Option<&str>) -> Done {
     let origin = match inside {
         Some(pid) => Origin::SameAs(number(pid)?),
@@ -75,7 +78,7 @@ fn hold(inside: Option<&str>) -> Done {
     namespace::hold(origin).map_err(|e| e.to_string())
 }
 
-/// Ends this process when the one that started it ends.
+/// Ends this process when its parent ends.
 fn end_with_parent() -> Done {
     namespace::end_with_parent().map_err(|e| e.to_string())
 }
@@ -84,14 +87,14 @@ fn number(word: &str) -> Result<u32, String> {
     word.parse().map_err(|e| format!("'{word}': {e}"))
 }
 
-/// Becomes a command in the namespaces of a holder.
+/// Executes a command in the namespaces of a holder.
 fn enter(pid: &str, program: &str, arguments: &[&str]) -> Done {
     namespace::enter(number(pid)?).map_err(|e| e.to_string())?;
     let program = if program == "castanet-lab" { "/proc/self/exe" } else { program };
     Err(said(program)(Command::new(program).args(arguments).exec()))
 }
 
-/// Sends frames at full rate. What the device does not take is not tried again.
+/// Sends frames at full rate. Frames that the device rejects are not retried.
 fn flood(device: &str, milliseconds: &str) -> Done {
     end_with_parent()?;
     let time = milliseconds.parse().map_err(|e| format!("{milliseconds}: {e}"))?;

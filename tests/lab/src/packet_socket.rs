@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An AF_PACKET socket on one device: every frame that arrives there, as it was on the wire.
+//! An AF_PACKET socket on one device. It receives every frame as it was on the link.
 //!
-//! Of its own on purpose, so that what tests see does not depend on the device layer under test.
+//! It is a separate implementation, so that the tests do not depend on the device layer under test.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -10,17 +10,17 @@ use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A frame that arrived.
+/// A received frame.
 pub struct Frame {
-    /// Its bytes, the VLAN tag put back.
+    /// The bytes, with the VLAN tag reinserted.
     pub bytes: Vec<u8>,
-    /// When, since 1970.
+    /// Time of arrival, in seconds since 1970.
     pub seconds: f64,
-    /// Whether its transport checksum is still to be completed (TP_STATUS_CSUMNOTREADY).
+    /// Whether the transport checksum is partial (TP_STATUS_CSUMNOTREADY).
     pub partial: bool,
 }
 
-/// The socket.
+/// A packet socket.
 pub struct PacketSocket(OwnedFd);
 
 fn checked(result: isize) -> io::Result<usize> {
@@ -28,7 +28,7 @@ fn checked(result: isize) -> io::Result<usize> {
 }
 
 impl PacketSocket {
-    /// Listens on a device, to all frames that are not this host's own.
+    /// Opens a socket on a device for all frames except those sent by this host.
     pub fn open(device: &str) -> io::Result<PacketSocket> {
         let name = CString::new(device)?;
         // SAFETY: the name is a string that ends with a zero byte and outlives the call.
@@ -40,19 +40,19 @@ impl PacketSocket {
         // SAFETY: the call takes numbers only. With protocol 0 nothing arrives before the socket is bound.
         let raw = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         checked(raw as isize)?;
-        // SAFETY: the descriptor is open and belongs to nobody else.
+        // SAFETY: the descriptor is open and has no other owner.
         let socket = PacketSocket(unsafe { OwnedFd::from_raw_fd(raw) });
         socket.set(libc::PACKET_IGNORE_OUTGOING, &1i32)?;
         socket.set(libc::PACKET_AUXDATA, &1i32)?;
-        // SAFETY: the structure is made of numbers, for which zero is a value.
+        // SAFETY: the structure consists of integers, for which zero is valid.
         let mut group: libc::packet_mreq = unsafe { zeroed() };
         (group.mr_ifindex, group.mr_type) = (index as i32, libc::PACKET_MR_PROMISC as u16);
         socket.set(libc::PACKET_ADD_MEMBERSHIP, &group)?;
-        // SAFETY: the structure is made of numbers, for which zero is a value.
+        // SAFETY: the structure consists of integers, for which zero is valid.
         let mut address: libc::sockaddr_ll = unsafe { zeroed() };
         (address.sll_family, address.sll_protocol, address.sll_ifindex) =
             (libc::AF_PACKET as u16, every, index as i32);
-        // SAFETY: the address outlives the call, and the length is its own.
+        // SAFETY: the address outlives the call, and the length is that of the address.
         let bound = unsafe {
             libc::bind(raw, (&raw const address).cast(), size_of::<libc::sockaddr_ll>() as libc::socklen_t)
         };
@@ -62,13 +62,13 @@ impl PacketSocket {
 
     fn set<T>(&self, option: i32, value: &T) -> io::Result<()> {
         let (fd, size) = (self.0.as_raw_fd(), size_of::<T>() as libc::socklen_t);
-        // SAFETY: the value outlives the call, and the length is its own.
+        // SAFETY: the value outlives the call, and the length is that of the value.
         let done =
             unsafe { libc::setsockopt(fd, libc::SOL_PACKET, option, (&raw const *value).cast(), size) };
         checked(done as isize).map(drop)
     }
 
-    /// The same socket, for another thread.
+    /// A second handle to the same socket, for another thread.
     pub fn try_clone(&self) -> io::Result<PacketSocket> {
         self.0.try_clone().map(PacketSocket)
     }
@@ -79,17 +79,18 @@ impl PacketSocket {
         checked(unsafe { libc::send(self.0.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) }).map(drop)
     }
 
-    /// Waits for a frame. None: the device is gone or went down.
+    /// Waits for a frame. `None`: the device was removed or is down.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Frame>> {
         let mut control = [0u64; 16];
         let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-        // SAFETY: the structure is made of numbers and pointers, for which zero is a value.
+        // SAFETY: the structure consists of integers and pointers, for which zero is valid.
         let mut message: libc::msghdr = unsafe { zeroed() };
         (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
         (message.msg_control, message.msg_controllen) =
             (control.as_mut_ptr().cast(), size_of_val(&control) as _);
         let len = loop {
-            // SAFETY: the message points to a buffer and a control buffer with their own lengths, which outlive the call.
+            // SAFETY: the message refers to a buffer and a control buffer with their own lengths, which outlive
+            // the call.
             match checked(unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut message, 0) }) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.raw_os_error() == Some(libc::ENETDOWN) => return Ok(None),
@@ -99,12 +100,13 @@ impl PacketSocket {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64());
         let mut frame =
             Frame { bytes: buffer.get(..len).unwrap_or_default().to_vec(), seconds: now, partial: false };
-        // SAFETY: the kernel filled the control buffer and set its length; the first header, if any, lies within it.
+        // SAFETY: the kernel filled the control buffer and set its length. The first header, if any, is inside
+        // it.
         let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message).as_ref() };
         if let Some(header) = header
             && (header.cmsg_level, header.cmsg_type) == (libc::SOL_PACKET, libc::PACKET_AUXDATA)
         {
-            // SAFETY: a PACKET_AUXDATA message holds this structure; it need not be aligned.
+            // SAFETY: a PACKET_AUXDATA message contains this structure; it need not be aligned.
             let auxiliary: libc::tpacket_auxdata =
                 unsafe { libc::CMSG_DATA(header).cast::<libc::tpacket_auxdata>().read_unaligned() };
             frame.partial = auxiliary.tp_status & libc::TP_STATUS_CSUMNOTREADY != 0;

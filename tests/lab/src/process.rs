@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands that are bounded in time and ended by their process id.
+//! Commands with a time limit, stopped by their process id.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -9,30 +9,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long a process may take to end after it was asked to.
+/// The time that a process has to end after SIGTERM.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// What a command did.
+/// The result of a command.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// Its exit code; none when a signal ended it.
+    /// Exit code; `None` if a signal ended the process.
     pub code: Option<i32>,
-    /// Its standard output.
+    /// Standard output.
     pub stdout: String,
-    /// Its standard error.
+    /// Standard error.
     pub stderr: String,
 }
 
 impl Output {
-    /// Whether it ended with exit code 0.
+    /// Whether the exit code is 0.
     pub fn ok(&self) -> bool {
         self.code == Some(0)
     }
 
-    /// Standard output of a command that must succeed.
+    /// Standard output of a command that must have succeeded.
     ///
     /// # Panics
-    /// When it did not.
+    /// The command failed.
     #[track_caller]
     pub fn good(self) -> String {
         assert!(self.ok(), "exit {:?}\n{}{}", self.code, self.stdout, self.stderr);
@@ -40,10 +40,10 @@ impl Output {
     }
 }
 
-/// What a process has written so far.
+/// The output of a process so far.
 type Text = Arc<Mutex<Vec<u8>>>;
 
-/// A running command. It is killed when this is dropped.
+/// A running command. Dropping it kills the process.
 pub struct Process {
     name: String,
     child: Child,
@@ -69,10 +69,10 @@ fn text(of: &Text) -> String {
 }
 
 impl Process {
-    /// Starts a command; its input is a pipe that [`Process::stdin`] takes.
+    /// Starts a command. Its input is a pipe, see [`Process::stdin`].
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// The command cannot be started.
     pub fn start(mut command: Command) -> Process {
         let name = format!("{command:?}");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -85,36 +85,36 @@ impl Process {
         Process { name, child, stdout, stderr, readers: readers.into_iter().flatten().collect() }
     }
 
-    /// Its process id.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Its standard input; without it, the process reads the end.
+    /// Takes the process's standard input. Dropping it signals end of input.
     pub fn stdin(&mut self) -> Option<ChildStdin> {
         self.child.stdin.take()
     }
 
-    /// What it wrote so far on standard output.
+    /// Standard output so far.
     pub fn stdout(&self) -> String {
         text(&self.stdout)
     }
 
-    /// What it wrote on standard output behind its first `at` bytes.
+    /// Standard output after its first `at` bytes.
     pub fn stdout_from(&self, at: usize) -> String {
         let all = self.stdout.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(all.get(at..).unwrap_or_default()).into_owned()
     }
 
-    /// What it wrote so far on standard error.
+    /// Standard error so far.
     pub fn stderr(&self) -> String {
         text(&self.stderr)
     }
 
-    /// Waits until it has written something, on either output.
+    /// Waits until a text has appeared on either output.
     ///
     /// # Panics
-    /// When it ends before, or does not in time.
+    /// The process ends first, or the time limit is exceeded.
     #[track_caller]
     pub fn wait_for(&mut self, what: &str, limit: Duration) {
         let deadline = Instant::now() + limit;
@@ -146,10 +146,10 @@ impl Process {
         Output { code: status.and_then(|s| s.code()), stdout: self.stdout(), stderr: self.stderr() }
     }
 
-    /// Waits until it ends.
+    /// Waits until the process ends.
     ///
     /// # Panics
-    /// When it does not in time; it is killed then.
+    /// The time limit is exceeded; the process is then killed.
     #[track_caller]
     pub fn wait(mut self, limit: Duration) -> Output {
         drop(self.stdin());
@@ -159,14 +159,14 @@ impl Process {
         }
     }
 
-    /// Asks it to end (SIGTERM), and says what it did.
+    /// Sends SIGTERM and returns the result.
     ///
     /// # Panics
-    /// When it does not end soon; it is killed then.
+    /// The process does not end in time; it is then killed.
     #[track_caller]
     pub fn stop(mut self) -> Output {
         if let Ok(id) = i32::try_from(self.id()) {
-            // It may have ended by itself, which its output will tell.
+            // The process may already have ended; the result shows that.
             let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
         }
         match self.status(FAREWELL) {
@@ -175,11 +175,11 @@ impl Process {
         }
     }
 
-    /// How often its threads have gone to sleep.
+    /// The number of voluntary context switches of all threads.
     pub fn sleeps(&self) -> u64 {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.id())).into_iter().flatten().flatten();
         let status = threads.filter_map(|t| std::fs::read_to_string(t.path().join("status")).ok());
-        // As in `voluntary_ctxt_switches:  12` (proc_pid_status(5)).
+        // The line is `voluntary_ctxt_switches:  12` (proc_pid_status(5)).
         let count = |text: String| {
             let line = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
             line.trim().parse::<u64>().ok()
@@ -187,7 +187,7 @@ impl Process {
         status.filter_map(count).sum()
     }
 
-    /// Processor time that it has used, user and system.
+    /// User and system CPU time used.
     pub fn cpu(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap_or_default();
         let after_name = stat.rsplit(')').next().unwrap_or_default();
@@ -200,7 +200,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended long ago.
+        // The process may already have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,57 +1,57 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The router between the hosts: the kernel of its host, or a configuration of Castanet.
+//! The router between the hosts: the host's kernel, or a configuration of Castanet.
 
 use crate::lab::Host;
 use crate::process::{Output, Process};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Longer than a router takes to start, however slow the machine.
+/// Timeout, longer than a router needs to start even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What routes.
+/// The implementation that routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The kernel, to which scenarios are held too.
+pub enum RouterKind {
+    /// The kernel, which serves as a reference for the scenarios.
     Kernel,
-    /// This castanet command.
+    /// Castanet, with this command.
     Castanet(&'static Path),
 }
 
 /// An interface of the router.
 #[derive(Clone, Copy, Debug)]
 pub struct Port {
-    /// Its device.
+    /// The device name.
     pub device: &'static str,
-    /// Its address with the length of the prefix.
+    /// The address with prefix length.
     pub address: &'static str,
-    /// The longest packet.
+    /// The MTU.
     pub mtu: u16,
 }
 
-/// A router that runs.
+/// A running router.
 pub struct Router {
-    /// The host that it runs on.
+    /// The host it runs on.
     pub host: Host,
     process: Option<Process>,
 }
 
 impl Router {
-    /// Makes a host the router, once its devices exist.
+    /// Makes a host the router. Its devices must exist.
     ///
     /// # Panics
-    /// When it does not start.
+    /// The router does not start.
     #[track_caller]
-    pub fn start(host: Host, kind: Kind, ports: &[Port], routes: &[(&str, &str)]) -> Router {
+    pub fn start(host: Host, kind: RouterKind, ports: &[Port], routes: &[(&str, &str)]) -> Router {
         for port in ports {
             host.ip(&format!("link set {} mtu {}", port.device, port.mtu));
         }
         let process = match kind {
-            Kind::Kernel => {
+            RouterKind::Kernel => {
                 kernel(&host, ports, routes);
                 None
             }
-            Kind::Castanet(castanet) => {
+            RouterKind::Castanet(castanet) => {
                 let text = configuration(&host, castanet, ports, routes, &[]);
                 return Router::run(host, castanet, &["-e", &text], ports.len());
             }
@@ -59,16 +59,16 @@ impl Router {
         Router { host, process }
     }
 
-    /// Runs castanet with arguments, until it listens on that many devices.
+    /// Runs castanet with these arguments, and waits until it has this many packet sockets.
     ///
     /// # Panics
-    /// When it does not start.
+    /// The router does not start.
     #[track_caller]
     pub fn run(host: Host, castanet: &Path, arguments: &[&str], devices: usize) -> Router {
         let mut command = host.command(castanet);
         command.arg("run").args(arguments);
         let process = Process::start(command);
-        // Its packet sockets, one a line below the heading (packet(7)).
+        // Each line below the heading is a packet socket (packet(7)).
         let table = PathBuf::from(format!("/proc/{}/net/packet", process.id()));
         let deadline = Instant::now() + PATIENCE;
         while std::fs::read_to_string(&table).unwrap_or_default().lines().count() <= devices {
@@ -80,20 +80,20 @@ impl Router {
         Router { host, process: Some(process) }
     }
 
-    /// Processor time that it has used; none for the kernel, which does not say.
+    /// CPU time used; `None` for the kernel, which does not account for it.
     pub fn cpu(&self) -> Option<Duration> {
         self.process.as_ref().map(Process::cpu)
     }
 
-    /// How often its threads have gone to sleep; none for the kernel.
+    /// The number of voluntary context switches; `None` for the kernel.
     pub fn sleeps(&self) -> Option<u64> {
         self.process.as_ref().map(Process::sleeps)
     }
 
-    /// Waits until it has said something in a line that begins in a certain way.
+    /// Waits for a line on standard error that begins with `start` and contains `what`.
     ///
     /// # Panics
-    /// When it does not.
+    /// No such line appears in time.
     #[track_caller]
     pub fn wait_for(&self, start: &str, what: &str) {
         let deadline = Instant::now() + PATIENCE;
@@ -104,10 +104,10 @@ impl Router {
         }
     }
 
-    /// The memory that it has in use, and the most that it ever had, in bytes; none for the kernel.
+    /// Current and maximum memory use in bytes; `None` for the kernel.
     pub fn memory(&self) -> Option<(u64, u64)> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.as_ref()?.id())).ok()?;
-        // As in `VmRSS:      1234 kB` (proc_pid_status(5)).
+        // The line is `VmRSS:      1234 kB` (proc_pid_status(5)).
         let kilobytes = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
             line.split_whitespace().next()?.parse::<u64>().ok()
@@ -115,17 +115,17 @@ impl Router {
         Some((kilobytes("VmRSS:")? << 10, kilobytes("VmHWM:")? << 10))
     }
 
-    /// Ends it, and returns what it printed; nothing for the kernel.
+    /// Stops the router and returns its output; `None` for the kernel.
     #[track_caller]
     pub fn stop(mut self) -> Option<Output> {
         self.process.take().map(Process::stop)
     }
 }
 
-/// The configuration that `castanet new ip-router` writes for a host, with further arguments.
+/// The configuration written by `castanet new ip-router` on a host, with further arguments.
 ///
 /// # Panics
-/// When it writes none.
+/// The command fails.
 #[track_caller]
 pub fn configuration(
     host: &Host,
@@ -146,7 +146,7 @@ pub fn configuration(
     Process::start(command).wait(PATIENCE).good()
 }
 
-/// Lets the kernel route, and say all that a router says, as often as it has reason to.
+/// Enables routing in the kernel, with redirects and without rate limits for ICMP.
 fn kernel(host: &Host, ports: &[Port], routes: &[(&str, &str)]) {
     host.sysctl("net.ipv4.icmp_ratelimit", 0);
     host.sysctl("net.ipv4.conf.all.send_redirects", 1);

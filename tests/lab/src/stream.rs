@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A TCP stream each way, one after the other, of which the receiver compares each byte.
+//! TCP streams in both directions, one after the other. The receiver compares every byte.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// Longer than anything takes here, however slow the machine.
+/// Timeout, longer than any operation needs even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Bytes that are written at once: enough for super-packets of any length.
+/// The number of bytes per write, enough for super-packets of any length.
 const BLOCK: usize = 256 << 10;
 
-/// A block of the stream, which differs from those before and behind it.
+/// A block of the stream. It differs from the preceding and following blocks.
 fn block(number: u64) -> impl Iterator<Item = u8> {
     let first = number * (BLOCK as u64 / 8);
     (first..first + BLOCK as u64 / 8).flat_map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes())
@@ -37,7 +37,7 @@ fn patient(stream: TcpStream) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Serves one client: receives as many blocks as it sends.
+/// Serves one client: receives blocks, then sends as many.
 pub fn serve(port: u16, blocks: u64) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))?;
     println!("ready");
@@ -46,7 +46,7 @@ pub fn serve(port: u16, blocks: u64) -> io::Result<()> {
     send(&mut stream, blocks)
 }
 
-/// Sends blocks to a server, and receives as many.
+/// Sends blocks to a server, then receives as many.
 pub fn exchange(server: &str, port: u16, blocks: u64) -> io::Result<()> {
     let mut stream = patient(TcpStream::connect((server, port))?)?;
     send(&mut stream, blocks)?;

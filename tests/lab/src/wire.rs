@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames as they are on a link.
+//! Captures and sends frames on a link.
 
 use crate::process::Process;
 use std::collections::VecDeque;
@@ -7,25 +7,25 @@ use std::io::Write as _;
 use std::process::{ChildStdin, Command};
 use std::time::{Duration, Instant};
 
-/// Longer than a frame is on its way, however slow the machine.
+/// Timeout, longer than a frame needs even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A frame that arrived.
+/// A received frame.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// When, in seconds since 1970.
+    /// Time of arrival, in seconds since 1970.
     pub time: f64,
-    /// Whether its transport checksum was left to the hardware.
+    /// Whether the transport checksum was left to the hardware.
     pub partial: bool,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// A device of a host: frames from there, and all that arrive there.
+/// A device of a host, to send frames and capture those that arrive.
 pub struct Wire {
     process: Process,
     input: ChildStdin,
-    /// How much of what it prints has been read.
+    /// The number of bytes of the command's output that have been read.
     read: usize,
     waiting: VecDeque<Frame>,
 }
@@ -40,7 +40,7 @@ fn parsed(line: &str) -> Option<Frame> {
 }
 
 impl Wire {
-    /// Starts the command that looks at the device.
+    /// Starts the command that captures and sends.
     pub(crate) fn new(command: Command) -> Wire {
         let mut process = Process::start(command);
         process.wait_for("ready\n", PATIENCE);
@@ -51,15 +51,15 @@ impl Wire {
     /// Sends a frame.
     ///
     /// # Panics
-    /// When the device does not take it.
+    /// The device does not accept the frame.
     pub fn send(&mut self, frame: &[u8]) {
         self.send_all(&[frame.to_vec()]);
     }
 
-    /// Sends frames one right after the other.
+    /// Sends frames back to back.
     ///
     /// # Panics
-    /// When the device does not take them.
+    /// The device does not accept the frames.
     pub fn send_all(&mut self, frames: &[Vec<u8>]) {
         let mut lines = String::new();
         for frame in frames {
@@ -70,7 +70,7 @@ impl Wire {
         assert_eq!(self.process.stderr(), "");
     }
 
-    /// The frames that have arrived and were not looked at.
+    /// Queues the frames that have arrived since the last call.
     fn take(&mut self) {
         let text = self.process.stdout_from(self.read);
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
@@ -80,7 +80,7 @@ impl Wire {
         }
     }
 
-    /// Waits for a frame for which `wanted` returns something; others are passed over.
+    /// Waits for a frame for which `wanted` returns a value. Other frames are discarded.
     pub fn find<T>(&mut self, limit: Duration, mut wanted: impl FnMut(&Frame) -> Option<T>) -> Option<T> {
         let deadline = Instant::now() + limit;
         loop {
@@ -97,10 +97,10 @@ impl Wire {
         }
     }
 
-    /// Waits for a frame for which `wanted` returns something.
+    /// Waits for a frame for which `wanted` returns a value.
     ///
     /// # Panics
-    /// When none comes.
+    /// No such frame arrives in time.
     #[track_caller]
     pub fn expect<T>(&mut self, what: &str, wanted: impl FnMut(&Frame) -> Option<T>) -> T {
         let found = self.find(PATIENCE, wanted);
@@ -108,7 +108,7 @@ impl Wire {
         found.unwrap_or_else(|| panic!("no {what} came; what came:\n{}", self.process.stdout()))
     }
 
-    /// All frames that have arrived since the last look, and those that arrive in a while.
+    /// All frames not yet read, and those that arrive within `quiet`.
     pub fn rest(&mut self, quiet: Duration) -> Vec<Frame> {
         let mut all = Vec::new();
         self.find(quiet, |frame| {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! docs/rfc1812.md names tests that exist.
+//! Checks that the tests named in docs/rfc1812.md exist.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// `module::test` of every scenario.
+/// The names of all scenarios, as `module::test`.
 fn scenarios() -> BTreeSet<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
     let mut all = BTreeSet::new();

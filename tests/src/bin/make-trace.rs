@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Makes the traces of conf/traces: `make-trace [FOLDER [SEED]]`.
+//! Writes the traces of conf/traces: `make-trace [FOLDER [SEED]]`.
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `ar` archives.
+//! Fuzz target for `ar` archives.
 
 use super::at_most;
 use castanet_lang::archive::{is_safe_name, read, write};
 
-/// Reads bytes as an archive; what is written of its members reads the same.
+/// Parses bytes as an archive. Writing its members and parsing them again must give the same members.
 pub fn archive(data: &[u8]) {
     let Ok(members) = read(at_most(data, 1 << 16)) else { return };
     assert!(members.iter().all(|(name, _)| is_safe_name(name)), "an unsafe name");

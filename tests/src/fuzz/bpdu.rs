@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages of the spanning tree protocol, from bridges that may lie.
+//! Fuzz target for spanning tree messages from untrusted bridges.
 
 use super::at_most;
 use castanet_elements::ether::spanning_tree::bpdu::{
@@ -7,13 +7,13 @@ use castanet_elements::ether::spanning_tree::bpdu::{
 };
 use castanet_elements::ether::spanning_tree::protocol::{Bridge, PortState, Role, SECOND};
 
-/// Ports of the bridge.
+/// The number of the bridge's ports.
 const PORTS: usize = 3;
-/// The bridge itself.
+/// The address of the bridge itself.
 const ME: EtherAddr = EtherAddr([2, 0, 0, 0, 0, 5]);
 
-/// Gives frames to a bridge. Before each stand two bytes: the port in the low two bits of the first and, above them, how many
-/// quarters of a second pass; and the length.
+/// Passes frames to a bridge. Each is preceded by two bytes. The first has the port in its low two bits, and
+/// above them the time to advance in quarters of a second. The second is the length.
 pub fn bpdu(data: &[u8]) {
     let mut data = at_most(data, 1 << 14);
     let id = BridgeId::new(0x8000, ME);
@@ -31,7 +31,7 @@ pub fn bpdu(data: &[u8]) {
         now = until;
         if let Some(message) = Bpdu::parse(frame) {
             let again = message.frame(ME);
-            assert_eq!(Bpdu::parse(&again), Some(message), "it reads the same again");
+            assert_eq!(Bpdu::parse(&again), Some(message), "it parses to the same message");
             assert_eq!(again.len(), FRAME);
             bridge.receive(usize::from(what & 3), message, now);
         }
@@ -47,7 +47,7 @@ pub fn bpdu(data: &[u8]) {
     }
 }
 
-/// What is so whatever was heard.
+/// Checks invariants that hold whatever messages were received.
 fn sane(bridge: &Bridge, id: BridgeId) {
     let (root, cost) = bridge.root();
     assert_eq!(root == id, cost == 0);
@@ -59,7 +59,7 @@ fn sane(bridge: &Bridge, id: BridgeId) {
     }
 }
 
-/// First inputs: a root, a loop, notifications, lies about times, messages cut off.
+/// Seed inputs: a root, a loop, topology changes, false times, truncated messages.
 pub fn seeds() -> Vec<Vec<u8>> {
     let config = |n: u8, port: u16, seconds: [i64; 4]| {
         let root = BridgeId::new(0x8000, EtherAddr([2, 0, 0, 0, 0, n]));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Capture files in memory.
+//! Fuzz target for capture files in memory.
 
 use super::at_most;
 use castanet_io::{CaptureReader, MAX_CAPTURED};
 
-/// Starts of compressed files: those are for other programs to read.
+/// Magic numbers of compressed files, which external programs decompress.
 const COMPRESSED: &[&[u8]] =
     &[&[0x1f, 0x8b], b"BZh", &[0xfd, b'7', b'z', b'X', b'Z'], &[0x28, 0xb5, 0x2f, 0xfd]];
 

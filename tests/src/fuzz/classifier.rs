@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The classifier languages, and packets for what they say.
+//! Fuzz target for the classifier languages, with packets to classify.
 
 use super::at_most;
 use castanet_classify::{NoNames, Output, Program};
 
-/// The most patterns of an input.
+/// The maximum number of patterns in an input.
 const MOST: usize = 16;
 
-/// What each pattern alone makes of a packet must add up to what all together do: the first that matches decides.
+/// Classifying with each pattern alone must be consistent with all patterns together: the first match decides.
 fn agree(whole: &Program, alone: &[(Program, Output)], packet: &[u8]) {
     let first = alone.iter().find(|(p, _)| p.classify(packet) != Output::DROP);
     let expected = first.map_or(Output::DROP, |(_, output)| *output);
     assert_eq!(whole.classify(packet), expected, "{}", whole.program_text());
 }
 
-/// The first byte chooses a language; patterns follow, one a line, up to a byte 255; then a packet, of which all
-/// beginnings are classified.
+/// The first byte selects a language. Patterns follow, one per line, up to a byte 255. The rest is a packet;
+/// every prefix of it is classified.
 pub fn classifier(data: &[u8]) {
     let Some((&language, rest)) = at_most(data, 2048).split_first() else { return };
     let end = rest.iter().position(|&b| b == 255).unwrap_or(rest.len());
@@ -32,7 +32,8 @@ pub fn classifier(data: &[u8]) {
     whole.program_text();
     let mut alone = Vec::new();
     for (i, &pattern) in patterns.iter().enumerate() {
-        // Of a filter the output is told by the rule; that it matches is told by an output that no other has.
+        // The output of a filter comes from its rule. A rule is tested alone with an output number that no
+        // other rule uses, which shows whether it matched.
         let (pattern, output) = if language % 3 == 2 {
             let Some((action, condition)) = pattern.trim().split_once(char::is_whitespace) else { return };
             let output = match action {
@@ -50,7 +51,7 @@ pub fn classifier(data: &[u8]) {
         let Ok((program, _)) = compile(&[&pattern]) else { return };
         alone.push((program, output));
     }
-    // Outputs can only be had from programs: a program of nothing but catch-alls has them all.
+    // `Output` has no public constructor, so a program of catch-all rules provides the values.
     let numbered = |n: usize| {
         let rule = format!("{n} all");
         let (p, _) = Program::from_ip_filter(&[&rule], &NoNames, MOST).ok()?;

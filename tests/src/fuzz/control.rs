@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What clients say to a control socket.
+//! Fuzz target for the control protocol.
 
 use super::at_most;
 use castanet_control::gate::Gate;
@@ -9,7 +9,7 @@ use castanet_element::spec::Origin;
 use castanet_element::{CallError, Listener, Remote};
 use std::sync::{Arc, Mutex, Weak};
 
-/// A router of two elements; it notes what is written.
+/// A fake router with two elements that records writes.
 #[derive(Default)]
 struct Two(Mutex<Vec<String>>);
 
@@ -56,15 +56,15 @@ impl Remote for Two {
     fn listen(&self, _: &str, _: Weak<dyn Listener>) {}
 }
 
-/// The token that clients may show.
+/// The token that authorises clients.
 const TOKEN: &str = "0123456789abcdef";
 
-/// What is answered to bytes that come in such pieces, and what was written.
+/// The replies to bytes that arrive in pieces of this size, and the recorded writes.
 fn talk(bytes: &[u8], piece: usize, rules: &Rules, from: Origin, limits: &Limits) -> (Vec<u8>, Vec<String>) {
     let two = Arc::new(Two::default());
     let (mut gate, mut session) = (Gate::new(two.clone()), Session::new(limits.clone(), from));
     let mut out = Vec::new();
-    // The greeting comes without a word of the client.
+    // The greeting is sent before any input.
     for piece in std::iter::once(&[][..]).chain(bytes.chunks(piece)) {
         session.feed(piece);
         loop {
@@ -78,7 +78,7 @@ fn talk(bytes: &[u8], piece: usize, rules: &Rules, from: Origin, limits: &Limits
                 break;
             }
         }
-        // Vectors grow by doubling; what is read at once comes on top.
+        // Vectors grow by doubling, and one read can exceed the limits.
         let most = 4 * (limits.line + limits.data + limits.backlog) + (1 << 17);
         assert!(session.held() <= most, "it holds {} bytes", session.held());
     }
@@ -86,7 +86,7 @@ fn talk(bytes: &[u8], piece: usize, rules: &Rules, from: Origin, limits: &Limits
     (out, written)
 }
 
-/// Whether these bytes are replies, whole ones, with the data that they announce.
+/// Whether these bytes are complete replies, with the data that they announce.
 fn are_replies(mut bytes: &[u8]) -> bool {
     const CODES: &[u16] = &[
         code::OK,
@@ -123,8 +123,8 @@ fn are_replies(mut bytes: &[u8]) -> bool {
     first.is_none()
 }
 
-/// Has a conversation. The first byte says what the client may do, and in what pieces its bytes come; small limits let few
-/// bytes exceed them.
+/// Runs a conversation. The first byte determines the client's rights and the size of the pieces in which its
+/// bytes arrive. Limits are small, so that few bytes exceed them.
 pub fn control(data: &[u8]) {
     let Some((&how, bytes)) = at_most(data, 1 << 14).split_first() else { return };
     let token = (how & 0x40 > 0).then(|| TOKEN.parse().ok()).flatten().map(Arc::new);
@@ -139,7 +139,7 @@ pub fn control(data: &[u8]) {
     assert!(!rules.readonly || whole.1.is_empty(), "it may only read: {:?}", whole.1);
 }
 
-/// First inputs: every command, data of every kind, too much, too long, nonsense.
+/// Seed inputs: every command, data of every kind, too much data, too long lines, nonsense.
 pub fn seeds() -> Vec<Vec<u8>> {
     let all: &[&[u8]] = &[
         b"\0READ c.echo a b\r\nGET 1.echo x\nread list\rWRITE c.w\nSET p.x y\nWRITE stop 1\nQUIT\n",

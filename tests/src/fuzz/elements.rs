@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets through an element of each class.
+//! Fuzz target that sends packets through an element of each class.
 
 use super::settings::chosen;
 use super::{at_most, load};
 use crate::trace::checksum;
 use std::fmt::Write as _;
 
-/// Cuts bytes into frames and gives them to `n` inputs.
+/// Divides bytes into frames for `n` inputs.
 ///
-/// A frame begins with two bytes. Of the first the low three bits choose the input, and the others ask for: 8, repetition
-/// up to 8 times the length; 16 and 32, an IP header at 0 or at 14 to be made consistent; of the second, a length.
+/// A frame begins with two bytes. The low three bits of the first select the input. Its bit 8 repeats the data
+/// to 8 times its length; bits 16 and 32 make an IP header at offset 0 or 14 consistent. The second byte is the
+/// length.
 pub fn frames(mut data: &[u8], n: usize) -> Vec<Vec<Vec<u8>>> {
     let mut all = vec![Vec::new(); n];
     while let [what, length, rest @ ..] = data {
@@ -35,7 +36,7 @@ pub fn frames(mut data: &[u8], n: usize) -> Vec<Vec<Vec<u8>>> {
     all
 }
 
-/// Gives an IPv4 header its version, total length and checksum.
+/// Sets the version, total length and checksum of an IPv4 header.
 fn mend(ip: &mut [u8]) {
     let total = u16::try_from(ip.len()).unwrap_or(u16::MAX).to_be_bytes();
     if let [first, _, a, b, ..] = ip {
@@ -53,7 +54,7 @@ fn mend(ip: &mut [u8]) {
     }
 }
 
-/// A source of frames as a configuration has it, or a source of nothing.
+/// A source of these frames in a configuration, or an Idle if there are none.
 pub fn source(frames: &[Vec<u8>]) -> String {
     if frames.is_empty() {
         return "Idle".into();
@@ -70,7 +71,7 @@ pub fn source(frames: &[Vec<u8>]) -> String {
     text
 }
 
-/// What stands between the source and the element, so that packets arrive as classes want them.
+/// Elements between the source and the tested element, which prepare packets for different classes.
 const BEFORE: &[&str] = &[
     "",
     "-> MarkIPHeader(0)",
@@ -82,7 +83,8 @@ const BEFORE: &[&str] = &[
     "-> Strip(14) -> Unstrip(7) -> Paint(2)",
 ];
 
-/// The first two bytes choose a class with inputs, the third how packets are prepared and the size of batches; then come frames.
+/// The first two bytes select a class with inputs. The third selects the preparation and the batch size. Frames
+/// follow.
 pub fn elements(data: &[u8]) {
     let Some((setting, rest)) = chosen(at_most(data, 4096), |s| !s.inputs.is_empty()) else { return };
     let Some((how, rest)) = rest.split_first() else { return };

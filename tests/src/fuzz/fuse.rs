@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fuse: an element that bounds how long a router of a fuzz target runs.
+//! Fuse: an element that limits how long the router of a fuzz target runs.
 
 use castanet_element::prelude::*;
 
-/// What it prints when it has burnt down; whoever prints it ends the router.
-pub const BURNT: &str = "the fuse has burnt down";
+/// The message it prints when it stops the router.
+pub const BURNT: &str = "the fuse has ended the router";
 
-/// Ends the router after so many turns. It never sleeps, so the run loop never does; it lets simulated time jump instead.
+/// Stops the router after a number of task runs. It is always scheduled, so the run loop never sleeps. Instead,
+/// it advances simulated time to the next timer.
 ///
 /// # Ports
 /// None.
@@ -20,14 +21,14 @@ pub struct Fuse {
 /// Arguments of Fuse.
 #[derive(Args)]
 pub struct Args {
-    /// Turns.
+    /// The number of task runs.
     turns: u32,
 }
 
 impl Element for Fuse {
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.turns += 1;
-        // As often as the run loop looks at timers.
+        // The run loop checks timers at this interval.
         if self.turns.is_multiple_of(128)
             && let Some(t) = cx.core().timers.next_time()
         {

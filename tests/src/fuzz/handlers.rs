@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Texts written to handlers, and parameters of handlers that are read.
+//! Fuzz target for handlers: texts written to them, and parameters of reads.
 
 use super::settings::chosen;
 use super::{at_most, load};
 
-/// Whether a handler of a script touches files or processes.
+/// Whether a handler of a script accesses files or processes.
 pub fn reaches_outside(handler: &str) -> bool {
     matches!(handler, "kill" | "cat" | "catq")
 }
 
-/// The first two bytes choose a class. Then come calls, one a line: a byte that chooses a handler, and a text. At last the
-/// router runs.
+/// The first two bytes select a class. Calls follow, one per line: a byte that selects a handler, and a text.
+/// Then the router runs.
 pub fn handlers(data: &[u8]) {
     let Some((setting, rest)) = chosen(at_most(data, 2048), |_| true) else { return };
     let frame = |_| {
@@ -34,7 +34,7 @@ pub fn handlers(data: &[u8]) {
             continue;
         };
         let text = String::from_utf8_lossy(text);
-        // A turn that sends two thousand million packets is what was asked for, and takes long.
+        // A large burst is legal, but sending thousands of millions of packets takes too long.
         let text = if name.starts_with("burst") && text.len() > 3 { "7".into() } else { text };
         let _ = if writable && which < 0x80 {
             router.write(Some(x), name, &text)

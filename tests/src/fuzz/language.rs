@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Configurations: read, checked, printed, drawn.
+//! Fuzz target for configurations: parsing, checking, printing, drawing.
 
 use super::{at_most, load};
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, Flat, NoLibrary, Options, Sources, Unknown, load_bytes, print};
 
-/// Compounds may make many elements of a short text; more than this are not looked at further.
+/// Compounds can expand a short text to many elements. Larger configurations are not processed further.
 const MANY: usize = 2000;
 
 fn options(table: &load::Table, unknown: Unknown) -> Options<'_> {
     Options { classes: table, defines: &[], library: &NoLibrary, unknown }
 }
 
-/// Elements and connections without their places.
+/// Elements and connections without source positions.
 fn meaning(flat: &Flat) -> Vec<String> {
     let elements = flat.elements.iter().map(|e| format!("{} :: {}({})", e.name, e.class, e.config.trim()));
     let mut connections: Vec<_> =
@@ -21,7 +21,7 @@ fn meaning(flat: &Flat) -> Vec<String> {
     elements.chain(connections).collect()
 }
 
-/// Reads bytes as a configuration. What is printed of one without errors means the same.
+/// Parses bytes as a configuration. Printing one without errors must preserve its meaning.
 pub fn language(data: &[u8]) {
     let data = at_most(data, 8192);
     let table = load::table();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From text to a graph and a router that stops by itself.
+//! Builds graphs and self-terminating routers from text.
 
 use super::fuse::{BURNT, Fuse};
 use castanet_element::{Classes, Clock, element};
@@ -10,10 +10,10 @@ pub use castanet_runtime::Table;
 use castanet_runtime::{Options, Router, Shared, build};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// When simulated time starts.
+/// The start of simulated time.
 const START: i64 = 1_000_000_000_000_000_000;
 
-/// All classes, and the fuse.
+/// All classes, and Fuse.
 pub fn table() -> Table {
     static TABLE: OnceLock<Arc<dyn Classes>> = OnceLock::new();
     let made = TABLE.get_or_init(|| {
@@ -24,7 +24,7 @@ pub fn table() -> Table {
     Table(made.clone())
 }
 
-/// A graph, the texts it comes from, and everything that is wrong with it.
+/// The graph of a text, its sources, and all diagnostics.
 pub fn graph(text: &str) -> (Graph, Sources, Vec<Diagnostic>) {
     let table = table();
     let mut sources = Sources::new();
@@ -41,13 +41,14 @@ pub fn graph(text: &str) -> (Graph, Sources, Vec<Diagnostic>) {
     (graph, sources, diagnostics)
 }
 
-/// Shows diagnostics both ways.
+/// Renders diagnostics in both formats.
 pub fn show(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
     let pretty = castanet_lang::render::render_pretty(sources, diagnostics, false);
     pretty + &castanet_lang::render::render_classic(sources, diagnostics)
 }
 
-/// A router under simulated time that prints nothing. A `Fuse` in it ends it. What was wrong otherwise.
+/// Builds a router under simulated time that prints nothing and that a `Fuse` stops. On failure, returns the
+/// diagnostics.
 pub fn router(text: &str, batch: usize) -> Result<Router, String> {
     let (graph, sources, diagnostics) = graph(text);
     if diagnostics.iter().any(Diagnostic::is_error) {
@@ -56,9 +57,9 @@ pub fn router(text: &str, batch: usize) -> Result<Router, String> {
     router_of(graph, &sources, batch)
 }
 
-/// The router of a graph that is right.
+/// Builds the router of a graph without errors.
 pub fn router_of(graph: Graph, sources: &Sources, batch: usize) -> Result<Router, String> {
-    // Devices and sockets of the machine are out of reach.
+    // Devices and sockets of the machine must not be used.
     let outside = |e: usize| graph.spec(e).is_some_and(|s| s.module.contains("::device::"));
     if (0..graph.len()).any(outside) {
         return Err("devices are out of reach".into());
@@ -76,7 +77,7 @@ pub fn router_of(graph: Graph, sources: &Sources, batch: usize) -> Result<Router
     match build(graph, table().0, sources, options) {
         Ok((router, warnings)) => {
             show(sources, &warnings);
-            // Nobody else sets it.
+            // The cell is only set here, so this cannot fail.
             let _ = shared.set(Arc::downgrade(router.shared()));
             Ok(router)
         }
@@ -84,7 +85,7 @@ pub fn router_of(graph: Graph, sources: &Sources, batch: usize) -> Result<Router
     }
 }
 
-/// Runs a router to its end, and looks at everything that there is to read.
+/// Runs a router to its end, then reads every handler.
 pub fn run(router: &mut Router) {
     if router.run().is_err() {
         return;

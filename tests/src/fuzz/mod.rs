@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the fuzz targets do with their input, as plain functions: fuzz/ calls them, and so does the replay of its inputs.
+//! The bodies of the fuzz targets as plain functions. The targets in fuzz/ call them, and so does the replay of
+//! stored inputs.
 //!
-//! Each is bounded in time and memory, touches no file but those of the repository, and panics where the product does or
-//! where what it promises is broken.
+//! Each is bounded in time and memory, and accesses no files outside the repository. It panics where the
+//! product panics or violates a guarantee.
 
 pub mod archive;
 pub mod arguments;
@@ -23,9 +24,9 @@ pub mod summary;
 
 /// A fuzz target.
 pub struct Target {
-    /// Its name, and that of its folders.
+    /// The name, which is also that of its directories.
     pub name: &'static str,
-    /// What it does with an input.
+    /// The function that processes an input.
     pub body: fn(&[u8]),
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rewriters with any patterns, and packets that are right before and must be right behind.
+//! Fuzz target for rewriters with arbitrary patterns. Packets with correct checksums must keep correct
+//! checksums.
 
 use super::at_most;
 use castanet_element::kit::{Kit, packet};
@@ -7,7 +8,7 @@ use castanet_element::prelude::*;
 use castanet_elements::nat;
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
 
-/// Input specifications for those whose own have no meaning.
+/// Input specifications used in place of invalid ones.
 const SPECS: &[&str] = &[
     "pattern 9.9.9.9 1024-1031 - - 0 1",
     "pattern 9.9.9.9-9.9.9.12# 5-6 - - 1 0",
@@ -19,7 +20,7 @@ const SPECS: &[&str] = &[
     "drop",
 ];
 
-/// A packet of few addresses and ports, so that replies meet their flows.
+/// A packet with few possible addresses and ports, so that replies match flows.
 fn made([kind, addrs, sport, dport, what]: [u8; 5]) -> Option<Vec<u8>> {
     let ip = |n: u8| [[10, 0, 0, 1], [10, 0, 0, 2], [9, 9, 9, 9], [9, 9, 9, 10]][usize::from(n & 3)];
     let port = |n: u8| match n >> 7 {
@@ -52,7 +53,7 @@ fn made([kind, addrs, sport, dport, what]: [u8; 5]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Whether every checksum of a packet is right.
+/// Whether every checksum of a packet is correct.
 fn is_right(data: &[u8]) -> bool {
     let Ok(s) = SlicedPacket::from_ip(data) else { return true };
     let Some(NetSlice::Ipv4(net)) = &s.net else { return true };
@@ -85,7 +86,7 @@ fn drive<T: Build + Element>(text: &str, fallback: &str, write: &str, packets: &
         let Some(mut data) = made(*head) else { continue };
         let good = raw & 1 == 0 && is_right(&data);
         if !good {
-            // Cut, or with a byte that is wrong.
+            // Truncated, or with a wrong byte.
             data.truncate(usize::from(*last));
             let n = data.len().max(1);
             if let Some(b) = data.get_mut(usize::from(*raw) % n) {
@@ -119,8 +120,9 @@ fn drive<T: Build + Element>(text: &str, fallback: &str, write: &str, packets: &
     assert!(kit.write("clear", "").is_ok() && kit.read("table_size").as_deref() == Ok("0"));
 }
 
-/// The first byte chooses a class, the second input specifications; then two texts, ended by NUL: input specifications, which
-/// hold if they have a meaning, and what is written to the first input's handler meanwhile. Then packets, 8 bytes each.
+/// The first byte selects a class, the second the default input specifications. Two texts follow, each ended by
+/// NUL: input specifications, used if valid, and a value written to the handler of the first input. Then
+/// packets of 8 bytes each.
 pub fn rewriter(data: &[u8]) {
     let Some(([class, specs], rest)) = at_most(data, 4096).split_first_chunk() else { return };
     let mut parts = rest.splitn(3, |b| *b == 0);

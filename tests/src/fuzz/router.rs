@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames through the whole IP router of TOCS 2000, Figure 8.
+//! Fuzz target that sends frames through the IP router of TOCS 2000, Figure 8.
 
 use super::elements::{frames, source};
 use super::{at_most, load};
 use std::sync::OnceLock;
 
-/// conf/ip-router-trace.click cut where its sources were, with nothing that writes.
+/// conf/ip-router-trace.click, split where its sources were, without elements that write files.
 fn pieces() -> &'static [String] {
     static PIECES: OnceLock<Vec<String>> = OnceLock::new();
     PIECES.get_or_init(|| {
@@ -22,7 +22,7 @@ fn pieces() -> &'static [String] {
     })
 }
 
-/// The first byte chooses the size of batches; then come frames for both interfaces.
+/// The first byte selects the batch size. Frames for both interfaces follow.
 pub fn router(data: &[u8]) {
     let Some((&how, rest)) = at_most(data, 8192).split_first() else { return };
     let [start, middle, end] = pieces() else { panic!("the configuration has not two sources") };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scripts, run under simulated time.
+//! Fuzz target for scripts under simulated time.
 
 use super::{at_most, load};
 use castanet_lang::Diagnostic;
 use castanet_lang::args::split;
 
-/// Words that write files, read them or signal processes, or from which such words could be put together.
+/// Words that write or read files or signal processes, and characters from which such words could be composed.
 const OUTSIDE: &[&str] =
     &["kill", "cat", "save", "append", "handlers", "list", "classes", ">", "\\", "%c", "$$"];
 
-/// The instructions that stay inside; what is printed goes to the null device.
+/// The harmless instructions of a script. Output goes to /dev/null.
 fn harmless(text: &str) -> String {
     let mut kept = Vec::new();
     for range in split(text) {
@@ -27,11 +27,11 @@ fn harmless(text: &str) -> String {
     kept.join(", ")
 }
 
-/// The names of what an input is put into; it may not add to them.
+/// The classes of the elements in the test configuration. Inputs may not add others.
 const CLASSES: &[&str] =
     &["InfiniteSource", "Counter", "Queue", "Unqueue", "Script", "Discard", "DriverManager", "Fuse"];
 
-/// A driver script up to a zero byte, then one that sees packets and has an exported variable.
+/// A driver script up to a zero byte, then a script that processes packets and has an exported variable.
 pub fn script(data: &[u8]) {
     let text = String::from_utf8_lossy(at_most(data, 2048));
     let (driver, packet) = text.split_once('\0').unwrap_or((&text, ""));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Elements as the examples of their classes have them, and small routers around each.
+//! The elements in the documentation examples of their classes, with small routers around them.
 
 use super::load;
 use castanet_elements::Registry;
@@ -11,19 +11,19 @@ use std::sync::OnceLock;
 /// An element of an example.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// Its class.
+    /// The class.
     pub spec: &'static ClassSpec,
-    /// Its configuration string.
+    /// The configuration string.
     pub config: String,
     /// Whether each input is pulled.
     pub inputs: Vec<bool>,
     /// Whether each output is pulled.
     pub outputs: Vec<bool>,
-    /// Other elements that it may refer to; packets reach none of them.
+    /// Other elements that it may refer to. No packets reach them.
     pub others: String,
 }
 
-/// The first configuration of the documentation's part `# Example`.
+/// The first configuration in the `# Example` section of the documentation.
 pub fn example(spec: &ClassSpec) -> Option<&'static str> {
     let (_, rest) = spec.doc.split_once("# Example")?;
     let (_, rest) = rest.split_once("```click\n")?;
@@ -34,7 +34,7 @@ fn is_script(spec: &ClassSpec) -> bool {
     matches!(spec.name, "Script" | "DriverManager")
 }
 
-/// Whether arguments speak of an element of that name.
+/// Whether a configuration string mentions an element name.
 fn is_named(config: &str, name: &str) -> bool {
     config.split(|c: char| !(c.is_alphanumeric() || "_@/".contains(c))).any(|word| word == name)
 }
@@ -58,7 +58,7 @@ fn setting(graph: &Graph, e: usize, spec: &'static ClassSpec) -> Option<Setting>
     }
     let config = match spec.name {
         "DriverManager" => "set x 1, label a, pause, set x $(add $x 1), goto a".into(),
-        // Examples are written for the root of the repository.
+        // Paths in examples are relative to the root of the repository.
         _ => element.config.replace("conf/", concat!(env!("CARGO_MANIFEST_DIR"), "/../conf/")),
     };
     Some(Setting {
@@ -70,12 +70,12 @@ fn setting(graph: &Graph, e: usize, spec: &'static ClassSpec) -> Option<Setting>
     })
 }
 
-/// For each class, by name, the element of its example.
+/// For each class, sorted by name, the element of its example.
 pub fn settings() -> &'static [Setting] {
     static ALL: OnceLock<Vec<Setting>> = OnceLock::new();
     ALL.get_or_init(|| {
         let of = |spec: &'static ClassSpec| {
-            // Nothing reaches devices and sockets of the machine, and Error does nothing but fail.
+            // Devices and sockets of the machine must not be used, and Error only fails.
             let opens = matches!(spec.name, "ControlSocket" | "ChatterSocket");
             if spec.module.contains("::device::") || opens || spec.name == "Error" {
                 return None;
@@ -83,7 +83,7 @@ pub fn settings() -> &'static [Setting] {
             let (graph, ..) = load::graph(example(spec)?);
             let e = (0..graph.len()).find(|&e| graph.spec(e).is_some_and(|s| s.name == spec.name))?;
             let mut setting = setting(&graph, e, spec)?;
-            // What speaks of other elements of the example is of no use without them.
+            // A configuration string that refers to missing elements of the example is not usable.
             if load::router(&setting.router(&setting.config, 1, |_| "Idle".into()), 1).is_err() {
                 setting.config = String::new();
             }
@@ -93,14 +93,14 @@ pub fn settings() -> &'static [Setting] {
     })
 }
 
-/// Where a class stands on a ring of 65536 places.
+/// The position of a class on a ring of 65536 places.
 pub fn place(name: &str) -> u16 {
     let hash = name.bytes().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
     (hash ^ hash >> 16) as u16
 }
 
-/// The setting that the first two bytes choose, the next one on the ring, and the bytes behind. When classes are added,
-/// inputs that exist keep the class that they were made for.
+/// The setting selected by the first two bytes, which is the next one on the ring, and the remaining bytes.
+/// Because of the ring, existing inputs usually keep their class when classes are added.
 pub fn chosen(data: &[u8], usable: impl Fn(&Setting) -> bool) -> Option<(&'static Setting, &[u8])> {
     let (&start, rest) = data.split_first_chunk()?;
     let start = u16::from_be_bytes(start);
@@ -109,8 +109,8 @@ pub fn chosen(data: &[u8], usable: impl Fn(&Setting) -> bool) -> Option<(&'stati
 }
 
 impl Setting {
-    /// A router of the element `x` and no more than it needs, which ends after so many turns of its fuse. `from` is what
-    /// comes before each input.
+    /// A router with the element `x` and whatever it needs. It stops after `turns` runs of its fuse. `from`
+    /// returns the elements before each input.
     pub fn router(&self, config: &str, turns: u32, from: impl Fn(usize) -> String) -> String {
         let mut text = format!("{}x :: {}({config});\nFuse({turns});\n", self.others, self.spec.name);
         for (i, pulled) in self.inputs.iter().enumerate() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Summary dumps.
+//! Fuzz target for summary dumps.
 
 use super::at_most;
 use castanet_io::summary::{
@@ -8,10 +8,10 @@ use castanet_io::summary::{
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The most bytes of data that packets may have.
+/// The maximum packet length.
 const MOST: usize = 4000;
 
-/// What a writer wrote, kept.
+/// The captured output of a writer.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<u8>>>);
 
@@ -25,7 +25,7 @@ impl Write for Kept {
     }
 }
 
-/// A packet as a router would see it.
+/// A packet as a router would pass it to a writer.
 fn view<'a>(data: &'a [u8], made: &Made) -> View<'a> {
     let network = if made.header > 0 { data.get(made.link..) } else { None };
     let mac = if made.link > 0 { Some(data) } else { None };
@@ -36,13 +36,13 @@ fn view<'a>(data: &'a [u8], made: &Made) -> View<'a> {
     view
 }
 
-/// Reads a dump; calls `each` for every packet.
+/// Reads a dump, and calls `each` for every packet. Returns the number of packets.
 fn read(data: &[u8], checksum: bool, each: &mut dyn FnMut(&[u8], &Made)) -> usize {
     let Ok(mut reader) = SummaryReader::from_bytes("input", data) else { return 0 };
     let (mut draft, mut bytes, mut records, mut items) = (Draft::default(), Vec::new(), 0, 0);
     loop {
         items += 1;
-        // A line may say two things beside itself.
+        // A line may contain up to two items besides its record.
         assert!(items <= 3 * data.len() + 3, "more items than bytes");
         match reader.next(&mut draft) {
             Ok(Item::Record) => records += 1,
@@ -63,18 +63,18 @@ fn read(data: &[u8], checksum: bool, each: &mut dyn FnMut(&[u8], &Made)) -> usiz
     }
 }
 
-/// Reads bytes as a dump, writes each packet with every field, as text and binary, and reads that again. The first byte says
-/// whether checksums are made.
+/// Reads bytes as a dump, writes each packet with every field, as text and in binary, and reads the result
+/// again. The first byte selects whether checksums are computed.
 pub fn summary(data: &[u8]) {
     let data = at_most(data, 1 << 14);
     let [first, data @ ..] = data else { return };
-    // Compressed files are for other programs to read.
+    // External programs decompress compressed files.
     if [&[0x1f, 0x8b][..], b"BZh", &[0xfd, b'7', b'z']].iter().any(|c| data.starts_with(c)) {
         return;
     }
     for binary in [false, true] {
         let kept = Kept::default();
-        // A dump whose lines begin with a time has no line that looks like a comment.
+        // The first field is a time, so that no line looks like a comment.
         let mut writer = SummaryWriter::from_writer("output", kept.clone(), FIELDS.iter().collect(), binary);
         assert!(writer.header(&SummaryHeader::default()).is_ok());
         let mut written = 0;

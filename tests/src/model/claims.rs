@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is due, and what was found of it.
+//! Expected results, and what was found of them in the output.
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
@@ -8,13 +8,13 @@ use super::masked::Fields;
 use super::router::MTU;
 use super::{Evidence, Fates, Report, Seen};
 
-/// One due thing and what was found of it.
+/// One expected result and its matches.
 pub(super) struct Claim<'a> {
     pub(super) due: &'a Due,
-    /// Interface of arrival and position in its trace.
+    /// Interface of arrival, and position in its trace.
     pub(super) cause: (usize, usize),
     pub(super) found: Found,
-    /// Fragments found, for packets longer than the MTU.
+    /// The fragments found, for packets longer than the MTU.
     pub(super) pieces: Vec<&'a [u8]>,
 }
 
@@ -35,7 +35,7 @@ impl Claim<'_> {
     }
 }
 
-/// The claims that `choose` takes, in the order of the traces.
+/// The expected results that `choose` selects, in the order of the traces.
 pub(super) fn claims<'a>(fates: &'a Fates, choose: impl Fn(&Due) -> bool) -> Vec<Claim<'a>> {
     let numbered = fates.all.iter().enumerate().flat_map(|(interface, all)| {
         all.iter().enumerate().map(move |(position, fate)| ((interface, position), fate))
@@ -45,14 +45,15 @@ pub(super) fn claims<'a>(fates: &'a Fates, choose: impl Fn(&Due) -> bool) -> Vec
     chosen.map(|(cause, due)| Claim { due, cause, found: Found::No, pieces: Vec::new() }).collect()
 }
 
-/// Checks that packets of one source and destination that came through one interface keep their order.
+/// Checks that packets with the same source and destination that entered by one interface keep their order.
 #[derive(Default)]
 pub(super) struct Order {
     last: HashMap<(usize, bool, Ipv4Addr, Ipv4Addr, u8), usize>,
 }
 
 impl Order {
-    /// Notes a packet; false if it was overtaken by a later one. What came to a link-level group takes another path.
+    /// Records a packet. Returns false if a later packet overtook it. Packets to link-level groups take another
+    /// path, so they are separate.
     pub(super) fn keeps(&mut self, evidence: &Evidence, cause: (usize, usize), fields: &Fields<'_>) -> bool {
         let (interface, position) = cause;
         let group = evidence.arrived[interface][position].data.first().is_some_and(|byte| byte & 1 == 1);
@@ -64,7 +65,7 @@ impl Order {
     }
 }
 
-/// The time stamp of a packet is that of its arrival.
+/// Checks that the timestamp of a packet is its time of arrival.
 pub(super) fn check_time(evidence: &Evidence, claim: &Claim<'_>, seen: &Seen, report: &mut Report) {
     let arrived = evidence.arrived[claim.cause.0][claim.cause.1].time_ns;
     if seen.time_ns != arrived {
@@ -90,7 +91,7 @@ pub(super) fn report_missing(claims: &[Claim<'_>], report: &mut Report) {
     }
 }
 
-/// A packet in a few words.
+/// A short description of a packet.
 pub(super) fn describe(packet: &[u8]) -> String {
     match Fields::of(packet) {
         None => format!("{} bytes", packet.len()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What has to become of a frame that arrives.
+//! Determines the required fate of a frame that arrives.
 use std::net::Ipv4Addr;
 
 use super::masked::{Fields, Masked};
@@ -12,18 +12,18 @@ use crate::trace::{arp, checksum, ether};
 pub(super) struct IcmpError {
     /// Type and code.
     pub(super) kind: (u8, u8),
-    /// What the second word may be.
+    /// Permitted values of the second header word.
     pub(super) rest: Vec<[u8; 4]>,
-    /// Quoted packet, already cut.
+    /// The quoted packet, already truncated.
     pub(super) quote: Masked,
-    /// Whom it is for.
+    /// The recipient.
     pub(super) to: Ipv4Addr,
 }
 
-/// Something that must be found in the router's output.
+/// A result that must be found in the router's output.
 #[derive(Clone, Debug)]
 pub(super) enum Due {
-    /// A forwarded packet as it was before it was cut into fragments.
+    /// A forwarded packet, before fragmentation.
     Packet {
         /// Interface of departure.
         out: usize,
@@ -31,21 +31,21 @@ pub(super) enum Due {
         hop: Ipv4Addr,
         want: Masked,
     },
-    /// An ICMP error of ours.
+    /// An ICMP error sent by the router.
     Error { out: usize, hop: Ipv4Addr, error: IcmpError },
-    /// A packet given to the host.
+    /// A packet delivered to the host.
     Host { packet: Vec<u8> },
-    /// An answer to an ARP request.
+    /// A reply to an ARP request.
     ArpReply { out: usize, frame: Vec<u8> },
 }
 
-/// What has to become of a frame.
+/// The required fate of a frame.
 #[derive(Clone, Debug)]
 pub(super) struct Fate {
-    /// In words.
+    /// A description.
     pub(super) label: &'static str,
     pub(super) due: Vec<Due>,
-    /// Next hops for which something waits that never goes out, since they never answer.
+    /// Next hops that never answer ARP, for which this packet is held forever.
     pub(super) held: Vec<(usize, Ipv4Addr)>,
 }
 
@@ -59,10 +59,10 @@ impl Fate {
     }
 }
 
-/// Length of an Ethernet header and an ARP packet.
+/// Length of an Ethernet header plus an ARP packet.
 const ARP_FRAME: usize = 42;
 
-/// The operation of an ARP packet for IPv4 on Ethernet, if the frame is a whole one.
+/// The operation of a complete ARP packet for IPv4 over Ethernet.
 fn arp_operation(frame: &[u8]) -> Option<u16> {
     let whole = frame.len() >= ARP_FRAME && frame[14..20] == [0, 1, 8, 0, 6, 4];
     whole.then(|| u16::from_be_bytes([frame[20], frame[21]]))
@@ -78,14 +78,14 @@ fn mac_at(frame: &[u8], at: usize) -> [u8; 6] {
     mac
 }
 
-/// What an ARP reply teaches.
+/// The mapping that the router learns from an ARP reply.
 pub(super) fn learned(frame: &[u8]) -> Option<(Ipv4Addr, [u8; 6])> {
     let is_reply = frame.get(12..14) == Some(&[8, 6]) && arp_operation(frame) == Some(2);
     let mac = is_reply.then(|| mac_at(frame, 22)).filter(|mac| mac[0] & 1 == 0)?;
     Some((address_at(frame, 28), mac))
 }
 
-/// What has to become of a frame that arrives on an interface.
+/// The required fate of a frame that arrives on an interface.
 pub(super) fn of_frame(interface: usize, frame: &[u8], neighbours: &Neighbours) -> Fate {
     if frame.len() < 14 {
         return Fate::just("dropped: shorter than an Ethernet header");
@@ -109,13 +109,13 @@ fn of_arp(interface: usize, frame: &[u8]) -> Fate {
             let frame = ether(asker_mac, MAC[interface], 0x0806, &reply);
             Fate::with("ARP request, answered", Due::ArpReply { out: interface, frame })
         }
-        Some(1) => Fate::just("dropped: ARP request for somebody else"),
+        Some(1) => Fate::just("dropped: ARP request for another host"),
         Some(_) => Fate::just("dropped: other ARP operation"),
     }
 }
 
-/// The tests of CheckIPHeader, in its order (RFC 1812, 5.2.2), and the filter for sources that nobody may have. The
-/// packet comes back without padding.
+/// The tests of CheckIPHeader in order (RFC 1812, 5.2.2), and the filter for invalid sources. Returns the
+/// packet without padding.
 fn checked(packet: &[u8]) -> Result<&[u8], &'static str> {
     if packet.len() < 20 {
         return Err("dropped: shorter than an IP header");
@@ -130,14 +130,14 @@ fn checked(packet: &[u8]) -> Result<&[u8], &'static str> {
     if checksum(&[&packet[..fields.header_len]]) != 0 {
         return Err("dropped: wrong IP header checksum");
     }
-    // The host itself may hear from those who do not know their address yet.
+    // Hosts without an address, and senders with a broadcast source, may reach the router itself.
     let own_broadcast = [BROADCASTS[1], BROADCASTS[3]].contains(&fields.src());
     let bad = own_broadcast || fields.src().is_unspecified() || fields.src().is_broadcast();
     if bad && !ADDRESS.contains(&fields.dst()) {
-        return Err("dropped: source address that nobody may have");
+        return Err("dropped: invalid source address");
     }
     if matches!(fields.src().octets()[0], 127 | 224..) {
-        return Err("dropped: source address that nobody may have");
+        return Err("dropped: invalid source address");
     }
     Ok(&packet[..fields.total_len()])
 }
@@ -161,14 +161,14 @@ fn of_packet(interface: usize, packet: &[u8], neighbours: &Neighbours) -> Fate {
     let mut journey = Journey { neighbours, fate: Fate::just("") };
     journey.fate.label = match route(fields.dst()) {
         Way::Host => return Fate::with("given to the host", Due::Host { packet: packet.to_vec() }),
-        Way::Martian => "dropped: destination address that nobody may have",
+        Way::Martian => "dropped: invalid destination address",
         Way::Unreachable => journey.error(
             (3, 0),
             vec![[0; 4]],
             &Masked::new(packet.to_vec()),
             [
                 "answered: network unreachable",
-                "answered: network unreachable (waits for ARP for ever)",
+                "answered: network unreachable (held for ARP forever)",
                 "dropped: network unreachable, no error about it",
             ],
         ),
@@ -177,7 +177,7 @@ fn of_packet(interface: usize, packet: &[u8], neighbours: &Neighbours) -> Fate {
     journey.fate
 }
 
-/// A packet's way through the outgoing half of Figure 8.
+/// The path of a packet through the outgoing half of Figure 8.
 struct Journey<'a> {
     neighbours: &'a Neighbours,
     fate: Fate,
@@ -187,7 +187,7 @@ impl Journey<'_> {
     fn out(&mut self, from: usize, out: usize, hop: Ipv4Addr, fields: Fields<'_>) -> &'static str {
         let redirected = from == out;
         if redirected && !options::has_source_route(fields.options()) {
-            // RFC 1812, 5.2.7.2: the sender is told of the nearer gateway, and the packet goes on.
+            // RFC 1812, 5.2.7.2: the sender gets a redirect to the nearer gateway, and the packet is forwarded.
             let arrived = Masked::new(fields.packet.to_vec());
             self.error((5, 1), vec![hop.octets()], &arrived, ["", "", ""]);
         }
@@ -202,7 +202,7 @@ impl Journey<'_> {
                     &Masked::new(fields.packet.to_vec()),
                     [
                         "answered: parameter problem",
-                        "answered: parameter problem (waits for ARP for ever)",
+                        "answered: parameter problem (held for ARP forever)",
                         "dropped: parameter problem, no error about it",
                     ],
                 );
@@ -215,7 +215,7 @@ impl Journey<'_> {
                 &packet,
                 [
                     "answered: time exceeded",
-                    "answered: time exceeded (waits for ARP for ever)",
+                    "answered: time exceeded (held for ARP forever)",
                     "dropped: time exceeded, no error about it",
                 ],
             );
@@ -230,25 +230,26 @@ impl Journey<'_> {
                 &packet,
                 [
                     "answered: fragmentation needed",
-                    "answered: fragmentation needed (waits for ARP for ever)",
+                    "answered: fragmentation needed (held for ARP forever)",
                     "dropped: fragmentation needed, no error about it",
                 ],
             );
         }
         if !self.neighbours.contains_key(&(out, hop)) {
             self.fate.held.push((out, hop));
-            return "waits for ARP for ever";
+            return "held for ARP forever";
         }
         self.fate.due.push(Due::Packet { out, hop, want: packet });
         match (redirected, pieces) {
             (false, false) => "forwarded",
             (false, true) => "forwarded in fragments",
-            (true, false) => "forwarded to where it came from",
-            (true, true) => "forwarded in fragments to where it came from",
+            (true, false) => "forwarded to the incoming interface",
+            (true, true) => "forwarded in fragments to the incoming interface",
         }
     }
 
-    /// Makes an ICMP error due, if there may be one; chooses a label by whether it is sent, waits, or may not be.
+    /// Adds an ICMP error to the fate, if one is permitted. Selects a label by whether it is sent, held, or not
+    /// permitted.
     fn error(
         &mut self,
         kind: (u8, u8),
@@ -258,7 +259,7 @@ impl Journey<'_> {
     ) -> &'static str {
         let Some(fields) = Fields::of(&about.bytes).filter(may_be_answered) else { return not };
         let to = fields.src();
-        // RFC 1812, 4.3.2.3: as much as fits into 576 bytes with the headers of IP and ICMP.
+        // RFC 1812, 4.3.2.3: quotes as much as fits into 576 bytes with the IP and ICMP headers.
         let error = IcmpError { kind, rest, quote: about.cut(576 - 28), to };
         match route(to) {
             Way::Out(out, hop) if self.neighbours.contains_key(&(out, hop)) => {
@@ -274,7 +275,8 @@ impl Journey<'_> {
     }
 }
 
-/// RFC 1812, 4.3.2.7: no error about an error, a broadcast or multicast, a later fragment, or to nobody in particular.
+/// RFC 1812, 4.3.2.7: no error about an ICMP error, a broadcast or multicast, a later fragment, or a packet
+/// whose source is no single host.
 fn may_be_answered(fields: &Fields<'_>) -> bool {
     let nobody = |address: Ipv4Addr| BROADCASTS.contains(&address) || address.octets()[0] >= 224;
     let no_sender = nobody(fields.src()) || matches!(fields.src().octets()[0], 0 | 127);

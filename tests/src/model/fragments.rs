@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether fragments are those of a packet (RFC 791, 2.3 and 3.2).
+//! Checks that fragments belong to a packet (RFC 791, 2.3 and 3.2).
 use super::masked::{Fields, Masked};
 use super::options;
 use super::router::MTU;
 
-/// Says what is wrong with the fragments of a packet, given in the order in which they were sent.
+/// Describes what is wrong with the fragments of a packet, given in the order of transmission.
 pub(super) fn fault(want: &Masked, fragments: &[&[u8]]) -> Option<String> {
     let whole = Fields::of(&want.bytes)?;
     let mut done = 0;
@@ -32,7 +32,7 @@ pub(super) fn fault(want: &Masked, fragments: &[&[u8]]) -> Option<String> {
     (done < whole.payload().len()).then(|| format!("only {done} of {} bytes of data", whole.payload().len()))
 }
 
-/// A fragment as it must be, but for its checksum.
+/// The expected fragment, except for its checksum.
 fn fragment_of(whole: Fields<'_>, options: &[u8], done: usize, more: bool, payload: &[u8]) -> Vec<u8> {
     let mut header = whole.packet[..20].to_vec();
     let length = 20 + options.len() + payload.len();

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets as they must look, but for what cannot be known; and reading the fields of those that do not.
+//! Expected packets with unknown parts, and access to the fields of received packets.
 use std::net::Ipv4Addr;
 
 use etherparse::Ipv4HeaderSlice;
 
 use crate::trace::checksum;
 
-/// Milliseconds of a day: no timestamp option has more.
+/// The number of milliseconds in a day, the limit of a timestamp option.
 const DAY_MS: u32 = 86_400_000;
 
-/// An IPv4 packet of which everything is known but the header checksum (which must be right, whatever form of it
-/// was chosen) and the values of timestamps.
+/// An expected IPv4 packet. Everything is known but the values of timestamps and the header checksum. The
+/// checksum must be correct, in either of its representations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Masked {
     pub(super) bytes: Vec<u8>,
-    /// Offsets of four-byte timestamps that the router filled in.
+    /// The offsets of four-byte timestamps that the router filled in.
     pub(super) stamps: Vec<usize>,
 }
 
@@ -23,7 +23,7 @@ impl Masked {
         Masked { bytes, stamps: Vec::new() }
     }
 
-    /// Says what is wrong with a packet that should be this one.
+    /// Describes how a packet differs from the expected one.
     pub(super) fn fault(&self, actual: &[u8]) -> Option<String> {
         if actual.len() != self.bytes.len() {
             return Some(format!("{} bytes instead of {}", actual.len(), self.bytes.len()));
@@ -49,7 +49,7 @@ impl Masked {
     }
 }
 
-/// Says what is wrong with a header in etherparse's judgement.
+/// Describes what is wrong with a header according to etherparse.
 pub(super) fn header_fault(packet: &[u8]) -> Option<String> {
     match Ipv4HeaderSlice::from_slice(packet) {
         Err(error) => Some(error.to_string()),
@@ -58,7 +58,7 @@ pub(super) fn header_fault(packet: &[u8]) -> Option<String> {
     }
 }
 
-/// The fields of an IPv4 packet whose header is whole.
+/// The fields of an IPv4 packet with a complete header.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'a> {
     pub(super) packet: &'a [u8],
@@ -66,7 +66,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Takes a packet of at least 20 bytes whose header length lies between 20 and its own.
+    /// Accepts a packet of at least 20 bytes whose header length is between 20 and the packet length.
     pub(super) fn of(packet: &'a [u8]) -> Option<Fields<'a>> {
         let header_len = usize::from(packet.first()? & 15) * 4;
         (header_len >= 20 && header_len <= packet.len()).then_some(Fields { packet, header_len })
@@ -96,7 +96,7 @@ impl<'a> Fields<'a> {
         self.word(6) & 0x2000 != 0
     }
 
-    /// In bytes.
+    /// The fragment offset in bytes.
     pub(super) fn fragment_offset(&self) -> usize {
         usize::from(self.word(6) & 0x1fff) * 8
     }
@@ -125,7 +125,7 @@ impl<'a> Fields<'a> {
         &self.packet[self.header_len..]
     }
 
-    /// Whether this is an ICMP error message (RFC 1122, 3.2.2), as far as can be seen.
+    /// Whether this is an ICMP error message (RFC 1122, 3.2.2), as far as the packet shows.
     pub(super) fn is_icmp_error(&self) -> bool {
         self.protocol() == 1
             && self.fragment_offset() == 0

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the IP router of conf/ip-router-trace.click must do with its traces, and whether it did.
+//! A model of the IP router in conf/ip-router-trace.click, which checks its output.
 //!
-//! [`check`] goes through the traces packet by packet and decides from the RFCs and the documentation of the
-//! element classes what has to become of each; then it goes through what the router wrote and demands that the two
-//! agree, frame by frame. It depends on no timing and on no order between the two interfaces, since the router may
-//! read their traces at any relative speed.
+//! [`check`] processes the traces packet by packet, and determines the fate of each from the RFCs and the
+//! documentation of the element classes. It then compares the router's output with these fates, frame by frame.
+//! It does not depend on timing or on the order between the two interfaces, because the router may read their
+//! traces at any relative speed.
 //!
-//! Known limits: no packet of the traces may get an error *and* carry a source route (the error would carry it
-//! reversed), no sender that gets an error may claim one of the router's own addresses, and no next hop may change
-//! its Ethernet address.
+//! Known limits: no packet of the traces may both cause an error and carry a source route (the error would
+//! carry the reversed route), no sender that gets an error may use one of the router's own addresses, and no
+//! next hop may change its Ethernet address.
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -26,32 +26,32 @@ mod sent;
 
 use fate::Fate;
 
-/// File names of what the router wrote, in the order eth0, eth1, host.
+/// The names of the router's output files, in the order eth0, eth1, host.
 pub const OUTPUTS: [&str; 3] =
     ["ip-router-eth0.out.pcap", "ip-router-eth1.out.pcap", "ip-router-host.out.pcap"];
 
-/// A captured frame, or for the host a packet.
+/// A captured frame; for the host, a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Time stamp in nanoseconds since 1970.
+    /// Timestamp in nanoseconds since 1970.
     pub time_ns: i64,
     /// The bytes.
     pub data: Vec<u8>,
 }
 
-/// All that is known of a run of the router.
+/// The complete input and output of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// What arrived, by interface.
+    /// The frames that arrived, by interface.
     pub arrived: [Vec<Seen>; 2],
-    /// What was sent, by interface.
+    /// The frames sent, by interface.
     pub sent: [Vec<Seen>; 2],
-    /// IP packets that were given to the host.
+    /// The IP packets delivered to the host.
     pub host: Vec<Seen>,
 }
 
 impl Evidence {
-    /// Reads the traces of one folder and the router's output in another.
+    /// Reads the traces from one directory and the router's output from another.
     pub fn read(traces: &Path, out: &Path) -> Result<Evidence, EvidenceError> {
         let arrived = |n| read(&traces.join(crate::trace::file_name(n)), LinkType::ETHERNET);
         Ok(Evidence {
@@ -65,12 +65,12 @@ impl Evidence {
     }
 }
 
-/// Why a run cannot even be looked at.
+/// The reason a run cannot be checked.
 #[derive(Debug)]
 pub enum EvidenceError {
     /// A file cannot be read.
     Capture(CaptureError),
-    /// A file is cut, has the wrong link type, or holds cut packets.
+    /// A file is truncated, has the wrong link type, or contains truncated packets.
     Unusable(String),
 }
 
@@ -107,14 +107,15 @@ fn read(path: &Path, link: LinkType) -> Result<Vec<Seen>, EvidenceError> {
     Ok(frames)
 }
 
-/// What the check came to.
+/// The result of a check.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// How many packets of the traces met with each fate. They sum up to all packets.
+    /// The number of packets in the traces for each fate. The sum is the number of all packets.
     pub fates: BTreeMap<&'static str, u64>,
-    /// How many frames of each kind the router sent, or gave to the host. They sum up to all that it wrote.
+    /// The number of frames of each kind that the router sent or delivered to the host. The sum is the number
+    /// of all frames written.
     pub sent: BTreeMap<&'static str, u64>,
-    /// Everything that is not as it must be, in words.
+    /// A description of each error.
     pub violations: Vec<String>,
 }
 
@@ -137,7 +138,7 @@ impl fmt::Display for Report {
             }
         }
         writeln!(f, "violations: {}", self.violations.len())?;
-        // The first ones tell; thousands would not.
+        // The first errors are sufficient.
         for text in self.violations.iter().take(50) {
             writeln!(f, "    {text}")?;
         }
@@ -151,9 +152,9 @@ type Neighbours = HashMap<(usize, Ipv4Addr), [u8; 6]>;
 /// The fates of all packets that arrived.
 struct Fates {
     neighbours: Neighbours,
-    /// Position of the first ARP reply of each in its trace.
+    /// The position of each neighbour's first ARP reply in its trace.
     replies: HashMap<(usize, Ipv4Addr), usize>,
-    /// By interface and position in its trace.
+    /// By interface, and position in its trace.
     all: [Vec<Fate>; 2],
 }
 

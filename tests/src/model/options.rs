@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IP options as a router on the way treats them (RFC 791, 3.1; RFC 1812, 5.3.13).
+//! Processing of IP options by a router (RFC 791, 3.1; RFC 1812, 5.3.13).
 use std::net::Ipv4Addr;
 
 use super::masked::Masked;
@@ -10,11 +10,11 @@ const RECORD_ROUTE: u8 = 7;
 const TIMESTAMP: u8 = 68;
 const LOOSE_SOURCE_ROUTE: u8 = 131;
 const STRICT_SOURCE_ROUTE: u8 = 137;
-/// Options with this bit go into every fragment.
+/// Options with this bit are copied into every fragment.
 const COPY: u8 = 0x80;
 
-/// Splits options into (offset, bytes), without no-operations; stops at the end of the list, or where an option does
-/// not fit, whose offset it tells.
+/// Splits options into (offset, bytes), without no-operations. Stops at the end of the list, or at an option
+/// that does not fit, whose offset is returned.
 fn split(options: &[u8]) -> (Vec<(usize, &[u8])>, Option<usize>) {
     let mut parts = Vec::new();
     let mut at = 0;
@@ -35,12 +35,12 @@ fn split(options: &[u8]) -> (Vec<(usize, &[u8])>, Option<usize>) {
     (parts, None)
 }
 
-/// Whether the packet says which way it wants to go.
+/// Whether the packet has a source route.
 pub(super) fn has_source_route(options: &[u8]) -> bool {
     split(options).0.iter().any(|(_, option)| matches!(option[0], LOOSE_SOURCE_ROUTE | STRICT_SOURCE_ROUTE))
 }
 
-/// The options that fragments after the first carry, padded to a whole number of words.
+/// The options that fragments after the first carry, padded to whole words.
 pub(super) fn copied(options: &[u8]) -> Vec<u8> {
     let parts = split(options).0;
     let mut kept: Vec<u8> = parts
@@ -52,9 +52,9 @@ pub(super) fn copied(options: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// Fills in record route and timestamps with the address `own` of the interface of departure; `others` are the
-/// router's other addresses. An error gives the offsets within the packet that may be called the bad byte: RFC 792 says
-/// "the octet where an error was detected" and leaves room.
+/// Fills in record route and timestamp options with the address `own` of the outgoing interface; `others` are
+/// the router's other addresses. An error contains the acceptable offsets of the bad byte within the packet,
+/// because RFC 792 ("the octet where an error was detected") leaves room.
 pub(super) fn fill_in(
     packet: &[u8],
     header_len: usize,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The router's addresses and routes: TOCS 2000, Figure 8, as conf/ip-router-trace.click has it.
+//! The router's addresses and routes: TOCS 2000, Figure 8, with the values of conf/ip-router-trace.click.
 use std::net::Ipv4Addr;
 
 /// The router's Ethernet addresses, by interface.
@@ -9,10 +9,10 @@ pub(super) const MAC: [[u8; 6]; 2] =
 /// The router's IP addresses, by interface.
 pub(super) const ADDRESS: [Ipv4Addr; 2] = [Ipv4Addr::new(1, 0, 0, 1), Ipv4Addr::new(2, 0, 0, 1)];
 
-/// Longest packet that is sent in one piece.
+/// The longest packet sent without fragmentation.
 pub(super) const MTU: usize = 1500;
 
-/// Broadcast addresses of the two networks, the old all-zero form included.
+/// The broadcast addresses of the two networks, including the old all-zero form.
 pub(super) const BROADCASTS: [Ipv4Addr; 4] = [
     Ipv4Addr::new(1, 0, 0, 0),
     Ipv4Addr::new(1, 255, 255, 255),
@@ -20,16 +20,16 @@ pub(super) const BROADCASTS: [Ipv4Addr; 4] = [
     Ipv4Addr::new(2, 255, 255, 255),
 ];
 
-/// Where a packet goes.
+/// The route of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// To this host.
+    /// Deliver to this host.
     Host,
-    /// Out of an interface, to a next hop.
+    /// Send on an interface, to a next hop.
     Out(usize, Ipv4Addr),
-    /// Nowhere, since nobody may use the address.
+    /// Drop, because the address is invalid.
     Martian,
-    /// Nowhere, and the sender is told.
+    /// Drop, and send an error to the sender.
     Unreachable,
 }
 
@@ -38,7 +38,8 @@ pub(super) fn is_host(dst: Ipv4Addr) -> bool {
     ADDRESS.contains(&dst) || BROADCASTS.contains(&dst) || dst.is_broadcast()
 }
 
-/// The route of a destination. (A chain of cases instead of a table of prefixes, to be independent of one.)
+/// The route of a destination. (A chain of cases instead of a prefix table, to be independent of the
+/// implementation.)
 pub(super) fn route(dst: Ipv4Addr) -> Way {
     match dst.octets() {
         _ if is_host(dst) => Way::Host,

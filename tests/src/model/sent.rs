@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether what the router wrote is what was due: all of it, nothing else, and in order.
+//! Checks the router's output: complete, nothing unexpected, and in order.
 use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 
@@ -10,7 +10,7 @@ use super::router::{ADDRESS, MAC, MTU};
 use super::{Evidence, Fates, Neighbours, Report, Seen, fragments};
 use crate::trace::{arp, checksum, ether};
 
-/// What a packet is found by: source, destination, identification, protocol.
+/// The identity of a packet: source, destination, identification, protocol.
 type Key = (Ipv4Addr, Ipv4Addr, u16, u8);
 
 fn key(fields: &Fields<'_>) -> Key {
@@ -47,20 +47,20 @@ fn check_host(evidence: &Evidence, fates: &Fates, report: &mut Report) {
     report_missing(&claims, report);
 }
 
-/// The output of one interface while it is gone through.
+/// The state of checking the output of one interface.
 struct Output<'a> {
     out: usize,
     evidence: &'a Evidence,
     neighbours: &'a Neighbours,
     claims: Vec<Claim<'a>>,
-    /// Claims for packets by key.
+    /// Expected packets by key.
     packets: HashMap<Key, Vec<usize>>,
-    /// Claims for errors by whom they are for and what they quote.
+    /// Expected errors by recipient, type and code, and quoted packet.
     errors: HashMap<(Ipv4Addr, (u8, u8), Key), Vec<usize>>,
     order: Order,
-    /// Positions of ARP queries by address.
+    /// Positions of ARP requests by address.
     queries: HashMap<Ipv4Addr, Vec<usize>>,
-    /// Position of the first frame to each next hop.
+    /// The position of the first frame to each next hop.
     first_to: HashMap<Ipv4Addr, usize>,
 }
 
@@ -104,10 +104,10 @@ fn check_interface(out: usize, evidence: &Evidence, fates: &Fates, report: &mut 
     output.check_queries(fates, report);
 }
 
-/// Positions of the first replies.
+/// The positions of the first ARP replies.
 type Replies = HashMap<(usize, Ipv4Addr), usize>;
 
-/// What was found, and what is wrong with it; or why it is nothing that was due.
+/// The kind of frame found and its faults, or the reason it was not expected.
 type Taken = Result<(&'static str, Option<String>), String>;
 
 impl<'a> Output<'a> {
@@ -133,7 +133,7 @@ impl<'a> Output<'a> {
         format!("eth{} frame {at} ({})", self.out, describe(frame.get(14..).unwrap_or_default()))
     }
 
-    /// Finds what a frame was due for.
+    /// Finds the expected result that a frame matches.
     fn take(&mut self, at: usize, seen: &'a Seen) -> Taken {
         let frame = &seen.data[..];
         let Some((header, payload)) = frame.split_at_checked(14) else {
@@ -159,7 +159,7 @@ impl<'a> Output<'a> {
         }
         let Some(target) = frame.get(38..42) else { return Err("ARP packet cut short".to_owned()) };
         let target = Ipv4Addr::new(target[0], target[1], target[2], target[3]);
-        // The target's Ethernet address is what the query asks for: its field may hold anything.
+        // The request asks for the target's Ethernet address, so that field may have any value.
         let mut unknown = [0; 6];
         unknown.copy_from_slice(&frame[32..38]);
         let query = arp(1, MAC[self.out], ADDRESS[self.out], unknown, target);
@@ -220,7 +220,7 @@ impl<'a> Output<'a> {
         fields: Fields<'a>,
     ) -> Result<(usize, &'static str, Option<String>), String> {
         let candidates = self.packets.get(&key(&fields)).ok_or("not due")?;
-        // Fragments of one packet that arrived as such share the key: what fits exactly goes first.
+        // Fragments of a packet that arrived fragmented share the key. Exact matches are preferred.
         let open = |n: &&usize| self.claims[**n].is_open() || self.claims[**n].is_split();
         let fits = |n: &&usize| match self.claims[**n].due {
             Due::Packet { want, .. } if want.bytes.len() > MTU => covers(want, &fields),
@@ -250,7 +250,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// RFC 1812, 3.3.2 and RFC 826: whoever is not known is asked for, and nobody else.
+    /// RFC 1812, 3.3.2 and RFC 826: unknown next hops are requested, and no others.
     fn check_queries(&self, fates: &Fates, report: &mut Report) {
         let held = fates.all.iter().flatten().flat_map(|fate| &fate.held);
         let held: HashSet<Ipv4Addr> = held.filter(|(out, _)| *out == self.out).map(|(_, hop)| *hop).collect();
@@ -276,7 +276,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// What arrived on this interface before the reply did cannot have gone out before a query.
+    /// Packets that arrived on this interface before the ARP reply cannot have been sent before a request.
     fn check_asked_first(
         &self,
         cause: (usize, usize),
@@ -296,7 +296,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Whether a fragment is of the part of a packet that `want` is.
+/// Whether a fragment belongs to the part of a packet in `want`.
 fn covers(want: &Masked, fragment: &Fields<'_>) -> bool {
     Fields::of(&want.bytes).is_some_and(|whole| {
         let start = whole.fragment_offset();
@@ -304,7 +304,8 @@ fn covers(want: &Masked, fragment: &Fields<'_>) -> bool {
     })
 }
 
-/// Says what is wrong with an ICMP error (RFC 792; RFC 1812, 4.3.2) that left through the interface of address `own`.
+/// Describes what is wrong with an ICMP error (RFC 792; RFC 1812, 4.3.2) sent on the interface with address
+/// `own`.
 fn error_fault(error: &IcmpError, fields: Fields<'_>, own: Ipv4Addr) -> Option<String> {
     let (packet, message) = (fields.packet, fields.payload());
     let rest = message.get(4..8)?;
@@ -313,7 +314,7 @@ fn error_fault(error: &IcmpError, fields: Fields<'_>, own: Ipv4Addr) -> Option<S
         (packet[1] == 0, "has a type of service"),
         (fields.total_len() == packet.len(), "wrong length"),
         (packet[6..8] == [0, 0], "is a fragment, or not to be fragmented"),
-        // It is made with 200 and routed like any packet.
+        // The router creates it with a time to live of 200 and forwards it like any packet.
         (fields.ttl() == 199, "its time to live is not 200 - 1"),
         (fields.src() == own, "its source is not the address of its interface"),
         (checksum(&[message]) == 0, "wrong ICMP checksum"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The model accepts a right router and refuses each wrong one.
+//! Checks that the model accepts a correct router and rejects every wrong one.
 #![allow(clippy::unwrap_used)]
 use std::net::Ipv4Addr;
 
@@ -18,7 +18,7 @@ fn seen(data: Vec<u8>) -> Seen {
     Seen { time_ns: 5, data }
 }
 
-/// A reply of a host to the router.
+/// An ARP reply from a host to the router.
 fn reply(interface: usize, host: Ipv4Addr, mac: [u8; 6]) -> Seen {
     seen(ether(MAC[interface], mac, 0x0806, &arp(2, mac, host, MAC[interface], ADDRESS[interface])))
 }
@@ -27,7 +27,7 @@ fn query(interface: usize, host: Ipv4Addr) -> Seen {
     seen(ether([0xff; 6], MAC[interface], 0x0806, &arp(1, MAC[interface], ADDRESS[interface], [0; 6], host)))
 }
 
-/// Both hosts known; packets from A arrive on eth0.
+/// Both hosts are known. The packets from A arrive on eth0.
 fn from_a(packets: &[Vec<u8>]) -> Evidence {
     let mut evidence = Evidence::default();
     evidence.arrived[0].push(reply(0, A, MAC_A));
@@ -44,7 +44,7 @@ fn fate_of(packet: &[u8]) -> Fate {
     fates(&from_a(&[packet.to_vec()])).all[0].pop().unwrap()
 }
 
-/// Both packets and their checksums are written out by hand.
+/// Both packets and their checksums are written by hand.
 #[test]
 fn a_packet_written_by_hand() {
     let arrived = [
@@ -108,15 +108,15 @@ fn violations_are_named() {
 
 #[test]
 fn next_hops_are_asked_for() {
-    // Nobody answers: no packet goes out, and there must be a question.
+    // Without an ARP reply no packet is sent, but a request is required.
     let mut evidence = from_a(&[udp(64, 1).bytes()]);
     evidence.arrived[1].clear();
     assert!(check(&evidence).violations[0].contains("2.0.0.7, which was never asked for"));
     evidence.sent[1].push(query(1, B));
     let report = check(&evidence);
     assert!(report.violations.is_empty(), "{report}");
-    assert_eq!(report.fates["waits for ARP for ever"], 1);
-    // To a host on the network it came from, before that host's reply: asked for before it is sent.
+    assert_eq!(report.fates["held for ARP forever"], 1);
+    // To a host on the incoming network, before that host's ARP reply: a request must precede the packet.
     let c = Ipv4Addr::new(1, 0, 0, 9);
     let mut evidence = from_a(&[Ipv4::udp(A, c, 1, (1, 2), &[]).bytes()]);
     evidence.arrived[0].push(reply(0, c, [2, 0, 0, 0, 0, 0xc]));
@@ -165,21 +165,12 @@ fn each_fate() {
         ("answered: time exceeded", Ipv4::icmp(A, B, 1, (8, 0), [0; 4], &[]).ttl(1).bytes()),
         ("given to the host", Ipv4::udp(A, ADDRESS[1], 1, (1, 2), &[]).ttl(0).bytes()),
         ("given to the host", Ipv4::udp(Ipv4Addr::UNSPECIFIED, ADDRESS[0], 1, (1, 2), &[]).bytes()),
-        (
-            "dropped: source address that nobody may have",
-            Ipv4::udp(Ipv4Addr::UNSPECIFIED, B, 1, (1, 2), &[]).bytes(),
-        ),
-        (
-            "dropped: source address that nobody may have",
-            Ipv4::udp(Ipv4Addr::LOCALHOST, B, 1, (1, 2), &[]).bytes(),
-        ),
-        (
-            "dropped: destination address that nobody may have",
-            Ipv4::udp(A, [239, 0, 0, 1].into(), 1, (1, 2), &[]).bytes(),
-        ),
+        ("dropped: invalid source address", Ipv4::udp(Ipv4Addr::UNSPECIFIED, B, 1, (1, 2), &[]).bytes()),
+        ("dropped: invalid source address", Ipv4::udp(Ipv4Addr::LOCALHOST, B, 1, (1, 2), &[]).bytes()),
+        ("dropped: invalid destination address", Ipv4::udp(A, [239, 0, 0, 1].into(), 1, (1, 2), &[]).bytes()),
         ("answered: network unreachable", Ipv4::udp(A, [5, 0, 0, 1].into(), 1, (1, 2), &[]).bytes()),
-        ("waits for ARP for ever", Ipv4::udp(A, [3, 0, 0, 1].into(), 1, (1, 2), &[]).bytes()),
-        ("forwarded to where it came from", Ipv4::udp(A, A, 1, (1, 2), &[]).bytes()),
+        ("held for ARP forever", Ipv4::udp(A, [3, 0, 0, 1].into(), 1, (1, 2), &[]).bytes()),
+        ("forwarded to the incoming interface", Ipv4::udp(A, A, 1, (1, 2), &[]).bytes()),
         ("dropped: shorter than an IP header", udp(9, 4).bytes()[..19].to_vec()),
         ("dropped: wrong IP length", udp(9, 4).bytes()[..31].to_vec()),
     ];
@@ -210,7 +201,7 @@ fn options_are_filled_in() {
     );
 }
 
-/// The error's bytes, as the router must make them.
+/// The bytes of an error as the router must build them.
 fn error_packet(error: &IcmpError, own: Ipv4Addr) -> Vec<u8> {
     Ipv4::icmp(own, error.to, 4242, error.kind, error.rest[0], &with_checksum(&error.quote.bytes))
         .ttl(199)
@@ -226,7 +217,7 @@ fn with_checksum(packet: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// Cuts a packet as RFC 791, section 3.2, says.
+/// Fragments a packet according to RFC 791, section 3.2.
 fn fragments_of(packet: &[u8]) -> Vec<Vec<u8>> {
     let whole = Fields::of(packet).unwrap();
     let (mut done, mut pieces) = (0, Vec::new());
@@ -253,7 +244,7 @@ fn fragments_of(packet: &[u8]) -> Vec<Vec<u8>> {
     pieces
 }
 
-/// The frames that settle a due thing.
+/// The frames that fulfil an expected result.
 fn frame_of(due: &Due, neighbours: &Neighbours) -> Vec<Vec<u8>> {
     match due {
         Due::Host { packet } => vec![packet.clone()],
@@ -272,7 +263,7 @@ fn frame_of(due: &Due, neighbours: &Neighbours) -> Vec<Vec<u8>> {
     }
 }
 
-/// A run of a perfect router over the kept traces, or over each n-th frame and all ARP replies of them.
+/// A run of a perfect router over the stored traces, or over every n-th frame and all ARP replies.
 fn perfect(each: usize) -> Evidence {
     let mut evidence = Evidence {
         arrived: trace::ip_router(trace::SEED).interfaces.map(|frames| {
@@ -328,11 +319,11 @@ fn a_perfect_run_has_no_violations_and_shows_everything() {
     assert_eq!(report.fates.values().sum::<u64>(), arrived as u64);
     let written = evidence.host.len() + evidence.sent.iter().map(Vec::len).sum::<usize>();
     assert_eq!(report.sent.values().sum::<u64>(), written as u64);
-    // The traces show all fates that there are. A new trace may change the numbers: INSTA_UPDATE=always.
+    // The traces contain every possible fate. A new trace may change the numbers: INSTA_UPDATE=always.
     insta::assert_snapshot!(report);
 }
 
-/// Whatever single thing is wrong with a run, it is noticed.
+/// Every single error in a run is detected.
 #[test]
 fn every_damage_is_noticed() {
     let perfect = perfect(17);
@@ -345,7 +336,7 @@ fn every_damage_is_noticed() {
         let what = match n % 4 {
             0 => {
                 let removed = frames.remove(at);
-                // A query more or less is as good.
+                // The number of ARP requests may vary.
                 if is_query(&removed.data) {
                     continue;
                 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames from their fields, bytes and all.
+//! Builds frames from their fields.
 use std::net::Ipv4Addr;
 
-/// The Internet checksum (RFC 1071) of `parts`, each but the last of even length.
+/// The Internet checksum (RFC 1071) of `parts`. All but the last must have even length.
 pub fn checksum(parts: &[&[u8]]) -> u16 {
     let mut sum: u32 = 0;
     for part in parts {
@@ -14,12 +14,12 @@ pub fn checksum(parts: &[&[u8]]) -> u16 {
     !u16::try_from((sum & 0xffff) + (sum >> 16)).unwrap_or(0)
 }
 
-/// An Ethernet frame.
+/// Builds an Ethernet frame.
 pub fn ether(dst: [u8; 6], src: [u8; 6], kind: u16, payload: &[u8]) -> Vec<u8> {
     [&dst[..], &src, &kind.to_be_bytes(), payload].concat()
 }
 
-/// The 28 bytes of an ARP packet (RFC 826) for IPv4 on Ethernet.
+/// Builds the 28 bytes of an ARP packet (RFC 826) for IPv4 over Ethernet.
 pub fn arp(
     operation: u16,
     sender_mac: [u8; 6],
@@ -38,16 +38,16 @@ pub fn arp(
     .concat()
 }
 
-/// An IPv4 packet by its fields (RFC 791).
+/// The fields of an IPv4 packet (RFC 791).
 #[derive(Clone, Debug)]
 pub struct Ipv4 {
     /// Type of service.
     pub tos: u8,
     /// Identification.
     pub id: u16,
-    /// Don't fragment.
+    /// The "don't fragment" flag.
     pub df: bool,
-    /// More fragments.
+    /// The "more fragments" flag.
     pub mf: bool,
     /// Fragment offset in units of 8 bytes.
     pub offset: u16,
@@ -59,14 +59,14 @@ pub struct Ipv4 {
     pub src: Ipv4Addr,
     /// Destination.
     pub dst: Ipv4Addr,
-    /// Options; padded to a multiple of 4 with end-of-list.
+    /// Options, padded to a multiple of 4 with end-of-list.
     pub options: Vec<u8>,
-    /// What follows the header.
+    /// Payload.
     pub payload: Vec<u8>,
 }
 
 impl Ipv4 {
-    /// A packet with usual values.
+    /// A packet with default values.
     pub fn new(src: Ipv4Addr, dst: Ipv4Addr, id: u16, protocol: u8, payload: Vec<u8>) -> Ipv4 {
         Ipv4 {
             tos: 0,
@@ -83,7 +83,7 @@ impl Ipv4 {
         }
     }
 
-    /// A UDP datagram with a right checksum (RFC 768).
+    /// A UDP datagram with a correct checksum (RFC 768).
     pub fn udp(src: Ipv4Addr, dst: Ipv4Addr, id: u16, ports: (u16, u16), data: &[u8]) -> Ipv4 {
         let length = u16::try_from(data.len() + 8).unwrap_or(u16::MAX).to_be_bytes();
         let mut segment =
@@ -96,7 +96,7 @@ impl Ipv4 {
         Ipv4::new(src, dst, id, 17, segment)
     }
 
-    /// A TCP segment with a right checksum (RFC 9293).
+    /// A TCP segment with a correct checksum (RFC 9293).
     pub fn tcp(
         src: Ipv4Addr,
         dst: Ipv4Addr,
@@ -121,7 +121,7 @@ impl Ipv4 {
         Ipv4::new(src, dst, id, 6, segment)
     }
 
-    /// An ICMP message with a right checksum (RFC 792).
+    /// An ICMP message with a correct checksum (RFC 792).
     pub fn icmp(
         src: Ipv4Addr,
         dst: Ipv4Addr,
@@ -136,31 +136,31 @@ impl Ipv4 {
         Ipv4::new(src, dst, id, 1, message)
     }
 
-    /// With another time to live.
+    /// Sets the time to live.
     pub fn ttl(mut self, ttl: u8) -> Ipv4 {
         self.ttl = ttl;
         self
     }
 
-    /// With "don't fragment".
+    /// Sets the "don't fragment" flag.
     pub fn df(mut self) -> Ipv4 {
         self.df = true;
         self
     }
 
-    /// With options.
+    /// Sets the options.
     pub fn options(mut self, options: &[u8]) -> Ipv4 {
         self.options = options.to_vec();
         self
     }
 
-    /// As a fragment of a longer packet: `offset` in units of 8 bytes.
+    /// Makes this a fragment of a longer packet; `offset` is in units of 8 bytes.
     pub fn fragment(mut self, offset: u16, more: bool) -> Ipv4 {
         (self.offset, self.mf) = (offset, more);
         self
     }
 
-    /// The packet's bytes, lengths and header checksum right.
+    /// The packet's bytes, with correct lengths and header checksum.
     pub fn bytes(&self) -> Vec<u8> {
         let mut options = self.options.clone();
         options.resize(options.len().next_multiple_of(4), 0);
@@ -184,7 +184,7 @@ impl Ipv4 {
     }
 }
 
-/// Makes the IP header checksum right, after a change, for what the header says its length is.
+/// Recomputes the header checksum after a change, using the header length field.
 pub(super) fn fix_checksum(packet: &mut [u8]) {
     let header = usize::from(packet[0] & 15) * 4;
     let header = header.clamp(12, packet.len());

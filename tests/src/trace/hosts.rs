@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who lives on the router's two networks, and behind their gateways.
+//! The hosts on the router's two networks, and behind their gateways.
 use std::net::Ipv4Addr;
 
 /// The router's Ethernet addresses.
@@ -9,16 +9,16 @@ pub(super) const ROUTER_MAC: [[u8; 6]; 2] =
 /// The router's addresses.
 pub(super) const ROUTER: [Ipv4Addr; 2] = [Ipv4Addr::new(1, 0, 0, 1), Ipv4Addr::new(2, 0, 0, 1)];
 
-/// Last bytes of the addresses of hosts that answer ARP requests; 29 answers late.
+/// Last bytes of the addresses of hosts that answer ARP requests. 29 answers late.
 pub(super) const ANSWERING: [u8; 8] = [5, 6, 7, 8, 9, 20, 21, 29];
 
-/// The one that answers late.
+/// The host that answers late.
 pub(super) const LATE: u8 = 29;
 
-/// Last bytes of the addresses that nobody has.
+/// Last bytes of unused addresses.
 pub(super) const SILENT: [u8; 2] = [200, 201];
 
-/// Gateways (last bytes) of each network with the networks (first bytes) behind them.
+/// The gateways of each network (last byte), with the networks behind them (first byte).
 pub(super) const GATEWAYS: [&[(u8, u8)]; 2] = [&[(88, 4)], &[(77, 3), (99, 7)]];
 
 /// A host on the network of an interface.
@@ -26,7 +26,7 @@ pub(super) fn near(interface: usize, last: u8) -> Ipv4Addr {
     Ipv4Addr::new(if interface == 0 { 1 } else { 2 }, 0, 0, last)
 }
 
-/// Ethernet address of a host, or of the gateway that its packets come through.
+/// The Ethernet address of a host, or of the gateway in front of it.
 pub(super) fn mac(interface: usize, address: Ipv4Addr) -> [u8; 6] {
     let [first, _, _, last] = address.octets();
     let gateway = GATEWAYS[interface].iter().find(|(_, network)| *network == first);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The traces that conf/ip-router-trace.click routes, made from a seed.
+//! The traces that conf/ip-router-trace.click routes, generated from a seed.
 use std::path::Path;
 
 use castanet_io::{CaptureError, CaptureWriter, WriterOptions};
@@ -11,7 +11,7 @@ mod traffic;
 
 pub use build::{Ipv4, arp, checksum, ether};
 
-/// Seed of the traces that are kept in conf/traces.
+/// The seed of the traces in conf/traces.
 pub const SEED: u64 = 2000;
 
 /// A frame of a trace.
@@ -25,25 +25,25 @@ pub struct TraceFrame {
     pub original_len: u32,
 }
 
-/// What arrives on the router's two interfaces.
+/// The frames that arrive on the router's two interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traces {
     /// By interface: eth0, eth1.
     pub interfaces: [Vec<TraceFrame>; 2],
 }
 
-/// File name of the trace of an interface.
+/// The file name of an interface's trace.
 pub fn file_name(interface: usize) -> String {
     format!("ip-router-eth{interface}.pcap")
 }
 
-/// Makes the traces of the IP router.
+/// Generates the traces of the IP router.
 pub fn ip_router(seed: u64) -> Traces {
     let mut random = Random::new(seed);
     let mut ids = 0;
     let interfaces = [0, 1].map(|interface| {
         let frames = traffic::frames(interface, &mut random, &mut ids);
-        // One frame each 500 us; eth1 half a step after eth0; a jitter that keeps the order.
+        // One frame every 500 us. eth1 starts half an interval after eth0. Jitter preserves the order.
         let start = 1_735_689_600_000_000_000 + 250_000 * i64::try_from(interface).unwrap_or(0);
         let times = (0i64..).map(|n| start + 500_000 * n);
         let timed = frames.into_iter().zip(times).map(|(wire, time)| {
@@ -59,7 +59,7 @@ pub fn ip_router(seed: u64) -> Traces {
     Traces { interfaces }
 }
 
-/// Writes the traces into a folder.
+/// Writes the traces into a directory.
 pub fn write(traces: &Traces, folder: &Path) -> Result<(), CaptureError> {
     for (interface, frames) in traces.interfaces.iter().enumerate() {
         let options = WriterOptions { snaplen: 0, ..WriterOptions::default() };
@@ -72,7 +72,7 @@ pub fn write(traces: &Traces, folder: &Path) -> Result<(), CaptureError> {
     Ok(())
 }
 
-/// A frame on the wire and how much of it was captured.
+/// A frame on the link, and the number of bytes captured.
 #[derive(Clone, Debug)]
 struct Wire {
     data: Vec<u8>,
@@ -85,7 +85,7 @@ impl From<Vec<u8>> for Wire {
     }
 }
 
-/// SplitMix64: small, and the same everywhere.
+/// SplitMix64: small, and the same on every platform.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -101,13 +101,13 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `limit` (0 for a limit of 0).
+    /// A random number below `limit` (0 for a limit of 0).
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         let limit = u64::try_from(limit).unwrap_or(u64::MAX).max(1);
         usize::try_from(self.next() % limit).unwrap_or(0)
     }
 
-    /// One of the items; the default of the type if there are none.
+    /// A random item; the default value if there are none.
     pub(crate) fn pick<T: Copy + Default>(&mut self, items: &[T]) -> T {
         items.get(self.below(items.len())).copied().unwrap_or_default()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kept traces are what the generator makes, and hold what they should.
+//! Checks that the stored traces equal the generator's output and have the required contents.
 #![allow(clippy::unwrap_used)]
 use std::path::Path;
 
@@ -25,7 +25,7 @@ fn kept_traces_are_made_from_the_seed() {
             );
         }
         assert!(reader.next_frame().unwrap().is_none());
-        // The writer uses the machine's byte order; the kept files are little-endian.
+        // The writer uses native byte order. The stored files are little-endian.
         if cfg!(target_endian = "little") {
             let same =
                 std::fs::read(kept.join(&name)).unwrap() == std::fs::read(made.path().join(&name)).unwrap();
@@ -48,7 +48,7 @@ fn size_and_order() {
     assert_eq!(ip_router(SEED), traces);
 }
 
-/// Forwardable packets carry right transport checksums, in etherparse's judgement.
+/// Forwardable packets have correct transport checksums according to etherparse.
 #[test]
 fn checksums_are_right() {
     let (mut udp, mut tcp) = (0, 0);
@@ -66,7 +66,7 @@ fn checksums_are_right() {
         match transport {
             etherparse::TransportSlice::Udp(slice) => {
                 let right = slice.to_header().calc_checksum_ipv4(&header, slice.payload()).unwrap();
-                // What was changed on purpose is not forwardable.
+                // Packets with deliberate changes are not forwardable.
                 if usize::from(slice.length()) == slice.payload().len() + 8 {
                     assert_eq!(slice.checksum(), right);
                     udp += 1;

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The order of things on one interface: ARP at first, then flows in runs with special cases strewn among them.
+//! The sequence of frames on an interface: ARP first, then runs of flows with special cases in between.
 use std::net::Ipv4Addr;
 
 use super::build::{Ipv4, arp, ether};
 use super::hosts::{ANSWERING, GATEWAYS, LATE, ROUTER, ROUTER_MAC, mac, near};
 use super::{Random, Wire, cases};
 
-/// Frames of flows on each interface.
+/// The number of flow frames on each interface.
 const FLOW_FRAMES: usize = 1500;
 
 const BROADCAST: [u8; 6] = [0xff; 6];
 
-/// A conversation's one direction.
+/// One direction of a connection.
 struct Flow {
     src: Ipv4Addr,
     dst: Ipv4Addr,
     ports: (u16, u16),
     tcp: bool,
-    /// Bytes of data that its packets usually carry.
+    /// The typical payload size.
     size: usize,
     sequence: u32,
 }
@@ -25,7 +25,7 @@ struct Flow {
 impl Flow {
     fn next(&mut self, random: &mut Random, ids: &mut u16) -> Ipv4 {
         *ids += 1;
-        // Mostly the usual size; now and then any.
+        // Usually the typical size, sometimes a random one.
         let size = if random.below(8) == 0 { random.below(300) } else { self.size };
         let data: Vec<u8> = (0..size).map(|_| random.next().to_le_bytes()[0]).collect();
         let packet = if self.tcp {
@@ -39,7 +39,7 @@ impl Flow {
     }
 }
 
-/// Hosts seen through an interface: its own and those behind its gateways.
+/// The hosts reached through an interface: on its network and behind its gateways.
 fn hosts(interface: usize) -> Vec<Ipv4Addr> {
     let own = ANSWERING.iter().map(|last| near(interface, *last));
     let behind = GATEWAYS[interface].iter().flat_map(|(_, net)| [(0, 1), (44, 9)].map(|(b, d)| (*net, b, d)));
@@ -52,7 +52,7 @@ fn flows(interface: usize, random: &mut Random) -> Vec<Flow> {
     (0..28u16)
         .map(|n| Flow {
             src: random.pick(&(sources.iter().map(|ip| ip.octets()).collect::<Vec<_>>())).into(),
-            // Each destination is used, so that each next hop is asked for.
+            // Every destination is used, so that every next hop is resolved.
             dst: destinations[usize::from(n) % destinations.len()],
             ports: (1024 + n, random.pick(&[53, 80, 123, 443, 5001])),
             tcp: n % 3 == 0,
@@ -70,18 +70,19 @@ pub(super) fn frames(interface: usize, random: &mut Random, ids: &mut u16) -> Ve
     };
     let mut frames = Vec::new();
 
-    // One packet of each flow: the router knows no next hop yet and must ask for each.
+    // One packet of each flow. The router does not know any next hop yet and must resolve each.
     for flow in &mut flows {
         frames.push(to_router(&flow.next(random, ids)));
     }
-    // A host asks before it sends; then the answers to the router's questions arrive, packets among them.
+    // A host sends an ARP request first. Then the replies to the router's requests arrive, interleaved with
+    // packets.
     let first = near(interface, ANSWERING[0]);
     let question = arp(1, mac(interface, first), first, [0; 6], ROUTER[interface]);
     frames.push(ether(BROADCAST, mac(interface, first), 0x0806, &question).into());
     let answer = |last: u8| {
         let host = near(interface, last);
         let arp = arp(2, mac(interface, host), host, ROUTER_MAC[interface], ROUTER[interface]);
-        // Real answers are padded to the least length of an Ethernet frame.
+        // Real replies are padded to the minimum Ethernet frame length.
         Wire::from(ether(ROUTER_MAC[interface], mac(interface, host), 0x0806, &[&arp[..], &[0; 18]].concat()))
     };
     let gateways = GATEWAYS[interface].iter().map(|(gateway, _)| *gateway);
@@ -91,7 +92,7 @@ pub(super) fn frames(interface: usize, random: &mut Random, ids: &mut u16) -> Ve
         frames.push(to_router(&flows[flow].next(random, ids)));
     }
 
-    // Special cases are strewn over the runs of flows, and the late answer comes after a quarter.
+    // The special cases are spread over the runs of flows. The late ARP reply comes after a quarter of them.
     let mut specials = cases::all(interface, random, ids);
     shuffle(&mut specials, random);
     let every = FLOW_FRAMES / specials.len().max(1);
@@ -101,7 +102,7 @@ pub(super) fn frames(interface: usize, random: &mut Random, ids: &mut u16) -> Ve
         let flow = random.below(flows.len());
         let run = [1, 1, 2, 4, 8, 12][random.below(6)].min(FLOW_FRAMES - sent);
         for _ in 0..run {
-            // Long packets come in short runs, so that the trace stays small.
+            // Long packets come in short runs, to keep the trace small.
             if flows[flow].size > 500 && random.below(3) > 0 {
                 break;
             }
@@ -121,7 +122,7 @@ pub(super) fn frames(interface: usize, random: &mut Random, ids: &mut u16) -> Ve
     frames
 }
 
-/// Fisher and Yates.
+/// Fisher-Yates shuffle.
 fn shuffle<T>(items: &mut [T], random: &mut Random) {
     for last in (1..items.len()).rev() {
         items.swap(last, random.below(last + 1));

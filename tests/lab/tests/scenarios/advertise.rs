@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hosts are told that there is a router (RFC 1256).
+//! Router advertisements (RFC 1256).
 
 use crate::net::{A, Net, QUIET, ours};
 use castanet_lab::frames::{self, Ip, address, icmp_in};
 use std::time::Duration;
 
-/// All routers, on the network and on the link.
+/// The all-routers multicast address, in IP and Ethernet form.
 const ROUTERS: (&str, [u8; 6]) = ("224.0.0.2", [1, 0, 0x5e, 0, 0, 2]);
 
 fn ask(from: &str, to: (&str, [u8; 6])) -> Vec<u8> {
@@ -14,8 +14,8 @@ fn ask(from: &str, to: (&str, [u8; 6])) -> Vec<u8> {
 }
 
 #[test]
-fn who_asks_for_routers_is_told() {
-    // RFC 1812, 4.3.3.10. The answer comes within 2 s, to all who hear it.
+fn solicitations_are_answered() {
+    // RFC 1812, 4.3.3.10. The answer comes within 2 s and is multicast to all hosts.
     let Some(net) = Net::asked(ours(), &[], &["--advertise"]) else { return };
     for to in [ROUTERS, ("255.255.255.255", frames::BROADCAST)] {
         let (mut a, mut b) = net.wires();
@@ -29,11 +29,11 @@ fn who_asks_for_routers_is_told() {
         assert_eq!((told.ip.from, told.ip.to), (address("10.0.0.1"), address("224.0.0.1")));
         assert_eq!((told.ip.header.time_to_live, told.rest), (1, [1, 2, 7, 8]), "one address, for 1800 s");
         assert_eq!(told.payload, [10, 0, 0, 1, 0, 0, 0, 0]);
-        // What is told on one network is not told on the other, and solicitations are not forwarded.
+        // Advertisements are specific to their network, and solicitations are not forwarded.
         let wrong = b.rest(QUIET).into_iter().filter_map(|f| icmp_in(&f.bytes));
         assert!(wrong.filter(|m| m.kind.0 == 10).count() == 0);
     }
-    // Packets go their way as before.
+    // Other packets are forwarded as before.
     net.a.run("ping -c 2 -i 0.02 -W 5 10.0.1.2").good();
     net.a.run("ping -c 2 -i 0.02 -W 5 10.0.1.1").good();
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who has this address?
+//! ARP.
 
 use crate::net::{A, B, Net, QUIET, R0, R1, both, castanet, from_a, hosts, lab, ours};
 use castanet_lab::frames::{self, BROADCAST, Ip, address, arp_in, ip_in};
 use castanet_lab::{Process, Router, Wire};
 use std::time::Duration;
 
-/// An address of b's network that nobody has but who answers for it.
-const NOBODY: &str = "10.0.1.50";
-const SOMEBODY: [u8; 6] = [2, 0, 0, 0, 9, 9];
+/// An address in b's network that no host has. The test answers for it.
+const UNUSED: &str = "10.0.1.50";
+const UNUSED_ETHER: [u8; 6] = [2, 0, 0, 0, 9, 9];
 
 #[test]
 fn questions_for_the_router_are_answered() {
@@ -17,7 +17,7 @@ fn questions_for_the_router_are_answered() {
         let mut a = net.a.wire("eth0");
         let (me, router) = (address("10.0.0.2"), address("10.0.0.1"));
         let ask = |target| frames::ethernet(BROADCAST, A, 0x0806, &frames::arp(1, (A, me), ([0; 6], target)));
-        // Nobody's address first: what comes is about the second.
+        // The first request is for an unused address, so the first reply must concern the second.
         a.send_all(&[ask(address("10.0.0.99")), ask(router)]);
         let answer = a.expect("answer", |f| arp_in(&f.bytes).filter(|arp| !arp.asks));
         assert_eq!(answer.frame_to, A);
@@ -25,35 +25,35 @@ fn questions_for_the_router_are_answered() {
         assert_eq!(answer.to, (A.to_vec(), me.octets().to_vec()));
         let more = a.rest(QUIET).iter().filter_map(|f| arp_in(&f.bytes)).filter(|arp| !arp.asks).count();
         assert_eq!(more, 0, "{kind:?}: answered once");
-        // By unicast too, as hosts ask again (RFC 1122, 2.3.2.1).
+        // Unicast requests, with which hosts verify entries (RFC 1122, 2.3.2.1), are answered too.
         a.send(&frames::ethernet(R0, A, 0x0806, &frames::arp(1, (A, me), ([0; 6], router))));
         a.expect("answer to unicast", |f| arp_in(&f.bytes).filter(|arp| !arp.asks));
     }
 }
 
-/// Waits for a question about [`NOBODY`], and says whom it was sent to.
+/// Waits for a request for [`UNUSED`]. Returns its Ethernet destination.
 fn question(b: &mut Wire) -> [u8; 6] {
     let ask =
-        b.expect("question", |f| arp_in(&f.bytes).filter(|a| a.asks && a.to.1 == address(NOBODY).octets()));
+        b.expect("question", |f| arp_in(&f.bytes).filter(|a| a.asks && a.to.1 == address(UNUSED).octets()));
     assert_eq!(ask.from, (R1.to_vec(), vec![10, 0, 1, 1]));
     ask.frame_to
 }
 
-/// Answers for [`NOBODY`].
+/// Answers for [`UNUSED`].
 fn answer(b: &mut Wire) {
-    let body = frames::arp(2, (SOMEBODY, address(NOBODY)), (R1, address("10.0.1.1")));
-    b.send(&frames::ethernet(R1, SOMEBODY, 0x0806, &body));
+    let body = frames::arp(2, (UNUSED_ETHER, address(UNUSED)), (R1, address("10.0.1.1")));
+    b.send(&frames::ethernet(R1, UNUSED_ETHER, 0x0806, &body));
 }
 
-/// A packet for [`NOBODY`], with an identification.
+/// A packet for [`UNUSED`] with an identification.
 fn packet(id: u16) -> Vec<u8> {
-    from_a(&Ip { id, ..Ip::udp("10.0.0.2", NOBODY, b"held") })
+    from_a(&Ip { id, ..Ip::udp("10.0.0.2", UNUSED, b"held") })
 }
 
-/// The identification of a packet that reached [`NOBODY`].
+/// The identification of a packet delivered to [`UNUSED`].
 fn arrived(frame: &castanet_lab::Frame) -> Option<u16> {
-    let ip = ip_in(&frame.bytes).filter(|ip| ip.to == address(NOBODY))?;
-    assert_eq!(frame.bytes.get(..12), Some(&[SOMEBODY, R1].concat()[..]));
+    let ip = ip_in(&frame.bytes).filter(|ip| ip.to == address(UNUSED))?;
+    assert_eq!(frame.bytes.get(..12), Some(&[UNUSED_ETHER, R1].concat()[..]));
     Some(ip.header.identification)
 }
 
@@ -69,7 +69,7 @@ fn held_packets_leave_in_order() {
         answer(&mut b);
         let order: Vec<u16> = b.rest(QUIET).iter().filter_map(arrived).collect();
         assert_eq!(order, [1, 2, 3, 4, 5, 6, 7, 8], "{kind:?}");
-        // No more questions: it is known now.
+        // There are no more requests, because the address is known now.
         a.send(&packet(9));
         b.expect("packet", |f| {
             assert_eq!(arp_in(&f.bytes), None);
@@ -113,37 +113,38 @@ fn entries_are_probed_by_unicast_and_expire() {
     answer(&mut b);
     b.expect("first packet", |f| arrived(f).filter(|id| *id == 1));
     std::thread::sleep(Duration::from_millis(1200));
-    // Old, not too old: the packet goes, and a question goes to that host only. Nobody answers.
+    // The entry is stale but not expired: the packet is sent, and a unicast request goes to the host. It is not
+    // answered.
     a.send(&packet(2));
     let (mut went, mut probes) = (0, 0);
     for frame in b.rest(QUIET) {
         went += usize::from(arrived(&frame) == Some(2));
-        probes += usize::from(arp_in(&frame.bytes).is_some_and(|q| q.asks && q.frame_to == SOMEBODY));
+        probes += usize::from(arp_in(&frame.bytes).is_some_and(|q| q.asks && q.frame_to == UNUSED_ETHER));
     }
     assert_eq!((went, probes), (1, 1));
     std::thread::sleep(Duration::from_millis(1200));
-    // Too old: held, and everybody is asked.
+    // The entry has expired: the packet is held, and a request is broadcast.
     a.send(&packet(3));
     assert_eq!(question(&mut b), BROADCAST);
     assert_eq!(b.rest(QUIET).iter().filter_map(arrived).count(), 0);
-    // A refreshed entry lives on.
+    // A reply refreshes the entry.
     answer(&mut b);
     b.expect("third packet", |f| arrived(f).filter(|id| *id == 3));
 }
 
 #[test]
 fn answers_of_groups_are_not_believed() {
-    // RFC 1812, 3.3.2: a reply that claims a broadcast or multicast Ethernet address must not be believed.
+    // RFC 1812, 3.3.2: a reply that claims a broadcast or multicast Ethernet address must be ignored.
     let Some(net) = Net::new(ours()) else { return };
     let (mut a, mut b) = (net.a.wire("eth0"), net.b.wire("eth0"));
     a.send(&packet(1));
     question(&mut b);
     for group in [BROADCAST, [1, 0, 0x5e, 0, 0, 1]] {
-        let body = frames::arp(2, (group, address(NOBODY)), (R1, address("10.0.1.1")));
+        let body = frames::arp(2, (group, address(UNUSED)), (R1, address("10.0.1.1")));
         b.send(&frames::ethernet(R1, B, 0x0806, &body));
     }
     let sent =
-        b.rest(QUIET).iter().filter(|f| ip_in(&f.bytes).is_some_and(|ip| ip.to == address(NOBODY))).count();
+        b.rest(QUIET).iter().filter(|f| ip_in(&f.bytes).is_some_and(|ip| ip.to == address(UNUSED))).count();
     assert_eq!(sent, 0);
     answer(&mut b);
     b.expect("packet", arrived);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets that nobody may forward, and frames of odd lengths.
+//! Packets that must not be forwarded, and frames of unusual length.
 
 use crate::net::{A, Net, QUIET, R0, both, castanet, from_a, hosts, ports, through};
 use castanet_lab::frames::{self, Ip, checksum, icmp_in, ip_in};
 use castanet_lab::router::configuration;
-use castanet_lab::{Kind, Router};
+use castanet_lab::{Router, RouterKind};
 
-/// A good packet with some header bytes replaced, and the checksum made right again.
+/// A valid packet with some header bytes replaced, and with a correct checksum.
 fn forged(at: usize, bytes: &[u8]) -> Vec<u8> {
     let mut packet = Ip::udp("10.0.0.2", "10.0.1.2", b"payload").bytes();
     packet.splice(at..at + bytes.len(), bytes.iter().copied());
@@ -16,11 +16,11 @@ fn forged(at: usize, bytes: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// Frames that must come to nothing. Linux looks at sources by whether it would route to them the same way, which would
-/// hinder other scenarios; without that, it only drops some of the sources.
-fn nothing(kind: Kind) -> Vec<Vec<u8>> {
+/// Frames that must be dropped. Linux validates sources only with reverse-path filtering, which would break
+/// other scenarios. Without it, Linux drops only some of these sources.
+fn nothing(kind: RouterKind) -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = Vec::new();
-    // Wrong checksum, version, header length, total length (RFC 1812, 5.2.2).
+    // Wrong checksum, version, header length and total length (RFC 1812, 5.2.2).
     let mut wrong_sum = Ip::udp("10.0.0.2", "10.0.1.2", b"payload").bytes();
     wrong_sum[10] ^= 0x40;
     all.push(wrong_sum);
@@ -29,29 +29,29 @@ fn nothing(kind: Kind) -> Vec<Vec<u8>> {
     all.push(forged(0, &[0x4f]));
     all.push(forged(2, &[0, 19]));
     all.push(forged(2, &[0x10, 0]));
-    // Addresses that are none (RFC 1812, 5.3.7).
+    // Invalid source addresses (RFC 1812, 5.3.7).
     let always = ["127.0.0.1", "224.0.0.1", "255.255.255.255", "0.0.0.0"];
     let ours = ["10.0.0.255", "10.0.1.255", "0.1.2.3", "240.0.0.1"];
-    for from in always.into_iter().chain(ours.into_iter().filter(|_| kind != Kind::Kernel)) {
+    for from in always.into_iter().chain(ours.into_iter().filter(|_| kind != RouterKind::Kernel)) {
         all.push(Ip::udp(from, "10.0.1.2", b"martian").bytes());
     }
-    // Linux has no opinion about class E: no route to there.
+    // Linux does not treat class E destinations specially; it has no route to them.
     let always = ["127.0.0.1", "0.0.0.0", "255.255.255.255", "224.0.0.5"];
-    for to in always.into_iter().chain(["240.0.0.1"].into_iter().filter(|_| kind != Kind::Kernel)) {
+    for to in always.into_iter().chain(["240.0.0.1"].into_iter().filter(|_| kind != RouterKind::Kernel)) {
         all.push(Ip::udp("10.0.0.2", to, b"martian").bytes());
     }
     all.iter().map(|packet| frames::ethernet(R0, A, 0x0800, packet)).collect()
 }
 
 #[test]
-fn martians_and_broken_headers_come_to_nothing() {
+fn martians_and_broken_headers_are_dropped() {
     for kind in both() {
         let Some(net) = Net::new(kind) else { return };
         let (mut a, mut b) = net.wires();
         let before = through(&mut a, &mut b, &nothing(kind));
         let leaked: Vec<_> = before.iter().filter(|f| f.bytes.get(12..14) == Some(&[8, 0])).collect();
         assert!(leaked.is_empty(), "{kind:?}: {leaked:?}");
-        // Nor is anything said about them.
+        // No ICMP error is sent about them.
         let said: Vec<_> = a.rest(QUIET).iter().filter_map(|f| icmp_in(&f.bytes)).collect();
         assert!(said.iter().all(|m| m.ip.from.to_string() == "10.0.1.2"), "{kind:?}: {said:?}");
     }
@@ -59,7 +59,7 @@ fn martians_and_broken_headers_come_to_nothing() {
 
 #[test]
 fn directed_broadcasts_are_not_forwarded() {
-    // RFC 2644 makes this the default that RFC 1812, 5.3.5.2 still left open.
+    // RFC 2644 makes this the default, which RFC 1812, 5.3.5.2 had left open.
     for kind in both() {
         let Some(net) = Net::new(kind) else { return };
         let (mut a, mut b) = net.wires();
@@ -102,11 +102,11 @@ fn short_frames_do_no_harm() {
 }
 
 #[test]
-fn long_frames_lose_what_is_no_packet() {
+fn padding_is_not_forwarded() {
     for kind in both() {
         let Some(net) = Net::new(kind) else { return };
         let (mut a, mut b) = net.wires();
-        // The shortest packet in the shortest frame, and one with a long tail.
+        // The shortest packet in a minimum-size frame, and one with long padding.
         let packet = Ip::udp("10.0.0.2", "10.0.1.2", b"");
         let (mut padded, mut long) = (from_a(&packet), from_a(&packet));
         padded.resize(60, 0xee);
@@ -134,14 +134,15 @@ fn sources_from_elsewhere_are_dropped_where_asked() {
     a.run("ping -c 1 -W 5 10.0.1.2").good();
     a.run("ping -c 1 -W 5 10.0.1.1").good();
     let (mut a, mut b) = (a.wire("eth0"), b.wire("eth0"));
-    // Behind the other interface, nowhere, the router itself; then behind a, as a route says.
+    // Sources behind the other interface, without a route, and of the router itself; then a valid one behind a,
+    // by a configured route.
     let liars = ["10.0.1.9", "192.0.2.1", "10.0.0.1", "10.0.1.1"];
     let frames: Vec<_> =
         liars.into_iter().chain(["10.7.1.1"]).map(|from| from_a(&Ip::udp(from, "10.0.1.2", b""))).collect();
     let got = through(&mut a, &mut b, &frames);
     let got: Vec<_> = got.iter().filter_map(|f| ip_in(&f.bytes)).map(|ip| ip.from.to_string()).collect();
     assert_eq!(got, ["10.7.1.1"]);
-    // Silently.
+    // They are dropped silently.
     assert!(
         a.rest(QUIET).iter().filter_map(|f| icmp_in(&f.bytes)).all(|m| m.ip.from.to_string() == "10.0.1.2")
     );

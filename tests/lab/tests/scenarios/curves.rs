@@ -6,14 +6,14 @@ use castanet_lab::{Lab, Process};
 use std::process::Command;
 use std::time::Duration;
 
-/// Longer than any of these measurements takes, however slow the machine.
+/// Timeout, longer than any of these measurements needs even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What was sent, and what became of it, by panel and series.
+/// Measured points by panel and series: packets sent, and their fate.
 struct Curves(Vec<(String, String, f64, f64)>);
 
 impl Curves {
-    /// Measures with nobody else on the machine who is ours; none where there can be no hosts.
+    /// Runs a measurement, exclusive of other labs; `None` if labs cannot run here.
     fn measured(words: &str) -> Option<Curves> {
         let _alone = Lab::alone().inspect_err(|why| println!("SKIP: {why}")).ok()?;
         let mut command = Command::new(castanet());
@@ -37,8 +37,9 @@ impl Curves {
         Some(Curves(all))
     }
 }
-/// Measures at low rates; every series must have its points, and packets must arrive. How many is a matter of the machine and of what
-/// else it does: `castanet bench` shows that. What the configurations do at each rate is tested in simulated time.
+/// Measures at low rates. Every series must have its points, and packets must arrive. The rates depend on the
+/// machine and its load and are not checked. The behaviour of the configurations at each rate is tested in
+/// simulated time.
 fn measured(words: &str, series: usize) {
     let Some(Curves(points)) = Curves::measured(words) else { return };
     let mut names: Vec<_> = points.iter().map(|p| (&p.0, &p.1)).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a router puts into its host, and what becomes of that however the router ends.
+//! Changes that a router makes to its host, and their removal however the router ends.
 
 use crate::net::{castanet, lab};
 use crate::swap::Client;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Two hosts, and a configuration for the second that shields it from its device.
+/// Two hosts, and a configuration for the second that shields its kernel from the device.
 fn shielded(lab: &Lab) -> (Host, Host, &'static str) {
     let (a, r) = (lab.host("a"), lab.host("r"));
     lab.link((&a, "eth0"), (&r, "eth0"));
@@ -17,7 +17,7 @@ fn shielded(lab: &Lab) -> (Host, Host, &'static str) {
     (a, r, "FromDevice(eth0, SNIFFER false) -> Discard")
 }
 
-/// Runs castanet, until the host does not hear its device any more.
+/// Runs castanet, and waits until the host's kernel no longer receives frames from its device.
 fn deaf(a: &Host, r: &Host, arguments: &[&str]) -> Process {
     let mut command = r.command(castanet());
     command.arg("run").args(arguments);
@@ -43,7 +43,7 @@ fn a_filter_that_was_left_behind_is_found_and_mended() {
     a.run("ping -c 1 -W 5 10.0.0.1").good();
     let said = doctor(&r, &[]).good();
     assert_eq!(said, "ok      filters: no filter was left behind on a device\n");
-    // Killed with all that it started: nothing is left that could clean up. (A user namespace has no TCX links.)
+    // Kills the router and its helpers, so that nothing can clean up. (A user namespace has no TCX links.)
     let router = deaf(&a, &r, &["-q", "--keep-privileges", "-e", text]);
     let said = doctor(&r, &["--mend"]).good();
     assert!(said.starts_with("ok      filters: eth0: ") && said.ends_with("which runs\n"), "{said}");
@@ -59,7 +59,7 @@ fn a_filter_that_was_left_behind_is_found_and_mended() {
 }
 
 #[test]
-fn the_next_router_removes_what_the_last_one_left_behind() {
+fn the_next_router_removes_stale_filters() {
     let Some(lab) = lab() else { return };
     let (a, r, text) = shielded(&lab);
     for _ in 0..2 {
@@ -87,7 +87,7 @@ fn a_device_that_is_made_again_with_another_address_has_the_configuration_read_a
     let mut router = Process::start(command);
     let mut client = Client::new(&socket);
     assert_eq!(client.read("e.src"), "02-00-00-00-01-02");
-    // Made again with the same address: nothing changes.
+    // A device created again with the same address changes nothing.
     let again = |link| {
         r.ip("link delete eth0");
         lab.link_again(link, (&a, "eth0"), (&r, "eth0"));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the router says about packets that it cannot forward, and when it says nothing.
+//! ICMP errors about packets that the router cannot forward, and cases without an error.
 
 use crate::net::{A, LAST, Net, QUIET, R0, both, from_a, from_b, ours};
 use castanet_lab::frames::{self, BROADCAST, IcmpIn, Ip, address, icmp_in, ip_in, packet};
-use castanet_lab::{Kind, Wire};
+use castanet_lab::{RouterKind, Wire};
 use std::time::Duration;
 
-/// The next ICMP error from the router.
+/// Waits for the next ICMP error from the router.
 #[track_caller]
 fn error(wire: &mut Wire) -> IcmpIn {
     wire.expect("error", |f| {
@@ -14,7 +14,7 @@ fn error(wire: &mut Wire) -> IcmpIn {
     })
 }
 
-/// The identification of the packet that an error is about.
+/// The identification of the packet that an error concerns.
 fn about(error: &IcmpIn) -> u16 {
     packet(&error.payload).map_or(0, |p| p.header.identification)
 }
@@ -32,10 +32,11 @@ fn time_to_live_runs_out() {
         assert_eq!((error.ip.from, error.ip.to), (address("10.0.0.1"), address("10.0.0.2")));
         // Precedence 6 (RFC 1812, 4.3.2.5).
         assert_eq!(error.ip.header.dscp.value() >> 3, 6, "{kind:?}");
-        // As much of the packet as fits in 576 bytes (RFC 1812, 4.3.2.3), and as it was (4.3.2.4, 5.3.1).
+        // The error quotes as much of the packet as fits into 576 bytes (RFC 1812, 4.3.2.3), unmodified
+        // (4.3.2.4, 5.3.1).
         assert_eq!(error.ip.bytes.len(), 576, "{kind:?}");
         assert_eq!(error.payload, sent.bytes()[..548], "{kind:?}");
-        // Of two, the one with more to live arrives with one less.
+        // The packet with the larger time to live arrives with it decremented.
         let arrived = b.expect("packet", |f| ip_in(&f.bytes).filter(|ip| ip.header.identification == 78));
         assert_eq!(arrived.header.time_to_live, 1);
         assert_eq!(arrived.payload, lives.payload);
@@ -51,7 +52,8 @@ fn errors_come_from_the_interface_that_they_leave_by() {
         assert_eq!(error(&mut a).ip.from, address("10.0.0.1"), "{kind:?}");
         b.send(&from_b(&Ip { ttl: 1, ..Ip::udp("10.0.1.2", "10.0.0.2", b"") }));
         assert_eq!(error(&mut b).ip.from, address("10.0.1.1"), "{kind:?}");
-        // A packet that came in by eth0, in the name of a host behind eth1: there the error goes, from there it comes.
+        // A packet that arrives on eth0 with a source behind eth1: the error is sent on eth1, from the address
+        // of eth1.
         a.send(&from_a(&Ip { ttl: 1, ..Ip::udp("10.0.1.2", "10.0.1.7", b"") }));
         assert_eq!(error(&mut b).ip.from, address("10.0.1.1"), "{kind:?}");
     }
@@ -70,8 +72,9 @@ fn no_route() {
 }
 
 #[test]
-fn nobody_answers() {
-    // RFC 1812, 5.2.7.1: a neighbour that has not answered ARP for some seconds cannot be reached; all who asked are told.
+fn silent_neighbours_are_unreachable() {
+    // RFC 1812, 5.2.7.1: a neighbour that has not answered ARP for some seconds is unreachable, and every
+    // sender gets an error.
     for kind in both() {
         let Some(net) = Net::new(kind) else { return };
         let (mut a, mut b) = net.wires();
@@ -85,7 +88,7 @@ fn nobody_answers() {
             told.push(about(&error));
         }
         assert_eq!(told, [1, 2], "{kind:?}");
-        // Others get through as before.
+        // Other packets are forwarded as before.
         let arrived = crate::net::through(&mut a, &mut b, &[]);
         assert!(arrived.iter().all(|f| ip_in(&f.bytes).is_none()));
     }
@@ -106,8 +109,8 @@ fn the_router_has_no_such_port_or_protocol() {
     }
 }
 
-/// Packets about which no error may be sent (RFC 1812, 4.3.2.7), each of which would deserve one.
-fn sacrosanct(kind: Kind) -> Vec<Vec<u8>> {
+/// Packets that would cause an error, except that none may be sent about them (RFC 1812, 4.3.2.7).
+fn sacrosanct(kind: RouterKind) -> Vec<Vec<u8>> {
     let dying = |ip: Ip, id| Ip { ttl: 1, id, ..ip };
     let good = Ip::udp("10.0.0.2", "10.0.1.2", b"payload");
     let mut all = Vec::new();
@@ -116,7 +119,7 @@ fn sacrosanct(kind: Kind) -> Vec<Vec<u8>> {
         let quoted = &good.bytes()[..28];
         all.push(from_a(&dying(Ip::icmp("10.0.0.2", "10.0.1.2", kind, 0, [0; 4], quoted), 100 + i as u16)));
     }
-    // For a group, by IP or by the link.
+    // Packets to a group address, by IP or Ethernet.
     for (i, to) in ["10.0.1.255", "10.0.0.255", "255.255.255.255", "224.0.0.5"].into_iter().enumerate() {
         all.push(from_a(&dying(Ip::udp("10.0.0.2", to, b""), 110 + i as u16)));
     }
@@ -126,26 +129,27 @@ fn sacrosanct(kind: Kind) -> Vec<Vec<u8>> {
     // Later fragments.
     all.push(from_a(&Ip { offset: 100, ..dying(good.clone(), 130) }));
     all.push(from_a(&Ip { offset: 1, more: true, ..dying(good, 131) }));
-    // From no single host; the last ones Linux knows only with a filter that would hinder other scenarios.
+    // Packets from sources that are no single host. Linux recognises the last two only with a filter that would
+    // break other scenarios.
     let nobody = ["0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "10.0.0.255", "240.0.0.1"];
-    for (i, from) in nobody.into_iter().take(if kind == Kind::Kernel { 4 } else { 6 }).enumerate() {
+    for (i, from) in nobody.into_iter().take(if kind == RouterKind::Kernel { 4 } else { 6 }).enumerate() {
         all.push(from_a(&dying(Ip::udp(from, "10.0.1.2", b""), 140 + i as u16)));
     }
     all
 }
 
 #[test]
-fn silence_about_errors_groups_fragments_and_nobody() {
+fn no_error_about_errors_groups_fragments_and_invalid_sources() {
     for kind in both() {
         let Some(net) = Net::new(kind) else { return };
         let (mut a, mut b) = net.wires();
         let mut frames = sacrosanct(kind);
-        // A first fragment does get its error, and shows that all before it got none.
+        // A first fragment does cause an error. It marks the end, so all packets before it have caused none.
         frames.push(from_a(&Ip { ttl: 1, id: LAST, more: true, ..Ip::udp("10.0.0.2", "10.0.1.2", &[0; 8]) }));
         a.send_all(&frames);
         let error = error(&mut a);
         assert_eq!((error.kind, about(&error)), ((11, 0), LAST), "{kind:?}: {error:?}");
-        // None was sent to anybody else, and none of the packets got through.
+        // No error went to another host, and no packet was forwarded.
         let leaked: Vec<_> = b.rest(QUIET).into_iter().filter_map(|f| ip_in(&f.bytes)).collect();
         assert!(leaked.is_empty(), "{kind:?}: {leaked:?}");
     }
@@ -160,14 +164,14 @@ fn errors_about_frames_with_trailers_are_right() {
         let mut frame = from_a(&sent);
         frame.resize(60, 0xee);
         a.send(&frame);
-        // The padding of the frame is no part of the packet.
+        // The padding of the frame is not quoted.
         assert_eq!(error(&mut a).payload, sent.bytes(), "{kind:?}");
     }
 }
 
 #[test]
 fn errors_are_limited_in_rate() {
-    // RFC 1812, 4.3.2.8. The limit of the configuration is 1000 a second, in bursts of 20.
+    // RFC 1812, 4.3.2.8. The configured limit is 1000 per second, with bursts of 20.
     let Some(net) = Net::new(ours()) else { return };
     let (mut a, mut b) = net.wires();
     let dying: Vec<_> =
@@ -175,13 +179,13 @@ fn errors_are_limited_in_rate() {
     let start = std::time::Instant::now();
     a.send_all(&dying);
     a.send(&from_a(&Ip { id: LAST, ..Ip::udp("10.0.0.2", "10.0.1.2", b"") }));
-    // What is in order is forwarded meanwhile.
+    // Valid packets are forwarded meanwhile.
     b.expect("packet", |f| ip_in(&f.bytes).filter(|ip| ip.header.identification == LAST));
     let seconds = start.elapsed().as_secs_f64();
     let errors = a.rest(QUIET).iter().filter_map(|f| icmp_in(&f.bytes)).filter(|m| m.kind == (11, 0)).count();
     let most = 20.0 + 1000.0 * seconds + 1.0;
     assert!(errors >= 20 && errors as f64 <= most && errors < 600, "{errors} errors in {seconds} s");
-    // Later ones are sent again.
+    // After a pause, errors are sent again.
     std::thread::sleep(Duration::from_millis(50));
     a.send(&dying[0]);
     error(&mut a);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A firewall in a wire, as `castanet new firewall` writes it.
+//! A bridging firewall, as written by `castanet new firewall`.
 
 use crate::net::{castanet, lab};
 use castanet_lab::frames::{self, Ip, ip_in};
@@ -9,12 +9,12 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
-fn only_what_the_rules_allow_passes() {
+fn only_permitted_traffic_passes() {
     let Some(lab) = lab() else { return };
     let [a, f, b] = ["a", "f", "b"].map(|name| lab.host(name));
     lab.link((&a, "eth0"), (&f, "eth0"));
     lab.link((&b, "eth0"), (&f, "eth1"));
-    // Both ends are on one network: the firewall is no hop between them.
+    // Both ends are on the same network, so the firewall is not a hop.
     a.address("eth0", "10.0.0.2/24");
     b.address("eth0", "10.0.0.3/24");
     let mut new = f.command(castanet());
@@ -22,12 +22,12 @@ fn only_what_the_rules_allow_passes() {
     new.args(["--in", "allow tcp dst port 80", "--in", "allow icmp type echo-reply", "--in", "allow udp"]);
     let text = Process::start(new).wait(PATIENCE).good();
     let f = Router::run(f, castanet(), &["-e", &text], 2);
-    // Pings go out, and their answers come in, with the time to live that they were sent with.
+    // Echo requests go out and replies come in, with an unchanged time to live.
     let said = a.run("ping -c 2 -i 0.02 -w 10 10.0.0.3").good();
     assert!(said.contains("ttl=64") && !said.contains("DUP"), "{said}");
     let said = b.run("ping -c 2 -i 0.02 -W 1 10.0.0.2");
     assert!(!said.ok() && said.stdout.contains("0 received"), "{said:?}");
-    // A service that is open, with segments that the hosts leave to their devices to cut; and one that is not.
+    // A permitted service, with segmentation left to the devices, and a service that is blocked.
     let mut serving = a.spawn("iperf3 -s -1 --forceflush -p 80");
     serving.wait_for("listening", PATIENCE);
     b.run("iperf3 -c 10.0.0.2 -p 80 -n 5M").good();
@@ -36,7 +36,8 @@ fn only_what_the_rules_allow_passes() {
     serving.wait_for("listening", PATIENCE);
     let refused = b.run("iperf3 -c 10.0.0.2 -p 81 -n 1K --connect-timeout 500");
     assert!(!refused.ok(), "{refused:?}");
-    // What passes is as it was, byte for byte; the first rule comes before the last; what is not IP stays out.
+    // Permitted packets are forwarded byte for byte, the first matching rule applies, and non-IP packets are
+    // blocked.
     let (mut at_a, mut at_b) = (a.wire("eth0"), b.wire("eth0"));
     let (to, from) = (a.ether("eth0"), b.ether("eth0"));
     let frame = |ip: &Ip| frames::ethernet(to, from, 0x0800, &ip.bytes());

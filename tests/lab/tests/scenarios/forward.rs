@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Traffic of ordinary programs.
+//! Traffic of common programs.
 
 use crate::net::{Net, QUIET, both, castanet, hosts, lab, ours, ports};
 use castanet_lab::frames::icmp_in;
@@ -45,7 +45,8 @@ fn ping_to_each_address_of_the_router() {
 
 #[test]
 fn a_shield_keeps_the_kernel_out_of_it() {
-    // The kernel has the same addresses and forwards too: what both answer comes more than once, unless one does not see it.
+    // The kernel has the same addresses and forwards too, so packets and replies are duplicated unless
+    // `--shield` hides them from the kernel.
     for (further, once) in [(&[][..], false), (&["--shield"], true)] {
         let Some(lab) = lab() else { return };
         let (a, r, b) = hosts(&lab);
@@ -68,7 +69,7 @@ fn a_shield_keeps_the_kernel_out_of_it() {
     }
 }
 
-/// The addresses of a trace, hop by hop.
+/// The addresses of a trace, one per hop.
 fn hops(text: &str) -> Vec<&str> {
     text.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect()
 }
@@ -105,7 +106,7 @@ fn a_network_behind_a_second_router() {
     }
 }
 
-/// A number in the report of iperf3.
+/// A number from iperf3's JSON report.
 fn number(report: &str, pointer: &str) -> f64 {
     let report: serde_json::Value = serde_json::from_str(report).unwrap_or_default();
     report
@@ -123,7 +124,7 @@ fn iperf3_by_tcp() {
         let report = net.a.run("iperf3 -c 10.0.1.2 -n 8M -J").good();
         let (sent, received) =
             (number(&report, "/end/sum_sent/bytes"), number(&report, "/end/sum_received/bytes"));
-        // The client ends when the last bytes are on their way.
+        // The client ends before its last bytes have arrived.
         assert!(sent >= 8e6 && received >= 4e6, "{kind:?}: {report}");
         assert!(server.wait(Duration::from_secs(5)).ok());
     }
@@ -146,7 +147,7 @@ fn iperf3_by_udp() {
 fn checksums_are_complete_or_marked() {
     let Some(net) = Net::new(ours()) else { return };
     let (_, mut b) = net.wires();
-    // What a sends has its checksums left to hardware that is not there.
+    // Packets sent by a have partial checksums, which no hardware completes.
     let mut command = net.a.command("bash");
     command.args(["-c", "echo -n hello > /dev/udp/10.0.1.2/2000"]);
     castanet_lab::Process::start(command).wait(Duration::from_secs(5)).good();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A better gateway on the sender's own network.
+//! ICMP redirects to a better gateway on the sender's network.
 
 use crate::net::{Net, QUIET, both, from_a, lab, ours};
 use castanet_lab::frames::{Ip, address, icmp_in, ip_in};
-use castanet_lab::{Host, Kind, Lab, Port, Router};
+use castanet_lab::{Host, Lab, Port, Router, RouterKind};
 
-/// a, a better gateway and the router on one network; b behind the router, c behind the gateway.
-fn lan(lab: &Lab, kind: Kind) -> (Host, Host, Host, Router) {
+/// The sender a, a better gateway and the router are on one network; b is behind the router, c behind the
+/// gateway.
+fn lan(lab: &Lab, kind: RouterKind) -> (Host, Host, Host, Router) {
     let [a, g, r, b, c] = ["a", "g", "r", "b", "c"].map(|name| lab.host(name));
     lab.lan(&[(&a, "eth0"), (&r, "eth0"), (&g, "eth0")]);
     lab.link((&b, "eth0"), (&r, "eth1"));
@@ -38,7 +39,7 @@ fn redirect_to_the_better_gateway() {
         let redirect = at_a.expect("redirect", |f| icmp_in(&f.bytes).filter(|m| m.kind.0 == 5));
         assert_eq!((redirect.kind, redirect.rest), ((5, 1), [10, 0, 0, 3]), "{kind:?}");
         assert_eq!((redirect.ip.from, redirect.ip.to), (address("10.0.0.1"), address("10.0.0.2")));
-        // The host has learned; from then on packets go there at once, with one router on the way.
+        // The host has installed the redirect. Packets now go directly to the gateway and pass one router.
         let route = a.ip("route get 10.9.0.2");
         assert!(route.contains("via 10.0.0.3"), "{kind:?}: {route}");
         let lives: Vec<_> = at_c
@@ -53,7 +54,7 @@ fn redirect_to_the_better_gateway() {
 
 #[test]
 fn no_redirect_for_others() {
-    // RFC 1812, 5.2.7.2: not when the source is on another network, nor when the packet has a source route.
+    // RFC 1812, 5.2.7.2: no redirect if the source is on another network, or if the packet has a source route.
     let Some(lab) = lab() else { return };
     let (a, b, c, r) = lan(&lab, ours());
     let (mine, router) = (a.ether("eth0"), r.host.ether("eth0"));
@@ -70,7 +71,7 @@ fn no_redirect_for_others() {
     assert_eq!(about, Some(3));
     let others = at_b.rest(QUIET).iter().filter_map(|f| icmp_in(&f.bytes)).filter(|m| m.kind.0 == 5).count();
     assert_eq!(others, 0);
-    // The source on another network did not keep its packet from being forwarded. (Linux drops source routes.)
+    // The packet with a source on another network was still forwarded. (Linux drops source routes.)
     at_c.expect("packet", |f| ip_in(&f.bytes).filter(|ip| ip.header.identification == 1));
 }
 

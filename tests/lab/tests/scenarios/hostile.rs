@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hosts that mean no good, or are broken: nothing they send makes the router fail, grow, or lose count.
+//! Malicious and broken hosts. Their packets must not make the router fail, grow without bound, or miscount.
 //!
-//! Each attack takes a moment, or a minute where CASTANET_SOAK is set. They take all the processor time that there is, so
-//! each has the machine for itself.
+//! Each attack takes one second, or one minute if CASTANET_SOAK is set. Attacks use all available CPU time, so
+//! each has the machine to itself.
 
 use crate::net::{A, B, R0, R1, castanet, hosts, ports};
 use castanet_lab::frames::{self, address, arp_in};
@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-/// Frames of one round, which are sent over and over: more than an ARP table has room for.
+/// The number of frames in a round, which is sent repeatedly; more than fit into an ARP table.
 const ROUND: usize = 15_000;
-/// By how much the router may grow once it has forwarded something: what is held, and tables at their limits.
+/// The permitted growth of the router's memory after it has forwarded a packet: held packets, and full tables.
 const GROWTH: u64 = 24 << 20;
-/// Entries of an ARP table, at most.
+/// The maximum number of entries in an ARP table.
 const ENTRIES: u64 = 8192;
 
 const FROM_A: Scene = Scene {
@@ -28,31 +28,32 @@ const FROM_A: Scene = Scene {
 const FROM_B: Scene =
     Scene { host: (B, FROM_A.beyond), router: (R1, Ipv4Addr::new(10, 0, 1, 1)), beyond: FROM_A.host.1 };
 
-/// How long each attack goes on.
+/// The duration of an attack.
 fn duration() -> Duration {
     Duration::from_secs(if std::env::var_os("CASTANET_SOAK").is_some() { 60 } else { 1 })
 }
 
-/// What both ends of both links have counted: frames from a to the router and back, and the same for b.
+/// The frame counters of both links: from a to the router and back, and the same for b.
 #[derive(Clone, Copy, Debug, Default)]
 struct Links {
     in_: [u64; 2],
     out: [u64; 2],
 }
 
-/// Two hosts, a router that counts what elements make and swallow, and the devices' statistics when it started.
+/// Two hosts, a router with counters where elements create or consume packets, and the devices' counters at its
+/// start.
 struct Field {
     a: Host,
     b: Host,
     r: Router,
     before: Links,
-    /// What links had counted that are gone.
+    /// The counters of links that have been deleted.
     gone: Links,
     memory: u64,
     lab: Lab,
 }
 
-/// The configuration, with counters wherever an element makes packets.
+/// The configuration, with counters wherever an element creates packets.
 fn configuration(host: &Host) -> String {
     let mut text = router::configuration(host, castanet(), &ports(1500, 1500), &[], &[]);
     for (old, new) in [
@@ -65,38 +66,39 @@ fn configuration(host: &Host) -> String {
     text
 }
 
-/// The devices at the ends of the links: a's or b's, and the router's.
+/// The counters at both ends of the links: devices of a or b, and of the router.
 fn links(a: &Host, b: &Host, r: &Host) -> Links {
     let mut all = Links::default();
     for (i, (host, device)) in [(a, "eth0"), (b, "eth1")].into_iter().enumerate() {
         let count = |host: &Host, device, what| host.statistic(device, what);
         all.in_[i] = count(r, device, "rx/packets");
         all.out[i] = count(r, device, "tx/packets");
-        // The other end saw the same.
+        // The other end must have the same counts.
         assert_eq!(count(host, "eth0", "tx/packets"), all.in_[i], "to the router's {device}");
         assert_eq!(count(host, "eth0", "rx/packets"), all.out[i], "from the router's {device}");
     }
     all
 }
 
-/// Hosts that know the router for good ask nobody while they are counted.
+/// Makes the neighbour entry of the router permanent, so that the host sends no ARP requests while packets are
+/// counted.
 fn acquaint(host: &Host, router: &str, ether: [u8; 6]) {
     let ether = ether.map(|b| format!("{b:02x}")).join(":");
     host.ip(&format!("neigh replace {router} lladdr {ether} nud permanent dev eth0"));
 }
 
-/// What the router said when it ended.
+/// The output of the router after it ended.
 struct Account {
-    /// What it complained about.
+    /// Error messages.
     said: String,
-    /// Packets by what happened to them: element and number.
+    /// Packets by fate: element and number.
     summary: Value,
-    /// Values by element and handler.
+    /// Handler values by element and handler.
     handlers: BTreeMap<String, String>,
 }
 
 impl Account {
-    /// The sum of a handler over all elements whose name ends so.
+    /// The sum of a handler over all elements whose name has this suffix.
     fn sum(&self, handler: &str) -> u64 {
         let all: Vec<u64> = self
             .handlers
@@ -107,20 +109,21 @@ impl Account {
         assert!(!all.is_empty(), "no {handler} in {:?}", self.handlers);
         all.iter().sum()
     }
-    /// Packets that came in or went out by elements of a class.
+    /// Packets that entered or left through elements of a class.
     fn by(&self, way: &str, what: &str) -> u64 {
         let rows = self.summary[way].as_array().map(Vec::as_slice).unwrap_or_default();
         let rows = rows.iter().filter(|row| row["what"].as_str().is_some_and(|w| w.starts_with(what)));
         rows.filter_map(|row| row["packets"].as_u64()).sum()
     }
-    /// Packets dropped for a reason, or for all, by elements whose name contains this.
+    /// Packets dropped for a reason, or for any, by elements whose name contains a text.
     fn drops(&self, reason: Option<&str>, who: &str) -> u64 {
         let reasons = self.summary["drops"].as_object().into_iter().flatten();
         let reasons = reasons.filter(|(name, _)| reason.is_none_or(|r| r == *name));
         let all = reasons.filter_map(|(_, by)| by.as_object()).flatten();
         all.filter(|(element, _)| element.contains(who)).filter_map(|(_, n)| n.as_u64()).sum()
     }
-    /// Fragments that wait: `(START,END)` each, behind two pairs of addresses.
+    /// The number of fragments waiting for reassembly. Each is shown as `(START,END)` after two pairs of
+    /// addresses.
     fn fragments(&self) -> u64 {
         let dump = self.handlers.get("whole.dump").map_or("", String::as_str);
         let lines = dump.lines().filter(|line| line.starts_with(" ("));
@@ -154,7 +157,7 @@ impl Field {
         Some(Field { a, b, r, before, gone: Links::default(), memory, lab })
     }
 
-    /// Sends what `make` makes, new frames every few seconds, for as long as an attack takes.
+    /// Sends the frames that `make` produces for the duration of an attack, with new frames every few seconds.
     fn attack(&self, seed: u64, make: impl Fn(&mut Hostile) -> Vec<Vec<u8>>) {
         let mut hostile = Hostile::new(FROM_A, seed);
         let end = Instant::now() + duration();
@@ -171,11 +174,12 @@ impl Field {
         }
     }
 
-    /// Waits until the router has worked off what it has, and forwards as ever.
+    /// Waits until the router has processed its backlog, and checks that it forwards normally.
     fn recover(&self) {
         let there = || self.a.run("ping -c 1 -W 1 10.0.1.2").ok();
         assert!((0..10).any(|_| there()), "nothing gets through any more");
-        // Hosts were made to answer others who are not there: while Linux asks for those, it has no room for more answers.
+        // The attack made the hosts answer to nonexistent hosts. While Linux resolves those, its neighbour
+        // queue has no room for other replies.
         for host in [&self.a, &self.b] {
             host.run("ip neigh flush dev eth0").good();
         }
@@ -183,9 +187,9 @@ impl Field {
         assert!(text.contains("20 received, 0% packet loss"), "{text}");
     }
 
-    /// Ends the router and holds its numbers against those of the devices, and against each other.
+    /// Stops the router, and compares its counters with those of the devices and with each other.
     fn settle(self) -> Account {
-        // The hosts have nothing to say any more, and what they said has come.
+        // After the links are down, the hosts send nothing more, and all frames have arrived.
         for host in [&self.a, &self.b] {
             host.ip("link set eth0 down");
         }
@@ -201,7 +205,8 @@ impl Field {
         let handlers = values.map(|(name, value)| (name.to_string(), value.to_string())).collect();
         let account = Account { said: said.to_string(), summary, handlers };
 
-        // The devices and the router: what came was read or is counted as dropped, what was sent was sent.
+        // Devices against router: every frame received was read or is counted as dropped, and every packet sent
+        // was transmitted.
         let total = |now: [u64; 2], before: [u64; 2], gone: [u64; 2]| {
             now.iter().sum::<u64>() + gone.iter().sum::<u64>() - before.iter().sum::<u64>()
         };
@@ -212,7 +217,8 @@ impl Field {
         let sent = account.by("out", "ToDevice");
         assert_eq!(total(now.out, self.before.out, self.gone.out), sent, "out: {}", account.summary);
 
-        // The elements among themselves: what came or was made has left, was dropped, or waits.
+        // Elements against each other: every packet that entered or was created has left, was dropped, or is
+        // queued.
         let (whole, cut) = (account.sum("/whole.count"), account.sum("/cuts.count"));
         let made = account.sum(".queries") + account.sum("/copies.count") + cut
             - (whole - account.sum("/cut.drops") - account.drops(None, "/cut"));
@@ -246,7 +252,7 @@ fn random_and_mutated_frames_are_accounted_for() {
     field.attack(1, |h| vec![h.noise(), h.mutated(), h.mutated(), h.mutated()]);
     field.recover();
     let account = field.settle();
-    // Bad headers are told of once.
+    // Bad headers are reported once.
     assert_eq!(account.said.lines().count(), 1, "{}", account.said);
     for reason in ["bad-ip-header", "no-match", "other-host", "over-rate", "no-icmp-error"] {
         assert!(account.drops(Some(reason), "") > 0, "nothing dropped as {reason}: {}", account.summary);
@@ -257,7 +263,7 @@ fn random_and_mutated_frames_are_accounted_for() {
 fn arp_floods_and_spoofs_are_bounded() {
     let Some(field) = Field::new() else { return };
     field.attack(2, |h| vec![h.arp(), h.spoof(), h.spoof(), h.spoof()]);
-    // Somebody may have said that a is elsewhere; a itself says where.
+    // The attack may have moved a's ARP entry, so a announces its address again.
     let truth = frames::arp(2, (A, address("10.0.0.2")), (R0, address("10.0.0.1")));
     field.a.wire("eth0").send(&frames::ethernet(R0, A, 0x0806, &truth));
     field.recover();
@@ -265,19 +271,20 @@ fn arp_floods_and_spoofs_are_bounded() {
     assert_eq!(account.said, "");
     let entries = account.sum("interface1/arp.count");
     assert!(entries <= ENTRIES, "{entries} entries");
-    // Most of these packets are for other hosts, and nothing is learnt from those (RFC 826).
+    // Most of these packets are addressed to other hosts, and the router learns nothing from those (RFC 826).
     assert!(account.drops(Some("bad-arp"), "") > 0, "{}", account.summary);
 }
 
 #[test]
 fn scans_of_a_silent_network_are_bounded() {
-    // Packets for hosts that are not there: each makes an entry, a question, and waits.
+    // Packets for nonexistent hosts: each creates an ARP entry and a request, and is held.
     let Some(field) = Field::new() else { return };
     let ask = |h: &mut Hostile| vec![h.scan()];
     field.attack(3, ask);
     field.recover();
     let account = field.settle();
-    // Packets are given up many at once, and more than a queue of errors holds come to nothing, counted like others.
+    // Many packets expire at once. If the queue of errors overflows, the excess is dropped and counted like
+    // other packets.
     assert!(["", "errors :: Queue: overflow\n"].contains(&account.said.as_str()), "{}", account.said);
     assert!(account.drops(Some("arp-queue-full"), "") > 0, "{}", account.summary);
     assert!(account.sum(".length") <= 2 * 2048);
@@ -287,7 +294,7 @@ fn scans_of_a_silent_network_are_bounded() {
 fn fragments_of_no_packet_are_bounded() {
     let Some(field) = Field::new() else { return };
     field.attack(4, Hostile::fragments);
-    // What is whole is still put together, and answered.
+    // Complete packets are still reassembled and answered.
     field.a.run("ping -s 5000 -c 3 -i 0.05 -W 2 10.0.0.1").good();
     field.recover();
     let account = field.settle();
@@ -303,7 +310,7 @@ fn links_that_flap_and_devices_that_vanish() {
         acquaint(a, "10.0.0.1", R0);
         a.ip("route replace default via 10.0.0.1");
     };
-    // A device vanishes, and another comes in its place. What the old one had counted is kept.
+    // A device is deleted and another takes its place. The counters of the old one are kept.
     field.gone = links(&field.a, &field.b, &r);
     (field.gone.in_[1], field.gone.out[1]) = (0, 0);
     r.ip("link del eth0");
@@ -313,7 +320,7 @@ fn links_that_flap_and_devices_that_vanish() {
     field.a.address("eth0", "10.0.0.2/24");
     back(&field.a);
     field.recover();
-    // The host's end of a link, then the router's, goes down and up.
+    // Sets the host's end of a link down and up, then the router's end.
     for (host, device) in [(&field.a, "eth0"), (&r, "eth0")] {
         host.ip(&format!("link set {device} down"));
         assert!(!field.a.run("ping -c 1 -W 0.05 10.0.1.2").ok());
@@ -321,7 +328,7 @@ fn links_that_flap_and_devices_that_vanish() {
         back(&field.a);
         field.recover();
     }
-    // It flaps while frames want to leave by it at full rate.
+    // The link goes down and up repeatedly while frames are sent to it at full rate.
     let mut hostile = Hostile::new(FROM_B, 5);
     let frames: Vec<_> = (0..ROUND).map(|_| hostile.mutated()).collect();
     let flood = field.b.flood("eth0", &frames, duration());
@@ -334,7 +341,8 @@ fn links_that_flap_and_devices_that_vanish() {
     flood.wait(Duration::from_secs(90)).good();
     field.recover();
     let account = field.settle();
-    // Told each time, once by who receives and once by who sends; the other device is as it was.
+    // Each change is reported twice, by the receiving and by the sending element. The other device is not
+    // affected.
     let told = |what: &str| account.said.lines().filter(|line| line.contains(what)).count();
     assert_eq!(told("eth1"), 0, "{}", account.said);
     assert!((4..=14).contains(&told("eth0: device is back")), "{}", account.said);
@@ -343,7 +351,8 @@ fn links_that_flap_and_devices_that_vanish() {
 
 #[test]
 fn a_lie_is_undone_by_the_question_that_it_causes() {
-    // An address that replaces a known one is asked for by broadcast with the next packet, and the host answers.
+    // After an address replaces a known one, the router broadcasts a request with the next packet, and the host
+    // answers.
     let Some(field) = Field::new() else { return };
     let mut a = field.a.wire("eth0");
     let liar = [2, 0, 0, 0, 6, 6];

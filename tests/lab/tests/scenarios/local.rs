@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets for the router itself, and what it leaves as it is in packets for others.
+//! Packets addressed to the router, and header fields that it must not change.
 
 use crate::net::{B, Net, QUIET, R1, both, castanet, from_a, hosts, lab, ours, through};
 use castanet_lab::Router;
@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 
 #[test]
 fn packets_for_the_router_may_be_at_their_end() {
-    // RFC 1812, 4.2.2.9: the time to live of what is delivered here does not matter.
+    // RFC 1812, 4.2.2.9: the time to live of packets delivered locally is ignored.
     for kind in both() {
         let Some(net) = Net::new(kind) else { return };
         for address in ["10.0.0.1", "10.0.1.1"] {
@@ -48,7 +48,7 @@ fn echoes_in_fragments_are_answered_in_fragments() {
 }
 
 #[test]
-fn messages_that_nobody_knows_get_no_answer() {
+fn unknown_icmp_messages_are_ignored() {
     // RFC 1812, 4.3.2.1.
     for kind in both() {
         let Some(net) = Net::new(kind) else { return };
@@ -67,7 +67,7 @@ fn messages_that_nobody_knows_get_no_answer() {
 
 #[test]
 fn broadcasts_for_the_router_get_no_echo() {
-    // RFC 1812, 4.3.3.6 lets a router ignore them; smurf attacks are why it does. Linux does so too.
+    // RFC 1812, 4.3.3.6 permits a router to ignore them, because of smurf attacks. Linux ignores them too.
     for kind in both() {
         let Some(net) = Net::new(kind) else { return };
         let (mut a, _) = net.wires();
@@ -81,13 +81,13 @@ fn broadcasts_for_the_router_get_no_echo() {
 }
 
 #[test]
-fn what_a_router_must_not_touch() {
-    // RFC 1812, 4.2.2.3 (unused bits), 4.2.2.4 (type of service); identification, flags and payload.
+fn unrelated_fields_are_not_changed() {
+    // RFC 1812, 4.2.2.3 (unused bits) and 4.2.2.4 (type of service); also identification, flags and payload.
     for kind in both() {
         let Some(net) = Net::new(kind) else { return };
         let (mut a, mut b) = net.wires();
         let mut sent = from_a(&Ip { whole: true, ..Ip::udp("10.0.0.2", "10.0.1.2", b"payload") });
-        // All of the type of service, and the flag that nobody uses, with the checksum made right.
+        // All bits of the type of service and the reserved flag, with a correct checksum.
         (sent[15], sent[20]) = (0xff, 0xc0);
         sent.splice(24..26, [0, 0]);
         let sum = frames::checksum(&sent[14..34]);
@@ -95,7 +95,7 @@ fn what_a_router_must_not_touch() {
         let got = through(&mut a, &mut b, &[sent.clone()]);
         let got: Vec<_> = got.iter().filter(|f| ip_in(&f.bytes).is_some()).collect();
         assert_eq!(got.len(), 1, "{kind:?}");
-        // Time to live and checksum apart, it is the same.
+        // Only time to live and checksum differ.
         for (i, (was, is)) in sent.iter().zip(&got[0].bytes).enumerate().skip(14) {
             assert!(was == is || matches!(i, 22 | 24 | 25), "{kind:?}: byte {i} is {is:#x}, was {was:#x}");
         }
@@ -105,7 +105,8 @@ fn what_a_router_must_not_touch() {
 
 #[test]
 fn the_longest_prefix_wins() {
-    // RFC 1812, 5.2.4.3. Gateways 8, 9 and 10 are none but answer ARP, each with an Ethernet address of its own.
+    // RFC 1812, 5.2.4.3. Gateways 8, 9 and 10 do not exist, but the test answers ARP for them with a different
+    // Ethernet address each.
     let gateway = |n: u8| [2, 0, 0, 0, 8, n];
     let routes = [
         ("10.8.0.0/13", "10.0.1.8"),
@@ -145,11 +146,11 @@ fn the_longest_prefix_wins() {
 
 #[test]
 fn the_configuration_in_conf_routes() {
-    // The other scenarios run what `castanet new ip-router` writes.
+    // The other scenarios run the output of `castanet new ip-router`; this one runs the configuration in conf/.
     let Some(lab) = lab() else { return };
     let (a, r, b) = hosts(&lab);
     let conf = castanet_tests::binary::root().join("conf/ip-router.click");
-    // Another name for a device, as a user would give it; the Ethernet addresses are the devices' own.
+    // Renames a device, as a user might. The configuration uses the devices' own Ethernet addresses.
     r.ip("link set eth1 down");
     r.ip("link set eth1 name uplink");
     r.ip("link set uplink up");
@@ -162,14 +163,14 @@ fn the_configuration_in_conf_routes() {
     }
     let text = a.run("traceroute -n -q 1 -w 2 172.16.0.1").good();
     assert!(text.contains(" 1  10.0.0.1 ") && text.contains(" 2  172.16.0.1 "), "{text}");
-    // Asked to end, it ends, and had nothing to complain about.
+    // The router stops on request and has reported no error.
     let ended = r.stop();
     assert!(ended.as_ref().is_some_and(|o| o.ok() && o.stderr.is_empty()), "{ended:?}");
 }
 
 #[test]
 fn errors_say_which_packet_they_are_about() {
-    // RFC 1812, 4.3.2.3: header and at least 8 bytes, options included.
+    // RFC 1812, 4.3.2.3: an error quotes the header, options included, and at least 8 more bytes.
     let Some(net) = Net::new(ours()) else { return };
     let (mut a, _) = net.wires();
     let options = vec![7, 11, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A router among hosts. Every scenario runs with the kernel as the router too, where the kernel can do it, so that what is
-//! asked of Castanet is what Linux does.
+//! Scenarios with a router between hosts. Each also runs with the kernel as the router if the kernel supports
+//! it, so that Castanet is held to the behaviour of Linux.
 #![forbid(unsafe_code)]
 
 mod advertise;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A mobile host and its home node, conf/home-node.click and conf/mobile-node.click: who is away is reached as if at home.
+//! Mobile IP with conf/home-node.click and conf/mobile-node.click: the mobile host is reached at its home
+//! address while away.
 
 use crate::net::{castanet, lab};
 use castanet_lab::frames::{self, Ip, ip_in, packet};
@@ -8,8 +9,8 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// c (1.0.0.20), the home node h (1.0.0.10) and r (1.0.0.1) at home; behind r (43.0.0.1) o (43.0.0.50), and the mobile host m
-/// (43.0.0.9), whose home address is 1.0.0.11.
+/// At home: c (1.0.0.20), the home node h (1.0.0.10) and the router r (1.0.0.1). Behind r (43.0.0.1): o
+/// (43.0.0.50) and the mobile host m (43.0.0.9), whose home address is 1.0.0.11.
 struct Net {
     c: Host,
     o: Host,
@@ -19,7 +20,7 @@ struct Net {
     _lab: Lab,
 }
 
-/// Lets a host's kernel be silent on its device, and runs a configuration there.
+/// Keeps a host's kernel from answering on its device, and runs a configuration there.
 fn node(host: Host, conf: &str) -> Router {
     host.sysctl("net.ipv4.conf.eth0.rp_filter", 1);
     host.sysctl("net.ipv4.conf.eth0.arp_ignore", 1);
@@ -42,12 +43,12 @@ impl Net {
         r.address("eth0", "1.0.0.1/24");
         r.address("eth1", "43.0.0.1/24");
         r.sysctl("net.ipv4.ip_forward", 1);
-        // An Internet that has no redirects for its hosts.
+        // The router sends no redirects, as on the Internet.
         for scope in ["all", "eth0", "eth1"] {
             r.sysctl(&format!("net.ipv4.conf.{scope}.send_redirects"), 0);
         }
         let (h, m) = (node(h, "home-node.click"), node(m, "mobile-node.click"));
-        // All get to know each other.
+        // Fills all neighbour caches.
         for host in [&c, &o, &h.host] {
             host.run("ping -c 1 -i 0.1 -w 20 1.0.0.11").good();
         }
@@ -62,7 +63,7 @@ impl Net {
     }
 }
 
-/// What is on a wire in a while, as source, destination and protocol of each packet.
+/// The packets on a wire during an interval, as source, destination and protocol.
 fn seen(wire: &mut Wire) -> Vec<(String, String, u8)> {
     let all = wire.rest(Duration::from_millis(300));
     let packets = all.iter().filter_map(|f| ip_in(&f.bytes));
@@ -70,21 +71,21 @@ fn seen(wire: &mut Wire) -> Vec<(String, String, u8)> {
 }
 
 #[test]
-fn whoever_is_away_is_reached_as_if_at_home() {
+fn the_mobile_host_is_reached_at_its_home_address() {
     let Some(net) = Net::new() else { return };
     let mut away = net.m.host.wire("eth0");
-    // From a neighbour at home, from far away, and from the home node itself: its own packets find the tunnel. Answers lose one of
-    // their time to live in each node that forwards them, and the tunnel is none.
+    // From a neighbour at home, from a remote host, and from the home node itself, whose own packets enter the
+    // tunnel. Replies lose one from their time to live in each node that forwards them, but not in the tunnel.
     for (from, ttl) in [(&net.c, 63), (&net.o, 62), (&net.h.host, 64)] {
         let said = from.run("ping -c 2 -i 0.02 -w 10 1.0.0.11").good();
         assert!(!said.contains("DUP"), "{}: {said}", from.name());
         assert!(said.contains(&format!("ttl={ttl} ")), "{}: {said}", from.name());
     }
-    // The mobile host hears nothing but the tunnel.
+    // The mobile host receives only tunnelled packets.
     let all = seen(&mut away);
     let tunnel = ("1.0.0.10".to_string(), "43.0.0.9".to_string(), 4);
     assert!(all.len() >= 6 && all.iter().all(|p| *p == tunnel), "{all:?}");
-    // And it reaches all of them, by its own address.
+    // It reaches all hosts, using its home address.
     let mut at_c = net.c.wire("eth0");
     for to in ["1.0.0.20", "43.0.0.50", "1.0.0.10", "1.0.0.1"] {
         let said = net.m.host.run(&format!("ping -c 2 -i 0.02 -w 10 {to}")).good();
@@ -96,7 +97,7 @@ fn whoever_is_away_is_reached_as_if_at_home() {
 }
 
 #[test]
-fn what_is_too_long_for_the_tunnel_is_cut_or_refused() {
+fn packets_too_long_for_the_tunnel_are_fragmented_or_refused() {
     let Some(net) = Net::new() else { return };
     for from in [&net.c, &net.h.host] {
         let said = from.run("ping -M dont -s 4000 -c 2 -i 0.02 -w 10 1.0.0.11").good();
@@ -106,7 +107,7 @@ fn what_is_too_long_for_the_tunnel_is_cut_or_refused() {
     }
     let said = net.m.host.run("ping -M dont -s 4000 -c 2 -i 0.02 -w 10 43.0.0.50").good();
     assert!(said.contains("4008 bytes from 43.0.0.50"), "{said}");
-    // TCP finds out by itself, in both directions.
+    // TCP discovers the path MTU in both directions.
     for (server, client, to, asks) in [
         (&net.m.host, &net.c, "1.0.0.11", ""),
         (&net.m.host, &net.h.host, "1.0.0.11", "-R"),
@@ -132,7 +133,8 @@ fn only_the_mobile_host_uses_the_tunnel() {
         frames::ethernet(home, router, 0x0800, &outer.bytes())
     };
     at_r.send_all(&[
-        // From somebody else, from the mobile host in another's name, and no packet at all; then a right one.
+        // From another host, from the mobile host with a foreign source, and with an invalid inner packet; then
+        // a valid one.
         outer("43.0.0.50", inner("1.0.0.11", "1.0.0.20", 1)),
         outer("43.0.0.9", inner("43.0.0.9", "1.0.0.20", 2)),
         outer("43.0.0.9", inner("1.0.0.11", "1.0.0.11", 3)),
@@ -141,7 +143,7 @@ fn only_the_mobile_host_uses_the_tunnel() {
     ]);
     let came = at_c.expect("packet", |f| ip_in(&f.bytes));
     assert_eq!((came.header.identification, came.header.time_to_live), (5, 63));
-    // A packet at its end is not sent through, and its sender is told.
+    // A packet whose time to live expires does not enter the tunnel, and its sender gets an error.
     let ended = Ip { ttl: 1, id: 6, ..Ip::udp("1.0.0.20", "1.0.0.11", b"") };
     at_c.send(&frames::ethernet(home, net.c.ether("eth0"), 0x0800, &ended.bytes()));
     let error = at_c.expect("error", |f| frames::icmp_in(&f.bytes));

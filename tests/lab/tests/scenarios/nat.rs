@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A NAT gateway: many hosts with one address, as conf/nat-gateway.click and `castanet new nat` have it.
+//! A NAT gateway: many hosts behind one address, with conf/nat-gateway.click and `castanet new nat`.
 
 use crate::net::{castanet, lab};
 use castanet_lab::frames::{Ip, icmp_in, ip_in};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Hosts a, c and the server s inside, the gateway, and host b outside, which has a second address far away.
+/// Hosts a and c and the server s inside, the gateway, and host b outside, which has a second, remote address.
 struct Nat {
     a: Host,
     c: Host,
@@ -18,7 +18,7 @@ struct Nat {
     _lab: Lab,
 }
 
-/// b has no route to the network inside: whoever gets an answer from there was translated.
+/// Host b has no route to the inside network, so it can only answer translated packets.
 fn hosts(lab: &Lab) -> ([Host; 4], Host) {
     let [a, c, s, b, r] = ["a", "c", "s", "b", "r"].map(|name| lab.host(name));
     lab.lan(&[(&a, "eth0"), (&c, "eth0"), (&s, "eth0"), (&r, "eth0")]);
@@ -36,26 +36,28 @@ fn hosts(lab: &Lab) -> ([Host; 4], Host) {
 }
 
 impl Nat {
-    /// The network, its gateway being the configuration in conf/.
+    /// The network with conf/nat-gateway.click on the gateway.
     fn new() -> Option<Nat> {
         Nat::with(&[])
     }
 
-    /// The same, with options for the command.
+    /// The same, with further options for the command.
     fn with(options: &[&str]) -> Option<Nat> {
         let lab = lab()?;
         let ([a, c, s, b], r) = hosts(&lab);
         let conf = castanet_tests::binary::root().join("conf/nat-gateway.click");
         let words = [options, &[conf.to_str().unwrap_or_default()]].concat();
         let r = Router::run(r, castanet(), &words, 2);
-        // The kernel acts on a carrier some time after it is there, and drops what is sent before; so all get to know each other.
+        // The kernel handles a new carrier with a delay and drops packets until then. Pings wait for this and
+        // fill the neighbour caches.
         for host in [&a, &c, &s] {
             host.run("ping -c 1 -i 0.1 -w 20 198.51.100.7").good();
         }
         Some(Nat { a, c, s, b, r, _lab: lab })
     }
 
-    /// Ends the gateway, which had nothing to complain about. TCP may fill a queue: that is how it finds out how fast it may be.
+    /// Stops the gateway, which must have reported no error. Queue overflows are normal, because TCP probes for
+    /// bandwidth.
     fn end(self) {
         let ended = self.r.stop();
         let fine = |line: &str| line.ends_with("queue :: Queue: overflow");
@@ -63,7 +65,7 @@ impl Nat {
     }
 }
 
-/// An iperf3 server for one client, and what that client says, words separated by spaces.
+/// Runs an iperf3 server for one client, and returns the client's report. Words are separated by spaces.
 fn iperf(server: &Host, serves: &str, client: &Host, asks: &str) -> serde_json::Value {
     let mut serving = server.spawn(&format!("iperf3 -s -1 --forceflush {serves}"));
     serving.wait_for("listening", PATIENCE);
@@ -72,7 +74,7 @@ fn iperf(server: &Host, serves: &str, client: &Host, asks: &str) -> serde_json::
     serde_json::from_str(&said).unwrap_or_else(|e| panic!("{e}: {said}"))
 }
 
-/// Bytes that had arrived when the sender was done with those that it was asked for.
+/// The number of bytes received when the sender finished.
 fn received(report: &serde_json::Value) -> u64 {
     let bytes = report.pointer("/end/sum_received/bytes").and_then(serde_json::Value::as_u64);
     bytes.unwrap_or_else(|| panic!("{report}"))
@@ -86,15 +88,15 @@ fn many_hosts_ping_with_one_address() {
         let text = host.run(&format!("ping -c 2 -i 0.02 -w 10 {to}")).good();
         assert!(!text.contains("DUP"), "{to}: {text}");
     }
-    // In fragments too, each way.
+    // Fragments in both directions.
     let text = nat.c.run("ping -s 4000 -c 2 -i 0.02 -w 10 198.51.100.7").good();
     assert!(text.contains("4008 bytes from 198.51.100.7"), "{text}");
-    // The gateway answers for itself, on both of its addresses, to both sides.
+    // The gateway answers on both of its addresses, to both sides.
     for (host, to) in [(&nat.a, "10.0.0.1"), (&nat.a, "192.0.2.2"), (&nat.b, "192.0.2.2")] {
         let text = host.run(&format!("ping -c 1 -w 10 {to}")).good();
         assert!(text.contains("1 received") && text.contains(&format!("from {to}")), "{to}: {text}");
     }
-    // Nobody outside saw an address from inside.
+    // Packets outside never have an inside address.
     let seen: Vec<_> =
         outside.rest(Duration::from_millis(300)).iter().filter_map(|f| ip_in(&f.bytes)).collect();
     assert!(seen.len() > 10 && seen.iter().all(|ip| ip.from.to_string() == "192.0.2.2"), "{seen:?}");
@@ -121,14 +123,14 @@ fn two_hosts_with_one_identifier_are_told_apart() {
 #[test]
 fn errors_find_their_way_through_the_translation() {
     let Some(nat) = Nat::new() else { return };
-    // traceroute knows its probes again by what errors quote: from the gateway itself, and from outside.
+    // traceroute matches probes by the quotations in ICMP errors, from the gateway itself and from outside.
     let text = nat.a.run("traceroute -n -q 1 -w 2 198.51.100.7").good();
     assert!(text.contains(" 1  10.0.0.1 ") && text.contains(" 2  198.51.100.7 "), "{text}");
-    // And for one that comes from outside, from the address that it was sent to.
+    // An error for a packet from outside comes from the address that the packet was sent to.
     nat.b.run("ip route add 10.0.0.0/24 via 192.0.2.2").good();
     let (mut b, gateway) = (nat.b.wire("eth0"), nat.r.host.ether("eth1"));
     let frame = |ip: &Ip| castanet_lab::frames::ethernet(gateway, [2, 0, 0, 0, 5, 1], 0x0800, &ip.bytes());
-    // Straight to a host inside, or with a source from there: nothing comes of it.
+    // Packets sent directly to a host inside, or with an inside source, are dropped.
     let (mut a, mut s) = (nat.a.wire("eth0"), nat.s.wire("eth0"));
     b.send_all(&[
         frame(&Ip::udp("192.0.2.1", "10.0.0.2", b"straight")),
@@ -151,10 +153,10 @@ fn tcp_and_udp_go_through() {
         let got = received(&iperf(&nat.b, "", &nat.a, &format!("-c 198.51.100.7 {asks}")));
         assert!(got >= 1_000_000, "{asks}: {got}");
     }
-    // Bound, or it would answer from the address nearest to the gateway.
+    // Bound, because otherwise the server would answer from the address nearest to the gateway.
     let report = iperf(&nat.b, "-B 198.51.100.7", &nat.c, "-c 198.51.100.7 -u -b 10M -t 1 -l 1000");
     let lost = report.pointer("/end/sum/lost_packets").and_then(serde_json::Value::as_u64);
-    // It goes out at 1,250 datagrams a second; a busy machine may lose some.
+    // The rate is 1,250 datagrams per second. On a busy machine some may be lost.
     assert!(lost.is_some_and(|n| n < 600), "{report}");
     nat.end();
 }
@@ -162,7 +164,7 @@ fn tcp_and_udp_go_through() {
 #[test]
 fn forwarded_ports_serve_both_sides() {
     let Some(nat) = Nat::new() else { return };
-    // From outside, and from inside by the outer address; the server answers through the gateway each time.
+    // From outside, and from inside to the outer address. The server answers through the gateway in both cases.
     for client in [&nat.b, &nat.a] {
         let mut at_server = nat.s.wire("eth0");
         let got = received(&iperf(&nat.s, "-p 80", client, "-c 192.0.2.2 -p 80 -n 5M"));
@@ -171,7 +173,7 @@ fn forwarded_ports_serve_both_sides() {
         let seen = if client.name() == "b" { "192.0.2.1" } else { "192.0.2.2" };
         assert_eq!((peer.from.to_string(), peer.to.to_string()), (seen.into(), "10.0.0.80".into()));
     }
-    // A port that is not forwarded is closed, and whoever asks is told at once.
+    // A port that is not forwarded is closed, and the client is refused at once.
     let refused = nat.b.run("iperf3 -c 192.0.2.2 -p 81 -n 1K --connect-timeout 5000");
     assert!(!refused.ok() && refused.stderr.contains("refused"), "{refused:?}");
     nat.end();
@@ -179,7 +181,7 @@ fn forwarded_ports_serve_both_sides() {
 
 #[test]
 fn two_workers_share_the_flows() {
-    // Each device belongs to a worker of its own, so that one makes the flows that the other looks for.
+    // Each device belongs to its own worker, so one worker creates flows that the other looks up.
     let Some(nat) = Nat::with(&["-j", "2"]) else { return };
     for asks in ["-n 5M", "-n 5M -R", "-n 5M -P 4"] {
         let got = received(&iperf(&nat.b, "", &nat.a, &format!("-c 198.51.100.7 {asks}")));
@@ -197,11 +199,11 @@ fn ftp_goes_through_in_every_mode() {
     let Some(nat) = Nat::new() else { return };
     let mut serving: Process = nat.b.spawn("castanet-lab ftp-server");
     serving.wait_for("ready\n", PATIENCE);
-    // Mixed, so that commands follow others that were rewritten.
+    // Different commands in sequence, so that commands follow others whose length was changed.
     let got = nat.c.run("castanet-lab ftp-client 198.51.100.7 PORT PORT EPRT PASV EPRT EPSV PORT").good();
     assert_eq!(got, "2100000 bytes\n");
     let served = serving.wait(PATIENCE).good();
-    // What the server was told is the gateway's address.
+    // The server must see the gateway's address.
     assert!(served.contains("from 192.0.2.2\n"), "{served}");
     assert_eq!(served.matches("\nPORT 192,0,2,2,").count(), 3, "{served}");
     assert_eq!(served.matches("\nEPRT |1|192.0.2.2|").count(), 2, "{served}");
@@ -230,14 +232,15 @@ fn ftp_commands_that_point_elsewhere_are_refused() {
     nat.end();
 }
 
-/// Segments and datagrams with wrong checksums that a host received.
+/// The number of TCP segments and UDP datagrams that a host received with wrong checksums.
 fn wrong_checksums(host: &Host) -> u64 {
     let text = host.run("nstat -asz TcpInCsumErrors UdpInCsumErrors").good();
     text.lines().filter_map(|l| l.split_whitespace().nth(1)?.parse::<u64>().ok()).sum()
 }
 
-/// With the defaults of Linux super-packets cross the gateway, whose queues lose nothing of a stream. Where devices do not offload,
-/// the kernel completes what the gateway has rewritten, and the other end checks it.
+/// With the defaults of Linux, super-packets cross the gateway, whose queues do not drop packets of a stream.
+/// If devices do not offload, the kernel completes the checksums that the gateway rewrote, and the receiver
+/// verifies them.
 #[test]
 fn a_stream_crosses_with_its_offloads() {
     for checked in [false, true] {
@@ -260,14 +263,14 @@ fn a_stream_crosses_with_its_offloads() {
         a.run("ping -c 1 -i 0.1 -w 20 198.51.100.7").good();
         let counts = || [&a, &b].map(|h| ["rx/bytes", "rx/packets"].map(|n| h.statistic("eth0", n)));
         let before = counts();
-        // Of 256 kB each.
+        // Each block has 256 kB.
         let blocks = 64;
         let mut server = b.spawn(&format!("castanet-lab stream-server 5000 {blocks}"));
         server.wait_for("ready", PATIENCE);
         a.run(&format!("castanet-lab stream 198.51.100.7 5000 {blocks}")).good();
         server.wait(PATIENCE).good();
         for (old, new) in before.iter().zip(counts()) {
-            // Acknowledgements are counted too.
+            // The average includes acknowledgements.
             let size = (new[0] - old[0]) as f64 / (new[1] - old[1]).max(1) as f64;
             assert!(if checked { size < 1600.0 } else { size > 3000.0 }, "{size} bytes a packet");
         }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The network of most scenarios: host a, a router, host b.
+//! The network of most scenarios: host a, the router, host b.
 
 use castanet_lab::frames::Ip;
-use castanet_lab::{Frame, Host, Kind, Lab, Port, Router, Wire};
+use castanet_lab::{Frame, Host, Lab, Port, Router, RouterKind, Wire};
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// How long nothing must happen to be called nothing.
+/// The interval without packets after which nothing more is expected.
 pub const QUIET: Duration = Duration::from_millis(150);
 
 /// Ethernet addresses of the first link: a and the router's eth0.
@@ -25,28 +25,28 @@ pub struct Net {
     _lab: Lab,
 }
 
-/// The castanet command.
+/// The path of the castanet command.
 pub fn castanet() -> &'static Path {
     static BUILT: OnceLock<std::path::PathBuf> = OnceLock::new();
     BUILT.get_or_init(castanet_tests::binary::castanet)
 }
 
 /// Castanet as the router.
-pub fn ours() -> Kind {
-    Kind::Castanet(castanet())
+pub fn ours() -> RouterKind {
+    RouterKind::Castanet(castanet())
 }
 
 /// Both routers, the kernel first.
-pub fn both() -> [Kind; 2] {
-    [Kind::Kernel, ours()]
+pub fn both() -> [RouterKind; 2] {
+    [RouterKind::Kernel, ours()]
 }
 
-/// A lab, or a word on why there is none.
+/// Creates a lab, or prints why there is none.
 pub fn lab() -> Option<Lab> {
     Lab::new().inspect_err(|why| println!("SKIP: {why}")).ok()
 }
 
-/// The router's interfaces, with an MTU each.
+/// The router's interfaces, with their MTUs.
 pub fn ports(mtu0: u16, mtu1: u16) -> [Port; 2] {
     [
         Port { device: "eth0", address: "10.0.0.1/24", mtu: mtu0 },
@@ -54,7 +54,7 @@ pub fn ports(mtu0: u16, mtu1: u16) -> [Port; 2] {
     ]
 }
 
-/// Two hosts and a host that is to be the router, joined.
+/// Two hosts linked to the host of the router.
 pub fn hosts(lab: &Lab) -> (Host, Host, Host) {
     let (a, r, b) = (lab.host("a"), lab.host("r"), lab.host("b"));
     lab.link((&a, "eth0"), (&r, "eth0"));
@@ -62,27 +62,27 @@ pub fn hosts(lab: &Lab) -> (Host, Host, Host) {
     for (host, network) in [(&a, "10.0.0"), (&b, "10.0.1")] {
         host.address("eth0", &format!("{network}.2/24"));
         host.route("default", &format!("{network}.1"));
-        // They answer as often as they are asked.
+        // Disables rate limits for replies.
         host.sysctl("net.ipv4.icmp_ratelimit", 0);
     }
     (a, r, b)
 }
 
 impl Net {
-    /// The network in a lab, with these MTUs of the router and these routes besides those to its own networks.
-    pub fn within(lab: Lab, kind: Kind, mtus: (u16, u16), routes: &[(&str, &str)]) -> Net {
+    /// Creates the network in a lab, with these MTUs and additional routes on the router.
+    pub fn within(lab: Lab, kind: RouterKind, mtus: (u16, u16), routes: &[(&str, &str)]) -> Net {
         let (a, r, b) = hosts(&lab);
-        // Both ends of a link have one MTU.
+        // Both ends of a link have the same MTU.
         a.ip(&format!("link set eth0 mtu {}", mtus.0));
         b.ip(&format!("link set eth0 mtu {}", mtus.1));
         let r = Router::start(r, kind, &ports(mtus.0, mtus.1), routes);
         Net { a, b, r, _lab: lab }
     }
 
-    /// The network with these routes of the router besides those to its own networks, and what is asked of `castanet new ip-router`.
-    pub fn asked(kind: Kind, routes: &[(&str, &str)], further: &[&str]) -> Option<Net> {
+    /// Creates the network with additional routes on the router and options for `castanet new ip-router`.
+    pub fn asked(kind: RouterKind, routes: &[(&str, &str)], further: &[&str]) -> Option<Net> {
         let lab = lab()?;
-        if kind == Kind::Kernel {
+        if kind == RouterKind::Kernel {
             return Some(Net::within(lab, kind, (1500, 1500), routes));
         }
         let (a, r, b) = hosts(&lab);
@@ -91,12 +91,12 @@ impl Net {
         Some(Net { a, b, r, _lab: lab })
     }
 
-    /// The network with nothing special.
-    pub fn new(kind: Kind) -> Option<Net> {
+    /// Creates the network with default settings.
+    pub fn new(kind: RouterKind) -> Option<Net> {
         lab().map(|lab| Net::within(lab, kind, (1500, 1500), &[]))
     }
 
-    /// What a and b get to see, once all know each other.
+    /// Opens the devices of a and b, after the neighbour caches are filled.
     pub fn wires(&self) -> (Wire, Wire) {
         self.a.run("ping -c 1 -W 5 10.0.1.2").good();
         (self.a.wire("eth0"), self.b.wire("eth0"))
@@ -113,10 +113,10 @@ pub fn from_b(ip: &Ip) -> Vec<u8> {
     castanet_lab::frames::ethernet(R1, B, 0x0800, &ip.bytes())
 }
 
-/// The identification of the packet by which a test knows that all before it is done.
+/// The identification of the packet that marks the end of a sequence.
 pub const LAST: u16 = 0xfffe;
 
-/// Sends frames from a, and a packet that gets through behind them; what arrived at b before that.
+/// Sends frames from a, followed by a marker packet. Returns the frames that arrived at b before the marker.
 pub fn through(a: &mut Wire, b: &mut Wire, frames: &[Vec<u8>]) -> Vec<Frame> {
     let mut all = frames.to_vec();
     all.push(from_a(&Ip { id: LAST, ..Ip::udp("10.0.0.2", "10.0.1.2", b"last") }));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Offloads at the defaults of Linux: super-packets and partial checksums cross the router, and nobody who looks sees them.
+//! Offloads at the defaults of Linux: super-packets and partial checksums cross the router, and captures do not
+//! show them.
 
 use crate::net::{Net, castanet, hosts, lab, ours};
-use castanet_lab::{Kind, Process, Router};
+use castanet_lab::{Process, Router, RouterKind};
 use std::time::{Duration, Instant};
 
-/// Bits a second that iperf3 measures over TCP from a to b, and bytes in each packet that reached b.
+/// The TCP rate from a to b measured by iperf3 in bits per second, and the mean packet size at b.
 fn throughput(net: &Net, seconds: &str) -> (f64, f64) {
     let mut server = net.b.spawn("iperf3 -s -1 --forceflush");
     server.wait_for("listening", Duration::from_secs(5));
@@ -28,7 +29,7 @@ fn without_offloads(net: &Net) {
     }
 }
 
-/// The figures are shown, and judged by their order only: by how much is for a quiet machine to tell.
+/// Prints the rates, and compares only their order. Their ratios depend on the load of the machine.
 #[test]
 fn super_packets_cross_in_one_piece() {
     let (mut rates, mut kernel, mut off) = (Vec::new(), Vec::new(), Vec::new());
@@ -38,7 +39,7 @@ fn super_packets_cross_in_one_piece() {
         assert!(size > 3000.0, "{size} bytes a packet");
         rates.push(bits);
         drop(net);
-        let Some(net) = Net::new(Kind::Kernel) else { return };
+        let Some(net) = Net::new(RouterKind::Kernel) else { return };
         kernel.push(throughput(&net, "1").0);
         drop(net);
         let Some(net) = Net::new(ours()) else { return };
@@ -58,13 +59,13 @@ fn super_packets_cross_in_one_piece() {
 }
 
 #[test]
-fn who_looks_sees_the_packets_of_the_network() {
+fn captures_show_completed_packets() {
     let Some(lab) = lab() else { return };
     let (a, r, b) = hosts(&lab);
     let mut new = a.command(castanet());
     new.args(["new", "ip-router", "eth0=10.0.0.1/24", "eth1=10.0.1.1/24"]);
     let text = Process::start(new).wait(Duration::from_secs(20)).good();
-    // Behind the queue of each interface stands a dump, and a counter before it.
+    // A dump after the queue of each interface, preceded by a counter.
     let outward = "queue :: Queue -> ToDevice($dev)";
     assert!(text.contains(outward), "{text}");
     let dump = std::env::temp_dir().join(format!("castanet-offload-{}.pcap", std::process::id()));
@@ -107,7 +108,7 @@ fn who_looks_sees_the_packets_of_the_network() {
 }
 
 #[test]
-fn who_shapes_counts_the_packets_of_the_network() {
+fn shapers_count_segments() {
     let Some(lab) = lab() else { return };
     let (a, r, b) = hosts(&lab);
     let mut new = a.command(castanet());
@@ -125,7 +126,8 @@ fn who_shapes_counts_the_packets_of_the_network() {
     a.run("iperf3 -c 10.0.1.2 -t 2 -J").good();
     let (sent, time) = (packets() - before, start.elapsed().as_secs_f64());
     assert!(server.wait(Duration::from_secs(5)).ok());
-    // A burst of a super-packet's segments at first; what is longer than a segment would have gone by tens at once.
+    // Bursts start with the segments of one super-packet. If super-packets counted as one packet each, far more
+    // segments would pass.
     let most = 1000.0 * time + 200.0;
     assert!(sent > 500 && (sent as f64) < most, "{sent} packets in {time} s");
     let bytes = b.statistic("eth0", "rx/bytes") as f64 / b.statistic("eth0", "rx/packets") as f64;

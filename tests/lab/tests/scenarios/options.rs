@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IP options: filled in, or answered when they are wrong.
+//! IP options: filled in by the router, or rejected with an error.
 
 use crate::net::{Net, both, from_a, ours, through};
-use castanet_lab::Kind;
+use castanet_lab::RouterKind;
 use castanet_lab::frames::{Ip, address, icmp_in, ip_in};
 
 #[test]
@@ -13,7 +13,7 @@ fn record_route_is_filled_in() {
         let start = text.find("RR:").unwrap_or_else(|| panic!("{kind:?}: {text}"));
         let route: Vec<&str> =
             text[start + 3..].lines().map(str::trim).take_while(|l| !l.is_empty()).collect();
-        // Each host and router writes the address that the packet leaves by.
+        // Each host and router records the address of the outgoing interface.
         assert_eq!(
             route,
             ["10.0.0.2", "10.0.1.1", "10.0.1.2", "10.0.1.2", "10.0.0.1", "10.0.0.2"],
@@ -27,7 +27,7 @@ fn timestamps_are_filled_in() {
     for kind in both() {
         let Some(net) = Net::new(kind) else { return };
         let (mut a, mut b) = net.wires();
-        // Time only; time and address; time for given addresses of the router and of others (RFC 791, 3.1).
+        // Timestamps only; with addresses; for given addresses of the router and of other hosts (RFC 791, 3.1).
         let only = vec![68, 12, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let with_address = vec![68, 12, 5, 1, 0, 0, 0, 0, 0, 0, 0, 0];
         let given = vec![68, 12, 5, 3, 10, 0, 0, 1, 0, 0, 0, 0];
@@ -57,14 +57,14 @@ fn timestamps_are_filled_in() {
         };
         assert_eq!((filled[0][2], filled[0][3]), (9, 0), "{kind:?}");
         close(&filled[0][4..8]);
-        // The address of the interface that it leaves by; Linux gives that of the other one.
-        let address = if kind == Kind::Kernel { [10, 0, 0, 1] } else { [10, 0, 1, 1] };
+        // The address of the outgoing interface. Linux records that of the incoming one.
+        let address = if kind == RouterKind::Kernel { [10, 0, 0, 1] } else { [10, 0, 1, 1] };
         assert_eq!((filled[1][2], filled[1][3], &filled[1][4..8]), (13, 1, &address[..]), "{kind:?}");
         close(&filled[1][8..12]);
         assert_eq!((filled[2][2], &filled[2][4..8]), (13, &[10, 0, 0, 1][..]), "{kind:?}");
         close(&filled[2][8..12]);
         assert_eq!(filled[3], all[3], "{kind:?}: not for this router");
-        // Full: the overflow is counted.
+        // The option is full, so the overflow counter is incremented.
         assert_eq!(filled[4], [68, 8, 9, 0x10, 1, 2, 3, 4], "{kind:?}");
         a.rest(std::time::Duration::ZERO);
     }
@@ -72,17 +72,18 @@ fn timestamps_are_filled_in() {
 
 #[test]
 fn bad_options_are_answered_with_a_pointer() {
-    // Options and the offset of what is wrong, from the start of the header.
+    // Malformed options, and the offset of the bad byte from the start of the header.
     let table: [(&[u8], u8); 7] = [
-        // A record route without room for its pointer, with a pointer into its head, longer than the header.
+        // A record route option that is too short for its pointer, whose pointer is too small, or that exceeds
+        // the header.
         (&[7, 2, 0, 0], 21),
         (&[7, 7, 3, 0, 0, 0, 0, 0], 22),
         (&[1, 7, 7, 3, 0, 0, 0, 0], 23),
         (&[7, 40, 4, 0, 0, 0, 0, 0], 21),
-        // A timestamp with a pointer into its head, without room for its flags.
+        // A timestamp option whose pointer is too small, or that is too short for its flags.
         (&[68, 8, 4, 0, 0, 0, 0, 0], 22),
         (&[68, 3, 5, 0], 21),
-        // An overflow that cannot be counted any more (RFC 791, 3.1).
+        // An overflow counter that is already at its maximum (RFC 791, 3.1).
         (&[68, 8, 9, 0xf0, 0, 0, 0, 0], 23),
     ];
     for kind in both() {
@@ -93,8 +94,9 @@ fn bad_options_are_answered_with_a_pointer() {
             a.send(&from_a(&sent));
             let error = a.expect("error", |f| icmp_in(&f.bytes).filter(|m| m.kind.0 == 12));
             assert_eq!(error.kind, (12, 0), "{kind:?}: {options:?}");
-            // Of an option that is longer than the header, Linux blames the type, not the length.
-            let pointer = if kind == Kind::Kernel && options[1] == 40 { 20 } else { pointer };
+            // If an option exceeds the header, Linux reports the offset of the type byte, not of the length
+            // byte.
+            let pointer = if kind == RouterKind::Kernel && options[1] == 40 { 20 } else { pointer };
             assert_eq!(error.rest, [pointer, 0, 0, 0], "{kind:?}: {options:?}");
             assert_eq!(error.ip.from, address("10.0.0.1"));
             assert_eq!(error.payload, sent.bytes(), "{kind:?}: as it was");

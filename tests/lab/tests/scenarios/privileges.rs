@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A router that has given its privileges up, and what it can do all the same.
+//! A router that has dropped its privileges, and the operations that must still work.
 
 use crate::net::{castanet, lab};
 use crate::swap::Client;
 use castanet_lab::{Host, Lab, Process};
 use std::path::Path;
 
-/// CAP_DAC_OVERRIDE and CAP_NET_BIND_SERVICE, which a router of root keeps (capabilities(7)).
+/// CAP_DAC_OVERRIDE and CAP_NET_BIND_SERVICE, which a router started by root keeps (capabilities(7)).
 const KEPT: u64 = 1 << 1 | 1 << 10;
 
-/// A router with a control socket, and a client of it.
+/// Starts a router with a control socket, and connects a client.
 fn start(r: &Host, folder: &Path, arguments: &[&str], text: &str) -> (Process, Client) {
     let socket = folder.join("router.sock");
     let mut command = r.command(castanet());
@@ -18,7 +18,7 @@ fn start(r: &Host, folder: &Path, arguments: &[&str], text: &str) -> (Process, C
     (process, Client::new(&socket))
 }
 
-/// The routers' host, with two links to another one.
+/// The routers' host, linked twice to another host.
 fn hosts(lab: &Lab) -> (Host, Host) {
     let (a, r) = (lab.host("a"), lab.host("r"));
     lab.link((&a, "eth0"), (&r, "eth0"));
@@ -26,7 +26,7 @@ fn hosts(lab: &Lab) -> (Host, Host) {
     (a, r)
 }
 
-/// Permitted capabilities of all threads, taken together, and whether none can gain any.
+/// The union of the permitted capabilities of all threads, and whether all have no_new_privs set.
 fn allowed(process: &Process) -> (u64, bool) {
     let threads = std::fs::read_dir(format!("/proc/{}/task", process.id())).into_iter().flatten().flatten();
     let (mut capabilities, mut closed, mut count) = (0, true, 0);
@@ -43,7 +43,7 @@ fn allowed(process: &Process) -> (u64, bool) {
     (capabilities, closed)
 }
 
-/// Has the other host send by a device until a counter of the router counts.
+/// Sends packets from the other host on a device until a counter of the router increases.
 fn arrives(a: &Host, device: &str, client: &mut Client, handler: &str) {
     let before = client.number(handler);
     for _ in 0..100 {
@@ -70,7 +70,7 @@ fn a_router_gives_its_privileges_up_and_a_swap_opens_devices_all_the_same() {
     arrives(&a, "eth0", &mut client, "c0.count");
     let (capabilities, closed) = allowed(&process);
     assert_eq!((capabilities & !KEPT, closed), (0, true), "{capabilities:x}");
-    // All that is opened or set up by privilege: packet sockets, a filter, a TAP device with an address, a raw socket.
+    // Everything that needs privileges: packet sockets, a filter, a TAP device with an address, a raw socket.
     client.swap(&format!(
         "{ONE} FromDevice(eth1, SNIFFER false) -> c1 :: Counter -> Queue -> ToDevice(eth0);
          KernelTap(10.9.0.1/24, DEVNAME tap9) -> Discard; RawSocket(icmp) -> Discard;"
@@ -79,7 +79,7 @@ fn a_router_gives_its_privileges_up_and_a_swap_opens_devices_all_the_same() {
     assert!(r.ip("address show dev tap9").contains("10.9.0.1/24"));
     let (capabilities, closed) = allowed(&process);
     assert_eq!((capabilities & !KEPT, closed), (0, true), "{capabilities:x}");
-    // A device that is made again is opened again.
+    // A device that is created again is opened again.
     r.ip("link delete eth1");
     lab.link_again(2, (&a, "eth1"), (&r, "eth1"));
     a.address("eth1", "10.0.1.2/24");
@@ -100,7 +100,8 @@ fn a_swap_to_a_device_that_is_not_listed_is_refused_with_the_reason() {
         let answer = client.say(&format!("WRITEDATA hotconfig {}\r\n{text}", text.len()));
         assert!(answer.starts_with("520") && answer.contains("--devices"), "{answer}");
     }
-    // The device that the first configuration uses is there for others, and the old configuration goes on.
+    // Other elements may use the device of the first configuration, and the old configuration continues after
+    // refusals.
     client.swap(&format!("{ONE} Idle -> ToDevice(eth0);"));
     arrives(&a, "eth0", &mut client, "c0.count");
     assert!(process.stop().ok());

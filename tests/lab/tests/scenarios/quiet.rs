@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A router with little to do. These measure, so each has the machine for itself.
+//! Measures an idle router, with the machine to itself.
 
 use crate::net::{Net, both, ours};
-use castanet_lab::{Kind, Lab};
+use castanet_lab::{Lab, RouterKind};
 use std::time::Duration;
 
-fn alone(kind: Kind) -> Option<Net> {
+fn alone(kind: RouterKind) -> Option<Net> {
     let lab = Lab::alone().inspect_err(|why| println!("SKIP: {why}")).ok()?;
     Some(Net::within(lab, kind, (1500, 1500), &[]))
 }
@@ -16,16 +16,17 @@ fn an_idle_router_uses_no_processor() {
     net.a.run("ping -c 3 -i 0.02 -W 2 10.0.1.2").good();
     let (before, asleep) = (net.r.cpu(), net.r.sleeps());
     std::thread::sleep(Duration::from_secs(2));
-    // Who wakes often and does little would not be seen in ticks. It has slept before, so the number is one.
+    // Frequent wake-ups with little work would not show in CPU ticks, so wake-ups are counted. The router has
+    // slept before, so the count is not zero.
     assert!(asleep.is_some_and(|n| n > 0));
     let woken = net.r.sleeps().zip(asleep).map(|(after, before)| after - before);
     assert!(woken.is_some_and(|n| n <= 4), "woken {woken:?} times in two seconds");
     let used = net.r.cpu().zip(before).map(|(after, before)| after - before);
-    // One tick of the clock may fall on anybody.
+    // A single clock tick may be charged to any process.
     assert!(used.is_some_and(|t| t <= Duration::from_millis(10)), "{used:?} in two seconds");
 }
 
-/// The median round trip of pings on an idle network whose hosts know each other, in milliseconds.
+/// The median round trip of pings on an idle network with filled neighbour caches, in milliseconds.
 fn round_trip(net: &Net) -> f64 {
     net.a.run("ping -c 3 -i 0.02 -W 2 10.0.1.2").good();
     let text = net.a.run("ping -c 61 -i 0.01 -W 2 10.0.1.2").good();
@@ -39,7 +40,7 @@ fn round_trip(net: &Net) -> f64 {
 #[test]
 fn an_idle_ping_takes_at_most_three_times_the_kernels() {
     let mut all = [[0.0; 5]; 2];
-    // By turns, so that what else the machine does hits both.
+    // The routers alternate, so that other load affects both.
     for round in 0..5 {
         for (times, kind) in all.iter_mut().zip(both()) {
             let Some(net) = alone(kind) else { return };
@@ -49,7 +50,7 @@ fn an_idle_ping_takes_at_most_three_times_the_kernels() {
     all.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
     let [kernel, castanet] = all.map(|times| times[2]);
     println!("idle ping: kernel {kernel} ms, Castanet {castanet} ms");
-    // A build without optimisation computes for longer, but waits no longer: for no timer, no block to fill.
+    // An unoptimised build computes more slowly, but must not wait for a timer or a full block either.
     let slack = if cfg!(debug_assertions) { 1.0 } else { 0.0 };
     assert!(castanet <= 3.0 * kernel + slack, "kernel {kernel} ms, Castanet {castanet} ms");
 }

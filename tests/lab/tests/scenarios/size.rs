@@ -17,9 +17,9 @@ fn too_big_and_not_to_be_cut() {
             "{kind:?}: {text}"
         );
         let error = a.expect("error", |f| icmp_in(&f.bytes).filter(|m| m.kind == (3, 4)));
-        // RFC 1191, section 4: the lower half of what was unused.
+        // RFC 1191, section 4: the MTU is in the lower half of the unused field.
         assert_eq!(error.rest, [0, 0, 0x03, 0xe8]);
-        // Exactly what fits does pass.
+        // A packet of exactly the MTU passes.
         net.a.ip("route flush cache");
         let text = net.a.run("ping -M do -s 972 -c 1 -W 2 10.0.1.2").good();
         assert!(text.contains("1 received"), "{kind:?}: {text}");
@@ -35,7 +35,8 @@ fn fragments_are_put_together_by_the_receiver() {
         let Some(lab) = lab() else { return };
         let net = Net::within(lab, kind, (1500, 1000), &[]);
         let (_, mut b) = net.wires();
-        // The host cuts it into 1480 + 1480 + 48 bytes, the router again to multiples of 8 of at most 980 (RFC 791, 3.2).
+        // The host fragments into 1480 + 1480 + 48 bytes. The router fragments again, into multiples of 8 of at
+        // most 980 bytes (RFC 791, 3.2).
         let text = net.a.run("ping -M dont -s 3000 -c 2 -i 0.05 -W 2 10.0.1.2").good();
         assert!(text.contains("2 received, 0% packet loss"), "{kind:?}: {text}");
         let pieces: Vec<_> = b.rest(QUIET).iter().filter_map(|f| ip_in(&f.bytes)).collect();
@@ -66,7 +67,7 @@ fn jumbo_frames_cross_whole() {
 fn tcp_finds_the_mtu_of_the_path() {
     let Some(lab) = lab() else { return };
     let net = Net::within(lab, ours(), (1500, 1000), &[]);
-    // The hosts know nothing of it: only the router takes its second link for one of 1000 bytes.
+    // Only the router is configured with an MTU of 1000 for its second link; the hosts are not.
     net.r.host.ip("link set eth1 mtu 1500");
     net.b.ip("link set eth0 mtu 1500");
     let (_, mut b) = net.wires();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets that say which way they want to go.
+//! IP source routes.
 
 use crate::net::{Net, QUIET, both, from_a, ours, through};
-use castanet_lab::Kind;
+use castanet_lab::RouterKind;
 use castanet_lab::frames::{Ip, address, icmp_in, ip_in};
 
-/// Loose and strict.
+/// Option types of loose and strict source routes.
 const KINDS: [u8; 2] = [131, 137];
 
 /// A packet with a source route.
@@ -13,10 +13,10 @@ fn by(to: &str, options: &[u8]) -> Vec<u8> {
     from_a(&Ip { options: options.to_vec(), ..Ip::udp("10.0.0.2", to, b"round") })
 }
 
-/// A router that follows source routes, and has a network behind b.
-fn following(kind: Kind) -> Option<Net> {
+/// A router that follows source routes, with a network behind b.
+fn following(kind: RouterKind) -> Option<Net> {
     let net = Net::asked(kind, &[("172.16.0.0/16", "10.0.1.2")], &["--source-routes", "follow"])?;
-    for scope in ["all", "eth0", "eth1"].into_iter().filter(|_| kind == Kind::Kernel) {
+    for scope in ["all", "eth0", "eth1"].into_iter().filter(|_| kind == RouterKind::Kernel) {
         net.r.host.sysctl(&format!("net.ipv4.conf.{scope}.accept_source_route"), 1);
     }
     Some(net)
@@ -24,10 +24,11 @@ fn following(kind: Kind) -> Option<Net> {
 
 #[test]
 fn they_are_dropped_by_default() {
-    // RFC 7126, 4.3.5 and 4.4.5: those that name the router, those of others, and those at their end; silently.
+    // RFC 7126, 4.3.5 and 4.4.5: source routes through the router, through other hosts, and completed ones are
+    // dropped silently.
     for kind in both() {
         let Some(net) = Net::new(kind) else { return };
-        for scope in ["all", "eth0", "eth1"].into_iter().filter(|_| kind == Kind::Kernel) {
+        for scope in ["all", "eth0", "eth1"].into_iter().filter(|_| kind == RouterKind::Kernel) {
             net.r.host.sysctl(&format!("net.ipv4.conf.{scope}.accept_source_route"), 0);
         }
         let (mut a, mut b) = net.wires();
@@ -40,7 +41,7 @@ fn they_are_dropped_by_default() {
             .collect();
         let got = through(&mut a, &mut b, &frames);
         assert_eq!(got.iter().filter_map(|f| ip_in(&f.bytes)).count(), 0, "{kind:?}");
-        // The last packet, which b has no port for, is the only one that comes to anything.
+        // The last packet, for a closed port on b, is the only one that causes an error.
         let errors = a.rest(QUIET).into_iter().filter_map(|f| icmp_in(&f.bytes));
         let others = errors.filter(|m| m.ip.from != address("10.0.1.2")).count();
         assert_eq!(others, 0, "{kind:?}");
@@ -49,8 +50,8 @@ fn they_are_dropped_by_default() {
 
 #[test]
 fn they_are_followed_where_asked() {
-    // RFC 1812, 5.3.13.4: the next address becomes the destination, and where it stood is the address of the interface that the
-    // packet leaves by.
+    // RFC 1812, 5.3.13.4: the next address in the route becomes the destination, and is replaced by the address
+    // of the outgoing interface.
     for kind in both() {
         let Some(net) = following(kind) else { return };
         let (mut a, mut b) = net.wires();
@@ -67,7 +68,7 @@ fn they_are_followed_where_asked() {
                 assert_eq!(got.header.time_to_live, 63);
             }
         }
-        // Those of others pass as they are.
+        // Source routes that do not name the router pass unchanged.
         let other = [131, 7, 4, 10, 0, 1, 7, 0];
         let got = through(&mut a, &mut b, &[by("10.0.1.2", &other)]);
         let got: Vec<_> = got.iter().filter_map(|f| ip_in(&f.bytes)).collect();
@@ -81,7 +82,7 @@ fn a_strict_one_goes_to_neighbours_only() {
     for kind in both() {
         let Some(net) = following(kind) else { return };
         let (mut a, mut b) = net.wires();
-        // What is behind b, loose, then strict.
+        // The next address is behind b: loose, then strict.
         a.send(&by("10.0.0.1", &[131, 7, 4, 172, 16, 0, 1, 0]));
         let got = b.expect("packet", |f| ip_in(&f.bytes));
         assert_eq!(got.to, address("172.16.0.1"), "{kind:?}");
@@ -95,8 +96,8 @@ fn a_strict_one_goes_to_neighbours_only() {
 
 #[test]
 fn their_ends_are_where_they_say() {
-    // One that has come to its end is for the router, which has no such port; a malformed one is answered; one that leads to a
-    // group or nobody's address leads nowhere.
+    // A completed route is delivered to the router, where the port is closed. A malformed one causes an error.
+    // One that leads to a group or an invalid address is dropped.
     let Some(net) = following(ours()) else { return };
     let (mut a, mut b) = net.wires();
     a.send(&by("10.0.0.1", &[131, 7, 8, 10, 0, 0, 2, 0]));
@@ -110,7 +111,7 @@ fn their_ends_are_where_they_say() {
         nowhere.iter().map(|to| by("10.0.0.1", &[&[131, 7, 4], &to[..], &[0]].concat())).collect();
     a.send_all(&frames);
     assert_eq!(b.rest(QUIET).iter().filter_map(|f| ip_in(&f.bytes)).count(), 0);
-    // In a circle by the router's own addresses, as far as the route goes.
+    // A route through the router's own addresses is followed to its end.
     a.send(&by("10.0.0.1", &[131, 15, 4, 10, 0, 1, 1, 10, 0, 0, 1, 10, 0, 0, 2, 0]));
     let back = a.expect("the packet itself", |f| {
         ip_in(&f.bytes).filter(|ip| ip.to == address("10.0.0.2") && ip.header.protocol.0 == 17)

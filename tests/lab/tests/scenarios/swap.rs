@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A router whose configuration changes while real hosts send through it.
+//! Hot swaps of a router while real hosts send packets through it.
 
 use crate::net::{castanet, from_a, hosts, lab};
 use castanet_lab::frames::{Ip, ip_in};
@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How often the configuration changes.
+/// The number of swaps.
 const SWAPS: usize = 1000;
 
 /// A client of the router's control socket.
@@ -63,7 +63,7 @@ impl Client {
     }
 }
 
-/// A router that may be swapped, and its control socket in a folder.
+/// A router that permits swaps, with its control socket in a directory.
 fn start(folder: &Path, r: Host, workers: usize, text: &str, devices: usize) -> (Router, Client) {
     let socket = folder.join("router.sock");
     let (name, workers) = (socket.display().to_string(), workers.to_string());
@@ -72,7 +72,8 @@ fn start(folder: &Path, r: Host, workers: usize, text: &str, devices: usize) -> 
     (r, client)
 }
 
-/// A bridge of two devices, a TAP device, a server and a trace, written in two ways: other names, other places, one element more.
+/// Two versions of a configuration with a bridge, a TAP device, a server and a trace. They differ in names and
+/// positions, and one has an additional element.
 fn texts(folder: &Path) -> [String; 2] {
     let trace = folder.join("trace.pcap").display().to_string();
     let common = format!(
@@ -85,7 +86,7 @@ fn texts(folder: &Path) -> [String; 2] {
     );
     [
         format!("{common} t[0] -> q0 :: Queue(5000) -> out1 :: ToDevice(eth1);"),
-        // The devices are found again by what they are, not by what they are called.
+        // Devices are matched by device name, not by element name.
         format!(
             "y :: Idle -> Discard; {common} t[0] -> q0 :: Queue(5000) -> x :: Counter -> ToDevice(eth1);"
         )
@@ -96,7 +97,8 @@ fn texts(folder: &Path) -> [String; 2] {
     ]
 }
 
-/// Frames that the devices have received and the router has not read: those from before it ran.
+/// The number of frames that the devices have received and the router has not read, which arrived before it
+/// started.
 fn unread(router: &Router, client: &mut Client) -> u64 {
     let received: u64 = ["eth0", "eth1"].map(|d| router.host.statistic(d, "rx/packets")).iter().sum();
     received - client.number("c0.count") - client.number("c1.count")
@@ -106,7 +108,7 @@ fn stream(workers: usize) {
     let Some(lab) = lab() else { return };
     let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
     let (a, r, b) = hosts(&lab);
-    // What the router makes of it: one network.
+    // The bridge puts both hosts on one network.
     b.ip("address flush dev eth0");
     b.address("eth0", "10.0.0.3/24");
     r.ip("link set lo up");
@@ -115,7 +117,7 @@ fn stream(workers: usize) {
     a.run("ping -c 1 -W 5 10.0.0.3").good();
     let before = unread(&router, &mut client);
     let (mut from, mut to) = (a.wire("eth0"), b.wire("eth0"));
-    // A client of the router's server, on the router's host, which must stay connected.
+    // A client of the router's server, on the router's host. It must stay connected.
     let mut held = router.host.command("bash");
     held.args([
         "-c",
@@ -157,7 +159,7 @@ fn stream(workers: usize) {
     assert!(client.number("ticks.count") > 0);
     let held = held.wait(Duration::from_secs(60));
     assert!(held.ok() && held.stdout.contains("all there"), "{}{}", held.stdout, held.stderr);
-    // What cannot run leaves the old one forwarding.
+    // A configuration that cannot run leaves the old one running.
     for (wrong, why) in [
         (texts[0].replace("eth1", "nosuch"), "nosuch"),
         (texts[0].replace("Tee(2)", "Tee(2"), "error"),
@@ -167,7 +169,7 @@ fn stream(workers: usize) {
         assert!(answer.starts_with("520") && answer.contains(why), "{answer}");
         a.run("ping -c 1 -W 5 10.0.0.3").good();
     }
-    // Hosts now and then say something of their own.
+    // The hosts occasionally send packets of their own.
     let deadline = Instant::now() + Duration::from_secs(10);
     let dumped = loop {
         let dumped = client.number("dump.count");
@@ -179,7 +181,7 @@ fn stream(workers: usize) {
     client.say("WRITE stop\r\n");
     router.stop();
     let trace = std::fs::read(folder.path().join("trace.pcap")).unwrap_or_default();
-    // A file header of 24 bytes; each record has one of 16 and at most 60 more.
+    // The file header has 24 bytes. Each record has a 16-byte header and at most 60 more bytes.
     assert!(trace.len() as u64 > 24 + dumped * (16 + 42), "{} bytes for {dumped} packets", trace.len());
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ethernet switches in a ring, one of them the kernel's bridge: the spanning tree keeps frames from going round, and finds
-//! another way when a cable is cut.
+//! Ethernet switches in a ring, one of them the kernel's bridge. The spanning tree prevents loops, and finds
+//! another path when a link is cut.
 
 use crate::net::{castanet, lab};
 use castanet_lab::frames::{self, BROADCAST};
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What `castanet new bridge` is asked for: the least times that the standard allows.
+/// Options of `castanet new bridge`: the shortest times that the standard allows.
 const TIMES: [&str; 6] = ["--forward-delay", "4", "--hello", "1", "--max-age", "6"];
 
-/// Three switches in a ring, and a host at each.
+/// Three switches in a ring, with a host at each.
 struct Ring {
     hosts: [Host; 3],
     kernel: Host,
@@ -21,12 +21,12 @@ struct Ring {
 }
 
 impl Ring {
-    /// The kernel's bridge has this priority, ours have theirs.
+    /// Creates the ring with this priority for the kernel's bridge; ours have their own.
     fn new(kernel_priority: u32) -> Option<Ring> {
         let lab = lab()?;
         let hosts = ["a", "b", "c"].map(|name| lab.host(name));
         let switches = ["k", "s", "t"].map(|name| lab.host(name));
-        // Port 0 of each is for its host, port 1 goes to the next switch, port 2 to the one before.
+        // On each switch, port 0 connects to its host, port 1 to the next switch, port 2 to the previous one.
         for (i, (host, switch)) in hosts.iter().zip(&switches).enumerate() {
             lab.link((host, "eth0"), (switch, "eth0"));
             host.address("eth0", &format!("10.0.0.{}/24", i + 1));
@@ -35,7 +35,7 @@ impl Ring {
             lab.link((&switches[i], "eth1"), (&switches[(i + 1) % 3], "eth2"));
         }
         let [kernel, s, t] = switches;
-        // Times in hundredths of a second.
+        // Times are in hundredths of a second.
         kernel.ip(&format!(
             "link add name bridge type bridge stp_state 1 forward_delay 200 hello_time 100 max_age 600 \
              priority {kernel_priority} mcast_snooping 0"
@@ -53,7 +53,7 @@ impl Ring {
         Some(Ring { hosts, kernel, ours, _lab: lab })
     }
 
-    /// Waits until each host reaches each other one.
+    /// Waits until each host can reach the next one.
     #[track_caller]
     fn settle(&self, limit: Duration) {
         let start = Instant::now();
@@ -66,7 +66,7 @@ impl Ring {
     }
 }
 
-/// Sends a broadcast frame from one host; how often the others hear it.
+/// Sends a broadcast frame from one host. Returns how often each host receives it.
 fn heard(wires: &mut [Wire; 3], mark: u8) -> [usize; 3] {
     let frame = frames::ethernet(BROADCAST, [4, 0, 0, 0, 0, mark], 0x88b5, &[mark; 60]);
     wires[0].send(&frame);
@@ -74,33 +74,33 @@ fn heard(wires: &mut [Wire; 3], mark: u8) -> [usize; 3] {
     for (wire, _) in wires.iter_mut().zip(first).filter(|(_, reached)| *reached) {
         wire.expect("broadcast", |f| (f.bytes == frame).then_some(()));
     }
-    // Whatever goes round would come again.
+    // In a loop, the frame would arrive repeatedly.
     [0, 1, 2].map(|i| {
         let more = wires[i].rest(Duration::from_millis(200));
         usize::from(first[i]) + more.iter().filter(|f| f.bytes == frame).count()
     })
 }
 
-/// The kernel's ports in a state, as in `blocking`.
+/// The number of the kernel's ports in a state such as `blocking`.
 fn kernel_ports(kernel: &Host, state: &str) -> usize {
     kernel.ip("-d link show master bridge").matches(&format!("state {state} ")).count()
 }
 
 #[test]
 fn three_switches_in_a_ring_heal_after_a_cut() {
-    // The kernel's bridge is the root, and its times hold: a forward delay of 2 s, a maximal age of 6 s.
+    // The kernel's bridge is the root, so its times apply: a forward delay of 2 s and a maximum age of 6 s.
     let Some(ring) = Ring::new(0x1000) else { return };
     ring.settle(Duration::from_secs(25));
     let mut wires = ring.hosts.each_ref().map(|h| h.wire("eth0"));
-    // No frame goes round: each host hears a broadcast once, and its sender not at all.
+    // There is no loop: each other host receives a broadcast once, and its sender never.
     assert_eq!(heard(&mut wires, 1), [0, 1, 1]);
-    // The root blocks none of its ports; the one that does is between the other two, and hears no frame for long.
+    // The root blocks none of its ports. The blocked port is between the other two switches.
     assert_eq!(kernel_ports(&ring.kernel, "forwarding"), 3);
-    // The cable between the root and the first of ours.
+    // Cuts the link between the root and our first switch.
     ring.kernel.ip("link set eth1 down");
     ring.settle(Duration::from_secs(25));
     assert_eq!(heard(&mut wires, 2), [0, 1, 1]);
-    // Nothing was sent in a circle meanwhile: that would have been many thousands of frames.
+    // There was no loop meanwhile, which would have caused many thousands of frames.
     for host in &ring.hosts {
         let came = host.statistic("eth0", "rx/packets");
         assert!(came < 500, "{}: {came} frames", host.name());
@@ -113,7 +113,7 @@ fn three_switches_in_a_ring_heal_after_a_cut() {
 
 #[test]
 fn without_a_tree_the_same_ring_storms() {
-    // What the other scenario finds would not be so by itself.
+    // A control experiment: without a spanning tree, frames do loop.
     let Some(lab) = lab() else { return };
     let (host, switches) = (lab.host("a"), ["r", "s", "t"].map(|name| lab.host(name)));
     lab.link((&host, "eth0"), (&switches[0], "eth0"));
@@ -140,8 +140,8 @@ fn without_a_tree_the_same_ring_storms() {
 }
 
 #[test]
-fn one_port_blocks_whoever_is_the_root() {
-    // The kernel's bridge as the root, and as the one that has only bad ways to it.
+fn one_port_blocks_with_any_root() {
+    // The kernel's bridge as the root, and as the switch with the most expensive paths to it.
     for (priority, cost, in_kernel) in [(0x1000, 2, 0), (0xf000, 100, 1)] {
         let Some(ring) = Ring::new(priority) else { return };
         for port in ["eth1", "eth2"] {
@@ -151,7 +151,7 @@ fn one_port_blocks_whoever_is_the_root() {
         let mut wires = ring.hosts.each_ref().map(|h| h.wire("eth0"));
         assert_eq!(heard(&mut wires, 1), [0, 1, 1]);
         assert_eq!(kernel_ports(&ring.kernel, "blocking"), in_kernel);
-        // Ours say at their end how it was.
+        // Our switches print their port states when they end.
         let said: String = ring.ours.into_iter().filter_map(Router::stop).map(Output::good).collect();
         assert_eq!(said.matches(" blocking:").count(), 1 - in_kernel, "{said}");
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Port-to-port transfer between hosts: they are on one wire.
+//! Port-to-port transfer: the hosts behave as on one link.
 
 use crate::net::{castanet, lab};
 use castanet_lab::Router;
@@ -14,7 +14,7 @@ fn all_frames_cross_as_they_are() {
     lab.link((&b, "eth0"), (&r, "eth1"));
     a.address("eth0", "10.0.0.1/24");
     b.address("eth0", "10.0.0.2/24");
-    // The configuration in conf/, with devices, and one pair of them.
+    // The configuration in conf/ with real devices, reduced to one pair.
     let conf = castanet_tests::binary::root().join("conf/transfer.click");
     let conf = std::fs::read_to_string(conf).unwrap_or_else(|e| panic!("{e}"));
     let class = |line: &str, name: &str| line.starts_with(&format!("elementclass {name} "));
@@ -32,10 +32,10 @@ fn all_frames_cross_as_they_are() {
     };
     let text: String = conf.lines().map(line).collect();
     let router = Router::run(r, castanet(), &["-q", "-e", &text, "-h", "to1/sent.count"], 2);
-    // Hosts find each other: ARP crosses too.
+    // ARP crosses the router too.
     let said = a.run("ping -c 3 -i 0.02 -w 20 10.0.0.2").good();
     assert!(said.contains(" 0% packet loss") || said.contains("3 received"), "{said}");
-    // Frames of a protocol that nobody knows, for others, each exactly once and in order.
+    // Frames of an unknown protocol, addressed to other stations, arrive exactly once and in order.
     let (mut from, mut at) = (a.wire("eth0"), b.wire("eth0"));
     let frame = |i: u16| {
         let text: Vec<u8> = i.to_be_bytes().into_iter().chain((0..98).map(|k| k as u8 ^ i as u8)).collect();

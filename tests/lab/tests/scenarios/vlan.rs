@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IEEE 802.1Q: a network behind a tag. The hosts' kernels may not know tags, so their frames are made by hand.
+//! A network behind an IEEE 802.1Q tag. The test builds the tagged frames, because the hosts' kernels may lack
+//! VLAN support.
 
 use crate::net::{A, QUIET, R0, castanet, hosts, lab};
 use castanet_lab::frames::{self, BROADCAST, Ip, address, arp_in, ip_in};
@@ -14,7 +15,7 @@ fn tagged(mut frame: Vec<u8>, tag: [u8; 4]) -> Vec<u8> {
     frame
 }
 
-/// A frame of VLAN 7 without its tag.
+/// A frame of VLAN 7 with its tag removed.
 fn untagged(frame: &Frame) -> Option<Vec<u8>> {
     let inside = frame.bytes.get(12..16).filter(|tag| tag[..2] == TAG[..2] && tag[3] == 7);
     inside.map(|_| [&frame.bytes[..12], &frame.bytes[16..]].concat())
@@ -27,7 +28,7 @@ fn tags_come_off_and_go_on() {
     let mut new = a.command(castanet());
     new.args(["new", "ip-router", "eth0=10.0.0.1/24", "eth1=10.0.1.1/24"]);
     let text = Process::start(new).wait(Duration::from_secs(20)).good();
-    // The first interface speaks VLAN 7 only.
+    // The first interface uses VLAN 7 only.
     let (from, to) = ("Interface(eth0, ", "Tagged(eth0, ");
     let definition: String = text
         .split("elementclass Interface")
@@ -47,7 +48,7 @@ fn tags_come_off_and_go_on() {
     let text = text.replace(from, to).replace("ip :: Strip(14)", &format!("{definition}\nip :: Strip(14)"));
     let _r = Router::run(r, castanet(), &["-e", &text], 2);
     let (mut at_a, mut at_b) = (a.wire("eth0"), b.wire("eth0"));
-    // ARP in the VLAN: a question is answered with a tag. The same without a tag, or in another VLAN, is not.
+    // ARP in the VLAN: a request is answered with a tag. Requests without a tag or in another VLAN are ignored.
     let ask = frames::arp(1, (A, address("10.0.0.2")), ([0; 6], address("10.0.0.1")));
     let ask = frames::ethernet(BROADCAST, A, 0x0806, &ask);
     at_a.send_all(&[ask.clone(), tagged(ask.clone(), [0x81, 0, 0, 8]), tagged(ask, TAG)]);
@@ -55,14 +56,15 @@ fn tags_come_off_and_go_on() {
     assert_eq!(answers.len(), 1, "{answers:?}");
     assert_eq!(answers[0].bytes.get(12..16), Some(&TAG[..]));
     assert!(untagged(&answers[0]).is_some_and(|f| arp_in(&f).is_some_and(|arp| !arp.asks)));
-    // Out of the VLAN: the tag is gone.
+    // From the VLAN outward, the tag is removed.
     let packet = Ip { id: 21, ..Ip::udp("10.0.0.2", "10.0.1.2", b"out of the VLAN") };
     let frame = frames::ethernet(R0, A, 0x0800, &packet.bytes());
     at_a.send_all(&[frame.clone(), tagged(frame, TAG)]);
     let came = at_b.expect("packet", |f| ip_in(&f.bytes).filter(|ip| ip.header.identification == 21));
     assert_eq!((came.payload, came.header.time_to_live), (packet.payload, 63));
     assert_eq!(at_b.rest(QUIET).iter().filter_map(|f| ip_in(&f.bytes)).count(), 0, "once");
-    // Into the VLAN: b's answer (its port is closed) waits for a's Ethernet address, and both come with tags.
+    // Into the VLAN: b's answer (its port is closed) is held until a's Ethernet address is resolved. Both the
+    // request and the answer are tagged.
     let asks = |f: &Frame| untagged(f).and_then(|f| arp_in(&f)).filter(|arp| arp.asks);
     at_a.expect("question", |f| asks(f).filter(|arp| arp.to.1 == [10, 0, 0, 2]));
     let answer = frames::arp(2, (A, address("10.0.0.2")), (R0, address("10.0.0.1")));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is too big, comes in pieces, is an ICMP message, or took a detour.
+//! Test cases: packets that are too big, fragments, ICMP messages, and packets that cause redirects.
 use std::net::Ipv4Addr;
 
 use super::Maker;
@@ -14,18 +14,20 @@ impl Maker<'_> {
             let packet = self.udp(size).df();
             self.push(&packet);
         }
-        // Options: record route stays in the first fragment, source routes go into each; no-operations need not.
+        // A record route stays in the first fragment; source routes are copied into each; no-operations need
+        // not be.
         let routes = [&[1, 7, 7, 4, 0, 0, 0, 0][..], &[1, 131, 7, 8, 2, 0, 0, 7]].concat();
         for size in [1465, 2200] {
             let packet = self.udp(size).options(&routes);
             self.push(&packet);
         }
-        // Fragments that are too big: the middle and the last of a packet that somebody cut at another size.
+        // Fragments that are too big: the middle and last fragment of a packet that was fragmented with another
+        // MTU.
         for (offset, more) in [(250, true), (500, false)] {
             let (src, dst, id, data) = (self.here(), self.there(), self.id(), self.data(2000));
             self.push(&Ipv4::new(src, dst, id, 17, data).fragment(offset, more));
         }
-        // No error about a fragment that is not the first.
+        // No error about a fragment other than the first.
         let (src, dst, id, data) = (self.here(), self.there(), self.id(), self.data(2000));
         self.push(&Ipv4::new(src, dst, id, 17, data).fragment(250, false).df());
     }
@@ -48,12 +50,13 @@ impl Maker<'_> {
         for n in 0..6u8 {
             let (src, dst, id, data) = (self.here(), self.there(), self.id(), self.data(56));
             self.push(&Ipv4::icmp(src, dst, id, (if n % 2 == 0 { 8 } else { 0 }, 0), [0, 7, 0, n], &data));
-            // A dying echo request is worth an error ...
+            // An echo request whose time to live expires causes an error ...
             let id = self.id();
             self.push(&Ipv4::icmp(src, dst, id, (8, 0), [0, 8, 0, n], &data).ttl(1));
         }
         for (kind, code) in [(3, 1), (3, 4), (4, 0), (5, 1), (11, 0), (12, 0)] {
-            // ... an error is forwarded, but when it dies there is no error about it (RFC 1812, 4.3.2.7).
+            // ... and an ICMP error is forwarded, but if its time to live expires, no error is sent about it
+            // (RFC 1812, 4.3.2.7).
             let (src, dst) = (self.here(), self.there());
             let about = self.udp_between(dst, src, 10).bytes();
             for ttl in [64, 1] {
@@ -76,13 +79,13 @@ impl Maker<'_> {
                 self.push(&packet);
             }
         }
-        // Redirected and dead at once; redirected and too big.
+        // A redirect combined with an expiring time to live, and with a packet that is too big.
         let (src, dst) = (near(self.interface, 5), near(self.interface, 8));
         let packet = self.udp_between(src, dst, 24).ttl(1);
         self.push(&packet);
         let packet = self.udp_between(src, dst, 1700).df();
         self.push(&packet);
-        // An error is not redirected with an error.
+        // No redirect about an ICMP error.
         let id = self.id();
         self.push(&Ipv4::icmp(src, dst, id, (3, 3), [0; 4], &[0x45; 28]));
     }

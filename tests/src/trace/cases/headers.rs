@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IP headers that are wrong, about to expire, or lead nowhere but to the router itself.
+//! Test cases: invalid IP headers, expiring packets, packets without a route, and packets for the router
+//! itself.
 use std::net::Ipv4Addr;
 
 use super::{EVERYBODY, Maker};
@@ -10,14 +11,15 @@ impl Maker<'_> {
     pub(super) fn times_to_live(&mut self) {
         for ttl in [0, 1, 2] {
             for size in [0, 18, 100, 519, 520, 521, 1400, 1472] {
-                // 520 bytes of data make the quoting error exactly 576 bytes long.
+                // With 520 bytes of data, the error with its quotation is exactly 576 bytes long.
                 let packet = self.udp(size).ttl(ttl);
                 self.push(&packet);
             }
             let (src, dst, id) = (self.here(), self.there(), self.id());
             self.push(&Ipv4::tcp(src, dst, id, (1025, 80), 1, 2, &[]).ttl(ttl).df());
         }
-        // From behind a gateway: the error goes back through it. From nobody: it waits for ever.
+        // From a host behind a gateway, to which the error is routed; and from a silent host, for which it is
+        // held forever.
         let far = if self.interface == 0 { 4 } else { 3 };
         for src in [Ipv4Addr::new(far, 1, 2, 3), near(self.interface, SILENT[0])] {
             let dst = self.there();
@@ -28,7 +30,7 @@ impl Maker<'_> {
 
     pub(super) fn bad_headers(&mut self) {
         for n in 0..10 {
-            // Any wrong checksum, among them zero and the two that nearly fit.
+            // Arbitrary wrong checksums, including zero and two that are off by one.
             let packet = self.udp(30);
             self.push_changed(&packet, false, |bytes| match n {
                 0 => bytes[10..12].fill(0),
@@ -38,8 +40,8 @@ impl Maker<'_> {
             });
         }
         for length in [0u16, 1, 10, 19, 59, 61, 62, 1500, 65535] {
-            // The packet has 58 bytes; the figures round it claim too few for a header or more than there are. (At 59
-            // the header claims one byte more than there is.)
+            // The packet has 58 bytes. The other lengths are too short for a header or longer than the packet,
+            // by one byte in the case of 59.
             let packet = self.udp(30);
             self.push_changed(&packet, true, |bytes| bytes[2..4].copy_from_slice(&length.to_be_bytes()));
         }
@@ -49,12 +51,12 @@ impl Maker<'_> {
             self.push_changed(&packet, true, |bytes| bytes[0] = first);
         }
         for _ in 0..2 {
-            // A header longer than the packet's length says the packet is.
+            // A header longer than the total length.
             let packet = self.udp(40).options(&[1; 8]);
             self.push_changed(&packet, true, |bytes| bytes[2..4].copy_from_slice(&24u16.to_be_bytes()));
         }
         for captured in [20, 33, 34, 60, 100] {
-            // Not all was captured.
+            // Truncated captures.
             let packet = self.udp(200);
             let mut frame = self.framed(packet.src, &packet.bytes());
             frame.captured = captured;
@@ -109,7 +111,7 @@ impl Maker<'_> {
         }
         let (src, id, data) = (self.here(), self.id(), self.data(1480));
         self.push(&Ipv4::new(src, ROUTER[self.interface], id, 17, data).fragment(0, true));
-        // Longer than any MTU, with padding, and with options that only a router on the way would touch.
+        // Longer than any MTU; with padding; and with options that only a forwarding router processes.
         let packet = self.udp_between(src, ROUTER[self.interface], 3900);
         self.push(&packet);
         let packet = self.udp_between(src, ROUTER[self.interface], 0);
@@ -120,7 +122,7 @@ impl Maker<'_> {
 
     pub(super) fn unreachable(&mut self) {
         for n in 0..5u8 {
-            // No way to 5.0.0.0/8.
+            // There is no route to 5.0.0.0/8.
             let src = self.here();
             let packet = self.udp_between(src, Ipv4Addr::new(5, n, 0, 1), 60);
             self.push(&packet);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a router sees of the link: ARP, broadcasts, frames for others, runts.
+//! Test cases of the link layer: ARP, broadcasts, frames for other hosts, runts.
 use std::net::Ipv4Addr;
 
 use super::{BROADCAST, EVERYBODY, Maker};
@@ -10,7 +10,7 @@ impl Maker<'_> {
     pub(super) fn address_resolution(&mut self) {
         let (router, router_mac) = (ROUTER[self.interface], ROUTER_MAC[self.interface]);
         for n in 0..12 {
-            // Requests for the router: broadcast, or to it alone; with and without padding.
+            // Requests for the router: broadcast or unicast, with and without padding.
             let host = near(self.interface, 30 + n);
             let host_mac = mac(self.interface, host);
             let question = arp(1, host_mac, host, [0; 6], router);
@@ -21,12 +21,12 @@ impl Maker<'_> {
         for _ in 0..4 {
             let (asker, wanted) = (self.here(), self.here());
             let asker_mac = mac(self.interface, asker);
-            // For somebody else; about oneself; for the router's address on the other network.
+            // For another host, for the sender itself, and for the router's address on the other network.
             for target in [wanted, asker, ROUTER[1 - self.interface]] {
                 let question = arp(1, asker_mac, asker, [0; 6], target);
                 self.push_frame(BROADCAST, asker_mac, 0x0806, &question);
             }
-            // An answer that is known already; a reverse request (RFC 903); cut packets.
+            // A reply that repeats a known mapping; a reverse request (RFC 903); truncated packets.
             let answer = arp(2, asker_mac, asker, router_mac, router);
             self.push_frame(router_mac, asker_mac, 0x0806, &answer);
             self.push_frame(BROADCAST, asker_mac, 0x0806, &arp(3, asker_mac, asker, asker_mac, asker));
@@ -46,19 +46,20 @@ impl Maker<'_> {
             let src = self.here();
             let src_mac = mac(self.interface, src);
             let unicast = self.there();
-            // Broadcast on the link: heard by the host, or not forwarded.
+            // Link-level broadcasts: delivered to the host, or not forwarded.
             for dst in [EVERYBODY, directed, net, ROUTER[self.interface], unicast] {
                 let packet = self.udp_between(src, dst, 25).bytes();
                 self.push_frame(BROADCAST, src_mac, 0x0800, &packet);
             }
             let packet = self.udp_between(src, group, 25).bytes();
             self.push_frame([1, 0, 0x5e, 0, 0, 5], src_mac, 0x0800, &packet);
-            // Broadcast and multicast by IP address only; the other network's broadcast is heard, not sent on.
+            // Broadcast and multicast by IP address only. A broadcast for the other network is delivered to the
+            // host, but not forwarded.
             for dst in [EVERYBODY, directed, net, other_directed, group] {
                 let packet = self.udp_between(src, dst, 26).bytes();
                 self.push_frame(router_mac, src_mac, 0x0800, &packet);
             }
-            // No error about a broadcast, however dead.
+            // No error about a broadcast, even if its time to live expires.
             let packet = self.udp_between(src, unicast, 27).ttl(1).bytes();
             self.push_frame(BROADCAST, src_mac, 0x0800, &packet);
         }
@@ -79,7 +80,7 @@ impl Maker<'_> {
             self.push_frame(router_mac, host_mac, kind, &payload);
         }
         for _ in 0..4 {
-            // For another host's Ethernet address, as a switch floods it.
+            // For another host's Ethernet address, as when a switch floods a frame.
             let packet = self.udp(20).bytes();
             self.push_frame([2, 9, 9, 9, 9, 9], host_mac, 0x0800, &packet);
         }

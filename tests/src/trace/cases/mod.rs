@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The special cases of the trace: everything that an IP router does other than forward a plain packet.
+//! The special cases of the traces: everything other than forwarding a plain packet.
 use std::net::Ipv4Addr;
 
 use super::build::{Ipv4, ether, fix_checksum};
@@ -14,7 +14,7 @@ mod options;
 const BROADCAST: [u8; 6] = [0xff; 6];
 const EVERYBODY: Ipv4Addr = Ipv4Addr::BROADCAST;
 
-/// Makes the cases of one interface.
+/// Creates the cases for one interface.
 struct Maker<'a> {
     interface: usize,
     random: &'a mut Random,
@@ -23,7 +23,7 @@ struct Maker<'a> {
     cases: Vec<Vec<Wire>>,
 }
 
-/// All special cases of an interface.
+/// All special cases for an interface.
 pub(super) fn all(interface: usize, random: &mut Random, ids: &mut u16) -> Vec<Vec<Wire>> {
     let mut maker = Maker { interface, random, ids, cases: Vec::new() };
     maker.address_resolution();
@@ -71,13 +71,13 @@ impl Maker<'_> {
         Ipv4::udp(src, dst, id, (port, 4000), &data)
     }
 
-    /// A datagram from a host here to a host there.
+    /// A datagram from a host on this side to a host on the other side.
     fn udp(&mut self, size: usize) -> Ipv4 {
         let (src, dst) = (self.here(), self.there());
         self.udp_between(src, dst, size)
     }
 
-    /// A frame to the router around packet bytes.
+    /// A frame to the router with this packet.
     fn framed(&self, src: Ipv4Addr, packet: &[u8]) -> Wire {
         ether(ROUTER_MAC[self.interface], mac(self.interface, src), 0x0800, packet).into()
     }
@@ -87,7 +87,8 @@ impl Maker<'_> {
         self.cases.push(vec![frame]);
     }
 
-    /// A packet whose bytes are changed after its checksum was made; `mend` makes the checksum right again.
+    /// A packet whose bytes are changed after its checksum was computed. With `mend` the checksum is computed
+    /// again.
     fn push_changed(&mut self, packet: &Ipv4, mend: bool, change: impl FnOnce(&mut Vec<u8>)) {
         let mut bytes = packet.bytes();
         change(&mut bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IP options, right and wrong.
+//! Test cases: valid and invalid IP options.
 
 use super::Maker;
 use crate::trace::hosts::{ROUTER, near};
@@ -14,12 +14,13 @@ impl Maker<'_> {
             option
         };
         let mut options: Vec<Vec<u8>> = vec![empty(1), empty(2), empty(9)];
-        // Behind a no-operation; one slot of three left; full (passes as it is).
+        // After a no-operation; with one slot of three free; full, which passes unchanged.
         options.push([vec![1], empty(3)].concat());
         options.push([vec![7, 15, 12], vec![9; 8], vec![0; 4]].concat());
         options.push([vec![7, 15, 16], vec![9; 12]].concat());
         options.push([vec![7, 7, 8], vec![9; 4]].concat());
-        // Wrong: pointers below 4, room for three bytes, lengths that run out of the header or are no length.
+        // Invalid: pointers below 4, room for only three bytes, lengths that exceed the header or are too
+        // small.
         options.push(vec![7, 7, 3, 0, 0, 0, 0]);
         options.push(vec![7, 7, 0, 0, 0, 0, 0]);
         options.push([vec![7, 10, 8], vec![9; 7]].concat());
@@ -33,7 +34,7 @@ impl Maker<'_> {
                 self.push(&packet);
             }
         }
-        // What is wrong with the options is found before the time to live is looked at.
+        // Invalid options take precedence over an expired time to live.
         let packet = self.udp(9).options(&[7, 7, 3, 0, 0, 0, 0]).ttl(1);
         self.push(&packet);
         let packet = self.udp(9).options(&empty(2)).ttl(1);
@@ -51,7 +52,8 @@ impl Maker<'_> {
         let here = ROUTER[1 - self.interface].octets();
         let other_side = ROUTER[self.interface].octets();
         let options = [
-            // Stamps alone; addresses and stamps; given addresses: ours on either side, and somebody else's.
+            // Timestamps only; addresses and timestamps; given addresses: the router's on either side, and
+            // another host's.
             option(8, 5, 0, &[]),
             option(40, 5, 0, &[]),
             option(12, 9, 0, &[0, 0, 1, 0]),
@@ -60,7 +62,7 @@ impl Maker<'_> {
             option(12, 5, 3, &here),
             option(20, 5, 3, &other_side),
             option(12, 5, 3, &[9, 9, 9, 9]),
-            // Full: the overflow is counted, up to 15, and one more is an error.
+            // Full: the overflow counter is incremented, up to 15. One more is an error.
             option(8, 9, 0, &[0, 0, 1, 0]),
             option(12, 13, 0xd1, &[9, 9, 9, 9, 0, 0, 1, 0]),
             option(8, 9, 0xf0, &[0, 0, 1, 0]),
@@ -81,20 +83,21 @@ impl Maker<'_> {
     }
 
     pub(super) fn source_routes(&mut self) {
-        // Loose and strict (131, 137), unfinished and finished. A router that is not their destination forwards them.
+        // Loose and strict source routes (131, 137), incomplete and complete. The router forwards them
+        // unchanged if it is not their destination.
         for kind in [131, 137] {
             for pointer in [4, 12] {
                 let hop = self.there().octets();
                 let option = [&[kind, 11, pointer][..], &hop, &[7, 7, 7, 7]].concat();
                 let packet = self.udp(33).options(&option);
                 self.push(&packet);
-                // They get no redirect.
+                // They cause no redirect.
                 let (src, dst) = (near(self.interface, 5), near(self.interface, 6));
                 let packet = self.udp_between(src, dst, 12).options(&option);
                 self.push(&packet);
             }
         }
-        // Other options are not the router's business: router alert (RFC 2113), and one that nobody knows.
+        // The router ignores other options: router alert (RFC 2113), and an unknown one.
         for option in [&[148, 4, 0, 0][..], &[222, 3, 1]] {
             let packet = self.udp(3).options(option);
             self.push(&packet);
