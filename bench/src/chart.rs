@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What pictures of curves have in common: axes with ticks and units, lines, marks, a legend.
+//! Shared parts of curve pictures: axes with ticks and units, lines, marks, a legend.
 
 use std::fmt::Write;
 
-/// A place in the units of the axes.
-pub type Place = (f64, f64);
+/// A point in the units of the axes.
+pub type Coordinates = (f64, f64);
 
-/// The picture of one pair of axes.
+/// A pair of axes and its position in the picture.
 #[derive(Clone, Copy, Debug)]
 pub struct Chart {
-    /// Left end.
+    /// Left edge.
     pub left: f64,
-    /// Upper end.
+    /// Top edge.
     pub top: f64,
-    /// From end to end across.
+    /// Width.
     pub width: f64,
-    /// From end to end.
+    /// Height.
     pub height: f64,
-    /// What the ends of the axes stand for; they begin with 0.
-    pub most: Place,
+    /// The values at the ends of the axes, which start at 0.
+    pub most: Coordinates,
 }
 
-/// The beginning of a picture.
+/// The opening tag and background of a picture.
 pub fn open(width: f64, height: f64) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
@@ -29,10 +29,10 @@ pub fn open(width: f64, height: f64) -> String {
     )
 }
 
-/// Its end.
+/// The closing tag of a picture.
 pub const CLOSE: &str = "</svg>\n";
 
-/// The distance of ticks: about six of them up to `most`.
+/// The distance between ticks, so that there are about six up to `most`.
 pub fn step(most: f64) -> f64 {
     let power = 10f64.powf((most.max(1e-9) / 6.0).log10().floor());
     [1.0, 2.0, 5.0].into_iter().map(|n| n * power).find(|s| most / s <= 7.0).unwrap_or(10.0 * power)
@@ -40,17 +40,17 @@ pub fn step(most: f64) -> f64 {
 
 // Writing to a string cannot fail, here and below.
 impl Chart {
-    /// Where a value stands across.
+    /// The horizontal position of a value.
     pub fn x(&self, value: f64) -> f64 {
         self.left + self.width * (value / self.most.0).clamp(0.0, 1.0)
     }
 
-    /// Where a value stands.
+    /// The vertical position of a value.
     pub fn y(&self, value: f64) -> f64 {
         self.top + self.height * (1.0 - (value / self.most.1).clamp(0.0, 1.0))
     }
 
-    /// Draws axes and grid; labels say what they show, with units.
+    /// Draws axes and grid. The labels name the quantities, with units.
     pub fn axes(&self, out: &mut String, across: &str, up: &str) {
         let (right, bottom) = (self.left + self.width, self.top + self.height);
         for (vertical, most) in [(false, self.most.1), (true, self.most.0)] {
@@ -95,15 +95,15 @@ impl Chart {
         );
     }
 
-    /// Draws a line through places.
-    pub fn line(&self, out: &mut String, places: impl IntoIterator<Item = Place>, style: &str) {
+    /// Draws a line through points.
+    pub fn line(&self, out: &mut String, places: impl IntoIterator<Item = Coordinates>, style: &str) {
         let places = places.into_iter().map(|(x, y)| format!("{:.1},{:.1}", self.x(x), self.y(y)));
         let places: Vec<String> = places.collect();
         let _ = writeln!(out, "<polyline points=\"{}\" fill=\"none\" {style}/>", places.join(" "));
     }
 
-    /// Draws a mark, which says something when it is pointed at.
-    pub fn mark(&self, out: &mut String, (x, y): Place, radius: f64, color: &str, says: &str) {
+    /// Draws a mark with a tooltip.
+    pub fn mark(&self, out: &mut String, (x, y): Coordinates, radius: f64, color: &str, says: &str) {
         let _ = writeln!(
             out,
             "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius:.1}\" fill=\"{color}\"><title>{says}</title></circle>",
@@ -114,7 +114,7 @@ impl Chart {
 }
 
 /// Draws an entry of a legend.
-pub fn legend(out: &mut String, (x, y): Place, color: &str, text: &str) {
+pub fn legend(out: &mut String, (x, y): Coordinates, color: &str, text: &str) {
     let _ = writeln!(
         out,
         "<rect x=\"{x}\" y=\"{y}\" width=\"12\" height=\"12\" fill=\"{color}\"/><text x=\"{}\" y=\"{}\">{text}</text>",

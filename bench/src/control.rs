@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What clients that read handlers cost a router at full rate.
+//! Measures how much clients that read handlers slow down a router at full rate.
 //!
-//! A worker forwards as fast as it can. In every other phase a client reads a handler of its data path over a control socket, so many
-//! times a second. What counts is packets for each second of the worker's own processor time, so that
-//! what else the machine does, and the threads of the server and the client, matter little. Phases come in the
-//! order off, on, on, off, and each group of four gives one comparison, so that slow drift cancels.
+//! A worker forwards as fast as it can. In half of the phases a client reads a handler of its data path over a
+//! control socket at a fixed rate. The result is packets per second of the worker's own CPU time, so that other
+//! load on the machine, and the threads of the server and the client, matter little. The phases come in the
+//! order off, on, on, off. Each group of four gives one comparison, so that slow drift cancels out.
 
 use crate::path;
 use castanet_control::client::Address;
@@ -17,35 +17,35 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The data path: what an IP router does to a packet, from a source that is never empty.
+/// The data path: the work of an IP router on a packet, from a source that is never empty.
 const TEXT: &str =
     "src :: InfiniteSource(DATA \\<4500001c 00000000 401177cf 01000001 02000002 00010002 00080000>, BURST 32)
-    -> CheckIPHeader -> DecIPTTL -> c :: Counter -> t :: Tariff -> Discard;";
+    -> CheckIPHeader -> DecIPTTL -> c :: Counter -> t :: CpuMeter -> Discard;";
 
-/// Packets that pass, and the processor time of the thread that they pass on.
+/// Counts packets, and the CPU time of the thread that they pass on.
 ///
 /// # Ports
 /// One input, one output.
 ///
 /// # Example
 /// ```click
-/// InfiniteSource(LIMIT 5, STOP true) -> Tariff -> Discard;
+/// InfiniteSource(LIMIT 5, STOP true) -> CpuMeter -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Tariff", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, lifecycle)]
+#[class(name = "CpuMeter", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, lifecycle)]
 #[handler(name = "sample", flags = "r", doc = "Packets, and nanoseconds of processor time of this worker.")]
-pub struct Tariff {
+pub struct CpuMeter {
     count: Count,
 }
 
-impl Action for Tariff {
+impl Action for CpuMeter {
     fn action(&mut self, _: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         self.count.add(1);
         Verdict::Next
     }
 }
 
-impl Lifecycle for Tariff {
+impl Lifecycle for CpuMeter {
     fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
         let t = clock_gettime(ClockId::ThreadCPUTime);
         let ns = t.tv_sec.wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec);
@@ -53,60 +53,61 @@ impl Lifecycle for Tariff {
     }
 }
 
-/// How to measure.
+/// Options of the measurement.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How long all of it may take.
+    /// The total duration in seconds.
     pub seconds: f64,
-    /// Reads a second.
+    /// Reads per second.
     pub reads: u32,
-    /// Groups of four phases.
+    /// The number of groups of four phases.
     pub groups: u32,
 }
 
-/// What came out.
+/// The results.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// Packets a second of processor time, without clients and with them: medians.
+    /// Packets per second of CPU time without clients (median).
     pub off: f64,
-    /// The same with reads.
+    /// Packets per second of CPU time with reads (median).
     pub on: f64,
-    /// Reads a second that there were.
+    /// The actual number of reads per second.
     pub reads: f64,
-    /// The slowdown of each group, in percent.
+    /// The slowdown in each group, in percent.
     pub slowdowns: Vec<f64>,
-    /// What two phases without clients differ by in the same way, in percent: what the machine does by itself.
+    /// The difference between two phases without clients, in percent: the noise of the machine.
     pub noise: Vec<f64>,
 }
 
-/// The value in the middle.
+/// The median.
 fn median(values: &[f64]) -> f64 {
     let mut v = values.to_vec();
     v.sort_by(f64::total_cmp);
     v.get(v.len() / 2).copied().unwrap_or_default()
 }
 
-/// How far half of the values are from the one in the middle, at most.
+/// The median absolute deviation.
 fn spread(values: &[f64]) -> f64 {
     let middle = median(values);
     median(&values.iter().map(|v| (v - middle).abs()).collect::<Vec<_>>())
 }
 
 impl Results {
-    /// The slowdown in percent: the median of all groups.
+    /// The slowdown in percent: the median over all groups.
     pub fn slowdown(&self) -> f64 {
         median(&self.slowdowns)
     }
-    /// How sure that is: the spread of the groups, by the square root of their number.
+    /// The standard error of the slowdown.
     pub fn uncertainty(&self) -> f64 {
-        // 1.48 makes a standard deviation of the spread, if the values are normal; 1.25 that of a median.
+        // For normally distributed values, 1.48 converts a median absolute deviation to a standard deviation,
+        // and 1.25 that to the deviation of a median.
         1.48 * 1.25 * spread(&self.slowdowns) / (self.slowdowns.len().max(1) as f64).sqrt()
     }
-    /// What two phases without clients differ by.
+    /// The difference between two phases without clients.
     pub fn noise(&self) -> f64 {
         median(&self.noise)
     }
-    /// For people.
+    /// The results as text.
     pub fn text(&self) -> String {
         format!(
             "packets a second of the worker's processor time\n  without clients  {:>12.0}\n  {:>6.0} reads/s   {:>12.0}\n\
@@ -120,7 +121,7 @@ impl Results {
             self.noise(),
         )
     }
-    /// For programs.
+    /// The results as JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::json!({ "control": {
             "packets_per_cpu_second": { "off": self.off, "on": self.on },
@@ -133,14 +134,14 @@ impl Results {
     }
 }
 
-/// Packets and processor time so far.
+/// Packets and CPU time so far.
 fn sample(remote: &dyn Remote) -> Result<(f64, f64), String> {
     let text = remote.read(Some("t"), "sample", "").map_err(|e| e.to_string())?;
     let mut numbers = text.split(' ').filter_map(|n| n.parse::<f64>().ok());
-    numbers.next().zip(numbers.next()).ok_or_else(|| format!("'{text}' is no sample"))
+    numbers.next().zip(numbers.next()).ok_or_else(|| format!("bad sample '{text}'"))
 }
 
-/// A phase: packets a second of processor time.
+/// Runs a phase. Returns packets per second of CPU time.
 fn phase(remote: &dyn Remote, length: Duration) -> Result<f64, String> {
     let (packets, time) = sample(remote)?;
     std::thread::sleep(length);
@@ -152,7 +153,7 @@ fn phase(remote: &dyn Remote, length: Duration) -> Result<f64, String> {
     }
 }
 
-/// Reads at a steady rate while it is told to; counts them.
+/// Reads at a steady rate while `on` is set, and counts the reads.
 fn client(
     address: &Address,
     reads: u32,
@@ -172,19 +173,19 @@ fn client(
         let now = Instant::now();
         match due.checked_duration_since(now) {
             Some(left) => std::thread::sleep(left),
-            // What was missed for want of a processor is made up for, up to a tenth of a second.
+            // Reads missed for lack of CPU time are made up, up to a tenth of a second.
             None => due = due.max(now.checked_sub(Duration::from_millis(100)).unwrap_or(now)),
         }
     }
     Ok(())
 }
 
-/// Measures.
+/// Runs the measurement.
 ///
 /// # Errors
-/// When the router does not run, or cannot be asked.
+/// The router does not run, or its control socket fails.
 pub fn run(settings: &Settings) -> Result<Results, String> {
-    let mut router = path::router(TEXT, &Vec::new(), 32, &[action::<Tariff>()], Clock::real())?;
+    let mut router = path::router(TEXT, &Vec::new(), 32, &[action::<CpuMeter>()], Clock::real())?;
     let running = router.shared().running.clone();
     let place = Place::Tcp { address: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0, following: false };
     let server = Server::start(&place, ServerSettings::control(Rules::default()), running.clone());
@@ -199,7 +200,7 @@ pub fn run(settings: &Settings) -> Result<Results, String> {
         let mut all: [Vec<f64>; 4] = Default::default();
         let mut reading = Duration::ZERO;
         let measured = (|| {
-            // The first phase only warms up.
+            // The first phase is a warm-up.
             phase(running.as_ref(), length)?;
             for _ in 0..settings.groups {
                 for (i, values) in all.iter_mut().enumerate() {

@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The Figure 8 path against the monolith, and what a queue costs.
+//! Compares the Figure 8 path with the monolith, and measures the cost of a queue.
 
 use crate::frames::Traffic;
 use crate::path::{self, GATEWAYS, PATH, QUEUE_PATH};
 use castanet_element::Clock;
 use castanet_runtime::Router;
 
-/// Packets of each source in a round.
+/// The number of packets of each source in a round.
 pub const PACKETS: u64 = 4096;
-/// Rounds before the ones that count, which tell how many there is time for.
+/// The number of trial rounds, which determine how many rounds fit into the available time.
 const TRIAL: u64 = 5;
 
-/// What is to be measured.
+/// Options of the measurement.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How long all measurements may take together.
+    /// The total duration in seconds.
     pub seconds: f64,
     /// Batch sizes.
     pub batches: Vec<usize>,
 }
 
-/// A quantity over many rounds.
+/// The distribution of a quantity over many rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
-    /// The middle value.
+    /// The median.
     pub median: f64,
-    /// The least value.
+    /// The minimum.
     pub min: f64,
-    /// The greatest value.
+    /// The maximum.
     pub max: f64,
 }
 
 impl Spread {
-    /// Of some values; zeros for none.
+    /// Computes the distribution of some values; zeros if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Spread {
         let mut all: Vec<f64> = values.into_iter().collect();
         all.sort_by(f64::total_cmp);
@@ -43,50 +43,50 @@ impl Spread {
     }
 }
 
-/// Instructions a packet.
+/// Instructions per packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Instructions {
-    /// The configuration's.
+    /// For the configuration.
     pub castanet: f64,
-    /// The monolith's.
+    /// For the monolith.
     pub monolith: f64,
 }
 
-/// The path at one batch size.
+/// The results for the path at one batch size.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Where the packets went.
+    /// The traffic pattern.
     pub traffic: Traffic,
-    /// Packets that moved at once.
+    /// The batch size.
     pub batch: usize,
-    /// Rounds measured.
+    /// The number of rounds measured.
     pub rounds: usize,
-    /// Nanoseconds a packet, the configuration's.
+    /// Nanoseconds per packet for the configuration.
     pub castanet: Spread,
-    /// Nanoseconds a packet, the monolith's.
+    /// Nanoseconds per packet for the monolith.
     pub monolith: Spread,
-    /// Configuration over monolith, round by round.
+    /// The ratio of configuration to monolith, by round.
     pub ratio: Spread,
-    /// Instructions a packet, if they were counted.
+    /// Instructions per packet, if counted.
     pub instructions: Option<Instructions>,
 }
 
-/// A queue and its Unqueue at one batch size.
+/// The results for a Queue with an Unqueue at one batch size.
 #[derive(Clone, Debug)]
 pub struct QueueRow {
-    /// Packets that moved at once.
+    /// The batch size.
     pub batch: usize,
-    /// Rounds measured.
+    /// The number of rounds measured.
     pub rounds: usize,
-    /// Nanoseconds a packet from a source to a sink.
+    /// Nanoseconds per packet from a source to a sink.
     pub without: Spread,
-    /// Nanoseconds a packet from a source through a queue to a sink.
+    /// Nanoseconds per packet from a source through a queue to a sink.
     pub with: Spread,
-    /// The difference, round by round.
+    /// The difference, by round.
     pub difference: Spread,
 }
 
-/// Everything measured.
+/// All results.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
     /// The path.
@@ -122,7 +122,7 @@ fn queue_router(batch: usize, rounds: u64) -> Result<Router, String> {
     path::router(&text, &defines.into(), batch, &[], Clock::real())
 }
 
-/// Runs a router to its end; nanoseconds a packet of both contestants, round by round.
+/// Runs a router to its end. Returns the nanoseconds per packet of both contestants, by round.
 fn run(mut router: Router) -> Result<Vec<(f64, f64)>, String> {
     router.run().map_err(|e| e.to_string())?;
     let rounds = router.find("rounds");
@@ -134,7 +134,7 @@ fn run(mut router: Router) -> Result<Vec<(f64, f64)>, String> {
     times.lines().map(row).collect::<Option<_>>().ok_or_else(|| "a round is missing".to_string())
 }
 
-/// As many rounds as there is time for.
+/// Runs as many rounds as fit into the available time.
 fn measure(make: impl Fn(u64) -> Result<Router, String>, seconds: f64) -> Result<Vec<(f64, f64)>, String> {
     let trial = run(make(TRIAL)?)?;
     let packet = Spread::of(trial.iter().map(|(a, b)| a + b)).median;
@@ -143,14 +143,14 @@ fn measure(make: impl Fn(u64) -> Result<Router, String>, seconds: f64) -> Result
     run(make(rounds as u64)?)
 }
 
-/// Measures everything; `tell` hears of each row as it is done.
+/// Runs all measurements, and calls `tell` for each row when it is complete.
 ///
 /// # Errors
-/// What keeps a configuration from running.
+/// A configuration does not run.
 pub fn run_all(settings: &Settings, mut tell: impl FnMut(&Row)) -> Result<Results, String> {
     let mut results = Results::default();
     let parts = settings.batches.len().max(1) * (Traffic::ALL.len() + 1);
-    // Entries of ARP tables are polled after a minute, which nobody waits for here.
+    // After a minute the ARP tables would poll their entries, which no host answers here.
     let seconds = (settings.seconds / parts as f64).min(50.0);
     for traffic in Traffic::ALL {
         for &batch in &settings.batches {

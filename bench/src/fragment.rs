@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fragments of one packet (RFC 791 section 3.2), plainly.
+//! Simple fragmentation of a packet (RFC 791 section 3.2).
 
 use castanet_wire::{Ipv4Header, checksum, ipv4, options};
 
-/// The fragments of an IP packet, each at most `mtu` bytes; none when it may not or cannot be fragmented.
+/// The fragments of an IP packet, each at most `mtu` bytes; `None` if the packet must not or cannot be
+/// fragmented.
 pub fn fragment(packet: &[u8], mtu: usize) -> Option<Vec<Vec<u8>>> {
     let header = *Ipv4Header::from_prefix(packet)?;
     let whole = ipv4::whole_header(packet)?;

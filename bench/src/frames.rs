@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The frames that are forwarded: UDP, 60 to 64 bytes.
+//! The frames to forward: UDP, 60 to 64 bytes.
 
 use castanet_element::Random;
 use castanet_wire::{Ipv4Header, checksum};
 use std::fmt;
 
-/// Where packets go.
+/// The traffic pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Traffic {
-    /// All packets of a source to one next hop; the two sources send to different interfaces.
+    /// All packets of a source go to one next hop. The two sources send to different interfaces.
     One,
-    /// Each packet to one of four next hops at random, two on each interface.
+    /// Each packet goes to one of four next hops at random, two on each interface.
     Four,
 }
 
@@ -18,8 +18,8 @@ impl Traffic {
     /// Both patterns.
     pub const ALL: [Traffic; 2] = [Traffic::One, Traffic::Four];
 
-    /// The paint of the packets of each source. Where packets of either source leave by either interface, the sources stand
-    /// for two further interfaces, so that no packet leaves where it came in.
+    /// The paint of each source's packets. If the packets of a source may leave by either interface, the
+    /// sources represent two additional interfaces, so that no packet leaves by the interface it entered.
     pub fn colors(self) -> [u8; 2] {
         match self {
             Traffic::One => [1, 2],
@@ -33,7 +33,7 @@ impl Traffic {
             Traffic::Four => "four",
         }
     }
-    /// The pattern of that name.
+    /// The pattern with this name.
     pub fn named(name: &str) -> Option<Traffic> {
         Traffic::ALL.into_iter().find(|t| t.name() == name)
     }
@@ -48,12 +48,12 @@ impl fmt::Display for Traffic {
     }
 }
 
-/// The first bytes of networks behind the four gateways.
+/// The first bytes of the networks behind the four gateways.
 const BEHIND: [u8; 4] = [3, 4, 6, 9];
-/// Frames of one source.
+/// The number of frames of a source.
 const FRAMES: u8 = 64;
 
-/// What a source sends: frames of 60 to 64 bytes, without padding, all of them forwardable.
+/// The frames of a source: 60 to 64 bytes without padding, all forwardable.
 pub fn frames(traffic: Traffic, source: usize) -> Vec<Vec<u8>> {
     let mut random = Random::new(8, &format!("frames {source}"));
     let one = |i: u8| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Instructions a packet, counted by callgrind: this program run twice, the second time with more rounds; the difference is
-//! that of the rounds, without starting and ending.
+//! Counts instructions per packet with callgrind. The program is run twice, the second time with more rounds.
+//! The difference is the cost of the additional rounds, without startup and shutdown.
 
 use crate::fig8::{self, Instructions, PACKETS};
 use crate::frames::{Traffic, frames};
@@ -8,7 +8,7 @@ use crate::monolith::Monolith;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What can be counted.
+/// The programs to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contestant {
     /// The configuration.
@@ -26,25 +26,25 @@ impl Contestant {
     }
 }
 
-/// One run to be counted.
+/// A run to be counted.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// Who runs.
+    /// The contestant.
     pub contestant: Contestant,
-    /// Where packets go.
+    /// The traffic pattern.
     pub traffic: Traffic,
-    /// Packets that move at once.
+    /// The batch size.
     pub batch: usize,
-    /// How long.
+    /// The number of rounds.
     pub rounds: u64,
 }
 
 impl Run {
-    /// As `CONTESTANT,TRAFFIC,BATCH,ROUNDS`, the argument with which the program is run again.
+    /// Formats as `CONTESTANT,TRAFFIC,BATCH,ROUNDS`, the argument for the subprocess.
     pub fn text(&self) -> String {
         format!("{},{},{},{}", self.contestant.name(), self.traffic.name(), self.batch, self.rounds)
     }
-    /// From such a text.
+    /// Parses such a text.
     pub fn parse(text: &str) -> Option<Run> {
         let mut words = text.split(',');
         let contestant = match words.next()? {
@@ -58,10 +58,10 @@ impl Run {
         words.next().is_none().then_some(Run { contestant, traffic, batch, rounds })
     }
 
-    /// Runs it.
+    /// Executes the run.
     ///
     /// # Errors
-    /// What keeps the configuration from running.
+    /// The configuration does not run.
     pub fn run(&self) -> Result<(), String> {
         match self.contestant {
             Contestant::Castanet => {
@@ -80,17 +80,18 @@ impl Run {
     }
 }
 
-/// Whether callgrind can be run.
+/// Whether valgrind is installed.
 pub fn available() -> bool {
     let mut version = Command::new("valgrind");
     version.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     version.status().is_ok_and(|s| s.success())
 }
 
-/// Counts for one pattern and batch size. `program` followed by `arguments` and [`Run::text`] must call [`Run::run`].
+/// Counts instructions for one pattern and batch size. `program` called with `arguments` and [`Run::text`] must
+/// call [`Run::run`].
 ///
 /// # Errors
-/// When callgrind or the program fails.
+/// callgrind or the program fails.
 pub fn count(
     program: &Path,
     arguments: &[&str],

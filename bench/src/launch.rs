@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hosts made of network namespaces, and what runs on them.
+//! Hosts made of network namespaces, and processes on them.
 
 use crate::process::Process;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// Longer than anything takes to start, however slow the machine.
+/// Timeout, longer than any start needs even on a slow machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Starts processes on hosts, by a program that does parts in processes of its own.
+/// Starts processes on hosts. Each is a subprocess of this program that performs a part.
 pub struct Launcher {
     /// The castanet command.
     pub program: PathBuf,
-    /// Its words before those of a part.
+    /// The arguments that precede those of a part.
     pub part: Vec<String>,
 }
 
 impl Launcher {
-    /// A process that does a part.
+    /// Starts a subprocess that performs a part.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// It cannot be started.
     pub fn part(&self, name: &str, words: &[&str]) -> Result<Process, String> {
         let mut command = Command::new(&self.program);
         command.args(&self.part).args(words).env("LC_ALL", "C");
         Process::start(name, command)
     }
 
-    /// A host, beside that of another process.
+    /// Creates a host, inside the user namespace of another host's process if one is given.
     ///
     /// # Errors
-    /// When the system does not allow it.
+    /// The kernel does not permit it.
     pub fn host(&self, beside: Option<u32>) -> Result<Process, String> {
         let beside = beside.map(|pid| pid.to_string());
         let words: Vec<&str> = ["hold"].into_iter().chain(beside.as_deref()).collect();
         let process = self.part("a host for the measurement cannot be made", &words)?;
         process.line(PATIENCE)?;
-        // It answers nothing that nobody asked.
+        // Disables IPv6, reverse-path filtering and forwarding, so that the host sends no packets of its own.
         let quiet = "for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do [ -e $f ] && echo 1 > $f; done; \
                      for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 > $f; done; echo 0 > /proc/sys/net/ipv4/ip_forward";
         self.shell(&process, quiet)?;
@@ -47,7 +47,7 @@ impl Launcher {
     /// Runs a shell script on a host.
     ///
     /// # Errors
-    /// When it fails.
+    /// The script fails.
     pub fn shell(&self, host: &Process, script: &str) -> Result<(), String> {
         let pid = host.id().to_string();
         self.part("sh", &["enter", &pid, "sh", "-c", script])?.wait(PATIENCE)
@@ -56,21 +56,21 @@ impl Launcher {
     /// Runs `ip` (iproute2) on a host, once for each line.
     ///
     /// # Errors
-    /// When it fails.
+    /// The program fails.
     pub fn ip(&self, host: &Process, lines: &[String]) -> Result<(), String> {
         let pid = host.id().to_string();
         let mut process = self.part("ip", &["enter", &pid, "ip", "-batch", "-"])?;
         let told = lines.iter().try_for_each(|line| process.tell(line));
-        // Why it ended, if it did, it tells better than a broken pipe.
+        // If the process has ended, its own error is more useful than the broken pipe.
         process.wait(PATIENCE).and(told).map_err(|e| {
             if e.contains("No such file") { format!("{e}; the program ip is part of iproute2") } else { e }
         })
     }
 
-    /// Runs a configuration on a host, on one processor if that is told.
+    /// Runs a configuration on a host, bound to a CPU if one is given.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// It cannot be started.
     pub fn castanet(
         &self,
         host: &Process,

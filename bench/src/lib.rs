@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Benchmarks: of the engine against hand-written code that does the same work, of a router against the kernel's.
+//! Benchmarks of the engine against hand-written code, and of a router against the kernel.
 //!
-//! [`fig8`] measures the forwarding path of TOCS 2000, Figure 8: the configuration `conf/bench/fig8-path.click` and the
-//! [`Monolith`], which takes the same frames and sends byte for byte the same ones. Both run in turns on one thread, with
-//! one pool of packets, driven from inside the router by [`rounds`], so that neither building nor starting is timed.
-//! What a run takes is thread processor time; what it costs in instructions is counted by callgrind ([`instructions`]).
+//! [`fig8`] measures the forwarding path of TOCS 2000, Figure 8: the configuration
+//! `conf/bench/fig8-path.click`, and the [`Monolith`], which accepts the same frames and sends identical ones.
+//! The two alternate on one thread with one packet pool, driven from inside the router by [`rounds`], so that
+//! building and starting are not timed. Times are thread CPU times. callgrind counts instructions
+//! ([`instructions`]).
 //!
-//! [`control`] measures what clients of a control socket cost a router.
+//! [`control`] measures how much clients of a control socket slow down a router.
 //!
-//! [`veth`] measures a router between real devices, against the kernel's; [`swap`] hot swaps. [`curves`] are those of the
-//! papers: what configurations do over a range of loads.
+//! [`veth`] compares a router between real devices with the kernel's; [`swap`] measures hot swaps. [`curves`]
+//! reproduces curves of the papers: the behaviour of configurations over a range of loads.
 #![forbid(unsafe_code)]
 
 mod chart;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A forwarder written by hand: what the Figure 8 path does, in one function, for two interfaces.
+//! A hand-written forwarder: the work of the Figure 8 path in one function, for two interfaces.
 
 use crate::path::{self, ADDRESS, BAD_SOURCES, ETHER, GATEWAYS, MTU, QUEUE};
 use castanet_element::Random;
@@ -7,12 +7,12 @@ use castanet_packet::{DEFAULT_HEADROOM, Packet, PacketType};
 use castanet_tables::{Fifo, Prefix, Route, StaticTable};
 use std::collections::HashMap;
 
-/// Bytes that are copied at once.
+/// The number of bytes copied at once.
 const LINE: usize = 64;
-/// Bytes of the Ethernet header.
+/// The length of the Ethernet header.
 pub(crate) const ETHER_LEN: usize = 14;
 
-/// Frames in memory, sent again and again.
+/// Frames in memory that are sent repeatedly.
 struct Source {
     frames: Vec<Frame>,
     order: AnyOrder,
@@ -21,17 +21,17 @@ struct Source {
 struct Frame {
     line: [u8; LINE],
     len: usize,
-    /// The whole frame when it is longer than a line.
+    /// The complete frame if it is longer than a line.
     long: Vec<u8>,
 }
 
-/// Which frame is next.
+/// Selects the next frame.
 trait Order {
     type Frames: ?Sized;
     fn next<'a>(&mut self, frames: &'a Self::Frames) -> Option<&'a Frame>;
 }
 
-/// One after the other.
+/// In sequence.
 struct InTurn(usize);
 
 impl Order for InTurn {
@@ -48,7 +48,7 @@ impl Order for InTurn {
     }
 }
 
-/// At random, one draw a frame.
+/// At random, with one random number for each frame.
 impl Order for Random {
     type Frames = [Frame];
     #[inline(always)]
@@ -57,13 +57,13 @@ impl Order for Random {
     }
 }
 
-/// So many frames take six random bits.
+/// With this many frames, an index needs six random bits.
 const SIXTY_FOUR: usize = 64;
 
 /// At random from 64 frames.
 struct AtRandom {
     random: Random,
-    /// Bits that are left over from the last draw; the highest one set marks where they end.
+    /// The remaining bits of the last random number; its highest set bit marks the end.
     bits: u64,
 }
 
@@ -71,7 +71,7 @@ impl Order for AtRandom {
     type Frames = [Frame; SIXTY_FOUR];
     #[inline(always)]
     fn next<'a>(&mut self, frames: &'a [Frame; SIXTY_FOUR]) -> Option<&'a Frame> {
-        // One draw does for ten packets.
+        // One random number serves ten packets.
         if self.bits <= 1 {
             self.bits = self.random.next_u64() >> 4 | 1 << 60;
         }
@@ -101,7 +101,7 @@ impl Source {
     }
 }
 
-/// A fresh packet that begins with a copy of the next frame, and the length of the frame.
+/// A new packet that begins with a copy of the next frame, and the length of the frame.
 #[inline(always)]
 fn receive_one<O: Order>(frames: &O::Frames, order: &mut O) -> Option<(Packet, usize)> {
     let frame = order.next(frames)?;
@@ -110,7 +110,8 @@ fn receive_one<O: Order>(frames: &O::Frames, order: &mut O) -> Option<(Packet, u
     }
     let mut p = Packet::with_headroom(DEFAULT_HEADROOM, LINE)?;
     let to = p.data_mut().first_chunk_mut::<LINE>()?;
-    // The header is read again at once, in words from byte 14 on: no word may lie across two of these stores.
+    // The header is read immediately afterwards, in words from byte 14 on. No word may span two of these
+    // stores, which would defeat store forwarding.
     copy16::<0>(to, &frame.line)?;
     copy16::<ETHER_LEN>(to, &frame.line)?;
     copy16::<{ ETHER_LEN + 16 }>(to, &frame.line)?;
@@ -119,7 +120,7 @@ fn receive_one<O: Order>(frames: &O::Frames, order: &mut O) -> Option<(Packet, u
     Some((p, frame.len))
 }
 
-/// Copies 16 bytes at a place in one store.
+/// Copies 16 bytes at an offset with one store.
 #[inline(always)]
 fn copy16<const AT: usize>(to: &mut [u8; LINE], from: &[u8; LINE]) -> Option<()> {
     let word = u128::from_ne_bytes(*from.split_at(AT).1.first_chunk()?);
@@ -127,88 +128,89 @@ fn copy16<const AT: usize>(to: &mut [u8; LINE], from: &[u8; LINE]) -> Option<()>
     Some(())
 }
 
-/// Where packets go by a route: everything that is known before a packet comes.
+/// The precomputed next hop of a route.
 #[derive(Clone, Copy)]
 #[repr(align(16))]
 struct Hop {
     header: [u8; ETHER_LEN],
-    /// The output of the route table: 1 and 2 are the interfaces, or [`UNKNOWN`].
+    /// The output of the route table: interface 1 or 2, or [`UNKNOWN`].
     port: u8,
 }
 
-/// As many hops as there are routes.
+/// The number of hops, which is that of the routes.
 const HOPS: usize = 8;
 /// The port of hops whose Ethernet address depends on the packet.
 const UNKNOWN: u8 = 0;
 
-/// An interface: its queue, and what the rest of the router needs to know of it.
+/// An interface: its queue, and its addresses.
 pub(crate) struct Interface {
     pub address: u32,
     pub ether: [u8; 6],
-    /// The paint of what comes in here.
+    /// The paint of packets that enter here.
     pub color: u8,
     /// Ethernet addresses of hosts and gateways.
     pub neighbours: HashMap<u32, [u8; 6]>,
-    /// Packets of this turn that are to be queued.
+    /// Packets of this turn that will be queued.
     pub ready: Vec<Packet>,
     queue: Fifo<Packet>,
 }
 
-/// What became of packets that were not simply forwarded.
+/// Counts of packets by fate, except for ordinary ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Packets that were queued for a link, fragments and ARP replies included.
+    /// Packets queued for a link, including fragments and ARP replies.
     pub queued: u64,
-    /// Packets that found a queue full.
+    /// Packets dropped because a queue was full.
     pub overflowed: u64,
     /// ARP requests answered.
     pub answered: u64,
-    /// ARP replies learned from.
+    /// ARP replies processed.
     pub learned: u64,
     /// Frames that are neither IP nor ARP, or not for this router.
     pub other: u64,
-    /// IP headers that are not right, and bad sources.
+    /// Packets with an invalid IP header or source.
     pub bad: u64,
     /// Packets for the router itself.
     pub host: u64,
     /// Link-level broadcasts.
     pub broadcasts: u64,
-    /// Packets that call for an ICMP redirect, and are forwarded.
+    /// Packets that require an ICMP redirect, and are forwarded.
     pub redirects: u64,
-    /// Packets that call for an ICMP parameter problem.
+    /// Packets that require an ICMP parameter problem.
     pub bad_options: u64,
-    /// Packets that call for an ICMP time exceeded.
+    /// Packets that require an ICMP time exceeded.
     pub expired: u64,
-    /// Packets that call for an ICMP destination unreachable: they must not be fragmented.
+    /// Packets that require an ICMP destination unreachable, because they must not be fragmented.
     pub too_big: u64,
-    /// Packets whose next hop has no Ethernet address.
+    /// Packets whose next hop has no known Ethernet address.
     pub unresolved: u64,
 }
 
 /// The forwarder.
 ///
-/// It does with a frame what the configuration does, and sends the same bytes: only the ICMP errors that some packets call
-/// for are counted and not sent, and packets whose next hop has no Ethernet address are dropped and not kept. Nearly all
-/// packets take a short way; all others take the long one, which is written to be read.
+/// It processes frames like the configuration and sends identical frames, with two exceptions. ICMP errors are
+/// counted but not sent. Packets whose next hop has no known Ethernet address are dropped instead of held.
+/// Nearly all packets take a fast path; all others take the slow path, which is written for readability.
 pub struct Monolith {
     sources: [Source; 2],
     colors: [u8; 2],
-    /// As configured: gateway and port.
+    /// The configured routes: gateway and port.
     pub(crate) routes: StaticTable,
-    /// The same prefixes; `gw` is the number of a hop.
+    /// The same prefixes, with the index of a hop in `gw`.
     fast: StaticTable,
     hops: [Hop; HOPS],
     pub(crate) interfaces: [Interface; 2],
-    /// Time for timestamp options, in milliseconds since midnight UT.
+    /// The time for timestamp options, in milliseconds since midnight UT.
     pub(crate) time: u32,
     pub(crate) counts: Counts,
-    /// Packets that are being sent.
+    /// The packets being sent.
     packets: Vec<Packet>,
 }
 
 impl Monolith {
-    /// A forwarder with the addresses and routes of the path, which knows its gateways. Each source has its frames; with
-    /// `random` it sends them in random order. `colors` say where their packets come in.
+    /// Creates a forwarder with the addresses and routes of the path and entries for its gateways. Each source
+    /// has its own frames. With `random` it sends them in random order. `colors` are the paints of the packets,
+    /// which identify their input.
     pub fn new(frames: [&[Vec<u8>]; 2], random: bool, colors: [u8; 2]) -> Monolith {
         let [f0, f1] = frames;
         let generator = |name| random.then(|| Random::new(1, name));
@@ -237,17 +239,17 @@ impl Monolith {
         this
     }
 
-    /// What became of packets.
+    /// The counts of packets.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Sets the time that timestamp options get.
+    /// Sets the time for timestamp options.
     pub fn set_time(&mut self, milliseconds: u32) {
         self.time = milliseconds;
     }
 
-    /// Makes the Ethernet address of a next hop known.
+    /// Adds the Ethernet address of a next hop.
     pub fn learn(&mut self, interface: usize, address: u32, ether: [u8; 6]) {
         if let Some(i) = self.interfaces.get_mut(interface) {
             i.neighbours.insert(address, ether);
@@ -262,12 +264,12 @@ impl Monolith {
                 header = ether_header(to, own);
             }
             *hop = Hop { header, port: if known.is_some() { port as u8 } else { UNKNOWN } };
-            // A prefix of `routes`, so it is there once.
+            // The prefixes come from `routes`, so there are no duplicates.
             let _ = self.fast.insert(prefix, Route { gw: n as u32, port });
         }
     }
 
-    /// Receives `batch` packets from each source, one source after the other, and sends as many from each queue.
+    /// Receives `batch` packets from each source in turn, and sends as many from each queue.
     #[inline]
     pub fn turn(&mut self, batch: usize) {
         for source in 0..2 {
@@ -278,7 +280,7 @@ impl Monolith {
         }
     }
 
-    /// Receives packets from a source, and queues what is to be forwarded.
+    /// Receives packets from a source, and queues those to be forwarded.
     #[inline]
     pub fn receive(&mut self, source: usize, batch: usize) {
         let Some(&color) = self.colors.get(source) else { return };
@@ -298,7 +300,7 @@ impl Monolith {
         }
     }
 
-    /// Takes up to `left` packets from a source and forwards them, up to one that is not ordinary.
+    /// Takes up to `left` packets from a source and forwards them, up to the first that is not ordinary.
     fn forward_some(&mut self, source: usize, color: u8, left: &mut usize) -> Option<Packet> {
         let Source { frames, order } = self.sources.get_mut(source)?;
         let frames = &frames[..];
@@ -312,7 +314,7 @@ impl Monolith {
         }
     }
 
-    /// Sends packets of a queue: shows each and drops it.
+    /// Sends packets of a queue: passes each to the observer and drops it.
     #[inline]
     pub fn send(&mut self, out: usize, batch: usize, mut show: impl FnMut(&Packet)) {
         let Some(i) = self.interfaces.get_mut(out) else { return };
@@ -332,12 +334,12 @@ fn forward_many<O: Order>(
     color: u8,
     left: &mut usize,
 ) -> Option<Packet> {
-    // Packets to a hop that is not known, and those that leave where they came in, take the long way.
+    // Packets to an unknown hop, and those that would leave by their input interface, take the slow path.
     let ports = 0b110 & !(1 << (color & 7));
     for i in (0..*left).rev() {
         let (mut p, len) = receive_one(frames, order)?;
         match forward(routes, hops, &mut p, len, ports) {
-            // Ports 1 and 2; which one is anybody's guess, so no branch tells them apart.
+            // Ports 1 and 2 are equally likely, so the index is computed without a branch.
             Some(port) => interfaces[usize::from(port >> 1 & 1)].ready.push(p),
             None => {
                 p.truncate(len);
@@ -349,22 +351,23 @@ fn forward_many<O: Order>(
     None
 }
 
-/// Forwards an ordinary packet in place, and returns the port that it leaves by; none, and the packet untouched, for any
-/// other. `len` bytes of it are the frame; `ports` has a bit for each port that it may leave by without a redirect.
+/// Forwards an ordinary packet in place and returns its output port. For any other packet, returns `None` and
+/// leaves it unchanged. `len` is the length of the frame. `ports` has a bit for each port that the packet may
+/// leave by without a redirect.
 #[inline(always)]
 fn forward(routes: &StaticTable, hops: &[Hop; HOPS], p: &mut Packet, len: usize, ports: u32) -> Option<u8> {
     let kind = p.packet_type();
     let frame = p.data_mut().first_chunk_mut::<{ ETHER_LEN + 20 }>()?;
     let (ether, h) = frame.split_first_chunk_mut::<ETHER_LEN>()?;
     let h = h.first_chunk_mut::<20>()?;
-    // Wide loads in the order of memory: version to fragment word, time to live to source, destination.
+    // Wide loads in memory order: version to fragment word, time to live to source, destination.
     let ([start, _], _) = h.as_chunks::<8>() else { return None };
     let start = u64::from_le_bytes(*start);
     let middle = u64::from_le_bytes(*h.split_at(8).1.first_chunk()?);
     let dst = u32::from_le_bytes(*h.split_at(16).1.first_chunk()?);
     let total = (start.swap_bytes() >> 32) as usize & 0xffff;
     let end = total + ETHER_LEN;
-    // The tests of RFC 1812 section 5.2.2, then those of the way out.
+    // The tests of RFC 1812 section 5.2.2, then those of the output path.
     let good = ether[12..] == [0x08, 0x00]
         && start as u8 == 0x45
         && (20..=MTU).contains(&total)
@@ -380,17 +383,17 @@ fn forward(routes: &StaticTable, hops: &[Hop; HOPS], p: &mut Packet, len: usize,
         return None;
     }
     *ether = hop.header;
-    // Time to live less 1, and the checksum more 1 in the order of memory, with its carry (RFC 1624).
+    // Decrements the time to live, and increments the checksum in memory order with its carry (RFC 1624).
     let word = middle as u32;
     let carry = u32::from(word >= 0xfffe_0000) << 16;
     let word = word.wrapping_add(0xffff).wrapping_add(carry);
     *h.split_at_mut(8).1.first_chunk_mut()? = word.to_le_bytes();
-    // Padding behind the packet is no part of it.
+    // Removes padding after the packet.
     p.truncate(end);
     Some(hop.port)
 }
 
-/// Whether the checksum of a plain IP header is right: the sum of its words is 0xffff (RFC 1071).
+/// Whether the checksum of an IP header without options is correct: the sum of its words is 0xffff (RFC 1071).
 #[inline(always)]
 fn sum_is_right(start: u64, middle: u64, dst: u32) -> bool {
     let (sum, carry) = start.overflowing_add(middle);
@@ -400,7 +403,7 @@ fn sum_is_right(start: u64, middle: u64, dst: u32) -> bool {
     half.wrapping_add(half.rotate_left(16)) >= 0xffff_0000
 }
 
-/// An Ethernet header in front of IP.
+/// Builds an Ethernet header for IP.
 pub(crate) fn ether_header(to: [u8; 6], from: [u8; 6]) -> [u8; ETHER_LEN] {
     let mut header = [0; ETHER_LEN];
     header.iter_mut().zip(to.into_iter().chain(from).chain([0x08, 0x00])).for_each(|(h, b)| *h = b);

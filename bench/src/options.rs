@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IP options as a router fills them in, one by one and plainly (RFC 791 section 3.1).
+//! Simple processing of IP options in a router (RFC 791 section 3.1).
 
-/// What became of the options of a header.
+/// The result of processing the options of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filled {
-    /// Nothing was to do.
+    /// Nothing was changed.
     Unchanged,
-    /// Something was filled in: the checksum must be computed again.
+    /// An option was filled in, so the checksum must be recomputed.
     Changed,
     /// The options are malformed.
     Bad,
 }
 
-/// Fills in record route and timestamp options with the router's address for this interface; `mine` are all its addresses,
-/// `time` milliseconds since midnight UT.
+/// Fills in record route and timestamp options with the router's address on this interface. `mine` are all its
+/// addresses, and `time` is in milliseconds since midnight UT.
 pub fn fill(options: &mut [u8], address: u32, mine: &[u32], time: u32) -> Filled {
     let mut filled = Filled::Unchanged;
     let mut rest = options;
@@ -57,7 +57,7 @@ fn timestamp(option: &mut [u8], address: u32, mine: &[u32], time: u32) -> Filled
     }
     let at = usize::from(pointer) - 1;
     if at >= option.len() {
-        // The overflow count is full at 15.
+        // The maximum of the overflow counter is 15.
         return match (flags.checked_add(0x10), option.get_mut(3)) {
             (Some(more), Some(place)) => {
                 *place = more;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The Figure 8 path: its addresses and routes, its text, and how the text becomes a router.
+//! The Figure 8 path: its addresses and routes, its text, and building the router.
 
 use crate::frames::{Traffic, frames};
 use crate::rounds::Rounds;
@@ -16,30 +16,30 @@ use std::sync::Arc;
 pub const ETHER: [[u8; 6]; 2] = [[0x00, 0x00, 0xc0, 0xae, 0x67, 0xef], [0x00, 0x00, 0xc0, 0x4f, 0x71, 0xef]];
 /// The router's IP addresses.
 pub const ADDRESS: [u32; 2] = [ip(1, 0, 0, 1), ip(2, 0, 0, 1)];
-/// The longest IP packet of both links.
+/// The MTU of both links.
 pub const MTU: usize = 1500;
-/// What no packet's source may be: no address, everybody, and the broadcast addresses of the two networks.
+/// Invalid source addresses: 0.0.0.0, 255.255.255.255, and the broadcast addresses of the two networks.
 pub const BAD_SOURCES: [u32; 4] = [0, u32::MAX, ip(1, 255, 255, 255), ip(2, 255, 255, 255)];
 /// The gateways, by interface.
 pub const GATEWAYS: [[u32; 2]; 2] = [[ip(1, 0, 0, 88), ip(1, 0, 0, 66)], [ip(2, 0, 0, 77), ip(2, 0, 0, 99)]];
-/// Packets that wait for the link.
+/// The capacity of the output queues.
 pub const QUEUE: usize = 1000;
 
 /// The configuration.
 pub const PATH: &str = include_str!("../../conf/bench/fig8-path.click");
-/// The two configurations that tell what a queue costs.
+/// The configurations that measure the cost of a queue.
 pub const QUEUE_PATH: &str = include_str!("../../conf/bench/fig8-queue.click");
 
 const fn ip(a: u8, b: u8, c: u8, d: u8) -> u32 {
     u32::from_be_bytes([a, b, c, d])
 }
 
-/// The Ethernet address of a host or gateway: by the last byte of its address, as in the traces.
+/// The Ethernet address of a host or gateway, which ends in the last byte of its IP address, as in the traces.
 pub fn ether(interface: usize, address: u32) -> [u8; 6] {
     [2, 0, if interface == 0 { 1 } else { 2 }, 0, 0, address as u8]
 }
 
-/// The routes of the configuration: port 0 is the router itself, 1 and 2 are the interfaces.
+/// The routes of the configuration. Port 0 is the router itself; 1 and 2 are the interfaces.
 pub fn routes() -> StaticTable {
     let [[a, b], [c, d]] = GATEWAYS;
     let mut table = StaticTable::new();
@@ -53,7 +53,7 @@ pub fn routes() -> StaticTable {
         (ip(3, 0, 0, 0), 8, c, 2),
         (0, 0, d, 2),
     ] {
-        // Each prefix is there once, and the table takes any number.
+        // The prefixes are distinct and the table is not limited, so insertion cannot fail.
         let _ = table.insert(Prefix::new(addr, len), Route { gw, port });
     }
     table
@@ -62,7 +62,7 @@ pub fn routes() -> StaticTable {
 /// Variables of a configuration.
 pub type Defines = Vec<(String, String)>;
 
-/// The frames of a source as a configuration writes them.
+/// The frames of a source in configuration syntax.
 fn literal(frames: &[Vec<u8>]) -> String {
     frames.iter().fold(String::new(), |mut text, frame| {
         text.push_str("\\<");
@@ -75,7 +75,7 @@ fn literal(frames: &[Vec<u8>]) -> String {
     })
 }
 
-/// The variables of the path for a pattern.
+/// The variables of the path for a traffic pattern.
 pub fn defines(traffic: Traffic, batch: usize, packets: u64) -> Defines {
     let [color0, color1] = traffic.colors();
     [
@@ -91,10 +91,10 @@ pub fn defines(traffic: Traffic, batch: usize, packets: u64) -> Defines {
     .into()
 }
 
-/// Builds a router with the classes of the project and some more.
+/// Builds a router with the classes of the project and additional ones.
 ///
 /// # Errors
-/// What is wrong with the configuration, as shown to people.
+/// The errors of the configuration as text.
 pub fn router(
     text: &str,
     defines: &Defines,
@@ -126,10 +126,10 @@ pub fn router(
     build(graph, table.0, &sources, options).map(|(router, _)| router).map_err(|d| show(&d))
 }
 
-/// Makes the Ethernet address of a next hop known to the configuration.
+/// Adds the Ethernet address of a next hop to the configuration's ARP table.
 ///
 /// # Errors
-/// What the handler says.
+/// The error of the handler.
 pub fn insert(router: &mut Router, interface: usize, address: u32) -> Result<(), String> {
     let [a, b, c, d, e, f] = ether(interface, address);
     let value =

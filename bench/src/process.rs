@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes of a measurement: started, spoken with by lines, and ended by their id.
+//! Processes of a measurement, with line-based communication, stopped by their process id.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A running process. It is killed when this is dropped.
+/// A running process. Dropping it kills the process.
 pub struct Process {
     name: String,
     child: Child,
@@ -18,10 +18,10 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a command; `name` stands for it in messages.
+    /// Starts a command; messages refer to it by `name`.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// The command cannot be started.
     pub fn start(name: &str, mut command: Command) -> Result<Process, String> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|e| format!("{name}: {e}"))?;
@@ -47,12 +47,12 @@ impl Process {
         Ok(Process { name: name.into(), child, input, lines, complaints })
     }
 
-    /// Its process id.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it complained about so far.
+    /// Its standard error so far.
     pub fn complaints(&self) -> String {
         self.complaints.lock().unwrap_or_else(PoisonError::into_inner).trim_end().to_string()
     }
@@ -66,34 +66,34 @@ impl Process {
         }
     }
 
-    /// Tells it something.
+    /// Writes a line to the process.
     ///
     /// # Errors
-    /// When it has ended.
+    /// The process has ended.
     pub fn tell(&mut self, line: &str) -> Result<(), String> {
         let told = self.input.as_mut().map(|input| writeln!(input, "{line}").and_then(|()| input.flush()));
         if let Some(Ok(())) = told { Ok(()) } else { Err(self.error("it has ended")) }
     }
 
-    /// Its next line.
+    /// Waits for the next line of its output.
     ///
     /// # Errors
-    /// When it ends instead, or nothing comes in time.
+    /// The process ends, or no line appears in time.
     pub fn line(&self, limit: Duration) -> Result<String, String> {
         self.lines.recv_timeout(limit).map_err(|e| match e {
             RecvTimeoutError::Timeout => self.error("it does not answer"),
             RecvTimeoutError::Disconnected => {
-                // What it complained about may come a moment after its output ended.
+                // Standard error may arrive shortly after standard output has ended.
                 thread::sleep(Duration::from_millis(20));
                 self.error("it has ended")
             }
         })
     }
 
-    /// Waits until it has ended well.
+    /// Waits for the process to end successfully.
     ///
     /// # Errors
-    /// When it fails, or does not end in time.
+    /// The process fails, or does not end in time.
     pub fn wait(mut self, limit: Duration) -> Result<(), String> {
         drop(self.input.take());
         let deadline = Instant::now() + limit;
@@ -111,7 +111,7 @@ impl Process {
         }
     }
 
-    /// Whether it has ended.
+    /// Whether the process has ended.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
@@ -119,7 +119,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended long ago.
+        // The process may already have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Results as a table, as CSV, as JSON, as a picture.
+//! Formats results as a table, CSV, JSON or picture.
 
 pub use crate::svg::svg;
 
@@ -8,7 +8,7 @@ use crate::frames::Traffic;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// A table for people.
+/// The results as a table.
 pub fn table(results: &Results) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail, here and below.
@@ -62,7 +62,7 @@ fn spread(s: Spread, digits: usize) -> String {
     format!("{:.digits$} ({:.digits$} to {:.digits$})", s.median, s.min, s.max)
 }
 
-/// One line a measurement, with a heading.
+/// CSV with a header: one line for each measurement.
 pub fn csv(results: &Results) -> String {
     let mut out = String::from("what,traffic,batch,rounds,median,min,max\n");
     let mut line = |what: &str, traffic: &str, batch: usize, rounds: usize, s: Spread| {
@@ -85,7 +85,7 @@ pub fn csv(results: &Results) -> String {
     out
 }
 
-/// For other programs.
+/// The results as JSON.
 pub fn json(results: &Results) -> Value {
     let spread = |s: Spread| json!({ "median": s.median, "min": s.min, "max": s.max });
     let row = |r: &Row| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The element that measures: it runs sources of its router and the monolith in turns.
+//! The measuring element, which alternates between sources of its router and the monolith.
 
 use crate::frames::{Traffic, frames};
 use crate::monolith::Monolith;
@@ -7,18 +7,19 @@ use castanet_element::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashSet;
 
-/// The processor time that this thread has had, in nanoseconds.
+/// The CPU time of this thread, in nanoseconds.
 fn thread_time() -> i64 {
     let t = clock_gettime(ClockId::ThreadCPUTime);
     t.tv_sec.wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec)
 }
 
-/// Runs contestants in turns, `ROUNDS` times, and tells how long each took.
+/// Runs contestants alternately, `ROUNDS` times, and records how long each took.
 ///
-/// A contestant is the word `monolith`, which runs the hand-written forwarder, or the names of MemSources with `STOP true`
-/// joined by `+`: their counts are reset, and when each has asked the driver to stop their run is over. The first run of
-/// the sources, all together when the router starts, only warms up. It drives the stop of the router, so everything
-/// happens on one thread with one pool of packets, and what is timed is the run loop at work and nothing else.
+/// A contestant is either the word `monolith`, for the hand-written forwarder, or the names of MemSources with
+/// `STOP true`, joined by `+`. For a run of the latter, their counts are reset, and the run is over when each
+/// has asked the driver to stop. When the router starts, all sources run together as a warm-up. The element
+/// handles the router's stop requests, so everything happens on one thread with one packet pool, and only the
+/// work of the run loop is timed.
 ///
 /// # Ports
 /// None.
@@ -37,9 +38,9 @@ pub struct Rounds {
     args: Args,
     contestants: Vec<Contestant>,
     monolith: Option<Monolith>,
-    /// Requests to stop that are still to come before the present run is over.
+    /// The number of stop requests until the current run is over.
     awaited: usize,
-    /// Whose run it is; none: the warming up.
+    /// The current contestant; `None` during the warm-up.
     running: Option<usize>,
     started: i64,
     left: u64,
@@ -51,16 +52,16 @@ pub struct Rounds {
 pub struct Args {
     /// Contestants, separated by blanks.
     contestants: String,
-    /// How many rounds.
+    /// The number of rounds.
     #[arg(keyword, default = 1)]
     rounds: u64,
-    /// What the monolith forwards: one or four.
+    /// The traffic pattern of the monolith: one or four.
     #[arg(keyword, default = "one".to_string())]
     traffic: String,
-    /// Packets of each of the monolith's two sources in a round.
+    /// The number of packets of each of the monolith's two sources in a round.
     #[arg(keyword, default = 1000)]
     packets: u64,
-    /// Packets that the monolith moves at once.
+    /// The batch size of the monolith.
     #[arg(keyword, default = 32)]
     batch: u32,
 }
@@ -104,7 +105,7 @@ impl Build for Rounds {
 }
 
 impl Rounds {
-    /// Runs the monolith, and notes how long it took.
+    /// Runs the monolith, and records its time.
     fn run_monolith(&mut self) {
         let Some(m) = &mut self.monolith else { return };
         let batch = self.args.batch as usize;
@@ -116,7 +117,7 @@ impl Rounds {
         self.times.push(thread_time() - started);
     }
 
-    /// Starts the next contestant that the run loop has to run; false when all rounds are over.
+    /// Starts the next contestant for the run loop. Returns false when all rounds are over.
     fn start(&mut self, cx: &mut Cx<'_>) -> bool {
         let mut next = self.running.map_or(0, |r| r + 1);
         loop {

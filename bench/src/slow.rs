@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The long way of the monolith: everything that is not an ordinary packet, step by step as in the figure.
+//! The slow path of the monolith: all packets that are not ordinary, processed step by step as in the figure.
 
 use crate::fragment::fragment;
 use crate::monolith::{ETHER_LEN, Interface, Monolith, ether_header};
@@ -10,7 +10,7 @@ use castanet_tables::Route;
 use castanet_wire::{Ipv4Header, checksum};
 
 impl Monolith {
-    /// Takes a packet from a source the whole way.
+    /// Processes a packet from a source.
     #[cold]
     #[inline(never)]
     pub(crate) fn examine(&mut self, p: Packet, source: usize, color: u8) {
@@ -80,7 +80,7 @@ impl Monolith {
         }
     }
 
-    /// The way out of an interface.
+    /// The output path of an interface.
     fn way_out(&mut self, packet: &mut [u8], out: usize, hop: u32, kind: PacketType, color: u8) {
         let Some(i) = self.interfaces.get_mut(out) else { return };
         if matches!(kind, PacketType::Broadcast | PacketType::Multicast) {
@@ -124,7 +124,7 @@ impl Monolith {
     }
 }
 
-/// Puts an Ethernet header before an IP packet and queues it.
+/// Adds an Ethernet header to an IP packet and queues it.
 fn queue(i: &mut Interface, ether: Option<[u8; 6]>, packet: &[u8], unresolved: &mut u64) {
     match ether {
         Some(to) => i.ready.extend(Packet::copy_of(&[&ether_header(to, i.ether), packet].concat())),

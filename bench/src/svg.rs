@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The picture: for each pattern and batch size two bars, the configuration and the monolith, and their ratio.
+//! Draws the picture: for each pattern and batch size two bars, for the configuration and the monolith, and
+//! their ratio.
 
 use crate::fig8::{Results, Row, Spread};
 use crate::frames::Traffic;
@@ -12,7 +13,7 @@ const TOP: f64 = 50.0;
 const BAR: f64 = 26.0;
 const COLORS: [(&str, &str); 2] = [("castanet", "#2f6f8f"), ("monolith", "#c9a227")];
 
-/// Draws the nanoseconds a packet of both contestants, one panel a pattern.
+/// Draws the nanoseconds per packet of both contestants, with one panel for each pattern.
 pub fn svg(results: &Results) -> String {
     let most = results.rows.iter().flat_map(|r| [r.castanet.median, r.monolith.median]).fold(1.0, f64::max);
     let step = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 5000.0];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long packets stand still while the configuration is swapped (TOCS 2000, §2.8, gives a tenth of a second).
+//! Measures how long packets stand still during a hot swap (TOCS 2000, §2.8, reports a tenth of a second).
 //!
-//! Two configurations of so many elements take turns while packets stream through them; all but one of their elements
-//! are the same, and every counter and queue hands over what it holds.
+//! Two configurations of a given size alternate while packets stream through them. They differ in one element,
+//! and every counter and queue transfers its state.
 
 use crate::fig8::Spread;
 use castanet_element::Remote;
@@ -14,37 +14,38 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What to measure.
+/// Options of the measurement.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Numbers of elements.
+    /// The numbers of elements to measure.
     pub elements: Vec<usize>,
-    /// Workers.
+    /// The number of workers.
     pub workers: usize,
-    /// Swaps of each size.
+    /// The number of swaps for each size.
     pub swaps: usize,
 }
 
-/// What swaps of one size took.
+/// The results for swaps of one size.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Elements of either configuration.
+    /// The number of elements in each configuration.
     pub elements: usize,
-    /// Bytes of its text.
+    /// The size of its text in bytes.
     pub bytes: usize,
-    /// Swaps measured.
+    /// The number of swaps measured.
     pub swaps: usize,
     /// Milliseconds from the request to the end of the swap.
     pub whole: Spread,
     /// Milliseconds in which no packet moved.
     pub standstill: Spread,
-    /// Packets that went through meanwhile.
+    /// The number of packets forwarded meanwhile.
     pub packets: u64,
-    /// By how many KiB the process grew between the first tenth of the swaps and the last one.
+    /// The growth of the process's memory, in KiB, between the first and the last tenth of the swaps.
     pub growth: i64,
 }
 
-/// A configuration of `n` elements: packets go through two queues and counters. Variant 0 and 1 differ in one element.
+/// A configuration of `n` elements, in which packets pass two queues and counters. Variants 0 and 1 differ in
+/// one element.
 fn text(n: usize, variant: usize) -> String {
     let mut out = String::from("in :: InfiniteSource(LENGTH 60) -> first :: Queue(2000) -> head :: Unqueue");
     for i in 0..n.saturating_sub(8) {
@@ -59,7 +60,7 @@ fn text(n: usize, variant: usize) -> String {
     out
 }
 
-/// What the process has in memory, in KiB.
+/// The resident memory of the process, in KiB.
 fn resident() -> i64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"));
@@ -69,7 +70,7 @@ fn resident() -> i64 {
 /// Measures swaps.
 ///
 /// # Errors
-/// When a configuration cannot run, or a swap fails.
+/// A configuration does not run, or a swap fails.
 pub fn run(settings: &Settings, loader: &Arc<dyn Loader>) -> Result<Vec<Row>, String> {
     settings.elements.iter().map(|&n| measure(n, settings, loader)).collect()
 }
@@ -120,7 +121,7 @@ fn swaps(texts: &[String; 2], swaps: usize, running: &Running) -> Result<Row, St
     Ok(Row { elements, bytes: first.len(), swaps: swaps.max(1), whole, standstill, packets, growth })
 }
 
-/// A table for people.
+/// The results as a table.
 pub fn table(rows: &[Row], workers: usize) -> String {
     let mut out =
         format!("hot swaps under a stream of packets, {workers} workers: ms, median (min to max)\n\n");
@@ -144,7 +145,7 @@ pub fn table(rows: &[Row], workers: usize) -> String {
     out
 }
 
-/// For other programs.
+/// The results as JSON.
 pub fn json(rows: &[Row], workers: usize) -> Value {
     let spread = |s: Spread| json!({ "median": s.median, "min": s.min, "max": s.max });
     let row = |r: &Row| {

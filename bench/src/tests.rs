@@ -11,7 +11,7 @@ use castanet_io::CaptureReader;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Keeps what it gets, as text.
+/// Collects frames as text.
 ///
 /// # Ports
 /// Input 0: packets.
@@ -57,7 +57,7 @@ fn trace(interface: usize) -> Vec<Vec<u8>> {
     all
 }
 
-/// Every address on the links that a frame of the trace may be sent to, and the gateways.
+/// Every link address that a frame of the trace may be sent to, and the gateways.
 fn neighbours(frames: &[Vec<u8>]) -> BTreeSet<(usize, u32)> {
     let mut all = BTreeSet::new();
     for (i, gateways) in path::GATEWAYS.into_iter().enumerate() {
@@ -74,7 +74,7 @@ fn neighbours(frames: &[Vec<u8>]) -> BTreeSet<(usize, u32)> {
     all
 }
 
-/// ICMP errors and ARP, which the monolith counts and does not send, or which it sends at other times.
+/// ICMP errors, which the monolith only counts, and ARP frames, which it sends at other times.
 fn is_own(frame: &str) -> bool {
     let ours = path::ADDRESS.map(|a| hex(&a.to_be_bytes()));
     let from = frame.get(52..60).unwrap_or_default();
@@ -82,7 +82,7 @@ fn is_own(frame: &str) -> bool {
     frame.get(24..28) == Some("0806") || icmp_error
 }
 
-/// What the configuration sends on both interfaces when a trace comes in.
+/// The frames that the configuration sends on both interfaces for a trace.
 fn by_configuration(interface: usize, frames: &[Vec<u8>], batch: usize) -> [Vec<String>; 2] {
     let file = format!("{}/../conf/traces/ip-router-eth{interface}.pcap", env!("CARGO_MANIFEST_DIR"));
     let text = path::PATH
@@ -96,7 +96,8 @@ fn by_configuration(interface: usize, frames: &[Vec<u8>], batch: usize) -> [Vec<
             _ => {}
         }
     }
-    // The other source sends nothing. What goes on for some time after the trace has ended gives the queues time to empty.
+    // The other source sends nothing. Packets sent for some time after the end of the trace allow the queues to
+    // drain.
     let other = format!("source{} :: MemSource(", 1 - interface);
     let text = text.replace(&other, &format!("{other}ACTIVE false, "))
         + "after :: MemSource(LIMIT 5000, BURST 1, STOP true) -> Discard; Rounds(after, ROUNDS 1);";
@@ -118,7 +119,7 @@ fn by_configuration(interface: usize, frames: &[Vec<u8>], batch: usize) -> [Vec<
     })
 }
 
-/// What the monolith sends.
+/// The frames that the monolith sends.
 fn by_monolith(interface: usize, frames: &[Vec<u8>], batch: usize) -> ([Vec<String>; 2], Counts) {
     let mut all: [&[Vec<u8>]; 2] = [&[], &[]];
     all[interface] = frames;
@@ -152,7 +153,7 @@ fn the_monolith_sends_what_the_configuration_sends() {
                 }
                 assert_eq!(theirs.len(), ours.len(), "from eth{interface} to eth{out}, batch {batch}");
             }
-            // The trace has something of everything.
+            // The trace contains every kind of packet.
             let c = counts;
             let kinds = [c.answered, c.learned, c.other, c.bad, c.host, c.bad_options, c.expired, c.too_big];
             assert!(c.queued > 500 && kinds.iter().all(|n| *n > 0) && c.overflowed == 0, "{c:?}");

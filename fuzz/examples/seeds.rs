@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writes the first inputs of each target, from what the repository has, into `corpus/`.
+//! Writes the seed inputs of each target into `corpus/`, from the contents of the repository.
 
 use castanet_tests::fuzz::settings::{example, place, settings};
 use castanet_tests::{fuzz, trace};
 use std::path::{Path, PathBuf};
 
-/// Scripts that show each instruction.
+/// Scripts that use every instruction.
 const SCRIPTS: &[&str] = &[
     "pause, print 1, wait 0.5, print $(add 1 2), stop\0return $(mod $(c.count) 2)",
     "label a, set x $(add $x 1), goto a $(lt $x 10), print $x, stop\0set n $(add $n 1), return 0",
@@ -18,7 +18,7 @@ const SCRIPTS: &[&str] = &[
     "printn $(nand true $(nor false false)), write stop, read list, wait_step, print $(readable c.count)\0return -1",
 ];
 
-/// Patterns of each classifier language.
+/// Patterns in each classifier language.
 const PATTERNS: &[(u8, &str)] = &[
     (0, "12/0806 20/0001\n12/0806 20/0002\n12/0800\n-"),
     (0, "0/0000C0AE67EF 12/0800\n0/01%01 12/0800\n!14/45 23/??\n3/1?f?%f0f0"),
@@ -41,7 +41,7 @@ const PATTERNS: &[(u8, &str)] = &[
     ),
 ];
 
-/// Summary dumps, text and binary, that have every field once.
+/// Summary dumps, text and binary, that contain every field once.
 const SUMMARIES: &[&[u8]] = &[
     b"\0!IPSummaryDump 1.3\n!data timestamp ip_src ip_dst ip_proto sport dport ip_len\n1.5 1.0.0.1 2.0.0.2 T 10 20 40\n2.123456789 1.0.0.2 2.0.0.1 U 53 53 100\n3 - - I - - 28\n",
     b"\x01!data ip_fragoff ip_frag tcp_flags tcp_opt tcp_ntopt tcp_sack ip_opt\n8+ f FSRPAUECN mss1460;wscale3;sackok;ts5:6 . sack1-2;sack3-4 rr{1.2.3.4,5.6.7.8}+2\n0! ! SA . sackok 30=1:2 ts{1,2,!3}+1;148=0:0\n. . 18 - - - lsrr{1.2.3.4^5.6.7.8}\n",
@@ -67,7 +67,7 @@ impl Folder {
     }
 }
 
-/// Texts of all files of a folder that end in `.click`.
+/// The texts of all `.click` files in a directory.
 fn configurations(folder: &Path, all: &mut Vec<Vec<u8>>) -> std::io::Result<()> {
     let mut entries = std::fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
     entries.sort_by_key(std::fs::DirEntry::path);
@@ -82,13 +82,13 @@ fn configurations(folder: &Path, all: &mut Vec<Vec<u8>>) -> std::io::Result<()> 
     Ok(())
 }
 
-/// A frame as `fuzz::elements::frames` reads it.
+/// A frame in the format of `fuzz::elements::frames`.
 fn record(what: u8, frame: &[u8]) -> Vec<u8> {
     let n = u8::try_from(frame.len()).unwrap_or(u8::MAX);
     [&[what, n][..], &frame[..usize::from(n)]].concat()
 }
 
-/// One frame of each kind and length of the traces, shortest first.
+/// One frame of each kind and length in the traces, shortest first.
 fn kinds() -> Vec<Vec<u8>> {
     let mut all: Vec<_> = trace::ip_router(trace::SEED)
         .interfaces
@@ -224,7 +224,7 @@ fn word(n: u32, big: bool) -> [u8; 4] {
     if big { n.to_be_bytes() } else { n.to_le_bytes() }
 }
 
-/// Two packets in a pcap file of this magic number.
+/// Two packets in a pcap file with this magic number.
 fn pcap(magic: u32, big: bool) -> Vec<u8> {
     let version = if big { [0, 2, 0, 4] } else { [2, 0, 4, 0] };
     let mut out =
@@ -242,7 +242,7 @@ fn pcap(magic: u32, big: bool) -> Vec<u8> {
     out
 }
 
-/// A pcapng file: section, interface with options, enhanced, simple and unknown blocks.
+/// A pcapng file with a section, an interface with options, and enhanced, simple and unknown blocks.
 fn pcapng(big: bool) -> Vec<u8> {
     let block = |kind: u32, body: &[u8]| {
         let n = u32::try_from(body.len()).unwrap_or(0) + 12;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which configurations are run for a picture, how loads are told to them, and what is ideal.
+//! Defines the pictures: the configurations to run, the variables for the load, and the ideal curves.
 
 use super::Sample;
 use super::red::Red;
@@ -7,43 +7,43 @@ use super::red::Red;
 /// A picture.
 #[derive(Debug)]
 pub struct Definition {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What it shows.
+    /// The title.
     pub title: &'static str,
-    /// The axis across: what it shows, and in what unit.
+    /// The horizontal axis: quantity and unit.
     pub x: Axis,
-    /// The other one.
+    /// The vertical axis.
     pub y: Axis,
-    /// The end of both axes, in units of samples; 0: as the samples want it.
+    /// The ends of both axes, in units of samples; 0 to fit the samples.
     pub ends: (f64, f64),
-    /// Decimals of x and y in tables.
+    /// The number of decimals of x and y in tables.
     pub decimals: (usize, usize),
-    /// The load, as tables call it.
+    /// The name of the load in tables.
     pub load: &'static str,
-    /// How many loads there are if nobody says otherwise.
+    /// The default number of loads.
     pub points: usize,
-    /// The greatest of them.
+    /// The default greatest load.
     pub to: f64,
-    /// Titles of the pairs of axes, side by side.
+    /// The titles of the panels, side by side.
     pub panels: &'static [&'static str],
-    /// What is run.
+    /// The configurations to run.
     pub files: &'static [File],
 }
 
 /// An axis.
 #[derive(Debug)]
 pub struct Axis {
-    /// What it shows.
+    /// The quantity.
     pub shows: &'static str,
-    /// The unit of samples; empty for shares.
+    /// The unit of samples; empty for ratios.
     pub unit: &'static str,
-    /// How many of them are one of the picture.
+    /// The number of sample units per unit of the picture.
     pub scale: f64,
 }
 
 impl Axis {
-    /// What stands beside it in a picture.
+    /// The label of the axis.
     pub fn label(&self) -> String {
         let thousands = if self.scale > 1.0 { "thousands of " } else { "" };
         match self.unit {
@@ -56,45 +56,45 @@ impl Axis {
 /// A configuration.
 #[derive(Debug)]
 pub struct File {
-    /// Its name in the repository.
+    /// The file name in the repository.
     pub name: &'static str,
-    /// Its text.
+    /// The text.
     pub text: &'static str,
     /// The variable for the load.
     pub variable: &'static str,
-    /// Handlers that are read at the end.
+    /// The handlers to read at the end.
     pub handlers: &'static [&'static str],
-    /// Makes samples, one a series, of the load and what a run printed.
+    /// Converts the load and the output of a run to samples, one for each series.
     pub read: fn(f64, &str) -> Option<Vec<Sample>>,
-    /// The value of the variable for a position from 0 to `to`.
+    /// The value of the variable for a load from 0 to `to`.
     pub value: fn(f64) -> f64,
-    /// What is looked at between real hosts.
+    /// The source of the samples when real hosts are used.
     pub seen: Seen,
-    /// What it shows.
+    /// The series of this configuration.
     pub series: &'static [Series],
 }
 
-/// What is looked at where a configuration runs between real hosts.
+/// The source of the samples when a configuration runs between real hosts.
 #[derive(Debug)]
 pub enum Seen {
-    /// What arrives, by the DSCP of each series; 0 for whatever has none of the others.
+    /// The packets that arrive, by the DSCP of each series; 0 stands for all other packets.
     Arrivals(&'static [u8]),
-    /// What the configuration prints.
+    /// The output of the configuration.
     Printed,
 }
 
 /// A line of a picture.
 #[derive(Debug)]
 pub struct Series {
-    /// The pair of axes.
+    /// The panel.
     pub panel: usize,
-    /// In tables, and beside the line.
+    /// The name in tables and beside the line.
     pub name: &'static str,
-    /// In the legend.
+    /// The name in the legend.
     pub label: &'static str,
-    /// How it is drawn.
+    /// The colour.
     pub color: &'static str,
-    /// What y ought to be at x.
+    /// The ideal y at x.
     pub ideal: fn(f64) -> f64,
 }
 
@@ -108,14 +108,14 @@ impl Definition {
 /// All pictures.
 pub static ALL: [Definition; 3] = [DIFFSERV, PRIORITY, RED];
 
-/// The picture of a name.
+/// The picture with this name.
 pub fn named(name: &str) -> Option<&'static Definition> {
     ALL.iter().find(|d| d.name == name)
 }
 
 const COLORS: [&str; 4] = ["#b03a2e", "#2f6f8f", "#c9a227", "#4d7c3a"];
 
-/// What the handlers of a run show, in order: the counts of so many seconds.
+/// The values of a run's handlers, in order: counts over this many seconds.
 fn counts(load: f64, printed: &str, n: usize, seconds: f64) -> Option<Vec<Sample>> {
     let numbers = printed.lines().filter_map(|l| l.trim().parse::<f64>().ok());
     let load = whole(load);
@@ -127,7 +127,7 @@ fn whole(load: f64) -> f64 {
     load.round()
 }
 
-/// The link of conf/diffserv.click, and the rate from which stream C is best effort.
+/// The link rate of conf/diffserv.click, and the rate above which stream C is best effort.
 const LINK: f64 = 100_000.0;
 const RECLASSIFIED: f64 = 12_500.0;
 
@@ -182,7 +182,7 @@ const DIFFSERV: Definition = Definition {
     }],
 };
 
-/// The link of conf/priority-*.click, and what its processor takes from each controller.
+/// The link rate of conf/priority-*.click, and the rate at which its CPU takes packets from each controller.
 const ETHERNET: f64 = 144_000.0;
 const ARRIVE: f64 = 100_000.0;
 
@@ -255,9 +255,9 @@ const PLAIN: Red = Red { min: 20.0, max: 80.0, max_p: 0.2 };
 const FIRST: Red = Red { min: 30.0, max: 100.0, max_p: 0.1 };
 const LAST: Red = Red { min: 10.0, max: 60.0, max_p: 0.3 };
 
-/// The lines that conf/red.click prints: what was dropped, of how many packets, at what average length.
+/// Parses the output of conf/red.click: packets dropped, packets in total, and average queue length.
 fn drops(load: f64, printed: &str) -> Option<Vec<Sample>> {
-    // Rates are whole numbers, so the share is not quite the one that was wished for.
+    // Rates are whole numbers, so the actual share differs slightly from the requested one.
     let load = 1.0 - CARRIES / 3.0 / too_much(load);
     let samples = printed.lines().map(|line| {
         let numbers = line.split_whitespace().filter_map(|w| w.parse::<f64>().ok());
@@ -270,10 +270,10 @@ fn drops(load: f64, printed: &str) -> Option<Vec<Sample>> {
     (samples.len() == 6).then_some(samples)
 }
 
-/// What the links of conf/red.click carry.
+/// The rate of the links in conf/red.click.
 const CARRIES: f64 = 100.0;
 
-/// The rate of each of three flows at which about this share is more than the link can carry.
+/// The rate of each of three flows at which about this share of the packets exceeds the link rate.
 fn too_much(share: f64) -> f64 {
     (CARRIES / 3.0 / (1.0 - share.clamp(0.0, 0.99))).round()
 }

@@ -1,45 +1,46 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The same pictures between real hosts: the configurations with devices in place of their sources and sinks, by the clock.
+//! The same pictures between real hosts: the configurations run in real time, with devices in place of their
+//! sources and sinks.
 //!
-//! A sender, the router and a receiver are network namespaces joined by veth: a link for each stream, and those that leave.
-//! Sender and receiver are Castanet too.
+//! Sender, router and receiver are network namespaces connected by veth: one link for each input stream and for
+//! each output. Sender and receiver run Castanet too.
 
 use super::definition::{File, Seen};
 use super::{Definition, Results, Sample, Settings, loads, world::World};
 use std::path::PathBuf;
 
-/// How real hosts are used.
+/// Options for measurements between real hosts.
 #[derive(Clone, Debug)]
 pub struct Hosts {
-    /// Words of this program before those of a part.
+    /// This program's arguments that precede those of a subprocess.
     pub part: Vec<String>,
-    /// How long all measurements may take together.
+    /// The total duration of all measurements in seconds.
     pub seconds: f64,
-    /// By how much all rates are multiplied; none: as much as this machine can keep up with, up to 1.
+    /// The factor for all rates. `None`: the largest factor up to 1 that this machine can handle.
     pub scale: Option<f64>,
 }
 
-/// Parts of all rates, the greatest first, that are tried when nobody says which one.
+/// The factors to try if none is given, largest first.
 const SCALES: [f64; 6] = [1.0, 0.5, 0.2, 0.1, 0.05, 0.02];
-/// What a point takes besides what counts of it.
+/// The overhead of each point in seconds.
 const AROUND: f64 = 1.3;
-/// The shortest time that tells anything, and one that tells enough.
+/// The shortest useful and the sufficient duration of a point in seconds.
 const LEAST: f64 = 0.1;
 const ENOUGH: f64 = 1.0;
 
-/// How many points fit into a time.
+/// The number of points that fit into a duration.
 pub fn fitting(what: &Definition, seconds: f64) -> usize {
     let each = (AROUND + ENOUGH) * what.files.len() as f64;
     ((seconds / each) as usize).clamp(2, what.points)
 }
 
-/// The variables that a configuration defines in lines of its own, with their values.
+/// The variables that a configuration defines on lines of their own, with their values.
 pub fn variables(text: &str) -> Vec<(&str, &str)> {
     let lines = text.lines().filter_map(|l| l.trim().strip_prefix("define(")?.strip_suffix(");"));
     lines.flat_map(|l| l.split(',')).filter_map(|d| d.trim().strip_prefix('$')?.split_once(' ')).collect()
 }
 
-/// Words that give variables of a configuration other values: rates multiplied by a scale.
+/// Arguments that set a configuration's variables, with rates multiplied by a factor.
 fn scaled(file: &File, load: f64, scale: f64) -> Vec<String> {
     let value = |name: &str, value: &str| match value.parse::<f64>() {
         _ if name == file.variable => (file.value)(load) * scale,
@@ -50,8 +51,8 @@ fn scaled(file: &File, load: f64, scale: f64) -> Vec<String> {
     all.map(|(name, value)| format!("{name}={}", value.round().max(1.0))).collect()
 }
 
-/// A configuration that looks at its queues for some simulated minutes does so faster: times shrink as rates grow, and it
-/// looks a fifth as often.
+/// Speeds up a configuration that samples its queues over simulated minutes: times shrink as rates grow, and it
+/// samples a fifth as often.
 fn hurried(file: &File, load: f64, speed: f64) -> Vec<String> {
     let value = |name: &str, text: &str| {
         let time = text.strip_suffix('s').and_then(|n| n.parse::<f64>().ok());
@@ -68,7 +69,7 @@ fn hurried(file: &File, load: f64, speed: f64) -> Vec<String> {
 
 const FEWER: f64 = 5.0;
 
-/// How long a hurried configuration takes by its own time.
+/// The duration of a shortened configuration in its own time.
 fn simulated_seconds(text: &str) -> f64 {
     let get = |name: &str| {
         let found = variables(text).into_iter().find(|v| v.0 == name);
@@ -77,7 +78,7 @@ fn simulated_seconds(text: &str) -> f64 {
     get("SETTLE") + get("LOOK") * get("LOOKS") / FEWER
 }
 
-/// Whether what arrives is near what is ideal: the machine keeps up.
+/// Whether the samples are close to the ideal, that is, the machine can handle the rates.
 fn keeps_up(file: &File, samples: &[Sample]) -> bool {
     file.series.iter().zip(samples).all(|(s, p)| (p.y - (s.ideal)(p.x)).abs() <= 0.1 * (s.ideal)(p.x) + 200.0)
         && samples.iter().all(|p| (p.x - p.load).abs() <= 0.05 * p.load)
@@ -95,7 +96,7 @@ impl Measurement<'_> {
         World::new(self.program, &self.hosts.part, file)
     }
 
-    /// What arrives at the receiver while the sender sends at one rate after the other.
+    /// Measures arrivals at the receiver while the sender sends at one rate after another.
     fn arrivals(
         &mut self,
         file: &'static File,
@@ -122,7 +123,7 @@ impl Measurement<'_> {
         Ok((trials.collect::<Result<_, _>>()?, scale))
     }
 
-    /// What the configuration itself prints, once for each load.
+    /// Collects the output of the configuration, once for each load.
     fn printed(&mut self, file: &'static File, seconds: f64) -> Result<(Vec<Vec<Sample>>, f64), String> {
         let time = (seconds / self.settings.points.max(1) as f64 - AROUND).max(0.5);
         let speed = self.hosts.scale.unwrap_or(simulated_seconds(file.text) / time);
@@ -137,10 +138,10 @@ impl Measurement<'_> {
     }
 }
 
-/// Measures everything between real hosts.
+/// Runs all measurements between real hosts.
 ///
 /// # Errors
-/// What this machine does not allow or lacks.
+/// This machine lacks something or does not permit it.
 pub fn on_hosts(what: &'static Definition, settings: &Settings, hosts: &Hosts) -> Result<Results, String> {
     let least = (AROUND + LEAST) * settings.points as f64 * what.files.len() as f64;
     if hosts.seconds < least {
@@ -160,7 +161,7 @@ pub fn on_hosts(what: &'static Definition, settings: &Settings, hosts: &Hosts) -
         }
         let said = format!("rates times {scale:.3}");
         let said = said.trim_end_matches('0').trim_end_matches('.');
-        // What is drawn beside the ideal was chosen by it: the reader must know.
+        // The factor was chosen by comparing with the ideal, which the reader of the picture must know.
         let chosen = match (&file.seen, hosts.scale) {
             (Seen::Arrivals(_), None) => ", the most at which this machine keeps near the ideal",
             _ => "",

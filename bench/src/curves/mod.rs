@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Curves of the papers: what configurations of conf/ do over a range of loads, beside what they are meant to do.
+//! Curves of the papers: the behaviour of configurations in conf/ over a range of loads, compared with the
+//! ideal.
 //!
-//! Each point is a run of the very file in conf/, in simulated time ([`simulated`]) and so exact, or
-//! between real hosts ([`on_hosts`]). [`definition`] says what is run and what is ideal, [`report`] and [`svg`] show it.
+//! Each point is a run of the file in conf/. Runs use simulated time ([`simulated`]) and are then exact, or run
+//! between real hosts ([`on_hosts`]). [`definition`] defines configurations and ideals; [`report`] and [`svg`]
+//! present the results.
 
 pub mod definition;
 pub mod hosts;
@@ -19,53 +21,54 @@ pub use simulation::simulated;
 
 use std::path::PathBuf;
 
-/// What is to be drawn.
+/// Options of the measurement.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The castanet command.
     pub program: PathBuf,
-    /// How many loads.
+    /// The number of loads.
     pub points: usize,
     /// The greatest load.
     pub to: f64,
-    /// The most packets of a batch.
+    /// The maximum batch size.
     pub batch: usize,
-    /// Seed of random numbers.
+    /// The random seed.
     pub seed: u64,
 }
 
-/// What was seen of a series at one load.
+/// A measured point of a series.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
     /// The load.
     pub load: f64,
-    /// What it is drawn over: the load itself, or a quantity that follows from it.
+    /// The horizontal coordinate: the load itself, or a quantity that depends on it.
     pub x: f64,
-    /// What was measured.
+    /// The measured value.
     pub y: f64,
 }
 
-/// Everything measured.
+/// The results.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// What was measured.
+    /// The picture.
     pub what: &'static Definition,
-    /// How, for people.
+    /// The method, as text.
     pub how: String,
-    /// By series, in the order of the definition, with rising loads.
+    /// The samples of each series, in the order of the definition and with increasing loads.
     pub series: Vec<Vec<Sample>>,
-    /// What the reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
 impl Results {
-    /// All series with what they are, file by file.
+    /// All series with their definitions, file by file.
     pub fn iter(&self) -> impl Iterator<Item = (&'static definition::Series, &[Sample])> {
         self.what.series().zip(self.series.iter().map(Vec::as_slice))
     }
 }
 
-/// Loads in the middle of as many equal parts: steps of the ideal curves, which stand at round numbers, fall between them.
+/// The midpoints of equal intervals of the load. Steps of the ideal curves are at round numbers, so they fall
+/// between the points.
 fn loads(points: usize, to: f64) -> impl Iterator<Item = f64> {
     let points = points.max(1);
     (0..points).map(move |i| (i as f64 + 0.5) * to / points as f64)

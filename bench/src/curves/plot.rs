@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The picture: what is ideal as thin lines, what was measured as marks, each line with its name beside it.
+//! Draws the picture: ideal curves as thin lines, measurements as marks, each line with its name beside it.
 
 use super::{Results, Sample};
 use crate::chart::{self, CLOSE, Chart};
@@ -9,14 +9,14 @@ const WIDTH: f64 = 430.0;
 const HEIGHT: f64 = 330.0;
 const LEFT: f64 = 70.0;
 const TOP: f64 = 72.0;
-/// Between pairs of axes, and behind the last: room for names.
+/// The room for names to the right of each panel.
 const BESIDE: f64 = 64.0;
-/// Places at which an ideal curve is asked.
+/// The number of points at which an ideal curve is evaluated.
 const FINE: u32 = 860;
-/// Between two lines of text.
+/// The line height.
 const LINE: f64 = 18.0;
 
-/// Where names stand so that none covers another: as near to their lines as that goes. Given from the top down.
+/// Positions names without overlap, as close to their lines as possible. They are given from top to bottom.
 fn apart(places: &mut [f64], bottom: f64) {
     const ROOM: f64 = 13.0;
     let mut last = f64::NEG_INFINITY;
@@ -69,7 +69,7 @@ pub fn svg(r: &Results) -> String {
             };
             let style = format!("stroke=\"{}\" stroke-width=\"1.5\"", s.color);
             chart.line(&mut out, (0..=FINE).map(ideal), &style);
-            // Where several lie in one place each is still seen.
+            // Different sizes keep coinciding marks visible.
             let radius = 5.0 - 1.2 * row.min(3) as f64;
             for p in all {
                 let (dx, dy) = what.decimals;
@@ -79,7 +79,7 @@ pub fn svg(r: &Results) -> String {
             chart::legend(&mut out, (left, bottom + LINE * row as f64), s.color, s.label);
             names.push((chart.y(ideal(FINE).1), s));
         }
-        // Lines that all end at one place the legend names better.
+        // If all lines end at the same height, only the legend names them.
         if names.windows(2).all(|pair| matches!(pair, [a, b] if (a.0 - b.0).abs() < 0.5)) {
             names.clear();
         }

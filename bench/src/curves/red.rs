@@ -4,16 +4,16 @@
 /// The arguments of a gentle RED.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Red {
-    /// The length up to which nothing is dropped.
+    /// Nothing is dropped up to this queue length.
     pub min: f64,
-    /// The length at which the probability is `max_p`.
+    /// The queue length at which the probability is `max_p`.
     pub max: f64,
-    /// The probability there.
+    /// The drop probability at `max`.
     pub max_p: f64,
 }
 
 impl Red {
-    /// The probability before packets are spread evenly (section 4).
+    /// The drop probability before drops are spread evenly (section 4).
     pub fn probability(self, average: f64) -> f64 {
         let Red { min, max, max_p } = self;
         if average <= min {
@@ -25,8 +25,8 @@ impl Red {
         }
     }
 
-    /// The share of packets that are dropped: one of as many as lie on average from one to the next. With a probability p
-    /// each distance up to 1/p is equally likely (section 7, method 2).
+    /// The share of packets dropped: the inverse of the mean distance between drops. With probability p, each
+    /// distance up to 1/p is equally likely (section 7, method 2).
     pub fn share(self, average: f64) -> f64 {
         let p = self.probability(average);
         if p <= 0.0 {
@@ -49,7 +49,7 @@ mod tests {
             [(0.0, 0.0), (20.0, 0.0), (50.0, 0.1), (80.0, 0.2), (120.0, 0.6), (160.0, 1.0), (500.0, 1.0)]
         {
             assert!((red.probability(average) - p).abs() < 1e-12, "{average}");
-            // About 2p / (1 + p), and that exactly where 1/p is a whole number.
+            // Approximately 2p / (1 + p), and exactly that if 1/p is a whole number.
             let share = red.share(average);
             assert!((share - 2.0 * p / (1.0 + p)).abs() < 0.05, "{average}: {share}");
             if [0.1, 0.2, 1.0].contains(&p) {

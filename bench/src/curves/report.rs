@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was measured as a table, as CSV, as JSON.
+//! Formats results as a table, CSV or JSON.
 
 use super::definition::Series;
 use super::{Results, Sample};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Whether a picture is drawn over something else than the load.
+/// Whether a picture's horizontal axis shows something other than the load.
 fn follows(r: &Results) -> bool {
     r.series.iter().flatten().any(|s| s.x != s.load)
 }
@@ -15,13 +15,13 @@ fn title(r: &Results, s: &Series) -> &'static str {
     r.what.panels.get(s.panel).copied().unwrap_or_default()
 }
 
-/// The sample that is furthest from its ideal.
+/// The sample with the largest deviation from its ideal.
 fn furthest(r: &Results) -> Option<(&'static Series, Sample, f64)> {
     let distances = r.iter().flat_map(|(s, all)| all.iter().map(move |p| (s, *p, p.y - (s.ideal)(p.x))));
     distances.max_by(|a, b| a.2.abs().total_cmp(&b.2.abs()))
 }
 
-/// A table for people.
+/// The results as a table.
 pub fn table(r: &Results) -> String {
     let (dx, dy) = r.what.decimals;
     let files: Vec<&str> = r.what.files.iter().map(|f| f.name).collect();
@@ -83,7 +83,7 @@ pub fn table(r: &Results) -> String {
     out
 }
 
-/// One line a sample, with a heading.
+/// CSV with a header: one line for each sample.
 pub fn csv(r: &Results) -> String {
     let mut out = String::from("panel,series,load,x,y,ideal\n");
     for (s, all) in r.iter() {
@@ -103,7 +103,7 @@ pub fn csv(r: &Results) -> String {
     out
 }
 
-/// For other programs.
+/// The results as JSON.
 pub fn json(r: &Results) -> Value {
     let series = r.iter().map(|(s, all)| {
         let points =

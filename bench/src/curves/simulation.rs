@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All points of a picture in simulated time: the same bytes for the same seed.
+//! Runs all points of a picture in simulated time. The same seed gives identical output.
 
 use super::definition::File;
 use super::{Definition, Results, Sample, Settings, loads};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// One run of a configuration.
+/// Runs a configuration once.
 fn run(settings: &Settings, file: &File, load: f64) -> Result<Vec<Sample>, String> {
     let mut command = Command::new(&settings.program);
     command.args(["run", "-q", "--simtime", "--batch", &settings.batch.to_string()]);
@@ -25,10 +25,10 @@ fn run(settings: &Settings, file: &File, load: f64) -> Result<Vec<Sample>, Strin
     (file.read)(load, &printed).ok_or_else(|| format!("{}: it prints '{printed}'", file.name))
 }
 
-/// Measures everything in simulated time, on all processors.
+/// Runs all measurements in simulated time, on all CPUs.
 ///
 /// # Errors
-/// When the command cannot be run.
+/// The command cannot be run.
 pub fn simulated(what: &'static Definition, settings: &Settings) -> Result<Results, String> {
     let loads: Vec<f64> = loads(settings.points, settings.to).collect();
     let jobs: Vec<(&File, f64)> =
@@ -39,7 +39,7 @@ pub fn simulated(what: &'static Definition, settings: &Settings) -> Result<Resul
         let work = || {
             let mut mine = Vec::new();
             loop {
-                // The longest first: the last jobs are the highest loads.
+                // The longest runs come first. They are the last jobs, which have the highest loads.
                 let taken = next.fetch_add(1, Ordering::Relaxed);
                 let Some(i) = jobs.len().checked_sub(taken + 1) else { return mine };
                 if let Some((file, load)) = jobs.get(i) {

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 
-/// Results that are ideal but for one point.
+/// Results that are ideal except for one point.
 fn results(what: &'static Definition) -> Results {
     let sample = |s: &definition::Series, load: f64| {
         let x = if what.name == "red" { load * 150.0 } else { load };
@@ -99,7 +99,7 @@ fn what_runs_print_becomes_samples() {
     let samples = (red.read)(0.25, &line.repeat(6)).unwrap();
     assert_eq!((samples[5].x, samples[5].y), (47.5, 0.25));
     assert!((samples[5].load - 0.25).abs() < 0.01);
-    // Three flows of that rate are a quarter too much for 100 packets a second.
+    // Three flows at that rate exceed 100 packets a second by a quarter.
     assert_eq!((red.value)(0.25), 44.0);
     for (file, text) in
         [(diffserv, "a.count:\n1\n"), (diffserv, ""), (red, line), (red, "x\nx\nx\nx\nx\nx\n")]

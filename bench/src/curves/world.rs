@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A sender, a router and a receiver, and the configurations that they run.
+//! The hosts of a measurement (sender, router, receiver), and their configurations.
 
 use super::Sample;
 use super::definition::File;
@@ -8,12 +8,13 @@ use crate::process::Process;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The Ethernet addresses of senders, of the router's devices, and of receivers: links have no others.
+/// The Ethernet addresses of the sender's, the router's and the receiver's devices. They are reused on every
+/// link.
 const ETHER: [&str; 3] = ["02:00:00:00:00:01", "02:00:00:00:00:02", "02:00:00:00:00:03"];
-/// Seconds before what is sent counts: queues fill, averages settle.
+/// The warm-up time in seconds, in which queues fill and averages settle.
 const WARM: f64 = 1.0;
 
-/// All processes.
+/// The processes of a measurement.
 pub struct World {
     file: &'static File,
     launcher: Launcher,
@@ -23,14 +24,14 @@ pub struct World {
     running: Vec<Process>,
 }
 
-/// The lines of a configuration that make streams, each with a name and nothing behind it.
+/// The lines of a configuration that create streams, each given a name and without the elements after it.
 fn streams(text: &str) -> String {
     let lines = text.lines().filter(|l| l.starts_with("Stream("));
     let lines = lines.filter_map(|l| l.split_once(") ->")).enumerate();
     lines.map(|(i, (stream, _))| format!("s{i} :: {stream});\n")).collect()
 }
 
-/// A configuration with another class of a name in place of its own, which stands in one line.
+/// Replaces the definition of a compound class, which must be on one line.
 fn with_class(text: &str, class: &str) -> Option<String> {
     let start = class.split_inclusive(' ').take(2).collect::<String>();
     let old = text.lines().find(|l| l.starts_with(&start))?;
@@ -50,7 +51,7 @@ fn sender(file: &File) -> Option<String> {
     ))
 }
 
-/// The router's configuration: streams come by devices, and what the link carries leaves by one.
+/// The router's configuration: streams arrive from devices, and the link's output goes to devices.
 fn router(file: &File, scripted: bool) -> Option<String> {
     let strip = if scripted { "" } else { " -> CheckIPHeader" };
     let stream =
@@ -65,7 +66,7 @@ fn router(file: &File, scripted: bool) -> Option<String> {
     if scripted { Some(text) } else { text.split_once("DriverManager(").map(|t| t.0.to_string()) }
 }
 
-/// The receiver's configuration: again and again the time and what has come, by DSCP.
+/// The receiver's configuration, which repeatedly prints the time and the packet counts by DSCP.
 fn receiver(codes: &[u8]) -> String {
     let pattern = |c: &u8| if *c == 0 { "-".to_string() } else { format!("ip dscp {c}") };
     let patterns: Vec<String> = codes.iter().map(pattern).collect();
@@ -79,7 +80,7 @@ fn receiver(codes: &[u8]) -> String {
     )
 }
 
-/// A time and counts.
+/// A time, and the counts at that time.
 type Look = (f64, Vec<f64>);
 
 fn look(line: &str) -> Option<Look> {
@@ -87,17 +88,17 @@ fn look(line: &str) -> Option<Look> {
     Some((numbers.next()??, numbers.collect::<Option<_>>()?))
 }
 
-/// The counts at a time between two looks.
+/// Interpolates the counts between two observations.
 fn between(a: &Look, b: &Look, time: f64) -> Vec<f64> {
     let part = ((time - a.0) / (b.0 - a.0).max(1e-9)).clamp(0.0, 1.0);
     a.1.iter().zip(&b.1).map(|(x, y)| x + (y - x) * part).collect()
 }
 
 impl World {
-    /// Makes hosts and links.
+    /// Creates hosts and links.
     ///
     /// # Errors
-    /// What this machine does not allow or lacks.
+    /// This machine lacks something or does not permit it.
     pub fn new(program: &Path, part: &[String], file: &'static File) -> Result<World, String> {
         let launcher = Launcher { program: program.into(), part: part.into() };
         let host = launcher.host(None)?;
@@ -128,21 +129,21 @@ impl World {
     }
 
     fn text(&self, what: Option<String>) -> Result<String, String> {
-        what.ok_or_else(|| format!("{}: it has not the shape that is wanted", self.file.name))
+        what.ok_or_else(|| format!("{}: it lacks the expected lines", self.file.name))
     }
 
     fn start(&self, host: usize, text: &str, words: &[String]) -> Result<Process, String> {
         let all: Vec<&str> = ["-e", text].into_iter().chain(words.iter().map(String::as_str)).collect();
-        let Some(at) = self.hosts.get(host) else { return Err("there are three hosts".into()) };
-        // The router has a processor for itself.
+        let Some(at) = self.hosts.get(host) else { return Err("no such host".into()) };
+        // The router has its own CPU.
         let processor = self.processors.get(usize::from(host == 1)).copied().flatten();
         self.launcher.castanet(at, processor, &all)
     }
 
-    /// Starts router and receiver anew, with variables of the configuration, and waits until packets come through.
+    /// Restarts router and receiver with these variables, and waits until packets arrive.
     ///
     /// # Errors
-    /// When they do not.
+    /// No packets arrive in time.
     pub fn route(&mut self, words: &[String], codes: &[u8]) -> Result<(), String> {
         self.running.clear();
         let router = self.start(1, &self.text(router(self.file, false))?, words)?;
@@ -161,7 +162,7 @@ impl World {
         }
     }
 
-    /// Sends for a while; packets a second that were sent of each stream, and that arrived by DSCP.
+    /// Sends for a while. Returns the packets per second sent on each stream, and those that arrived by DSCP.
     fn measure(&mut self, words: &[String], warm: f64, time: f64) -> Result<(f64, Vec<f64>), String> {
         let text = self.text(sender(self.file))?;
         let n = streams(self.file.text).lines().count();
@@ -177,7 +178,7 @@ impl World {
         let [(begin, before), (end, after)] = &ends;
         let seconds = (end - begin).max(1e-9);
         let sent: f64 = before.iter().zip(after).map(|(a, b)| b - a).sum();
-        let Some(receiver) = self.running.get(1) else { return Err("nobody receives".into()) };
+        let Some(receiver) = self.running.get(1) else { return Err("the receiver is not running".into()) };
         let mut last = line(receiver)?;
         let mut counts = Vec::new();
         while counts.len() < 2 {
@@ -188,7 +189,7 @@ impl World {
                 }
             }
             if counts.is_empty() && last.0 > *begin {
-                return Err("the receiver tells nothing of the time when packets were sent".into());
+                return Err("the receiver reported no counts for the time of the measurement".into());
             }
             last = next;
         }
@@ -200,10 +201,10 @@ impl World {
         Ok((sent / seconds / n.max(1) as f64, rates))
     }
 
-    /// Sends each stream at a load times a scale; what arrives, with the scale taken out again.
+    /// Sends each stream at a load times a factor. Returns the arrivals divided by the factor.
     ///
     /// # Errors
-    /// When a process has ended.
+    /// A process has ended.
     pub fn trial(&mut self, load: f64, scale: f64, time: f64) -> Result<Vec<Sample>, String> {
         let rate = ((self.file.value)(load) * scale).round().max(1.0);
         let (sent, rates) = self.measure(&[format!("{}={rate}", self.file.variable)], WARM, time)?;
@@ -215,10 +216,11 @@ impl World {
         Ok(rates.into_iter().map(|y| Sample { load, x: sent / scale, y: y / scale }).collect())
     }
 
-    /// Runs the router with variables of the configuration until it has printed so many lines, which takes some seconds.
+    /// Runs the router with these variables until it has printed the required number of lines, which takes some
+    /// seconds.
     ///
     /// # Errors
-    /// When it prints none in time.
+    /// The lines do not appear in time.
     pub fn watch(&mut self, words: &[String], lines: usize, seconds: f64) -> Result<String, String> {
         let text = self.text(sender(self.file))?;
         let _sender = self.start(0, &text, words)?;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A router of Castanet and the kernel's, between the same two hosts: how much they forward of what is offered.
+//! Compares a Castanet router with the kernel's, between the same two hosts: how much of the offered load they
+//! forward.
 //!
-//! A sender, two routers and a receiver are network namespaces joined by veth (`world`). Packets go by one router and by the
-//! other in turns, so that what else the machine does hits both. The generator ([`generator`]) has one processor, the router
-//! has another. Over veth the sender's processor receives too, as far as a packet socket or through the kernel's router; it
-//! can be told to leave that to the other ([`Settings::steer`]).
+//! A sender, two routers and a receiver are network namespaces connected by veth (`world`). Packets pass the
+//! routers alternately, so that other load affects both. The generator ([`generator`]) has one CPU, and the
+//! router another. Over veth the sender's CPU also executes the receive path, up to a packet socket or through
+//! the kernel's router. This work can be moved to the other CPU ([`Settings::steer`]).
 
 pub mod generator;
 pub mod part;
@@ -23,41 +24,41 @@ use world::World;
 
 /// The names of the routers.
 pub const WHO: [&str; 2] = ["kernel", "castanet"];
-/// Steps of the search for the loss-free rate: to a hundredth of what is searched.
+/// The number of steps in the search for the loss-free rate, which give a resolution of one percent.
 const STEPS: usize = 7;
-/// Trials that tell what can be sent at all.
+/// The number of trials that determine the maximum sending rate.
 const FLOODS: usize = 10;
-/// Beyond what multiple of the peak nothing is offered.
+/// The highest offered rate, as a multiple of the peak.
 const BEYOND: f64 = 2.2;
-/// The part of its time that a trial may wait for other programs.
+/// The largest acceptable share of a trial spent waiting for other programs.
 const CALM: f64 = 0.03;
-/// What a trial takes besides sending.
+/// The overhead of a trial in seconds.
 const AROUND: f64 = 0.05;
 
-/// What is to be measured.
+/// Options of the measurement.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// This program.
     pub program: PathBuf,
-    /// Its words before those of a part: with them it must call [`part::run`].
+    /// The arguments that precede those of a part. With them, the program must call [`part::run`].
     pub part: Vec<String>,
     /// The router's configuration.
     pub configuration: String,
-    /// How long all measurements may take together.
+    /// The total duration in seconds.
     pub seconds: f64,
-    /// Offered rates.
+    /// The number of offered rates.
     pub points: usize,
-    /// Trials of each.
+    /// The number of trials for each rate.
     pub rounds: usize,
-    /// Bytes of a frame.
+    /// The frame length in bytes.
     pub length: usize,
-    /// The part of the packets that may be lost at a loss-free rate.
+    /// The share of packets that may be lost at a loss-free rate.
     pub tolerance: f64,
-    /// Processors of generator and routers; by default the first two that there are.
+    /// The CPUs of generator and routers; by default the first two.
     pub processors: Option<[usize; 2]>,
-    /// Whether the routers' processor does what packets cost when they are received, for which the system wants root.
+    /// Whether the routers' CPU executes the receive path. This requires root.
     pub steer: bool,
-    /// How packets are made; by default live frames where the system permits them.
+    /// The method of packet generation; by default live frames if the kernel permits them.
     pub generator: Option<Generator>,
 }
 
@@ -68,76 +69,76 @@ struct Trial {
     forwarded: f64,
     lost: f64,
     cpu: f64,
-    /// The part of the time in which other programs had a processor that generator or router wanted.
+    /// The share of time in which other programs occupied the CPU of generator or router.
     disturbed: f64,
 }
 
 /// A router at one offered rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cell {
-    /// Packets a second that were sent to it.
+    /// Packets per second sent to it.
     pub offered: f64,
-    /// Packets a second that it forwarded.
+    /// Packets per second that it forwarded.
     pub forwarded: Spread,
-    /// The part of the packets that was lost.
+    /// The share of packets lost.
     pub lost: f64,
-    /// Nanoseconds of processor time for each packet forwarded.
+    /// Nanoseconds of CPU time for each packet forwarded.
     pub cpu: f64,
-    /// The part of the time in which other programs had a processor that generator or router wanted.
+    /// The share of time in which other programs occupied the CPU of generator or router.
     pub disturbed: f64,
 }
 
 /// Both routers at one offered rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Point {
-    /// Packets a second that were to be sent; 0: as many as can be.
+    /// The requested packets per second; 0 for as many as possible.
     pub asked: f64,
     /// By router.
     pub cells: [Cell; 2],
 }
 
-/// What a router is capable of.
+/// The capacity of a router.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Capacity {
-    /// The most packets a second that it forwarded.
+    /// The highest forwarding rate in packets per second.
     pub peak: f64,
-    /// The greatest rate at which nothing was lost.
+    /// The highest rate without loss.
     pub loss_free: f64,
-    /// The greatest rate offered.
+    /// The highest offered rate.
     pub overload: f64,
-    /// What it forwarded then.
+    /// The forwarding rate at the highest offered rate.
     pub survives: f64,
-    /// Nanoseconds a packet at the peak.
+    /// Nanoseconds per packet at the peak.
     pub cpu: f64,
 }
 
-/// Everything measured.
+/// All results.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// Bytes of a frame.
+    /// The frame length in bytes.
     pub length: usize,
-    /// Trials a rate.
+    /// The number of trials for each rate.
     pub rounds: usize,
-    /// Seconds of a trial.
+    /// The duration of a trial in seconds.
     pub trial: f64,
-    /// The part that may be lost at a loss-free rate.
+    /// The share of packets that may be lost at a loss-free rate.
     pub tolerance: f64,
-    /// Processors of generator and routers.
+    /// The CPUs of generator and routers.
     pub processors: [usize; 2],
-    /// Whether the routers' processor does what packets cost when they are received.
+    /// Whether the routers' CPU executed the receive path.
     pub steered: bool,
-    /// How packets were made.
+    /// The method of packet generation.
     pub generator: Generator,
-    /// Rates in rising order.
+    /// The rates in increasing order.
     pub points: Vec<Point>,
     /// By router.
     pub capacities: [Capacity; 2],
-    /// What the reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
 impl Settings {
-    /// Seconds of a trial, so that all take the time that there is.
+    /// The duration of a trial in seconds, so that all trials fit into the available time.
     fn trial(&self) -> f64 {
         let trials = 2 * (1 + FLOODS + (self.points + 1) * self.rounds + 2 * STEPS);
         (self.seconds / trials as f64 - AROUND).clamp(0.02, 10.0)
@@ -156,7 +157,7 @@ fn trial(world: &mut World, who: usize, rate: f64, seconds: f64) -> Result<Trial
     })
 }
 
-/// What trials tell together: those that nobody disturbed, or the third that was disturbed least.
+/// Combines trials: those without disturbance, or else the third with the least.
 fn cell(trials: &[Trial]) -> Cell {
     let mut trials = trials.to_vec();
     trials.sort_by(|a, b| a.disturbed.total_cmp(&b.disturbed));
@@ -172,10 +173,10 @@ fn cell(trials: &[Trial]) -> Cell {
     }
 }
 
-/// Measures everything.
+/// Runs all measurements.
 ///
 /// # Errors
-/// What this machine does not allow or lacks, or what is wrong with the configuration.
+/// This machine lacks something or does not permit it, or the configuration has errors.
 pub fn run_all(settings: &Settings) -> Result<Results, String> {
     let mut notes = Vec::new();
     let processors = settings.processors.or_else(|| match castanet_io::namespace::processors()[..] {
@@ -183,7 +184,7 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
         [a, b, ..] => Some([a, b]),
         [] => None,
     });
-    let processors = processors.ok_or("the system does not tell which processors there are")?;
+    let processors = processors.ok_or("the kernel does not report its CPUs")?;
     if processors[0] == processors[1] {
         notes.push(
             "generator and routers share one processor: what is offered is what is left of it".to_string(),
@@ -204,7 +205,7 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
     let seconds = settings.trial();
     let mut limit = [f64::MAX, 0.0];
     for who in 0..WHO.len() {
-        // The first one warms up.
+        // The first trial is a warm-up.
         trial(&mut world, who, 0.0, seconds)?;
         let mut best = Trial::default();
         for _ in 0..FLOODS {
@@ -261,7 +262,7 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
     })
 }
 
-/// All rates, the last being as many packets as can be sent; again and again, the routers in turns.
+/// Measures all rates repeatedly, with the routers alternating. The last rate is the maximum.
 fn sweep(world: &mut World, settings: &Settings, top: f64, seconds: f64) -> Result<Vec<Point>, String> {
     let n = settings.points.max(1);
     let mut rates: Vec<f64> = (1..=n).map(|i| top * i as f64 / n as f64).collect();
@@ -270,7 +271,7 @@ fn sweep(world: &mut World, settings: &Settings, top: f64, seconds: f64) -> Resu
     for round in 0..settings.rounds.max(1) {
         for (rate, row) in rates.iter().zip(&mut trials) {
             for i in 0..WHO.len() {
-                // Who comes first changes too.
+                // The order of the routers alternates too.
                 let who = (i + round) % WHO.len();
                 let done = trial(world, who, *rate, seconds)?;
                 row.get_mut(who).map(|all| all.push(done)).unwrap_or_default();
@@ -284,9 +285,9 @@ fn sweep(world: &mut World, settings: &Settings, top: f64, seconds: f64) -> Resu
         .collect())
 }
 
-/// The greatest rates at which packets are not lost, by halving, up to the most that was offered to each router. A rate passes
-/// if it does once in three trials: what else the machine does may cost some packets; trials that it disturbed are made again,
-/// some times.
+/// Finds the highest rates without loss by bisection, up to the highest rate offered to each router. A rate
+/// passes if it does so once in three trials, because other load may cause some losses. Disturbed trials are
+/// repeated a few times.
 fn search(world: &mut World, tolerance: f64, most: [f64; 2], seconds: f64) -> Result<[f64; 2], String> {
     let mut between = most.map(|most| (0.0, most));
     let mut good = [0.0; 2];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a measurement does in processes of its own, because these are on hosts and processors of their own.
+//! The parts of a measurement that run in subprocesses, because they need their own host or CPU.
 
 use super::generator::{self, Addresses, Arrivals, Sender, Worker};
 use castanet_io::device;
@@ -22,17 +22,20 @@ fn ip(word: &str) -> Result<u32, String> {
     number::<std::net::Ipv4Addr>(word).map(std::net::Ipv4Addr::to_bits)
 }
 
-/// Does a part:
+/// Performs a part:
 ///
-/// - `hold` makes a host and keeps it until its input ends; `hold PID` one beside that of another process.
-/// - `enter PID PROGRAM WORD...` becomes a program on a host; `pinned PID CPU PROGRAM WORD...` on one processor too.
-/// - `steer PID DEVICE CPU` lets a processor do what a device's packets cost on receipt.
-/// - `napi PID DEVICE` has a device receive frames that are redirected to it.
-/// - `send PID CPU packet|live DEVICE LENGTH FROM TO FROM TO RECEIVER DEVICE cpu|pid|self N` is the generator: from a host and a
-///   processor by a device, with Ethernet and IP addresses; then what it watches.
+/// - `hold` creates a host and keeps it until its input ends; `hold PID` creates one in the user namespace of
+///   another process.
+/// - `enter PID PROGRAM WORD...` executes a program on a host; `pinned PID CPU PROGRAM WORD...` does so on one
+///   CPU.
+/// - `steer PID DEVICE CPU` makes a CPU execute the receive path of a device.
+/// - `napi PID DEVICE` makes a device receive frames that are redirected to it.
+/// - `send PID CPU packet|live DEVICE LENGTH FROM TO FROM TO RECEIVER DEVICE cpu|pid|self N` is the generator.
+///   It runs on a host and CPU, and sends on a device with these Ethernet and IP addresses. The remaining words
+///   say what it observes.
 ///
 /// # Errors
-/// What could not be done.
+/// The operation that failed.
 pub fn run(words: &[String]) -> Result<(), String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let text = |e: namespace::NamespaceError| e.to_string();
@@ -70,11 +73,11 @@ pub fn run(words: &[String]) -> Result<(), String> {
             let sender = Sender::open(how.parse()?, device, addresses, number(length)?)?;
             generator::serve(sender, &arrivals, worker)
         }
-        _ => Err("there is no such part".into()),
+        _ => Err("unknown part".into()),
     }
 }
 
-/// A set of one processor as the system reads it: groups of 32 in hexadecimal, the highest first.
+/// A set of one CPU in the kernel's format: groups of 32 bits in hexadecimal, the highest first.
 fn mask(cpu: usize) -> String {
     let mut text = format!("{:x}", 1u32 << (cpu % 32));
     for _ in 0..cpu / 32 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The picture, drawn as Figure 17 of TOCS 2000: forwarded against offered rate, a line a router.
+//! Draws the picture like Figure 17 of TOCS 2000: forwarded against offered rate, one line for each router.
 
 use super::{Results, WHO};
 use crate::chart::{self, Chart};
@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 const COLORS: [&str; 2] = ["#c9a227", "#2f6f8f"];
 
-/// Draws forwarded against offered rates, in thousands of packets a second.
+/// Draws forwarded against offered rates, in thousands of packets per second.
 pub fn svg(r: &Results) -> String {
     let cells = || r.points.iter().flat_map(|p| &p.cells);
     let across = cells().map(|c| c.offered / 1e3).fold(1.0, f64::max) * 1.02;

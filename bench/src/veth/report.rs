@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was measured as a table, as CSV, as JSON.
+//! Formats results as a table, CSV or JSON.
 
 use super::{Cell, Results, WHO};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// A table for people.
+/// The results as a table.
 pub fn table(r: &Results) -> String {
     let [generator, router] = r.processors;
     let mut out = format!(
@@ -72,7 +72,7 @@ pub fn table(r: &Results) -> String {
     out
 }
 
-/// One line a rate and router, with a heading.
+/// CSV with a header: one line for each rate and router.
 pub fn csv(r: &Results) -> String {
     let mut out = String::from("router,asked,offered,forwarded,forwarded_min,forwarded_max,lost,cpu_ns\n");
     for (who, name) in WHO.into_iter().enumerate() {
@@ -88,7 +88,7 @@ pub fn csv(r: &Results) -> String {
     out
 }
 
-/// For other programs.
+/// The results as JSON.
 pub fn json(r: &Results) -> Value {
     let cell = |c: &Cell| {
         json!({

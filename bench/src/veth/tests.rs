@@ -61,7 +61,7 @@ fn csv_and_json_say_the_same() {
 fn pictures_stay_inside() {
     let svg = svg(&results());
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
-    // A line for each router, and what a perfect one would do.
+    // A line for each router, and one for a perfect router.
     assert_eq!(svg.matches("<polyline").count(), 3);
     assert_eq!(svg.matches("<circle").count(), 6);
     for cx in svg.split("cx=\"").skip(1) {

@@ -7,42 +7,42 @@ use crate::launch::{Launcher, PATIENCE};
 use crate::process::Process;
 use std::time::{Duration, Instant};
 
-/// What has not come through for so long is lost.
+/// Packets that have not arrived after this long are lost.
 const STILL: Duration = Duration::from_millis(100);
-/// The longest that a router may drain.
+/// The longest time that a router may take to drain.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// The Ethernet addresses of both ends of both links of a router, by router.
+/// The Ethernet address of an end of a link of a router.
 fn ether(router: usize, link: usize, end: usize) -> String {
     format!("02:00:00:0{router}:0{link}:0{end}")
 }
 
-/// The next hop's Ethernet address: that of nobody, so that what arrives is dropped as early as a host drops anything.
+/// The Ethernet address of the next hop. No device has it, so the receiver drops packets as early as possible.
 pub const NEXT_HOP: &str = "02:00:00:00:00:ff";
-/// Its IP address, to which the packets go.
+/// The receiver's IP address, the destination of the packets.
 pub const RECEIVER: &str = "10.0.1.2";
-/// The sender's.
+/// The sender's IP address.
 const SENDER: &str = "10.0.0.2";
 /// The routers' addresses on their devices, `in` and `out`.
 pub const ADDRESSES: [(&str, &str); 2] = [("in", "10.0.0.1/24"), ("out", "10.0.1.1/24")];
 
-/// All processes.
+/// The processes of a measurement.
 pub struct World {
     generators: [Process; 2],
     arrivals: [Arrivals; 2],
     router: Process,
     _hosts: Vec<Process>,
-    /// How packets are made.
+    /// The method of packet generation.
     pub generator: Generator,
-    /// Why they are not live frames, if nobody asked for something else.
+    /// The reason live frames are not used, unless another method was requested.
     pub fallback: Option<String>,
 }
 
 impl World {
-    /// Makes hosts and links, and starts routers and generators.
+    /// Creates hosts and links, and starts routers and generators.
     ///
     /// # Errors
-    /// What this machine does not allow or lacks, or what is wrong with the configuration.
+    /// This machine lacks something or does not permit it, or the configuration has errors.
     pub fn new(settings: &Settings, [generator, processor]: [usize; 2]) -> Result<World, String> {
         let launcher = Launcher { program: settings.program.clone(), part: settings.part.clone() };
         let kernel = launcher.host(None)?;
@@ -78,7 +78,8 @@ impl World {
         let router =
             launcher.castanet(&castanet, Some(processor), &["--expression", &settings.configuration])?;
 
-        // The time of a process is exact. What others do on the processor counts as well where all of it must be taken.
+        // The CPU time of a process is exact. The busy time of a CPU includes other programs, but is necessary
+        // if receive processing is steered to it.
         let worker = |who: usize| match (settings.steer, who) {
             (true, _) => ("cpu", cpu[1].clone()),
             (false, 0) => ("self", "0".into()),
@@ -129,7 +130,7 @@ impl World {
         Ok(world)
     }
 
-    /// Sends a few packets again and again until the first come through.
+    /// Sends small numbers of packets until the first arrive.
     fn await_router(&mut self, who: usize, name: &str) -> Result<(), String> {
         let deadline = Instant::now() + PATIENCE;
         while self.send(who, 1000.0, Duration::from_millis(10))?.1 == 0 {
@@ -143,10 +144,11 @@ impl World {
         Ok(())
     }
 
-    /// Sends by one of the routers, until what they hold has drained. What was sent, and how many packets arrived in all.
+    /// Sends through one of the routers, and waits until it has drained. Returns the packets sent, and the
+    /// packets that arrived in total.
     ///
     /// # Errors
-    /// When a process has ended.
+    /// A process has ended.
     pub fn send(
         &mut self,
         who: usize,
@@ -154,7 +156,7 @@ impl World {
         time: Duration,
     ) -> Result<(super::generator::Load, u64), String> {
         let (Some(generator), Some(arrivals)) = (self.generators.get_mut(who), self.arrivals.get(who)) else {
-            return Err("there are two routers".into());
+            return Err("no such router".into());
         };
         generator.tell(&format!("{rate} {}", time.as_millis()))?;
         let line = generator.line(time + PATIENCE)?;
