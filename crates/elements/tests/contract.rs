@@ -54,7 +54,7 @@ fn ends(r: &mut Router) -> bool {
     let (done, wait) = std::sync::mpsc::channel::<()>();
     let watch = std::thread::spawn(move || {
         let late = wait
-            .recv_timeout(Duration::from_secs(20))
+            .recv_timeout(Duration::from_secs(200))
             .is_err_and(|e| e == std::sync::mpsc::RecvTimeoutError::Timeout);
         if late {
             shared.end();

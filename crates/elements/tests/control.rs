@@ -15,7 +15,10 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use support::{Log, number, real, router, try_router};
+use support::{FEW_ROUNDS, Log, number, real, router, try_router};
+
+/// This only ends a hang.
+const LONG: Duration = Duration::from_secs(100);
 
 /// A router that runs on a thread of its own, and must end in time.
 struct Live {
@@ -32,7 +35,7 @@ fn alone() -> (MutexGuard<'static, ()>, Sender<()>) {
     let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (done, wait) = channel::<()>();
     std::thread::spawn(move || {
-        if wait.recv_timeout(Duration::from_secs(100)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+        if wait.recv_timeout(Duration::from_secs(300)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
             eprintln!("the watchdog: a test hangs");
             std::process::abort();
         }
@@ -77,7 +80,7 @@ impl Folder {
     }
     fn connect(&self) -> UnixStream {
         let s = UnixStream::connect(self.path()).unwrap();
-        s.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        s.set_read_timeout(Some(LONG)).unwrap();
         s
     }
     /// What is said to these bytes until the end.
@@ -94,7 +97,7 @@ impl Folder {
 fn until(what: &str, f: impl Fn() -> bool) {
     let start = Instant::now();
     while !f() {
-        assert!(start.elapsed() < Duration::from_secs(20), "{what}");
+        assert!(start.elapsed() < LONG, "{what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -269,15 +272,15 @@ fn hostile_clients() {
         // Those that say nothing, and those that listen to nothing.
         let mut silent: Vec<TcpStream> = (0..100).map(|_| connect()).collect();
         for c in silent.iter_mut().take(50) {
-            c.write_all(&b"READ flatconfig\n".repeat(500)).unwrap();
+            // The server may send away those that hold most.
+            let _ = c.write_all(&b"READ flatconfig\n".repeat(500));
         }
-        let start = Instant::now();
         let said = f.say(b"READ c.class\nQUIT\n");
         assert!(said.ends_with("DATA 7\r\nCounter200 Goodbye!\r\n"), "{said}");
-        // This only ends a hang.
-        assert!(start.elapsed() < Duration::from_secs(100), "{:?}", start.elapsed());
     });
-    assert!(live.number("c", "count") > first + 100_000, "the data path goes on");
+    let last = live.number("c", "count");
+    assert!(last > first, "the data path went on");
+    until("the data path goes on", || live.number("c", "count") > last + 100_000);
     let grown = memory().saturating_sub(before);
     assert!(grown < 200_000, "{grown} KiB");
     live.end();
@@ -330,22 +333,31 @@ fn messages() {
     let live = Live::start(&text, 1);
     let mut all = BufReader::new(f.connect());
     let news = UnixStream::connect(format!("{}n", f.path().display())).unwrap();
-    news.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    news.set_read_timeout(Some(LONG)).unwrap();
     let mut news = BufReader::new(news);
     let mut line = String::new();
     all.read_line(&mut line).unwrap();
     assert_eq!(line, "Click::ChatterSocket/1.0\r\n");
-    // Without a greeting nothing tells when a client has been accepted.
-    std::thread::sleep(Duration::from_millis(300));
-    live.running.write(Origin::Operator, Some("i"), "active", "true").unwrap();
-    for (from, label) in [(&mut all, "a"), (&mut news, "b")] {
-        for _ in 0..3 {
+    // Without a greeting only a message tells that a client has been accepted.
+    news.get_ref().set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let mut rounds = 0;
+    line.clear();
+    while news.read_line(&mut line).is_err() {
+        assert!(rounds < 1000, "no message came");
+        rounds += 1;
+        live.running.write(Origin::Operator, Some("i"), "reset", "").unwrap();
+        live.running.write(Origin::Operator, Some("i"), "active", "true").unwrap();
+    }
+    news.get_ref().set_read_timeout(Some(LONG)).unwrap();
+    assert!(line.starts_with("b: ") && line.ends_with('\n'), "{line:?}");
+    for (from, label, count) in [(&mut all, "a", 3 * rounds), (&mut news, "b", 2)] {
+        for _ in 0..count {
             line.clear();
             from.read_line(&mut line).unwrap();
             assert!(line.starts_with(&format!("{label}: ")) && line.ends_with('\n'), "{line:?}");
         }
     }
-    assert_eq!(live.log.lines().iter().filter(|l| l.starts_with("a:")).count(), 3);
+    assert_eq!(live.log.lines().iter().filter(|l| l.starts_with("a:")).count(), 3 * rounds);
     assert!(!live.log.lines().iter().any(|l| l.starts_with("b:")), "a channel does not reach standard error");
     // One that takes nothing loses messages, and the router goes on.
     let before = live.number("n", "lost");
@@ -372,11 +384,9 @@ fn a_place_that_is_taken() {
     live.end();
     // Giving up stops the router.
     let live = Live::start(&text(", RETRIES 1"), 1);
-    let start = Instant::now();
     let log = live.log.clone();
     let mut live = live;
     live.thread.take().unwrap().join().unwrap().cleanup();
-    assert!(start.elapsed() > Duration::from_millis(900));
     let said = log.lines();
     assert!(
         said[0].ends_with("Address already in use; trying again") && said[1].ends_with("giving up"),
@@ -401,16 +411,11 @@ fn an_idle_router_with_clients_sleeps() {
     for c in &mut clients {
         c.write_all(b"READ c.count\nhalf").unwrap();
     }
-    std::thread::sleep(Duration::from_millis(500));
-    // Seconds of processor time that the process has used, in ticks.
-    let used = || {
-        let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-        let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
-        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
-    };
-    let before = used();
-    std::thread::sleep(Duration::from_secs(1));
-    assert!(used() - before <= 2, "{} ticks", used() - before);
+    // Each client's command is answered in some rounds. Polling would take thousands.
+    std::thread::sleep(Duration::from_millis(300));
     let mut r = live.end();
+    let rounds = r.shared().rounds();
+    let most = FEW_ROUNDS + 50 * 10;
+    assert!((1..=most).contains(&rounds), "{rounds} rounds");
     assert_eq!(number(&mut r, "c", "count"), 0);
 }

@@ -21,7 +21,7 @@ use castanet_graph::{Graph, Kind};
 use castanet_lang::{Diagnostic, Sources, Span};
 use castanet_spec::{Capability, Effects, Names, Origin};
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
@@ -359,7 +359,12 @@ pub(crate) fn prepare(
     let (mut inboxes, mut mails) = (Vec::new(), Vec::new());
     for s in &sleepers {
         let (sender, receiver) = channel();
-        inboxes.push(Inbox { sender: Mutex::new(sender), waker: s.waker(), full: AtomicBool::new(false) });
+        inboxes.push(Inbox {
+            sender: Mutex::new(sender),
+            waker: s.waker(),
+            full: AtomicBool::new(false),
+            rounds: AtomicU64::new(0),
+        });
         mails.push(receiver);
     }
     let held = held(&graph, &built);

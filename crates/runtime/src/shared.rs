@@ -10,7 +10,7 @@ use castanet_graph::Graph;
 use castanet_graph::placement::Placement;
 use castanet_spec::{ClassSpec, Names, Origin, Reason};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -62,6 +62,8 @@ pub struct Inbox {
     pub(crate) waker: Arc<Waker>,
     /// Whether there is mail; looked at once a turn, so it must be cheap.
     pub(crate) full: AtomicBool,
+    /// How often the worker has gone round its run loop; only the worker writes it.
+    pub(crate) rounds: AtomicU64,
 }
 
 impl Inbox {
@@ -115,6 +117,10 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// How often the workers have gone round their run loops: many times while a task polls, not at all while all sleep.
+    pub fn rounds(&self) -> u64 {
+        self.inboxes.iter().map(|i| i.rounds.load(Ordering::Relaxed)).sum()
+    }
     /// The worker that answers requests to stop.
     pub fn driver_worker(&self) -> usize {
         let d = self.driver.and_then(|d| self.placement.workers_of(d as usize).first().copied());

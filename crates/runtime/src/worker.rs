@@ -48,6 +48,11 @@ impl Worker {
         let me = self.core.worker as usize;
         let drives = shared.driver_worker() == me;
         while !shared.halted.load(Ordering::Relaxed) {
+            if let Some(inbox) = shared.inboxes.get(me) {
+                // No other thread writes it.
+                let rounds = inbox.rounds.load(Ordering::Relaxed);
+                inbox.rounds.store(rounds.wrapping_add(1), Ordering::Relaxed);
+            }
             if drives && shared.requests.load(Ordering::Relaxed) > 0 {
                 self.drive(&shared);
                 continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parsing, checking, building and initialising take time in proportion to the elements. Alone in its file, because it
-//! measures.
+//! Parsing, checking, building and initialising take time in proportion to the elements. It measures,
+//! so `.ci/long` runs it, on a machine that has nothing else to do.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
@@ -27,6 +27,7 @@ fn worked() -> u64 {
 }
 
 #[test]
+#[ignore = "measures time; run by .ci/long"]
 fn growth_is_linear() {
     let texts = [5_000, 20_000].map(large);
     let mut best = [u64::MAX; 2];

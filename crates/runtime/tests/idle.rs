@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An idle router uses no processor time. Alone in its file, so that no other test runs beside it.
+//! The workers of an idle router sleep.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
 
-use std::time::Duration;
-use support::{real, router};
-
-/// Nanoseconds that the threads called `worker N` of this process have run so far; none where the system does not tell.
-fn worked() -> Option<u64> {
-    let mut total = 0;
-    for task in std::fs::read_dir("/proc/self/task").ok()? {
-        let path = task.ok()?.path();
-        if std::fs::read_to_string(path.join("comm")).ok()?.starts_with("worker") {
-            let text = std::fs::read_to_string(path.join("schedstat")).ok()?;
-            total += text.split(' ').next()?.parse::<u64>().ok()?;
-        }
-    }
-    Some(total)
-}
+use support::{FEW_ROUNDS, real, rounds_while_idle, router};
 
 #[test]
 fn an_idle_router_sleeps() {
@@ -29,19 +15,26 @@ fn an_idle_router_sleeps() {
         TimedSource(3600) -> a :: Queue; a -> [0] r :: RoundRobinSched; b :: Queue -> [1] r; Idle -> b;
         r -> Unqueue -> Discard;";
     for workers in [1, 2] {
-        let mut r = router(text, real(workers).0);
-        let shared = r.shared().clone();
-        let thread = std::thread::spawn(move || r.run().unwrap());
-        std::thread::sleep(Duration::from_millis(100));
-        let before = worked();
-        std::thread::sleep(Duration::from_millis(300));
-        let after = worked();
-        shared.end();
-        thread.join().unwrap();
-        let (Some(before), Some(after)) = (before, after) else {
-            panic!("this system does not tell how long threads run")
-        };
-        assert!(before > 0, "the workers have run");
-        assert!(after - before < 5_000_000, "{workers} workers ran for {} ns while idle", after - before);
+        let rounds = rounds_while_idle(&mut router(text, real(workers).0));
+        assert!((1..=FEW_ROUNDS).contains(&rounds), "{workers} workers made {rounds} rounds while idle");
     }
+}
+
+#[test]
+fn a_router_that_polls_is_told_apart() {
+    // SimpleQueue has no notifier, so its puller asks again and again.
+    let mut r = router("Idle -> SimpleQueue -> Unqueue -> Discard;", real(1).0);
+    let shared = r.shared().clone();
+    let watch = {
+        let shared = shared.clone();
+        std::thread::spawn(move || {
+            while shared.rounds() <= FEW_ROUNDS {
+                std::thread::yield_now();
+            }
+            shared.end();
+        })
+    };
+    r.run().unwrap();
+    watch.join().unwrap();
+    assert!(shared.rounds() > FEW_ROUNDS);
 }

@@ -73,6 +73,8 @@ struct Common {
     settings: Mutex<Settings>,
     clients: AtomicUsize,
     lost: AtomicU64,
+    /// How often the thread has looked at its descriptors.
+    rounds: AtomicU64,
 }
 
 /// A server. It ends when dropped.
@@ -99,6 +101,7 @@ impl Server {
             settings: Mutex::new(settings),
             clients: AtomicUsize::new(0),
             lost: AtomicU64::new(0),
+            rounds: AtomicU64::new(0),
         });
         let mut serving = Loop::new(common.clone(), fd, connected, remote.clone()).map_err(failed)?;
         let (end, ended) = channel::<()>();

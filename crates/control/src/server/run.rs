@@ -132,6 +132,7 @@ impl Loop {
         let mut events = Vec::with_capacity(256);
         while !self.common.stop.load(Ordering::SeqCst) {
             events.clear();
+            self.common.rounds.fetch_add(1, Ordering::Relaxed);
             let timeout = self.timeout();
             match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}

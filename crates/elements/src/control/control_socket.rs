@@ -208,7 +208,7 @@ mod tests {
         let mut new = Kit::<ControlSocket>::new(&format!("{config}, READONLY true")).unwrap();
         assert_eq!(old.element.holds(), new.element.holds());
         old.element.serving.listen_for(Arc::new(One)).unwrap();
-        let wait = Duration::from_secs(20);
+        let wait = Duration::from_secs(100);
         let mut client = Client::connect(&Address::Unix(file.clone()), wait).unwrap();
         client.write("h", b"x").unwrap();
         let inode = || std::fs::metadata(&file).unwrap().ino();

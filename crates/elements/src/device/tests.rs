@@ -136,7 +136,7 @@ fn the_host_sees_no_gap_when_a_tap_device_moves() {
         // The host asks who has an address there.
         let socket = std::net::UdpSocket::bind("10.5.0.1:0").unwrap();
         socket.send_to(b"hello", "10.5.0.9:9").unwrap();
-        let asked = (0..500).any(|_| {
+        let asked = (0..50_000).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(2));
             new.task().1.iter().any(|(_, p)| p.data().get(12..14) == Some(&[8, 6]))
         });
@@ -276,7 +276,7 @@ fn the_device_of_from_host_stays() {
         assert_eq!(shown(), before);
         let socket = std::net::UdpSocket::bind("10.6.0.1:0").unwrap();
         socket.send_to(b"hello", "10.6.0.9:9").unwrap();
-        let asked = (0..500).any(|_| {
+        let asked = (0..50_000).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(2));
             new.task().1.iter().any(|(_, p)| p.data().get(12..14) == Some(&[8, 6]))
         });

@@ -135,6 +135,27 @@ pub fn watched<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
     }
 }
 
+/// Rounds of the run loop that a router with nothing to do makes at most, from its start on; one that polls makes thousands.
+pub const FEW_ROUNDS: u64 = 200;
+
+/// Runs a router for a while, in which it has nothing to do, and returns how many rounds of the run loop it made.
+///
+/// How long it runs only decides how well a router that polls is told apart: a sleeping one makes the same few rounds, however
+/// long it takes and whatever else the machine does.
+pub fn rounds_while_idle(r: &mut Router) -> u64 {
+    let shared = r.shared().clone();
+    let watch = {
+        let shared = shared.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            shared.end();
+        })
+    };
+    r.run().unwrap();
+    watch.join().unwrap();
+    shared.rounds()
+}
+
 /// Whether a class is known.
 pub fn known(class: &str) -> bool {
     Registry::new().get(class).is_some()
