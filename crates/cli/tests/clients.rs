@@ -43,7 +43,7 @@ impl Live {
         let live = Live { b, child };
         let start = Instant::now();
         while live.ctl(&["s", "read", "version"]).0 != 0 {
-            assert!(start.elapsed() < Duration::from_secs(30));
+            assert!(start.elapsed() < Duration::from_secs(100));
             std::thread::sleep(Duration::from_millis(5));
         }
         live
@@ -64,7 +64,7 @@ impl Live {
     /// What a TCP port says to commands, until it closes.
     fn tcp(&self, commands: &str) -> String {
         let stream = TcpStream::connect(("127.0.0.1", self.port().parse().unwrap())).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(100))).unwrap();
         talk(stream, commands)
     }
     fn secret(&self) -> String {

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 /// The binary.
 pub const BINARY: &str = env!("CARGO_BIN_EXE_castanet");
 /// More than this a run never takes.
-pub const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_secs(200);
 
 /// What a run printed, and its exit code.
 #[derive(Debug, PartialEq, Eq)]

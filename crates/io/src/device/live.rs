@@ -45,7 +45,7 @@ struct Pace {
 }
 
 /// How long the system may take until it runs the program: it waits for all processors to have seen what it has made.
-const READY: Duration = Duration::from_secs(5);
+const READY: Duration = Duration::from_secs(60);
 
 /// Sends live frames by one device.
 ///

@@ -8,7 +8,7 @@ use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
-const LONG: Duration = Duration::from_secs(10);
+const LONG: Duration = Duration::from_secs(100);
 
 fn local(port: u16) -> Place {
     Place::Inet(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))

@@ -15,6 +15,9 @@ use castanet_io::device::{FrameKind, Outgoing, PacketSender, PacketSocket, VnetH
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 
+/// Milliseconds that only end a hang.
+const LONG: i64 = 100_000;
+
 fn readable(fd: impl AsFd, ms: i64) -> bool {
     ready(fd, PollFlags::IN, ms)
 }
@@ -36,8 +39,13 @@ struct Got {
 
 /// Frames until none comes any more for a while.
 fn receive(s: &mut PacketSocket) -> Vec<Got> {
+    receive_all(s, 0)
+}
+
+/// So many frames, however long they take, and those that come in a while after them.
+fn receive_all(s: &mut PacketSocket, expected: usize) -> Vec<Got> {
     let mut all = Vec::new();
-    while readable(s.fd(), 100) {
+    while readable(s.fd(), if all.len() < expected { LONG } else { 100 }) {
         let n = s.receive(64, |f| {
             let mut data = vec![0; f.len()];
             assert!(f.copy_to(&mut data));

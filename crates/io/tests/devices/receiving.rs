@@ -3,7 +3,7 @@
 
 use crate::host::Host;
 use crate::namespace::{inside, inside_of, pair, run};
-use crate::{ALL, GROUP, frame, mac, readable, receive, send};
+use crate::{ALL, GROUP, LONG, frame, mac, readable, receive, receive_all, send};
 use castanet_io::device::owner::Fate;
 use castanet_io::device::shield;
 use castanet_io::device::{
@@ -24,7 +24,7 @@ fn frames_arrive_as_they_were_sent() {
             .map(|(dst, len)| frame(dst, 0x88b5, len))
             .into();
         send(&mut s, &sent);
-        let got = receive(&mut r);
+        let got = receive_all(&mut r, sent.len());
         assert_eq!(got.iter().map(|g| &g.data).collect::<Vec<_>>(), sent.iter().collect::<Vec<_>>());
         let kinds: Vec<_> = got.iter().map(|g| g.kind).collect();
         assert_eq!(
@@ -33,7 +33,7 @@ fn frames_arrive_as_they_were_sent() {
         );
         for g in &got {
             assert_eq!(g.wire_len, g.data.len());
-            assert!(g.time_ns >= before && g.time_ns < before + 60_000_000_000);
+            assert!(g.time_ns >= before);
         }
         // Against what the system counted on both ends.
         let (a, b) = (info("va").unwrap().statistics, info("vb").unwrap().statistics);
@@ -61,7 +61,7 @@ fn many_frames_go_round_the_ring_in_order() {
             send(&mut s, &numbered);
             let mut got = Vec::new();
             while got.len() < numbered.len() {
-                assert!(readable(r.fd(), 1000));
+                assert!(readable(r.fd(), LONG));
                 r.receive(7, |f| {
                     let mut data = vec![0; f.len()];
                     assert!(f.copy_to(&mut data));
@@ -75,7 +75,7 @@ fn many_frames_go_round_the_ring_in_order() {
         for _ in 0..(slots / 64 + 2) {
             send(&mut s, &many);
         }
-        let (sent, got) = ((slots / 64 + 2) * 64, receive(&mut r).len());
+        let (sent, got) = ((slots / 64 + 2) * 64, receive_all(&mut r, slots).len());
         assert_eq!((got, r.drops()), (slots, (sent - slots) as u64));
         assert_eq!(r.drops(), (sent - slots) as u64, "the count does not start again");
     });
@@ -93,7 +93,7 @@ fn what_the_host_sends_is_seen_only_on_demand() {
         let socket = std::net::UdpSocket::bind("10.1.0.1:0").unwrap();
         socket.set_broadcast(true).unwrap();
         socket.send_to(b"hello", "10.1.0.255:9").unwrap();
-        let got = receive(&mut with);
+        let got = receive_all(&mut with, 1);
         assert_eq!(got.len(), 1);
         assert_eq!((got[0].kind, &got[0].data[42..]), (FrameKind::Outgoing, &b"hello"[..]));
         assert_eq!(receive(&mut without), []);
@@ -125,10 +125,10 @@ fn protocols_and_filters_choose() {
         let frames = [0x88b5, 0x88b6, 0x88b7, 0x88b6].map(|t| frame(ALL, t, 60));
         send(&mut s, &frames);
         assert_eq!(
-            receive(&mut filtered).iter().map(|g| &g.data).collect::<Vec<_>>(),
+            receive_all(&mut filtered, 2).iter().map(|g| &g.data).collect::<Vec<_>>(),
             [&frames[1], &frames[3]]
         );
-        assert_eq!(receive(&mut typed).iter().map(|g| &g.data).collect::<Vec<_>>(), [&frames[0]]);
+        assert_eq!(receive_all(&mut typed, 1).iter().map(|g| &g.data).collect::<Vec<_>>(), [&frames[0]]);
         let bad =
             PacketOptions { filter: Some(vec![Instruction::new(0xffff, 0, 0, 0)]), ..Default::default() };
         assert!(PacketSocket::open("vb", &bad).unwrap_err().to_string().contains("attach the filter"));
@@ -153,7 +153,7 @@ fn vlan_tags_come_back() {
             tagged(&[0x81, 0, 0, 0]),
         ];
         send(&mut s, &frames);
-        let got = receive(&mut r);
+        let got = receive_all(&mut r, frames.len());
         assert_eq!(got.iter().map(|g| &g.data).collect::<Vec<_>>(), frames.iter().collect::<Vec<_>>());
         assert!(got.iter().all(|g| g.wire_len == g.data.len()));
     });
@@ -167,7 +167,7 @@ fn devices_go_and_come_back() {
         let mut r = open().unwrap();
         assert_eq!(r.check(), Ok(()));
         run("ip link set vb down");
-        assert!(readable(r.fd(), 1000));
+        assert!(readable(r.fd(), LONG));
         assert_eq!(r.receive(9, |_| {}), 0);
         let down = r.check().unwrap_err();
         assert_eq!(down, DeviceError::Down { name: "vb".into() });
@@ -176,22 +176,22 @@ fn devices_go_and_come_back() {
         run("ip link set vb up");
         let mut s = PacketSender::open("va").unwrap();
         send(&mut s, &[frame(ALL, 0x88b5, 60)]);
-        assert_eq!(receive(&mut r).len(), 1, "the same socket goes on");
+        assert_eq!(receive_all(&mut r, 1).len(), 1, "the same socket goes on");
         let old = r.index();
         run("ip link del vb");
-        assert!(readable(r.fd(), 1000));
+        assert!(readable(r.fd(), LONG));
         assert!(r.check().unwrap_err().may_return());
         assert!(matches!(open(), Err(DeviceError::Missing { .. })));
         pair();
         let mut r = open().unwrap();
         assert_ne!(r.index(), old);
         send(&mut PacketSender::open("va").unwrap(), &[frame(ALL, 0x88b5, 60)]);
-        assert_eq!(receive(&mut r).len(), 1);
+        assert_eq!(receive_all(&mut r, 1).len(), 1);
         run("ip link set vb down");
         let mut r = open().unwrap();
         run("ip link set vb up");
         send(&mut PacketSender::open("va").unwrap(), &[frame(ALL, 0x88b5, 60)]);
-        assert_eq!(receive(&mut r).len(), 1, "opened while it was down");
+        assert_eq!(receive_all(&mut r, 1).len(), 1, "opened while it was down");
     });
 }
 
@@ -207,7 +207,7 @@ fn frames_are_told_at_once() {
             send(&mut s, &[frame(ALL, 0x88b5, 60)]);
             let there = readable(r.fd(), 0);
             while r.receive(1, |_| {}) == 0 {
-                assert!(readable(r.fd(), 10_000));
+                assert!(readable(r.fd(), LONG));
             }
             there
         });
@@ -224,7 +224,7 @@ fn a_shield_keeps_the_host_silent() {
         host.run("ip address add 10.3.0.2/24 dev vb");
         host.run("ip link set vb up");
         run("ip address add 10.3.0.1/24 dev va");
-        host.run("ping -c 1 -W 2 10.3.0.1");
+        host.run("ping -c 1 -W 60 10.3.0.1");
         let mut seen = PacketSocket::open("va", &PacketOptions::default()).unwrap();
         let first = match Shield::raise("va") {
             Ok(s) => s,
@@ -233,12 +233,12 @@ fn a_shield_keeps_the_host_silent() {
         };
         let second = Shield::raise("va").unwrap();
         host.run("sh -c '! ping -c 1 -W 1 10.3.0.1'");
-        assert!(!receive(&mut seen).is_empty(), "packet sockets see what the host does not");
+        assert!(!receive_all(&mut seen, 1).is_empty(), "packet sockets see what the host does not");
         drop(first);
         host.run("sh -c '! ping -c 1 -W 1 10.3.0.1'");
         assert!(second.is_up_to_date());
         drop(second);
-        host.run("ping -c 1 -W 2 10.3.0.1");
+        host.run("ping -c 1 -W 60 10.3.0.1");
         assert!(matches!(Shield::raise("vx"), Err(DeviceError::Missing { .. })));
     });
 }
@@ -253,7 +253,7 @@ fn a_process_with_a_shield() {
     }
     let shield = Shield::raise("va").unwrap();
     println!("raised {}", shield.ends_with_process());
-    std::thread::sleep(Duration::from_secs(60));
+    std::thread::sleep(Duration::from_secs(600));
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn a_killed_process_takes_its_shield_with_it_or_leaves_its_name() {
         host.run("ip address add 10.3.0.2/24 dev vb");
         host.run("ip link set vb up");
         run("ip address add 10.3.0.1/24 dev va");
-        host.run("ping -c 1 -W 2 10.3.0.1");
+        host.run("ping -c 1 -W 60 10.3.0.1");
         let mut holder = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "receiving::a_process_with_a_shield", "--ignored", "--nocapture"])
             .env(HOLDER, "1")
@@ -285,7 +285,7 @@ fn a_killed_process_takes_its_shield_with_it_or_leaves_its_name() {
             Some("true") => {
                 assert_eq!(running, []);
                 // The kernel removes the program a little after the process.
-                host.run("ping -c 20 -i 0.1 -w 10 10.3.0.1");
+                host.run("ping -c 1 -i 0.1 -w 60 10.3.0.1");
             }
             Some("false") => {
                 println!("SKIP: this process may make no TCX links, which end with it");
@@ -294,7 +294,7 @@ fn a_killed_process_takes_its_shield_with_it_or_leaves_its_name() {
                 let left = shield::found().unwrap();
                 assert_eq!(left.iter().map(|f| f.fate).collect::<Vec<_>>(), [Fate::Ended]);
                 shield::remove(&left[0]).unwrap();
-                host.run("ping -c 1 -W 2 10.3.0.1");
+                host.run("ping -c 1 -W 60 10.3.0.1");
                 assert!(!run("tc qdisc show dev va").contains("clsact"));
             }
             other => panic!("{other:?}"),

@@ -11,15 +11,12 @@ fn ten_thousand_elements_are_listed() {
         let names: Vec<String> =
             (0..10_000).map(|i| format!("part{}/e{i}", i % 7)).chain(["top".into()]).collect();
         let m = mounted(&names.iter().map(String::as_str).collect::<Vec<_>>());
-        let start = Instant::now();
-        // The mount point, 7 directories, 10,001 elements with 8 handlers each, 4 global handlers.
+        // The mounted folder, 7 folders, 10,001 elements with 8 handlers each, 4 global handlers.
         assert_eq!(m.says("find . | wc -l"), format!("{}\n", 1 + 7 + 10_001 * 9 + 4));
-        let first = start.elapsed();
         assert_eq!(
             m.says("cat 10001/name part3/e3/name 5001/name; ls part0 | wc -l"),
             "top\npart3/e3\npart2/e5000\n1429\n"
         );
-        assert!(first < Duration::from_secs(60), "{first:?}");
         m.fake.swap(vec!["a".into()]);
         assert_eq!(
             m.says("find . -maxdepth 1 | sort | tr '\\n' ' '"),
@@ -88,9 +85,12 @@ fn many_clients_while_the_router_ends() {
             .take(14)
             .map(|s| m.shell(s).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
             .collect();
+        // A second on an idle machine, and as long as it takes until there have been writes on a busy one.
         let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(1) {
+        let mut swaps = 0;
+        while swaps < 200 || m.fake.written() <= 5 && start.elapsed() < Duration::from_secs(100) {
             m.fake.swap(["a", "b/c"].map(String::from).to_vec());
+            swaps += 1;
             std::thread::sleep(Duration::from_millis(5));
         }
         m.fake.end();

@@ -121,6 +121,7 @@ fn large(n: usize) -> String {
 }
 
 #[test]
+#[ignore = "measures time; run by .ci/long"]
 fn large_configurations_take_linear_time() {
     let time = |text: &str| {
         let start = std::time::Instant::now();
