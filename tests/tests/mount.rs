@@ -239,7 +239,8 @@ empty
 }
 
 #[test]
-fn an_idle_mount_uses_no_cpu_time() {
+#[ignore = "measures time; run by .ci/long"]
+fn nobody_uses_processor_time_when_nobody_asks() {
     let text = r#"
 start idle.click
 cat mnt/c/count

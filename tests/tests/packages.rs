@@ -221,13 +221,13 @@ fn a_running_router_loads_it_uses_it_and_lets_go_of_it() {
     let ctl = |words: &[&str]| run(&[&["ctl", "router.sock"], words].concat());
     let start = std::time::Instant::now();
     while ctl(&["read", "c.count"]).0 != 0 {
-        assert!(start.elapsed().as_secs() < 30 && router.try_wait().unwrap().is_none());
+        assert!(start.elapsed().as_secs() < 100 && router.try_wait().unwrap().is_none());
     }
     let packages = |expected: &str, mapped: bool| {
         // The old router is freed asynchronously.
         let start = std::time::Instant::now();
         while (code(router.id()) > 0) != mapped {
-            assert!(start.elapsed().as_secs() < 30, "{expected}");
+            assert!(start.elapsed().as_secs() < 100, "{expected}");
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         assert_eq!(ctl(&["read", "packages"]).1.trim(), expected);

@@ -25,6 +25,7 @@ use packet_socket::PacketSocket;
 use std::io::{self, BufRead, Read as _, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -123,15 +124,26 @@ fn flood(device: &str, milliseconds: &str) -> Done {
     Ok(())
 }
 
-/// Sends and prints frames.
+/// Sends and prints frames. To the line `sync` it answers `synced`, behind all frames that arrived before.
 fn wire(device: &str) -> Done {
     end_with_parent()?;
     let socket = PacketSocket::open(device).map_err(said(device))?;
     println!("ready");
     let sender = socket.try_clone().map_err(said(device))?;
+    // Held from the moment at which a frame leaves the socket until it is printed; true when no more are printed.
+    let ended = Arc::new(Mutex::new(false));
+    let printing = ended.clone();
     thread::spawn(move || {
         let mut buffer = vec![0; 1 << 17];
-        while let Ok(Some(frame)) = socket.receive(&mut buffer) {
+        loop {
+            if !matches!(socket.ready(true), Ok(true)) {
+                continue;
+            }
+            let mut ended = printing.lock().unwrap_or_else(PoisonError::into_inner);
+            let Ok(Some(frame)) = socket.receive(&mut buffer) else {
+                *ended = true;
+                return;
+            };
             let (seconds, partial) = (frame.seconds, u8::from(frame.partial));
             let hex: String = frame.bytes.iter().map(|b| format!("{b:02x}")).collect();
             if writeln!(io::stdout(), "{seconds:.6} {partial} {hex}").is_err() {
@@ -141,6 +153,16 @@ fn wire(device: &str) -> Done {
     });
     for line in io::stdin().lock().lines() {
         let line = line.map_err(said("standard input"))?;
+        if line == "sync" {
+            while {
+                let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+                !*ended && matches!(sender.ready(false), Ok(true))
+            } {
+                thread::yield_now();
+            }
+            println!("synced");
+            continue;
+        }
         let digit = |i: usize| line.get(i..i + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
         let frame: Vec<u8> = (0..line.len()).step_by(2).map_while(digit).collect();
         if let Err(e) = sender.send(&frame) {

@@ -73,6 +73,17 @@ impl PacketSocket {
         self.0.try_clone().map(PacketSocket)
     }
 
+    /// Waits until [`PacketSocket::receive`] returns at once, or looks whether it does.
+    pub fn ready(&self, wait: bool) -> io::Result<bool> {
+        let mut one = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: the pointer is to one structure, which outlives the call, as the number says.
+        let found = checked(unsafe { libc::poll(&raw mut one, 1, if wait { -1 } else { 0 }) } as isize);
+        match found {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(false),
+            other => Ok(other? > 0),
+        }
+    }
+
     /// Sends a frame.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         // SAFETY: pointer and length are those of a slice that outlives the call.

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The time that a process has to end after SIGTERM.
-const FAREWELL: Duration = Duration::from_secs(3);
+/// How long a process may take to end after it was asked to.
+const FAREWELL: Duration = Duration::from_secs(100);
 
 /// The result of a command.
 #[derive(Clone, Debug)]

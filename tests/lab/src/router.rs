@@ -6,8 +6,8 @@ use crate::process::{Output, Process};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Timeout, longer than a router needs to start even on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Longer than a router takes to start, however slow the machine.
+const PATIENCE: Duration = Duration::from_secs(200);
 
 /// The implementation that routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use std::io::Write as _;
 use std::process::{ChildStdin, Command};
 use std::time::{Duration, Instant};
 
-/// Timeout, longer than a frame needs even on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Longer than a frame is on its way, however slow the machine.
+const PATIENCE: Duration = Duration::from_secs(100);
 
 /// A received frame.
 #[derive(Clone, Debug)]
@@ -28,6 +28,8 @@ pub struct Wire {
     /// The number of bytes of the command's output that have been read.
     read: usize,
     waiting: VecDeque<Frame>,
+    /// How often it was asked to print all that has arrived, and how often it has done so.
+    syncs: (usize, usize),
 }
 
 fn parsed(line: &str) -> Option<Frame> {
@@ -45,7 +47,7 @@ impl Wire {
         let mut process = Process::start(command);
         process.wait_for("ready\n", PATIENCE);
         let input = process.stdin().unwrap_or_else(|| panic!("the input is taken"));
-        Wire { process, input, read: "ready\n".len(), waiting: VecDeque::new() }
+        Wire { process, input, read: "ready\n".len(), waiting: VecDeque::new(), syncs: (0, 0) }
     }
 
     /// Sends a frame.
@@ -76,6 +78,10 @@ impl Wire {
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         self.read += whole;
         for line in text.get(..whole).unwrap_or_default().lines() {
+            if line == "synced" {
+                self.syncs.1 += 1;
+                continue;
+            }
             self.waiting.push_back(parsed(line).unwrap_or_else(|| panic!("not a frame: {line}")));
         }
     }
@@ -108,13 +114,27 @@ impl Wire {
         found.unwrap_or_else(|| panic!("no {what} came; what came:\n{}", self.process.stdout()))
     }
 
-    /// All frames not yet read, and those that arrive within `quiet`.
+    /// Waits until all frames that have arrived can be taken.
+    fn sync(&mut self) {
+        self.input.write_all(b"sync\n").unwrap_or_else(|e| panic!("{e}\n{}", self.process.stderr()));
+        self.syncs.0 += 1;
+        let deadline = Instant::now() + PATIENCE;
+        while self.syncs.1 < self.syncs.0 {
+            assert!(Instant::now() < deadline, "the wire does not answer: {}", self.process.stderr());
+            self.take();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// All frames that have arrived since the last look, and those that arrive in a while.
     pub fn rest(&mut self, quiet: Duration) -> Vec<Frame> {
         let mut all = Vec::new();
         self.find(quiet, |frame| {
             all.push(frame.clone());
             None::<()>
         });
+        self.sync();
+        all.extend(self.waiting.drain(..));
         all
     }
 }

@@ -131,8 +131,8 @@ fn sources_from_elsewhere_are_dropped_where_asked() {
         &["--check-sources"],
     );
     let _r = Router::run(r, castanet(), &["-e", &text], 2);
-    a.run("ping -c 1 -W 5 10.0.1.2").good();
-    a.run("ping -c 1 -W 5 10.0.1.1").good();
+    a.run("ping -c 1 -W 60 10.0.1.2").good();
+    a.run("ping -c 1 -W 60 10.0.1.1").good();
     let (mut a, mut b) = (a.wire("eth0"), b.wire("eth0"));
     // Sources behind the other interface, without a route, and of the router itself; then a valid one behind a,
     // by a configured route.

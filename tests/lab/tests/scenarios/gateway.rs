@@ -34,7 +34,7 @@ fn redirect_to_the_better_gateway() {
         let Some(lab) = lab() else { return };
         let (a, _, c, _r) = lan(&lab, kind);
         let (mut at_a, mut at_c) = (a.wire("eth0"), c.wire("eth0"));
-        let text = a.run("ping -n -c 3 -i 0.1 -W 2 10.9.0.2").good();
+        let text = a.run("ping -n -c 3 -i 0.1 -W 60 10.9.0.2").good();
         assert!(text.contains("3 received, 0% packet loss"), "{kind:?}: {text}");
         let redirect = at_a.expect("redirect", |f| icmp_in(&f.bytes).filter(|m| m.kind.0 == 5));
         assert_eq!((redirect.kind, redirect.rest), ((5, 1), [10, 0, 0, 3]), "{kind:?}");

@@ -98,7 +98,7 @@ impl Net {
 
     /// Opens the devices of a and b, after the neighbour caches are filled.
     pub fn wires(&self) -> (Wire, Wire) {
-        self.a.run("ping -c 1 -W 5 10.0.1.2").good();
+        self.a.run("ping -c 1 -W 60 10.0.1.2").good();
         (self.a.wire("eth0"), self.b.wire("eth0"))
     }
 }

@@ -9,7 +9,7 @@ use castanet_lab::frames::{Ip, address, icmp_in, ip_in};
 fn record_route_is_filled_in() {
     for kind in both() {
         let Some(net) = Net::new(kind) else { return };
-        let text = net.a.run("ping -n -R -c 1 -W 2 10.0.1.2").good();
+        let text = net.a.run("ping -n -R -c 1 -W 60 10.0.1.2").good();
         let start = text.find("RR:").unwrap_or_else(|| panic!("{kind:?}: {text}"));
         let route: Vec<&str> =
             text[start + 3..].lines().map(str::trim).take_while(|l| !l.is_empty()).collect();

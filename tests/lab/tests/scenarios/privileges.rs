@@ -113,7 +113,7 @@ fn a_killed_router_leaves_no_filter() {
     let (a, r) = hosts(&lab);
     a.address("eth0", "10.0.0.2/24");
     r.address("eth0", "10.0.0.1/24");
-    a.run("ping -c 1 -W 5 10.0.0.1").good();
+    a.run("ping -c 1 -W 60 10.0.0.1").good();
     let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
     let (process, mut client) =
         start(&r, folder.path(), &[], "FromDevice(eth0, SNIFFER false) -> c :: Counter -> Discard");
@@ -121,6 +121,6 @@ fn a_killed_router_leaves_no_filter() {
     assert!(!a.run("ping -c 1 -W 1 10.0.0.1").ok(), "the host does not hear its device");
     // SIGKILL.
     drop(process);
-    a.run("ping -c 50 -i 0.1 -w 10 10.0.0.1").good();
+    a.run("ping -c 1 -i 0.1 -w 100 10.0.0.1").good();
     assert!(!r.run("tc qdisc show dev eth0").good().contains("clsact"));
 }

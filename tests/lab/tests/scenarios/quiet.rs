@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures an idle router, with the machine to itself.
+//! A router with little to do. These measure, so `.ci/long` runs them, on a machine that has nothing else to do.
 
 use crate::net::{Net, both, ours};
 use castanet_lab::{Lab, RouterKind};
@@ -11,9 +11,10 @@ fn alone(kind: RouterKind) -> Option<Net> {
 }
 
 #[test]
+#[ignore = "measures time; run by .ci/long"]
 fn an_idle_router_uses_no_processor() {
     let Some(net) = alone(ours()) else { return };
-    net.a.run("ping -c 3 -i 0.02 -W 2 10.0.1.2").good();
+    net.a.run("ping -c 3 -i 0.02 -W 60 10.0.1.2").good();
     let (before, asleep) = (net.r.cpu(), net.r.sleeps());
     std::thread::sleep(Duration::from_secs(2));
     // Frequent wake-ups with little work would not show in CPU ticks, so wake-ups are counted. The router has
@@ -28,8 +29,8 @@ fn an_idle_router_uses_no_processor() {
 
 /// The median round trip of pings on an idle network with filled neighbour caches, in milliseconds.
 fn round_trip(net: &Net) -> f64 {
-    net.a.run("ping -c 3 -i 0.02 -W 2 10.0.1.2").good();
-    let text = net.a.run("ping -c 61 -i 0.01 -W 2 10.0.1.2").good();
+    net.a.run("ping -c 3 -i 0.02 -W 60 10.0.1.2").good();
+    let text = net.a.run("ping -c 61 -i 0.01 -W 60 10.0.1.2").good();
     let time = |line: &str| line.split("time=").nth(1)?.split(' ').next()?.parse().ok();
     let mut times: Vec<f64> = text.lines().filter_map(time).collect();
     assert_eq!(times.len(), 61, "{text}");
@@ -38,6 +39,7 @@ fn round_trip(net: &Net) -> f64 {
 }
 
 #[test]
+#[ignore = "measures time; run by .ci/long"]
 fn an_idle_ping_takes_at_most_three_times_the_kernels() {
     let mut all = [[0.0; 5]; 2];
     // The routers alternate, so that other load affects both.
