@@ -4,7 +4,7 @@
 use crate::args::Run;
 use crate::load::{Loaded, Source, complain, load_in, packages, show};
 use crate::reread::{Reader, reread};
-use crate::signals::Hangup;
+use crate::signals::{self, Hangup};
 use crate::{live, requests, summary};
 use castanet_element::Clock;
 use castanet_lang::{Diagnostic, Unknown};
@@ -81,6 +81,10 @@ pub fn main(args: &Run) -> ExitCode {
     }
 }
 
+fn uncaught(e: std::io::Error) -> String {
+    format!("signals cannot be caught: {}", crate::load::reason(&e))
+}
+
 /// A configuration that is a file is read again when the terminal hangs up.
 fn hangup(args: &Run, running: &Arc<Running>) -> Option<Hangup> {
     let (again, running) = (args.configuration.clone(), running.clone());
@@ -88,6 +92,7 @@ fn hangup(args: &Run, running: &Arc<Running>) -> Option<Hangup> {
 }
 
 fn run(args: &Run) -> Result<ExitCode, String> {
+    signals::end_at_once().map_err(uncaught)?;
     let source = Source::read(&args.configuration)?;
     // Configurations that come later find what this one loads.
     let packages = packages(args.configuration.clickpath.as_deref());
@@ -105,7 +110,7 @@ fn run(args: &Run) -> Result<ExitCode, String> {
     let running = router.shared().running.clone();
     Reader::new(packages, &source.defines, &args.from_clients)
         .attend(&running, args.allow_reconfigure, hangup(args, &running))
-        .map_err(|e| format!("signals cannot be caught: {}", crate::load::reason(&e)))?;
+        .map_err(uncaught)?;
     let mount = args.mount.as_deref().map(|folder| crate::mount::over(folder, &router)).transpose()?;
     let servers = args.sockets.open(router.shared())?;
     held.give_up()?;
@@ -120,7 +125,7 @@ fn run(args: &Run) -> Result<ExitCode, String> {
     let answers = requests::answer(&mut router, &args.handlers);
     let summary = (!args.quiet).then(|| summary::Summary::of(&mut router, elapsed));
     // Why has been said.
-    let mut failed = running.panics() > 0;
+    let mut failed = running.panics() > 0 || running.failed_calls() > 0;
     for (who, what) in router.cleanup() {
         complain(&format!("{who}: {what}"));
         failed = true;

@@ -31,6 +31,8 @@ pub trait Messages: Send + Sync {
     fn message(&self, text: &str);
     /// Shows one message to those who listen to a named channel; by default nobody does.
     fn message_on(&self, _channel: &str, _text: &str) {}
+    /// Records that a handler call of a script failed for which no caller gets the error.
+    fn call_failed(&self) {}
     /// Asks the driver to stop, so many times.
     fn stop(&self, times: u32);
     /// Wakes the task of an element on another worker.

@@ -41,6 +41,8 @@ pub struct Running {
     pub(crate) desk: Desk,
     /// Panics of elements.
     pub(crate) panics: AtomicU64,
+    /// Handler calls of scripts that failed.
+    pub(crate) failed_calls: AtomicU64,
     /// What the ledger says of elements that hot swaps took away.
     pub(crate) former: Former,
     /// Itself.
@@ -69,6 +71,7 @@ impl Running {
             open: AtomicBool::new(false),
             desk: Desk::new(),
             panics: AtomicU64::new(0),
+            failed_calls: AtomicU64::new(0),
             former: Former::default(),
             me: me.clone(),
         })
@@ -79,6 +82,10 @@ impl Running {
     /// The router of the moment; none once it is gone.
     pub fn current(&self) -> Option<Arc<Shared>> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).upgrade()
+    }
+    /// Handler calls that failed in scripts which run by themselves.
+    pub fn failed_calls(&self) -> u64 {
+        self.failed_calls.load(Ordering::Relaxed)
     }
     /// How often elements have panicked.
     pub fn panics(&self) -> u64 {

@@ -198,6 +198,9 @@ impl Messages for Shared {
     fn message_on(&self, channel: &str, text: &str) {
         self.running.say(channel, text);
     }
+    fn call_failed(&self) {
+        self.running.failed_calls.fetch_add(1, Ordering::Relaxed);
+    }
     fn remote(&self) -> Option<Arc<dyn Remote>> {
         Some(self.running.clone())
     }

@@ -204,6 +204,10 @@ fn build(s: &Settings, packages: &Packages, source: &Source) -> Result<Router, u
 }
 
 fn run(mut s: Settings) -> u8 {
+    if let Err(e) = crate::signals::end_at_once() {
+        say(&format!("{}: {e}", ABOUT.name));
+        return 1;
+    }
     let source = match s.input.read() {
         Ok(s) => s,
         Err(e) => {

@@ -128,6 +128,11 @@ impl Machine {
 
     /// Shows what went wrong with a call.
     fn complain(&self, call: &str, e: &CallError, cx: &mut Cx<'_>) {
+        // What callers and packets make a script do is no failure of the router.
+        let alone = matches!(self.kind, Kind::Active | Kind::Driver) && self.frame.arguments.is_none();
+        if alone && !(self.offline && self.foreign) {
+            cx.core().outside.call_failed();
+        }
         match e {
             _ if self.offline && self.foreign => {}
             CallError::Missing(text) => {
