@@ -231,7 +231,7 @@ pub(crate) struct SlabHeader {
 /// The geometry of a size class of chunks.
 #[derive(Clone, Copy)]
 pub(crate) struct SizeClass {
-    /// The distance between chunks: an odd number of cache lines, so that the first lines of chunks are spread over
+    /// The distance between chunks in bytes: an odd number of cache lines, so that the first lines of chunks spread over
     /// all cache sets.
     pub stride: usize,
     /// Unused bytes before the buffer. With them, a frame after the default headroom starts at a cache line.

@@ -66,11 +66,11 @@ impl Fake {
             gate = self.changed.wait(gate).unwrap();
         }
     }
-    /// How many values were written since the last [`Fake::take`].
+    /// The number of writes since the last [`Fake::take`].
     pub fn written(&self) -> usize {
         self.written.lock().unwrap().len()
     }
-    /// Takes what was written so far.
+    /// Removes and returns the writes recorded so far.
     pub fn take(&self) -> Vec<(String, String)> {
         std::mem::take(&mut *self.written.lock().unwrap())
     }

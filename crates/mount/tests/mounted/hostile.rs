@@ -11,7 +11,7 @@ fn ten_thousand_elements_are_listed() {
         let names: Vec<String> =
             (0..10_000).map(|i| format!("part{}/e{i}", i % 7)).chain(["top".into()]).collect();
         let m = mounted(&names.iter().map(String::as_str).collect::<Vec<_>>());
-        // The mounted folder, 7 folders, 10,001 elements with 8 handlers each, 4 global handlers.
+        // The mount point, 7 directories, 10,001 elements with 8 handlers each, 4 global handlers.
         assert_eq!(m.says("find . | wc -l"), format!("{}\n", 1 + 7 + 10_001 * 9 + 4));
         assert_eq!(
             m.says("cat 10001/name part3/e3/name 5001/name; ls part0 | wc -l"),
