@@ -11,7 +11,6 @@ use castanet_elements::Registry;
 use castanet_lang::{Diagnostic, Sources};
 use castanet_runtime::swap::{Loaded, Loader};
 use castanet_runtime::{Options, Router, Running};
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
