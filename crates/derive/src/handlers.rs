@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `#[handlers]`: the methods of an `impl` block that are handlers.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, FnArg, Ident, ImplItem, ImplItemFn, ItemImpl, LitStr, ReturnType, Type};
@@ -28,14 +28,11 @@ struct Attr {
     flags: Vec<char>,
 }
 
-fn attribute(a: &Attribute) -> syn::Result<Option<Attr>> {
+fn attribute(a: &Attribute) -> syn::Result<Attr> {
     let write = a.path().is_ident("write");
-    if !write && !a.path().is_ident("read") {
-        return Ok(None);
-    }
     let mut out = Attr { write, name: None, unit: String::new(), merge: None, flags: Vec::new() };
     if matches!(a.meta, syn::Meta::Path(_)) {
-        return Ok(Some(out));
+        return Ok(out);
     }
     a.parse_nested_meta(|m| {
         let word = m.path.get_ident().map(ToString::to_string).unwrap_or_default();
@@ -54,12 +51,14 @@ fn attribute(a: &Attribute) -> syn::Result<Option<Attr>> {
         }
         Ok(())
     })?;
-    Ok(Some(out))
+    Ok(out)
 }
 
 /// A handler as its one or two methods declare it.
 struct Handler {
     name: String,
+    /// The name of its first method.
+    at: Span,
     read: Option<Read>,
     write: Option<TokenStream>,
     flags: Vec<char>,
@@ -190,6 +189,7 @@ fn add(all: &mut Vec<Handler>, f: &ImplItemFn, a: &Attr, doc: &str) -> syn::Resu
         None => {
             all.push(Handler {
                 name: name.clone(),
+                at: f.sig.ident.span(),
                 read: None,
                 write: None,
                 flags: Vec::new(),
@@ -241,31 +241,40 @@ impl Handler {
     }
 }
 
-pub fn expand(mut block: ItemImpl) -> syn::Result<TokenStream> {
-    let mut all = Vec::new();
+/// The block without the attributes of handlers, and the implementation of `Handlers`. After an error that one is empty, so that
+/// the compiler reports the error alone.
+pub fn expand(mut block: ItemImpl) -> TokenStream {
+    let implementation =
+        declared(&mut block).and_then(|all| implementation(&block, &all)).unwrap_or_else(|e| {
+            let mut out = e.to_compile_error();
+            out.extend(implementation(&block, &[]).unwrap_or_default());
+            out
+        });
+    quote!(#block #implementation)
+}
+
+/// The handlers that the methods of a block declare; their attributes are taken away.
+fn declared(block: &mut ItemImpl) -> syn::Result<Vec<Handler>> {
+    let (mut all, mut result) = (Vec::new(), Ok(()));
     for item in &mut block.items {
         let ImplItem::Fn(f) = item else { continue };
-        let mut kept = Vec::new();
-        let mut found = Vec::new();
-        for a in std::mem::take(&mut f.attrs) {
-            match attribute(&a)? {
-                Some(a) => found.push(a),
-                None => kept.push(a),
-            }
-        }
+        let of_handlers = |a: &Attribute| a.path().is_ident("read") || a.path().is_ident("write");
+        let (found, kept) = std::mem::take(&mut f.attrs).into_iter().partition(of_handlers);
         f.attrs = kept;
+        let found: Vec<Attribute> = found;
         for a in found {
-            add(&mut all, f, &a, &crate::doc_line(&f.attrs))?;
+            let added = attribute(&a).and_then(|a| add(&mut all, f, &a, &crate::doc_line(&f.attrs)));
+            // Go on after an error: all attributes must be taken away.
+            result = result.and(added);
         }
     }
-    for h in &all {
-        if h.doc.is_empty() {
-            let name = &h.name;
-            return Err(Error::new_spanned(
-                &block.self_ty,
-                format!("the handler {name} needs a documentation comment"),
-            ));
-        }
+    result.map(|()| all)
+}
+
+fn implementation(block: &ItemImpl, all: &[Handler]) -> syn::Result<TokenStream> {
+    if let Some(h) = all.iter().find(|h| h.doc.is_empty()) {
+        let message = format!("the handler {} needs a documentation comment", h.name);
+        return Err(Error::new(h.at, message));
     }
     let specs = all.iter().map(Handler::spec);
     let arms = |f: &dyn Fn(&Handler) -> Option<TokenStream>| -> Vec<TokenStream> {
@@ -280,16 +289,15 @@ pub fn expand(mut block: ItemImpl) -> syn::Result<TokenStream> {
     let (generics, _, bounds) = block.generics.split_for_impl();
     let ty = &block.self_ty;
     Ok(quote! {
-        #block
         impl #generics ::castanet_element::Handlers for #ty #bounds {
             const METHODS: &'static [::castanet_element::spec::HandlerSpec] = &[#(#specs),*];
-            #[allow(unused_variables, clippy::match_single_binding)]
+            #[allow(unused_variables, unreachable_code, clippy::match_single_binding)]
             fn read_method(&mut self, handler: &str, parameters: &str, cx: &mut ::castanet_element::Cx<'_>)
                 -> Option<Result<String, ::castanet_element::HandlerError>>
             {
                 Some(match handler { #(#reads)* _ => return None })
             }
-            #[allow(unused_variables, clippy::match_single_binding)]
+            #[allow(unused_variables, unreachable_code, clippy::match_single_binding)]
             fn write_method(&mut self, handler: &str, value: &str, cx: &mut ::castanet_element::Cx<'_>)
                 -> Option<Result<(), ::castanet_element::HandlerError>>
             {

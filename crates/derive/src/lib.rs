@@ -36,7 +36,7 @@ pub fn handlers(arguments: TokenStream, block: TokenStream) -> TokenStream {
         return syn::Error::new(proc_macro2::Span::call_site(), message).to_compile_error().into();
     }
     let block = parse_macro_input!(block as syn::ItemImpl);
-    handlers::expand(block).unwrap_or_else(|e| e.to_compile_error()).into()
+    handlers::expand(block).into()
 }
 
 /// Declares the arguments of a class: one field each, with `#[arg(...)]`.
