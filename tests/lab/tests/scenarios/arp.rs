@@ -126,7 +126,7 @@ fn old_entries_are_probed_by_unicast_and_those_too_old_by_broadcast() {
         let (mut went, mut probes) = (0, 0);
         b.expect("packet and question", |frame| {
             went += usize::from(arrived(frame) == Some(2));
-            probes += usize::from(arp_in(&frame.bytes).is_some_and(|q| q.asks && q.frame_to == SOMEBODY));
+            probes += usize::from(arp_in(&frame.bytes).is_some_and(|q| q.asks && q.frame_to == UNUSED_ETHER));
             (went > 0 && probes > 0).then_some(())
         });
         for frame in b.rest(QUIET) {
