@@ -57,6 +57,15 @@ fn commands_in_one_piece_and_a_half_closed_client() {
 }
 
 #[test]
+fn many_commands_in_one_piece_are_answered_while_the_client_waits() {
+    let (s, _) = server(Limits::default());
+    let mut c = connect(&s);
+    c.write_all(&b"CHECKREAD c.count\n".repeat(100)).unwrap();
+    expect(&mut c, GREETING);
+    expect(&mut c, &"200 Read handler 'c.count' OK\r\n".repeat(100));
+}
+
+#[test]
 fn what_a_client_sent_before_it_went_is_carried_out() {
     let (s, fake) = server(Limits::default());
     let mut c = connect(&s);

@@ -403,6 +403,26 @@ fn sessions_say_what_they_hold_and_give_it_back() {
 }
 
 #[test]
+fn what_is_too_long_is_not_kept_until_its_end() {
+    let limits = Limits { line: 30, data: 100_000, ..Limits::default() };
+    let mut gate = Gate::new(Arc::new(Fake::default()));
+    let mut said = |command: &str, then: usize| {
+        let mut session = Session::new(limits.clone(), Origin::Authorised);
+        session.sent(GREETING.len());
+        session.feed(command.as_bytes());
+        for _ in 0..then / 10 {
+            session.feed(&[b'x'; 10]);
+            while session.step(&Rules::default(), &mut gate) == Step::Done {}
+        }
+        assert!(session.wants_input() && session.held() < 5000, "{}", session.held());
+        String::from_utf8(session.output().to_vec()).unwrap()
+    };
+    assert_eq!(said("", 30), "");
+    assert_eq!(said("", 40), "500 Line too long\r\n");
+    assert_eq!(said("READUNTIL c.echo E\n", 100_010), "");
+}
+
+#[test]
 fn replies_show_tabs_and_no_other_control_characters() {
     let reply = "200-Write handler 'swapplan' OK\r\n200-+ a\tb[1mc\r\n200 1 added\r\n";
     assert_eq!(talk("WRITE swapplan a\tb\x1b[1m\x07c\n"), reply);
