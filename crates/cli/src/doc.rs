@@ -120,7 +120,10 @@ fn overview(families: &[Family]) -> String {
 fn class_json(s: &ClassSpec) -> Value {
     let parts = words::Parts::of(s.doc);
     let port = |p: words::Port| json!({ "which": p.which, "moves": p.moves, "packets": p.packets, "optional": p.optional });
-    let handler = |h: (&str, &str, &str)| json!({ "name": h.0, "flags": h.1, "doc": h.2 });
+    let handler = |h: castanet_spec::HandlerSpec| {
+        let kind = h.readable().then(|| h.kind.word());
+        json!({ "name": h.name, "flags": h.flags, "value": kind, "unit": h.unit, "doc": h.doc })
+    };
     let argument = |a: &castanet_spec::ArgSpec| {
         json!({
             "name": a.name, "aliases": a.aliases, "given": words::kind(a), "required": a.mandatory,

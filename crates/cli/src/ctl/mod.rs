@@ -2,6 +2,7 @@
 //! `castanet ctl`: a running router, asked and changed.
 
 pub mod completion;
+mod kinds;
 mod list;
 mod swap;
 mod watch;
@@ -145,6 +146,7 @@ fn run(a: &Ctl) -> Result<(), Failure> {
             let mut value = client.read(handler, &parameters.join(" "))?;
             if a.json {
                 let value = String::from_utf8_lossy(&value);
+                let value = kinds::json(&value, kinds::kind(&mut client, handler)?);
                 value_out(&serde_json::json!({ "handler": handler, "value": value }))?;
             } else {
                 if value.last() != Some(&b'\n') {

@@ -2,11 +2,12 @@
 //! Values of handlers as they change.
 
 use super::list::{elements, handlers};
-use super::{Failure, seconds, value_out};
+use super::{Failure, kinds, seconds, value_out};
 use crate::load::write_out;
 use crate::requests::matches;
 use castanet_control::Client;
 use castanet_control::client::ClientError;
+use castanet_spec::ValueKind;
 use clap::Args;
 use serde_json::{Map, json};
 use std::io::IsTerminal;
@@ -27,9 +28,11 @@ pub struct Watch {
 }
 
 /// What one look saw.
-struct Look {
+struct Look<'a> {
     at: Instant,
     values: Vec<String>,
+    /// What the values are, where that is known.
+    kinds: &'a [Option<ValueKind>],
 }
 
 /// The handlers that patterns name.
@@ -54,17 +57,25 @@ fn expand(client: &mut Client, patterns: &[String]) -> Result<Vec<String>, Failu
     Ok(out)
 }
 
-fn look(client: &mut Client, names: &[String]) -> Result<Look, ClientError> {
+fn look<'a>(
+    client: &mut Client,
+    names: &[String],
+    kinds: &'a [Option<ValueKind>],
+) -> Result<Look<'a>, ClientError> {
     let mut values = Vec::new();
     for n in names {
         values.push(client.read_text(n, "")?.trim_end().to_string());
     }
-    Ok(Look { at: Instant::now(), values })
+    Ok(Look { at: Instant::now(), values, kinds })
 }
 
-/// How fast a count grows, each second; none for what is no count, or was reset.
-fn rate(before: &Look, now: &Look, i: usize) -> Option<f64> {
-    let count = |l: &Look| l.values.get(i).and_then(|v| v.parse::<u64>().ok());
+/// How fast a count grows, each second; none for what is no count, or was reset. A whole number of which nothing else is known
+/// is taken for a count.
+fn rate(before: &Look<'_>, now: &Look<'_>, i: usize) -> Option<f64> {
+    if now.kinds.get(i).copied().flatten().is_some_and(|k| k != ValueKind::Counter) {
+        return None;
+    }
+    let count = |l: &Look<'_>| l.values.get(i).and_then(|v| v.parse::<u64>().ok());
     let grown = count(now)?.checked_sub(count(before)?)?;
     let time = now.at.saturating_duration_since(before.at).as_secs_f64();
     (time > 0.0).then(|| grown as f64 / time)
@@ -91,7 +102,7 @@ fn short(value: &str) -> String {
 }
 
 /// A line for each handler: name, value, rate.
-fn rows(names: &[String], before: Option<&Look>, now: &Look) -> Vec<String> {
+fn rows(names: &[String], before: Option<&Look<'_>>, now: &Look<'_>) -> Vec<String> {
     let values: Vec<String> = now.values.iter().map(|v| short(v)).collect();
     let width = |all: &[String]| all.iter().map(|t| t.chars().count()).max().unwrap_or(0);
     let (n, v) = (width(names), width(&values));
@@ -102,11 +113,15 @@ fn rows(names: &[String], before: Option<&Look>, now: &Look) -> Vec<String> {
     names.iter().zip(&values).enumerate().map(row).collect()
 }
 
-fn json_line(names: &[String], before: Option<&Look>, now: &Look, start: Instant) -> serde_json::Value {
+fn json_line(
+    names: &[String],
+    before: Option<&Look<'_>>,
+    now: &Look<'_>,
+    start: Instant,
+) -> serde_json::Value {
     let (mut values, mut rates) = (Map::new(), Map::new());
     for (i, (name, value)) in names.iter().zip(&now.values).enumerate() {
-        let number = value.parse::<u64>().map(|n| json!(n));
-        values.insert(name.clone(), number.unwrap_or_else(|_| json!(value)));
+        values.insert(name.clone(), kinds::json(value, now.kinds.get(i).copied().flatten()));
         if let Some(r) = before.and_then(|b| rate(b, now, i)) {
             rates.insert(name.clone(), json!(r));
         }
@@ -120,7 +135,8 @@ pub fn watch(client: &mut Client, w: &Watch, json: bool) -> Result<(), Failure> 
     let names = expand(client, &w.handlers)?;
     let terminal = std::io::stdout().is_terminal() && !json;
     let start = Instant::now();
-    let mut before: Option<Look> = None;
+    let kinds: Vec<_> = names.iter().map(|n| kinds::kind(client, n)).collect::<Result<_, _>>()?;
+    let mut before: Option<Look<'_>> = None;
     for n in 0..w.count.unwrap_or(u64::MAX) {
         if n > 0 {
             // From the start on, so that the time that looks take does not add up.
@@ -128,7 +144,7 @@ pub fn watch(client: &mut Client, w: &Watch, json: bool) -> Result<(), Failure> 
             let due = w.interval.checked_mul(factor).and_then(|d| start.checked_add(d));
             std::thread::sleep(due.map_or(w.interval, |d| d.saturating_duration_since(Instant::now())));
         }
-        let now = look(client, &names)?;
+        let now = look(client, &names, &kinds)?;
         if json {
             value_out(&json_line(&names, before.as_ref(), &now, start))?;
         } else {
@@ -153,9 +169,11 @@ mod tests {
     #[test]
     fn tables() {
         let start = Instant::now();
+        let kinds = [None, Some(ValueKind::Rate), Some(ValueKind::Text)];
         let look = |ms, values: &[&str]| Look {
             at: start + Duration::from_millis(ms),
             values: values.iter().map(ToString::to_string).collect(),
+            kinds: &kinds,
         };
         let names = ["c.count", "c.rate", "longer/c.config"].map(ToString::to_string);
         let (a, b) = (look(0, &["100", "7.5", "a, b\nc"]), look(500, &["1700100", "9", ""]));
@@ -168,8 +186,12 @@ mod tests {
             ["c.count          1700100    3.40 M/s", "c.rate                 9", "longer/c.config"]
         );
         assert_eq!(rate(&b, &a, 0), None, "it was reset");
+        let gauges = [Some(ValueKind::Gauge); 3];
+        let (a2, b2) =
+            (Look { kinds: &gauges, ..look(0, &["1"]) }, Look { kinds: &gauges, ..look(500, &["2"]) });
+        assert_eq!(rate(&a2, &b2, 0), None, "a gauge has no rate");
         let line = json_line(&names, Some(&a), &b, start).to_string();
-        let want = r#"{"rates":{"c.count":3400000.0},"seconds":0.5,"values":{"c.count":1700100,"c.rate":9,"longer/c.config":""}}"#;
+        let want = r#"{"rates":{"c.count":3400000.0},"seconds":0.5,"values":{"c.count":1700100,"c.rate":9.0,"longer/c.config":""}}"#;
         assert_eq!(line, want);
         for (r, text) in
             [(0.0, "0 /s"), (1.25, "1.2 /s"), (150.4, "150 /s"), (20_000.0, "20.0 k/s"), (3e9, "3.00 G/s")]

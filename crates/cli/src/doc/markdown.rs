@@ -78,11 +78,11 @@ pub fn class(spec: &ClassSpec, level: usize, all: bool) -> String {
     }
     let standard =
         |name: &str| !words::standard(name).is_empty() && spec.all_handlers().all(|h| h.name != name);
-    let handlers: Vec<_> = words::handlers(spec).into_iter().filter(|h| all || !standard(h.0)).collect();
+    let handlers: Vec<_> = words::handlers(spec).into_iter().filter(|h| all || !standard(h.name)).collect();
     if !handlers.is_empty() {
-        out.push_str("\n| handler | access | |\n|---|---|---|\n");
-        for (name, flags, doc) in handlers {
-            row(&mut out, &[&code(name), &words::flags(flags), doc]);
+        out.push_str("\n| handler | access | value | |\n|---|---|---|---|\n");
+        for h in handlers {
+            row(&mut out, &[&code(h.name), &words::flags(h.flags), &words::value(&h), h.doc]);
         }
     }
     out.push('\n');

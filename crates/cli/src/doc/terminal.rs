@@ -210,7 +210,9 @@ pub fn class(spec: &ClassSpec, width: usize) -> String {
         table(&mut out, &spec.args.iter().map(row).collect::<Vec<_>>(), "  ", width);
     }
     title(&mut out, "Handlers");
-    let row = |h: (&str, &str, &str)| vec![code(h.0), words::flags(h.1), h.2.to_string()];
+    let row = |h: castanet_spec::HandlerSpec| {
+        vec![code(h.name), words::flags(h.flags), words::value(&h), h.doc.to_string()]
+    };
     table(&mut out, &words::handlers(spec).into_iter().map(row).collect::<Vec<_>>(), "  ", width);
     title(&mut out, "Behaviour");
     let row = |(t, text): (&str, String)| vec![t.to_string(), text];

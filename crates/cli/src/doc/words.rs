@@ -3,7 +3,9 @@
 
 use castanet_spec::codes::{Count, Outputs, Ports, Processing, ProcessingCode};
 use castanet_spec::origin::{OPENS_FILES, RECONFIGURES};
-use castanet_spec::{ArgKind, ArgSpec, Capability, ClassSpec, Effects, HandlerSpec, Merge, Offload, Workers};
+use castanet_spec::{
+    ArgKind, ArgSpec, Capability, ClassSpec, Effects, HandlerSpec, Merge, Offload, ValueKind, Workers,
+};
 
 /// The doc comment of a class, in its parts.
 pub struct Parts<'a> {
@@ -231,14 +233,23 @@ pub fn global(name: &str) -> &'static str {
 }
 
 /// The handlers of a class: its own and those of its arguments, then those of its task, then what every element has.
-pub fn handlers(spec: &ClassSpec) -> Vec<(&'static str, &'static str, &'static str)> {
+pub fn handlers(spec: &ClassSpec) -> Vec<HandlerSpec> {
     use castanet_runtime::handlers::{DROPS, STANDARD, TASK};
-    let own: Vec<&HandlerSpec> = spec.all_handlers().collect();
+    let own: Vec<HandlerSpec> = spec.all_handlers().copied().collect();
     let task = if spec.task { TASK } else { &[] };
     let drops = if spec.drops.is_empty() { &[] } else { DROPS };
     let more = task.iter().chain(drops).chain(STANDARD).filter(|h| own.iter().all(|o| o.name != h.0));
-    let more = more.map(|h| (h.0, h.1, standard(h.0)));
-    own.iter().map(|h| (h.name, h.flags, h.doc)).chain(more).collect()
+    let more = more.map(|h| HandlerSpec::new(h.0, h.1, standard(h.0), ValueKind::Text));
+    own.iter().copied().chain(more).collect()
+}
+
+/// What the value of a handler is: its kind, and its unit if it has one; empty if it cannot be read.
+pub fn value(h: &HandlerSpec) -> String {
+    match (h.readable(), h.unit) {
+        (false, _) => String::new(),
+        (true, "") => h.kind.word().to_string(),
+        (true, unit) => format!("{}, {unit}", h.kind.word()),
+    }
 }
 
 /// What several workers make of it.

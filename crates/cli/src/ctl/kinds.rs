@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the values of handlers are, as their classes declare them.
+
+use castanet_control::Client;
+use castanet_control::client::ClientError;
+use castanet_elements::Registry;
+use castanet_runtime::Classes;
+use castanet_spec::ValueKind;
+use serde_json::{Value, json};
+
+/// What the value of a handler is; none if its class is not known here (it may come from a package of the router) or does
+/// not declare the handler.
+///
+/// # Errors
+/// When the connection breaks. A router that refuses to tell the class of the element is no error.
+pub fn kind(client: &mut Client, handler: &str) -> Result<Option<ValueKind>, ClientError> {
+    let Some((element, handler)) = handler.rsplit_once('.') else { return Ok(None) };
+    let class = match client.read_text(&format!("{element}.class"), "") {
+        Ok(class) => class,
+        Err(e) if e.is_refusal() => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    let spec = Registry::new().get(class.trim()).map(|d| d.spec);
+    let declared = spec.and_then(|s| s.all_handlers().find(|h| h.name == handler));
+    Ok(declared.filter(|h| h.readable()).map(|h| h.kind))
+}
+
+/// A value for JSON: numbers and flags as such where they are known to be that, and whole numbers of which nothing is known.
+pub fn json(text: &str, kind: Option<ValueKind>) -> Value {
+    let line = text.trim_end_matches('\n');
+    let whole =
+        || line.parse::<u64>().map(|n| json!(n)).or_else(|_| line.parse::<i64>().map(|n| json!(n))).ok();
+    let value = match kind {
+        None => whole(),
+        Some(ValueKind::Flag) => line.parse::<bool>().ok().map(|b| json!(b)),
+        Some(ValueKind::Counter | ValueKind::Gauge) => whole().or_else(|| real(line)),
+        Some(k) if k.is_number() => real(line),
+        Some(_) => None,
+    };
+    value.unwrap_or_else(|| json!(text))
+}
+
+fn real(text: &str) -> Option<Value> {
+    text.parse::<f64>().ok().filter(|n| n.is_finite()).map(|n| json!(n))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_numbers_where_they_are_known_to_be() {
+        use ValueKind::{Counter, Flag, Gauge, Rate, Text};
+        for (text, kind, want) in [
+            ("7", None, json!(7)),
+            ("7.5", None, json!("7.5")),
+            ("7", Some(Text), json!("7")),
+            ("7", Some(Counter), json!(7)),
+            ("-7", Some(Gauge), json!(-7)),
+            ("7\n", Some(Rate), json!(7.0)),
+            ("true", Some(Flag), json!(true)),
+            ("", Some(Counter), json!("")),
+        ] {
+            assert_eq!(json(text, kind), want, "{text:?} {kind:?}");
+        }
+    }
+}
