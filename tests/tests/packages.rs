@@ -181,6 +181,20 @@ fn a_panic_is_an_error_of_the_program() {
     assert_eq!((code, out.as_str()), (1, ""));
     assert!(err.contains("thread 'worker 0': package 'probe' panicked at src/lib.rs:"), "{err}");
     assert!(err.contains("ProbePanic (config:1) panicked: the probe panics at packet"), "{err}");
+    // What follows is the user's choice. Every other packet makes the element panic.
+    let text = "ProbeSource(6) -> r :: RoundRobinSwitch -> ProbePanic(packet) -> Discard; r [1] -> c :: Counter -> Discard";
+    let words = ["run", "-q", "--package", "probe.castanet", "--batch", "1", "-e", text, "-h", "c.count"];
+    for (choice, passed, panics) in [
+        (None, "0\n", 1),
+        (Some("stop"), "0\n", 1),
+        (Some("disable"), "3\n", 1),
+        (Some("continue"), "3\n", 3),
+    ] {
+        let more = choice.map_or(vec![], |c| vec!["--on-panic", c]);
+        let (code, out, err) = run(&[&words[..], &more].concat());
+        let told = err.matches("package 'probe' panicked at").count();
+        assert_eq!((code, out.as_str(), told), (1, passed, panics), "{choice:?}: {err}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use super::script::class::{Args, machine, script_class};
 use super::script::kind::Kind;
 use super::script::machine::Machine;
+use crate::sched::own_note::OwnNote;
 use castanet_element::prelude::*;
 
 script_class! {

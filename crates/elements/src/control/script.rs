@@ -14,6 +14,7 @@ mod substitute;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use crate::sched::own_note::OwnNote;
 use castanet_element::prelude::*;
 use class::{Args, machine, script_class};
 use machine::Machine;

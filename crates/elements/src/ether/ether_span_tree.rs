@@ -9,6 +9,7 @@ use super::ether_switch::relay::Control;
 use super::port_flags::PortFlags;
 use super::spanning_tree::bpdu::{Bpdu, BridgeId};
 use super::spanning_tree::protocol::{Bridge, MAX_PORTS, PortState};
+use castanet_element::Core;
 use castanet_element::prelude::*;
 use castanet_wire::EtherAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -92,7 +93,8 @@ impl Shared {
         self.bridge.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// Opens and closes ports as the bridge has them.
-    fn apply(&self, bridge: &Bridge) {
+    fn apply(&self, bridge: &Bridge, core: &mut Core) {
+        let mut opened = [false; 2];
         for port in 0..bridge.ports() {
             let state = bridge.state(port);
             let (learning, forwarding) =
@@ -102,9 +104,15 @@ impl Shared {
                 self.output.set(port, true);
             }
             self.switch.learning.set(port, !forwarding);
-            self.input.set(port, !(learning || forwarding));
+            let open = learning || forwarding;
+            opened[0] |= self.input.set(port, !open) && open;
             if forwarding {
-                self.output.set(port, false);
+                opened[1] |= self.output.set(port, false);
+            }
+        }
+        for (flags, opened) in [&self.input, &self.output].into_iter().zip(opened) {
+            if opened {
+                flags.wake(core);
             }
         }
         self.switch.hurry(bridge.hurry().unwrap_or(0));
@@ -117,7 +125,7 @@ impl EtherSpanTree {
         let mut guard = self.shared.bridge();
         let Some(bridge) = guard.as_mut() else { return };
         f(bridge);
-        self.shared.apply(bridge);
+        self.shared.apply(bridge, cx.core());
         for (port, message) in bridge.sent() {
             let frame = message.frame(self.args.addr);
             // Without a buffer there is no message; the next one makes up for it.
@@ -176,7 +184,7 @@ impl Lifecycle for EtherSpanTree {
         if bridge.is_none() {
             let id = BridgeId::new(self.args.bridge_priority, self.args.addr);
             let made = Bridge::new(id, self.args.times(), self.args.path_cost, self.ports, cx.now());
-            self.shared.apply(&made);
+            self.shared.apply(&made, cx.core);
             *bridge = Some(made);
         }
         if self.first {
@@ -211,7 +219,7 @@ impl Lifecycle for EtherSpanTree {
             return Ok(());
         }
         let Some(bridge) = old.shared.bridge().take() else { return Ok(()) };
-        self.shared.apply(&bridge);
+        self.shared.apply(&bridge, cx.core());
         *self.shared.bridge() = Some(bridge);
         if self.first {
             let now = cx.now();

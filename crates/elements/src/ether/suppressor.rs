@@ -2,14 +2,16 @@
 //! Suppressor: ports that can be closed.
 
 use super::port_flags::PortFlags;
+use crate::sched::own_note::OwnNote;
 use castanet_element::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Passes packets from each input to the output of the same number, unless that port is suppressed.
 ///
-/// What is pushed to a suppressed port is dropped; what would be pulled through it stays where it is, and its puller goes on
-/// asking, so Suppressors belong on push paths. All ports are active at first. EtherSpanTree suppresses ports of the Suppressors that it names, and so do the handlers `active0`, `active1`, ...
+/// What is pushed to a suppressed port is dropped. What would be pulled through it stays where it is; its puller sleeps until some port
+/// that is not suppressed has packets. All ports are active at first. EtherSpanTree suppresses ports of the Suppressors that it names,
+/// and so do the handlers `active0`, `active1`, ...
 ///
 /// # Ports
 /// As many inputs as outputs: packets.
@@ -23,16 +25,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Class)]
 #[class(name = "Suppressor", ports = "-/=", processing = "a/a", flow = "#/#", packets = "any/same")]
 #[class(takes_state = "which ports are active")]
-#[class(workers = share, drops(Suppressed), build, lifecycle)]
+#[class(workers = share, drops(Suppressed), build, lifecycle, capabilities(EmptyNotifier))]
 #[handler(name = "reset", flags = "wb", doc = "Makes all ports active.")]
 pub struct Suppressor {
     suppressed: Arc<[AtomicBool]>,
+    /// The same flags with what others need who set them.
+    flags: Arc<PortFlags>,
+    /// By port: what pullers of the port wait for; none where packets are pushed.
+    upstream: Vec<Option<Signal>>,
+    note: OwnNote,
 }
 
 impl Build for Suppressor {
     fn build(_: Self::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let ports = cx.inputs;
-        Ok(Suppressor { suppressed: cx.share(PortFlags::default).of(ports) })
+        let flags = cx.share(PortFlags::default);
+        let upstream = (0..cx.inputs).map(|i| (!cx.is_push_input(i)).then(Signal::default)).collect();
+        Ok(Suppressor { suppressed: flags.of(cx.inputs), flags, upstream, note: OwnNote::default() })
     }
 }
 
@@ -40,6 +48,17 @@ impl Suppressor {
     #[inline(always)]
     fn is_suppressed(&self, port: usize) -> bool {
         self.suppressed.get(port).is_some_and(|s| s.load(Ordering::Relaxed))
+    }
+    /// Whether a port that is not suppressed may have packets to pull.
+    fn has_something(&self, cx: &Cx<'_>) -> bool {
+        let open = |(signal, flag): (&Option<Signal>, &AtomicBool)| {
+            signal.as_ref().is_some_and(|s| !flag.load(Ordering::SeqCst) && cx.is_on(s))
+        };
+        self.upstream.iter().zip(self.suppressed.iter()).any(open)
+    }
+    #[cold]
+    fn found_empty(&self, cx: &mut Cx<'_>) {
+        self.note.found_empty(|cx| self.has_something(cx), cx);
     }
     /// The flag behind `activeN`.
     fn flag(&self, handler: &str) -> Result<&AtomicBool, String> {
@@ -66,26 +85,50 @@ impl Element for Suppressor {
         }
     }
     fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        let before = into.len();
         if !self.is_suppressed(port) {
             cx.pull(port, max, into);
         }
+        if into.len() == before && max > 0 {
+            self.found_empty(cx);
+        }
     }
     fn pull_one(&mut self, port: usize, cx: &mut Cx<'_>) -> Option<Packet> {
-        if self.is_suppressed(port) { None } else { cx.pull_one(port) }
+        let p = if self.is_suppressed(port) { None } else { cx.pull_one(port) };
+        if p.is_none() {
+            self.found_empty(cx);
+        }
+        p
+    }
+    // A notifier upstream that goes on gives a turn to all who asked for it, whether their class has a task or not.
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.note.look(self.has_something(cx), cx);
+        Turn::Sleep
     }
 }
 
 impl Lifecycle for Suppressor {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        for (port, signal) in self.upstream.iter_mut().enumerate() {
+            if let Some(signal) = signal {
+                *signal = cx.upstream(port);
+            }
+        }
+        self.note.initialise(true, cx);
+        self.flags.note(self.note.note());
+        Ok(())
+    }
     fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
         Ok((!self.flag(handler)?.load(Ordering::Relaxed)).show())
     }
     fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         if handler == "reset" {
-            self.suppressed.iter().for_each(|s| s.store(false, Ordering::Relaxed));
-            return Ok(());
+            self.suppressed.iter().for_each(|s| s.store(false, Ordering::SeqCst));
+        } else {
+            let active = cx.with_args(|a| bool::parse(value.trim(), a))?;
+            self.flag(handler)?.store(!active, Ordering::SeqCst);
         }
-        let active = cx.with_args(|a| bool::parse(value.trim(), a))?;
-        self.flag(handler)?.store(!active, Ordering::Relaxed);
+        self.note.look(self.has_something(cx), cx);
         Ok(())
     }
     fn own_handlers(&self) -> Vec<(String, &'static str)> {
@@ -137,6 +180,33 @@ mod tests {
         kit.write("active1", "yes").unwrap();
         assert!(kit.with(|e, cx| e.pull_one(1, cx)).is_some());
         assert_eq!((kit.pull(1, 9).len(), kit.all_dropped()), (1, 0), "what is suppressed stays");
+    }
+
+    #[test]
+    fn pullers_sleep_while_all_that_has_packets_is_suppressed() {
+        let mut kit = Kit::<Suppressor>::with_ports("", 2, 2).unwrap();
+        let on = |kit: &Kit<Suppressor>| kit.note(Capability::EmptyNotifier);
+        (0..4).for_each(|_| kit.supply(0, packet(b"x")));
+        assert!(on(&kit) && kit.pull(0, 1).len() == 1);
+        kit.write("active0", "false").unwrap();
+        assert!(kit.pull(0, 1).is_empty() && !on(&kit), "the packets are behind a suppressed port");
+        kit.supply(0, packet(b"y"));
+        kit.task();
+        assert!(!on(&kit), "more of them");
+        kit.write("active0", "true").unwrap();
+        assert!(on(&kit) && kit.pull(0, 1).len() == 1);
+        // By another element, such as a spanning tree.
+        kit.with(|e, _| e.flags.set(0, true));
+        assert!(kit.with(|e, cx| e.pull_one(0, cx)).is_none() && !on(&kit));
+        kit.with(|e, cx| {
+            assert!(e.flags.set(0, false));
+            e.flags.wake(cx.core());
+        });
+        assert!(on(&kit));
+        kit.write("active0", "false").unwrap();
+        kit.pull(0, 1);
+        kit.write("reset", "").unwrap();
+        assert!(on(&kit));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use castanet_element::{ClassDef, InitCx, Signal, element};
 pub mod bypass;
 pub mod drr_sched;
 pub mod hash_switch;
-mod own_note;
+pub(crate) mod own_note;
 pub mod paint_switch;
 pub mod prio_sched;
 pub mod pull_switch;

@@ -3,10 +3,10 @@
 
 use castanet_element::prelude::*;
 
-/// A notifier of an element's own: whoever pulls asks this one in place of those upstream. The element listens to those, which gives
-/// it a turn when one goes on, whether its class has a task or not.
+/// A notifier of an element's own, which its pullers ask in place of those upstream. The element listens to those, which gives it a turn
+/// when one goes on, whether its class has a task or not.
 #[derive(Default)]
-pub(super) struct OwnNote(Option<Note>);
+pub(crate) struct OwnNote(Option<Note>);
 
 impl OwnNote {
     /// Takes up the notifier.
@@ -16,6 +16,10 @@ impl OwnNote {
         if let Some(note) = self.0.filter(|_| on) {
             cx.set_note(note);
         }
+    }
+    /// The notifier; none before it is taken up.
+    pub fn note(&self) -> Option<Note> {
+        self.0
     }
     /// Turns it on if there may be something.
     pub fn look(&self, on: bool, cx: &mut Cx<'_>) {

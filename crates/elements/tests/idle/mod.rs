@@ -232,11 +232,17 @@ fn pullers_sleep_where_nothing_comes() {
         "Idle -> Queue -> a :: AggregateCounter -> p0 :: Puller(2000);
          InfiniteSource(LIMIT 5) -> Queue -> [1] a; Quit(5);",
         "ICMPPingSource(10.0.0.1, 10.0.0.2, LIMIT 3) -> p0 :: Puller(2000); Quit(9);",
+        "Idle -> Queue -> x :: Script(TYPE PACKET, return 0) -> p0 :: Puller(2000);
+         RatedSource(RATE 10) -> [1] x; x [1] -> Discard; Quit(5);",
+        "InfiniteSource(LIMIT 5) -> Queue -> x :: Script(TYPE PACKET, return 0) -> p0 :: Puller(2000);
+         RatedSource(RATE 10) -> [1] x; x [1] -> Discard; Quit(5);",
+        "RatedSource(RATE 10, LIMIT 9) -> Queue -> x :: Suppressor -> p0 :: Puller(2000);
+         Script(write x.active0 false, wait 3, write x.active0 true); Quit(5);",
         "PrioSched -> [0] s :: RoundRobinSched -> p0 :: Puller(2000); Idle -> [1] s; Quit(5);",
     ] {
         let mut r = completed(text);
         assert_eq!(polls(&mut r, text), [""; 0]);
-        let want = if text.contains("LIMIT 5") { 5 } else { 3 * u64::from(text.contains("LIMIT 3")) };
+        let want = [3, 5, 9].into_iter().find(|n| text.contains(&format!("LIMIT {n}"))).unwrap_or(0);
         assert_eq!(counted(&mut r, "p0").unwrap().1, want, "{text}");
     }
 }

@@ -63,7 +63,7 @@ macro_rules! script_class {
         $(#[$doc])*
         #[derive(Class)]
         #[class(name = $class, ports = "-/-", processing = "ah/ah", packets = "any/same", workers = exclusive)]
-        #[class(effects(prints, files, calls, stops), drops(Script), build, lifecycle)]
+        #[class(effects(prints, files, calls, stops), drops(Script), build, lifecycle, capabilities(EmptyNotifier))]
         #[handler(name = "step", flags = "w", doc = "Passes so many blocking instructions (1).")]
         #[handler(name = "goto", flags = "w", doc = "Goes to a label, if no condition follows or it is true, and runs.")]
         #[handler(name = "run", flags = "rw+", doc = "Runs the script with these arguments; the value is what it returns.")]
@@ -112,18 +112,27 @@ macro_rules! script_class {
         pub struct $name {
             args: Args,
             machine: Machine,
+            /// What is pulled comes from input 0 alone: packets that are pushed to other inputs are none of its puller's business.
+            upstream: Option<Signal>,
+            note: OwnNote,
         }
 
         impl Build for $name {
             fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
                 let machine = machine(&args, $kind, cx)?;
-                Ok(Self { args, machine })
+                let pulls = cx.inputs > 0 && !cx.is_push_input(0);
+                let upstream = pulls.then(Signal::default);
+                Ok(Self { args, machine, upstream, note: OwnNote::default() })
             }
         }
 
         impl Lifecycle for $name {
             fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
                 self.machine.initialise(cx);
+                if let Some(upstream) = &mut self.upstream {
+                    *upstream = cx.upstream(0);
+                    self.note.initialise(true, cx);
+                }
                 Ok(())
             }
             fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
@@ -152,13 +161,23 @@ macro_rules! script_class {
                 let mut one = Batch::empty();
                 for _ in 0..max {
                     cx.pull(0, 1, &mut one);
-                    let Some(p) = one.pop() else { break };
+                    let Some(p) = one.pop() else {
+                        let on = |cx: &Cx<'_>| self.upstream.as_ref().is_some_and(|s| cx.is_on(s));
+                        self.note.found_empty(on, cx);
+                        break;
+                    };
                     match self.machine.packet(0, cx) {
                         Some(0) => into.push(p),
                         Some(out) => cx.emit_or(out, p, Reason::Script),
                         None => cx.drop(p, Reason::Script),
                     }
                 }
+            }
+            // A notifier upstream that goes on gives a turn to all who asked for it, whether their class has a task or not.
+            fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+                let on = self.upstream.as_ref().is_some_and(|s| cx.is_on(s));
+                self.note.look(on, cx);
+                Turn::Sleep
             }
             fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
                 self.machine.timer(cx);
