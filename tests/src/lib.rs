@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Goldens, models and scenarios that cross crates.
 //!
-//! - [`binary`] finds the castanet command that the tests run.
+//! - [`binary`] locates the castanet command for the tests.
 //! - [`golden`] reads and compares the configuration goldens of tests/goldens.
-//! - [`trace`] makes the traces of conf/traces, from a seed.
-//! - [`model`] says what an IP router must do with them, from the RFCs and the documentation of the element classes, and
-//!   checks what it did. It shares no code with the router.
-//! - [`fuzz`] holds what the fuzz targets of fuzz/ do with their input.
+//! - [`trace`] generates the traces of conf/traces from a seed.
+//! - [`model`] determines from the RFCs and the documentation of the element classes what an IP router must do with these
+//!   traces, and checks the router's output. It shares no code with the router.
+//! - [`fuzz`] contains the bodies of the fuzz targets in fuzz/.
 #![forbid(unsafe_code)]
 
 pub mod binary;

@@ -26,7 +26,7 @@ struct Word {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Facts {
     kind: Kind,
-    /// For each header, the coded ends of the bytes that are certainly present and of those that may be.
+    /// For each header, the minimum and maximum coded end of the packet's bytes.
     min: [u32; 3],
     max: [u32; 3],
     /// Sorted by offset.

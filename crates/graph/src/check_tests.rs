@@ -318,7 +318,7 @@ fn hostile_shapes_take_linear_work() {
             let (placement, _) = crate::Placement::new(&g, 2, &|_| None, &[0]);
             bytes = placement.explain(&g).len();
         });
-        // If each line printed its whole path, its length would grow with the length of the chain.
+        // Paths are shortened. Complete ones would make the output quadratic in the length of the chain.
         assert!(bytes < 150 * n, "{bytes}");
         walked
     });

@@ -38,7 +38,7 @@ pub(crate) struct Cells {
     pub(crate) boxes: usize,
 }
 
-/// Limit on the number of points. Beyond it, edges are drawn without them, because nobody follows single edges
+/// Limit on the number of points. Beyond it, edges are drawn without them, because single edges cannot be followed
 /// in such a large drawing.
 const MAX_POINTS: usize = 200_000;
 

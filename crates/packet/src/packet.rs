@@ -35,7 +35,7 @@ impl Packet {
         // `shared` returns.
         unsafe { self.0.meta().as_mut() }
     }
-    /// The part with the count of handles on the buffer; `None` if this handle is certainly the only one.
+    /// The [`Shared`] part of the buffer's owner, with the reference count. `None` if this handle is certainly the only one.
     #[inline(always)]
     fn sharers(&self) -> Option<&Shared> {
         if self.meta().flags & SHARED == 0 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A network behind an IEEE 802.1Q tag. The test builds the tagged frames, because the hosts' kernels may lack
+//! A VLAN (IEEE 802.1Q). The test builds the tagged frames, because the hosts' kernels may lack
 //! VLAN support.
 
 use crate::net::{A, QUIET, R0, castanet, hosts, lab};
