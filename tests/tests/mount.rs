@@ -175,7 +175,7 @@ sleep 0.2
 grep -c ' - tmpfs mine' /proc/self/mountinfo
 "#;
     let Some(said) = script("a_killed_router_leaves_no_dead_mount", text) else { return };
-    assert_eq!(said, "mnt: took away what a router that was killed had mounted there\n1\n");
+    assert_eq!(said, "mnt: unmounted the handlers of a router that was killed\n1\n");
 }
 
 #[test]
@@ -200,11 +200,11 @@ while read -r said; do echo "${said%%"$PWD"/*}${said#*"$PWD"/}"; done <messages
     let Some(said) = script("folders_that_cannot_be_used_are_refused", text) else { return };
     let wrong: Vec<&str> = said.lines().filter_map(|l| l.split_once("--mount: ")).map(|l| l.1).collect();
     let expected = [
-        "none: there is no such folder; make it first: mkdir",
-        "file: this is no folder; handlers are mounted on an empty one",
-        "full: the folder is not empty; handlers are mounted on an empty one",
+        "none: no such directory; create it first with mkdir",
+        "file: not a directory; handlers are mounted on an empty directory",
+        "full: the directory is not empty; handlers are mounted on an empty directory",
         "mnt: the handlers of another router are mounted here (castanet-PID)",
-        "mnt: only root may mount, and `fusermount3`, which does it for others, is not installed (Debian: fuse3)",
+        "mnt: only root may mount, and `fusermount3`, which mounts for other users, is not installed (Debian: fuse3)",
     ];
     assert_eq!(wrong, expected);
 }

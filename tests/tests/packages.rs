@@ -123,7 +123,7 @@ fn missing_and_incompatible_packages_are_reported() {
         "can't find required package 'nosuch.uo'",
         "While loading package 'nosuch'",
         "in CLICKPATH or '",
-        "'nosuch.castanet' and 'nosuch.so' were looked for in conf, conf/lib, lib, ",
+        "'nosuch.castanet' and 'nosuch.so' were searched for in conf, conf/lib, lib, ",
         "requirement 'nosuch' not available",
     ] {
         assert!(err.contains(part), "{part}: {err}");
@@ -144,8 +144,8 @@ fn missing_and_incompatible_packages_are_reported() {
                 "this castanet has rustc 1.",
             ],
         ),
-        ("noise", ["no package that can be loaded", "it is no shared library", "castanet build-package"]),
-        ("short", ["no package that can be loaded", "lib/short.castanet", "castanet build-package"]),
+        ("noise", ["not a loadable package", "it is not a shared library", "castanet build-package"]),
+        ("short", ["not a loadable package", "lib/short.castanet", "castanet build-package"]),
     ] {
         write("lib/main.click", format!("require(package {name}); Idle -> Discard;"));
         let (code, _, err) = run(&["run", "lib/main.click"]);
@@ -164,7 +164,7 @@ fn crates_that_were_kept_are_enough() {
     let (code, out, err) = run(&build);
     assert!(code == 0 && out.starts_with("again.castanet: CheckSize, TallySwitch"), "{out}{err}");
     let (code, _, err) = run(&["build-package", "src-of-tally", "--sdk", "lib"]);
-    assert_eq!((code, err.as_str()), (1, "castanet: lib: the compiled crates of castanet are not there\n"));
+    assert_eq!((code, err.as_str()), (1, "castanet: lib: it does not contain castanet's compiled crates\n"));
     let (code, out, _) = run(&["sdk", "--print", "--from", "kept"]);
     assert!(code == 0 && out.contains("compiler: rustc 1.") && out.trim_end().ends_with("/kept"), "{out}");
 }

@@ -80,7 +80,7 @@ fn run(program: &[Instruction], frame: &[u8]) -> u32 {
     }
 }
 
-/// The checks that the kernel makes before it accepts a program: known instructions, forward jumps inside the
+/// Whether the kernel would accept a program: known instructions, forward jumps inside the
 /// program, at most 16 memory words.
 fn is_sound(program: &[Instruction]) -> bool {
     let n = program.len();
@@ -415,24 +415,24 @@ fn errors_have_a_position() {
         ("frobnicate", 0..10, "unknown word 'frobnicate'"),
         ("10.0.0.1", 0..8, "unknown word '10.0.0.1'"),
         ("host", 4..4, "a name is missing"),
-        ("port http-or-so", 5..15, "'http-or-so' is no port"),
-        ("tcp port 70000", 9..14, "'70000' is no port"),
+        ("port http-or-so", 5..15, "'http-or-so' is not a valid port"),
+        ("tcp port 70000", 9..14, "'70000' is not a valid port"),
         ("icmp port 80", 10..12, "'icmp' has no ports"),
         ("(tcp", 4..4, "unexpected"),
         ("tcp)", 3..4, "')' without '('"),
         ("net 10.0.0.1/8", 4..12, "'10.0.0.1' has bits outside of its mask"),
         ("net 10.0.0.0/33", 15..15, "more than 32 bits"),
-        ("host 10.0.0", 5..11, "'10.0.0' is no whole address"),
+        ("host 10.0.0", 5..11, "'10.0.0' is not a valid complete address"),
         ("ip[0:3] = 1", 7..7, "a number has 1, 2 or 4 bytes"),
-        ("ip[0]", 5..5, "a number is no test"),
+        ("ip[0]", 5..5, "a number is not a test"),
         ("ip[0] / 0 = 1", 10..11, "division by zero"),
         ("ip[0 = 1", 5..6, "unexpected"),
         ("ip broadcast", 0..12, "'ip broadcast' needs a network mask"),
         ("tcp and", 7..7, "the filter ends here"),
-        ("vlan 5000", 0..4, "VLANs are numbered up to 4095"),
+        ("vlan 5000", 0..4, "VLAN numbers go up to 4095"),
         ("ether", 0..5, "'ether' needs a test"),
         ("tcp \u{fc} udp", 4..6, "the test is complete here"),
-        ("host 1.2.3.4.5", 5..14, "'1.2.3.4.5' is no address"),
+        ("host 1.2.3.4.5", 5..14, "'1.2.3.4.5' is not a valid address"),
     ] {
         let e = compile(filter, Frames::Ethernet, &NoNames).unwrap_err();
         assert!(e.message.contains(message), "{filter}: {e}");

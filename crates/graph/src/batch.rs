@@ -37,7 +37,7 @@ impl Constraint {
             }
             Constraint::Calls(e) => format!("'{}' calls handlers", graph.declaration(e)),
             Constraint::ReadsLengths(e) => {
-                format!("'{}' looks at the length of queues", graph.declaration(e))
+                format!("'{}' reads the length of queues", graph.declaration(e))
             }
         }
     }

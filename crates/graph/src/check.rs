@@ -103,7 +103,7 @@ fn out_of_range(graph: &Graph, out: &mut Vec<Diagnostic>) {
                     many(have, "output"),
                 ),
                 (_, _, None) => format!(
-                    "{word} numbers start at 0 and leave none out; {word} {} is the next",
+                    "{word} numbers start at 0 without gaps; {word} {} is the next",
                     have.min(connected_ports(graph, end.element, side)),
                 ),
                 _ => format!("{} has {}", element.class, numbered(count, word)),
@@ -152,7 +152,7 @@ fn explain(graph: &Graph, r: &Resolved, point: usize, mut error: Diagnostic) -> 
     let e = graph.points.owner(source);
     let kind = r.kind(point).unwrap_or(Kind::Push);
     if r.kind(source).is_none() {
-        let text = format!("nothing says how packets move here, so '{}' pushes", graph.declaration(e));
+        let text = format!("nothing determines push or pull here, so '{}' pushes", graph.declaration(e));
         return label_element(graph, e, error, text);
     }
     let text = format!("{} of '{}' is always {kind}", place_text(graph, source), graph.declaration(e));
@@ -182,7 +182,7 @@ fn explain(graph: &Graph, r: &Resolved, point: usize, mut error: Diagnostic) -> 
         error = label_element(graph, e, error, text);
     }
     if more > 0 {
-        let text = format!("{kind} came through {} before", many(more, "agnostic element"));
+        let text = format!("{kind} was propagated through {} before", many(more, "agnostic element"));
         error = error.help(text);
     }
     error
@@ -298,7 +298,7 @@ fn reused(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
                     "a push output has one connection; insert a Tee to send a copy of each packet to both"
                 }
                 Kind::Pull => {
-                    "a pull input has one connection; insert a scheduler such as RoundRobinSched or PrioSched to choose"
+                    "a pull input has one connection; insert a scheduler such as RoundRobinSched or PrioSched to choose between them"
                 }
             };
             out.push(with_origin(graph, e, error).help(help));
@@ -328,11 +328,11 @@ fn unused(graph: &Graph, out: &mut Vec<Diagnostic>) {
             let place = place_text(graph, point);
             let help = match graph.points.side(point) {
                 Side::Input => format!(
-                    "connect it, to an Idle if nothing is to come in: Idle -> [{port}] {}",
+                    "connect it, or connect an Idle if it needs no packets: Idle -> [{port}] {}",
                     element.name
                 ),
                 _ => format!(
-                    "connect it, to a Discard if nothing is to come of it: {} [{port}] -> Discard",
+                    "connect it, or connect a Discard to drop its packets: {} [{port}] -> Discard",
                     element.name
                 ),
             };

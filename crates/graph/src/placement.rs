@@ -123,7 +123,7 @@ impl Placement {
             let d = graph.declaration(e);
             let span = graph.element(e).map(|x| x.span);
             let mut error =
-                Diagnostic::error(format!("'{d}' can serve one worker, but {list} reach it"), span);
+                Diagnostic::error(format!("'{d}' can be used by one worker only, but {list} reach it"), span);
             let mut homes = Vec::new();
             for &w in by.iter().take(SHOWN_WORKERS) {
                 let path = paths.path(calls, self, e, w);
@@ -271,7 +271,10 @@ fn assign(
     for (i, &t) in tasks.iter().enumerate() {
         let Some(w) = home(t) else { continue };
         if w >= workers {
-            let message = format!("'{}' wants worker {w}, but there are {workers}", graph.declaration(t));
+            let message = format!(
+                "'{}' is assigned to worker {w}, but there are only {workers} workers",
+                graph.declaration(t)
+            );
             let span = graph.element(t).map(|e| e.span);
             let help = format!("it runs on worker {}; workers are numbered from 0", w % workers);
             diagnostics.push(Diagnostic::warning(message, span).help(help));

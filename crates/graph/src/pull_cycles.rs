@@ -75,10 +75,11 @@ fn described(graph: &Graph, way: Vec<usize>) -> Diagnostic {
 
 fn labelled_cycle(graph: &Graph, elements: &[usize], message: String) -> Diagnostic {
     let first = elements.first().copied().unwrap_or(0);
-    let mut error =
-        Diagnostic::error(message, graph.element(first).map(|e| e.span)).at("a pull here comes back to it");
+    let mut error = Diagnostic::error(message, graph.element(first).map(|e| e.span))
+        .at("a pull here returns to its start");
     for &e in elements.iter().skip(1).take(SHOWN) {
         error = label_element(graph, e, error, format!("'{}' is on the cycle", graph.declaration(e)));
     }
-    with_origin(graph, first, error).help("insert a Queue and an Unqueue: a queue answers a pull by itself")
+    with_origin(graph, first, error)
+        .help("insert a Queue and an Unqueue: a queue answers pulls without pulling itself")
 }

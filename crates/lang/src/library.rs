@@ -75,7 +75,8 @@ impl Library for Confined {
         // Checked before the file system is accessed, because the response would reveal which files exist.
         if !Path::new(name).components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)) {
             return Err(
-                "a configuration from a client may require libraries of the operator's folder alone".into()
+                "a configuration from a client may require libraries from the operator's directory only"
+                    .into(),
             );
         }
         let none = || String::from("no such file");

@@ -223,7 +223,7 @@ impl Handlers {
     /// Writes a text to the handler of a file.
     pub(crate) fn give(&self, file: &File, text: Vec<u8>) -> Result<(), Errno> {
         let text = String::from_utf8(text).map_err(|_| {
-            self.complain(file, "what was written is not UTF-8");
+            self.complain(file, "the value is not UTF-8");
             Errno::EILSEQ
         })?;
         let value = if file.raw { &text } else { text.strip_suffix('\n').unwrap_or(&text) };

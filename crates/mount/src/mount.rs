@@ -24,19 +24,19 @@ const FAREWELL: Duration = Duration::from_secs(1);
 #[non_exhaustive]
 pub enum MountError {
     /// The directory does not exist.
-    #[error("{folder}: there is no such folder; make it first: mkdir")]
+    #[error("{folder}: no such directory; create it first with mkdir")]
     Missing {
         /// The folder.
         folder: String,
     },
     /// The path is not a directory.
-    #[error("{folder}: this is no folder; handlers are mounted on an empty one")]
+    #[error("{folder}: not a directory; handlers are mounted on an empty directory")]
     NoFolder {
         /// The path.
         folder: String,
     },
     /// The directory contains files, which the mount would hide.
-    #[error("{folder}: the folder is not empty; handlers are mounted on an empty one")]
+    #[error("{folder}: the directory is not empty; handlers are mounted on an empty directory")]
     NotEmpty {
         /// The folder.
         folder: String,
@@ -51,7 +51,7 @@ pub enum MountError {
     },
     /// A mount whose program has ended is there.
     #[error(
-        "{folder}: a program that has ended left a dead mount here; take it away: fusermount3 -u {folder}"
+        "{folder}: a program that has ended left a dead mount here; remove it with: fusermount3 -u {folder}"
     )]
     Dead {
         /// The folder.
@@ -70,7 +70,7 @@ pub enum MountError {
     Device(io::Error),
     /// This user may not mount, and no helper is installed.
     #[error(
-        "{folder}: only root may mount, and `fusermount3`, which does it for others, is not installed (Debian: fuse3)"
+        "{folder}: only root may mount, and `fusermount3`, which mounts for other users, is not installed (Debian: fuse3)"
     )]
     NoHelper {
         /// The folder.

@@ -102,7 +102,7 @@ pub(crate) fn prepare(folder: &Path, say: &dyn Fn(&str)) -> Result<PathBuf, Moun
                 Some(m) if m.is_routers() => kernel::unmount(&path)?,
                 _ => return Err(MountError::Dead { folder: shown() }),
             }
-            say(&format!("{}: took away what a router that was killed had mounted there", shown()));
+            say(&format!("{}: unmounted the handlers of a router that was killed", shown()));
         }
         Err(e) => return Err(unusable(e)),
     }
@@ -162,9 +162,9 @@ mod tests {
             let e = prepare(&path(name), &|_| panic!("nothing to clean up")).unwrap_err();
             e.to_string().strip_prefix(&format!("{}: ", path(name).display())).unwrap().to_string()
         };
-        assert_eq!(refused("missing"), "there is no such folder; make it first: mkdir");
-        assert_eq!(refused("file"), "this is no folder; handlers are mounted on an empty one");
-        assert_eq!(refused("full"), "the folder is not empty; handlers are mounted on an empty one");
+        assert_eq!(refused("missing"), "no such directory; create it first with mkdir");
+        assert_eq!(refused("file"), "not a directory; handlers are mounted on an empty directory");
+        assert_eq!(refused("full"), "the directory is not empty; handlers are mounted on an empty directory");
         let full = prepare(&path("full/../empty"), &|_| panic!("nothing to clean up")).unwrap();
         assert_eq!(full, path("empty").canonicalize().unwrap());
     }

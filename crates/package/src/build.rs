@@ -56,14 +56,14 @@ impl Manifest {
         let text = std::fs::read_to_string(&path).map_err(|e| format!("{at}: {e}"))?;
         let table: toml::Table = text.parse().map_err(|e| format!("{at}: {e}"))?;
         let package =
-            table.get("package").and_then(|p| p.as_table()).ok_or(format!("{at}: it is no package"))?;
+            table.get("package").and_then(|p| p.as_table()).ok_or(format!("{at}: not a package"))?;
         let word = |t: Option<&toml::Table>, key: &str| Some(t?.get(key)?.as_str()?.to_string());
         let lib = table.get("lib").and_then(|l| l.as_table());
         let name = word(Some(package), "name").ok_or(format!("{at}: the package has no name"))?;
         let name = word(lib, "name").unwrap_or(name).replace('-', "_");
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(plain) {
-            return Err(format!("{at}: '{name}' is no name of a crate"));
+            return Err(format!("{at}: '{name}' is not a crate name"));
         }
         let scripted = package.get("build").is_some_and(|b| b.as_bool() != Some(false));
         if scripted || (!package.contains_key("build") && folder.join("build.rs").exists()) {
@@ -275,7 +275,7 @@ pub fn build(options: &Options) -> Result<Built, String> {
     let manifest = Manifest::read(&folder)?;
     right_compiler(&folder)?;
     let sdk = Sdk::find(options.sdk.as_deref())?;
-    let scratch = tempfile::tempdir().map_err(|e| format!("a temporary folder cannot be made: {e}"))?;
+    let scratch = tempfile::tempdir().map_err(|e| format!("cannot create a temporary directory: {e}"))?;
     let how = format!("{}\n{}\n{FLAGS}", manifest.name, options.release);
     let identity = identity(&folder, &how)?;
     let compile = Compile {

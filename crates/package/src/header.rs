@@ -73,7 +73,7 @@ impl Header {
 
     /// Reads the header of a shared library. The error describes what the file is instead.
     pub fn read(file: &[u8]) -> Result<Header, String> {
-        let elf = object::File::parse(file).map_err(|_| "it is no shared library".to_string())?;
+        let elf = object::File::parse(file).map_err(|_| "it is not a shared library".to_string())?;
         if elf.kind() != ObjectKind::Dynamic {
             return Err("it is an object or a program, not a shared library".into());
         }
@@ -81,10 +81,10 @@ impl Header {
         for s in elf.segments() {
             let (at, length) = s.file_range();
             if at.checked_add(length).is_none_or(|end| end > file.len() as u64) {
-                return Err("it is cut off".into());
+                return Err("it is truncated".into());
             }
         }
-        let none = || "it is a shared library, but no package of classes".to_string();
+        let none = || "it is a shared library, but not a package of classes".to_string();
         let symbol = elf.dynamic_symbols().find(|s| s.name() == Ok(HEADER_SYMBOL)).ok_or_else(none)?;
         let (address, size) = (symbol.address(), symbol.size());
         let data =
@@ -139,15 +139,15 @@ pub fn sealed(file: &[u8]) -> Option<u128> {
 
 /// Checks that a file can be loaded: its header and its checksum.
 pub fn check(name: &str, file: &[u8]) -> Result<(Header, u128), Refusal> {
-    let again = "build it with 'castanet build-package DIR', DIR being the folder of its crate";
+    let again = "build it with 'castanet build-package DIR', where DIR is the directory of its crate";
     let header = Header::read(file)
-        .map_err(|why| Refusal::new(format!("{name}: no package that can be loaded: {why}"), again))?;
+        .map_err(|why| Refusal::new(format!("{name}: not a loadable package: {why}"), again))?;
     let differences = header.differences(&Header::own());
     if !differences.is_empty() {
         return Err(Refusal {
             message: format!("{name}: the package was built for another castanet"),
             notes: differences,
-            help: "build it again with this castanet: 'castanet build-package DIR', DIR being the folder of its crate"
+            help: "build it again with this castanet: 'castanet build-package DIR', where DIR is the directory of its crate"
                 .into(),
         });
     }

@@ -115,7 +115,7 @@ impl Library {
         let failed = |why: String| {
             Refusal::new(
                 format!("{from}: the package cannot be loaded: {why}"),
-                "it must lie on this machine's own kind of system; build it here with 'castanet build-package DIR'",
+                "it must be built for this machine; build it here with 'castanet build-package DIR'",
             )
         };
         let memory = memory(name, file).map_err(|e| failed(e.to_string()))?;
@@ -134,10 +134,8 @@ impl Library {
         let Some(package) = (unsafe { package.as_ref() }) else { return Err(failed("it is empty".into())) };
         if package.types != types() {
             return Err(Refusal::new(
-                format!(
-                    "{from}: the package was built with other copies of castanet's crates than this castanet"
-                ),
-                "build it with 'castanet build-package DIR' of this very castanet; cargo alone does not do",
+                format!("{from}: the package was built with different copies of castanet's crates"),
+                "build it with 'castanet build-package DIR' of this castanet; building it with cargo alone does not work",
             ));
         }
         (package.start)(Host { report, raise, pools: pool::lender() }, name);

@@ -93,7 +93,7 @@ impl Packages {
             message: format!("can't find required package '{name}.uo'"),
             notes: vec![format!("in CLICKPATH or '{}'", installed().display())],
             help: format!(
-                "'{name}.castanet' and '{name}.so' were looked for in {}; 'castanet build-package DIR' makes one of a crate",
+                "'{name}.castanet' and '{name}.so' were searched for in {}; 'castanet build-package DIR' builds a package from a crate",
                 places.join(", ")
             ),
         })
@@ -127,7 +127,7 @@ impl Packages {
         let unreadable = |why: String| Refusal::new(format!("{from}: the package cannot be read: {why}"), "");
         let about = std::fs::metadata(path).map_err(|e| unreadable(e.to_string()))?;
         if !about.is_file() {
-            return Err(unreadable("it is no file".into()));
+            return Err(unreadable("it is not a file".into()));
         }
         let bytes = castanet_lang::read::file(path, LARGEST).map_err(|e| unreadable(e.to_string()))?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();

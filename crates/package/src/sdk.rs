@@ -100,7 +100,7 @@ impl Sdk {
         let named = std::env::var_os("CASTANET_SDK").filter(|v| !v.is_empty()).map(PathBuf::from);
         if let Some(folder) = given.or(named.as_deref()) {
             return Sdk::open(folder).ok_or_else(|| {
-                format!("{}: the compiled crates of castanet are not there", folder.display())
+                format!("{}: it does not contain castanet's compiled crates", folder.display())
             });
         }
         let places = Sdk::places();

@@ -265,7 +265,7 @@ impl<'a> Parser<'a> {
                     _ => None,
                 };
                 if id.is_some_and(|id| id > 0xfff) {
-                    return Err(Fault::new(start, "VLANs are numbered up to 4095"));
+                    return Err(Fault::new(start, "VLAN numbers go up to 4095"));
                 }
                 return Ok(self.layout.vlan(id));
             }
@@ -327,7 +327,7 @@ impl<'a> Parser<'a> {
                 Err(Fault::new(start, "'ip broadcast' needs a network mask, which is not known here")
                     .expected("'dst host' and the broadcast address"))
             }
-            (Some(p), _) => Err(Fault::new(start, format!("'{p}' has no broadcast or multicast"))),
+            (Some(p), _) => Err(Fault::new(start, format!("'{p}' has no broadcast or multicast addresses"))),
         }
     }
 }

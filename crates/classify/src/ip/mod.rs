@@ -67,7 +67,7 @@ fn parse_from(text: &str, at: usize, names: &dyn Names) -> Result<(Expr, Vec<Fau
         Token::End => Ok((expr, parser.notes)),
         Token::Close => Err(Fault::new(range, "')' without '('")),
         Token::Ampersand => Err(Fault::new(range, "'&' after a complete test").expected("'&&' or 'and'")),
-        Token::Stray("|") => Err(Fault::new(range, "'|' is no operator").expected("'||' or 'or'")),
+        Token::Stray("|") => Err(Fault::new(range, "'|' is not an operator").expected("'||' or 'or'")),
         Token::Colon => Err(Fault::new(range, "':' without '?'")),
         _ => Err(Fault::new(range, "test is complete here").expected("'and', 'or', '?' or the end")),
     }

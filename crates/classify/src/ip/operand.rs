@@ -51,7 +51,7 @@ impl Parser<'_> {
         let ty = q.ty.as_ref().map_or(Type::Host, |t| t.0);
         let Some(operand) = self.read(ty, word, shape, q.proto) else {
             let message = match (shape, ty) {
-                (Some(Value::Prefix(..)), Type::Host) => "a prefix is no single host".to_owned(),
+                (Some(Value::Prefix(..)), Type::Host) => "a prefix is not a single host".to_owned(),
                 (Some(_), _) => format!("'{word}' does not fit here"),
                 (None, _) => format!("unknown name '{word}'"),
             };
@@ -108,7 +108,7 @@ impl Parser<'_> {
                 return Err(Fault::new(range, "an Ethernet address is not in the IP header"));
             }
             Some(Value::Number(_)) => {
-                return Err(Fault::new(range, format!("nothing says what {word} is"))
+                return Err(Fault::new(range, format!("the type of {word} is unknown"))
                     .expected("a word such as 'port' before the number"));
             }
             None => {}
@@ -260,10 +260,10 @@ impl Parser<'_> {
             return Err(Fault::new(range, format!("{bits} is out of range")).expected(wants(ty)));
         }
         if ty == Type::TcpOpt && bits == 0 {
-            return Err(Fault::new(range, "no flag to look for").expected(wants(ty)));
+            return Err(Fault::new(range, "no flag is given").expected(wants(ty)));
         }
         if within_mask && bits & !mask != 0 {
-            return Err(Fault::new(range, "the value has bits outside the mask, they are never equal")
+            return Err(Fault::new(range, "the value has bits outside the mask, so it can never match")
                 .expected(format!("only bits of {mask:#x}")));
         }
         Ok(Operand::Literal(match literal {

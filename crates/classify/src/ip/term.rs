@@ -71,7 +71,7 @@ impl<'a> Parser<'a> {
 
     /// Consumes `word` if it is a qualifier.
     fn qualifier(&mut self, word: &str, range: Range<usize>, q: &mut Qualifiers) -> Result<bool, Fault> {
-        let twice = |what: &str| Err(Fault::new(range.clone(), format!("{what} is given twice")));
+        let twice = |what: &str| Err(Fault::new(range.clone(), format!("duplicate {what}")));
         let mut behind = self.lexer.clone_and_next().1;
         match word {
             "src" | "dst" | "dest" => {
@@ -97,20 +97,20 @@ impl<'a> Parser<'a> {
             "ip" | "ether" => {
                 let header = if word == "ip" { Header::Ip } else { Header::Ether };
                 if q.header.is_some_and(|h| h != header) {
-                    return Err(Fault::new(range, "one test asks for 'ip' and for 'ether'"));
+                    return Err(Fault::new(range, "a test cannot have both 'ip' and 'ether'"));
                 }
                 q.header = Some(header);
             }
             _ => {
                 if let Some(proto) = proto_word(word) {
                     if q.proto.is_some_and(|p| p != proto) {
-                        return Err(Fault::new(range, "one test asks for two protocols")
+                        return Err(Fault::new(range, "a test cannot have two protocols")
                             .expected("'or' between them, or a value"));
                     }
                     q.proto = Some(proto);
                 } else if let Some(ty) = type_word(word) {
                     if q.ty.is_some() {
-                        return twice("what to compare");
+                        return twice("field to compare");
                     }
                     q.ty = Some((ty, range));
                 } else {
@@ -158,7 +158,9 @@ impl<'a> Parser<'a> {
             return Err(fault("LEN out of range").expected("1 to 4 bytes"));
         }
         if (pos & 3) + len > 4 {
-            return Err(fault("bytes of two aligned 4-byte words").expected("bytes within one word"));
+            return Err(
+                fault("the bytes extend over two aligned 4-byte words").expected("bytes within one word")
+            );
         }
         let (base, limit) = match (q.proto, q.header) {
             (_, Some(Header::Ether)) => (0, NETWORK),
@@ -194,11 +196,11 @@ impl<'a> Parser<'a> {
                 q.proto = Some(TCP)
             }
             (Type::TcpOpt | Type::TcpWin, Some(p)) if p != TCP => {
-                return against("only TCP has this, the test asks for another protocol");
+                return against("only TCP has this, but the test has another protocol");
             }
             (Type::Icmp, None) => q.proto = Some(ICMP),
             (Type::Icmp, Some(p)) if p != ICMP => {
-                return against("only ICMP has this, the test asks for another protocol");
+                return against("only ICMP has this, but the test has another protocol");
             }
             // The header of any transport protocol.
             (Type::Transport(_), Some(Proto::Transport)) => q.proto = None,
@@ -233,7 +235,7 @@ impl<'a> Parser<'a> {
         };
         if relation.is_some() {
             if !any {
-                return Err(Fault::new(sign, "nothing before the relation").expected("what to compare"));
+                return Err(Fault::new(sign, "nothing before the relation").expected("a field to compare"));
             }
             self.lexer = behind;
         }
@@ -246,7 +248,7 @@ impl<'a> Parser<'a> {
         let bare = !any && mask.is_none();
         let given = self.operand(word, range.clone(), &mut q, bare)?;
         let Some((ty, _)) = q.ty else {
-            return Err(Fault::new(range, "nothing says what this value is compared with"));
+            return Err(Fault::new(range, "the field to compare this value with is missing"));
         };
         if relation.is_some_and(|r| !applies(ty, r)) {
             let expected = if ty == Type::TcpOpt { "a flag name" } else { "'=' or '!='" };
@@ -263,7 +265,7 @@ impl<'a> Parser<'a> {
         let mask_given = mask.is_some() || inherited.is_some();
         let mask = match (mask, own_mask) {
             (Some((_, at)), Some(own)) if own != all => {
-                return Err(Fault::new(at, "the mask is given twice"));
+                return Err(Fault::new(at, "duplicate mask"));
             }
             (Some((m, _)), _) => m,
             (None, own) => inherited.or(own).unwrap_or(all),
@@ -293,7 +295,7 @@ impl<'a> Parser<'a> {
                 Token::End => "expression ends early",
                 Token::And | Token::Or => "nothing before the operator",
                 Token::Close => "nothing between the parentheses",
-                _ => "no test begins like this",
+                _ => "expected a test",
             };
             return Err(
                 Fault::new(range, message).expected("a test such as 'tcp', 'src port 80' or '10.0.0.0/8'")
@@ -303,7 +305,7 @@ impl<'a> Parser<'a> {
             (Some(proto), None, None) if !compared && q.header != Some(Header::Ether) => Ok(proto.test()),
             (_, Some((ty, _)), _) => Err(Fault::new(range, "value missing").expected(wants(*ty))),
             (_, None, Some(_)) => Err(Fault::new(range, "value missing").expected(AFTER_DIRECTION)),
-            _ => Err(Fault::new(range, "incomplete test").expected("what to compare, and a value")),
+            _ => Err(Fault::new(range, "incomplete test").expected("a field to compare, and a value")),
         }
     }
 }

@@ -44,7 +44,7 @@ impl<'a> Scopes<'a, '_> {
             let span = c.links.first().map_or(*span, |l| span.to(l.1));
             let d = Diagnostic::warning("suggest 'input ->' or '[0] ->' to start connection", span);
             let d = d.at("starts at 'input'").label("this chain does not end in 'output'", before);
-            self.report.push(d.help("remove the ';' before if the chain should go on"));
+            self.report.push(d.help("remove the ';' before it if the chain should continue"));
         }
         for (i, list) in c.lists.iter().enumerate() {
             for elem in list {
@@ -160,7 +160,7 @@ impl<'a> Scopes<'a, '_> {
     }
     fn no_config(&mut self, elem: &Elem, message: &str) {
         if let Some(config) = elem.config {
-            let d = Diagnostic::error(message, config).at("belongs to no new element");
+            let d = Diagnostic::error(message, config).at("no element is declared here");
             self.report.push(d.help("give the configuration where the element is declared"));
         }
     }
@@ -206,7 +206,7 @@ impl<'a> Scopes<'a, '_> {
                 if let Some(near) = nearest(name, names) {
                     d = d.help(format!("did you mean '{near}'?"));
                 } else if matches!(name, "input" | "output") {
-                    d = d.help(format!("'{name}' has its special meaning inside '{{…}}' and '(…)' only"));
+                    d = d.help(format!("'{name}' has its special meaning only inside '{{…}}' and '(…)'"));
                 }
             }
             self.report.push(d);
@@ -272,7 +272,7 @@ impl<'a> Scopes<'a, '_> {
             + right.iter().filter(|p| is_open(&p.inputs)).count();
         if open > 1 {
             let d = Diagnostic::error("at most one expandable port list per connection", arrow);
-            let d = d.at("each of the lists takes as many ports as the other side has");
+            let d = d.at("each list would take as many ports as the other side has");
             self.report.push(d.help("write the last port of one list, such as '[0-3]'"));
             return;
         }
@@ -331,7 +331,7 @@ impl<'a> Scopes<'a, '_> {
             format!("configuration is too large: more than {MAX_CONNECTIONS} connections"),
             at,
         );
-        self.report.push(d.at("the limit is passed here"));
+        self.report.push(d.at("the limit is exceeded here"));
     }
     /// Connects two lists of ends one to one. If one side has a single end, it is connected to all ends of the
     /// other.

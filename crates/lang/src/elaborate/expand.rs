@@ -86,7 +86,7 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
             self.stopped = true;
             let mut d = Diagnostic::error(format!("configuration is too large: {what}"), span);
             d = d
-                .at("the limit is passed here")
+                .at("the limit is exceeded here")
                 .help("compounds or variables that double at each step grow very fast");
             if let Some(o) = origin.first() {
                 d = d.label("in the expansion of this", o.span);

@@ -99,7 +99,11 @@ pub(super) fn read(sources: &mut Sources, file: FileId, options: &Options<'_>, r
             match options.library.read(&name, &from) {
                 Ok((path, _)) if known.contains(&path) => {}
                 Ok(_) if known.len() >= MAX_LIBRARIES => {
-                    report.error(format!("more than {MAX_LIBRARIES} libraries"), span, "one too many");
+                    report.error(
+                        format!("more than {MAX_LIBRARIES} libraries"),
+                        span,
+                        "this one exceeds the limit",
+                    );
                 }
                 Ok((_, bytes)) if total.saturating_add(bytes.len() as u64) > read::MAX_CONFIGURATION => {
                     let most = read::MAX_CONFIGURATION >> 20;
@@ -119,7 +123,7 @@ pub(super) fn read(sources: &mut Sources, file: FileId, options: &Options<'_>, r
                 }
                 Err(why) => {
                     let d = Diagnostic::error(format!("can't open library '{name}': {why}"), span);
-                    report.push(d.at("required here").help("libraries are looked for along CLICKPATH"));
+                    report.push(d.at("required here").help("libraries are searched for in CLICKPATH"));
                 }
             }
         }

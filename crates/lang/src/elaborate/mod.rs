@@ -172,7 +172,7 @@ pub fn undefined_variables(element: &Element) -> Vec<Diagnostic> {
     let uses = variables::uses(&element.config).into_iter();
     let warning = |(range, name): (Range<usize>, &str)| {
         Diagnostic::warning(format!("variable '${name}' is not defined"), element.config_place(range))
-            .at("stays as it is written")
+            .at("left as written")
             .help(format!("write 'define(${name} VALUE);', or give {name}=VALUE on the command line"))
     };
     uses.map(warning).collect()

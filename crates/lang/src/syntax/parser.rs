@@ -171,9 +171,7 @@ impl<'t> Parser<'t> {
                 Directive => self.directive(at..end, true),
                 Comment if is_open_comment(self.text.get(at..end).unwrap_or("")) => {
                     let d = Diagnostic::error("unclosed comment", self.span(at..at + 2));
-                    self.error(
-                        d.at("the comment that starts here goes on to the end").help("close it with '*/'"),
-                    );
+                    self.error(d.at("the comment that starts here has no end").help("close it with '*/'"));
                 }
                 _ => {
                     let text = self.text.as_bytes().get(at..end).unwrap_or(&[]);
@@ -253,7 +251,7 @@ impl<'t> Parser<'t> {
                 format!("configuration is too large: more than {MAX_WRITTEN} elements"),
                 self.here(),
             );
-            self.error(d.at("nothing is read from here on"));
+            self.error(d.at("nothing is parsed from here on"));
             self.push_token(SyntaxKind::Skipped, self.text.len());
         }
     }

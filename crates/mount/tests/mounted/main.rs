@@ -138,10 +138,7 @@ fn refused_writes_are_errors() {
         }
         let folder = m.folder.path().display();
         let said = m.said.lock().unwrap().join("\n");
-        assert_eq!(
-            said,
-            format!("{folder}/a/no: no means no\n{folder}/a/value: what was written is not UTF-8")
-        );
+        assert_eq!(said, format!("{folder}/a/no: no means no\n{folder}/a/value: the value is not UTF-8"));
     });
 }
 

@@ -66,9 +66,9 @@ fn a_copied_crate_with_crates_that_were_kept() {
 fn crates_that_cannot_be_built_give_a_reason() {
     let _alone = common::alone();
     for (file, from, to, why) in [
-        ("Cargo.toml", "[package]", "[packag]", "it is no package"),
+        ("Cargo.toml", "[package]", "[packag]", "not a package"),
         ("Cargo.toml", "[package]", "[package", "Cargo.toml: TOML parse error"),
-        ("Cargo.toml", "name = \"castanet-tally\"", "name = \"x\\\"; evil\"", "is no name of a crate"),
+        ("Cargo.toml", "name = \"castanet-tally\"", "name = \"x\\\"; evil\"", "is not a crate name"),
         ("Cargo.toml", "[lints]", "build = \"make.rs\"\n[lints]", "has a build script"),
         ("build.rs", "", "fn main() {}", "has a build script"),
         ("src/lib.rs", "element::<tally_switch::TallySwitch>()", "element::<u8>()", "trait bound `u8: "),
@@ -87,7 +87,7 @@ fn crates_that_cannot_be_built_give_a_reason() {
     let said = built(folder.path(), false, None).unwrap_err();
     assert!(said.contains("Cargo.toml: No such file"), "{said}");
     let said = built(&example(), false, Some(folder.path())).unwrap_err();
-    assert!(said.ends_with("the compiled crates of castanet are not there"), "{said}");
+    assert!(said.ends_with("it does not contain castanet's compiled crates"), "{said}");
 }
 
 /// Types of two versions of a crate must not be confused, because their fields may differ.

@@ -66,9 +66,9 @@ fn other_files_are_refused() {
         assert!(refused.message.contains(why), "{refused}");
         assert!(refused.help.contains("castanet build-package"), "{refused}");
     };
-    no(b"", "it is no shared library");
-    no(b"require(package tally);\n", "it is no shared library");
-    no(&whole[..40], "it is no shared library");
+    no(b"", "it is not a shared library");
+    no(b"require(package tally);\n", "it is not a shared library");
+    no(&whole[..40], "it is not a shared library");
     no(&library, "damaged");
     let test = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     assert!(check("x", &test).is_err());
@@ -155,7 +155,7 @@ fn nothing_runs_in_refused_files() {
     let mut wrong_length = header("name=x\n");
     wrong_length[16..20].copy_from_slice(&u32::MAX.to_le_bytes());
     for (header, why) in [
-        (None, "no package of classes"),
+        (None, "not a package of classes"),
         (Some(header("name=x\ncompiler=cc\n")), "API: the package has nothing known"),
         (Some(header("\u{fffd}")), "its header is broken"),
         (Some(wrong_length), "its header is broken"),
@@ -173,7 +173,7 @@ fn nothing_runs_in_refused_files() {
 fn special_files_are_not_read() {
     let packages = Packages::new(None);
     for (path, why) in
-        [("/dev/zero", "it is no file"), ("/", "it is no file"), ("./nosuch.so", "No such file")]
+        [("/dev/zero", "it is not a file"), ("/", "it is not a file"), ("./nosuch.so", "No such file")]
     {
         let error = packages.load_file(path).unwrap_err().to_string();
         assert!(error.contains(path) && error.contains(why), "{error}");

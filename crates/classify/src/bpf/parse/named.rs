@@ -19,8 +19,9 @@ impl<'a> Parser<'a> {
         let Token::Word(w) = self.next() else { return Err(Fault::new(place, "a name is missing")) };
         self.last = q;
         let direction = q.direction.unwrap_or(Direction::Either);
-        let wrong =
-            |what: &str| Fault::new(place.clone(), format!("'{w}' is no {what}")).expected(what.to_string());
+        let wrong = |what: &str| {
+            Fault::new(place.clone(), format!("'{w}' is not a valid {what}")).expected(what.to_string())
+        };
         match q.kind.unwrap_or(Type::Host) {
             Type::Port | Type::PortRange => {
                 let protocol = match q.protocol {
@@ -41,7 +42,7 @@ impl<'a> Parser<'a> {
                     };
                     let n = number(w).and_then(|n| u16::try_from(n).ok());
                     let n = n.or_else(|| self.names.port(w, protocol)).or_else(|| names::port_number(w));
-                    n.ok_or_else(|| Fault::new(place, format!("'{w}' is no port")))?
+                    n.ok_or_else(|| Fault::new(place, format!("'{w}' is not a valid port")))?
                 } else {
                     low
                 };
@@ -62,12 +63,13 @@ impl<'a> Parser<'a> {
                 "rarp" => Some(RARP),
                 w => number(w).and_then(|n| u16::try_from(n).ok()).filter(|n| *n > 1500),
             };
-            let kind = known.ok_or_else(|| Fault::new(place, format!("'{w}' is no Ethernet type")))?;
+            let kind =
+                known.ok_or_else(|| Fault::new(place, format!("'{w}' is not a valid Ethernet type")))?;
             return Ok(l.ether_type(kind));
         }
         let known = number(w).and_then(|n| u8::try_from(n).ok()).or_else(|| protocol_number(w));
         let n = known.or_else(|| names::ip_proto_number(w));
-        let n = n.ok_or_else(|| Fault::new(place.clone(), format!("'{w}' is no IP protocol")))?;
+        let n = n.ok_or_else(|| Fault::new(place.clone(), format!("'{w}' is not a valid IP protocol")))?;
         match q.protocol {
             None => Ok(l.protocol(n)),
             Some("ip") => Ok(l.ip_protocol(n)),
@@ -84,7 +86,7 @@ impl<'a> Parser<'a> {
         direction: Direction,
         net: bool,
     ) -> Parsed<Node> {
-        let unknown = |what: &str| Fault::new(place.clone(), format!("'{w}' is no {what}"));
+        let unknown = |what: &str| Fault::new(place.clone(), format!("'{w}' is not a valid {what}"));
         if q.protocol == Some("ether") || q.protocol.is_none() && !net && ether(w).is_some() {
             if self.layout.frames == Frames::Ip {
                 return Err(Fault::new(place, "packets of this device have no Ethernet header"));
@@ -107,7 +109,7 @@ impl<'a> Parser<'a> {
             }
             let bits = if self.accept("/") { self.number_word("a prefix length")? } else { 128 };
             if bits > 128 {
-                return Err(Fault::new(place, "a prefix of IPv6 has 128 bits at most"));
+                return Err(Fault::new(place, "an IPv6 prefix has at most 128 bits"));
             }
             return Ok(self.layout.ip6_address(direction, a.to_bits(), bits));
         }
@@ -117,7 +119,7 @@ impl<'a> Parser<'a> {
         });
         let (value, own) = dotted.ok_or_else(|| unknown("address"))?;
         if !net && own != u32::MAX {
-            return Err(unknown("whole address").expected("four numbers, or 'net'"));
+            return Err(unknown("complete address").expected("four numbers, or 'net'"));
         }
         let mask = if self.accept("/") {
             let bits = self.number_word("a prefix length")?;

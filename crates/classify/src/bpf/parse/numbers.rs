@@ -40,7 +40,7 @@ impl Parser<'_> {
                 (self.at, self.terms) = (at, terms);
                 return Ok(None);
             }
-            return Err(self.fault("a number is no test").expected("'=', '!=', '<', '>', '<=' or '>='"));
+            return Err(self.fault("a number is not a test").expected("'=', '!=', '<', '>', '<=' or '>='"));
         };
         let right = self.sum(0, 0, &mut guards)?;
         let test = Node::Test(left, *relation, right);
