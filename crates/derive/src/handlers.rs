@@ -129,16 +129,17 @@ fn call(f: &ImplItemFn, text: &Ident) -> syn::Result<(TokenStream, bool)> {
     let (value, context) = inputs(f)?;
     let method = &f.sig.ident;
     let cx = context.then(|| quote!(cx));
+    // A path finds the method of the block; `self.method()` could find one of a trait, such as `Element::signal`.
     Ok(match value {
-        None => (quote!(self.#method(#cx)), false),
-        Some(ty) if refers_to(&ty, "str") => (quote!(self.#method(#text, #cx)), true),
+        None => (quote!(Self::#method(self, #cx)), false),
+        Some(ty) if refers_to(&ty, "str") => (quote!(Self::#method(self, #text, #cx)), true),
         Some(ty) => (
             quote_spanned! {ty.span()=> {
                 let value = match ::castanet_element::handler::parse::<#ty>(#text, cx) {
                     Ok(value) => value,
                     Err(e) => return Some(Err(e)),
                 };
-                self.#method(value, #cx)
+                Self::#method(self, value, #cx)
             }},
             true,
         ),
