@@ -34,43 +34,7 @@ use counts::Counts;
 #[derive(Class)]
 #[class(name = "AggregateCounter", offload = none, ports = "1-2/1-2", processing = "a/a", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "the counts, which limits were reached")]
-#[class(build, lifecycle, effects(calls, stops))]
-#[handler(
-    name = "aggregate_call",
-    flags = "rw",
-    doc = "The number of aggregates at which a handler is called, and that handler."
-)]
-#[handler(
-    name = "count_call",
-    flags = "rw",
-    doc = "The count at which a handler is called, and that handler."
-)]
-#[handler(name = "freeze", flags = "rw", doc = "Whether no new aggregates are counted.")]
-#[handler(name = "active", flags = "rw", doc = "Whether anything is counted.")]
-#[handler(name = "banner", flags = "rw", doc = "Text after the first line of files.")]
-#[handler(name = "count", flags = "r", doc = "All that was counted.")]
-#[handler(name = "nagg", flags = "r", doc = "Aggregates with a count above zero.")]
-#[handler(
-    name = "write_text_file",
-    flags = "wF",
-    doc = "Writes a file with a line `AGGREGATE COUNT` for each."
-)]
-#[handler(name = "write_ascii_file", flags = "wF", doc = "The same as write_text_file.")]
-#[handler(
-    name = "write_file",
-    flags = "wF",
-    doc = "Writes a binary file: aggregates and counts, four bytes each."
-)]
-#[handler(name = "write_ip_file", flags = "wF", doc = "Writes a text file with aggregates as addresses.")]
-#[handler(name = "write_pdf_file", flags = "wF", doc = "Writes a text file with the share of each count.")]
-#[handler(name = "stop", flags = "wb", doc = "Counts no more and asks the driver to stop.")]
-#[handler(
-    name = "reaggregate_counts",
-    flags = "wb",
-    doc = "Counts now count how many aggregates had that count."
-)]
-#[handler(name = "counts_pdf", flags = "wb", doc = "The same as reaggregate_counts.")]
-#[handler(name = "clear", flags = "wb", doc = "Sets all counts to 0.")]
+#[class(build, lifecycle, handlers, effects(calls, stops))]
 pub struct AggregateCounter {
     args: Args,
     counts: Counts,
@@ -79,7 +43,7 @@ pub struct AggregateCounter {
     banner: String,
     aggregate_call: Call,
     count_call: Call,
-    /// Whether frozen because there was no room, which is told once.
+    /// Whether it froze because there was no room; the message appears once.
     full: bool,
     passes: bool,
     inputs: usize,
@@ -136,6 +100,14 @@ impl ArgValue for CallAt {
         let end = text.find(char::is_whitespace).unwrap_or(text.len());
         let (number, call) = text.split_at_checked(end).unwrap_or((text, ""));
         Ok(CallAt { at: u64::parse(number, cx)?, call: HandlerRef::parse(call, cx)? })
+    }
+}
+
+/// The call that is written to a handler; none for an empty text.
+fn call_or_none(text: &str, cx: &Cx<'_>) -> Result<Option<CallAt>, HandlerError> {
+    match text.trim() {
+        "" => Ok(None),
+        call => castanet_element::handler::parse(call, cx).map(Some),
     }
 }
 
@@ -253,10 +225,6 @@ impl AggregateCounter {
         }
         self.frozen = true;
     }
-    fn stop(&mut self, cx: &mut Cx<'_>) {
-        self.active = false;
-        cx.stop(1);
-    }
 }
 
 impl Element for AggregateCounter {
@@ -287,46 +255,114 @@ impl AggregateCounter {
     }
 }
 
-impl Lifecycle for AggregateCounter {
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(match handler {
-            "aggregate_call" => self.aggregate_call.show(),
-            "count_call" => self.count_call.show(),
-            "freeze" => self.frozen.to_string(),
-            "active" => self.active.to_string(),
-            "banner" => self.banner.clone(),
-            "count" => self.counts.total().to_string(),
-            "nagg" => self.counts.len().to_string(),
-            _ => return Err(format!("no '{handler}' read handler")),
-        })
+#[handlers]
+impl AggregateCounter {
+    /// The number of aggregates at which a handler is called, and that handler.
+    #[read]
+    fn aggregate_call(&self) -> String {
+        self.aggregate_call.show()
     }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        let text = value.trim();
-        let call = |cx: &Cx<'_>| {
-            if text.is_empty() { Ok(None) } else { cx.with_args(|a| CallAt::parse(text, a)).map(Some) }
-        };
-        match handler {
-            "aggregate_call" => self.aggregate_call.call = call(cx)?,
-            "count_call" => self.count_call.call = call(cx)?,
-            "freeze" => self.frozen = cx.with_args(|a| bool::parse(text, a))?,
-            "active" => self.active = cx.with_args(|a| bool::parse(text, a))?,
-            "banner" => self.banner = value.to_string(),
-            "stop" => self.stop(cx),
-            "clear" => self.counts.clear(),
-            "reaggregate_counts" | "counts_pdf" => self.counts.reaggregate(),
-            _ => {
-                let name = cx.with_args(|a| Filename::parse(text, a))?.0;
-                let format = match handler {
-                    "write_ip_file" => counts::Format::Addresses,
-                    "write_file" => counts::Format::Binary,
-                    "write_pdf_file" => counts::Format::Shares,
-                    _ => counts::Format::Text,
-                };
-                self.counts.write(&name, &self.banner, format)?;
-            }
-        }
+    #[write]
+    fn set_aggregate_call(&mut self, call: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        self.aggregate_call.call = call_or_none(call, cx)?;
         Ok(())
     }
+    /// The count at which a handler is called, and that handler.
+    #[read]
+    fn count_call(&self) -> String {
+        self.count_call.show()
+    }
+    #[write]
+    fn set_count_call(&mut self, call: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        self.count_call.call = call_or_none(call, cx)?;
+        Ok(())
+    }
+    /// Whether no new aggregates are counted.
+    #[read]
+    fn freeze(&self) -> bool {
+        self.frozen
+    }
+    #[write]
+    fn set_freeze(&mut self, freeze: bool) {
+        self.frozen = freeze;
+    }
+    /// Whether anything is counted.
+    #[read]
+    fn active(&self) -> bool {
+        self.active
+    }
+    #[write]
+    fn set_active(&mut self, active: bool) {
+        self.active = active;
+    }
+    /// Text after the first line of files.
+    #[read]
+    fn banner(&self) -> &str {
+        &self.banner
+    }
+    #[write]
+    fn set_banner(&mut self, banner: &str) {
+        self.banner = banner.to_string();
+    }
+    /// All that was counted.
+    #[read(name = "count")]
+    fn total(&self) -> Counted {
+        Counted(self.counts.total())
+    }
+    /// Aggregates with a count above zero.
+    #[read(unit = "aggregates")]
+    fn nagg(&self) -> usize {
+        self.counts.len()
+    }
+    /// Writes a file with a line `AGGREGATE COUNT` for each.
+    #[write(files)]
+    fn write_text_file(&mut self, file: Filename) -> Result<(), String> {
+        self.counts.write(&file.0, &self.banner, counts::Format::Text)
+    }
+    /// The same as write_text_file.
+    #[write(files)]
+    fn write_ascii_file(&mut self, file: Filename) -> Result<(), String> {
+        self.write_text_file(file)
+    }
+    /// Writes a binary file: aggregates and counts, four bytes each.
+    #[write(files)]
+    fn write_file(&mut self, file: Filename) -> Result<(), String> {
+        self.counts.write(&file.0, &self.banner, counts::Format::Binary)
+    }
+    /// Writes a text file with aggregates as addresses.
+    #[write(files)]
+    fn write_ip_file(&mut self, file: Filename) -> Result<(), String> {
+        self.counts.write(&file.0, &self.banner, counts::Format::Addresses)
+    }
+    /// Writes a text file with the share of each count.
+    #[write(files)]
+    fn write_pdf_file(&mut self, file: Filename) -> Result<(), String> {
+        self.counts.write(&file.0, &self.banner, counts::Format::Shares)
+    }
+    /// Stops counting and asks the driver to stop.
+    #[write(button)]
+    fn stop(&mut self, cx: &mut Cx<'_>) {
+        self.active = false;
+        cx.stop(1);
+    }
+    /// Replaces the counts by the number of aggregates that had each count.
+    #[write(button)]
+    fn reaggregate_counts(&mut self) {
+        self.counts.reaggregate();
+    }
+    /// The same as reaggregate_counts.
+    #[write(button)]
+    fn counts_pdf(&mut self) {
+        self.counts.reaggregate();
+    }
+    /// Sets all counts to 0.
+    #[write(button)]
+    fn clear(&mut self) {
+        self.counts.clear();
+    }
+}
+
+impl Lifecycle for AggregateCounter {
     fn effects(&self, _: Effects) -> Effects {
         let calls = [&self.aggregate_call, &self.count_call];
         let if_so = |yes, effect| if yes { effect } else { Effects::NONE };

@@ -24,15 +24,7 @@ use castanet_spec::anno;
 /// ```
 #[derive(Class)]
 #[class(name = "AggregateIP", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate(first))]
-#[class(lifecycle, drops(NoIpHeader))]
-#[handler(
-    name = "header",
-    flags = "r",
-    doc = "The header that holds the field: `ip`, `transp` or `payload`."
-)]
-#[handler(name = "bit_offset", flags = "r", doc = "Bits of the header before the field.")]
-#[handler(name = "bit_length", flags = "r", doc = "Bits of the field.")]
-#[handler(name = "field", flags = "r", doc = "The field as `HEADER[OFFSET bit BIT:LENGTH]`, or in bytes.")]
+#[class(handlers, drops(NoIpHeader))]
 pub struct AggregateIp {
     args: Args,
 }
@@ -66,18 +58,30 @@ impl Action for AggregateIp {
     }
 }
 
-impl Lifecycle for AggregateIp {
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        let f = &self.args.field;
-        Ok(match handler {
-            "header" => match f.layer {
-                Layer::Ip => "ip".into(),
-                Layer::Transport(_) => "transp".into(),
-            },
-            "bit_offset" => f.offset.to_string(),
-            "bit_length" => f.bits.to_string(),
-            _ => f.to_string(),
-        })
+#[handlers]
+impl AggregateIp {
+    /// The header that holds the field: `ip`, `transp` or `payload`.
+    #[read(merge = first)]
+    fn header(&self) -> &'static str {
+        match self.args.field.layer {
+            Layer::Ip => "ip",
+            Layer::Transport(_) => "transp",
+        }
+    }
+    /// Bits of the header before the field.
+    #[read(merge = first, unit = "bits")]
+    fn bit_offset(&self) -> usize {
+        self.args.field.offset
+    }
+    /// Bits of the field.
+    #[read(merge = first, unit = "bits")]
+    fn bit_length(&self) -> usize {
+        self.args.field.bits
+    }
+    /// The field as `HEADER[OFFSET bit BIT:LENGTH]`, or in bytes.
+    #[read(merge = first)]
+    fn field(&self) -> String {
+        self.args.field.to_string()
     }
 }
 

@@ -27,8 +27,7 @@ use std::collections::HashMap;
 #[derive(Class)]
 #[class(name = "AggregateIPAddrPair", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = exclusive)]
 #[class(takes_state = "the pairs and their numbers")]
-#[class(lifecycle, drops(NoIpHeader, NoMatch))]
-#[handler(name = "clear", flags = "wb", doc = "Forgets all pairs.")]
+#[class(lifecycle, handlers, drops(NoIpHeader, NoMatch))]
 pub struct AggregateIpAddrPair {
     args: Args,
     pairs: HashMap<[u32; 2], Pair>,
@@ -103,12 +102,17 @@ impl Action for AggregateIpAddrPair {
     }
 }
 
-impl Lifecycle for AggregateIpAddrPair {
-    fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
+#[handlers]
+impl AggregateIpAddrPair {
+    /// Forgets all pairs.
+    #[write(button)]
+    fn clear(&mut self) {
         self.pairs.clear();
         self.last = 0;
-        Ok(())
     }
+}
+
+impl Lifecycle for AggregateIpAddrPair {
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         std::mem::swap(&mut self.pairs, &mut old.pairs);
         (self.last, self.reaped) = (old.last, old.reaped);

@@ -40,9 +40,7 @@ use trace_info::TraceInfo;
 #[derive(Class)]
 #[class(name = "AggregateIPFlows", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = exclusive)]
 #[class(takes_state = "the flows and their numbers, the open file")]
-#[class(build, lifecycle, effects(files, calls), drops(NoMatch, NoIpHeader))]
-#[handler(name = "clear", flags = "wb", doc = "Forgets all flows.")]
-#[handler(name = "nflows", flags = "r", doc = "Flows that are known.")]
+#[class(build, lifecycle, handlers, effects(files, calls), drops(NoMatch, NoIpHeader))]
 pub struct AggregateIpFlows {
     args: Args,
     timeouts: Timeouts,
@@ -208,6 +206,23 @@ impl Action for AggregateIpFlows {
     }
 }
 
+#[handlers]
+impl AggregateIpFlows {
+    /// Forgets all flows.
+    #[write(button)]
+    fn clear(&mut self) {
+        self.forget_all();
+        if let Some(f) = &mut self.fragments {
+            f.clear();
+        }
+    }
+    /// Flows that are known.
+    #[read(unit = "flows")]
+    fn nflows(&self) -> usize {
+        self.table.len()
+    }
+}
+
 impl Lifecycle for AggregateIpFlows {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         if let Some(name) = &self.args.traceinfo {
@@ -238,16 +253,6 @@ impl Lifecycle for AggregateIpFlows {
         if old.info.is_some() {
             self.info = old.info.take();
             self.made = std::mem::take(&mut old.made);
-        }
-        Ok(())
-    }
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.table.len().to_string())
-    }
-    fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
-        self.forget_all();
-        if let Some(f) = &mut self.fragments {
-            f.clear();
         }
         Ok(())
     }

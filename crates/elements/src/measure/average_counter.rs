@@ -17,10 +17,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "AverageCounter", offload = none, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
 #[class(takes_state = "the counts, the span of time")]
-#[class(lifecycle)]
-#[handler(name = "rate", flags = "r", doc = "Packets a second.")]
-#[handler(name = "byte_rate", flags = "r", doc = "Bytes a second.")]
-#[handler(name = "reset", flags = "wb", doc = "Starts again.")]
+#[class(lifecycle, handlers)]
 pub struct AverageCounter {
     args: Args,
     /// Packets so far.
@@ -29,7 +26,7 @@ pub struct AverageCounter {
     /// Bytes so far.
     #[handler]
     byte_count: Count,
-    /// Milliseconds when the first packet came, and the last.
+    /// When the first packet came and when the last came, in milliseconds.
     span: Option<(i64, i64)>,
 }
 
@@ -55,6 +52,13 @@ impl AverageCounter {
     fn ignored(&self) -> i64 {
         i64::from(self.args.ignore) * 1000
     }
+    /// The average of a count over the time that was not ignored, a second.
+    fn average(&self, count: Count) -> Rate {
+        let ms = self
+            .span
+            .map_or(1, |(first, last)| last.saturating_sub(first).saturating_sub(self.ignored()).max(1));
+        Rate(count.get() as f64 * 1000.0 / ms as f64)
+    }
 }
 
 impl Action for AverageCounter {
@@ -71,20 +75,28 @@ impl Action for AverageCounter {
     }
 }
 
-impl Lifecycle for AverageCounter {
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        let ms = self
-            .span
-            .map_or(1, |(first, last)| last.saturating_sub(first).saturating_sub(self.ignored()).max(1));
-        let count = if handler == "rate" { self.count } else { self.byte_count };
-        Ok(super::real(count.get() as f64 * 1000.0 / ms as f64))
+#[handlers]
+impl AverageCounter {
+    /// Packets a second.
+    #[read(merge = sum, unit = "packets/s")]
+    fn rate(&self) -> Rate {
+        self.average(self.count)
     }
-    fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
+    /// Bytes a second.
+    #[read(merge = sum, unit = "bytes/s")]
+    fn byte_rate(&self) -> Rate {
+        self.average(self.byte_count)
+    }
+    /// Starts again.
+    #[write(button)]
+    fn reset(&mut self) {
         self.count.reset();
         self.byte_count.reset();
         self.span = None;
-        Ok(())
     }
+}
+
+impl Lifecycle for AverageCounter {
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.span = match (self.span, old.span.take()) {
             (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
@@ -124,7 +136,7 @@ mod tests {
                 assert_eq!(kit.act((0..n).map(|_| packet(b"x"))).len(), n);
             }
             assert_eq!(kit.read("count").unwrap(), (4 * n).to_string());
-            assert_eq!(kit.read("rate").unwrap(), super::super::real(4.0 * n as f64 / 3.0));
+            assert_eq!(kit.read("rate").unwrap(), Rate(4.0 * n as f64 / 3.0).show());
         }
         assert!(Kit::<AverageCounter>::new("-1").is_err());
     }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! IPRateMonitor: rates by address, finer where there is more traffic.
 
+#[cfg(test)]
+mod tests;
+
 use castanet_element::prelude::*;
 use castanet_spec::anno;
 use castanet_tables::Ewma;
@@ -26,24 +29,7 @@ use std::fmt::Write as _;
 #[derive(Class)]
 #[class(name = "IPRateMonitor", offload = none, ports = "1-2/1-2", processing = "a/a", packets = "ip/ip", workers = exclusive)]
 #[class(takes_state = "the rates, when they count the same")]
-#[class(build, lifecycle)]
-#[handler(
-    name = "look",
-    flags = "r",
-    doc = "Milliseconds since the last reset, then a line `PREFIX FORWARD REVERSE` for each."
-)]
-#[handler(name = "mem", flags = "r", doc = "Bytes that prefixes take.")]
-#[handler(
-    name = "memmax",
-    flags = "rw",
-    doc = "Kilobytes that prefixes may take; 0: as many as they ever may."
-)]
-#[handler(
-    name = "anno_level",
-    flags = "w",
-    doc = "`ADDRESS LEVEL SECONDS`: for so long packets of the address get the rates of its first LEVEL bytes."
-)]
-#[handler(name = "reset", flags = "wb", doc = "Forgets all prefixes.")]
+#[class(build, lifecycle, handlers)]
 pub struct IpRateMonitor {
     args: Args,
     cells: HashMap<Prefix4, Cell>,
@@ -109,17 +95,34 @@ struct Cell {
     last: i64,
 }
 
-/// For how long which rates are put on packets of an address.
+/// The prefix whose rates are put on packets of its addresses.
 struct AnnoLevel {
     prefix: Prefix4,
+    /// When it ends. As it was written: how long it lasts.
     until: i64,
+}
+
+impl ArgValue for AnnoLevel {
+    const TYPE: &'static str = "address, level and seconds";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let [address, level, seconds] = words[..] else {
+            return Err("expected 'ADDRESS LEVEL SECONDS'".into());
+        };
+        let address = std::net::Ipv4Addr::parse(address, cx)?;
+        let (level, seconds) = (u8::parse(level, cx)?, Nanos::parse(seconds, cx)?);
+        if !(1..=4).contains(&level) {
+            return Err("LEVEL must be 1 to 4".into());
+        }
+        Ok(AnnoLevel { prefix: prefix(address.into(), level), until: seconds.0 })
+    }
 }
 
 /// Bytes that a prefix takes, the table's share included.
 const EACH: usize = 2 * (size_of::<Prefix4>() + size_of::<Cell>());
 /// Kilobytes that prefixes may take where no limit is given.
 const MOST_KILOBYTES: usize = 65_536;
-/// The most wishes about annotations.
+/// The most levels of annotations that are remembered.
 const MOST_LEVELS: usize = 64;
 /// A prefix has no traffic when it was not seen for so long.
 const IDLE: i64 = 1_000_000_000;
@@ -211,8 +214,8 @@ impl IpRateMonitor {
         };
         if !self.levels.is_empty() {
             self.levels.retain(|l| l.until > now);
-            let wish = self.levels.iter().rev().find(|l| prefix(address, l.prefix.1) == l.prefix);
-            if let Some(cell) = wish.and_then(|l| self.cells.get(&l.prefix)) {
+            let level = self.levels.iter().rev().find(|l| prefix(address, l.prefix.1) == l.prefix);
+            if let Some(cell) = level.and_then(|l| self.cells.get(&l.prefix)) {
                 rates = IpRateMonitor::rates(cell, now);
             }
         }
@@ -240,65 +243,60 @@ impl Element for IpRateMonitor {
     }
 }
 
-impl Lifecycle for IpRateMonitor {
-    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+#[handlers]
+impl IpRateMonitor {
+    /// Milliseconds since the last reset, then a line `PREFIX FORWARD REVERSE` for each.
+    #[read]
+    fn look(&self, cx: &mut Cx<'_>) -> Table {
         let now = cx.recent();
-        Ok(match handler {
-            "mem" => (self.cells.len() * EACH).to_string(),
-            "memmax" => self.args.memory.to_string(),
-            _ => {
-                let since = if self.since == 0 { now } else { self.since };
-                let mut out = (now.saturating_sub(since) / 1_000_000).to_string();
-                let mut all: Vec<_> = self.cells.iter().collect();
-                all.sort_unstable_by_key(|c| *c.0);
-                for ((address, bytes), cell) in all {
-                    let octets = address.to_be_bytes();
-                    let name: Vec<String> =
-                        octets.iter().take(usize::from(*bytes)).map(u8::to_string).collect();
-                    let [forward, reverse] = IpRateMonitor::rates(cell, now).map(super::real);
-                    let _ = write!(out, "\n{}\t{forward}\t{reverse}", name.join("."));
-                }
-                out
-            }
-        })
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        match handler {
-            "memmax" => {
-                self.args.memory = cx.with_args(|a| u32::parse(value.trim(), a))?;
-                self.most = room(self.args.memory);
-                while self.cells.len() > self.most {
-                    self.cells.clear();
-                }
-            }
-            "anno_level" => {
-                let words: Vec<&str> = value.split_whitespace().collect();
-                let [address, level, seconds] = words[..] else {
-                    return Err("expected 'ADDRESS LEVEL SECONDS'".into());
-                };
-                let (address, level, seconds) = cx.with_args(|a| {
-                    Ok::<_, String>((
-                        std::net::Ipv4Addr::parse(address, a)?,
-                        u8::parse(level, a)?,
-                        Nanos::parse(seconds, a)?,
-                    ))
-                })?;
-                if !(1..=4).contains(&level) {
-                    return Err("LEVEL must be 1 to 4".into());
-                }
-                if self.levels.len() >= MOST_LEVELS {
-                    self.levels.remove(0);
-                }
-                let until = cx.recent().saturating_add(seconds.0);
-                self.levels.push(AnnoLevel { prefix: prefix(address.into(), level), until });
-            }
-            _ => {
-                self.cells.clear();
-                self.since = cx.recent();
-            }
+        let since = if self.since == 0 { now } else { self.since };
+        let mut out = (now.saturating_sub(since) / 1_000_000).to_string();
+        let mut all: Vec<_> = self.cells.iter().collect();
+        all.sort_unstable_by_key(|c| *c.0);
+        for ((address, bytes), cell) in all {
+            let octets = address.to_be_bytes();
+            let name: Vec<String> = octets.iter().take(usize::from(*bytes)).map(u8::to_string).collect();
+            let [forward, reverse] = IpRateMonitor::rates(cell, now).map(|r| Rate(r).show());
+            let _ = write!(out, "\n{}\t{forward}\t{reverse}", name.join("."));
         }
-        Ok(())
+        Table(out)
     }
+    /// Bytes that prefixes take.
+    #[read(unit = "bytes")]
+    fn mem(&self) -> usize {
+        self.cells.len() * EACH
+    }
+    /// Kilobytes that prefixes may take; 0: as many as they ever may.
+    #[read(unit = "kilobytes")]
+    fn memmax(&self) -> u32 {
+        self.args.memory
+    }
+    #[write]
+    fn set_memmax(&mut self, kilobytes: u32) {
+        self.args.memory = kilobytes;
+        self.most = room(kilobytes);
+        if self.cells.len() > self.most {
+            self.cells.clear();
+        }
+    }
+    /// `ADDRESS LEVEL SECONDS`: for so long packets of the address get the rates of its first LEVEL bytes.
+    #[write]
+    fn set_anno_level(&mut self, level: AnnoLevel, cx: &mut Cx<'_>) {
+        if self.levels.len() >= MOST_LEVELS {
+            self.levels.remove(0);
+        }
+        let until = cx.recent().saturating_add(level.until);
+        self.levels.push(AnnoLevel { until, ..level });
+    }
+    /// Forgets all prefixes.
+    #[write(button)]
+    fn reset(&mut self, cx: &mut Cx<'_>) {
+        self.cells.clear();
+        self.since = cx.recent();
+    }
+}
+
+impl Lifecycle for IpRateMonitor {
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         // Rates of something else, or more than there is room for, are measured anew.
         if self.args.unit != old.args.unit || old.cells.len() > self.most {
@@ -308,110 +306,5 @@ impl Lifecycle for IpRateMonitor {
         std::mem::swap(&mut self.levels, &mut old.levels);
         (self.since, self.swept) = (old.since, old.swept);
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use castanet_element::kit::{Kit, packet};
-
-    fn ip(src: [u8; 4], dst: [u8; 4], len: usize) -> Packet {
-        let mut data = vec![0x45, 0, 0, 20, 0, 0, 0, 0, 9, 17, 0, 0];
-        data.extend(src);
-        data.extend(dst);
-        data.resize(len, 0);
-        let mut p = packet(&data);
-        p.set_network_header(0, 20);
-        p
-    }
-    /// So many packets a second for ten seconds; the rates on the last one.
-    fn load(
-        kit: &mut Kit<IpRateMonitor>,
-        port: usize,
-        each: i64,
-        make: impl Fn(i64) -> Packet,
-    ) -> (u32, u32) {
-        let mut last = (0, 0);
-        for i in 0..10 * each {
-            kit.at(i * 1_000_000_000 / each);
-            let out = kit.push(port, [make(i)]);
-            last = (out[0].1.anno_u32(anno::FWD_RATE), out[0].1.anno_u32(anno::REV_RATE));
-        }
-        last
-    }
-
-    #[test]
-    fn rates_get_finer_where_there_is_traffic() {
-        let mut kit = Kit::<IpRateMonitor>::new("PACKETS, 1, 100").unwrap();
-        let (forward, reverse) =
-            load(&mut kit, 0, 1000, |i| ip([1, 2, 3, if i % 10 == 0 { 4 } else { 5 }], [9; 4], 60));
-        assert!((700..1000).contains(&forward) || (50..110).contains(&forward), "{forward}");
-        assert_eq!(reverse, 0);
-        let look = kit.read("look").unwrap();
-        let rate = |name: &str| -> f64 {
-            let line = look
-                .lines()
-                .find(|l| l.split('\t').next() == Some(name))
-                .unwrap_or_else(|| panic!("{name} in {look}"));
-            line.split('\t').nth(1).unwrap().parse().unwrap()
-        };
-        assert!((rate("1") - 1000.0).abs() < 50.0 && (rate("1.2.3.5") - 900.0).abs() < 50.0, "{look}");
-        kit.write("reset", "").unwrap();
-        assert_eq!(kit.read("look").unwrap(), "0");
-        let mut kit = Kit::<IpRateMonitor>::new("PACKETS, 1, 5000").unwrap();
-        load(&mut kit, 0, 1000, |_| ip([1, 2, 3, 4], [9; 4], 60));
-        assert_eq!(kit.read("look").unwrap().lines().count(), 2, "one prefix of one byte");
-    }
-
-    #[test]
-    fn bytes_directions_and_ratio() {
-        let mut kit = Kit::<IpRateMonitor>::with_ports("BYTES, 1, 1000000", 2, 2).unwrap();
-        let (forward, reverse) = load(&mut kit, 1, 1000, |_| ip([9; 4], [1, 2, 3, 4], 100));
-        assert_eq!(forward, 0);
-        assert!((95_000..105_000).contains(&reverse), "{reverse}");
-        assert_eq!(kit.push(1, [ip([9; 4], [1; 4], 60)])[0].0, 1);
-        let mut kit = Kit::<IpRateMonitor>::new("PACKETS, 0.1, 1000000").unwrap();
-        load(&mut kit, 0, 2000, |_| ip([1; 4], [9; 4], 60));
-        // One packet in ten moves the rate up and down; on average it is right.
-        let many = (0..10_000).map(|i| {
-            kit.at(10_000_000_000 + i * 500_000);
-            u64::from(kit.push(0, [ip([1; 4], [9; 4], 60)])[0].1.anno_u32(anno::FWD_RATE))
-        });
-        let average = many.sum::<u64>() / 10_000;
-        assert!((1800..2200).contains(&average), "{average}");
-        let mut kit = Kit::<IpRateMonitor>::new("PACKETS, 1, 0, ANNO false").unwrap();
-        assert_eq!(load(&mut kit, 0, 100, |_| ip([1; 4], [9; 4], 60)), (0, 0));
-    }
-
-    #[test]
-    fn memory_and_levels() {
-        let mut kit = Kit::<IpRateMonitor>::new("PACKETS, 1, 0, 16").unwrap();
-        load(&mut kit, 0, 5000, |i| ip((i as u32).wrapping_mul(2_654_435_761).to_be_bytes(), [9; 4], 60));
-        assert!(kit.read("mem").unwrap().parse::<usize>().unwrap() <= 16 * 1024);
-        assert_eq!(kit.read("memmax").unwrap(), "16");
-        kit.write("memmax", "1").unwrap();
-        assert!(kit.read("mem").unwrap().parse::<usize>().unwrap() <= 1024);
-        let mut kit = Kit::<IpRateMonitor>::new("PACKETS, 1, 0").unwrap();
-        load(&mut kit, 0, 1000, |i| ip([1, (i % 2) as u8, 0, 0], [9; 4], 60));
-        kit.write("anno_level", "1.0.0.0 1 5").unwrap();
-        let rate = |kit: &mut Kit<IpRateMonitor>| {
-            kit.push(0, [ip([1, 1, 0, 0], [9; 4], 60)])[0].1.anno_u32(anno::FWD_RATE)
-        };
-        assert!(rate(&mut kit) > 800);
-        kit.at(16_000_000_000);
-        assert!(rate(&mut kit) < 800, "the wish is over");
-        for bad in ["", "1.2.3.4", "x 1 1", "1.2.3.4 5 1", "1.2.3.4 0 1"] {
-            assert!(kit.write("anno_level", bad).is_err(), "{bad}");
-        }
-        for bad in ["", "FOO, 1, 1", "PACKETS, 2, 1", "PACKETS, 1", "PACKETS, 1, -1"] {
-            assert!(Kit::<IpRateMonitor>::new(bad).is_err(), "{bad}");
-        }
-        for n in 0..60 {
-            let mut p = ip([1; 4], [2; 4], 60);
-            p.truncate(n);
-            assert_eq!(kit.push(0, [p]).len(), 1);
-        }
     }
 }

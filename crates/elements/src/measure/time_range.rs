@@ -2,7 +2,7 @@
 //! TimeRange: the first and the last timestamp.
 
 use castanet_element::prelude::*;
-use castanet_spec::{Show, anno};
+use castanet_spec::anno;
 
 /// Remembers the span of time that the timestamps of packets cover.
 ///
@@ -17,13 +17,8 @@ use castanet_spec::{Show, anno};
 /// InfiniteSource(LIMIT 10, STOP true) -> TimeRange -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "TimeRange", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, lifecycle)]
+#[class(name = "TimeRange", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, lifecycle, handlers)]
 #[class(takes_state = "the range")]
-#[handler(name = "first", flags = "r", doc = "Where the span begins.")]
-#[handler(name = "last", flags = "r", doc = "Where the span ends.")]
-#[handler(name = "range", flags = "r", doc = "Both.")]
-#[handler(name = "interval", flags = "r", doc = "How long it is.")]
-#[handler(name = "reset", flags = "wb", doc = "Starts again.")]
 pub struct TimeRange {
     args: Args,
     range: Option<(i64, i64)>,
@@ -35,6 +30,13 @@ pub struct Args {
     /// Whether packets are in the order of their timestamps.
     #[arg(keyword, default = false)]
     simple: bool,
+}
+
+impl TimeRange {
+    /// The start and the end of the span; zeros before the first packet.
+    fn ends(&self) -> (i64, i64) {
+        self.range.unwrap_or((0, 0))
+    }
 }
 
 impl Action for TimeRange {
@@ -56,21 +58,37 @@ impl Action for TimeRange {
     }
 }
 
-impl Lifecycle for TimeRange {
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        let (first, last) = self.range.unwrap_or((0, 0));
-        let show = |t: i64| Nanos(t).show();
-        Ok(match handler {
-            "first" => show(first),
-            "last" => show(last),
-            "range" => format!("{} {}", show(first), show(last)),
-            _ => show(last.saturating_sub(first)),
-        })
+#[handlers]
+impl TimeRange {
+    /// The start of the span.
+    #[read(unit = "seconds")]
+    fn first(&self) -> Nanos {
+        Nanos(self.ends().0)
     }
-    fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
+    /// The end of the span.
+    #[read(unit = "seconds")]
+    fn last(&self) -> Nanos {
+        Nanos(self.ends().1)
+    }
+    /// Both.
+    #[read]
+    fn range(&self) -> String {
+        format!("{} {}", self.first().show(), self.last().show())
+    }
+    /// The length of the span.
+    #[read(unit = "seconds")]
+    fn interval(&self) -> Nanos {
+        let (first, last) = self.ends();
+        Nanos(last.saturating_sub(first))
+    }
+    /// Starts again.
+    #[write(button)]
+    fn reset(&mut self) {
         self.range = None;
-        Ok(())
     }
+}
+
+impl Lifecycle for TimeRange {
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.range = old.range;
         Ok(())

@@ -2,9 +2,8 @@
 //! TimestampAccum: how long packets took from their timestamp to here.
 
 use castanet_element::prelude::*;
-use castanet_spec::Show;
 
-/// Sums up how long ago the timestamps of packets are.
+/// Sums up the time that has passed since the timestamps of packets.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.
@@ -16,10 +15,7 @@ use castanet_spec::Show;
 #[derive(Class)]
 #[class(name = "TimestampAccum", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
 #[class(takes_state = "the count, the time")]
-#[class(lifecycle)]
-#[handler(name = "average_time", flags = "r", doc = "Seconds that a packet took on average.")]
-#[handler(name = "time", flags = "r", doc = "Seconds that all packets took together.")]
-#[handler(name = "reset_counts", flags = "wb", doc = "Starts again.")]
+#[class(lifecycle, handlers)]
 pub struct TimestampAccum {
     /// Packets so far.
     #[handler]
@@ -36,18 +32,27 @@ impl Action for TimestampAccum {
     }
 }
 
-impl Lifecycle for TimestampAccum {
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(match handler {
-            "time" => Nanos(self.time).show(),
-            _ => super::real(Nanos(self.time).seconds() / self.count.get().max(1) as f64),
-        })
+#[handlers]
+impl TimestampAccum {
+    /// The average time of a packet; with several workers, the greatest of their averages.
+    #[read(merge = max, unit = "seconds")]
+    fn average_time(&self) -> Seconds {
+        Seconds(Nanos(self.time).seconds() / self.count.get().max(1) as f64)
     }
-    fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
+    /// The time of all packets together.
+    #[read(name = "time", merge = sum, unit = "seconds")]
+    fn total_time(&self) -> Nanos {
+        Nanos(self.time)
+    }
+    /// Starts again.
+    #[write(button)]
+    fn reset_counts(&mut self) {
         self.count.reset();
         self.time = 0;
-        Ok(())
     }
+}
+
+impl Lifecycle for TimestampAccum {
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.time = self.time.saturating_add(std::mem::take(&mut old.time));
         Ok(())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counts by number, and the files that they are written to.
 
+use castanet_spec::value::twelve_digits;
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
 use std::net::Ipv4Addr;
@@ -118,7 +119,7 @@ impl Counts {
                 let mut counts: Vec<u64> = self.map.values().copied().collect();
                 counts.sort_unstable();
                 for same in counts.chunk_by(|a, b| a == b) {
-                    let share = super::super::real(same.len() as f64 / counts.len() as f64);
+                    let share = twelve_digits(same.len() as f64 / counts.len() as f64);
                     writeln!(out, "{} {share}", same.first().unwrap_or(&0))?;
                 }
             }
