@@ -4,7 +4,6 @@
 use super::{Pace, Prototype, left};
 use castanet_element::prelude::*;
 use castanet_packet::{DEFAULT_HEADROOM, MAX_LENGTH};
-use castanet_spec::Show;
 use castanet_tables::TokenBucket;
 use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
 use castanet_wire::ipv4::{Ipv4Header, protocol};
@@ -16,7 +15,7 @@ const ETHER: usize = EtherHeader::LEN;
 const IP: usize = Ipv4Header::LEN;
 const HEADERS: usize = ETHER + IP + UdpHeader::LEN;
 
-/// Gives UDP packets with Ethernet and IP headers, RATE a second, to whoever pulls.
+/// Gives UDP packets with Ethernet and IP headers to pulls, RATE a second.
 ///
 /// All are the same: LENGTH bytes, at least 42 for the headers, the payload zeros, and both checksums right unless CHECKSUM is
 /// false. Their network header is marked, their destination annotation set. After LIMIT packets, or what RATE makes of
@@ -32,15 +31,9 @@ const HEADERS: usize = ETHER + IP + UdpHeader::LEN;
 /// ```
 #[derive(Class)]
 #[class(books(enters))]
-#[class(name = "FastUDPSource", ports = "0/1", processing = "l/l", packets = "/ip", workers = exclusive, build, lifecycle)]
+#[class(name = "FastUDPSource", ports = "0/1", processing = "l/l", packets = "/ip", workers = exclusive, build, lifecycle, handlers)]
 #[class(takes_state = "the count, the tokens, the rate")]
 #[class(capabilities(EmptyNotifier))]
-#[handler(
-    name = "rate",
-    flags = "rw",
-    doc = "Packets a second from the first one to the last; written, how many are to come."
-)]
-#[handler(name = "reset", flags = "wb", doc = "Sets the count to 0 and starts again.")]
 pub struct FastUdpSource {
     args: Args,
     /// Packets sent.
@@ -183,29 +176,37 @@ impl Element for FastUdpSource {
     }
 }
 
+#[handlers]
+impl FastUdpSource {
+    /// Packets a second from the first one to the last; written, how many are to come.
+    #[read(unit = "packets/s")]
+    fn rate(&self) -> Rate {
+        let ms = self.span.map_or(0, |(first, last)| last.saturating_sub(first) / 1_000_000);
+        // Between n packets there are n - 1 gaps.
+        let gaps = self.count.get().saturating_sub(1);
+        Rate(if ms > 0 { (gaps * 1000 / ms.unsigned_abs()) as f64 } else { 0.0 })
+    }
+    #[write]
+    fn set_rate(&mut self, rate: u32, cx: &mut Cx<'_>) {
+        self.args.rate = rate;
+        self.pace.change(TokenBucket::for_rated_source(rate.into()), cx.now());
+        self.wake(cx);
+    }
+    /// Sets the count to 0 and starts again.
+    #[write(button)]
+    fn reset(&mut self, cx: &mut Cx<'_>) {
+        self.count.reset();
+        self.span = None;
+        self.wake(cx);
+    }
+}
+
 impl Lifecycle for FastUdpSource {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.note = cx.note(Capability::EmptyNotifier);
         if let Some(note) = self.note.filter(|_| self.args.active) {
             cx.set_note(note);
         }
-        Ok(())
-    }
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        let ms = self.span.map_or(0, |(first, last)| last.saturating_sub(first) / 1_000_000);
-        // Between n packets there are n - 1 gaps.
-        let gaps = self.count.get().saturating_sub(1);
-        Ok(if ms > 0 { (gaps * 1000 / ms.unsigned_abs()).show() } else { "0".into() })
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        if handler == "rate" {
-            self.args.rate = cx.with_args(|a| u32::parse(value.trim(), a))?;
-            self.pace.change(TokenBucket::for_rated_source(self.args.rate.into()), cx.now());
-        } else {
-            self.count.reset();
-            self.span = None;
-        }
-        self.wake(cx);
         Ok(())
     }
     fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! InfiniteSource: as many packets as anybody takes.
+//! InfiniteSource: as many packets as are taken.
 
 use super::{Prototype, TEXT, burst_turn, left, stamp};
 use castanet_element::prelude::*;
@@ -21,10 +21,7 @@ use castanet_element::prelude::*;
 #[class(books(enters))]
 #[class(name = "InfiniteSource", ports = "0/1", processing = "a/a", packets = "/any", workers = exclusive)]
 #[class(takes_state = "the count, the place in the burst")]
-#[class(task, build, lifecycle, effects(stops, calls), capabilities(EmptyNotifier))]
-#[handler(name = "reset", flags = "wb", doc = "Sets the count to 0 and starts again.")]
-#[handler(name = "burstsize", flags = "rw.D", doc = "The same as burst.")]
-#[handler(name = "datasize", flags = "rw.D", doc = "The same as length.")]
+#[class(task, build, lifecycle, handlers, effects(stops, calls), capabilities(EmptyNotifier))]
 pub struct InfiniteSource {
     args: Args,
     /// Packets sent.
@@ -102,7 +99,7 @@ impl InfiniteSource {
         self.count.add(self.batch.len() as u64);
         cx.entered(self.batch.len() as u64);
     }
-    /// Tells once that the limit is reached.
+    /// Does once what STOP and END_CALL ask for at the limit.
     #[cold]
     fn end(&mut self, cx: &mut Cx<'_>) {
         if !std::mem::replace(&mut self.ended, true) {
@@ -116,7 +113,7 @@ impl InfiniteSource {
             cx.clear_note(note);
         }
     }
-    /// Wakes whoever works for this source.
+    /// Wakes the task that sends, or the one that pulls.
     fn wake(&mut self, cx: &mut Cx<'_>) {
         if left(self.args.limit, self.count) > 0 {
             self.ended = false;
@@ -169,6 +166,37 @@ impl Element for InfiniteSource {
     }
 }
 
+#[handlers]
+impl InfiniteSource {
+    /// Sets the count to 0 and starts again.
+    #[write(button)]
+    fn reset(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.count.reset();
+        self.ended = false;
+        self.changed("reset", cx)
+    }
+    /// The same as burst.
+    #[read(calm, deprecated, unit = "packets")]
+    fn burstsize(&self) -> i32 {
+        self.args.burst
+    }
+    #[write]
+    fn set_burstsize(&mut self, burst: i32, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.args.burst = burst;
+        self.changed("burst", cx)
+    }
+    /// The same as length.
+    #[read(calm, deprecated, unit = "bytes")]
+    fn datasize(&self) -> i32 {
+        self.args.length
+    }
+    #[write]
+    fn set_datasize(&mut self, length: i32, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.args.length = length;
+        self.changed("length", cx)
+    }
+}
+
 impl Lifecycle for InfiniteSource {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         cx.scheduled = self.pushes;
@@ -183,29 +211,13 @@ impl Lifecycle for InfiniteSource {
         Ok(())
     }
 
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(if handler == "burstsize" { self.args.burst.show() } else { self.args.length.show() })
-    }
-
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        match handler {
-            "burstsize" => self.args.burst = cx.with_args(|a| i32::parse(value.trim(), a))?,
-            "datasize" => self.args.length = cx.with_args(|a| i32::parse(value.trim(), a))?,
-            _ => {
-                self.count.reset();
-                self.ended = false;
-            }
-        }
-        self.changed(handler, cx)
-    }
-
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         match handler {
-            "data" | "length" | "datasize" => {
+            "data" | "length" => {
                 let Args { data, length, .. } = &mut self.args;
                 self.proto.change(data, length, castanet_packet::DEFAULT_HEADROOM)?;
             }
-            "burst" | "burstsize" => self.sent = 0,
+            "burst" => self.sent = 0,
             _ => {}
         }
         self.wake(cx);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! MemSource: frames from memory, as a device would bring them.
 
+#[cfg(test)]
+mod tests;
+
 use super::{LINE, TEXT, append_lines, burst_turn, copy_line, copy_lines, fill_line, left};
 use castanet_element::prelude::*;
 use castanet_io::CaptureReader;
@@ -25,9 +28,7 @@ use castanet_packet::DEFAULT_HEADROOM;
 #[class(books(enters))]
 #[class(name = "MemSource", ports = "0/1", processing = "h/h", packets = "/any", workers = exclusive)]
 #[class(takes_state = "the count, the next frame, the place in the burst and in the random numbers")]
-#[class(task, build, lifecycle, effects(stops))]
-#[handler(name = "reset", flags = "wb", doc = "Sets the count to 0 and starts again with the first frame.")]
-#[handler(name = "frames", flags = "r", doc = "Number of frames in memory.")]
+#[class(task, build, lifecycle, handlers, effects(stops))]
 pub struct MemSource {
     args: Args,
     /// Packets sent.
@@ -206,7 +207,7 @@ impl Element for MemSource {
 }
 
 impl MemSource {
-    /// Has sent all that it may.
+    /// A turn after the last packet that LIMIT allows.
     #[cold]
     #[inline(never)]
     fn rest(&mut self, cx: &mut Cx<'_>) -> Turn {
@@ -255,6 +256,24 @@ impl MemSource {
     }
 }
 
+#[handlers]
+impl MemSource {
+    /// Sets the count to 0 and starts again with the first frame.
+    #[write(button)]
+    fn reset(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.count.reset();
+        if !self.args.random {
+            self.next = 0;
+        }
+        self.changed("reset", cx)
+    }
+    /// Number of frames in memory.
+    #[read(name = "frames", unit = "frames")]
+    fn frame_count(&self) -> usize {
+        self.frames.len()
+    }
+}
+
 impl Lifecycle for MemSource {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.downstream = cx.downstream(0);
@@ -265,16 +284,6 @@ impl Lifecycle for MemSource {
             self.advance();
         }
         Ok(())
-    }
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.frames.len().to_string())
-    }
-    fn write(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.count.reset();
-        if !self.args.random {
-            self.next = 0;
-        }
-        self.changed(handler, cx)
     }
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         if handler == "burst" {
@@ -296,110 +305,5 @@ impl Lifecycle for MemSource {
         self.stopped = old.stopped && left(self.args.limit, self.count) == 0;
         cx.schedule();
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use castanet_element::kit::Kit;
-
-    fn texts(out: Vec<(usize, Packet)>) -> Vec<String> {
-        out.iter().map(|(_, p)| String::from_utf8_lossy(p.data()).into_owned()).collect()
-    }
-
-    #[test]
-    fn rotates_within_bursts_and_limits() {
-        let mut kit = Kit::<MemSource>::new("\"a\" \"b c\" \\<64 65>, 7, 4, STOP true").unwrap().limit(3);
-        let mut turns = Vec::new();
-        loop {
-            let (turn, out) = kit.task();
-            if turn == Turn::Sleep {
-                break;
-            }
-            assert_eq!(kit.stops(), 0);
-            turns.push((texts(out).join(","), turn));
-        }
-        let want = [("a,b c,de", Turn::More), ("a", Turn::Again), ("b c,de,a", Turn::Again)];
-        assert_eq!(turns, want.map(|(t, turn)| (t.to_string(), turn)));
-        assert_eq!((kit.stops(), kit.task().0, kit.stops()), (1, Turn::Sleep, 1));
-        kit.write("reset", "").unwrap();
-        assert!(kit.woken());
-        assert_eq!(texts(kit.task().1), ["a", "b c", "de"]);
-        kit.write("active", "false").unwrap();
-        assert_eq!(kit.task().0, Turn::Sleep);
-        assert_eq!((kit.read("count").unwrap(), kit.read("frames").unwrap()), ("3".into(), "3".into()));
-    }
-
-    #[test]
-    fn every_length_is_copied_whole() {
-        for len in 0..600usize {
-            let data: Vec<u8> = (0..len).map(|i| i as u8).collect();
-            let config = format!("{}, BURST 2", castanet_lang::args::quote_bytes(&data));
-            let mut kit = Kit::<MemSource>::new(&config).unwrap();
-            for (_, p) in kit.task().1 {
-                assert_eq!((p.data(), p.headroom(), p.timestamp()), (&data[..], 28, 0));
-            }
-        }
-    }
-
-    #[test]
-    fn random_order_takes_every_frame() {
-        let mut kit = Kit::<MemSource>::new("'a' b c d, RANDOM true, BURST 300").unwrap().limit(256);
-        let mut seen = texts(kit.task().1);
-        assert_eq!(seen.len(), 256);
-        assert_ne!(seen[..4], ["a", "b", "c", "d"]);
-        seen.sort();
-        seen.dedup();
-        assert_eq!(seen, ["a", "b", "c", "d"]);
-    }
-
-    #[test]
-    fn the_order_of_frames_is_that_of_single_packets() {
-        let long = "c".repeat(100);
-        for random in [false, true] {
-            let sent = |burst: usize, limit: usize| {
-                let config = format!("'a' bb {long} dddd, BURST {burst}, RANDOM {random}");
-                let mut kit = Kit::<MemSource>::new(&config).unwrap().limit(limit);
-                (0..60 / burst.min(limit)).flat_map(|_| texts(kit.task().1)).collect::<Vec<_>>()
-            };
-            let one = sent(1, 1);
-            assert_eq!(one.len(), 60);
-            for (burst, limit) in [(1, 32), (3, 32), (5, 1), (30, 10)] {
-                assert_eq!(sent(burst, limit), one, "{burst} {limit} {random}");
-            }
-        }
-    }
-
-    #[test]
-    fn frames_of_a_capture() {
-        let mut bytes = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
-        bytes.extend([0; 8]);
-        bytes.extend([0, 0, 4, 0, 1, 0, 0, 0]);
-        for frame in [&b"first"[..], b"second"] {
-            bytes.extend([0; 8]);
-            bytes.extend((frame.len() as u32).to_le_bytes().repeat(2));
-            bytes.extend(frame);
-        }
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), &bytes).unwrap();
-        let mut kit = Kit::<MemSource>::new(&format!("FILE {}, LIMIT 3", file.path().display())).unwrap();
-        assert_eq!(texts(kit.task().1), ["first", "second", "first"]);
-        std::fs::write(file.path(), &bytes[..24]).unwrap();
-        let none = Kit::<MemSource>::new(&format!("FILE {}", file.path().display())).err().unwrap();
-        assert!(none[0].ends_with("no frame"), "{none:?}");
-    }
-
-    #[test]
-    fn argument_errors() {
-        for (config, error) in [
-            ("a, FILE b", "DATA and FILE exclude each other"),
-            ("\"\\<00", "DATA: a quote or '\\<' is not closed"),
-            ("a, x", "LIMIT: invalid number"),
-        ] {
-            assert_eq!(Kit::<MemSource>::new(config).err().unwrap(), [error], "{config}");
-        }
-        assert!(Kit::<MemSource>::new("FILE /nonexistent.pcap").is_err());
     }
 }

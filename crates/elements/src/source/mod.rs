@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where packets come from that nobody sent: from text, from memory, at rates, at intervals.
+//! Packets that the router makes itself: from text or memory, at rates or intervals.
 
 use castanet_element::prelude::*;
 use castanet_element::{ClassDef, element};
@@ -22,7 +22,7 @@ pub const CLASSES: &[ClassDef] = &[
     element::<timed_source::TimedSource>(),
 ];
 
-/// What sources send that are not told what to send.
+/// The data of packets where the configuration gives none.
 const TEXT: &[u8; 69] = b"A castanet clicks; these are the sixty-nine bytes it sends by default";
 
 /// Data is copied in lines of so many bytes, each a few wide stores.

@@ -19,10 +19,9 @@ use castanet_packet::MAX_LENGTH;
 /// ```
 #[derive(Class)]
 #[class(books(enters))]
-#[class(name = "RandomSource", ports = "0/1", processing = "a/a", packets = "any/any", workers = exclusive, build, lifecycle)]
+#[class(name = "RandomSource", ports = "0/1", processing = "a/a", packets = "any/any", workers = exclusive, build, lifecycle, handlers)]
 #[class(takes_state = "the count, the place in the burst and in the random numbers")]
 #[class(task, capabilities(EmptyNotifier), effects(calls, stops))]
-#[handler(name = "reset", flags = "wb", doc = "Starts to count again.")]
 pub struct RandomSource {
     args: Args,
     /// Packets sent.
@@ -106,7 +105,7 @@ impl RandomSource {
         cx.entered(packets.len() as u64);
         packets.len()
     }
-    /// Says once that the limit was reached.
+    /// Does once what STOP and END_CALL ask for at the limit.
     fn finish(&mut self, cx: &mut Cx<'_>) {
         if let Some(note) = self.note {
             cx.clear_note(note);
@@ -163,6 +162,16 @@ impl Element for RandomSource {
     }
 }
 
+#[handlers]
+impl RandomSource {
+    /// Starts to count again.
+    #[write(button)]
+    fn reset(&mut self, cx: &mut Cx<'_>) {
+        self.count.reset();
+        self.wake(cx);
+    }
+}
+
 impl Lifecycle for RandomSource {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.note = cx.note(Capability::EmptyNotifier);
@@ -173,11 +182,6 @@ impl Lifecycle for RandomSource {
         if let Some(note) = self.note.filter(|_| self.args.active) {
             cx.set_note(note);
         }
-        Ok(())
-    }
-    fn write(&mut self, _: &str, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.count.reset();
-        self.wake(cx);
         Ok(())
     }
     fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {

@@ -23,9 +23,7 @@ use castanet_tables::TokenBucket;
 #[class(books(enters))]
 #[class(name = "RatedSource", ports = "0/1", processing = "a/a", packets = "/any", workers = exclusive)]
 #[class(takes_state = "the count, the tokens")]
-#[class(task, build, lifecycle, effects(stops), capabilities(EmptyNotifier))]
-#[handler(name = "reset", flags = "wb", doc = "Sets the count to 0 and starts again.")]
-#[handler(name = "datasize", flags = "rwD", doc = "The same as length.")]
+#[class(task, build, lifecycle, handlers, effects(stops), capabilities(EmptyNotifier))]
 pub struct RatedSource {
     args: Args,
     /// Packets sent.
@@ -101,7 +99,7 @@ impl RatedSource {
         cx.entered(1);
         Ok(p)
     }
-    /// Wakes whoever works for this source.
+    /// Wakes the task that sends, or the one that pulls.
     fn wake(&self, cx: &mut Cx<'_>) {
         match self.note {
             _ if self.pushes => cx.schedule(),
@@ -142,6 +140,26 @@ impl Element for RatedSource {
     }
 }
 
+#[handlers]
+impl RatedSource {
+    /// Sets the count to 0 and starts again.
+    #[write(button)]
+    fn reset(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.count.reset();
+        self.changed("reset", cx)
+    }
+    /// The same as length.
+    #[read(deprecated, unit = "bytes")]
+    fn datasize(&self) -> i32 {
+        self.args.length
+    }
+    #[write]
+    fn set_datasize(&mut self, length: i32, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.args.length = length;
+        self.changed("length", cx)
+    }
+}
+
 impl Lifecycle for RatedSource {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         cx.scheduled = self.pushes;
@@ -153,20 +171,9 @@ impl Lifecycle for RatedSource {
         }
         Ok(())
     }
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.args.length.show())
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        if handler == "datasize" {
-            self.args.length = cx.with_args(|a| i32::parse(value.trim(), a))?;
-        } else {
-            self.count.reset();
-        }
-        self.changed(handler, cx)
-    }
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         match handler {
-            "data" | "length" | "datasize" => {
+            "data" | "length" => {
                 let Args { data, length, .. } = &mut self.args;
                 self.proto.change(data, length, castanet_packet::DEFAULT_HEADROOM)?;
             }

@@ -20,8 +20,7 @@ use castanet_element::prelude::*;
 #[class(books(enters))]
 #[class(name = "TimedSource", ports = "0/1", processing = "h/h", packets = "/any", workers = exclusive)]
 #[class(takes_state = "the count, the time of the next packet")]
-#[class(build, lifecycle, effects(stops))]
-#[handler(name = "reset", flags = "wb", doc = "Sets the count to 0 and starts again.")]
+#[class(build, lifecycle, handlers, effects(stops))]
 pub struct TimedSource {
     args: Args,
     /// Packets sent.
@@ -96,6 +95,16 @@ impl Element for TimedSource {
     }
 }
 
+#[handlers]
+impl TimedSource {
+    /// Sets the count to 0 and starts again.
+    #[write(button)]
+    fn reset(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.count.reset();
+        self.changed("reset", cx)
+    }
+}
+
 impl Lifecycle for TimedSource {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         if self.args.active {
@@ -104,10 +113,6 @@ impl Lifecycle for TimedSource {
             cx.set_timer(0, at);
         }
         Ok(())
-    }
-    fn write(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.count.reset();
-        self.changed(handler, cx)
     }
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         match handler {
