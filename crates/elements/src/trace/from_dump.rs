@@ -2,11 +2,12 @@
 //! FromDump: packets from a capture file.
 
 pub(super) mod args;
+mod handlers;
 mod link;
 #[cfg(test)]
 mod tests;
 
-use super::replay::replay_element;
+use super::replay::{Next, Replay, Source};
 use crate::handover;
 use castanet_element::prelude::*;
 use castanet_io::{CaptureReader, LinkType};
@@ -41,27 +42,11 @@ const MOST_SKIPPED: u32 = 1024;
 /// ```
 #[derive(Class)]
 #[class(books(enters, holds))]
-#[class(name = "FromDump", ports = "0/1-2", processing = "a/ah", packets = "any/any", workers = exclusive, build, lifecycle)]
+#[class(name = "FromDump", ports = "0/1-2", processing = "a/ah", packets = "any/any", workers = exclusive, build, lifecycle, handlers)]
 #[class(task, capabilities(EmptyNotifier), effects(calls, stops))]
 #[class(
     drops(Sampled, OutsideTime, NotIp, TooLong, NoBuffer, Cleared),
     takes_state = "the open file and the place in it"
-)]
-#[handler(name = "encap", flags = "r", doc = "The link type: `ETHER`, `IP`... or its number.")]
-#[handler(name = "filesize", flags = "r", doc = "Bytes of the file; `-` when unknown.")]
-#[handler(name = "filepos", flags = "rw", doc = "Byte position of the next record.")]
-#[handler(name = "packet_filepos", flags = "r", doc = "Byte position of the record of the last packet.")]
-#[handler(name = "stop", flags = "wb", doc = "Makes the element inactive and asks the driver to stop.")]
-#[handler(
-    name = "extend_interval",
-    flags = "w",
-    doc = "Moves the end by so many seconds, and goes on if it was reached."
-)]
-#[handler(name = "reset_counts", flags = "wb", doc = "Sets `count` to 0.")]
-#[handler(
-    name = "reset_timing",
-    flags = "wb",
-    doc = "With TIMING: the next packet comes at once, the others relative to it."
 )]
 pub struct FromDump {
     args: args::Args,
@@ -80,23 +65,11 @@ pub struct FromDump {
     extended: i64,
     /// TIMING: router time minus trace time.
     shift: Option<i64>,
-    finished: bool,
+    replay: Replay,
     /// Whether the file could not be read to its end.
     broken: bool,
     /// Whether a message has said that the file is cut.
     cut_reported: bool,
-    push: bool,
-    note: Option<Note>,
-}
-
-/// What comes next.
-enum Next {
-    Packet(Packet),
-    /// A packet, at this time.
-    Later(i64),
-    /// Many frames were left out: somebody else's turn.
-    Pause,
-    End,
 }
 
 impl Build for FromDump {
@@ -121,11 +94,9 @@ impl Build for FromDump {
             end: None,
             extended: 0,
             shift: None,
-            finished: false,
+            replay: Replay::new(cx),
             broken: false,
             cut_reported: false,
-            push: cx.is_push_output(0),
-            note: None,
             args,
         })
     }
@@ -206,7 +177,38 @@ impl FromDump {
             cx.message(&format!("{who}: warning: {file}: cut in its last record, which is left out"));
         }
     }
+}
 
+/// Sets what the trace tells of a packet.
+fn annotate(p: &mut Packet, link: LinkType, time: i64, original: u32) {
+    p.set_timestamp(time);
+    let missing = original.saturating_sub(u32::try_from(p.len()).unwrap_or(u32::MAX));
+    if missing > 0 {
+        p.set_anno_u32(anno::EXTRA_LENGTH, missing);
+    }
+    let kind = link::packet_type(link, p.data());
+    p.set_packet_type(kind);
+    if link.is_raw_ip() {
+        mark_ip(p, link);
+    } else {
+        p.set_mac_header(0);
+    }
+}
+
+/// Marks the IPv4 header; false if there is none.
+fn mark_ip(p: &mut Packet, link: LinkType) -> bool {
+    let Some((offset, length)) = link::ipv4_header(link, p.data()) else { return false };
+    p.set_network_header(offset, length);
+    true
+}
+
+impl Source for FromDump {
+    fn replay(&self) -> &Replay {
+        &self.replay
+    }
+    fn is_active(&self) -> bool {
+        self.args.active
+    }
     fn next(&mut self, cx: &mut Cx<'_>) -> Next {
         let mut skipped = 0;
         let p = match self.ready.take() {
@@ -233,11 +235,8 @@ impl FromDump {
         self.count.add(1);
         Next::Packet(p)
     }
-
-    /// Says once that the end was reached.
     fn finish(&mut self, cx: &mut Cx<'_>) {
-        self.sleep(cx);
-        if std::mem::replace(&mut self.finished, true) {
+        if !self.replay.end(cx) {
             return;
         }
         if self.args.stop {
@@ -249,30 +248,17 @@ impl FromDump {
     }
 }
 
-/// Sets what the trace tells of a packet.
-fn annotate(p: &mut Packet, link: LinkType, time: i64, original: u32) {
-    p.set_timestamp(time);
-    let missing = original.saturating_sub(u32::try_from(p.len()).unwrap_or(u32::MAX));
-    if missing > 0 {
-        p.set_anno_u32(anno::EXTRA_LENGTH, missing);
+impl Element for FromDump {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.turn(cx)
     }
-    let kind = link::packet_type(link, p.data());
-    p.set_packet_type(kind);
-    if link.is_raw_ip() {
-        mark_ip(p, link);
-    } else {
-        p.set_mac_header(0);
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        self.pull_into(max, into, cx);
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.wake(cx);
     }
 }
-
-/// Marks the IPv4 header; false if there is none.
-fn mark_ip(p: &mut Packet, link: LinkType) -> bool {
-    let Some((offset, length)) = link::ipv4_header(link, p.data()) else { return false };
-    p.set_network_header(offset, length);
-    true
-}
-
-replay_element!(FromDump);
 
 impl Lifecycle for FromDump {
     fn held(&self) -> u64 {
@@ -286,67 +272,12 @@ impl Lifecycle for FromDump {
             }
             self.reader = Some(reader);
         }
-        self.note = cx.note(Capability::EmptyNotifier);
-        cx.scheduled = self.push && self.args.active;
-        if let Some(note) = self.note.filter(|_| self.args.active) {
-            cx.set_note(note);
-        }
+        self.replay.initialise(self.args.active, cx);
         Ok(())
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
         // What came of it is not what the whole file would have made.
         if self.broken { Err(format!("{}: not read to its end", self.args.filename.0)) } else { Ok(()) }
-    }
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        let reader = self.reader.as_ref().ok_or("the file is not open")?;
-        Ok(match handler {
-            "encap" => match reader.link() {
-                Some(l) => l.word().map_or_else(|| l.0.to_string(), Into::into),
-                None => "-".into(),
-            },
-            "filesize" => reader.filesize().map_or("-".into(), |n| n.to_string()),
-            "filepos" => reader.filepos().to_string(),
-            "packet_filepos" => reader.packet_filepos().to_string(),
-            _ => return Err(format!("no '{handler}' read handler")),
-        })
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        match handler {
-            "filepos" => {
-                let to = cx.with_args(|a| u64::parse(value.trim(), a))?;
-                let reader = self.reader.as_mut().ok_or("the file is not open")?;
-                reader.seek(to).map_err(|e| e.to_string())?;
-                if let Some(p) = self.ready.take() {
-                    cx.drop(p, Reason::Cleared);
-                }
-                self.finished = false;
-                self.wake(cx);
-            }
-            "stop" => {
-                self.args.active = false;
-                self.sleep(cx);
-                cx.stop(1);
-            }
-            "extend_interval" => {
-                let by = cx.with_args(|a| Nanos::parse(value.trim(), a))?.0;
-                if self.begun {
-                    self.end = self.end.map(|e| e.saturating_add(by));
-                } else {
-                    self.extended = self.extended.saturating_add(by);
-                }
-                if self.ready.is_some() {
-                    self.finished = false;
-                }
-                self.wake(cx);
-            }
-            "reset_counts" => self.count.reset(),
-            "reset_timing" => {
-                self.shift = None;
-                self.wake(cx);
-            }
-            _ => return Err(format!("no '{handler}' write handler")),
-        }
-        Ok(())
     }
     fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         self.wake(cx);
@@ -372,7 +303,7 @@ impl Lifecycle for FromDump {
         let asked = |a: &args::Args| [a.start, a.start_after, a.end, a.end_after, a.interval];
         if asked(&self.args) == asked(&old.args) {
             (self.begun, self.start, self.end) = (old.begun, old.start, old.end);
-            (self.extended, self.finished) = (old.extended, old.finished);
+            (self.extended, self.replay.finished) = (old.extended, old.replay.finished);
         }
         self.shift = old.shift;
         self.broken = std::mem::take(&mut old.broken);

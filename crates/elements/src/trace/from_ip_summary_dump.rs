@@ -5,7 +5,7 @@
 mod tests;
 
 use super::from_dump::args::Probability;
-use super::replay::replay_element;
+use super::replay::{Next, Replay, Source};
 use super::summary_args::{FieldList, FlowId, Protocol};
 use crate::handover;
 use castanet_element::prelude::*;
@@ -27,8 +27,8 @@ const MOST_DATA: usize = MAX_LENGTH - DEFAULT_HEADROOM;
 /// is marked and its destination annotation set. What a record does not say is zero, but for the time to live, 100, and
 /// what FLOWID, PROTO and the lines `!flowid`, `!proto` and `!aggregate` say.
 ///
-/// A field that cannot be read counts as not said; a line of which no field can be read is left out. The first such line
-/// is told of with its number, all are counted by `bad_lines` and `bad_fields`.
+/// A field that cannot be read counts as not said; a line of which no field can be read is left out. A message gives the
+/// number of the first such line; `bad_lines` and `bad_fields` count all.
 ///
 /// With TIMING packets come as far apart as their timestamps. At the end STOP asks the driver to stop, once all packets
 /// have gone on their way.
@@ -45,15 +45,9 @@ const MOST_DATA: usize = MAX_LENGTH - DEFAULT_HEADROOM;
 /// ```
 #[derive(Class)]
 #[class(books(enters, holds))]
-#[class(name = "FromIPSummaryDump", ports = "0/1", processing = "a/a", packets = "any/any", workers = exclusive, build, lifecycle)]
+#[class(name = "FromIPSummaryDump", ports = "0/1", processing = "a/a", packets = "any/any", workers = exclusive, build, lifecycle, handlers)]
 #[class(task, capabilities(EmptyNotifier), effects(stops))]
 #[class(drops(Sampled, NoBuffer), takes_state = "the open file and the place in it")]
-#[handler(name = "encap", flags = "r", doc = "What packets begin with: `IP`.")]
-#[handler(name = "filesize", flags = "r", doc = "Bytes of the file; `-` when unknown.")]
-#[handler(name = "filepos", flags = "r", doc = "Byte position of the next line.")]
-#[handler(name = "stop", flags = "wb", doc = "Makes the element inactive and asks the driver to stop.")]
-#[handler(name = "bad_lines", flags = "r", doc = "Lines and records that could not be read.")]
-#[handler(name = "bad_fields", flags = "r", doc = "Fields that could not be read.")]
 pub struct FromIpSummaryDump {
     args: Args,
     reader: Option<SummaryReader>,
@@ -66,10 +60,8 @@ pub struct FromIpSummaryDump {
     ready: Option<Packet>,
     /// TIMING: router time minus trace time.
     shift: Option<i64>,
-    finished: bool,
+    replay: Replay,
     broken: bool,
-    push: bool,
-    note: Option<Note>,
 }
 
 /// Arguments of FromIPSummaryDump.
@@ -116,16 +108,6 @@ pub struct Args {
     data: Option<Data>,
 }
 
-/// What comes next.
-enum Next {
-    Packet(Packet),
-    /// A packet, at this time.
-    Later(i64),
-    /// Much was left out: somebody else's turn.
-    Pause,
-    End,
-}
-
 impl Build for FromIpSummaryDump {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         match (&args.filename, &args.data) {
@@ -141,16 +123,17 @@ impl Build for FromIpSummaryDump {
             data: Vec::new(),
             ready: None,
             shift: None,
-            finished: false,
+            replay: Replay::new(cx),
             broken: false,
-            push: cx.is_push_output(0),
-            note: None,
             args,
         })
     }
 }
 
 impl FromIpSummaryDump {
+    fn reader(&self) -> Result<&SummaryReader, String> {
+        self.reader.as_ref().ok_or_else(|| "the file is not open".into())
+    }
     fn open(&self) -> Result<SummaryReader, CaptureError> {
         let mut reader = match (&self.args.filename, &self.args.data) {
             (Some(name), _) => match SummaryReader::open(&name.0) {
@@ -230,7 +213,15 @@ impl FromIpSummaryDump {
         }
         Some(p)
     }
+}
 
+impl Source for FromIpSummaryDump {
+    fn replay(&self) -> &Replay {
+        &self.replay
+    }
+    fn is_active(&self) -> bool {
+        self.args.active
+    }
     fn next(&mut self, cx: &mut Cx<'_>) -> Next {
         let mut skipped = 0;
         let p = loop {
@@ -267,17 +258,60 @@ impl FromIpSummaryDump {
         }
         Next::Packet(p)
     }
-
-    /// Says once that the end was reached.
     fn finish(&mut self, cx: &mut Cx<'_>) {
-        self.sleep(cx);
-        if !std::mem::replace(&mut self.finished, true) && self.args.stop {
+        if self.replay.end(cx) && self.args.stop {
             cx.stop(1);
         }
     }
 }
 
-replay_element!(FromIpSummaryDump);
+impl Element for FromIpSummaryDump {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.turn(cx)
+    }
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        self.pull_into(max, into, cx);
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.wake(cx);
+    }
+}
+
+#[handlers]
+impl FromIpSummaryDump {
+    /// What packets begin with: `IP`.
+    #[read]
+    fn encap(&self) -> &'static str {
+        "IP"
+    }
+    /// Bytes of the file; `-` when unknown.
+    #[read(unit = "bytes")]
+    fn filesize(&self) -> Result<String, String> {
+        Ok(self.reader()?.filesize().map_or("-".into(), |n| n.to_string()))
+    }
+    /// Byte position of the next line.
+    #[read(unit = "bytes")]
+    fn filepos(&self) -> Result<u64, String> {
+        Ok(self.reader()?.filepos())
+    }
+    /// Makes the element inactive and asks the driver to stop.
+    #[write(button)]
+    fn stop(&mut self, cx: &mut Cx<'_>) {
+        self.args.active = false;
+        self.replay.sleep(cx);
+        cx.stop(1);
+    }
+    /// Lines and records that could not be read.
+    #[read(unit = "lines")]
+    fn bad_lines(&self) -> Result<Counted, String> {
+        Ok(Counted(self.reader()?.bad_lines()))
+    }
+    /// Fields that could not be read.
+    #[read(unit = "fields")]
+    fn bad_fields(&self) -> Result<Counted, String> {
+        Ok(Counted(self.reader()?.bad_fields()))
+    }
+}
 
 impl Lifecycle for FromIpSummaryDump {
     fn held(&self) -> u64 {
@@ -287,34 +321,13 @@ impl Lifecycle for FromIpSummaryDump {
         if !cx.inherits() {
             self.reader = Some(self.open().map_err(|e| e.to_string())?);
         }
-        self.note = cx.note(Capability::EmptyNotifier);
-        cx.scheduled = self.push && self.args.active;
-        if let Some(note) = self.note.filter(|_| self.args.active) {
-            cx.set_note(note);
-        }
+        self.replay.initialise(self.args.active, cx);
         Ok(())
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
         // What came of it is not what the whole file would have made.
         let name = self.args.filename.as_ref().map_or("<data>", |f| &f.0);
         if self.broken { Err(format!("{name}: not read to its end")) } else { Ok(()) }
-    }
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        let reader = self.reader.as_ref().ok_or("the file is not open")?;
-        Ok(match handler {
-            "encap" => "IP".into(),
-            "filesize" => reader.filesize().map_or("-".into(), |n| n.to_string()),
-            "filepos" => reader.filepos().to_string(),
-            "bad_lines" => reader.bad_lines().to_string(),
-            "bad_fields" => reader.bad_fields().to_string(),
-            _ => return Err(format!("no '{handler}' read handler")),
-        })
-    }
-    fn write(&mut self, _: &str, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.args.active = false;
-        self.sleep(cx);
-        cx.stop(1);
-        Ok(())
     }
     fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         self.wake(cx);
@@ -338,7 +351,7 @@ impl Lifecycle for FromIpSummaryDump {
         self.ready = old.ready.take();
         self.random = old.random.clone();
         self.draft = std::mem::take(&mut old.draft);
-        (self.part, self.shift, self.finished) = (old.part, old.shift, old.finished);
+        (self.part, self.shift, self.replay.finished) = (old.part, old.shift, old.replay.finished);
         self.broken = std::mem::take(&mut old.broken);
         self.wake(cx);
         Ok(())

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traces: packets from capture files and summary dumps and into them, and what is done with times of packets.
-// Several handlers of a class may have the same flags.
-#![allow(clippy::duplicated_attributes)]
 
 use castanet_element::{ClassDef, action, element};
 

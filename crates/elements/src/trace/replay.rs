@@ -1,79 +1,115 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What sources that replay files have in common: when packets are given, pushed or pulled, and when the source sleeps.
 
-/// Implements `Element` for a class by its methods `next` and `finish`, which give what comes and note that nothing does, and by its
-/// fields `args.active`, `finished`, `push` and `note`.
-macro_rules! replay_element {
-    ($class:ty) => {
-        impl $class {
-            fn sleep(&self, cx: &mut Cx<'_>) {
-                if let Some(note) = self.note {
-                    cx.clear_note(note);
-                }
-            }
-            /// Goes on after a wait or a change.
-            fn wake(&self, cx: &mut Cx<'_>) {
-                if !self.can_run() {
-                    return self.sleep(cx);
-                }
-                match self.note {
-                    Some(note) if !self.push => cx.set_note(note),
-                    _ => cx.schedule(),
-                }
-            }
-            fn can_run(&self) -> bool {
-                self.args.active && !self.finished
-            }
-        }
+use castanet_element::prelude::*;
 
-        impl Element for $class {
-            fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-                if !self.push || !self.can_run() {
+/// What comes next.
+pub(super) enum Next {
+    Packet(Packet),
+    /// A packet, at this time.
+    Later(i64),
+    /// Many records were left out: other tasks have their turns first.
+    Pause,
+    End,
+}
+
+/// Where a source stands between its file and its output.
+pub(super) struct Replay {
+    /// Whether the end was reached.
+    pub(super) finished: bool,
+    pub(super) push: bool,
+    note: Option<Note>,
+}
+
+impl Replay {
+    pub(super) fn new(cx: &BuildCx<'_>) -> Replay {
+        Replay { finished: false, push: cx.is_push_output(0), note: None }
+    }
+    pub(super) fn initialise(&mut self, active: bool, cx: &mut InitCx<'_>) {
+        self.note = cx.note(Capability::EmptyNotifier);
+        cx.scheduled = self.push && active;
+        if let Some(note) = self.note.filter(|_| active) {
+            cx.set_note(note);
+        }
+    }
+    pub(super) fn sleep(&self, cx: &mut Cx<'_>) {
+        if let Some(note) = self.note {
+            cx.clear_note(note);
+        }
+    }
+    /// Notes the end; true the first time.
+    pub(super) fn end(&mut self, cx: &mut Cx<'_>) -> bool {
+        self.sleep(cx);
+        !std::mem::replace(&mut self.finished, true)
+    }
+}
+
+/// A source that replays a file.
+pub(super) trait Source {
+    fn replay(&self) -> &Replay;
+    fn is_active(&self) -> bool;
+    /// The next packet, or why there is none now.
+    fn next(&mut self, cx: &mut Cx<'_>) -> Next;
+    /// Called when the end is reached.
+    fn finish(&mut self, cx: &mut Cx<'_>);
+
+    fn can_run(&self) -> bool {
+        self.is_active() && !self.replay().finished
+    }
+    /// Goes on after a wait or a change.
+    fn wake(&self, cx: &mut Cx<'_>) {
+        let replay = self.replay();
+        if !self.can_run() {
+            return replay.sleep(cx);
+        }
+        match replay.note {
+            Some(note) if !replay.push => cx.set_note(note),
+            _ => cx.schedule(),
+        }
+    }
+    /// A turn of the task.
+    fn turn(&mut self, cx: &mut Cx<'_>) -> Turn {
+        if !self.replay().push || !self.can_run() {
+            return Turn::Sleep;
+        }
+        for i in 0..cx.turns() {
+            match self.next(cx) {
+                Next::Packet(p) => cx.emit(0, p),
+                Next::Later(t) => {
+                    cx.set_timer(0, t);
                     return Turn::Sleep;
                 }
-                for i in 0..cx.turns() {
-                    match self.next(cx) {
-                        Next::Packet(p) => cx.emit(0, p),
-                        Next::Later(t) => {
-                            cx.set_timer(0, t);
-                            return Turn::Sleep;
-                        }
-                        Next::Pause => break,
-                        // What was emitted in this turn goes on its way first.
-                        Next::End if i > 0 => break,
-                        Next::End => {
-                            self.finish(cx);
-                            return Turn::Sleep;
-                        }
-                    }
+                Next::Pause => break,
+                // What was emitted in this turn goes on its way first.
+                Next::End if i > 0 => break,
+                Next::End => {
+                    self.finish(cx);
+                    return Turn::Sleep;
                 }
-                Turn::Again
-            }
-            fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-                if !self.can_run() {
-                    return;
-                }
-                for i in 0..max {
-                    match self.next(cx) {
-                        Next::Packet(p) => into.push(p),
-                        Next::Later(t) => {
-                            self.sleep(cx);
-                            cx.set_timer(0, t);
-                            break;
-                        }
-                        Next::Pause => break,
-                        Next::End if i > 0 => break,
-                        Next::End => {
-                            self.finish(cx);
-                            break;
-                        }
-                    }
-                }
-            }
-            fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-                self.wake(cx);
             }
         }
-    };
+        Turn::Again
+    }
+    /// Puts at most `max` packets into `into`.
+    fn pull_into(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        if !self.can_run() {
+            return;
+        }
+        for i in 0..max {
+            match self.next(cx) {
+                Next::Packet(p) => into.push(p),
+                Next::Later(t) => {
+                    self.replay().sleep(cx);
+                    cx.set_timer(0, t);
+                    break;
+                }
+                Next::Pause => break,
+                Next::End if i > 0 => break,
+                Next::End => {
+                    self.finish(cx);
+                    break;
+                }
+            }
+        }
+    }
 }
-pub(super) use replay_element;

@@ -2,7 +2,7 @@
 //! SetTimestampDelta: timestamps that count from another time.
 
 use castanet_element::prelude::*;
-use castanet_spec::{Show, anno};
+use castanet_spec::anno;
 
 /// Sets timestamps to the time since another one.
 ///
@@ -20,10 +20,8 @@ use castanet_spec::{Show, anno};
 /// ", STOP true) -> SetTimestampDelta -> Print(since, TIMESTAMP true) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "SetTimestampDelta", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, lifecycle)]
+#[class(name = "SetTimestampDelta", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, lifecycle, handlers)]
 #[class(takes_state = "the time of the first packet")]
-#[handler(name = "first", flags = "r", doc = "The timestamp of the first packet.")]
-#[handler(name = "reset", flags = "wb", doc = "The next packet is the first one.")]
 pub struct SetTimestampDelta {
     args: Args,
     first: Option<i64>,
@@ -73,14 +71,21 @@ impl Action for SetTimestampDelta {
     }
 }
 
-impl Lifecycle for SetTimestampDelta {
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(Nanos(self.first.unwrap_or(0)).show())
+#[handlers]
+impl SetTimestampDelta {
+    /// The timestamp of the first packet.
+    #[read(unit = "seconds")]
+    fn first(&self) -> Nanos {
+        Nanos(self.first.unwrap_or(0))
     }
-    fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
+    /// The next packet is the first one.
+    #[write(button)]
+    fn reset(&mut self) {
         self.first = None;
-        Ok(())
     }
+}
+
+impl Lifecycle for SetTimestampDelta {
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.first = old.first;
         Ok(())

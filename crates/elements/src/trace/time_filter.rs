@@ -2,7 +2,6 @@
 //! TimeFilter: packets of a span of time.
 
 use castanet_element::prelude::*;
-use castanet_spec::Show;
 
 /// Passes packets whose timestamps lie in a span of time.
 ///
@@ -25,18 +24,14 @@ use castanet_spec::Show;
 #[derive(Class)]
 #[class(name = "TimeFilter", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "the span of time, when it is asked for in the same way")]
-#[class(build, lifecycle, effects(calls, stops), drops(OutsideTime))]
-#[handler(name = "start", flags = "rw", doc = "When the span begins.")]
-#[handler(name = "end", flags = "rw", doc = "When the span ends.")]
-#[handler(name = "interval", flags = "r", doc = "How long the span is.")]
-#[handler(name = "extend_interval", flags = "w", doc = "Moves the end by so many seconds.")]
+#[class(build, lifecycle, handlers, effects(calls, stops), drops(OutsideTime))]
 pub struct TimeFilter {
     args: Args,
     start: Option<i64>,
     end: Option<i64>,
     begun: bool,
-    /// Whether the end was reached, and told.
-    told: bool,
+    /// Whether a packet has reached the end, so that STOP or END_CALL was done.
+    reached: bool,
 }
 
 /// Arguments of TimeFilter.
@@ -84,7 +79,7 @@ impl Build for TimeFilter {
             return Err("specify at most one of STOP and END_CALL".into());
         }
         let (start, end) = (args.start.map(|t| t.0), args.end.map(|t| t.0));
-        Ok(TimeFilter { args, start, end, begun: false, told: false })
+        Ok(TimeFilter { args, start, end, begun: false, reached: false })
     }
 }
 
@@ -101,7 +96,7 @@ impl TimeFilter {
     }
     #[cold]
     fn finish(&mut self, cx: &mut Cx<'_>) {
-        self.told = true;
+        self.reached = true;
         if self.args.stop {
             cx.stop(1);
         }
@@ -119,7 +114,7 @@ impl Action for TimeFilter {
             self.begin(time);
         }
         if self.end.is_some_and(|e| time >= e) {
-            if !self.told {
+            if !self.reached {
                 self.finish(cx);
             }
             return cx.out_or(1, Reason::OutsideTime);
@@ -131,38 +126,47 @@ impl Action for TimeFilter {
     }
 }
 
+#[handlers]
+impl TimeFilter {
+    /// The start of the span.
+    #[read(unit = "seconds")]
+    fn start(&self) -> Option<Nanos> {
+        self.start.map(Nanos)
+    }
+    #[write]
+    fn set_start(&mut self, time: Nanos) {
+        self.start = Some(time.0);
+    }
+    /// The end of the span.
+    #[read(unit = "seconds")]
+    fn end(&self) -> Option<Nanos> {
+        self.end.map(Nanos)
+    }
+    #[write]
+    fn set_end(&mut self, time: Nanos) {
+        (self.end, self.reached) = (Some(time.0), false);
+    }
+    /// The length of the span.
+    #[read(unit = "seconds")]
+    fn interval(&self) -> Option<Nanos> {
+        let length = |(start, end): (i64, i64)| Nanos(end.saturating_sub(start));
+        self.start.zip(self.end).map(length).or(self.args.interval)
+    }
+    /// Moves the end by so many seconds.
+    #[write]
+    fn extend_interval(&mut self, by: Nanos) {
+        self.end = self.end.map(|e| e.saturating_add(by.0));
+        self.args.interval = self.args.interval.map(|i| Nanos(i.0.saturating_add(by.0)));
+        self.reached = false;
+    }
+}
+
 impl Lifecycle for TimeFilter {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         let now = cx.now();
         let after = |t: Option<Nanos>| t.map(|t| now.saturating_add(t.0));
         self.start = self.start.or(after(self.args.start_delay));
         self.end = self.end.or(after(self.args.end_delay));
-        Ok(())
-    }
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        let show = |t: Option<i64>| t.map_or(String::new(), |t| Nanos(t).show());
-        Ok(match handler {
-            "start" => show(self.start),
-            "end" => show(self.end),
-            _ => show(
-                self.start
-                    .zip(self.end)
-                    .map(|(s, e)| e.saturating_sub(s))
-                    .or(self.args.interval.map(|i| i.0)),
-            ),
-        })
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        let time = cx.with_args(|a| Nanos::parse(value.trim(), a))?.0;
-        match handler {
-            "start" => self.start = Some(time),
-            "end" => (self.end, self.told) = (Some(time), false),
-            _ => {
-                self.end = self.end.map(|e| e.saturating_add(time));
-                self.args.interval = self.args.interval.map(|i| Nanos(i.0.saturating_add(time)));
-                self.told = false;
-            }
-        }
         Ok(())
     }
     fn effects(&self, _: Effects) -> Effects {
@@ -174,7 +178,7 @@ impl Lifecycle for TimeFilter {
             |a: &Args| [a.start, a.end, a.start_delay, a.end_delay, a.start_after, a.end_after, a.interval];
         if asked(&self.args) == asked(&old.args) {
             (self.start, self.end) = (old.start, old.end);
-            (self.begun, self.told) = (old.begun, old.told);
+            (self.begun, self.reached) = (old.begun, old.reached);
         }
         Ok(())
     }
@@ -224,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_told_once() {
+    fn the_end_is_reached_once() {
         let mut kit = Kit::<TimeFilter>::new("END 5, STOP true").unwrap();
         inside(&mut kit, &[4]);
         assert_eq!(kit.stops(), 0);

@@ -16,7 +16,7 @@ use std::io::ErrorKind;
 /// The time of a record is the packet's timestamp, or the time now if it has none; its original length counts the
 /// bytes that the extra length annotation says were never captured. The file `-` is the standard output.
 ///
-/// That the file can be written is found out at initialisation. It is emptied when the router starts to run, so
+/// Initialisation fails when the file cannot be written. The file is emptied when the router starts to run, so
 /// that a hot swap to a router with the same file goes on in it, and complete when the router has stopped. When
 /// writing fails there is one message, and no packet is written any more: without output they are dropped, counted.
 ///
@@ -29,15 +29,13 @@ use std::io::ErrorKind;
 /// ```
 #[derive(Class)]
 #[class(books(makes), ends(Consumed))]
-#[class(name = "ToDump", offload = none, ports = "1/0-1", processing = "a/a", packets = "any/same", workers = exclusive, build, lifecycle)]
+#[class(name = "ToDump", offload = none, ports = "1/0-1", processing = "a/a", packets = "any/same", workers = exclusive, build, lifecycle, handlers)]
 #[class(task, effects(files, calls), drops(Consumed, WriteFailed), takes_state = "the open file")]
-#[handler(name = "count", flags = "r", doc = "Packets written.")]
-#[handler(name = "reset_counts", flags = "wb", doc = "Sets `count` to 0.")]
 pub struct ToDump {
     args: Args,
     options: WriterOptions,
     file: File,
-    /// What went wrong, told once.
+    /// The error that ended the writing.
     failure: Option<String>,
     /// Whether the file was missing before.
     made: bool,
@@ -279,6 +277,25 @@ impl Element for ToDump {
     }
 }
 
+#[handlers]
+impl ToDump {
+    /// Packets written.
+    #[read(unit = "packets")]
+    fn count(&self) -> Counted {
+        Counted(match &self.file {
+            File::Open(w) => w.count().saturating_sub(self.forgotten),
+            _ => 0,
+        })
+    }
+    /// Sets `count` to 0.
+    #[write(button)]
+    fn reset_counts(&mut self) {
+        if let File::Open(w) = &self.file {
+            self.forgotten = w.count();
+        }
+    }
+}
+
 impl Lifecycle for ToDump {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         if !self.push && !self.passes {
@@ -302,25 +319,10 @@ impl Lifecycle for ToDump {
             _ => Ok(()),
         };
         match self.failure.take() {
-            // Why has been told.
+            // A message has said why.
             Some(_) => Err(format!("{}: not all packets were written", self.args.filename.0)),
             None => closed,
         }
-    }
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        match (handler, &self.file) {
-            ("count", File::Open(w)) => Ok(w.count().saturating_sub(self.forgotten).to_string()),
-            ("count", _) => Ok("0".into()),
-            _ => Err(format!("no '{handler}' read handler")),
-        }
-    }
-    fn write(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
-        match (handler, &self.file) {
-            ("reset_counts", File::Open(w)) => self.forgotten = w.count(),
-            ("reset_counts", _) => {}
-            _ => return Err(format!("no '{handler}' write handler")),
-        }
-        Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {
         // Handlers are read when the file is opened, which the first packet may do.

@@ -37,16 +37,15 @@ const MOST_LINES: u32 = 1 << 16;
 /// ```
 #[derive(Class)]
 #[class(books(makes), ends(Consumed))]
-#[class(name = "ToIPSummaryDump", offload = none, ports = "1/0-1", processing = "a/h", packets = "any/same", workers = exclusive, build, lifecycle)]
+#[class(name = "ToIPSummaryDump", offload = none, ports = "1/0-1", processing = "a/h", packets = "any/same", workers = exclusive, build, lifecycle, handlers)]
 #[class(task, effects(files), drops(Consumed, WriteFailed), takes_state = "the open file")]
-#[handler(name = "flush", flags = "w", doc = "Writes to the file what still waits.")]
 pub struct ToIpSummaryDump {
     args: Args,
     file: File,
     failed: bool,
     /// Whether the file was missing before.
     made: bool,
-    /// Whether the user was told that a packet stands for more than are written.
+    /// Whether a message has said that a packet stands for more than are written.
     told: bool,
     signal: Signal,
     push: bool,
@@ -211,7 +210,7 @@ impl ToIpSummaryDump {
         })
     }
 
-    /// Writes packets and sees them off.
+    /// Writes packets, then forwards or drops them.
     fn take(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         self.open(cx);
         if self.passes {
@@ -249,6 +248,18 @@ impl Element for ToIpSummaryDump {
     }
 }
 
+#[handlers]
+impl ToIpSummaryDump {
+    /// Writes to the file what still waits.
+    #[write]
+    fn flush(&mut self) -> Result<(), String> {
+        match &mut self.file {
+            File::Open(w) => w.flush().map_err(|e| e.to_string()),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Lifecycle for ToIpSummaryDump {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         if !self.push {
@@ -272,17 +283,11 @@ impl Lifecycle for ToIpSummaryDump {
         {
             return Err(e.to_string());
         }
-        // Why has been told.
+        // A message has said why.
         if self.failed {
             Err(format!("{}: not all packets were written", self.args.filename.0))
         } else {
             Ok(())
-        }
-    }
-    fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
-        match &mut self.file {
-            File::Open(w) => w.flush().map_err(|e| e.to_string()),
-            _ => Ok(()),
         }
     }
     fn holds(&self) -> Option<String> {

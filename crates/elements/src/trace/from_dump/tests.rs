@@ -179,7 +179,7 @@ fn timing_keeps_the_distances() {
     k.write("reset_timing", "").unwrap();
     assert_eq!(k.task().1.len(), 1, "at once");
     let mut k = kit(&t, ", true");
-    k.element.push = false;
+    k.element.replay.push = false;
     assert_eq!(k.pull(0, 5).len(), 1);
     assert!(!k.note(Capability::EmptyNotifier));
     k.expire();

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The handlers of FromDump.
+
+use super::super::replay::Source as _;
+use super::FromDump;
+use castanet_element::prelude::*;
+use castanet_io::CaptureReader;
+
+/// The error of handlers after the file was handed to another router.
+const NOT_OPEN: &str = "the file is not open";
+
+impl FromDump {
+    fn reader(&self) -> Result<&CaptureReader, HandlerError> {
+        self.reader.as_ref().ok_or_else(|| NOT_OPEN.into())
+    }
+}
+
+#[handlers]
+impl FromDump {
+    /// The link type: `ETHER`, `IP`... or its number.
+    #[read]
+    fn encap(&self) -> Result<String, HandlerError> {
+        Ok(match self.reader()?.link() {
+            Some(l) => l.word().map_or_else(|| l.0.to_string(), Into::into),
+            None => "-".into(),
+        })
+    }
+    /// Bytes of the file; `-` when unknown.
+    #[read(unit = "bytes")]
+    fn filesize(&self) -> Result<String, HandlerError> {
+        Ok(self.reader()?.filesize().map_or("-".into(), |n| n.to_string()))
+    }
+    /// Byte position of the next record.
+    #[read(unit = "bytes")]
+    fn filepos(&self) -> Result<u64, HandlerError> {
+        Ok(self.reader()?.filepos())
+    }
+    #[write]
+    fn set_filepos(&mut self, to: u64, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        let reader = self.reader.as_mut().ok_or(NOT_OPEN)?;
+        reader.seek(to).map_err(|e| e.to_string())?;
+        if let Some(p) = self.ready.take() {
+            cx.drop(p, Reason::Cleared);
+        }
+        self.replay.finished = false;
+        self.wake(cx);
+        Ok(())
+    }
+    /// Byte position of the record of the last packet.
+    #[read(unit = "bytes")]
+    fn packet_filepos(&self) -> Result<u64, HandlerError> {
+        Ok(self.reader()?.packet_filepos())
+    }
+    /// Makes the element inactive and asks the driver to stop.
+    #[write(button)]
+    fn stop(&mut self, cx: &mut Cx<'_>) {
+        self.args.active = false;
+        self.replay.sleep(cx);
+        cx.stop(1);
+    }
+    /// Moves the end by so many seconds, and goes on if it was reached.
+    #[write]
+    fn extend_interval(&mut self, by: Nanos, cx: &mut Cx<'_>) {
+        if self.begun {
+            self.end = self.end.map(|e| e.saturating_add(by.0));
+        } else {
+            self.extended = self.extended.saturating_add(by.0);
+        }
+        if self.ready.is_some() {
+            self.replay.finished = false;
+        }
+        self.wake(cx);
+    }
+    /// Sets `count` to 0.
+    #[write(button)]
+    fn reset_counts(&mut self) {
+        self.count.reset();
+    }
+    /// With TIMING: the next packet comes at once, the others relative to it.
+    #[write(button)]
+    fn reset_timing(&mut self, cx: &mut Cx<'_>) {
+        self.shift = None;
+        self.wake(cx);
+    }
+}
