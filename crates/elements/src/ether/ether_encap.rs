@@ -18,8 +18,7 @@ use castanet_wire::ether::{EtherAddr, EtherHeader};
 /// ```
 #[derive(Class)]
 #[class(name = "EtherEncap", ports = "1/1", processing = "a/a", packets = "any/ether", workers = replicate(first))]
-#[class(drops(TooLong), build, lifecycle)]
-#[handler(name = "etht", flags = "rwD", doc = "The type, under its old name.")]
+#[class(drops(TooLong), build, lifecycle, handlers)]
 pub struct EtherEncap {
     args: Args,
     header: [u8; EtherHeader::LEN],
@@ -54,14 +53,21 @@ impl Build for EtherEncap {
     }
 }
 
+#[handlers]
+impl EtherEncap {
+    /// The type, under its old name.
+    #[read(deprecated, merge = first)]
+    fn etht(&self) -> u16 {
+        self.args.ethertype
+    }
+    #[write]
+    fn set_etht(&mut self, ethertype: u16) {
+        self.args.ethertype = ethertype;
+        self.header = self.args.header();
+    }
+}
+
 impl Lifecycle for EtherEncap {
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.args.ethertype.show())
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.args.ethertype = cx.with_args(|a| u16::parse(value.trim(), a))?;
-        self.changed(handler, cx)
-    }
     fn changed(&mut self, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
         self.header = self.args.header();
         Ok(())

@@ -45,12 +45,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[class(books(makes))]
 #[class(name = "EtherSpanTree", ports = "-/=", processing = "h/h", packets = "ether/ether")]
 #[class(takes_state = "roles and states of ports, when the bridge and its times are the same")]
-#[class(workers = share, drops(BadBpdu, Consumed), build, lifecycle)]
-#[handler(
-    name = "msgs",
-    flags = "r",
-    doc = "The bridge and its root; one line a port: role, state, best message."
-)]
+#[class(workers = share, drops(BadBpdu, Consumed), build, lifecycle, handlers)]
 pub struct EtherSpanTree {
     args: args::Args,
     shared: Arc<Shared>,
@@ -61,7 +56,7 @@ pub struct EtherSpanTree {
     several: bool,
 }
 
-/// What workers share: messages are rare, so a lock does.
+/// What workers share. Messages are rare, so a lock is fast enough.
 struct Shared {
     bridge: Mutex<Option<Bridge>>,
     input: Arc<PortFlags>,
@@ -69,7 +64,7 @@ struct Shared {
     switch: Arc<Control>,
 }
 
-/// How often the replica that keeps the time looks whether others were told something, in nanoseconds.
+/// How often the replica that keeps the time looks for messages that other replicas received, in nanoseconds.
 const LOOK: i64 = 1_000_000_000;
 
 impl Build for EtherSpanTree {
@@ -88,7 +83,7 @@ impl Build for EtherSpanTree {
 }
 
 impl Shared {
-    /// The bridge. Nobody panics while holding the lock; if somebody did, the bridge would still be whole.
+    /// The bridge. No code panics while it holds the lock; if some did, the bridge would still be whole.
     fn bridge(&self) -> MutexGuard<'_, Option<Bridge>> {
         self.bridge.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,6 +163,31 @@ impl Element for EtherSpanTree {
     }
 }
 
+#[handlers]
+impl EtherSpanTree {
+    /// The bridge and its root; one line a port: role, state, best message.
+    #[read]
+    fn msgs(&self) -> Table {
+        let guard = self.shared.bridge();
+        let Some(bridge) = guard.as_ref() else { return Table::default() };
+        let (root, cost) = bridge.root();
+        let mut text = format!("bridge {}, root {root}, cost {cost}\n", bridge.id());
+        for port in 0..bridge.ports() {
+            if let (Some(role), Some(state), Some(best)) =
+                (bridge.role(port), bridge.state(port), bridge.best(port))
+            {
+                let (role, state) = (role.name(), state.name());
+                let said = format!(
+                    "root {}, cost {}, bridge {}, port {:04x}",
+                    best.root, best.cost, best.bridge, best.port
+                );
+                text.push_str(&format!("{port} {role} {state}: {said}\n"));
+            }
+        }
+        Table(text)
+    }
+}
+
 impl Lifecycle for EtherSpanTree {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         let shared = &self.shared;
@@ -192,25 +212,6 @@ impl Lifecycle for EtherSpanTree {
             cx.set_timer(0, now);
         }
         Ok(())
-    }
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        let guard = self.shared.bridge();
-        let Some(bridge) = guard.as_ref() else { return Ok(String::new()) };
-        let (root, cost) = bridge.root();
-        let mut text = format!("bridge {}, root {root}, cost {cost}\n", bridge.id());
-        for port in 0..bridge.ports() {
-            if let (Some(role), Some(state), Some(best)) =
-                (bridge.role(port), bridge.state(port), bridge.best(port))
-            {
-                let (role, state) = (role.name(), state.name());
-                let said = format!(
-                    "root {}, cost {}, bridge {}, port {:04x}",
-                    best.root, best.cost, best.bridge, best.port
-                );
-                text.push_str(&format!("{port} {role} {state}: {said}\n"));
-            }
-        }
-        Ok(text)
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         // Another address or priority is another bridge, which has to find its place first.

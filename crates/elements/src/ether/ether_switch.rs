@@ -34,46 +34,19 @@ use relay::Relay;
 #[class(books(makes))]
 #[class(name = "EtherSwitch", ports = "2-/=", processing = "h/h", flow = "#/[^#]", packets = "ether/ether")]
 #[class(takes_state = "the addresses")]
-#[class(workers = share, copies, drops(TooShort, SameSegment, Suppressed, NoBuffer), build, lifecycle)]
-#[handler(name = "table", flags = "r", doc = "One line a station: address and port.")]
-#[handler(name = "timeout", flags = "rw", doc = "Seconds that addresses are remembered.")]
+#[class(workers = share, copies, drops(TooShort, SameSegment, Suppressed, NoBuffer))]
 pub struct EtherSwitch {
-    args: Args,
+    #[engine]
     relay: Relay,
 }
 
-/// Arguments of EtherSwitch and ListenEtherSwitch.
-#[derive(Args)]
-pub struct Args {
-    /// How long addresses are remembered; 0: not at all.
-    #[arg(keyword, default = Nanos(300_000_000_000), show = "300")]
-    pub(super) timeout: Nanos,
-}
-
-impl Build for EtherSwitch {
-    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        Ok(EtherSwitch { relay: Relay::new(args.timeout, cx)?, args })
-    }
-}
-
 impl Element for EtherSwitch {
+    #[inline]
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         self.relay.push(port, batch, cx);
     }
+    #[inline]
     fn push_one(&mut self, port: usize, p: Packet, cx: &mut Cx<'_>) {
         self.relay.push_one(port, p, cx);
-    }
-}
-
-impl Lifecycle for EtherSwitch {
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        self.relay.read(handler)
-    }
-    fn write(&mut self, _: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.relay.write(value, cx)
-    }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
-        self.relay.take_state(&old.relay);
-        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! EtherVLANEncap: packets become tagged Ethernet frames.
 
-use super::vlan::{ID, Native, Priority, Tag, Tci, VlanId};
+use super::vlan::{ID, Native, Priority, Tag, TagArgs, Tagging, Tci, VlanId};
 use castanet_element::prelude::*;
 use castanet_wire::ether::{EtherAddr, ethertype};
 
@@ -27,13 +27,10 @@ use castanet_wire::ether::{EtherAddr, ethertype};
     processing = "a/a",
     packets = "any/ether"
 )]
-#[class(workers = replicate(first), drops(TooLong), build, lifecycle)]
-#[handler(name = "vlan_tci", flags = "rw", doc = "The whole tag, or ANNO.")]
-#[handler(name = "vlan_id", flags = "rw", doc = "The VLAN identifier.")]
-#[handler(name = "vlan_pcp", flags = "rw", doc = "The priority.")]
+#[class(workers = replicate(first), drops(TooLong))]
 pub struct EtherVlanEncap {
-    args: Args,
-    tag: Tag,
+    #[engine]
+    tagging: Tagging<Args>,
 }
 
 /// Arguments of EtherVLANEncap.
@@ -61,30 +58,20 @@ pub struct Args {
     native_vlan: Native,
 }
 
-impl Build for EtherVlanEncap {
-    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let tag = Tag::new(args.vlan_tci, args.vlan_id, args.vlan_pcp)?;
-        Ok(EtherVlanEncap { args, tag })
-    }
-}
-
-impl Lifecycle for EtherVlanEncap {
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        self.tag.read(handler).ok_or_else(|| format!("no '{handler}' read handler"))
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        cx.with_args(|a| self.tag.write(handler, value.trim(), a))
+impl TagArgs for Args {
+    fn tag(&self) -> Result<Tag, String> {
+        Tag::new(self.vlan_tci, self.vlan_id, self.vlan_pcp)
     }
 }
 
 impl Action for EtherVlanEncap {
     #[inline]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
-        let tci = self.tag.of(p);
-        let [d0, d1, d2, d3, d4, d5] = self.args.dst.0;
-        let [s0, s1, s2, s3, s4, s5] = self.args.src.0;
-        let [e0, e1] = self.args.ethertype.to_be_bytes();
-        let done = if i32::from(tci & ID) == self.args.native_vlan.0 {
+        let tci = self.tagging.tag.of(p);
+        let [d0, d1, d2, d3, d4, d5] = self.tagging.args.dst.0;
+        let [s0, s1, s2, s3, s4, s5] = self.tagging.args.src.0;
+        let [e0, e1] = self.tagging.args.ethertype.to_be_bytes();
+        let done = if i32::from(tci & ID) == self.tagging.args.native_vlan.0 {
             p.push_header().map(|h| *h = [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, e0, e1])
         } else {
             let ([v0, v1], [t0, t1]) = (ethertype::VLAN.to_be_bytes(), tci.to_be_bytes());

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ListenEtherSwitch: a learning bridge with one output more, which sees all.
 
-use super::ether_switch::Args;
 use super::ether_switch::relay::Relay;
 use castanet_element::prelude::*;
 
@@ -30,39 +29,20 @@ use castanet_element::prelude::*;
     packets = "ether/ether"
 )]
 #[class(takes_state = "the addresses")]
-#[class(workers = share, copies, drops(TooShort, NoBuffer), build, lifecycle)]
-#[handler(name = "table", flags = "r", doc = "One line a station: address and port.")]
-#[handler(name = "timeout", flags = "rw", doc = "Seconds that addresses are remembered.")]
+#[class(workers = share, copies, drops(TooShort, NoBuffer))]
 pub struct ListenEtherSwitch {
-    args: Args,
+    #[engine]
     relay: Relay,
 }
 
-impl Build for ListenEtherSwitch {
-    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        Ok(ListenEtherSwitch { relay: Relay::new(args.timeout, cx)?, args })
-    }
-}
-
 impl Element for ListenEtherSwitch {
+    #[inline]
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         self.relay.push(port, batch, cx);
     }
+    #[inline]
     fn push_one(&mut self, port: usize, p: Packet, cx: &mut Cx<'_>) {
         self.relay.push_one(port, p, cx);
-    }
-}
-
-impl Lifecycle for ListenEtherSwitch {
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        self.relay.read(handler)
-    }
-    fn write(&mut self, _: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.relay.write(value, cx)
-    }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
-        self.relay.take_state(&old.relay);
-        Ok(())
     }
 }
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Ethernet: headers put on and taken off, 802.1Q tags, frames for this host, switches and their spanning tree.
-// Several handlers of a class may have the same flags.
-#![allow(clippy::duplicated_attributes)]
 
 use castanet_element::{ClassDef, action, element};
 

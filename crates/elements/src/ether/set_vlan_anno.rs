@@ -25,10 +25,7 @@ use castanet_element::prelude::*;
     processing = "a/a",
     packets = "any/same"
 )]
-#[class(workers = replicate(first), build, lifecycle)]
-#[handler(name = "vlan_tci", flags = "rw", doc = "The whole tag.")]
-#[handler(name = "vlan_id", flags = "rw", doc = "The VLAN identifier.")]
-#[handler(name = "vlan_pcp", flags = "rw", doc = "The priority.")]
+#[class(workers = replicate(first), build, handlers)]
 pub struct SetVlanAnno {
     args: Args,
     tag: Tag,
@@ -54,17 +51,34 @@ impl Build for SetVlanAnno {
     }
 }
 
-impl Lifecycle for SetVlanAnno {
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        self.tag.read(handler).ok_or_else(|| format!("no '{handler}' read handler"))
+#[handlers]
+impl SetVlanAnno {
+    /// The whole tag.
+    #[read(merge = first)]
+    fn vlan_tci(&self) -> Tci {
+        self.tag.tci()
     }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        cx.with_args(|a| {
-            if handler == "vlan_tci" {
-                u16::parse(value.trim(), a)?;
-            }
-            self.tag.write(handler, value.trim(), a)
-        })
+    #[write]
+    fn set_vlan_tci(&mut self, tci: u16) {
+        self.tag.set_tci(Tci::Value(tci));
+    }
+    /// The VLAN identifier.
+    #[read(merge = first)]
+    fn vlan_id(&self) -> Tci {
+        self.tag.id()
+    }
+    #[write]
+    fn set_vlan_id(&mut self, id: VlanId) {
+        self.tag.set_id(id);
+    }
+    /// The priority.
+    #[read(merge = first)]
+    fn vlan_pcp(&self) -> Tci {
+        self.tag.priority()
+    }
+    #[write]
+    fn set_vlan_pcp(&mut self, priority: Priority) {
+        self.tag.set_priority(priority);
     }
 }
 

@@ -20,8 +20,7 @@ use castanet_wire::ether::EtherAddr;
 /// ```
 #[derive(Class)]
 #[class(name = "StoreEtherAddress", ports = "1/1-2", processing = "a/ah", packets = "any/same")]
-#[class(workers = replicate(first), drops(TooShort), build, lifecycle)]
-#[handler(name = "addr", flags = "rw", doc = "The address.")]
+#[class(workers = replicate(first), drops(TooShort), build, handlers)]
 pub struct StoreEtherAddress {
     args: Args,
 }
@@ -48,14 +47,17 @@ impl Build for StoreEtherAddress {
     }
 }
 
-impl Lifecycle for StoreEtherAddress {
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.args.addr.show())
+#[handlers]
+impl StoreEtherAddress {
+    /// The address.
+    #[read(merge = first)]
+    fn addr(&self) -> Option<EtherAddr> {
+        self.args.addr
     }
-    fn write(&mut self, _: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.args.addr = Some(cx.with_args(|a| EtherAddr::parse(value.trim(), a))?);
+    #[write]
+    fn set_addr(&mut self, addr: EtherAddr) {
+        self.args.addr = Some(addr);
         self.args.anno = None;
-        Ok(())
     }
 }
 

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Passes packets from each input to the output of the same number, unless that port is suppressed.
 ///
-/// What is pushed to a suppressed port is dropped. What would be pulled through it stays where it is; its puller sleeps until some port
-/// that is not suppressed has packets. All ports are active at first. EtherSpanTree suppresses ports of the Suppressors that it names,
-/// and so do the handlers `active0`, `active1`, ...
+/// Packets that are pushed to a suppressed port are dropped. Packets that would be pulled through it stay where they are, and
+/// the task that pulls sleeps until some port that is not suppressed has packets. All ports are active at first. EtherSpanTree
+/// suppresses ports of the Suppressors that it names, and so do the handlers `active0`, `active1`, ...
 ///
 /// # Ports
 /// As many inputs as outputs: packets.
@@ -25,8 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Class)]
 #[class(name = "Suppressor", ports = "-/=", processing = "a/a", flow = "#/#", packets = "any/same")]
 #[class(takes_state = "which ports are active")]
-#[class(workers = share, drops(Suppressed), build, lifecycle, capabilities(EmptyNotifier))]
-#[handler(name = "reset", flags = "wb", doc = "Makes all ports active.")]
+#[class(workers = share, drops(Suppressed), build, lifecycle, handlers, capabilities(EmptyNotifier))]
 pub struct Suppressor {
     suppressed: Arc<[AtomicBool]>,
     /// The same flags with what others need who set them.
@@ -107,6 +106,16 @@ impl Element for Suppressor {
     }
 }
 
+#[handlers]
+impl Suppressor {
+    /// Makes all ports active.
+    #[write(button)]
+    fn reset(&mut self, cx: &mut Cx<'_>) {
+        self.suppressed.iter().for_each(|s| s.store(false, Ordering::SeqCst));
+        self.note.look(self.has_something(cx), cx);
+    }
+}
+
 impl Lifecycle for Suppressor {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         for (port, signal) in self.upstream.iter_mut().enumerate() {
@@ -122,12 +131,8 @@ impl Lifecycle for Suppressor {
         Ok((!self.flag(handler)?.load(Ordering::Relaxed)).show())
     }
     fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        if handler == "reset" {
-            self.suppressed.iter().for_each(|s| s.store(false, Ordering::SeqCst));
-        } else {
-            let active = cx.with_args(|a| bool::parse(value.trim(), a))?;
-            self.flag(handler)?.store(!active, Ordering::SeqCst);
-        }
+        let active = cx.with_args(|a| bool::parse(value.trim(), a))?;
+        self.flag(handler)?.store(!active, Ordering::SeqCst);
         self.note.look(self.has_something(cx), cx);
         Ok(())
     }

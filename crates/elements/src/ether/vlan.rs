@@ -22,31 +22,43 @@ fn between(text: &str, cx: &ArgCx<'_>, low: i32, high: i32) -> Result<i32, Strin
     }
 }
 
-macro_rules! bounded {
-    ($(#[doc = $doc:literal] $name:ident($t:ty) $type:literal $low:literal $high:literal;)+) => { $(
-        #[doc = $doc]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub struct $name(pub $t);
-        impl ArgValue for $name {
-            const TYPE: &'static str = $type;
-            fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, String> {
-                Ok($name(between(text, cx, $low, $high)? as $t))
-            }
-        }
-        impl Show for $name {
-            fn show(&self) -> String {
-                self.0.to_string()
-            }
-        }
-    )+ };
+/// A VLAN identifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VlanId(pub u16);
+
+impl ArgValue for VlanId {
+    const TYPE: &'static str = "VLAN identifier";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, String> {
+        Ok(VlanId(between(text, cx, 0, 0xfff)? as u16))
+    }
 }
-bounded! {
-    /// A VLAN identifier.
-    VlanId(u16) "VLAN identifier" 0 0xfff;
-    /// The VLAN whose frames have no tag; -1 for none.
-    Native(i32) "VLAN identifier or -1" -1 0xfff;
-    /// A priority.
-    Priority(u8) "priority" 0 7;
+
+/// The VLAN whose frames have no tag; -1 for none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Native(pub i32);
+
+impl ArgValue for Native {
+    const TYPE: &'static str = "VLAN identifier or -1";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, String> {
+        between(text, cx, -1, 0xfff).map(Native)
+    }
+}
+
+impl Show for Native {
+    fn show(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// A priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Priority(pub u8);
+
+impl ArgValue for Priority {
+    const TYPE: &'static str = "priority";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, String> {
+        Ok(Priority(between(text, cx, 0, 7)? as u8))
+    }
 }
 
 /// A tag as an argument: a number, or what the annotation says.
@@ -65,6 +77,15 @@ impl ArgValue for Tci {
             return Ok(Tci::Anno);
         }
         u16::parse(text, cx).map(Tci::Value)
+    }
+}
+
+impl Show for Tci {
+    fn show(&self) -> String {
+        match self {
+            Tci::Anno => "ANNO".into(),
+            Tci::Value(v) => v.to_string(),
+        }
     }
 }
 
@@ -101,29 +122,96 @@ impl Tag {
     pub fn of(self, p: &Packet) -> u16 {
         annotation(p) & self.mask | self.bits
     }
-    /// What a handler shows.
-    pub fn read(self, handler: &str) -> Option<String> {
-        let (which, shift) = match handler {
-            "vlan_tci" => (!0, 0),
-            "vlan_id" => (ID, 0),
-            "vlan_pcp" => (PRIORITY, 13),
-            _ => return None,
-        };
-        let fixed = self.mask & which == 0;
-        Some(if fixed { ((self.bits & which) >> shift).to_string() } else { "ANNO".into() })
-    }
-    /// Changes what a handler shows.
-    pub fn write(&mut self, handler: &str, text: &str, cx: &ArgCx<'_>) -> Result<(), String> {
-        match handler {
-            "vlan_tci" => match Tci::parse(text, cx)? {
-                Tci::Anno => *self = Tag { mask: !0, bits: 0 },
-                Tci::Value(bits) => self.set(!0, bits),
-            },
-            "vlan_id" => self.set(ID, VlanId::parse(text, cx)?.0),
-            "vlan_pcp" => self.set(PRIORITY, u16::from(Priority::parse(text, cx)?.0) << 13),
-            _ => return Err(format!("no '{handler}' write handler")),
+    /// The value of some bits; the annotation's unless all of them are fixed.
+    fn part(self, which: u16) -> Tci {
+        match self.mask & which {
+            0 => Tci::Value((self.bits & which) >> which.trailing_zeros()),
+            _ => Tci::Anno,
         }
-        Ok(())
+    }
+    /// The whole tag.
+    pub fn tci(self) -> Tci {
+        self.part(!0)
+    }
+    /// The VLAN identifier.
+    pub fn id(self) -> Tci {
+        self.part(ID)
+    }
+    /// The priority.
+    pub fn priority(self) -> Tci {
+        self.part(PRIORITY)
+    }
+    /// Changes the whole tag.
+    pub fn set_tci(&mut self, tci: Tci) {
+        match tci {
+            Tci::Anno => *self = Tag { mask: !0, bits: 0 },
+            Tci::Value(bits) => self.set(!0, bits),
+        }
+    }
+    /// Fixes the VLAN identifier.
+    pub fn set_id(&mut self, id: VlanId) {
+        self.set(ID, id.0);
+    }
+    /// Fixes the priority.
+    pub fn set_priority(&mut self, priority: Priority) {
+        self.set(PRIORITY, u16::from(priority.0) << 13);
+    }
+}
+
+/// Arguments that say how tags are made.
+pub trait TagArgs: castanet_spec::Args {
+    /// The tag.
+    fn tag(&self) -> Result<Tag, String>;
+}
+
+/// What the classes that tag frames have in common: the tag and its handlers.
+pub struct Tagging<A> {
+    /// The arguments of the class.
+    pub args: A,
+    /// The tag of the next packet.
+    pub tag: Tag,
+}
+
+#[handlers]
+impl<A: TagArgs> Tagging<A> {
+    /// The whole tag, or ANNO.
+    #[read(merge = first)]
+    fn vlan_tci(&self) -> Tci {
+        self.tag.tci()
+    }
+    #[write]
+    fn set_vlan_tci(&mut self, tci: Tci) {
+        self.tag.set_tci(tci);
+    }
+    /// The VLAN identifier.
+    #[read(merge = first)]
+    fn vlan_id(&self) -> Tci {
+        self.tag.id()
+    }
+    #[write]
+    fn set_vlan_id(&mut self, id: VlanId) {
+        self.tag.set_id(id);
+    }
+    /// The priority.
+    #[read(merge = first)]
+    fn vlan_pcp(&self) -> Tci {
+        self.tag.priority()
+    }
+    #[write]
+    fn set_vlan_pcp(&mut self, priority: Priority) {
+        self.tag.set_priority(priority);
+    }
+}
+
+impl<A> Lifecycle for Tagging<A> {}
+
+impl<A: TagArgs> Engine for Tagging<A> {
+    type Args = A;
+    fn build(args: A, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        Ok(Tagging { tag: args.tag()?, args })
+    }
+    fn args(&mut self) -> &mut A {
+        &mut self.args
     }
 }
 
@@ -193,28 +281,36 @@ mod tests {
         ] {
             let tag = Tag::new(tci, id, priority).unwrap();
             assert_eq!(tag.of(&p), want, "{tci:?} {id:?} {priority:?}");
-            assert_eq!(["vlan_tci", "vlan_id", "vlan_pcp"].map(|h| tag.read(h).unwrap()), shown);
+            assert_eq!([tag.tci(), tag.id(), tag.priority()].map(|t| t.show()), shown);
         }
         assert!(Tag::new(Some(Tci::Anno), Some(VlanId(1)), None).is_err());
     }
 
     #[test]
-    fn handlers_change_their_bits() {
-        let names = Names::new();
-        let cx = ArgCx { scope: "", names: &names, origin: Origin::Operator };
+    fn changes_fix_their_bits() {
         let mut tag = Tag::new(Some(Tci::Value(0xffff)), None, None).unwrap();
-        tag.write("vlan_id", "1", &cx).unwrap();
-        tag.write("vlan_pcp", "2", &cx).unwrap();
+        tag.set_id(VlanId(1));
+        tag.set_priority(Priority(2));
         assert_eq!(tag.of(&packet(b"")), 0x5001, "the drop eligible bit stays");
-        tag.write("vlan_tci", "anno", &cx).unwrap();
+        tag.set_tci(Tci::Anno);
         let mut p = packet(b"");
         annotate(&mut p, 77);
         assert_eq!(tag.of(&p), 77);
-        for (handler, text) in
-            [("vlan_id", "4096"), ("vlan_id", "-1"), ("vlan_pcp", "8"), ("vlan_tci", "65536"), ("x", "1")]
-        {
-            assert!(tag.write(handler, text, &cx).is_err(), "{handler} {text}");
+    }
+
+    #[test]
+    fn limits() {
+        let names = Names::new();
+        let cx = ArgCx { scope: "", names: &names, origin: Origin::Operator };
+        assert_eq!(
+            (VlanId::parse("4095", &cx), Native::parse("-1", &cx)),
+            (Ok(VlanId(4095)), Ok(Native(-1)))
+        );
+        assert_eq!((Priority::parse("7", &cx), Tci::parse("anno", &cx)), (Ok(Priority(7)), Ok(Tci::Anno)));
+        for bad in ["4096", "-1"] {
+            assert!(VlanId::parse(bad, &cx).is_err() && Priority::parse(bad, &cx).is_err(), "{bad}");
         }
-        assert!(tag.read("x").is_none());
+        assert!(Priority::parse("8", &cx).is_err() && Native::parse("-2", &cx).is_err());
+        assert!(Tci::parse("65536", &cx).is_err());
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! VLANEncap: 802.1Q tags put into frames.
 
-use super::vlan::{self, ID, Native, Priority, Tag, Tci, VlanId};
+use super::vlan::{self, ID, Native, Priority, Tag, TagArgs, Tagging, Tci, VlanId};
 use castanet_element::prelude::*;
 use castanet_wire::ether::ethertype;
 
@@ -22,13 +22,10 @@ use castanet_wire::ether::ethertype;
 /// ```
 #[derive(Class)]
 #[class(name = "VLANEncap", ports = "1/1", processing = "a/a", packets = "ether/ether", workers = replicate(first))]
-#[class(drops(TooShort, TooLong), build, lifecycle)]
-#[handler(name = "vlan_tci", flags = "rw", doc = "The whole tag, or ANNO.")]
-#[handler(name = "vlan_id", flags = "rw", doc = "The VLAN identifier.")]
-#[handler(name = "vlan_pcp", flags = "rw", doc = "The priority.")]
+#[class(drops(TooShort, TooLong))]
 pub struct VlanEncap {
-    args: Args,
-    tag: Tag,
+    #[engine]
+    tagging: Tagging<Args>,
 }
 
 /// Arguments of VLANEncap.
@@ -50,30 +47,20 @@ pub struct Args {
     ethertype: u16,
 }
 
-impl Build for VlanEncap {
-    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let tag = Tag::new(args.vlan_tci, args.vlan_id, args.vlan_pcp)?;
-        Ok(VlanEncap { args, tag })
-    }
-}
-
-impl Lifecycle for VlanEncap {
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        self.tag.read(handler).ok_or_else(|| format!("no '{handler}' read handler"))
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        cx.with_args(|a| self.tag.write(handler, value.trim(), a))
+impl TagArgs for Args {
+    fn tag(&self) -> Result<Tag, String> {
+        Tag::new(self.vlan_tci, self.vlan_id, self.vlan_pcp)
     }
 }
 
 impl Action for VlanEncap {
     #[inline]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
-        let tci = self.tag.of(p);
-        if i32::from(tci & ID) == self.args.native_vlan.0 {
+        let tci = self.tagging.tag.of(p);
+        if i32::from(tci & ID) == self.tagging.args.native_vlan.0 {
             return Verdict::Next;
         }
-        match vlan::put(p, self.args.ethertype, tci) {
+        match vlan::put(p, self.tagging.args.ethertype, tci) {
             Ok(()) => Verdict::Next,
             Err(reason) => Verdict::Drop(reason),
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How a switch relays frames, and what others may change about it.
 
-use super::table::Table;
+use super::table::Table as Addresses;
 use crate::ether::port_flags::PortFlags;
 use castanet_element::prelude::*;
 use castanet_wire::ether::EtherHeader;
@@ -31,9 +31,18 @@ impl Control {
     }
 }
 
+/// Arguments of EtherSwitch and ListenEtherSwitch.
+#[derive(Args)]
+pub struct Args {
+    /// How long addresses are remembered; 0: not at all.
+    #[arg(keyword, default = Nanos(300_000_000_000), show = "300")]
+    timeout: Nanos,
+}
+
 /// A learning bridge between its ports; perhaps there is one output more, which listens.
 pub struct Relay {
-    table: Arc<Table>,
+    args: Args,
+    table: Arc<Addresses>,
     control: Arc<Control>,
     learning: Arc<[AtomicBool]>,
     ports: usize,
@@ -41,20 +50,6 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// One between the inputs and as many outputs. Further outputs listen.
-    pub fn new(timeout: Nanos, cx: &mut BuildCx<'_>) -> Result<Relay, ConfigError> {
-        let ports = cx.inputs;
-        if ports > Table::MAX_PORTS {
-            return Err(format!("at most {} ports", Table::MAX_PORTS).into());
-        }
-        let seed = cx.secret().next_u64();
-        let control = cx.share(Control::default);
-        control.timeout.store(positive(timeout)?.0, Relaxed);
-        let learning = control.learning.of(ports);
-        let listener = (cx.outputs > ports).then_some(ports);
-        Ok(Relay { table: cx.share(|| Table::new(seed)), control, learning, ports, listener })
-    }
-
     /// Relays all frames of a batch.
     pub fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         for p in batch.drain() {
@@ -106,26 +101,54 @@ impl Relay {
         }
         cx.emit(last, p);
     }
+}
 
-    /// Learns what the switch of the old router knows (hot swap). Which ports relay is the spanning tree's business.
-    pub fn take_state(&mut self, old: &Relay) {
+#[handlers]
+impl Relay {
+    /// One line a station: address and port.
+    #[read]
+    fn table(&self) -> Table {
+        Table(self.table.list().iter().map(|(a, port)| format!("{a} {port}\n")).collect())
+    }
+    /// Seconds that addresses are remembered.
+    #[read(unit = "seconds")]
+    fn timeout(&self) -> Nanos {
+        Nanos(self.control.timeout.load(Relaxed))
+    }
+    #[write]
+    fn set_timeout(&mut self, timeout: Nanos) -> Result<(), String> {
+        self.control.timeout.store(positive(timeout)?.0, Relaxed);
+        Ok(())
+    }
+}
+
+impl Engine for Relay {
+    type Args = Args;
+    /// A bridge between the inputs and as many outputs. Further outputs listen.
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let ports = cx.inputs;
+        if ports > Addresses::MAX_PORTS {
+            return Err(format!("at most {} ports", Addresses::MAX_PORTS).into());
+        }
+        let seed = cx.secret().next_u64();
+        let control = cx.share(Control::default);
+        control.timeout.store(positive(args.timeout)?.0, Relaxed);
+        let learning = control.learning.of(ports);
+        let listener = (cx.outputs > ports).then_some(ports);
+        let table = cx.share(|| Addresses::new(seed));
+        Ok(Relay { args, table, control, learning, ports, listener })
+    }
+    fn args(&mut self) -> &mut Args {
+        &mut self.args
+    }
+}
+
+impl Lifecycle for Relay {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+        // The spanning tree of the new router decides which ports relay.
         if !Arc::ptr_eq(&self.table, &old.table) {
             self.table.learn_from(&old.table, self.ports);
         }
-    }
-
-    /// The read handlers of a switch.
-    pub fn read(&self, handler: &str) -> Result<String, String> {
-        match handler {
-            "table" => Ok(self.table.list().iter().map(|(a, port)| format!("{a} {port}\n")).collect()),
-            "timeout" => Ok(Nanos(self.control.timeout.load(Relaxed)).show()),
-            _ => Err(format!("no '{handler}' read handler")),
-        }
-    }
-    /// The write handler of a switch, `timeout`.
-    pub fn write(&self, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        let timeout = positive(cx.with_args(|a| Nanos::parse(value.trim(), a))?)?;
-        self.control.timeout.store(timeout.0, Relaxed);
         Ok(())
     }
 }
