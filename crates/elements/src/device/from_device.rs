@@ -3,6 +3,7 @@
 
 mod filter;
 mod handing;
+mod handlers;
 
 use super::args::{DeviceName, Encap, Method};
 use super::back::{self, Ether};
@@ -18,8 +19,7 @@ use std::collections::VecDeque;
 
 /// The most frames of a turn: what is ready is emitted at once, whatever BURST says.
 const MOST: usize = 64;
-/// How often to look for more frames, for each that came, before the task sleeps: to be woken costs the system, and so whoever
-/// sends, more than a packet does.
+/// How often to look for more frames, for each that came, before the task sleeps: a wake-up costs more than a packet does.
 const LOOKS: u32 = 8;
 /// The most of these: some tens of microseconds.
 const MOST_LOOKS: u32 = 256;
@@ -37,7 +37,7 @@ const LOOK: i64 = 200_000_000;
 /// The host's own network stack sees the frames too, and answers those to its addresses, unless SNIFFER is false. With
 /// BPF_FILTER, an expression of tcpdump, the system leaves out frames before they are copied.
 ///
-/// A device that goes down or vanishes while the router runs is told of once and picked up again when it is back. When it is
+/// A device that goes down or vanishes while the router runs is reported once and picked up again when it is back. When it is
 /// back with another Ethernet address, the router reads its configuration again if that takes addresses from the device. Two
 /// FromDevice on one device would give each frame twice: this is an error unless BPF_FILTER or PROTOCOL tells them apart.
 ///
@@ -53,16 +53,9 @@ const LOOK: i64 = 200_000_000;
 #[derive(Class)]
 #[class(books(enters, holds))]
 #[class(name = "FromDevice", aliases("PollDevice"), ports = "0/1-2", processing = "h/h", packets = "any/any")]
-#[class(workers = exclusive, build, lifecycle, task, effects(prints), offload = aware, capabilities(Offloads))]
+#[class(workers = exclusive, build, lifecycle, handlers, task, effects(prints), offload = aware, capabilities(Offloads))]
 #[class(drops(NotIp, BadOffload, Truncated, TooLong, NoBuffer, Stopped))]
 #[class(takes_state = "the open socket with the frames that wait")]
-#[handler(
-    name = "kernel_drops",
-    flags = "r",
-    doc = "Frames that the system dropped because they were not read in time."
-)]
-#[handler(name = "encap", flags = "r", doc = "The link type: `ETHER`, `IP`...")]
-#[handler(name = "reset_counts", flags = "wb", doc = "Sets `count` to 0.")]
 pub struct FromDevice {
     args: Args,
     /// Packets emitted.
@@ -362,20 +355,6 @@ impl Lifecycle for FromDevice {
         for p in self.waiting.drain(..) {
             cx.drop(p, Reason::Stopped);
         }
-        Ok(())
-    }
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        match handler {
-            "kernel_drops" => {
-                let now = self.socket.as_mut().map_or(0, |s| s.0.drops());
-                Ok(self.drops_before.saturating_add(now).to_string())
-            }
-            "encap" => Ok(self.link.to_string()),
-            _ => Err(format!("no '{handler}' read handler")),
-        }
-    }
-    fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
-        self.count.reset();
         Ok(())
     }
     fn holds(&self) -> Option<String> {

@@ -83,10 +83,8 @@ impl HostDevices {
 #[class(books(enters))]
 #[class(name = "FromHost", aliases("FromLinux"), ports = "0/1", processing = "h/h", packets = "/ether")]
 #[class(takes_state = "the open device")]
-#[class(workers = exclusive, build, lifecycle, task, effects(prints), drops(TooLong, BadOffload, NoBuffer))]
+#[class(workers = exclusive, build, lifecycle, handlers, task, effects(prints), drops(TooLong, BadOffload, NoBuffer))]
 #[class(offload = aware, capabilities(Offloads))]
-#[handler(name = "dev_name", flags = "r", doc = "The name of the device.")]
-#[handler(name = "signal", flags = "r", doc = "Whether there is room downstream.")]
 pub struct FromHost {
     args: Args,
     device: Arc<HostDevice>,
@@ -192,6 +190,20 @@ impl Element for FromHost {
     }
 }
 
+#[handlers]
+impl FromHost {
+    /// The name of the device.
+    #[read]
+    fn dev_name(&self) -> &str {
+        &self.args.devname.0
+    }
+    /// Whether there is room downstream.
+    #[read]
+    fn signal(&self, cx: &mut Cx<'_>) -> bool {
+        cx.is_on(&self.downstream)
+    }
+}
+
 impl Lifecycle for FromHost {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.downstream = cx.downstream(0);
@@ -207,13 +219,6 @@ impl Lifecycle for FromHost {
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
         self.tun = None;
         Ok(())
-    }
-    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
-        match handler {
-            "dev_name" => Ok(self.args.devname.0.clone()),
-            "signal" => Ok(cx.is_on(&self.downstream).to_string()),
-            _ => Err(format!("no '{handler}' read handler")),
-        }
     }
     fn holds(&self) -> Option<String> {
         Some(self.wanted.key())

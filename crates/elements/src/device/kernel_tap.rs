@@ -1,386 +1,46 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! KernelTap and KernelTun: a device of the host of which the router is the other end.
+//! KernelTap: an Ethernet device of the host of which the router is the other end.
 
-use super::args::DeviceName;
-use super::claims::claim;
-use super::tap::{Read, Wanted, read, write};
-use crate::handover::Left;
+use super::kernel_device::KernelDevice;
 use castanet_element::prelude::*;
-use castanet_element::{Interest, Watch};
-use castanet_io::device::{self, DeviceError, Tun};
-use castanet_packet::DEFAULT_HEADROOM;
-use castanet_wire::ether::EtherAddr;
-use std::net::Ipv4Addr;
 
-/// The most packets of a turn: what is ready is emitted at once, whatever BURST says.
-const MOST: usize = 64;
-/// How often a device that is down or gone is looked for.
-const LOOK: i64 = 200_000_000;
-
-/// Arguments of KernelTap and KernelTun.
-#[derive(Args)]
-pub struct Args {
-    /// The host's address on the device, and the network that it reaches by it.
-    addr: Prefix,
-    /// The default route of the host, if it is to lead by the device.
-    gateway: Option<Ipv4Addr>,
-    /// Whether packets are Ethernet frames (TAP) and not IP packets (TUN); by default as the class is called.
-    #[arg(keyword)]
-    tap: Option<bool>,
-    /// Bytes before the data of each packet.
-    #[arg(keyword, default = DEFAULT_HEADROOM as u32, show = "28")]
-    headroom: u32,
-    /// Understood for old configurations; packets that are ready are emitted together, up to 64 of them.
-    #[arg(keyword, default = 1)]
-    burst: u32,
-    /// The host's Ethernet address on the device (TAP).
-    #[arg(keyword)]
-    ether: Option<EtherAddr>,
-    /// Whether it is not told that the host does not take packets.
-    #[arg(keyword, default = false)]
-    ignore_queue_overflows: bool,
-    /// The longest packet, Ethernet header left out.
-    #[arg(keyword, default = 1500)]
-    mtu: u32,
-    /// The device; by default the first number that is free behind `tap` or `tun`.
-    #[arg(keyword, alias = "DEV_NAME")]
-    devname: Option<DeviceName>,
+/// Makes a TAP device: an Ethernet device of the host of which the router is the other end.
+///
+/// The host gets ADDR as its address on the device, and a route to the network of ADDR by it. What the host sends there
+/// leaves the element, with the time as timestamp; packets that come in are what the host receives. A device
+/// that is removed while the router runs is made again. With TAP false this is KernelTun.
+///
+/// # Ports
+/// Input 0 (push or pull, optional): packets for the host. Output 0 (push): packets of the host. Output 1 (push,
+/// optional): packets of a TUN device that hold no IP, which are otherwise dropped.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 10) -> EtherEncap(0x88b5, 2:2:2:2:2:2, ff:ff:ff:ff:ff:ff)
+///     -> KernelTap(10.77.0.1/24) -> Discard;
+/// DriverManager(wait 0.1s, stop);
+/// ```
+#[derive(Class)]
+#[class(books(enters), ends(Consumed))]
+#[class(name = "KernelTap", ports = "0-1/1-2", processing = "a/h", flow = "x/y", packets = "any/any")]
+#[class(workers = exclusive, task, effects(prints), takes_state = "the open device, the counts")]
+#[class(offload = aware, capabilities(Offloads))]
+#[class(drops(Consumed, NotIp, TooShort, TooLong, QueueFull, SendFailed, BadOffload, NoBuffer))]
+pub struct KernelTap {
+    #[engine]
+    device: KernelDevice<true>,
 }
 
-/// What the two classes have in common.
-struct Device {
-    headroom: usize,
-    quiet: bool,
-    wanted: Wanted,
-    tun: Option<(Tun, Watch)>,
-    /// What tells it from other devices, before it is open and has a name.
-    key: String,
-    /// The watch of a device that another router took.
-    left: Left,
-    packets: Count,
-    calls: Count,
-    lost: bool,
-    told: bool,
-    pulls: bool,
-    upstream: Signal,
-    scratch: Vec<u8>,
-}
-
-impl Device {
-    fn new(args: &Args, tap: bool, cx: &mut BuildCx<'_>) -> Result<Device, ConfigError> {
-        if !(68..=65_000).contains(&args.mtu) {
-            return Err("MTU: must be between 68 and 65000".into());
-        }
-        if args.headroom > 8192 {
-            return Err("HEADROOM: must be at most 8192".into());
-        }
-        if args.burst == 0 {
-            return Err("BURST: must be at least 1".into());
-        }
-        if let Some(name) = &args.devname {
-            claim(&format!("host device '{}'", name.0), cx)?;
-        }
-        let tap = args.tap.unwrap_or(tap);
-        let free = if tap { "tap%d" } else { "tun%d" };
-        let wanted = Wanted {
-            name: Some(args.devname.as_ref().map_or(free, |n| &n.0).to_string()),
-            tap,
-            ip: Some((args.addr.addr, args.addr.len)),
-            gateway: args.gateway,
-            ether: args.ether.map(|e| e.0),
-            mtu: args.mtu,
-        };
-        let pulls = cx.inputs > 0 && !cx.is_push_input(0);
-        Ok(Device {
-            headroom: args.headroom as usize,
-            quiet: args.ignore_queue_overflows,
-            key: wanted.key(),
-            wanted,
-            tun: None,
-            left: Left::default(),
-            packets: Count::default(),
-            calls: Count::default(),
-            lost: false,
-            told: false,
-            pulls,
-            upstream: Signal::default(),
-            scratch: Vec::new(),
-        })
+impl Element for KernelTap {
+    #[inline]
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.device.push(batch, cx);
     }
-
-    fn open(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        if self.pulls {
-            self.upstream = cx.upstream(0);
-        }
-        if cx.inherits() {
-            return Ok(());
-        }
-        let tun = self.wanted.open().map_err(|e| e.to_string())?;
-        // From now on it has this name, whatever name was asked for.
-        self.wanted.name = Some(tun.name().to_string());
-        let fd = tun.queues().first().cloned().ok_or("no queue")?;
-        let watch = cx.watch(fd, Interest::Read);
-        self.tun = Some((tun, watch));
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        self.tun.as_ref().map_or(String::new(), |t| t.0.name().to_string())
-    }
-
-    /// Gives packets to the host.
-    fn send(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
-        for p in batch.drain() {
-            let result = match &self.tun {
-                Some((tun, _)) => write(tun, self.wanted.start(), &p),
-                None => Err(Reason::SendFailed),
-            };
-            let reason = match result {
-                Ok(()) => Reason::Consumed,
-                Err(reason) => {
-                    if !self.quiet && !std::mem::replace(&mut self.told, true) {
-                        let name = self.name();
-                        cx.message(&format!(
-                            "{}: {name}: the host does not take packets: {reason}",
-                            cx.declaration()
-                        ));
-                    }
-                    reason
-                }
-            };
-            cx.drop(p, reason);
-        }
-    }
-
+    #[inline]
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        if self.lost {
-            return Turn::Sleep;
-        }
-        let most = MOST.min(cx.limit()).max(1);
-        let mut busy = false;
-        if self.pulls {
-            let mut batch = cx.spare_batch();
-            cx.pull(0, most, &mut batch);
-            busy = !batch.is_empty() || cx.is_on(&self.upstream);
-            self.send(&mut batch, cx);
-            cx.return_batch(batch);
-        }
-        self.calls.add(1);
-        let now = cx.now();
-        for _ in 0..most {
-            let Some((tun, watch)) = &self.tun else { return Turn::Sleep };
-            let got = read(tun, &self.wanted, self.headroom, now, &mut self.scratch);
-            cx.entered(got.as_ref().map_or(0, Read::packets));
-            match got {
-                Ok(Read::Packet(p)) => {
-                    self.packets.add(1);
-                    cx.emit(0, p);
-                }
-                Ok(Read::Bad(p)) => cx.emit_or(1, p, Reason::NotIp),
-                Ok(Read::Lost(reason)) => {
-                    let me = cx.me();
-                    cx.core().count_drops(me, reason, 1);
-                }
-                Ok(Read::None) => {
-                    cx.wait(*watch);
-                    return if busy { Turn::Again } else { Turn::Sleep };
-                }
-                Err(e) => {
-                    self.lose(&e, cx);
-                    return Turn::Sleep;
-                }
-            }
-        }
-        Turn::Again
+        self.device.task(cx)
     }
-
-    /// The device was removed or is down.
-    #[cold]
-    fn lose(&mut self, error: &DeviceError, cx: &mut Cx<'_>) {
-        if !std::mem::replace(&mut self.lost, true) {
-            let text = error.to_string();
-            let what = text.lines().next().unwrap_or("");
-            cx.message(&format!("{}: {what}; it is made again", cx.declaration()));
-        }
-        let now = cx.now();
-        cx.set_timer(0, now.saturating_add(LOOK));
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.device.look(cx);
     }
-
-    /// Makes a device that was removed again.
-    fn look(&mut self, cx: &mut Cx<'_>) {
-        let name = self.name();
-        if device::state(&name).is_none() {
-            let tun = match self.wanted.open() {
-                Ok(tun) => tun,
-                Err(e) => return self.lose(&e, cx),
-            };
-            let Some(fd) = tun.queues().first().cloned() else { return };
-            let watch = cx.watch(fd, Interest::Read);
-            if let Some((_, old)) = self.tun.replace((tun, watch)) {
-                cx.unwatch(old);
-            }
-        }
-        (self.lost, self.told) = (false, false);
-        cx.message(&format!("{}: {name}: device is back", cx.declaration()));
-        cx.schedule();
-    }
-
-    fn read(&self, handler: &str) -> Result<String, String> {
-        match handler {
-            "dev_name" => Ok(self.name()),
-            "selected_calls" => Ok(self.calls.get().to_string()),
-            "packets" => Ok(self.packets.get().to_string()),
-            _ => Err(format!("no '{handler}' read handler")),
-        }
-    }
-
-    /// What tells devices apart; two that have no name may have the same.
-    fn key(&self) -> String {
-        self.key.clone()
-    }
-
-    /// Takes over the device of the element in the old router.
-    fn take(&mut self, old: &mut Device, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some((tun, _)) = old.tun.as_ref().filter(|_| !old.lost) {
-            self.wanted.change(&old.wanted, tun)?;
-        }
-        let Some((tun, watch)) = old.tun.take() else { return Ok(()) };
-        old.left.keep(watch);
-        self.left.end(cx);
-        if let Some((_, mine)) = self.tun.take() {
-            cx.unwatch(mine);
-        }
-        // One that has no queue cannot have been open.
-        if let Some(fd) = tun.queues().first().cloned() {
-            let watch = cx.watch(fd, Interest::Read);
-            self.wanted.name = Some(tun.name().to_string());
-            self.tun = Some((tun, watch));
-        }
-        (self.lost, self.told) = (old.lost, old.told);
-        if self.lost {
-            let now = cx.now();
-            cx.set_timer(0, now.saturating_add(LOOK));
-        }
-        cx.schedule();
-        Ok(())
-    }
-
-    /// Goes on with the counts of the element in the old router.
-    fn take_counts(&mut self, old: &mut Device) {
-        self.packets.take(&mut old.packets);
-        self.calls.take(&mut old.calls);
-    }
-}
-
-macro_rules! host_device {
-    ($(#[$attribute:meta])* $name:ident, $tap:literal) => {
-        $(#[$attribute])*
-        pub struct $name {
-            args: Args,
-            device: Device,
-        }
-
-        impl Build for $name {
-            fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-                let device = Device::new(&args, $tap, cx)?;
-                Ok($name { args, device })
-            }
-        }
-
-        impl Element for $name {
-            fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-                self.device.send(batch, cx);
-            }
-            fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-                self.device.task(cx)
-            }
-            fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-                self.device.look(cx);
-            }
-        }
-
-        impl Lifecycle for $name {
-            fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-                self.device.open(cx)
-            }
-            fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
-                self.device.tun = None;
-                Ok(())
-            }
-            fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-                self.device.read(handler)
-            }
-            fn holds(&self) -> Option<String> {
-                Some(self.device.key())
-            }
-            fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
-                self.device.take(&mut old.device, cx)
-            }
-            fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
-                self.device.take_counts(&mut old.device);
-                Ok(())
-            }
-            fn effects(&self, _: Effects) -> Effects {
-                Effects::NONE
-            }
-        }
-    };
-}
-
-host_device! {
-    /// Makes a TAP device: an Ethernet device of the host of which the router is the other end.
-    ///
-    /// The host gets ADDR as its address on the device, and a route to the network of ADDR by it. What the host sends there
-    /// leaves the element, with the time as timestamp; packets that come in are what the host receives. A device
-    /// that somebody removes while the router runs is made again. With TAP false this is KernelTun.
-    ///
-    /// # Ports
-    /// Input 0 (push or pull, optional): packets for the host. Output 0 (push): packets of the host. Output 1 (push,
-    /// optional): packets of a TUN device that hold no IP, which are otherwise dropped.
-    ///
-    /// # Example
-    /// ```click
-    /// InfiniteSource(LENGTH 60, LIMIT 10) -> EtherEncap(0x88b5, 2:2:2:2:2:2, ff:ff:ff:ff:ff:ff)
-    ///     -> KernelTap(10.77.0.1/24) -> Discard;
-    /// DriverManager(wait 0.1s, stop);
-    /// ```
-    #[derive(Class)]
-    #[class(books(enters), ends(Consumed))]
-    #[class(name = "KernelTap", ports = "0-1/1-2", processing = "a/h", flow = "x/y", packets = "any/any")]
-    #[class(workers = exclusive, build, lifecycle, task, effects(prints), takes_state = "the open device, the counts")]
-    #[class(offload = aware, capabilities(Offloads))]
-    #[class(drops(Consumed, NotIp, TooShort, TooLong, QueueFull, SendFailed, BadOffload, NoBuffer))]
-    #[handler(name = "dev_name", flags = "r", doc = "The name of the device.")]
-    #[handler(name = "selected_calls", flags = "r", doc = "How often the device was looked at for packets.")]
-    #[handler(name = "packets", flags = "r", doc = "Packets that came from the host.")]
-    KernelTap, true
-}
-
-host_device! {
-    /// Makes a TUN device: a device of the host that carries IP packets to and from the router.
-    ///
-    /// The host gets ADDR as its address on the device, and a route to the network of ADDR by it. What the host sends there
-    /// leaves the element, with the time as timestamp; packets that come in are what the host receives. A device
-    /// that somebody removes while the router runs is made again. With TAP true this is KernelTap.
-    ///
-    /// # Ports
-    /// Input 0 (push or pull, optional): packets for the host. Output 0 (push): packets of the host. Output 1 (push,
-    /// optional): packets of a TUN device that hold no IP, which are otherwise dropped.
-    ///
-    /// # Example
-    /// ```click
-    /// InfiniteSource(LENGTH 60, LIMIT 10) -> UDPIPEncap(10.78.0.2, 1, 10.78.0.1, 2)
-    ///     -> KernelTun(10.78.0.1/24) -> Discard;
-    /// DriverManager(wait 0.1s, stop);
-    /// ```
-    #[derive(Class)]
-    #[class(books(enters), ends(Consumed))]
-    #[class(name = "KernelTun", ports = "0-1/1-2", processing = "a/h", flow = "x/y", packets = "any/any")]
-    #[class(workers = exclusive, build, lifecycle, task, effects(prints), takes_state = "the open device, the counts")]
-    #[class(offload = aware, capabilities(Offloads))]
-    #[class(drops(Consumed, NotIp, TooShort, TooLong, QueueFull, SendFailed, BadOffload, NoBuffer))]
-    #[handler(name = "dev_name", flags = "r", doc = "The name of the device.")]
-    #[handler(name = "selected_calls", flags = "r", doc = "How often the device was looked at for packets.")]
-    #[handler(name = "packets", flags = "r", doc = "Packets that came from the host.")]
-    KernelTun, false
 }

@@ -26,10 +26,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 #[class(books(enters, holds), ends(Consumed))]
 #[class(name = "McastSocket", offload = none, ports = "0-1/0-1", processing = "a/h", flow = "x/y", packets = "any/any")]
 #[class(takes_state = "the open socket, what waits, the counts")]
-#[class(workers = exclusive, task, effects(prints), build, lifecycle)]
+#[class(workers = exclusive, task, effects(prints), build, lifecycle, handlers)]
 #[class(drops(Consumed, QueueFull, WriteFailed, NotConnected, Stopped))]
-#[handler(name = "received", doc = "Packets received.")]
-#[handler(name = "sent", doc = "Packets sent.")]
 pub struct McastSocket {
     args: Args,
     group: SocketAddrV4,
@@ -93,6 +91,20 @@ impl Build for McastSocket {
     }
 }
 
+#[handlers]
+impl McastSocket {
+    /// Packets received.
+    #[read(unit = "packets")]
+    fn received(&self) -> Count {
+        self.pump.taken
+    }
+    /// Packets sent.
+    #[read(unit = "packets")]
+    fn sent(&self) -> Count {
+        self.pump.given
+    }
+}
+
 impl Lifecycle for McastSocket {
     fn held(&self) -> u64 {
         self.pump.held()
@@ -105,9 +117,6 @@ impl Lifecycle for McastSocket {
         }
         self.pump.initialise(cx);
         Ok(())
-    }
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(if handler == "received" { self.pump.taken.show() } else { self.pump.given.show() })
     }
     fn holds(&self) -> Option<String> {
         let Args { loopback, rcvbuf, sndbuf, .. } = &self.args;

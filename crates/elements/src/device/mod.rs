@@ -8,8 +8,10 @@ pub mod complete_offload;
 mod from_device;
 mod from_host;
 mod intake;
+mod kernel_device;
 mod kernel_filter;
 mod kernel_tap;
+mod kernel_tun;
 pub mod mcast_socket;
 pub(crate) mod offload;
 pub mod raw_socket;
@@ -29,7 +31,7 @@ pub const CLASSES: &[ClassDef] = &[
     element::<from_host::FromHost>(),
     element::<kernel_filter::KernelFilter>(),
     element::<kernel_tap::KernelTap>(),
-    element::<kernel_tap::KernelTun>(),
+    element::<kernel_tun::KernelTun>(),
     element::<mcast_socket::McastSocket>(),
     element::<raw_socket::RawSocket>(),
     element::<socket::Socket>(),

@@ -35,10 +35,8 @@ use castanet_io::socket::{Options, RawIp};
     packets = "ip/ip"
 )]
 #[class(takes_state = "the open socket, what waits, the counts")]
-#[class(workers = exclusive, task, effects(prints), build, lifecycle)]
+#[class(workers = exclusive, task, effects(prints), build, lifecycle, handlers)]
 #[class(drops(Consumed, WriteFailed, Stopped))]
-#[handler(name = "received", doc = "Packets received.")]
-#[handler(name = "sent", doc = "Packets sent.")]
 pub struct RawSocket {
     args: Args,
     port: u16,
@@ -73,6 +71,20 @@ impl Build for RawSocket {
     }
 }
 
+#[handlers]
+impl RawSocket {
+    /// Packets received.
+    #[read(unit = "packets")]
+    fn received(&self) -> Count {
+        self.pump.taken
+    }
+    /// Packets sent.
+    #[read(unit = "packets")]
+    fn sent(&self) -> Count {
+        self.pump.given
+    }
+}
+
 impl Lifecycle for RawSocket {
     fn held(&self) -> u64 {
         self.pump.held()
@@ -84,9 +96,6 @@ impl Lifecycle for RawSocket {
         }
         self.pump.initialise(cx);
         Ok(())
-    }
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(if handler == "received" { self.pump.taken.show() } else { self.pump.given.show() })
     }
     fn holds(&self) -> Option<String> {
         Some(format!("raw {} {} {:?}", self.args.kind.0, self.port, self.ways))

@@ -6,14 +6,14 @@ mod plan;
 mod swap;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
-use super::socket_pump::{Flow, Pump, Shape, options};
+use super::socket_pump::{Pump, Shape, options};
 use super::socket_tables::{Table, Tables};
 use castanet_element::prelude::*;
-use castanet_io::socket::{Accepted, Datagrams, Listener, Options, Stream};
+use castanet_io::socket::{Datagrams, Listener, Options, Stream};
 pub use plan::PortArg;
 use plan::{Kind, Plan};
-use std::io;
 use std::time::Duration;
 
 /// Receives packets from another program, or sends packets to one.
@@ -23,11 +23,11 @@ use std::time::Duration;
 /// SNAPLEN bytes, and what is sent is strung together. A datagram is one packet, and one that is longer than SNAPLEN is cut.
 ///
 /// A stream server talks to one client at a time; the next is accepted when that one has gone. A client that says it will send no
-/// more still gets what waits for it. A datagram server sends to whoever spoke last. Hosts that ALLOW and DENY keep out are turned
+/// more still gets what waits for it. A datagram server sends to the host that sent last. Hosts that ALLOW and DENY keep out are turned
 /// away and their datagrams dropped; a host in both tables is let in, and with ALLOW alone only its hosts are.
 ///
 /// What the system has no room for stays upstream, or for a push input waits here, up to 1024 packets; so it does while a client
-/// still connects. What is pushed when there is nobody to send to is dropped, and nothing is pulled. A failure is reported once, or
+/// still connects. What is pushed while there is no peer is dropped, and nothing is pulled. A failure is reported once, or
 /// each time with `VERBOSE`. A client that lost its connection does not make a new one.
 ///
 /// # Ports
@@ -50,11 +50,8 @@ use std::time::Duration;
     packets = "any/any"
 )]
 #[class(takes_state = "the open socket with its connection, what waits, the counts")]
-#[class(workers = exclusive, task, effects(prints), build, lifecycle)]
+#[class(workers = exclusive, task, effects(prints), build, lifecycle, handlers)]
 #[class(drops(Consumed, QueueFull, WriteFailed, NotConnected, Stopped))]
-#[handler(name = "received", doc = "Packets received.")]
-#[handler(name = "sent", doc = "Packets sent.")]
-#[handler(name = "connected", doc = "Whether there is a connection or, for datagrams, a socket.")]
 pub struct Socket {
     args: Args,
     plan: Plan,
@@ -79,7 +76,7 @@ pub struct Socket {
 /// What a socket is at the moment.
 #[derive(Debug)]
 enum Link {
-    /// Nobody to talk to.
+    /// No connection and no socket for datagrams.
     None,
     /// A connection that is being made.
     Connecting(Stream),
@@ -169,8 +166,27 @@ impl Build for Socket {
     }
 }
 
-/// How long initialisation waits for a connection, so that a place where nobody listens is an error of the configuration.
+/// How long initialisation waits for a connection, so that a place where no server listens is an error of the configuration.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+#[handlers]
+impl Socket {
+    /// Packets received.
+    #[read(unit = "packets")]
+    fn received(&self) -> Count {
+        self.pump.taken
+    }
+    /// Packets sent.
+    #[read(unit = "packets")]
+    fn sent(&self) -> Count {
+        self.pump.given
+    }
+    /// Whether there is a connection or, for datagrams, a socket.
+    #[read]
+    fn connected(&self) -> bool {
+        !matches!(self.link, Link::None | Link::Connecting(_))
+    }
+}
 
 impl Lifecycle for Socket {
     fn held(&self) -> u64 {
@@ -206,13 +222,6 @@ impl Lifecycle for Socket {
         }
         self.pump.initialise(cx);
         Ok(())
-    }
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(match handler {
-            "received" => self.pump.taken.show(),
-            "sent" => self.pump.given.show(),
-            _ => (!matches!(self.link, Link::None | Link::Connecting(_))).to_string(),
-        })
     }
     /// Its buffers' sizes are no part of it: those of a socket that is open stay as they are.
     fn holds(&self) -> Option<String> {
@@ -251,182 +260,5 @@ impl Lifecycle for Socket {
     /// Reports of connections are no reason to run packet by packet.
     fn effects(&self, _: Effects) -> Effects {
         Effects::NONE
-    }
-}
-
-impl Socket {
-    fn say(&self, what: std::fmt::Arguments<'_>, cx: &Cx<'_>) {
-        if self.args.verbose {
-            cx.message(&format!("{}: {what}", cx.declaration()));
-        }
-    }
-
-    /// Ends a connection, in order or not.
-    #[cold]
-    fn close(&mut self, error: Option<io::Error>, cx: &mut Cx<'_>) {
-        self.pump.detach(cx);
-        self.pump.clear(Reason::NotConnected, cx);
-        if let Link::Stream(s) | Link::Ending(s) = std::mem::replace(&mut self.link, Link::None) {
-            // The descriptor itself stays until the run loop has forgotten it.
-            s.end();
-        }
-        match error {
-            Some(e) => {
-                self.failures.add(1);
-                self.pump.report(&e, self.args.verbose, cx);
-            }
-            None => self.say(format_args!("connection closed"), cx),
-        }
-    }
-
-    /// Looks for somebody who wants to connect; true when somebody was there.
-    fn accept(&mut self, cx: &mut Cx<'_>) -> bool {
-        let (Some(listener), tables) = (&mut self.listener, self.tables) else { return false };
-        match listener.accept(|a| tables.let_in(a, cx)) {
-            Accepted::Stream(stream, from) => {
-                self.pump.detach(cx);
-                self.connections.add(1);
-                self.link = Link::Stream(stream);
-                match from {
-                    Some(a) => self.say(format_args!("connection from {a}"), cx),
-                    None => self.say(format_args!("connection"), cx),
-                }
-                true
-            }
-            Accepted::Refused(from) => {
-                self.refused.add(1);
-                if let Some(a) = from {
-                    self.say(format_args!("connection from {a} refused"), cx);
-                }
-                true
-            }
-            Accepted::Nothing => {
-                self.pump.wait_for(listener.readable(), cx);
-                false
-            }
-            Accepted::Failed(e) => {
-                self.failures.add(1);
-                self.pump.report(&e, self.args.verbose, cx);
-                self.pump.wait_a_while(cx);
-                false
-            }
-        }
-    }
-
-    /// Goes on with a connection that is being made; true when it was made.
-    fn connect(&mut self, stream: Stream, cx: &mut Cx<'_>) -> bool {
-        match stream.finish(Duration::ZERO) {
-            Ok(true) => {
-                self.pump.detach(cx);
-                self.connections.add(1);
-                self.link = Link::Stream(stream);
-                self.say(format_args!("connected"), cx);
-                true
-            }
-            Ok(false) => {
-                self.pump.wait_to_write(&stream, cx);
-                self.link = Link::Connecting(stream);
-                false
-            }
-            Err(e) => {
-                self.close(Some(e), cx);
-                false
-            }
-        }
-    }
-
-    /// One turn of a connection.
-    fn turn(&mut self, mut stream: Stream, ending: bool, cx: &mut Cx<'_>) -> Turn {
-        let verbose = self.args.verbose;
-        let received = match (ending, self.pump.has_output()) {
-            (true, _) => Flow::Closed(None),
-            (false, true) => self.pump.receive(&mut stream, |_, _| true, verbose, cx),
-            // Without an output what comes stays where it is; that somebody has gone is noticed all the same.
-            (false, false) if stream.is_over() => Flow::Closed(None),
-            (false, false) => {
-                if !stream.has_data() {
-                    self.pump.wait_to_read(&stream, cx);
-                }
-                Flow::Idle
-            }
-        };
-        let sent = match received {
-            // What waits still goes; nothing more is pulled.
-            Flow::Closed(None) => self.pump.send(&mut stream, verbose, cx),
-            Flow::Closed(error) => {
-                self.link = Link::Stream(stream);
-                return self.closed(error, cx);
-            }
-            _ => self.pump.pull_and_send(&mut stream, verbose, cx),
-        };
-        let over = matches!(received, Flow::Closed(_));
-        self.link = if over { Link::Ending(stream) } else { Link::Stream(stream) };
-        match (received, sent) {
-            (_, Flow::Closed(error)) => self.closed(error, cx),
-            (Flow::Closed(_), _) if self.pump.is_empty() => self.closed(None, cx),
-            (Flow::Closed(_) | Flow::Idle, Flow::Idle) => Turn::Sleep,
-            _ => Turn::Again,
-        }
-    }
-
-    /// Ends a connection; the next may wait already.
-    fn closed(&mut self, error: Option<io::Error>, cx: &mut Cx<'_>) -> Turn {
-        self.close(error, cx);
-        if self.listener.is_some() { Turn::Again } else { Turn::Sleep }
-    }
-
-    /// One turn of a socket for datagrams.
-    fn exchange(&mut self, mut datagrams: Datagrams, cx: &mut Cx<'_>) -> Turn {
-        let (tables, verbose) = (self.tables, self.args.verbose);
-        let received = if self.pump.has_output() {
-            self.pump.receive(&mut datagrams, |a, cx| tables.let_in(a, cx), verbose, cx)
-        } else {
-            Flow::Idle
-        };
-        let sent = if datagrams.has_peer() {
-            self.pump.pull_and_send(&mut datagrams, verbose, cx)
-        } else {
-            Flow::Idle
-        };
-        self.refused.add(self.pump.take_refused());
-        self.link = Link::Datagrams(datagrams);
-        if matches!((received, sent), (Flow::Idle, Flow::Idle)) { Turn::Sleep } else { Turn::Again }
-    }
-}
-
-impl Element for Socket {
-    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        if matches!(self.link, Link::None | Link::Ending(_)) {
-            return cx.drop_all(batch, Reason::NotConnected);
-        }
-        self.pump.store(batch, cx);
-        let verbose = self.args.verbose;
-        let flow = match &mut self.link {
-            Link::Stream(s) => self.pump.send_stored(s, verbose, cx),
-            Link::Datagrams(d) => self.pump.send_stored(d, verbose, cx),
-            Link::None | Link::Connecting(_) | Link::Ending(_) => return,
-        };
-        if let Flow::Closed(error) = flow {
-            self.close(error, cx);
-            cx.schedule();
-        }
-    }
-    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        match std::mem::replace(&mut self.link, Link::None) {
-            Link::None => match self.accept(cx) {
-                true => Turn::Again,
-                false => Turn::Sleep,
-            },
-            Link::Connecting(stream) => match self.connect(stream, cx) {
-                true => Turn::Again,
-                false => Turn::Sleep,
-            },
-            Link::Stream(stream) => self.turn(stream, false, cx),
-            Link::Ending(stream) => self.turn(stream, true, cx),
-            Link::Datagrams(d) => self.exchange(d, cx),
-        }
-    }
-    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-        cx.schedule();
     }
 }

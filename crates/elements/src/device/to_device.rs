@@ -19,7 +19,7 @@ const PAUSE: i64 = 100_000;
 /// Packets are Ethernet frames, or IP packets where the device has no link header. Those that are ready are given to the system
 /// together, past the device's queueing discipline. What the device does not take for now is kept, in order, and nothing more
 /// is pulled meanwhile, so that queues upstream fill up as they would before a slow link. A device that goes down or
-/// vanishes while the router runs is told of once; sending goes on when it is back. Packets that can never be sent, longer
+/// vanishes while the router runs is reported once; sending goes on when it is back. Packets that can never be sent, longer
 /// than the device's MTU allows for instance, are dropped, or leave on output 1.
 ///
 /// # Ports
@@ -34,10 +34,8 @@ const PAUSE: i64 = 100_000;
 #[derive(Class)]
 #[class(books(makes, holds), ends(Consumed))]
 #[class(name = "ToDevice", ports = "1/0-2", processing = "l/h", packets = "any/same", workers = exclusive)]
-#[class(build, lifecycle, task, effects(prints), offload = aware, drops(Consumed, TooLong, SendFailed))]
+#[class(build, lifecycle, handlers, task, effects(prints), offload = aware, drops(Consumed, TooLong, SendFailed))]
 #[class(takes_state = "the open socket, the packets that the device has not taken yet")]
-#[handler(name = "signal", flags = "r", doc = "Whether there may be packets upstream.")]
-#[handler(name = "q", flags = "r", doc = "Packets that the device has not taken yet.")]
 pub struct ToDevice {
     args: Args,
     /// Packets pulled.
@@ -60,7 +58,7 @@ pub struct ToDevice {
     /// The Ethernet address of the device when it was opened.
     ether: Ether,
     lost: bool,
-    /// Why packets were refused, as far as it has been told.
+    /// The refusal that a message has reported last.
     told: Option<Refusal>,
 }
 
@@ -69,7 +67,7 @@ pub struct ToDevice {
 pub struct Args {
     /// The device.
     devname: DeviceName,
-    /// Whether every packet that cannot be sent is told of, not only the first.
+    /// Whether every packet that cannot be sent is reported, not only the first.
     #[arg(keyword, default = false, handler = "rw")]
     debug: bool,
     /// LINUX, PACKET or PCAP: understood for old configurations; a packet socket it is in any case.
@@ -226,6 +224,20 @@ impl Element for ToDevice {
     }
 }
 
+#[handlers]
+impl ToDevice {
+    /// Whether there may be packets upstream.
+    #[read]
+    fn signal(&self, cx: &mut Cx<'_>) -> bool {
+        cx.is_on(&self.upstream)
+    }
+    /// Packets that the device has not taken yet.
+    #[read(unit = "packets")]
+    fn q(&self) -> usize {
+        self.held.len()
+    }
+}
+
 impl Lifecycle for ToDevice {
     fn held(&self) -> u64 {
         self.held.len() as u64
@@ -246,13 +258,6 @@ impl Lifecycle for ToDevice {
         cx.drop_all(&mut held, Reason::Stopped);
         self.sender = None;
         Ok(())
-    }
-    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
-        match handler {
-            "signal" => Ok(cx.is_on(&self.upstream).to_string()),
-            "q" => Ok(self.held.len().to_string()),
-            _ => Err(format!("no '{handler}' read handler")),
-        }
     }
     fn holds(&self) -> Option<String> {
         Some(format!("device {}", self.args.devname.0))

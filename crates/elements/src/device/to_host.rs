@@ -22,9 +22,8 @@ use std::sync::Arc;
 #[derive(Class)]
 #[class(ends(Consumed))]
 #[class(name = "ToHost", aliases("ToLinux"), ports = "1/0", processing = "h/h", packets = "ether/")]
-#[class(workers = replicate(sum), build, lifecycle, effects(prints), offload = aware)]
+#[class(workers = replicate(sum), build, lifecycle, handlers, effects(prints), offload = aware)]
 #[class(drops(Consumed, TooShort, TooLong, QueueFull, SendFailed))]
-#[handler(name = "dev_name", flags = "r", doc = "The name of the device.")]
 pub struct ToHost {
     args: Args,
     device: Arc<HostDevice>,
@@ -74,6 +73,15 @@ impl Element for ToHost {
     }
 }
 
+#[handlers]
+impl ToHost {
+    /// The name of the device.
+    #[read(merge = first)]
+    fn dev_name(&self) -> &str {
+        &self.args.devname.0
+    }
+}
+
 impl Lifecycle for ToHost {
     fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
         self.device.check(&self.args.devname.0).map(|_| ())
@@ -81,9 +89,6 @@ impl Lifecycle for ToHost {
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
         self.tun = None;
         Ok(())
-    }
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.args.devname.0.clone())
     }
     fn effects(&self, _: Effects) -> Effects {
         Effects::NONE

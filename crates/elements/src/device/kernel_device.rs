@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What KernelTap and KernelTun have in common: a device of the host of which the router is the other end.
+
+use super::args::DeviceName;
+use super::claims::claim;
+use super::tap::{Read, Wanted, read, write};
+use crate::handover::Left;
+use castanet_element::prelude::*;
+use castanet_element::{Interest, Watch};
+use castanet_io::device::{self, DeviceError, Tun};
+use castanet_packet::DEFAULT_HEADROOM;
+use castanet_wire::ether::EtherAddr;
+use std::net::Ipv4Addr;
+
+/// The most packets of a turn: what is ready is emitted at once, whatever BURST says.
+const MOST: usize = 64;
+/// How often a device that is down or gone is looked for.
+const LOOK: i64 = 200_000_000;
+
+/// Arguments of KernelTap and KernelTun.
+#[derive(Args)]
+pub struct Args {
+    /// The host's address on the device, and the network that it reaches by it.
+    addr: Prefix,
+    /// The default route of the host, if it is to lead by the device.
+    gateway: Option<Ipv4Addr>,
+    /// Whether packets are Ethernet frames (TAP) and not IP packets (TUN); by default as the class is called.
+    #[arg(keyword)]
+    tap: Option<bool>,
+    /// Bytes before the data of each packet.
+    #[arg(keyword, default = DEFAULT_HEADROOM as u32, show = "28")]
+    headroom: u32,
+    /// Understood for old configurations; packets that are ready are emitted together, up to 64 of them.
+    #[arg(keyword, default = 1)]
+    burst: u32,
+    /// The host's Ethernet address on the device (TAP).
+    #[arg(keyword)]
+    ether: Option<EtherAddr>,
+    /// Whether to give no message when the host does not take packets.
+    #[arg(keyword, default = false)]
+    ignore_queue_overflows: bool,
+    /// The longest packet, Ethernet header left out.
+    #[arg(keyword, default = 1500)]
+    mtu: u32,
+    /// The device; by default the first number that is free behind `tap` or `tun`.
+    #[arg(keyword, alias = "DEV_NAME")]
+    devname: Option<DeviceName>,
+}
+
+/// The other end of a device of the host: TAP says whether it is an Ethernet device unless the argument TAP does.
+pub struct KernelDevice<const TAP: bool> {
+    args: Args,
+    wanted: Wanted,
+    tun: Option<(Tun, Watch)>,
+    /// What it holds (hot swap): the name, or what is asked for while it has none.
+    key: String,
+    /// The watch of a device that another router took.
+    left: Left,
+    packets: Count,
+    calls: Count,
+    lost: bool,
+    /// Whether a message has said that the host does not take packets.
+    reported: bool,
+    pulls: bool,
+    upstream: Signal,
+    scratch: Vec<u8>,
+}
+
+impl<const TAP: bool> Engine for KernelDevice<TAP> {
+    type Args = Args;
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if !(68..=65_000).contains(&args.mtu) {
+            return Err("MTU: must be between 68 and 65000".into());
+        }
+        if args.headroom > 8192 {
+            return Err("HEADROOM: must be at most 8192".into());
+        }
+        if args.burst == 0 {
+            return Err("BURST: must be at least 1".into());
+        }
+        if let Some(name) = &args.devname {
+            claim(&format!("host device '{}'", name.0), cx)?;
+        }
+        let tap = args.tap.unwrap_or(TAP);
+        let free = if tap { "tap%d" } else { "tun%d" };
+        let wanted = Wanted {
+            name: Some(args.devname.as_ref().map_or(free, |n| &n.0).to_string()),
+            tap,
+            ip: Some((args.addr.addr, args.addr.len)),
+            gateway: args.gateway,
+            ether: args.ether.map(|e| e.0),
+            mtu: args.mtu,
+        };
+        let pulls = cx.inputs > 0 && !cx.is_push_input(0);
+        Ok(KernelDevice {
+            args,
+            key: wanted.key(),
+            wanted,
+            tun: None,
+            left: Left::default(),
+            packets: Count::default(),
+            calls: Count::default(),
+            lost: false,
+            reported: false,
+            pulls,
+            upstream: Signal::default(),
+            scratch: Vec::new(),
+        })
+    }
+    fn args(&mut self) -> &mut Args {
+        &mut self.args
+    }
+}
+
+impl<const TAP: bool> KernelDevice<TAP> {
+    fn name(&self) -> String {
+        self.tun.as_ref().map_or(String::new(), |t| t.0.name().to_string())
+    }
+
+    /// Gives packets to the host.
+    pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+        for p in batch.drain() {
+            let result = match &self.tun {
+                Some((tun, _)) => write(tun, self.wanted.start(), &p),
+                None => Err(Reason::SendFailed),
+            };
+            let reason = match result {
+                Ok(()) => Reason::Consumed,
+                Err(reason) => {
+                    if !self.args.ignore_queue_overflows && !std::mem::replace(&mut self.reported, true) {
+                        let name = self.name();
+                        cx.message(&format!(
+                            "{}: {name}: the host does not take packets: {reason}",
+                            cx.declaration()
+                        ));
+                    }
+                    reason
+                }
+            };
+            cx.drop(p, reason);
+        }
+    }
+
+    /// A turn: packets to the host and from it.
+    pub(super) fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        if self.lost {
+            return Turn::Sleep;
+        }
+        let most = MOST.min(cx.limit()).max(1);
+        let mut busy = false;
+        if self.pulls {
+            let mut batch = cx.spare_batch();
+            cx.pull(0, most, &mut batch);
+            busy = !batch.is_empty() || cx.is_on(&self.upstream);
+            self.push(&mut batch, cx);
+            cx.return_batch(batch);
+        }
+        self.calls.add(1);
+        let now = cx.now();
+        for _ in 0..most {
+            let Some((tun, watch)) = &self.tun else { return Turn::Sleep };
+            let got = read(tun, &self.wanted, self.args.headroom as usize, now, &mut self.scratch);
+            cx.entered(got.as_ref().map_or(0, Read::packets));
+            match got {
+                Ok(Read::Packet(p)) => {
+                    self.packets.add(1);
+                    cx.emit(0, p);
+                }
+                Ok(Read::Bad(p)) => cx.emit_or(1, p, Reason::NotIp),
+                Ok(Read::Lost(reason)) => {
+                    let me = cx.me();
+                    cx.core().count_drops(me, reason, 1);
+                }
+                Ok(Read::None) => {
+                    cx.wait(*watch);
+                    return if busy { Turn::Again } else { Turn::Sleep };
+                }
+                Err(e) => {
+                    self.lose(&e, cx);
+                    return Turn::Sleep;
+                }
+            }
+        }
+        Turn::Again
+    }
+
+    /// The device was removed or is down.
+    #[cold]
+    fn lose(&mut self, error: &DeviceError, cx: &mut Cx<'_>) {
+        if !std::mem::replace(&mut self.lost, true) {
+            let text = error.to_string();
+            let what = text.lines().next().unwrap_or("");
+            cx.message(&format!("{}: {what}; it is made again", cx.declaration()));
+        }
+        let now = cx.now();
+        cx.set_timer(0, now.saturating_add(LOOK));
+    }
+
+    /// Makes a device that was removed again.
+    pub(super) fn look(&mut self, cx: &mut Cx<'_>) {
+        let name = self.name();
+        if device::state(&name).is_none() {
+            let tun = match self.wanted.open() {
+                Ok(tun) => tun,
+                Err(e) => return self.lose(&e, cx),
+            };
+            let Some(fd) = tun.queues().first().cloned() else { return };
+            let watch = cx.watch(fd, Interest::Read);
+            if let Some((_, old)) = self.tun.replace((tun, watch)) {
+                cx.unwatch(old);
+            }
+        }
+        (self.lost, self.reported) = (false, false);
+        cx.message(&format!("{}: {name}: device is back", cx.declaration()));
+        cx.schedule();
+    }
+}
+
+#[handlers]
+impl<const TAP: bool> KernelDevice<TAP> {
+    /// The name of the device.
+    #[read]
+    fn dev_name(&self) -> String {
+        self.name()
+    }
+    /// How often the device was looked at for packets.
+    #[read]
+    fn selected_calls(&self) -> Count {
+        self.calls
+    }
+    /// Packets that came from the host.
+    #[read(unit = "packets")]
+    fn packets(&self) -> Count {
+        self.packets
+    }
+}
+
+impl<const TAP: bool> Lifecycle for KernelDevice<TAP> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        if self.pulls {
+            self.upstream = cx.upstream(0);
+        }
+        if cx.inherits() {
+            return Ok(());
+        }
+        let tun = self.wanted.open().map_err(|e| e.to_string())?;
+        // From now on it has this name, whatever name was asked for.
+        self.wanted.name = Some(tun.name().to_string());
+        let fd = tun.queues().first().cloned().ok_or("no queue")?;
+        let watch = cx.watch(fd, Interest::Read);
+        self.tun = Some((tun, watch));
+        Ok(())
+    }
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.tun = None;
+        Ok(())
+    }
+    /// Two devices that have no name yet may hold the same.
+    fn holds(&self) -> Option<String> {
+        Some(self.key.clone())
+    }
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some((tun, _)) = old.tun.as_ref().filter(|_| !old.lost) {
+            self.wanted.change(&old.wanted, tun)?;
+        }
+        let Some((tun, watch)) = old.tun.take() else { return Ok(()) };
+        old.left.keep(watch);
+        self.left.end(cx);
+        if let Some((_, mine)) = self.tun.take() {
+            cx.unwatch(mine);
+        }
+        // One that has no queue cannot have been open.
+        if let Some(fd) = tun.queues().first().cloned() {
+            let watch = cx.watch(fd, Interest::Read);
+            self.wanted.name = Some(tun.name().to_string());
+            self.tun = Some((tun, watch));
+        }
+        (self.lost, self.reported) = (old.lost, old.reported);
+        if self.lost {
+            let now = cx.now();
+            cx.set_timer(0, now.saturating_add(LOOK));
+        }
+        cx.schedule();
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.packets.take(&mut old.packets);
+        self.calls.take(&mut old.calls);
+        Ok(())
+    }
+    fn effects(&self, _: Effects) -> Effects {
+        // Messages about the device concern no packet.
+        Effects::NONE
+    }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! KernelTun: a device for IP packets of the host of which the router is the other end.
+
+use super::kernel_device::KernelDevice;
+use castanet_element::prelude::*;
+
+/// Makes a TUN device: a device of the host that carries IP packets to and from the router.
+///
+/// The host gets ADDR as its address on the device, and a route to the network of ADDR by it. What the host sends there
+/// leaves the element, with the time as timestamp; packets that come in are what the host receives. A device
+/// that is removed while the router runs is made again. With TAP true this is KernelTap.
+///
+/// # Ports
+/// Input 0 (push or pull, optional): packets for the host. Output 0 (push): packets of the host. Output 1 (push,
+/// optional): packets of a TUN device that hold no IP, which are otherwise dropped.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 10) -> UDPIPEncap(10.78.0.2, 1, 10.78.0.1, 2)
+///     -> KernelTun(10.78.0.1/24) -> Discard;
+/// DriverManager(wait 0.1s, stop);
+/// ```
+#[derive(Class)]
+#[class(books(enters), ends(Consumed))]
+#[class(name = "KernelTun", ports = "0-1/1-2", processing = "a/h", flow = "x/y", packets = "any/any")]
+#[class(workers = exclusive, task, effects(prints), takes_state = "the open device, the counts")]
+#[class(offload = aware, capabilities(Offloads))]
+#[class(drops(Consumed, NotIp, TooShort, TooLong, QueueFull, SendFailed, BadOffload, NoBuffer))]
+pub struct KernelTun {
+    #[engine]
+    device: KernelDevice<false>,
+}
+
+impl Element for KernelTun {
+    #[inline]
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.device.push(batch, cx);
+    }
+    #[inline]
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.device.task(cx)
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.device.look(cx);
+    }
+}
