@@ -7,7 +7,7 @@ use castanet_element::prelude::*;
 
 /// Shows messages of the router to other programs.
 ///
-/// Whoever connects to the TCP port or the Unix socket gets `Click::ChatterSocket/1.0` and from then on each message of the channel,
+/// A client of the TCP port or the Unix socket gets `Click::ChatterSocket/1.0` and from then on each message of the channel,
 /// as it is shown on standard error. A channel other than `default` is one that elements name, as with `IPPrint(CHANNEL news)`; its
 /// messages do not reach standard error, unless `QUIET_CHANNEL false` says so.
 ///
@@ -24,8 +24,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "ChatterSocket", ports = "0/0", processing = "a/a", flow = "x/x", packets = "any/any")]
-#[class(workers = exclusive, takes_state = "the socket and its clients", build, lifecycle)]
-#[handler(name = "lost", flags = "r", doc = "Messages lost, counted once for each client.")]
+#[class(workers = exclusive, takes_state = "the socket and its clients", build, lifecycle, handlers)]
 pub struct ChatterSocket {
     args: Args,
     serving: Serving,
@@ -77,6 +76,15 @@ impl Build for ChatterSocket {
     }
 }
 
+#[handlers]
+impl ChatterSocket {
+    /// Messages lost, counted once for each client.
+    #[read(unit = "messages")]
+    fn lost(&self) -> Counted {
+        Counted(self.serving.server().map_or(0, castanet_control::Server::lost))
+    }
+}
+
 impl Lifecycle for ChatterSocket {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.serving.initialise(cx)
@@ -84,9 +92,6 @@ impl Lifecycle for ChatterSocket {
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
         self.serving.end();
         Ok(())
-    }
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.serving.server().map_or(0, castanet_control::Server::lost).to_string())
     }
     /// The channel is no part of it: the socket stays when another one is chosen.
     fn holds(&self) -> Option<String> {

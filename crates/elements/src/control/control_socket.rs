@@ -35,9 +35,7 @@ use std::sync::Arc;
 /// ```
 #[derive(Class)]
 #[class(name = "ControlSocket", ports = "0/0", processing = "a/a", flow = "x/x", packets = "any/any")]
-#[class(workers = exclusive, takes_state = "the socket and its clients", build, lifecycle)]
-#[handler(name = "port", flags = "r", doc = "The TCP port that it listens on.")]
-#[handler(name = "filename", flags = "r", doc = "The file of its Unix socket.")]
+#[class(workers = exclusive, takes_state = "the socket and its clients", build, lifecycle, handlers)]
 pub struct ControlSocket {
     args: Args,
     serving: Serving,
@@ -98,6 +96,21 @@ impl Build for ControlSocket {
     }
 }
 
+#[handlers]
+impl ControlSocket {
+    /// The TCP port that it listens on.
+    #[read]
+    fn port(&self) -> String {
+        let port = self.serving.server().and_then(castanet_control::Server::port);
+        port.map(|p| p.to_string()).unwrap_or_default()
+    }
+    /// The file of its Unix socket.
+    #[read]
+    fn filename(&self) -> String {
+        self.serving.file()
+    }
+}
+
 impl Lifecycle for ControlSocket {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         let proxy = self.args.proxy.and_then(|p| u32::try_from(p.0).ok());
@@ -108,13 +121,6 @@ impl Lifecycle for ControlSocket {
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
         self.serving.end();
         Ok(())
-    }
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        let port = || self.serving.server().and_then(castanet_control::Server::port);
-        Ok(match handler {
-            "port" => port().map(|p| p.to_string()).unwrap_or_default(),
-            _ => self.serving.file(),
-        })
     }
     fn holds(&self) -> Option<String> {
         Some(self.serving.key())

@@ -1,28 +1,50 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! DriverManager: the script that decides when the router stops.
 
-use super::script::class::{Args, machine, script_class};
-use super::script::kind::Kind;
-use super::script::machine::Machine;
-use crate::sched::own_note::OwnNote;
+use super::script::class;
 use castanet_element::prelude::*;
 
-script_class! {
-    /// Decides when the router stops.
-    ///
-    /// A `Script` of type DRIVER: it starts before any task, each request to stop makes one step of it, which passes a
-    /// `pause` or cuts a `wait` short, and its end stops the router. Without instructions it ends at the first request. A
-    /// router has one script of that type at most.
-    ///
-    /// # Ports
-    /// None.
-    ///
-    /// # Example
-    /// ```click
-    /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> c :: Counter -> Discard;
-    /// DriverManager(print "before", pause, print $(c.count), wait 0.01, stop);
-    /// ```
-    DriverManager, "DriverManager", Some(Kind::Driver)
+/// Decides when the router stops.
+///
+/// A `Script` of type DRIVER: it starts before any task, each request to stop makes one step of it, which passes a
+/// `pause` or cuts a `wait` short, and its end stops the router. Without instructions it ends at the first request. A
+/// router has one script of that type at most.
+///
+/// # Ports
+/// None.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> c :: Counter -> Discard;
+/// DriverManager(print "before", pause, print $(c.count), wait 0.01, stop);
+/// ```
+#[derive(Class)]
+#[class(name = "DriverManager", ports = "-/-", processing = "ah/ah", packets = "any/same", workers = exclusive)]
+#[class(effects(prints, files, calls, stops), drops(Script), capabilities(EmptyNotifier))]
+pub struct DriverManager {
+    #[engine]
+    script: class::Scripted<true>,
+}
+
+impl Element for DriverManager {
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.script.push(port, batch, cx);
+    }
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        self.script.pull(max, into, cx);
+    }
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.script.task(cx)
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.script.machine.timer(cx);
+    }
+    fn signal(&mut self, signal: i32, cx: &mut Cx<'_>) {
+        self.script.machine.signal(signal, cx);
+    }
+    fn drive(&mut self, cx: &mut Cx<'_>) -> Drive {
+        self.script.machine.drive(cx)
+    }
 }
 
 #[cfg(test)]
@@ -34,7 +56,7 @@ mod tests {
 
     fn kit(config: &str) -> (Kit<DriverManager>, Printed) {
         let (mut kit, printed) = (Kit::<DriverManager>::new(config).unwrap(), Printed::default());
-        kit.element.machine.print_to(printed.output());
+        kit.element.script.machine.print_to(printed.output());
         (kit, printed)
     }
 

@@ -4,6 +4,7 @@
 mod call;
 pub(super) mod class;
 mod function;
+mod handlers;
 mod instruction;
 pub(super) mod kind;
 pub(super) mod machine;
@@ -14,44 +15,66 @@ mod substitute;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::sched::own_note::OwnNote;
 use castanet_element::prelude::*;
-use class::{Args, machine, script_class};
-use machine::Machine;
 
-script_class! {
-    /// Runs a script.
-    ///
-    /// Each argument is an instruction; they run in order. TYPE says what starts the script: ACTIVE (the usual one without
-    /// ports) starts with the router, PASSIVE when its handler `run` is called, PACKET (with ports) for each packet, PROXY
-    /// when any handler of it is called, DRIVER with the driver, SIGNAL when a signal arrives.
-    ///
-    /// | instruction | what it does |
-    /// |---|---|
-    /// | `set V TEXT`, `init V TEXT`, `export V TEXT` | sets a variable; when the router starts; and makes it a handler |
-    /// | `print [>FILE] TEXT`, `printn` | prints a text, or the value of a handler; `printn` without a line end |
-    /// | `save HANDLER [FILE]`, `append` | writes the value of a handler to a file |
-    /// | `read HANDLER`, `write HANDLER [VALUE]` | shows a handler on standard error, calls a write handler |
-    /// | `pause [N]`, `wait [TIME]` | waits for N steps; for a time or one step |
-    /// | `label L`, `goto L [CONDITION]`, `loop` | `begin`, `end`, `exit`, `stop`, `error` are labels too |
-    /// | `return [VALUE]`, `error [TEXT]`, `end`, `exit`, `stop` | end the script; `stop` asks the driver to stop |
-    ///
-    /// The forms with a `q` at the end (`setq`, `printq`...) unquote the text. In texts `$x`, `${x}`, `${x-default}`,
-    /// `${x[N]}` are variables, `$(handler parameters)` the value of a handler, without an element one of the script's own
-    /// functions. `$?` is the status of the last `write`, `$args`, `$1`... and `$#` are what `run` was called with, `$0` and
-    /// `$write` the handler of a PROXY, `$input` the port of a packet, `$$` the process. After 1000 jumps without a
-    /// waiting instruction between them the script gives up; 32 KiB of substituted text count as a jump.
-    ///
-    /// # Ports
-    /// Only with TYPE PACKET: a packet of any input leaves by the output whose number the script returns, by output 0 after
-    /// `end`; it is dropped after `exit` and when there is no such output.
-    ///
-    /// # Example
-    /// ```click
-    /// InfiniteSource(LENGTH 60, LIMIT 4) -> c :: Counter
-    ///     -> odd :: Script(TYPE PACKET, return $(mod $(add $(c.count) $input) 2)) -> Discard;
-    /// odd [1] -> d :: Discard;
-    /// Script(wait 0.01, print $(d.count), write stop);
-    /// ```
-    Script, "Script", None
+/// Runs a script.
+///
+/// Each argument is an instruction; they run in order. TYPE says what starts the script: ACTIVE (the usual one without
+/// ports) starts with the router, PASSIVE when its handler `run` is called, PACKET (with ports) for each packet, PROXY
+/// when any handler of it is called, DRIVER with the driver, SIGNAL when a signal arrives.
+///
+/// | instruction | what it does |
+/// |---|---|
+/// | `set V TEXT`, `init V TEXT`, `export V TEXT` | sets a variable; when the router starts; and makes it a handler |
+/// | `print [>FILE] TEXT`, `printn` | prints a text, or the value of a handler; `printn` without a line end |
+/// | `save HANDLER [FILE]`, `append` | writes the value of a handler to a file |
+/// | `read HANDLER`, `write HANDLER [VALUE]` | shows a handler on standard error, calls a write handler |
+/// | `pause [N]`, `wait [TIME]` | waits for N steps; for a time or one step |
+/// | `label L`, `goto L [CONDITION]`, `loop` | `begin`, `end`, `exit`, `stop`, `error` are labels too |
+/// | `return [VALUE]`, `error [TEXT]`, `end`, `exit`, `stop` | end the script; `stop` asks the driver to stop |
+///
+/// The forms with a `q` at the end (`setq`, `printq`...) unquote the text. In texts `$x`, `${x}`, `${x-default}`,
+/// `${x[N]}` are variables, `$(handler parameters)` the value of a handler, without an element one of the script's own
+/// functions. `$?` is the status of the last `write`, `$args`, `$1`... and `$#` are what `run` was called with, `$0` and
+/// `$write` the handler of a PROXY, `$input` the port of a packet, `$$` the process. After 1000 jumps without a
+/// waiting instruction between them the script gives up; 32 KiB of substituted text count as a jump.
+///
+/// # Ports
+/// Only with TYPE PACKET: a packet of any input leaves by the output whose number the script returns, by output 0 after
+/// `end`; it is dropped after `exit` and when there is no such output.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 4) -> c :: Counter
+///     -> odd :: Script(TYPE PACKET, return $(mod $(add $(c.count) $input) 2)) -> Discard;
+/// odd [1] -> d :: Discard;
+/// Script(wait 0.01, print $(d.count), write stop);
+/// ```
+#[derive(Class)]
+#[class(name = "Script", ports = "-/-", processing = "ah/ah", packets = "any/same", workers = exclusive)]
+#[class(effects(prints, files, calls, stops), drops(Script), capabilities(EmptyNotifier))]
+pub struct Script {
+    #[engine]
+    script: class::Scripted<false>,
+}
+
+impl Element for Script {
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.script.push(port, batch, cx);
+    }
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        self.script.pull(max, into, cx);
+    }
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.script.task(cx)
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.script.machine.timer(cx);
+    }
+    fn signal(&mut self, signal: i32, cx: &mut Cx<'_>) {
+        self.script.machine.signal(signal, cx);
+    }
+    fn drive(&mut self, cx: &mut Cx<'_>) -> Drive {
+        self.script.machine.drive(cx)
+    }
 }

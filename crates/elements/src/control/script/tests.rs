@@ -36,7 +36,7 @@ fn ported(config: &str, inputs: usize, outputs: usize) -> (Kit<Script>, Printed)
     names.define_element("c", 3, "Counter");
     let (mut kit, printed) =
         (Kit::<Script>::with_names(config, inputs, outputs, names).unwrap(), Printed::default());
-    kit.element.machine.print_to(printed.output());
+    kit.element.script.machine.print_to(printed.output());
     (kit, printed)
 }
 
@@ -192,7 +192,7 @@ fn variables_and_handlers() {
     assert_eq!(kit.read("b").unwrap(), "new text");
     assert!(kit.write("set", "b-c 1").is_err() && kit.write("set", "").is_err());
     assert!(kit.read_with("get", "zz").is_err() && kit.read("zz").is_err() && kit.write("b", "1").is_err());
-    assert!(kit.read_with("now", "x").is_err());
+    assert!(kit.with(|e, cx| e.script.machine.own_read("now", "x", cx)).is_err());
     assert_eq!(kit.messages(), [""; 0]);
 }
 
