@@ -23,8 +23,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Classifier", ports = "1/-", processing = "h/h", packets = "any/same", workers = replicate(first))]
-#[class(drops(NoMatch), build, lifecycle)]
-#[handler(name = "program", doc = "The decision tree.")]
+#[class(drops(NoMatch), build, handlers)]
 pub struct Classifier {
     args: Args,
     classify: Classify,
@@ -47,9 +46,12 @@ impl Build for Classifier {
     }
 }
 
-impl Lifecycle for Classifier {
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.classify.program.program_text())
+#[handlers]
+impl Classifier {
+    /// The decision tree.
+    #[read(merge = first)]
+    fn program(&self) -> String {
+        self.classify.program.program_text()
     }
 }
 

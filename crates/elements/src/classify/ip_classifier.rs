@@ -22,8 +22,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "IPClassifier", ports = "1/-", processing = "h/h", packets = "ip/ip", workers = replicate(first))]
-#[class(drops(NoMatch, NoIpHeader), build, lifecycle)]
-#[handler(name = "program", doc = "The decision tree.")]
+#[class(drops(NoMatch, NoIpHeader), build, lifecycle, handlers)]
 pub struct IpClassifier {
     args: Args,
     classify: Classify,
@@ -57,12 +56,19 @@ fn output(handler: &str) -> Option<usize> {
     handler.strip_prefix("pattern").and_then(|n| n.parse().ok())
 }
 
+#[handlers]
+impl IpClassifier {
+    /// The decision tree.
+    #[read(merge = first)]
+    fn program(&self) -> String {
+        self.classify.program.program_text()
+    }
+}
+
 impl Lifecycle for IpClassifier {
     fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        match output(handler) {
-            Some(n) => self.args.pattern.get(n).map(|p| p.0.clone()).ok_or_else(|| format!("no output {n}")),
-            None => Ok(self.classify.program.program_text()),
-        }
+        let n = output(handler).ok_or("read handler not implemented")?;
+        self.args.pattern.get(n).map(|p| p.0.clone()).ok_or_else(|| format!("no output {n}"))
     }
     fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         let n = output(handler).ok_or("write handler not implemented")?;

@@ -21,8 +21,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "IPFilter", ports = "1/-", processing = "h/h", packets = "ip/ip", workers = replicate(first))]
-#[class(drops(NoMatch, NoIpHeader), build, lifecycle)]
-#[handler(name = "program", doc = "The decision tree.")]
+#[class(drops(NoMatch, NoIpHeader), build, handlers)]
 pub struct IpFilter {
     args: Args,
     classify: Classify,
@@ -45,9 +44,12 @@ impl Build for IpFilter {
     }
 }
 
-impl Lifecycle for IpFilter {
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.classify.program.program_text())
+#[handlers]
+impl IpFilter {
+    /// The decision tree.
+    #[read(merge = first)]
+    fn program(&self) -> String {
+        self.classify.program.program_text()
     }
 }
 
