@@ -18,8 +18,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(ends(Discarded))]
 #[class(name = "Discard", offload = aware, ports = "1/0", processing = "a/a", packets = "any/", workers = replicate(sum))]
-#[class(task, build, lifecycle, drops(Discarded))]
-#[handler(name = "reset_counts", flags = "wb", doc = "Sets the count to 0.")]
+#[class(task, build, lifecycle, handlers, drops(Discarded))]
 pub struct Discard {
     args: Args,
     /// Packets dropped.
@@ -100,16 +99,21 @@ impl Element for Discard {
     }
 }
 
+#[handlers]
+impl Discard {
+    /// Sets the count to 0.
+    #[write(button)]
+    fn reset_counts(&mut self) {
+        self.count.reset();
+    }
+}
+
 impl Lifecycle for Discard {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         cx.scheduled = self.pulls;
         if self.pulls {
             self.upstream = cx.upstream(0);
         }
-        Ok(())
-    }
-    fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
-        self.count.reset();
         Ok(())
     }
     fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {

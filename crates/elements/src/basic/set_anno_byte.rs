@@ -14,8 +14,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "SetAnnoByte", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(first))]
-#[class(lifecycle)]
-#[handler(name = "anno", doc = "The byte of the annotations that is set.")]
+#[class(handlers)]
 pub struct SetAnnoByte {
     args: Args,
 }
@@ -30,9 +29,12 @@ pub struct Args {
     value: u8,
 }
 
-impl Lifecycle for SetAnnoByte {
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.args.anno.0.to_string())
+#[handlers]
+impl SetAnnoByte {
+    /// The byte of the annotations that is set.
+    #[read(merge = first)]
+    fn anno(&self) -> usize {
+        self.args.anno.0
     }
 }
 

@@ -17,8 +17,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Switch", ports = "1/-", processing = "h/h", packets = "any/same", workers = replicate(first))]
-#[class(build, lifecycle, drops(SwitchedOff))]
-#[handler(name = "switch", flags = "rw", doc = "The output that is chosen; -1 drops.")]
+#[class(build, handlers, drops(SwitchedOff))]
 pub struct Switch {
     args: Args,
     outputs: usize,
@@ -51,15 +50,17 @@ impl Element for Switch {
     }
 }
 
-impl Lifecycle for Switch {
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.args.output.max(-1).to_string())
+#[handlers]
+impl Switch {
+    /// The output that is chosen; -1 drops.
+    #[read(merge = first)]
+    fn switch(&self) -> i32 {
+        self.args.output.max(-1)
     }
-    fn write(&mut self, _: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        let output = cx.with_args(|a| i32::parse(value.trim(), a))?;
+    #[write]
+    fn set_switch(&mut self, output: i32) {
         let exists = usize::try_from(output).is_ok_and(|o| o < self.outputs);
         self.args.output = if exists { output } else { -1 };
-        Ok(())
     }
 }
 
