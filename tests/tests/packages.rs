@@ -181,7 +181,7 @@ fn a_panic_is_an_error_of_the_program() {
     assert_eq!((code, out.as_str()), (1, ""));
     assert!(err.contains("thread 'worker 0': package 'probe' panicked at src/lib.rs:"), "{err}");
     assert!(err.contains("ProbePanic (config:1) panicked: the probe panics at packet"), "{err}");
-    // What follows is the user's choice. Every other packet makes the element panic.
+    // Every other packet makes the element panic. The user's choice determines what happens then.
     let text = "ProbeSource(6) -> r :: RoundRobinSwitch -> ProbePanic(packet) -> Discard; r [1] -> c :: Counter -> Discard";
     let words = ["run", "-q", "--package", "probe.castanet", "--batch", "1", "-e", text, "-h", "c.count"];
     for (choice, passed, panics) in [

@@ -141,7 +141,7 @@ impl Measurement<'_> {
 /// Runs all measurements between real hosts.
 ///
 /// # Errors
-/// This machine lacks something or does not permit it.
+/// The machine lacks a required feature or permission.
 pub fn on_hosts(what: &'static Definition, settings: &Settings, hosts: &Hosts) -> Result<Results, String> {
     let least = (AROUND + LEAST) * settings.points as f64 * what.files.len() as f64;
     if hosts.seconds < least {

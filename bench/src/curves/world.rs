@@ -24,7 +24,7 @@ pub struct World {
     running: Vec<Process>,
 }
 
-/// The lines of a configuration that create streams, each given a name and without the elements after it.
+/// The lines of a configuration that create streams. Each gets a name, and the elements after the stream are removed.
 fn streams(text: &str) -> String {
     let lines = text.lines().filter(|l| l.starts_with("Stream("));
     let lines = lines.filter_map(|l| l.split_once(") ->")).enumerate();
@@ -98,7 +98,7 @@ impl World {
     /// Creates hosts and links.
     ///
     /// # Errors
-    /// This machine lacks something or does not permit it.
+    /// The machine lacks a required feature or permission.
     pub fn new(program: &Path, part: &[String], file: &'static File) -> Result<World, String> {
         let launcher = Launcher { program: program.into(), part: part.into() };
         let host = launcher.host(None)?;

@@ -176,7 +176,7 @@ fn cell(trials: &[Trial]) -> Cell {
 /// Runs all measurements.
 ///
 /// # Errors
-/// This machine lacks something or does not permit it, or the configuration has errors.
+/// The machine lacks a required feature or permission, or the configuration has errors.
 pub fn run_all(settings: &Settings) -> Result<Results, String> {
     let mut notes = Vec::new();
     let processors = settings.processors.or_else(|| match castanet_io::namespace::processors()[..] {

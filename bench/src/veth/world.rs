@@ -12,7 +12,7 @@ const STILL: Duration = Duration::from_millis(100);
 /// The longest time that a router may take to drain.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// The Ethernet address of an end of a link of a router.
+/// The Ethernet address of one end of a router's link.
 fn ether(router: usize, link: usize, end: usize) -> String {
     format!("02:00:00:0{router}:0{link}:0{end}")
 }
@@ -42,7 +42,7 @@ impl World {
     /// Creates hosts and links, and starts routers and generators.
     ///
     /// # Errors
-    /// This machine lacks something or does not permit it, or the configuration has errors.
+    /// The machine lacks a required feature or permission, or the configuration has errors.
     pub fn new(settings: &Settings, [generator, processor]: [usize; 2]) -> Result<World, String> {
         let launcher = Launcher { program: settings.program.clone(), part: settings.part.clone() };
         let kernel = launcher.host(None)?;

@@ -104,7 +104,7 @@ fn spread_over_connections(graph: &Graph, r: &mut Resolved, from: usize, queue: 
     }
 }
 
-/// The agnostic ports and hubs of its element that must have the same kind as a point.
+/// The agnostic ports and hubs that must have the same kind as `point`, within the element of `point`.
 pub(crate) fn inside(graph: &Graph, point: usize) -> impl Iterator<Item = usize> + '_ {
     let points = &graph.points;
     let side = points.side(point);

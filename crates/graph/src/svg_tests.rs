@@ -123,7 +123,7 @@ fn large_graphs_take_bounded_time() {
     }
     text.push_str(&format!("j{} -> j;", " -> Counter".repeat(1000)));
     let (g, ..) = checked(&text);
-    // This only ends a hang: bad growth would take hours.
+    // The limit only ends a hang. Superlinear growth would take hours.
     let start = std::time::Instant::now();
     well_formed(&svg(&g)).unwrap();
     assert!(start.elapsed().as_secs() < 200, "{:?}", start.elapsed());

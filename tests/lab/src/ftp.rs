@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// Longer than anything takes here, however slow the machine.
+/// Timeout, longer than any operation needs even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(200);
 
 fn bad(what: impl std::fmt::Display) -> io::Error {

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-/// Longer than any command of a scenario takes, however slow the machine.
+/// Timeout, longer than any command of a scenario needs even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(200);
 
 /// Held shared by labs that may run concurrently, and exclusively by labs that measure.

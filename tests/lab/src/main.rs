@@ -124,13 +124,13 @@ fn flood(device: &str, milliseconds: &str) -> Done {
     Ok(())
 }
 
-/// Sends and prints frames. To the line `sync` it answers `synced`, behind all frames that arrived before.
+/// Sends and prints frames. The line `sync` is answered with `synced`, after all frames that arrived before it.
 fn wire(device: &str) -> Done {
     end_with_parent()?;
     let socket = PacketSocket::open(device).map_err(said(device))?;
     println!("ready");
     let sender = socket.try_clone().map_err(said(device))?;
-    // Held from the moment at which a frame leaves the socket until it is printed; true when no more are printed.
+    // Locked from the moment a frame leaves the socket until it is printed; true when no more frames are printed.
     let ended = Arc::new(Mutex::new(false));
     let printing = ended.clone();
     thread::spawn(move || {

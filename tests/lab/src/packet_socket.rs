@@ -73,10 +73,10 @@ impl PacketSocket {
         self.0.try_clone().map(PacketSocket)
     }
 
-    /// Waits until [`PacketSocket::receive`] returns at once, or looks whether it does.
+    /// Waits until [`PacketSocket::receive`] would return at once, or only checks whether it would.
     pub fn ready(&self, wait: bool) -> io::Result<bool> {
         let mut one = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: the pointer is to one structure, which outlives the call, as the number says.
+        // SAFETY: the pointer refers to one structure, as the count states, and it outlives the call.
         let found = checked(unsafe { libc::poll(&raw mut one, 1, if wait { -1 } else { 0 }) } as isize);
         match found {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(false),

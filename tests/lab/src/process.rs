@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long a process may take to end after it was asked to.
+/// The time that a process has to end after SIGTERM.
 const FAREWELL: Duration = Duration::from_secs(100);
 
 /// The result of a command.

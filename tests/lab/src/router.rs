@@ -6,7 +6,7 @@ use crate::process::{Output, Process};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Longer than a router takes to start, however slow the machine.
+/// Timeout, longer than a router needs to start even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(200);
 
 /// The implementation that routes.

@@ -5,9 +5,9 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// Longer than anything takes here, however slow the machine.
+/// Timeout, longer than any operation needs even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(200);
-/// Bytes that are written at once: enough for super-packets of any length.
+/// The number of bytes per write, enough for super-packets of any length.
 const BLOCK: usize = 256 << 10;
 
 /// A block of the stream. It differs from the preceding and following blocks.

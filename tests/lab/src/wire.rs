@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::process::{ChildStdin, Command};
 use std::time::{Duration, Instant};
 
-/// Longer than a frame is on its way, however slow the machine.
+/// Timeout, longer than a frame needs even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(100);
 
 /// A received frame.
@@ -28,7 +28,7 @@ pub struct Wire {
     /// The number of bytes of the command's output that have been read.
     read: usize,
     waiting: VecDeque<Frame>,
-    /// How often it was asked to print all that has arrived, and how often it has done so.
+    /// The number of `sync` requests to the helper, and the number it has answered.
     syncs: (usize, usize),
 }
 
@@ -114,7 +114,7 @@ impl Wire {
         found.unwrap_or_else(|| panic!("no {what} came; what came:\n{}", self.process.stdout()))
     }
 
-    /// Waits until all frames that have arrived can be taken.
+    /// Waits until the helper has printed all frames that have arrived.
     fn sync(&mut self) {
         self.input.write_all(b"sync\n").unwrap_or_else(|e| panic!("{e}\n{}", self.process.stderr()));
         self.syncs.0 += 1;
@@ -126,7 +126,7 @@ impl Wire {
         }
     }
 
-    /// All frames that have arrived since the last look, and those that arrive in a while.
+    /// All frames not yet read, and those that arrive within `quiet`.
     pub fn rest(&mut self, quiet: Duration) -> Vec<Frame> {
         let mut all = Vec::new();
         self.find(quiet, |frame| {

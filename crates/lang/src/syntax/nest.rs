@@ -44,8 +44,8 @@ impl Parser<'_> {
         self.close_node();
         Some(self.span(text_start..found.end))
     }
-    /// The end of the line before the next line that starts with a declaration or a reserved word; else the end
-    /// of the text.
+    /// Searches for the next line that starts with a declaration or a reserved word. Returns the end of the line
+    /// before it, or the end of the text if there is none.
     fn restart_after(&self, from: usize) -> usize {
         let bytes = self.text.as_bytes();
         let mut end = line_end(bytes, from);

@@ -85,7 +85,7 @@ fn many_clients_while_the_router_ends() {
             .take(14)
             .map(|s| m.shell(s).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
             .collect();
-        // A second on an idle machine, and as long as it takes until there have been writes on a busy one.
+        // One second on an idle machine; on a busy one, until writes have arrived.
         let start = Instant::now();
         let mut swaps = 0;
         while swaps < 200 || m.fake.written() <= 5 && start.elapsed() < Duration::from_secs(100) {

@@ -33,7 +33,7 @@ fn solicitations_are_answered() {
         let wrong = b.rest(QUIET).into_iter().filter_map(|f| icmp_in(&f.bytes));
         assert!(wrong.filter(|m| m.kind.0 == 10).count() == 0);
     }
-    // Packets go their way as before.
+    // Other packets are forwarded as before.
     net.a.run("ping -c 2 -i 0.02 -W 60 10.0.1.2").good();
     net.a.run("ping -c 2 -i 0.02 -W 60 10.0.1.1").good();
 }

@@ -95,7 +95,7 @@ fn the_router_asks_a_host_once_and_both_learn() {
 
 #[test]
 fn old_entries_are_probed_by_unicast_and_those_too_old_by_broadcast() {
-    // However long the machine takes, an entry gets older than the shorter time, and never older than an hour.
+    // On a machine of any speed, entries become older than the shorter time, but never older than an hour.
     for (times, too_old) in [("POLL_TIMEOUT 1s, TIMEOUT 1h", false), ("POLL_TIMEOUT 1s, TIMEOUT 2s", true)] {
         let Some(lab) = lab() else { return };
         let (a, r, b) = hosts(&lab);
@@ -114,15 +114,15 @@ fn old_entries_are_probed_by_unicast_and_those_too_old_by_broadcast() {
         std::thread::sleep(Duration::from_millis(if too_old { 2200 } else { 1200 }));
         a.send(&packet(2));
         if too_old {
-            // The packet is held, and everybody is asked.
+            // The packet is held, and a request is broadcast.
             assert_eq!(question(&mut b), BROADCAST);
             assert_eq!(b.rest(QUIET).iter().filter_map(arrived).count(), 0);
-            // A refreshed entry lives on.
+            // A reply refreshes the entry.
             answer(&mut b);
             b.expect("second packet", |f| arrived(f).filter(|id| *id == 2));
             continue;
         }
-        // The packet goes, and a question goes to that host only, which does not answer.
+        // The packet is sent, and a unicast request goes to the host, which does not answer.
         let (mut went, mut probes) = (0, 0);
         b.expect("packet and question", |frame| {
             went += usize::from(arrived(frame) == Some(2));

@@ -184,9 +184,9 @@ fn errors_are_limited_in_rate() {
     let seconds = start.elapsed().as_secs_f64();
     let errors = a.rest(QUIET).iter().filter_map(|f| icmp_in(&f.bytes)).filter(|m| m.kind == (11, 0)).count();
     let most = 20.0 + 1000.0 * seconds + 1.0;
-    // A busy machine takes so long for all that none is left out.
+    // On a busy machine the packets take so long that none exceeds the limit.
     assert!(errors >= 20 && errors as f64 <= most, "{errors} errors in {seconds} s");
-    // Later ones are sent again.
+    // After a pause, errors are sent again.
     std::thread::sleep(Duration::from_millis(50));
     a.send(&dying[0]);
     error(&mut a);

@@ -22,7 +22,7 @@ fn only_permitted_traffic_passes() {
     new.args(["--in", "allow tcp dst port 80", "--in", "allow icmp type echo-reply", "--in", "allow udp"]);
     let text = Process::start(new).wait(PATIENCE).good();
     let f = Router::run(f, castanet(), &["-e", &text], 2);
-    // Pings go out, and their answers come in, with the time to live that they were sent with.
+    // Echo requests go out and replies come in, with an unchanged time to live.
     let said = a.run("ping -c 2 -i 0.02 -w 100 10.0.0.3").good();
     assert!(said.contains("ttl=64") && !said.contains("DUP"), "{said}");
     let said = b.run("ping -c 2 -i 0.02 -W 1 10.0.0.2");

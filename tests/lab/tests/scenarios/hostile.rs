@@ -178,7 +178,8 @@ impl Field {
     fn recover(&self) {
         let there = || self.a.run("ping -c 1 -W 1 10.0.1.2").ok();
         assert!((0..100).any(|_| there()), "nothing gets through any more");
-        // Hosts were made to answer others who are not there: while Linux asks for those, it has no room for more answers.
+        // The attack made the hosts answer to nonexistent hosts. While Linux resolves those, its neighbour queue has no room for
+        // other replies.
         for host in [&self.a, &self.b] {
             host.run("ip neigh flush dev eth0").good();
         }
@@ -293,7 +294,7 @@ fn scans_of_a_silent_network_are_bounded() {
 fn fragments_of_no_packet_are_bounded() {
     let Some(field) = Field::new() else { return };
     field.attack(4, Hostile::fragments);
-    // What is whole is still put together, and answered.
+    // Complete packets are still reassembled and answered.
     field.a.run("ping -s 5000 -c 3 -i 0.05 -W 60 10.0.0.1").good();
     field.recover();
     let account = field.settle();

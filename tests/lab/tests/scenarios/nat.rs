@@ -88,7 +88,7 @@ fn many_hosts_ping_with_one_address() {
         let text = host.run(&format!("ping -c 2 -i 0.02 -w 100 {to}")).good();
         assert!(!text.contains("DUP"), "{to}: {text}");
     }
-    // In fragments too, each way.
+    // Fragments in both directions.
     let text = nat.c.run("ping -s 4000 -c 2 -i 0.02 -w 100 198.51.100.7").good();
     assert!(text.contains("4008 bytes from 198.51.100.7"), "{text}");
     // The gateway answers on both of its addresses, to both sides.
@@ -123,7 +123,7 @@ fn two_hosts_with_one_identifier_are_told_apart() {
 #[test]
 fn errors_find_their_way_through_the_translation() {
     let Some(nat) = Nat::new() else { return };
-    // traceroute knows its probes again by what errors quote: from the gateway itself, and from outside.
+    // traceroute matches probes by the quotations in ICMP errors, from the gateway itself and from outside.
     let text = nat.a.run("traceroute -n -q 1 -w 30,0,0 198.51.100.7").good();
     assert!(text.contains(" 1  10.0.0.1 ") && text.contains(" 2  198.51.100.7 "), "{text}");
     // An error for a packet from outside comes from the address that the packet was sent to.

@@ -65,7 +65,7 @@ fn captures_show_completed_packets() {
     let mut new = a.command(castanet());
     new.args(["new", "ip-router", "eth0=10.0.0.1/24", "eth1=10.0.1.1/24"]);
     let text = Process::start(new).wait(Duration::from_secs(200)).good();
-    // Behind the queue of each interface stands a dump, and a counter before it.
+    // A dump after the queue of each interface, preceded by a counter.
     let outward = "queue :: Queue -> ToDevice($dev)";
     assert!(text.contains(outward), "{text}");
     let dump = std::env::temp_dir().join(format!("castanet-offload-{}.pcap", std::process::id()));
@@ -126,7 +126,8 @@ fn shapers_count_segments() {
     a.run("iperf3 -c 10.0.1.2 -t 2 -J").good();
     let (sent, time) = (packets() - before, start.elapsed().as_secs_f64());
     assert!(server.wait(Duration::from_secs(200)).ok());
-    // A burst of a super-packet's segments at first; what is longer than a segment would have gone by tens at once.
+    // Bursts start with the segments of one super-packet. If super-packets counted as one packet each, far more segments
+    // would pass.
     let most = 1000.0 * time + 200.0;
     assert!(sent > 0 && (sent as f64) < most, "{sent} packets in {time} s");
     let bytes = b.statistic("eth0", "rx/bytes") as f64 / b.statistic("eth0", "rx/packets") as f64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A router with little to do. These measure, so `.ci/long` runs them, on a machine that has nothing else to do.
+//! Measures an idle router. `.ci/long` runs these tests, because they need an otherwise idle machine.
 
 use crate::net::{Net, both, ours};
 use castanet_lab::{Lab, RouterKind};

@@ -35,7 +35,8 @@ fn fragments_are_put_together_by_the_receiver() {
         let Some(lab) = lab() else { return };
         let net = Net::within(lab, kind, (1500, 1000), &[]);
         let (_, mut b) = net.wires();
-        // The host cuts it into 1480 + 1480 + 48 bytes, the router again to multiples of 8 of at most 980 (RFC 791, 3.2).
+        // The host fragments into 1480 + 1480 + 48 bytes. The router fragments again, into multiples of 8 of at most 980 bytes
+        // (RFC 791, 3.2).
         let text = net.a.run("ping -M dont -s 3000 -c 2 -i 0.05 -W 60 10.0.1.2").good();
         assert!(text.contains("2 received, 0% packet loss"), "{kind:?}: {text}");
         let pieces: Vec<_> = b.rest(QUIET).iter().filter_map(|f| ip_in(&f.bytes)).collect();

@@ -169,7 +169,7 @@ fn stream(workers: usize) {
         assert!(answer.starts_with("520") && answer.contains(why), "{answer}");
         a.run("ping -c 1 -W 60 10.0.0.3").good();
     }
-    // Hosts now and then say something of their own.
+    // The hosts occasionally send packets of their own.
     let deadline = Instant::now() + Duration::from_secs(100);
     let dumped = loop {
         let dumped = client.number("dump.count");

@@ -28,7 +28,7 @@ fn tags_come_off_and_go_on() {
     let mut new = a.command(castanet());
     new.args(["new", "ip-router", "eth0=10.0.0.1/24", "eth1=10.0.1.1/24"]);
     let text = Process::start(new).wait(Duration::from_secs(200)).good();
-    // The first interface speaks VLAN 7 only.
+    // The first interface uses VLAN 7 only.
     let (from, to) = ("Interface(eth0, ", "Tagged(eth0, ");
     let definition: String = text
         .split("elementclass Interface")
