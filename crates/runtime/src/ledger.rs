@@ -295,3 +295,50 @@ impl Nodes {
         edges.filter(|e| e.from == element).map(|e| e.batch.len() as u64).sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(n: u64) -> Account {
+        Account {
+            element: "e".into(),
+            class: "C".into(),
+            config: "5".into(),
+            books: Books::ENTERS,
+            entered: n,
+            made: 2 * n,
+            left: 3 * n,
+            held: 4 * n,
+            drops: [(Reason::QueueFull, 5 * n)].into(),
+            ..Account::default()
+        }
+    }
+
+    #[test]
+    fn accounts_of_an_element_that_swaps_took_away_are_added() {
+        let former = Former::default();
+        former.add(account(0).end(0));
+        assert_eq!(former.accounts(), [], "nothing to remember");
+        former.add(account(1).end(0));
+        former.add(account(10).end(7));
+        let drops = [(Reason::QueueFull, 55), (Reason::Stopped, 7)].into();
+        assert_eq!(former.accounts(), [Account { gone: true, drops, ..account(11) }]);
+        // Another class by the same name is another element.
+        former.add(Account { class: "D".into(), ..account(1) });
+        let classes: Vec<_> = former.accounts().iter().map(|a| (a.class.clone(), a.entered)).collect();
+        assert_eq!(classes, [("C".into(), 11), ("D".into(), 1)]);
+        assert_eq!(account(1).end(0).drops.len(), 1, "no entry for no packets");
+    }
+
+    #[test]
+    fn a_ledger_adds_its_accounts_and_names_entries_that_are_not_declared() {
+        let ledger = Ledger { accounts: vec![account(1), account(2)], waiting: 100 };
+        assert_eq!((ledger.entered(), ledger.made(), ledger.left()), (3, 6, 9));
+        assert_eq!((ledger.dropped(), ledger.held(), ledger.missing()), (15, 112, 9 - 136));
+        let text =
+            ["makes): 2", "leaves): 3", "holds): 4"].map(|w| format!("e :: C does not declare books({w}"));
+        assert_eq!(Ledger { accounts: vec![account(1)], waiting: 0 }.undeclared(), text);
+        assert_eq!(Ledger { accounts: vec![account(0)], waiting: 9 }.undeclared(), [""; 0]);
+    }
+}

@@ -592,3 +592,20 @@ fn workers_that_have_stopped_for_a_swap_answer_questions() {
         assert_eq!(log.len(), 0, "{:?}", log.lines());
     });
 }
+
+#[test]
+fn a_change_of_a_device_has_the_configuration_read_again() {
+    let text = "Idle -> SetIPAddress(lo:ip) -> Discard";
+    let (options, _) = real(1);
+    if let Err(e) = try_router_with(text, options, more) {
+        return println!("SKIP: the device 'lo' has no address: {e}");
+    }
+    running(text, 1, |r| {
+        let shared = r.current().unwrap();
+        assert!(!shared.device_changed("nosuch"));
+        assert!(shared.device_changed("lo"));
+        while r.swaps() == 0 {
+            std::thread::yield_now();
+        }
+    });
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The handlers that the runtime provides: global ones, and those of every element.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use castanet_element::remote::Remote;
+use castanet_element::{CallError, Classes as _, Messages as _};
+use castanet_elements::Registry;
+use castanet_runtime::handlers::{GLOBAL, STANDARD};
+use castanet_spec::Origin;
+use support::{real, router, run, simulated, try_router, value};
+
+const TEXT: &str = "s :: Numbers(1, 3, 3, STOP true) -> c :: Counter -> q :: Queue(1) -> i :: Idle;";
+
+/// A `handlers` listing as pairs of name and flags.
+fn pairs(listing: &str) -> Vec<(&str, &str)> {
+    listing.lines().map(|l| l.split_once('\t').unwrap()).collect()
+}
+
+#[test]
+fn global_handlers_describe_the_router() {
+    let (mut r, _) = run(TEXT, 32);
+    let running = r.shared().running.clone();
+    let classes: Vec<&str> = Registry::new().names();
+    for remote in [false, true] {
+        let mut read = |h: &str| if remote { running.read(None, h, "") } else { r.read(None, h, "") };
+        let mut get = |h: &str| read(h).unwrap();
+        assert_eq!(
+            (get("version").as_str(), get("driver").as_str()),
+            (env!("CARGO_PKG_VERSION"), "userlevel")
+        );
+        assert!(get("flatconfig").contains("c :: Counter"), "{}", get("flatconfig"));
+        assert_eq!(get("list"), "4\ns\nc\nq\ni\n");
+        assert_eq!((get("requirements"), get("packages")), (String::new(), String::new()));
+        let known = get("classes");
+        let known: Vec<&str> = known.lines().collect();
+        assert!(classes.iter().all(|c| known.contains(c)) && known.contains(&"Sink"), "{known:?}");
+        assert_eq!(pairs(&get("handlers")), GLOBAL);
+        assert!(matches!(read("nothing"), Err(CallError::Missing(_))));
+    }
+    assert_eq!(r.read(None, "drop_reasons", "").unwrap(), "q\tqueue-full\t2\n");
+}
+
+#[test]
+fn elements_list_their_handlers() {
+    let (mut r, _) = run(TEXT, 32);
+    let listing = |e: &str, r: &mut _| value(r, e, "handlers");
+    // A task and drops each add handlers, and the standard ones stand last, once.
+    for (element, task, drops) in [("s", true, false), ("c", false, false), ("q", false, true)] {
+        let text = listing(element, &mut r);
+        let all = pairs(&text);
+        let count = |name: &str| all.iter().filter(|h| h.0 == name).count();
+        for name in ["home_thread", "tickets", "scheduled"] {
+            assert_eq!(count(name), usize::from(task), "{element}.{name}");
+        }
+        assert_eq!(count("drop_reasons"), usize::from(drops), "{element}");
+        assert!(all.ends_with(STANDARD), "{text}");
+        assert!(STANDARD.iter().all(|h| count(h.0) == 1), "{text}");
+    }
+    assert!(pairs(&listing("c", &mut r)).contains(&("count", "r")));
+}
+
+#[test]
+fn tasks_have_tickets_and_other_elements_have_none() {
+    let (mut r, _) = run(TEXT, 32);
+    let (s, c, q) = (r.find("s"), r.find("c"), r.find("q"));
+    let task =
+        |r: &mut castanet_runtime::Router| ["tickets", "scheduled", "home_thread"].map(|h| value(r, "s", h));
+    assert_eq!(task(&mut r), ["1024", "false", "0"]);
+    r.write(s, "tickets", " 2048 ").unwrap();
+    assert_eq!(task(&mut r), ["2048", "false", "0"]);
+    for (handler, value) in [("tickets", "x"), ("tickets", "-1"), ("tickets", ""), ("home_thread", "1")] {
+        assert!(matches!(r.write(s, handler, value), Err(CallError::Failed(_))), "{handler} {value}");
+    }
+    for handler in ["tickets", "scheduled", "home_thread", "drop_reasons"] {
+        assert!(matches!(r.read(c, handler, ""), Err(CallError::Missing(_))), "{handler}");
+        assert!(matches!(r.write(c, handler, "1"), Err(CallError::Missing(_))), "{handler}");
+    }
+    assert_eq!(r.read(q, "drop_reasons", "").unwrap(), "queue-full\t2\n");
+    assert!(matches!(r.read(c, "count", "x"), Err(CallError::Failed(e)) if e.contains("parameters")));
+    assert_eq!(r.shared().requests(), 0, "the driver has answered the request to stop");
+}
+
+#[test]
+fn time_is_warped_only_by_positive_factors_and_never_if_simulated() {
+    const BAD: [&str; 6] = ["0", "-1", "inf", "nan", "x", ""];
+    let (options, _) = real(1);
+    let mut r = router("Idle -> c :: Counter -> Discard", options);
+    let running = r.shared().running.clone();
+    std::thread::scope(|scope| {
+        scope.spawn(|| r.run().unwrap());
+        let write = |h: &str, v: &str| running.write(Origin::Operator, None, h, v);
+        let read = || running.read(None, "timewarp", "");
+        let good = (write("timewarp", " 2 "), read());
+        let bad = BAD.map(|v| write("timewarp", v));
+        let after = read();
+        // The router ends before anything can fail, so that a failure does not hang.
+        write("stop", "").unwrap();
+        assert_eq!(good, (Ok(String::new()), Ok("2".into())));
+        assert!(bad.iter().all(|b| matches!(b, Err(CallError::Failed(_)))), "{bad:?}");
+        assert_eq!(after, Ok("2".into()));
+    });
+    // The answers that need no worker are known after the end.
+    let read = |h: &str| running.read(Some("c"), h, "");
+    assert_eq!((read("class"), read("name")), (Ok("Counter".into()), Ok("c".into())));
+    assert!(matches!(read("count"), Err(CallError::Missing(e)) if e.contains("stopped")));
+    let (mut r, _) = run(TEXT, 32);
+    for value in BAD.iter().chain(&["2"]) {
+        assert!(matches!(r.write(None, "timewarp", value), Err(CallError::Failed(_))), "{value}");
+    }
+}
+
+#[test]
+fn devices_change_nothing_where_the_configuration_cannot_be_read_again() {
+    let (options, _) = simulated(1);
+    assert!(
+        !router("Idle -> Discard", options).shared().device_changed("lo"),
+        "a device that no argument names"
+    );
+    let (options, _) = simulated(1);
+    match try_router("Idle -> SetIPAddress(lo:ip) -> Discard", options) {
+        Ok(r) => assert!(!r.shared().device_changed("lo"), "no loader"),
+        Err(e) => println!("SKIP: the device 'lo' has no address: {e}"),
+    }
+}
+
+#[test]
+fn unknown_classes_are_explained_by_known_ones() {
+    let (options, _) = simulated(1);
+    let error = try_router("Idle -> Countr -> Discard", options).map(drop).unwrap_err();
+    assert!(error.contains("Counter"), "{error}");
+}
