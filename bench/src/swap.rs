@@ -7,7 +7,7 @@
 use crate::fig8::Spread;
 use castanet_element::Remote;
 use castanet_element::spec::Origin;
-use castanet_runtime::swap::Loader;
+use castanet_runtime::swap::{Loader, Style};
 use castanet_runtime::{Options, Running, build};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -78,10 +78,10 @@ pub fn run(settings: &Settings, loader: &Arc<dyn Loader>) -> Result<Vec<Row>, St
 fn measure(elements: usize, settings: &Settings, loader: &Arc<dyn Loader>) -> Result<Row, String> {
     let texts = [text(elements, 0), text(elements, 1)];
     let [first, _] = &texts;
-    let loaded = loader.load(Origin::Operator, "bench", first)?;
+    let loaded = loader.load(Origin::Operator, "bench", first, Style::Snippets)?;
     let options = Options { workers: settings.workers, ..Options::default() };
     let built = build(loaded.graph, loaded.classes, &loaded.sources, options);
-    let (mut router, _) = built.map_err(|d| loader.render(&loaded.sources, &d))?;
+    let (mut router, _) = built.map_err(|d| loader.render(&loaded.sources, &d, Style::Snippets))?;
     let running = router.shared().running.clone();
     running.set_loader(loader.clone());
     std::thread::scope(|scope| {

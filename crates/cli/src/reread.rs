@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Configurations that come while a router runs: by a handler, or because the hangup signal has the file read again.
+//! New configurations for a running router: by a handler, or from the file, which SIGHUP rereads.
 
 use crate::control::FromClients;
 use crate::load::{NO_PACKAGES, Reach, Source, complain, load_in};
 use crate::signals::{self, Handle, Hangup};
 use castanet_lang::{Diagnostic, Sources, Unknown};
 use castanet_package::Packages;
-use castanet_runtime::swap::{Loaded, Loader};
+use castanet_runtime::swap::{Loaded, Loader, Style};
 use castanet_runtime::{Running, Shared};
 use castanet_spec::Origin;
 use std::sync::{Arc, OnceLock};
 
-/// Reads configurations as the first one was read.
+/// Reads later configurations with the packages and variables of the first one.
 pub struct Reader {
     packages: Arc<Packages>,
     defines: Vec<(String, String)>,
-    /// What clients' configurations may require.
+    /// What configurations of clients may require.
     allowed: FromClients,
-    /// Catches the signals of elements.
+    /// Registers the signals that elements watch.
     signals: OnceLock<Handle>,
 }
 
 impl Reader {
-    /// With the packages of the process, the variables of the command line, and what it allows clients.
+    /// `defines` are the variables of the command line, `allowed` is what configurations of clients may require.
     pub fn new(packages: Arc<Packages>, defines: &[(String, String)], allowed: &FromClients) -> Arc<Reader> {
         let (defines, allowed) = (defines.to_vec(), allowed.clone());
         Arc::new(Reader { packages, defines, allowed, signals: OnceLock::new() })
     }
-    /// Reads what a router is swapped to, and catches signals for all its configurations; with `allow` handlers may swap.
+    /// Becomes the loader of a router, and catches signals for all its configurations. With `allow`, handlers may swap.
     ///
     /// # Errors
     /// When signals cannot be caught.
@@ -47,19 +47,22 @@ impl Reader {
 }
 
 impl Loader for Reader {
-    fn load(&self, from: Origin, name: &str, text: &str) -> Result<Loaded, String> {
+    fn load(&self, from: Origin, name: &str, text: &str, style: Style) -> Result<Loaded, String> {
         let mut source = Source::text(name, text, self.defines.clone());
         if !from.may_require_anything() {
             source.reach = Reach::Client(self.allowed.clone());
         }
         let loaded = load_in(&self.packages, &source, Unknown::Error);
         if loaded.failed() {
-            return Err(self.render(&loaded.sources, &loaded.diagnostics));
+            return Err(self.render(&loaded.sources, &loaded.diagnostics, style));
         }
         Ok(Loaded { graph: loaded.graph, classes: loaded.classes.0, sources: loaded.sources })
     }
-    fn render(&self, sources: &Sources, diagnostics: &[Diagnostic]) -> String {
-        castanet_lang::render::render_classic(sources, diagnostics)
+    fn render(&self, sources: &Sources, diagnostics: &[Diagnostic], style: Style) -> String {
+        match style {
+            Style::Lines => castanet_lang::render::render_classic(sources, diagnostics),
+            Style::Snippets => castanet_lang::render::render_pretty(sources, diagnostics, false),
+        }
     }
     fn load_package(&self, from: Origin, name: &str) -> Result<Vec<String>, String> {
         if !from.may_require_anything() && !self.allowed.allow_packages {
@@ -72,7 +75,7 @@ impl Loader for Reader {
         self.packages.names()
     }
     fn prepared(&self, shared: &Arc<Shared>) {
-        // Before the router runs: what nobody catches may end the process.
+        // Before the router runs, because the default action of a signal may end the process.
         if let Some(handle) = self.signals.get() {
             handle.catch(shared);
         }
@@ -82,7 +85,7 @@ impl Loader for Reader {
     }
 }
 
-/// Reads a configuration again and swaps to it; tells how that went.
+/// Rereads a configuration, swaps to it, and prints the result.
 pub fn reread(running: &Running, read: impl Fn() -> Result<Source, String>) {
     let swapped = read().and_then(|source| {
         let done = running.swap(Origin::Operator, &source.name, &String::from_utf8_lossy(&source.bytes))?;
@@ -92,10 +95,10 @@ pub fn reread(running: &Running, read: impl Fn() -> Result<Source, String>) {
         Ok((name, done)) => {
             let text = done.plan.to_string();
             let counts = text.lines().last().unwrap_or_default();
-            complain(&format!("{name} read again: {counts}; {:.3} ms", done.standstill.as_secs_f64() * 1e3));
+            complain(&format!("{name} reread: {counts}; {:.3} ms", done.standstill.as_secs_f64() * 1e3));
         }
         Err(e) => {
-            complain(&format!("the old configuration goes on, the new one cannot run:\n{}", e.trim_end()))
+            complain(&format!("the old configuration continues, the new one cannot run:\n{}", e.trim_end()))
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet run`: a configuration, run until it stops or is stopped.
+//! `castanet run`: runs a configuration until it stops or is stopped.
 
 use crate::args::Run;
 use crate::load::{Loaded, Source, complain, load_in, packages, show};
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Seconds since 1970, as given to `--simtime`, in nanoseconds.
+/// The value of `--simtime`, seconds since 1970, in nanoseconds.
 pub fn simulated(text: &str) -> Result<i64, String> {
     use castanet_spec::value::{ArgValue, Nanos};
     let names = castanet_spec::Names::new();
@@ -25,7 +25,7 @@ pub fn simulated(text: &str) -> Result<i64, String> {
     t.map(|n| n.0).map_err(|e| format!("--simtime: {e}"))
 }
 
-/// Builds a loaded configuration; what is wrong is shown.
+/// Builds a router from a loaded configuration and prints all diagnostics.
 fn build(loaded: Loaded, options: Options, json: bool) -> Option<Router> {
     let Loaded { sources, graph, mut diagnostics, classes, .. } = loaded;
     let built = if diagnostics.iter().any(Diagnostic::is_error) {
@@ -85,7 +85,7 @@ fn uncaught(e: std::io::Error) -> String {
     format!("signals cannot be caught: {}", crate::load::reason(&e))
 }
 
-/// A configuration that is a file is read again when the terminal hangs up.
+/// What SIGHUP does: a configuration from a file is reread.
 fn hangup(args: &Run, running: &Arc<Running>) -> Option<Hangup> {
     let (again, running) = (args.configuration.clone(), running.clone());
     again.is_file().then(|| -> Hangup { Box::new(move || reread(&running, || Source::read(&again))) })
@@ -94,7 +94,7 @@ fn hangup(args: &Run, running: &Arc<Running>) -> Option<Hangup> {
 fn run(args: &Run) -> Result<ExitCode, String> {
     signals::end_at_once().map_err(uncaught)?;
     let source = Source::read(&args.configuration)?;
-    // Configurations that come later find what this one loads.
+    // Later configurations can use the packages that this one loads.
     let packages = packages(args.configuration.clickpath.as_deref());
     let loaded = load_in(&packages, &source, Unknown::Error);
     if loaded.graph.is_empty() && !loaded.failed() {
@@ -113,6 +113,9 @@ fn run(args: &Run) -> Result<ExitCode, String> {
         .map_err(uncaught)?;
     let mount = args.mount.as_deref().map(|folder| crate::mount::over(folder, &router)).transpose()?;
     let servers = args.sockets.open(router.shared())?;
+    if mount.is_none() && servers.is_empty() {
+        running.stop_when_idle();
+    }
     held.give_up()?;
     let live = (!args.quiet && std::io::stderr().is_terminal()).then(live::Line::start);
     let start = Instant::now();
@@ -124,7 +127,7 @@ fn run(args: &Run) -> Result<ExitCode, String> {
     ran.map_err(|e| format!("a worker could not be started: {}", crate::load::reason(&e)))?;
     let answers = requests::answer(&mut router, &args.handlers);
     let summary = (!args.quiet).then(|| summary::Summary::of(&mut router, elapsed));
-    // Why has been said.
+    // The messages of panics and failed calls have been printed.
     let mut failed = running.panics() > 0 || running.failed_calls() > 0;
     for (who, what) in router.cleanup() {
         complain(&format!("{who}: {what}"));
@@ -137,7 +140,7 @@ fn run(args: &Run) -> Result<ExitCode, String> {
     }
     if let Some(s) = summary {
         let text = if args.configuration.json { s.json() } else { s.text() };
-        // Values asked for go to standard output alone, so that scripts need not take them apart.
+        // With -h, standard output has the values only, so that scripts can parse it.
         if args.handlers.is_empty() {
             crate::load::write_out(None, &text)?;
         } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A configuration that changes while the router runs: the file is read again, or a script writes another.
+//! Hot swaps by SIGHUP, by scripts and by clients.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::io::{BufRead, BufReader};
@@ -21,7 +21,7 @@ fn hangup_has_the_file_read_again() {
         rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
     };
     let mut said = BufReader::new(run.stderr.take().unwrap()).lines().map(Result::unwrap);
-    // The process must have begun to catch signals.
+    // Wait until the process catches SIGHUP.
     while !std::fs::read_to_string(format!("/proc/{}/status", run.id())).unwrap().lines().any(|l| {
         l.strip_prefix("SigCgt:").is_some_and(|m| u64::from_str_radix(m.trim(), 16).unwrap() & 1 == 1)
     }) {
@@ -29,16 +29,18 @@ fn hangup_has_the_file_read_again() {
     }
     std::fs::write(&file, "s :: RatedSource(RATE 1000, LIMIT 50 -> Discard").unwrap();
     hangup();
-    assert!(said.next().unwrap().contains("the old configuration goes on"));
-    assert!(said.next().unwrap().contains("router.click:1"));
+    assert!(said.next().unwrap().contains("the old configuration continues"));
+    let error: Vec<String> = said.by_ref().take_while(|l| !l.contains("1 error")).collect();
+    assert!(error.iter().any(|l| l.contains("--> ") && l.contains("router.click:1:")), "{error:?}");
+    assert!(error.iter().any(|l| l.contains('^')), "{error:?}");
     let new = old.replace("u :: RatedUnqueue(1)", "v :: Unqueue")
         + "DriverManager(label more, wait 0.05s, goto more $(lt $(d.count) 50), stop)";
     std::fs::write(&file, new).unwrap();
     hangup();
-    let told = said.find(|l| l.contains("read again")).unwrap();
+    let told = said.find(|l| l.contains("router.click reread")).unwrap();
     assert!(told.contains("2 added, 1 removed, 0 changed, 4 as they are"), "{told}");
     let out = run.wait_with_output().unwrap();
-    // One packet may have left in the old router.
+    // One packet may have left before the swap.
     let text = String::from_utf8(out.stdout).unwrap();
     assert_eq!(text, "c.count:\n50\n\nd.count:\n50\n\n");
     assert!(out.status.success());
@@ -64,7 +66,7 @@ fn scripts_swap_where_it_is_allowed() {
     assert!(told.contains("While calling 'hotconfig Foo -> Bar':"), "{told}");
 }
 
-/// A process that ends with the test, whatever becomes of that.
+/// A process that is killed with the test, even if the test fails.
 struct Ended(std::process::Child);
 impl Drop for Ended {
     fn drop(&mut self) {

@@ -6,6 +6,7 @@ use crate::nodes::{Body, Nodes, deliver};
 use crate::panics::Taken;
 use crate::running::BY_HANDLER;
 use crate::shared::{Mail, Shared};
+use crate::swap::Style;
 use castanet_element::{CallError, Core, Cx, Edge, Object, Router};
 use castanet_graph::Kind;
 use castanet_lang::PortRef;
@@ -525,7 +526,7 @@ impl Router for Nodes {
                 _ => {
                     let (from, clock) = (core.origin, core.clock.clone());
                     let soon = |text: &str| shared.running.swap_soon(from, BY_HANDLER, text, clock);
-                    let done = shared.running.write_swap(from, handler, value, soon);
+                    let done = shared.running.write_swap(from, handler, value, Style::Lines, soon);
                     done.map(|answer| answer.map(drop)).unwrap_or_else(|| Err(missing(handler, "write")))
                 }
             };

@@ -5,7 +5,7 @@ use crate::build::Settings;
 use crate::handlers::merge;
 use crate::ledger::Former;
 use crate::shared::{Mail, Printer, Shared};
-use crate::swap::{Desk, Loader, STOPPED};
+use crate::swap::{Desk, Loader, STOPPED, Style};
 use castanet_element::CallError;
 use castanet_element::remote::{Listener, Remote};
 use castanet_spec::{Origin, Workers};
@@ -39,6 +39,10 @@ pub struct Running {
     /// Whether handlers may swap.
     pub(crate) open: AtomicBool,
     pub(crate) desk: Desk,
+    /// Whether the router is to stop when nothing can happen any more (simulated time only).
+    stops_when_idle: AtomicBool,
+    /// Whether the message about that has been printed.
+    idle_reported: AtomicBool,
     /// Panics of elements.
     pub(crate) panics: AtomicU64,
     /// Handler calls of scripts that failed.
@@ -70,6 +74,8 @@ impl Running {
             loader: OnceLock::new(),
             open: AtomicBool::new(false),
             desk: Desk::new(),
+            stops_when_idle: AtomicBool::new(false),
+            idle_reported: AtomicBool::new(false),
             panics: AtomicU64::new(0),
             failed_calls: AtomicU64::new(0),
             former: Former::default(),
@@ -86,6 +92,30 @@ impl Running {
     /// Handler calls that failed in scripts which run by themselves.
     pub fn failed_calls(&self) -> u64 {
         self.failed_calls.load(Ordering::Relaxed)
+    }
+    /// Under simulated time: stops the router when no task is scheduled and no timer is set, because time cannot advance then.
+    /// For programs that have no other access to the router by which something might happen.
+    pub fn stop_when_idle(&self) {
+        self.stops_when_idle.store(true, Ordering::Relaxed);
+    }
+    /// An element has passed the router to threads outside, which may call it at any time.
+    pub(crate) fn reached_from_outside(&self) {
+        self.stops_when_idle.store(false, Ordering::Relaxed);
+    }
+    /// Requests a stop, with a message. False if an idle router is to wait instead.
+    pub(crate) fn stop_idle(&self, shared: &Shared) -> bool {
+        // A script may wait for a signal.
+        if !self.stops_when_idle.load(Ordering::Relaxed) || !shared.signals.is_empty() {
+            return false;
+        }
+        if !self.idle_reported.swap(true, Ordering::Relaxed) {
+            self.say(
+                DEFAULT,
+                "simulated time cannot advance: no task is scheduled and no timer is set; stopping",
+            );
+        }
+        shared.stop_here(1);
+        true
     }
     /// How often elements have panicked.
     pub fn panics(&self) -> u64 {
@@ -250,7 +280,7 @@ impl Remote for Running {
         // No worker is kept from its packets meanwhile. Under simulated time the worker alone knows what time it is, and swaps.
         if element.is_none()
             && (handler != "hotconfig" || !self.settings.clock.is_simulated())
-            && let Some(done) = self.write_swap(from, handler, value, swap)
+            && let Some(done) = self.write_swap(from, handler, value, Style::Snippets, swap)
         {
             return done;
         }

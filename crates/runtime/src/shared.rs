@@ -202,6 +202,7 @@ impl Messages for Shared {
         self.running.failed_calls.fetch_add(1, Ordering::Relaxed);
     }
     fn remote(&self) -> Option<Arc<dyn Remote>> {
+        self.running.reached_from_outside();
         Some(self.running.clone())
     }
     fn stop(&self, times: u32) {

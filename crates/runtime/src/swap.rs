@@ -42,15 +42,24 @@ pub struct Loaded {
     pub sources: Sources,
 }
 
+/// How the errors of a new configuration are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// One line per error, in the format of Click: for scripts of a configuration.
+    Lines,
+    /// With the line of the configuration, a caret and help.
+    Snippets,
+}
+
 /// Reads configurations for hot swaps.
 pub trait Loader: Send + Sync {
-    /// Reads and checks a text; diagnostics call it by a name. What it may require depends on where it comes from.
+    /// Reads and checks a text; diagnostics call it by `name`. Its origin decides what it may require.
     ///
     /// # Errors
     /// What is wrong, for a person to read.
-    fn load(&self, from: Origin, name: &str, text: &str) -> Result<Loaded, String>;
+    fn load(&self, from: Origin, name: &str, text: &str, style: Style) -> Result<Loaded, String>;
     /// Diagnostics for a person to read.
-    fn render(&self, sources: &Sources, diagnostics: &[Diagnostic]) -> String;
+    fn render(&self, sources: &Sources, diagnostics: &[Diagnostic], style: Style) -> String;
     /// Loads a package of classes for configurations to come, given its name or file; the names of its classes.
     ///
     /// # Errors
@@ -144,6 +153,7 @@ impl Running {
         from: Origin,
         handler: &str,
         value: &str,
+        style: Style,
         swap: impl FnOnce(&str) -> Result<(), String>,
     ) -> Option<Result<String, CallError>> {
         if !self.allows_swaps() {
@@ -157,7 +167,7 @@ impl Running {
             "hotconfig" => swap(value).map(|()| String::new()),
             "loadpackage" => self.load_package(from, value.trim()).map(|_| String::new()),
             // A write because it reads what the text requires, which takes a right.
-            "swapplan" => self.plan(from, BY_HANDLER, value).map(|p| p.to_string()),
+            "swapplan" => self.plan(from, BY_HANDLER, value, style).map(|p| p.to_string()),
             _ => return None,
         };
         Some(done.map_err(CallError::Failed))
@@ -190,14 +200,14 @@ impl Running {
     ///
     /// # Errors
     /// When swaps are not allowed, or something is wrong with the configuration.
-    pub fn plan(&self, from: Origin, name: &str, text: &str) -> Result<Plan, String> {
+    pub fn plan(&self, from: Origin, name: &str, text: &str, style: Style) -> Result<Plan, String> {
         let loader = self.loader()?;
         let shared = self.current().ok_or(STOPPED)?;
-        let Loaded { graph, classes, sources } = loader.load(from, name, text)?;
+        let Loaded { graph, classes, sources } = loader.load(from, name, text, style)?;
         let settings = Settings { origin: from, ..self.settings.clone() };
         let running = self.strong().ok_or(STOPPED)?;
         let prepared = prepare(graph, classes, &sources, running, settings, text.to_string());
-        let prepared = prepared.map_err(|d| loader.render(&sources, &d))?;
+        let prepared = prepared.map_err(|d| loader.render(&sources, &d, style))?;
         Ok(Plan::new(&shared, &prepared.shared))
     }
 
@@ -208,7 +218,8 @@ impl Running {
     pub fn swap(&self, from: Origin, name: &str, text: &str) -> Result<Done, String> {
         let desk = self.desk.take(true)?;
         let (tx, rx) = sync_channel(1);
-        let (old, candidate) = self.candidate(from, (name, text), self.settings.clock.clone(), Some(tx))?;
+        let (clock, style) = (self.settings.clock.clone(), Style::Snippets);
+        let (old, candidate) = self.candidate(from, (name, text), style, clock, Some(tx))?;
         desk.offer(candidate)?;
         old.halt();
         rx.recv().unwrap_or_else(|_| Err(STOPPED.into()))
@@ -217,7 +228,7 @@ impl Running {
     /// Swaps the configuration as soon as the worker that asks has ended its turn.
     pub(crate) fn swap_soon(&self, from: Origin, name: &str, text: &str, clock: Clock) -> Result<(), String> {
         let desk = self.desk.take(false)?;
-        let (old, candidate) = self.candidate(from, (name, text), clock, None)?;
+        let (old, candidate) = self.candidate(from, (name, text), Style::Lines, clock, None)?;
         desk.offer(candidate)?;
         old.halt();
         Ok(())
@@ -227,20 +238,21 @@ impl Running {
         &self,
         from: Origin,
         (name, text): (&str, &str),
+        style: Style,
         clock: Clock,
         reply: Option<SyncSender<Result<Done, String>>>,
     ) -> Result<(Arc<Shared>, Candidate), String> {
         let loader = self.loader()?;
         let old = self.current().ok_or(STOPPED)?;
-        let Loaded { graph, classes, sources } = loader.load(from, name, text)?;
+        let Loaded { graph, classes, sources } = loader.load(from, name, text, style)?;
         let settings = Settings { clock, origin: from, ..self.settings.clone() };
-        let render = |d: Vec<Diagnostic>| loader.render(&sources, &d);
+        let render = |d: Vec<Diagnostic>| loader.render(&sources, &d, style);
         let running = self.strong().ok_or(STOPPED)?;
         let prepared =
             prepare(graph, classes, &sources, running, settings, text.to_string()).map_err(render)?;
         let (router, warnings) = assemble(prepared, |new| Moves::inherited(&old, new)).map_err(render)?;
         if !warnings.is_empty() {
-            self.say(crate::running::DEFAULT, loader.render(&sources, &warnings).trim_end());
+            self.say(crate::running::DEFAULT, loader.render(&sources, &warnings, style).trim_end());
         }
         loader.prepared(&router.shared);
         let (moves, plan) = (Moves::new(&old, &router.shared), Plan::new(&old, &router.shared));

@@ -194,6 +194,13 @@ impl Worker {
                 return;
             }
             Some((t, _)) => Some(self.core.clock.until(t)),
+            None if self.core.clock.is_simulated()
+                && !self.core.watches.any()
+                && !stay()
+                && shared.running.stop_idle(shared) =>
+            {
+                return;
+            }
             None => None,
         };
         let Core { watches, wakes, .. } = &mut self.core;

@@ -9,7 +9,7 @@ use castanet_element::remote::Remote;
 use castanet_element::{CallError, Messages as _, action, element};
 use castanet_elements::Registry;
 use castanet_lang::{Diagnostic, Sources};
-use castanet_runtime::swap::{Loaded, Loader};
+use castanet_runtime::swap::{Loaded, Loader, Style};
 use castanet_runtime::{Options, Router, Running};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -218,11 +218,11 @@ fn more(r: &mut Registry) {
 
 struct Texts;
 impl Loader for Texts {
-    fn load(&self, _: Origin, _: &str, text: &str) -> Result<Loaded, String> {
+    fn load(&self, _: Origin, _: &str, text: &str, _: Style) -> Result<Loaded, String> {
         let (graph, classes, sources) = graph_with(text, more)?;
         Ok(Loaded { graph, classes, sources })
     }
-    fn render(&self, sources: &Sources, diagnostics: &[Diagnostic]) -> String {
+    fn render(&self, sources: &Sources, diagnostics: &[Diagnostic], _: Style) -> String {
         castanet_lang::render::render_classic(sources, diagnostics)
     }
 }
@@ -263,7 +263,7 @@ fn state_moves_between_elements_of_the_same_name_and_class() {
     let new = "n :: Numbers(1, 100) -> c :: Counter -> q :: Queue(150); q -> d :: Counter -> u :: Unqueue -> t :: Track";
     running(old, 1, |r| {
         while count(r, "n", "count") < 100 {}
-        let plan = r.plan(Origin::Operator, "config", new).unwrap();
+        let plan = r.plan(Origin::Operator, "config", new, Style::Lines).unwrap();
         assert!(r.read(None, "swapplan", new).is_err(), "a read plans nothing");
         let text = r.write(Origin::Authorised, None, "swapplan", new).unwrap();
         assert_eq!(text, plan.to_string());
@@ -315,7 +315,7 @@ fn what_is_wrong_with_the_new_configuration_leaves_the_old_one_running() {
             let text = r.swap(Origin::Operator, "config", new).unwrap_err();
             assert!(text.contains(what), "{new}: {text}");
             let late = ["stuck", "no mood", "the hinge broke", "half way"];
-            assert!(r.plan(Origin::Operator, "config", new).is_err() || late.contains(&what));
+            assert!(r.plan(Origin::Operator, "config", new, Style::Lines).is_err() || late.contains(&what));
             assert!(
                 matches!(r.write(Origin::Operator, None, "hotconfig", new), Err(CallError::Failed(t)) if t == text)
             );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hot swap: another configuration for a running router.
+//! `castanet ctl ADDRESS swap`: replaces the configuration of a running router.
 
 use super::{Ctl, Failure, done, value_out};
 use crate::load::{Source, definition, elaborate, show, write_bytes};
@@ -14,14 +14,35 @@ pub struct Swap {
     /// The configuration file (`-` is standard input), and variables as NAME=VALUE.
     #[arg(value_name = "FILE | NAME=VALUE", required = true)]
     pub words: Vec<String>,
-    /// Only say what would be added, removed and changed, and whose state would move.
+    /// Only print what would be added, removed and changed, and whose state would move.
     #[arg(long)]
     pub dry_run: bool,
 }
 
+/// The name that the router's diagnostics give to a configuration that it got over a socket.
+const SENT: &str = "config";
+
+/// The error of a swap, in which places refer to the file instead of [`SENT`].
+fn renamed(e: ClientError, file: &str) -> ClientError {
+    let ClientError::Refused { code, text } = e else { return e };
+    let line = |line: &str| {
+        let arrow = line.trim_start();
+        let place = arrow.strip_prefix("--> ").or_else(|| arrow.strip_prefix("::: "));
+        match place.and_then(|p| p.strip_prefix(SENT)).filter(|p| p.starts_with(':')) {
+            Some(place) => {
+                let indent = line.len() - arrow.len();
+                let (blanks, mark) = (line.get(..indent).unwrap_or(""), arrow.get(..4).unwrap_or(""));
+                format!("{blanks}{mark}{file}{place}")
+            }
+            None => line.to_string(),
+        }
+    };
+    ClientError::Refused { code, text: text.lines().map(line).collect::<Vec<_>>().join("\n") }
+}
+
 impl Swap {
-    /// The text for the router: the file as it stands; with variables it is expanded here, because a configuration cannot
-    /// define again what its file defines.
+    /// The text for the router. With variables the configuration is expanded here, because a text cannot override its own
+    /// definitions.
     pub fn text(&self, json: bool) -> Result<String, Failure> {
         let (mut defines, mut files) = (Vec::new(), Vec::new());
         for w in &self.words {
@@ -46,11 +67,23 @@ impl Swap {
         }
     }
 
-    /// Swaps, or asks what that would do.
+    /// The file, if the router gets its text unchanged, so that lines of diagnostics are those of the file.
+    fn unchanged(&self) -> Option<&str> {
+        match self.words.as_slice() {
+            [file] if file != "-" => Some(file),
+            _ => None,
+        }
+    }
+
+    /// Swaps, or prints the plan of the swap.
     pub fn swap(&self, client: &mut Client, text: &[u8], a: &Ctl) -> Result<(), Failure> {
+        let explain = |e| match self.unchanged() {
+            Some(file) => explain(renamed(e, file)),
+            None => explain(e),
+        };
         if self.dry_run {
             let answer = client.write("swapplan", text).map_err(explain)?;
-            // The first line says that it was done.
+            // The first line reports success.
             let plan: Vec<&str> = answer.lines().skip(1).collect();
             if a.json {
                 return value_out(&serde_json::json!({ "plan": plan }));
@@ -62,7 +95,7 @@ impl Swap {
     }
 }
 
-/// A router that has no such handler was not started to be reconfigured.
+/// Adds the likely reason to an error: a router without `-R` has no such handler, and TCP clients need the token.
 pub(super) fn explain(e: ClientError) -> ClientError {
     match e {
         ClientError::Refused { code: code @ castanet_control::code::NO_HANDLER, text } => {
@@ -77,7 +110,7 @@ pub(super) fn explain(e: ClientError) -> ClientError {
             ClientError::Refused {
                 code,
                 text: format!(
-                    "{text}: by a TCP port this takes the token ('castanet run --control-token FILE', 'castanet ctl --token FILE'); \
+                    "{text}: over a TCP port this needs the token ('castanet run --control-token FILE', 'castanet ctl --token FILE'); \
                  a Unix socket serves the user of the router"
                 ),
             }
