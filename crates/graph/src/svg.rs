@@ -3,6 +3,7 @@
 
 use crate::graph::{Graph, Kind};
 use crate::layout::{Edge, Layout, layers_with_boxes, layout};
+use castanet_lang::args::{cleaned, split};
 use castanet_spec::Capability;
 use std::fmt::Write as _;
 
@@ -82,14 +83,29 @@ pub fn svg(graph: &Graph) -> String {
             escaped(&text)
         );
     }
-    bottom = legend(&mut body, bottom);
+    let right;
+    (right, bottom) = legend(&mut body, bottom);
+    width = width.max(right + MARGIN);
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{bottom:.0}\" viewBox=\"0 0 {width:.0} {bottom:.0}\">\n\
-         <style>{STYLE}</style>\n<defs>{}{}</defs>\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{width:.0}\" height=\"{bottom:.0}\" viewBox=\"0 0 {width:.0} {bottom:.0}\">\n\
+         <title>{}</title>\n<style>{STYLE}</style>\n<defs>{}{}</defs>\n\
          <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#fbfaf7\"/>\n{body}</svg>\n",
+        title(graph.len(), lines.len()),
         arrow("push", "#22262b"),
         arrow("pull", "#2469b3")
     )
+}
+
+/// The title of a drawing, which browsers and screen readers show.
+fn title(elements: usize, connections: usize) -> String {
+    let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    format!("Click configuration: {}, {}", count(elements, "element"), count(connections, "connection"))
+}
+
+/// The arguments of a configuration string, without comments.
+fn arguments(config: &str) -> String {
+    let all = split(config).into_iter().map(|range| cleaned(config, range).trim().to_string());
+    all.collect::<Vec<_>>().join(", ")
 }
 
 fn arrow(id: &str, colour: &str) -> String {
@@ -108,7 +124,7 @@ fn ends(graph: &Graph, c: usize) -> Option<(usize, usize, usize, usize)> {
 
 fn alone_text(graph: &Graph, e: usize) -> String {
     let Some(element) = graph.element(e) else { return String::new() };
-    let config = shortened(&element.config, 3 * CONFIG_LENGTH);
+    let config = shortened(&arguments(&element.config), 3 * CONFIG_LENGTH);
     if config.is_empty() { element.declaration() } else { format!("{}({config})", element.declaration()) }
 }
 
@@ -136,7 +152,7 @@ impl Card {
         let name =
             [shortened(scope, NAME_LENGTH), shortened(main, NAME_LENGTH), number.unwrap_or("").to_string()];
         let class = number.is_none().then(|| shortened(class, NAME_LENGTH));
-        let config = shortened(config, CONFIG_LENGTH);
+        let config = shortened(&arguments(config), CONFIG_LENGTH);
         let length = |s: &str| s.chars().count() as f64;
         let (inputs, outputs) = (graph.inputs(e), graph.outputs(e));
         let text = (name.iter().map(|n| length(n)).sum::<f64>() * WIDE)
@@ -332,19 +348,50 @@ fn way(layout: &Layout, rows: &Rows, boxes: &[Card], e: &Edge, index: usize) -> 
     d
 }
 
-/// Draws the legend of port kinds on one line.
-fn legend(out: &mut String, bottom: f64) -> f64 {
+/// The legend in two rows, ports and connections, then boxes; returns its right and its lower edge.
+fn legend(out: &mut String, bottom: f64) -> (f64, f64) {
     let y = bottom + LINE + 6.0;
     let mut x = MARGIN;
-    for (text, kind, agnostic) in
-        [("push", Kind::Push, false), ("pull", Kind::Pull, false), ("agnostic", Kind::Push, true)]
-    {
+    let label = |out: &mut String, x: f64, y: f64, text: &str| {
+        let _ = writeln!(out, "<text class=\"config\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>");
+        x + 12.0 + text.chars().count() as f64 * NARROW
+    };
+    for (text, kind, agnostic) in [
+        ("push input, output", Kind::Push, false),
+        ("pull input, output", Kind::Pull, false),
+        ("agnostic, push here", Kind::Push, true),
+        ("agnostic, pull here", Kind::Pull, true),
+    ] {
         triangle(out, x + 6.0, y - 8.0, kind, agnostic);
         rectangle(out, x + 20.0, y, kind, agnostic);
-        let _ = writeln!(out, "<text class=\"config\" x=\"{:.1}\" y=\"{y:.1}\">{text}</text>", x + 30.0);
-        x += 42.0 + text.len() as f64 * NARROW;
+        x = label(out, x + 30.0, y, text);
     }
-    y + LINE
+    for kind in [Kind::Push, Kind::Pull] {
+        // Not of the class `edge`, which counts the connections.
+        let _ = write!(
+            out,
+            "<path class=\"{kind}\" stroke-width=\"1.4\" marker-end=\"url(#{kind})\" d=\"M{x:.1} {:.1}h24\"/>",
+            y - 4.0
+        );
+        x = label(out, x + 30.0, y, &format!("{kind} connection"));
+    }
+    let right = x;
+    let y = y + LINE + 4.0;
+    x = MARGIN;
+    for (style, text) in [
+        (" storage", "stores packets"),
+        (" task", "has a task"),
+        ("", "other element"),
+        (" unknown", "unknown class"),
+    ] {
+        let _ = write!(
+            out,
+            "<rect class=\"box{style}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"24\" height=\"11\" rx=\"3\"/>",
+            y - 10.0
+        );
+        x = label(out, x + 30.0, y, text);
+    }
+    (right.max(x), y + LINE)
 }
 
 /// Shortens a text to at most `length` characters on one line.

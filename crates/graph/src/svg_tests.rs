@@ -84,6 +84,49 @@ fn every_element_and_connection_appears() {
 }
 
 #[test]
+fn comments_are_not_arguments() {
+    let (g, ..) = checked(
+        "Idle -> s :: Strip(/* the Ethernet header */ 14 // bytes\n) -> Discard; Idle(a /* b */, \"/* c */\");",
+    );
+    let drawing = svg(&g);
+    assert!(
+        !drawing.contains("header") && !drawing.contains("bytes") && !drawing.contains("/* b"),
+        "{drawing}"
+    );
+    assert!(drawing.contains(">14</text>") && drawing.contains("Strip(14)"), "{drawing}");
+    assert!(drawing.contains("Idle(a, &quot;/* c */&quot;)"), "{drawing}");
+}
+
+#[test]
+fn the_legend_explains_every_symbol_and_fits() {
+    let (g, ..) = checked(SMALL);
+    let drawing = svg(&g);
+    assert!(drawing.contains("<title>Click configuration: 7 elements, 6 connections</title>"), "{drawing}");
+    for text in [
+        "push input, output",
+        "pull input, output",
+        "agnostic, push here",
+        "agnostic, pull here",
+        "push connection",
+        "pull connection",
+        "stores packets",
+        "has a task",
+        "other element",
+        "unknown class",
+    ] {
+        assert!(drawing.contains(&format!(">{text}</text>")), "{text}");
+    }
+    let width: f64 = drawing.split("width=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+    let view = format!("viewBox=\"0 0 {width} ");
+    assert!(drawing.contains(&view), "{view}");
+    for label in drawing.split("<text class=\"config\" x=\"").skip(1) {
+        let x: f64 = label.split('"').next().unwrap().parse().unwrap();
+        let text = label.split('>').nth(1).unwrap().split('<').next().unwrap();
+        assert!(x + text.chars().count() as f64 * NARROW <= width, "{text}");
+    }
+}
+
+#[test]
 fn boxes_do_not_overlap() {
     let mut random = Random(7);
     for _ in 0..100 {
