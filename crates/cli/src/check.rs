@@ -1,36 +1,68 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet check`: every diagnostic, no run.
+//! `castanet check`: all diagnostics of configurations, without a run.
 
-use crate::args::Check;
-use crate::load::{Source, complain, load, show};
-use castanet_lang::{Diagnostic, Unknown};
+mod paint;
+
+use crate::args::{Check, Configuration};
+use crate::load::{Source, complain, definition, json_values, load, show};
+use castanet_lang::{Diagnostic, Sources, Unknown};
 use castanet_runtime::Options;
+use std::io::Write;
 use std::process::ExitCode;
 
-/// Checks a configuration: language, graph, arguments of every element. Files are not opened.
+/// Checks configurations: language, graph, arguments of every element. Files of elements are not opened.
 pub fn main(args: &Check) -> ExitCode {
-    let source = match Source::read(&args.configuration) {
-        Ok(s) => s,
-        Err(e) => {
-            complain(&e);
-            return ExitCode::FAILURE;
+    let mut good = true;
+    let mut json = Vec::new();
+    for one in each(&args.configuration) {
+        let source = match Source::read(&one) {
+            Ok(s) => s,
+            Err(e) => {
+                complain(&e);
+                good = false;
+                continue;
+            }
+        };
+        let (sources, diagnostics) = check(&source, args);
+        good &= !diagnostics.iter().any(Diagnostic::is_error);
+        if args.configuration.json {
+            json.extend(json_values(&sources, &diagnostics));
+        } else {
+            show(&sources, &diagnostics, false);
         }
-    };
-    let mut loaded = load(&source, args.configuration.clickpath.as_deref(), Unknown::Error);
+    }
+    if args.configuration.json && json.is_empty() {
+        let _ = crate::load::write_out(None, "[]\n");
+    } else if args.configuration.json {
+        let _ = write!(std::io::stderr().lock(), "{:#}\n", serde_json::Value::Array(json));
+    }
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// One configuration for each file named, with the same variables. Other contradictions are left to [`Source::read`].
+fn each(c: &Configuration) -> Vec<Configuration> {
+    let (variables, files): (Vec<_>, Vec<_>) = c.words.iter().cloned().partition(|w| definition(w).is_some());
+    if files.len() < 2 || c.expression.is_some() || c.file.is_some() {
+        return vec![c.clone()];
+    }
+    let with = |file: String| Configuration { words: [vec![file], variables.clone()].concat(), ..c.clone() };
+    files.into_iter().map(with).collect()
+}
+
+/// The diagnostics of one configuration.
+fn check(source: &Source, args: &Check) -> (Sources, Vec<Diagnostic>) {
+    let mut loaded = load(source, args.configuration.clickpath.as_deref(), Unknown::Error);
     let mut diagnostics = std::mem::take(&mut loaded.diagnostics);
     if !diagnostics.iter().any(Diagnostic::is_error) {
         let n = loaded.graph.len();
+        diagnostics.extend(paint::redirects(&loaded.graph));
         let options = Options { workers: args.workers, ..Options::default() };
         diagnostics.extend(castanet_runtime::check(loaded.graph, loaded.classes.0.clone(), &options));
         if !diagnostics.iter().any(Diagnostic::is_error) && !args.configuration.json {
             let text = format!("{}: {n} elements, configuration OK\n", source.name);
-            // The exit code says it too.
+            // A failed write changes nothing: the exit code has the result.
             let _ = crate::load::write_out(None, &text);
         }
     }
-    if args.configuration.json && diagnostics.is_empty() {
-        let _ = crate::load::write_out(None, "[]\n");
-    }
-    show(&loaded.sources, &diagnostics, args.configuration.json);
-    if diagnostics.iter().any(Diagnostic::is_error) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    (loaded.sources, diagnostics)
 }

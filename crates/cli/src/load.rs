@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the command line to a checked graph: reading, elaborating, checking; showing what is wrong.
+//! From the command line to a checked graph: reads, elaborates and checks configurations, and prints diagnostics.
 
 use crate::args::Configuration;
 use crate::control::FromClients;
@@ -18,15 +18,15 @@ pub fn known() -> Table {
     Table(Arc::new(Registry::new()))
 }
 
-/// What an operating system error says, without its number.
+/// The text of an operating system error, without its number.
 pub fn reason(e: &std::io::Error) -> String {
     let text = e.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_string()
 }
 
-/// Where a configuration comes from.
+/// The text of a configuration and its context.
 pub struct Source {
-    /// The name that messages give it.
+    /// Its name in messages.
     pub name: String,
     /// Its bytes.
     pub bytes: Vec<u8>,
@@ -34,21 +34,21 @@ pub struct Source {
     pub defines: Vec<(String, String)>,
     /// Packages from the command line.
     pub packages: Vec<String>,
-    /// What it may require.
+    /// Which libraries and packages it may require.
     pub reach: Reach,
 }
 
-/// What a configuration may require.
+/// Which libraries and packages a configuration may require.
 #[derive(Clone, Debug, Default)]
 pub enum Reach {
-    /// Libraries and packages from anywhere: it is the operator's.
+    /// All: the configuration is the operator's.
     #[default]
     Everywhere,
-    /// What the operator allows clients.
+    /// Those that the operator allows to clients.
     Client(FromClients),
 }
 
-/// Whether a word of the command line defines a variable, as in `RATE=10`.
+/// The name and the value, if a word of the command line defines a variable as in `RATE=10`.
 pub fn definition(word: &str) -> Option<(String, String)> {
     let (name, value) = word.split_once('=')?;
     let ok = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
@@ -56,7 +56,7 @@ pub fn definition(word: &str) -> Option<(String, String)> {
 }
 
 impl Configuration {
-    /// Whether it is a file, which can be read again.
+    /// Whether the configuration is a file, which can be reread.
     pub fn is_file(&self) -> bool {
         let mut named = self.words.iter().filter(|w| definition(w).is_none()).chain(&self.file);
         self.expression.is_none() && named.next().is_some_and(|f| f != "-")
@@ -64,7 +64,7 @@ impl Configuration {
 }
 
 impl Source {
-    /// What the command line names. The error is a line for standard error.
+    /// Reads the configuration that the command line names. The error is a line for standard error.
     pub fn read(c: &Configuration) -> Result<Source, String> {
         let (mut defines, mut files) = (Vec::new(), Vec::new());
         for w in &c.words {
@@ -90,7 +90,7 @@ impl Source {
         Ok(Source { packages: c.packages.clone(), ..source })
     }
 
-    /// A text that is in no file.
+    /// A text that is not in a file.
     pub fn text(name: &str, text: impl Into<Vec<u8>>, defines: Vec<(String, String)>) -> Source {
         let (name, bytes) = (name.into(), text.into());
         Source { name, bytes, defines, packages: Vec::new(), reach: Reach::Everywhere }
@@ -108,13 +108,13 @@ impl Source {
     }
 }
 
-/// A configuration as far as it could be understood.
+/// A loaded configuration, possibly with errors.
 pub struct Loaded {
-    /// Texts, for messages.
+    /// The source texts, for diagnostics.
     pub sources: Sources,
     /// The checked graph.
     pub graph: Graph,
-    /// Everything that was noticed.
+    /// All errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
     /// The text of the configuration.
     pub text: String,
@@ -123,7 +123,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Whether something keeps the configuration from running.
+    /// Whether there are errors, so that the configuration cannot run.
     pub fn failed(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }
@@ -139,8 +139,8 @@ pub fn elaborate(
     (loaded.flat, sources, loaded.diagnostics, classes)
 }
 
-/// Elaborates a source, with a choice about variables of the file scope. What it requires must be there if the classes
-/// must be known.
+/// Elaborates a source; `globals` decides about variables of the file scope. A missing package is an error if `unknown` makes unknown
+/// classes an error.
 pub fn elaborate_with(
     source: &Source,
     clickpath: Option<&str>,
@@ -150,18 +150,18 @@ pub fn elaborate_with(
     elaborate_in(&packages(clickpath), source, unknown, globals)
 }
 
-/// The packages of a process that looks for them, and for libraries, along a path, or along `CLICKPATH`.
+/// The packages of this process, with the search path for packages and libraries; default: `CLICKPATH`.
 pub fn packages(clickpath: Option<&str>) -> Arc<Packages> {
     let environment = std::env::var("CLICKPATH").ok();
     Packages::new(clickpath.or(environment.as_deref()))
 }
 
-/// Why a client cannot have a package loaded.
+/// The error when a client's configuration requires a package that it may not load.
 pub const NO_PACKAGES: &str =
-    "clients may not have packages loaded; 'castanet run --allow-packages' starts a router where they may";
+    "clients may not load packages; 'castanet run --allow-packages' starts a router that allows it";
 
-/// The same among the packages of this process: a configuration finds the classes of those that are loaded, and what it
-/// requires is loaded. What it does not use is let go of.
+/// Elaborates a source with the packages of this process: the configuration can use the classes of all loaded packages, and its
+/// required packages are loaded. Only packages that it uses are kept.
 pub fn elaborate_in(
     packages: &Packages,
     source: &Source,
@@ -199,7 +199,7 @@ pub fn elaborate_in(
         (loaded, sources)
     };
     let (mut loaded, mut sources) = read(&Table(Arc::new(classes.clone())));
-    // What it requires is known only now, and decides what its classes are.
+    // The requirements are known only after the first elaboration. New packages change the classes, so elaborate again then.
     let before = classes.libraries().len();
     let provided = |name: &str| crate::provides::has(&base, name);
     let missing = match &source.reach {
@@ -214,27 +214,27 @@ pub fn elaborate_in(
     if classes.libraries().len() > before {
         (loaded, sources) = read(&Table(Arc::new(classes.clone())));
     }
-    // Tools work on classes that they do not know.
+    // Tools that accept unknown classes do not need the packages.
     if unknown == Unknown::Error {
         wrong.extend(missing);
     }
-    // First, because it explains why classes are not known.
+    // These come first, because they explain why classes are unknown.
     loaded.diagnostics.splice(..0, wrong);
     let classes = classes.used_by(&loaded.flat);
     (loaded, sources, Table(Arc::new(classes)))
 }
 
-/// Whether a class has variables of its own.
+/// Whether a class has its own variables, so that `$` in its configuration is no undefined variable.
 fn is_script(spec: &castanet_spec::ClassSpec) -> bool {
     spec.args.iter().any(|a| a.type_name == "script instruction")
 }
 
-/// Elaborates and checks a source. Errors of the language hide those of the graph that they lead to.
+/// Elaborates and checks a source. Errors of the graph are left out if there are errors of the language, which cause them.
 pub fn load(source: &Source, clickpath: Option<&str>, unknown: Unknown) -> Loaded {
     load_in(&packages(clickpath), source, unknown)
 }
 
-/// The same among the packages of this process.
+/// Like [`load`], with the packages of this process.
 pub fn load_in(packages: &Packages, source: &Source, unknown: Unknown) -> Loaded {
     let (loaded, sources, classes) = elaborate_in(packages, source, unknown, Globals::Substitute);
     let (flat, mut diagnostics) = (loaded.flat, loaded.diagnostics);
@@ -251,34 +251,35 @@ pub fn load_in(packages: &Packages, source: &Source, unknown: Unknown) -> Loaded
     Loaded { sources, graph, diagnostics, text, classes }
 }
 
-/// Whether standard error takes colour.
+/// Whether to print colours on standard error.
 pub fn color() -> bool {
     let set = |n: &str| std::env::var_os(n).is_some_and(|v| !v.is_empty());
     !set("NO_COLOR") && (set("CLICOLOR_FORCE") || std::io::stderr().is_terminal())
 }
 
-/// Shows diagnostics on standard error.
+/// Prints diagnostics on standard error.
 pub fn show(sources: &Sources, diagnostics: &[Diagnostic], json: bool) {
     if diagnostics.is_empty() {
         return;
     }
     let text = if json {
-        json_of(sources, diagnostics)
+        format!("{:#}\n", serde_json::Value::Array(json_values(sources, diagnostics)))
     } else {
         castanet_lang::render::render_pretty(sources, diagnostics, color())
     };
-    // Nobody is left to tell when standard error is closed.
+    // If standard error is closed, the error cannot be reported.
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-fn json_of(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
+/// Diagnostics as JSON objects.
+pub fn json_values(sources: &Sources, diagnostics: &[Diagnostic]) -> Vec<serde_json::Value> {
     let place = |span: Option<castanet_lang::Span>| {
         span.map(|s| {
             let p = sources.place(s);
             serde_json::json!({ "file": p.file, "line": p.line, "column": p.column, "start": s.start, "end": s.end })
         })
     };
-    let all: Vec<_> = castanet_lang::diagnostic::shown(diagnostics)
+    castanet_lang::diagnostic::shown(diagnostics)
         .iter()
         .map(|d| {
             serde_json::json!({
@@ -292,8 +293,7 @@ fn json_of(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
                 "helps": d.helps,
             })
         })
-        .collect();
-    format!("{:#}\n", serde_json::Value::Array(all))
+        .collect()
 }
 
 /// Prints a line on standard error, as `castanet: ...`.

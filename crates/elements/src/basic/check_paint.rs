@@ -6,6 +6,9 @@ use castanet_element::spec::anno;
 
 /// Passes packets of one colour.
 ///
+/// The papers (SOSP 1999 and TOCS 2000, Figure 8) give this name to another element: it passes all packets to output 0 and copies
+/// those of the colour to output 1. That element is PaintTee; use it before an ICMPError for redirects.
+///
 /// # Ports
 /// Input 0: packets. Output 0: those painted COLOR. Output 1 (optional): the others, which are dropped otherwise.
 ///
