@@ -7,18 +7,18 @@ use std::path::PathBuf;
 /// A modular router: runs Click configurations, fast and safely.
 #[derive(Parser)]
 #[command(
+    name = "castanet",
     version,
     propagate_version = true,
-    after_help = "Exit codes: 0 all went well, 1 something is wrong with the \
-    configuration or the run (said on standard error), 2 the command line was wrong."
+    after_help = "Exit codes: 0 success, 1 an error in the configuration or the run \
+    (reported on standard error), 2 a wrong command line."
 )]
 pub struct Castanet {
-    /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What the command can do.
+/// The subcommands.
 #[derive(Subcommand)]
 pub enum Command {
     /// Run a configuration.
@@ -27,60 +27,61 @@ pub enum Command {
         castanet run -e 'InfiniteSource(LIMIT 5, STOP true) -> c :: Counter -> Discard' -h c.count"
     )]
     Run(Box<Run>),
-    /// Find everything that is wrong with a configuration, without running it.
+    /// Report all errors of configurations, without running them.
+    #[command(after_help = "Several files are checked one after the other, each with the same variables.")]
     Check(Check),
     /// Print a configuration with all compounds expanded.
     Flatten(Flatten),
-    /// Say which worker reaches which element, and why.
+    /// Show which worker reaches which element, and why.
     Explain(Explain),
     /// Draw a configuration as SVG.
     Graph(Graph),
-    /// The manual of a class, or the list of all.
+    /// Print the manual of a class, or the list of all classes.
     Doc(Doc),
-    /// List the classes, or what else there is.
+    /// List classes, annotations, drop reasons or global handlers.
     List(List),
-    /// Make links under the classic names (click, click-check, ...), by which scripts call this binary.
+    /// Make links with the classic names (click, click-check, ...), so that scripts can call this binary.
     Links(Links),
     /// Write a configuration to start from.
     New(crate::new::New),
-    /// Ask and change a running router.
+    /// Query and change a running router.
     Ctl(crate::ctl::Ctl),
-    /// Print a script by which a shell completes command lines.
+    /// Print a completion script for a shell.
     Completion(crate::ctl::completion::Completion),
-    /// Look for what routers that were killed left behind on this host.
+    /// Find what killed routers left behind on this host.
     Doctor(crate::doctor::Doctor),
-    /// Measure how fast packets go.
+    /// Measure forwarding rates and latencies of operations.
     #[command(after_help = "Examples:\n  castanet bench fig8 --batch 1,32 --instructions --svg fig8.svg\n  \
         castanet bench veth --seconds 60 --svg veth.svg")]
     Bench(crate::bench::Bench),
-    /// Unmount what a router that was killed left mounted.
+    /// Unmount the folder of a router that was killed.
     #[command(hide = true, name = "unmount-after-run")]
     Unmount(crate::mount::Unmounter),
-    /// Open devices for a router that has given its privileges up.
+    /// Open devices for a router that has dropped its privileges.
     #[command(hide = true, name = "open-for-run")]
     Open(crate::privileges::Opener),
-    /// Make a shared library of a crate of classes, for `require(package NAME)`.
+    /// Compile a crate of classes to a shared library, for `require(package NAME)`.
     BuildPackage(crate::package::BuildPackage),
-    /// Keep what packages are built with: the compiled crates of this castanet.
+    /// Copy the compiled crates of this castanet, which packages are built against.
     Sdk(crate::package::Sdk),
 }
 
-/// Which configuration.
+/// The configuration of a command.
 #[derive(Args, Clone)]
 pub struct Configuration {
     /// The configuration file (`-` is standard input), and variables as NAME=VALUE.
     #[arg(value_name = "FILE | NAME=VALUE")]
     pub words: Vec<String>,
-    /// Take this text as the configuration.
+    /// Use this text as the configuration.
     #[arg(short, long, value_name = "TEXT", conflicts_with = "file")]
     pub expression: Option<String>,
     /// The configuration file.
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<String>,
-    /// Where required libraries are looked for, separated by colons; default: $CLICKPATH.
+    /// Folders to search for required libraries, separated by colons; default: $CLICKPATH.
     #[arg(short = 'C', long, value_name = "PATH")]
     pub clickpath: Option<String>,
-    /// Load the classes of this package too, whether or not it is required.
+    /// Load the classes of this package, even if the configuration does not require it.
     #[arg(long = "package", value_name = "FILE")]
     pub packages: Vec<String>,
     /// Print diagnostics as JSON.
@@ -92,35 +93,31 @@ pub struct Configuration {
 #[derive(Args)]
 #[command(disable_help_flag = true)]
 pub struct Run {
-    /// Which configuration.
     #[command(flatten)]
     pub configuration: Configuration,
-    /// Print this read handler after the run; the element may be a glob or a class.
+    /// Print this read handler after the run; the element may be a glob or a class. `-h` alone prints this help.
     #[arg(short = 'h', long = "handler", value_name = "ELEMENT.HANDLER")]
     pub handlers: Vec<String>,
-    /// Control sockets.
     #[command(flatten)]
     pub sockets: crate::control::Sockets,
     /// Number of workers.
     #[arg(short = 'j', long = "workers", alias = "threads", value_name = "N", default_value_t = 1)]
     pub workers: usize,
-    /// The most packets that move together, 1 to 256.
+    /// Largest number of packets in a batch, 1 to 256.
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub batch: usize,
-    /// Simulate time, from so many seconds since 1970 on.
+    /// Simulate time, starting SECONDS after 1970. The run ends when nothing is left to do.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1000000000")]
     pub simtime: Option<String>,
-    /// Seed of random numbers, for runs that are to be the same each time; without it they are secrets of the kernel, or with
-    /// --simtime those of the seed 1.
+    /// Seed of random numbers, for reproducible runs. Default: random numbers from the kernel, or seed 1 with --simtime.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Show the handlers as files in this folder while the router runs.
     #[arg(long, value_name = "DIR")]
     pub mount: Option<PathBuf>,
-    /// What the router may do.
     #[command(flatten)]
     pub privileges: crate::privileges::Privileges,
-    /// No summary after the run.
+    /// Print no summary after the run.
     #[arg(short, long)]
     pub quiet: bool,
     /// Let clients swap the configuration: handlers hotconfig, swapplan and loadpackage.
@@ -128,8 +125,8 @@ pub struct Run {
     pub allow_reconfigure: bool,
     #[command(flatten)]
     pub from_clients: crate::control::FromClients,
-    /// What happens when an element panics over a packet, in its task or in a timer: the router stops, in good order; goes on without the
-    /// element, which drops its packets from then on; or goes on with it, although its state may be wrong.
+    /// What to do when an element panics on a packet, in its task or in a timer. `stop`: an orderly stop. `disable`: continue without the
+    /// element, which then drops its packets. `continue`: continue with the element, although its state may be wrong.
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = OnPanic::Stop)]
     pub on_panic: OnPanic,
     /// Print help.
@@ -137,15 +134,15 @@ pub struct Run {
     pub help: Option<bool>,
 }
 
-/// What happens when an element panics.
+/// What to do when an element panics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum OnPanic {
-    /// The router stops, in good order.
+    /// Stop in an orderly way.
     #[default]
     Stop,
-    /// The router goes on without the element.
+    /// Continue without the element.
     Disable,
-    /// The router goes on with the element.
+    /// Continue with the element.
     Continue,
 }
 
@@ -162,10 +159,9 @@ impl From<OnPanic> for castanet_runtime::OnPanic {
 /// `castanet check`.
 #[derive(Args)]
 pub struct Check {
-    /// Which configuration.
     #[command(flatten)]
     pub configuration: Configuration,
-    /// Number of workers to check for.
+    /// Number of workers to check placement for.
     #[arg(short = 'j', long = "workers", alias = "threads", value_name = "N", default_value_t = 1)]
     pub workers: usize,
 }
@@ -173,7 +169,6 @@ pub struct Check {
 /// `castanet flatten`.
 #[derive(Args)]
 pub struct Flatten {
-    /// Which configuration.
     #[command(flatten)]
     pub configuration: Configuration,
     /// Write to this file instead of standard output.
@@ -184,7 +179,6 @@ pub struct Flatten {
 /// `castanet explain`.
 #[derive(Args)]
 pub struct Explain {
-    /// Which configuration.
     #[command(flatten)]
     pub configuration: Configuration,
     /// Number of workers.
@@ -195,7 +189,6 @@ pub struct Explain {
 /// `castanet graph`.
 #[derive(Args)]
 pub struct Graph {
-    /// Which configuration.
     #[command(flatten)]
     pub configuration: Configuration,
     /// Write to this file instead of standard output.
@@ -206,12 +199,12 @@ pub struct Graph {
 /// `castanet doc`.
 #[derive(Args)]
 pub struct Doc {
-    /// The class; none: all, one line each.
+    /// The class; without it, all classes are listed, one line each.
     pub class: Option<String>,
-    /// The classes of this package too.
+    /// Include the classes of this package.
     #[arg(long = "package", value_name = "FILE")]
     pub packages: Vec<String>,
-    /// Print as Markdown, as the element reference is written.
+    /// Print Markdown, the format of docs/elements.md.
     #[arg(long)]
     pub markdown: bool,
     /// Print as JSON.
@@ -225,7 +218,7 @@ pub struct List {
     /// What to list.
     #[arg(value_enum, default_value_t = Listed::Classes)]
     pub what: Listed,
-    /// The classes of this package too.
+    /// Include the classes of this package.
     #[arg(long = "package", value_name = "FILE")]
     pub packages: Vec<String>,
     /// Print as JSON.
@@ -233,14 +226,14 @@ pub struct List {
     pub json: bool,
 }
 
-/// What can be listed.
+/// What `castanet list` can list.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub enum Listed {
     /// Element classes, by family.
     Classes,
     /// Packet annotations.
     Annotations,
-    /// Reasons for drops.
+    /// Drop reasons.
     Reasons,
     /// Global handlers.
     Handlers,
@@ -249,9 +242,9 @@ pub enum Listed {
 /// `castanet links`.
 #[derive(Args)]
 pub struct Links {
-    /// The folder; made if it does not exist.
+    /// The folder; it is created if it does not exist.
     pub folder: PathBuf,
-    /// Replace what stands there under these names.
+    /// Replace existing files with these names.
     #[arg(long)]
     pub force: bool,
 }

@@ -28,17 +28,36 @@ mod signals;
 mod summary;
 mod times;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
+/// Whether the command line is `run ... -h` with nothing after `-h`. The value of `-h`, a handler, is missing then, so it can only mean
+/// help.
+fn asks_for_help(words: &[OsString]) -> bool {
+    words.len() > 1 && words.first().is_some_and(|w| w == "run") && words.last().is_some_and(|w| w == "-h")
+}
+
+/// Prints the short help of `castanet run`.
+fn help_of_run() -> ExitCode {
+    let mut castanet = args::Castanet::command();
+    castanet.build();
+    let printed = castanet.find_subcommand_mut("run").map(clap::Command::print_help);
+    if matches!(printed, Some(Ok(()))) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
 fn main() -> ExitCode {
-    // Under a classic name the binary takes the options of that name.
+    // Called by a classic name, the binary accepts the options of that tool.
     let mut words = std::env::args_os();
     let name = words.next().unwrap_or_default();
     let name =
         std::path::Path::new(&name).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let words: Vec<OsString> = words.collect();
     if let Some(classic) = classic::Tool::named(&name) {
-        return classic.main(words.collect());
+        return classic.main(words);
+    }
+    if asks_for_help(&words) {
+        return help_of_run();
     }
     match args::Castanet::parse().command {
         args::Command::Run(a) => run::main(&a),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Completion of command lines: subcommands and options by the shell alone, names of a running router by asking it.
+//! Shell completion: the shell completes subcommands and options itself, and asks the running router for its names.
 
 use super::Failure;
 use super::list::{elements, handlers};
@@ -21,7 +21,7 @@ pub struct Completion {
     pub shell: Named,
 }
 
-/// Shells that are known.
+/// Supported shells.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub enum Named {
     /// GNU Bash.
@@ -32,17 +32,31 @@ pub enum Named {
     Fish,
 }
 
-/// What a word may become.
+/// A word to complete.
 #[derive(Args)]
 pub struct Words {
-    /// What the word is for: read, write, watch or list.
+    /// The command that the word belongs to: read, write, watch or list.
     pub purpose: String,
-    /// The word as far as it is written.
+    /// The beginning of the word.
     #[arg(default_value = "")]
     pub word: String,
 }
 
-/// Prints the script that a shell reads.
+/// A command without its hidden subcommands and arguments, which clap_complete would otherwise offer.
+fn visible(command: &clap::Command) -> clap::Command {
+    let mut out = clap::Command::new(command.get_name().to_string())
+        .disable_help_flag(command.is_disable_help_flag_set());
+    if let Some(about) = command.get_about() {
+        out = out.about(about.clone());
+    }
+    if let Some(version) = command.get_version() {
+        out = out.version(version.to_string());
+    }
+    out = out.args(command.get_arguments().filter(|a| !a.is_hide_set()).cloned());
+    out.subcommands(command.get_subcommands().filter(|c| !c.is_hide_set()).map(visible))
+}
+
+/// Prints the completion script of a shell.
 pub fn main(a: &Completion) -> ExitCode {
     let (shell, more) = match a.shell {
         Named::Bash => (Shell::Bash, BASH),
@@ -50,7 +64,8 @@ pub fn main(a: &Completion) -> ExitCode {
         Named::Fish => (Shell::Fish, FISH),
     };
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut crate::args::Castanet::command(), "castanet", &mut script);
+    let mut command = visible(&crate::args::Castanet::command()).propagate_version(true);
+    clap_complete::generate(shell, &mut command, "castanet", &mut script);
     match write_out(None, &(String::from_utf8_lossy(&script).into_owned() + more)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
@@ -60,7 +75,7 @@ pub fn main(a: &Completion) -> ExitCode {
     }
 }
 
-/// Prints what a word may become.
+/// Prints the completions of a word, one per line.
 pub fn complete(client: &mut Client, w: &Words) -> Result<(), Failure> {
     let flag = if w.purpose == "write" { 'w' } else { 'r' };
     let mut out = Vec::new();
@@ -78,7 +93,7 @@ pub fn complete(client: &mut Client, w: &Words) -> Result<(), Failure> {
     Ok(write_out(None, &out.iter().map(|o| format!("{o}\n")).collect::<String>())?)
 }
 
-/// Bash cuts words at `:` and `@`, and completes the last piece; so the line is cut again here, at blanks alone.
+/// Bash splits words at `:` and `@` too, and completes the last piece only. So this script splits the line again, only at blanks.
 const BASH: &str = r#"
 _castanet_running() {
     local line="${COMP_LINE:0:COMP_POINT}" words word="" head c

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Elements and handlers of a running router.
+//! `castanet ctl ADDRESS list`: elements and handlers of a running router.
 
 use super::{Failure, value_out};
 use crate::load::write_out;
@@ -20,11 +20,11 @@ pub fn handlers(client: &mut Client, element: Option<&str>) -> Result<Vec<(Strin
         None => client.read_text("handlers", "")?,
     };
     let line = |l: &str| l.split_once('\t').map(|(n, f)| (n.to_string(), f.to_string()));
-    // Private ones cannot be called from outside.
+    // Private handlers cannot be called from outside.
     Ok(listing.lines().filter_map(line).filter(|h| !h.1.contains('p')).collect())
 }
 
-/// Flags in words.
+/// The flags of a handler in words.
 fn words(flags: &str) -> String {
     let has = |c| flags.contains(c);
     let mut out: Vec<&str> = Vec::new();
@@ -43,7 +43,7 @@ fn words(flags: &str) -> String {
     out.join(", ")
 }
 
-/// Lines of two columns.
+/// Lines of two aligned columns.
 fn columns(rows: &[(String, String)]) -> String {
     let width = rows.iter().map(|r| r.0.chars().count()).max().unwrap_or(0);
     rows.iter().map(|(a, b)| format!("{a:width$}  {b}").trim_end().to_string() + "\n").collect()

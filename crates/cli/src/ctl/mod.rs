@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet ctl`: a running router, asked and changed.
+//! `castanet ctl`: queries and changes a running router.
 
 pub mod completion;
 mod kinds;
@@ -23,31 +23,30 @@ use std::time::Duration;
     castanet ctl 7777 watch '*.count'\n  castanet ctl 7777 swap new.click --dry-run\n\n\
     Exit codes: 0 done, 1 the router said no, 2 the command line was wrong, 3 no connection.")]
 pub struct Ctl {
-    /// Where the router listens: HOST:PORT, PORT, or the file of a Unix socket.
+    /// The address of the router: HOST:PORT, PORT, or the file of a Unix socket.
     #[arg(value_parser = address)]
     pub address: Address,
-    /// The file with the token that the router was given; by default the one that CASTANET_TOKEN_FILE names.
+    /// The file with the router's control token; default: $CASTANET_TOKEN_FILE.
     #[arg(long, global = true, value_name = "FILE")]
     pub token: Option<PathBuf>,
-    /// What to do.
     #[command(subcommand)]
     pub what: What,
     /// Print JSON.
     #[arg(long, global = true)]
     pub json: bool,
-    /// How long to wait for an answer.
+    /// Seconds to wait for a reply.
     #[arg(long, global = true, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub timeout: Duration,
 }
 
-/// What can be done.
+/// The commands.
 #[derive(Subcommand)]
 pub enum What {
     /// Print the value of a handler.
     Read {
         /// The handler.
         handler: String,
-        /// What it is asked about.
+        /// Parameters of the handler.
         #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
         parameters: Vec<String>,
     },
@@ -64,18 +63,18 @@ pub enum What {
         /// The element; `/` for global handlers.
         element: Option<String>,
     },
-    /// Show handlers again and again, and how fast they change.
+    /// Read handlers repeatedly, and show their values and rates.
     Watch(watch::Watch),
-    /// Put another configuration in the place of the running one.
+    /// Replace the running configuration (hot swap).
     Swap(swap::Swap),
     /// Load a package of classes.
     Load {
-        /// Its file or name.
+        /// The file or name of the package.
         package: PathBuf,
     },
     /// Ask the router to stop.
     Stop,
-    /// What a word may become, one a line: what shells ask.
+    /// Print completions of a word, one per line, for shells.
     #[command(hide = true)]
     Complete(completion::Words),
 }
@@ -84,20 +83,20 @@ fn address(text: &str) -> Result<Address, String> {
     text.parse()
 }
 
-/// A time in seconds.
+/// A duration in seconds.
 fn seconds(text: &str) -> Result<Duration, String> {
     let s = text.strip_suffix('s').unwrap_or(text).parse::<f64>().ok();
     let s = s.filter(|s| (0.001..=1e6).contains(s)).ok_or("expected a number of seconds")?;
     Ok(Duration::from_secs_f64(s))
 }
 
-/// Why a command did not do what it should.
+/// Why a command failed.
 pub enum Failure {
-    /// The router, or the connection to it.
+    /// An error from the router, or of the connection to it.
     Client(ClientError),
-    /// Something here.
+    /// A local error.
     Here(String),
-    /// Something that has been said already.
+    /// An error whose message has been printed.
     Said,
 }
 
@@ -112,7 +111,7 @@ impl From<String> for Failure {
     }
 }
 
-/// Does what is asked.
+/// Runs a command.
 pub fn main(a: &Ctl) -> ExitCode {
     match run(a) {
         Ok(()) => ExitCode::SUCCESS,
@@ -129,7 +128,7 @@ pub fn main(a: &Ctl) -> ExitCode {
 }
 
 fn run(a: &Ctl) -> Result<(), Failure> {
-    // What stands here is looked at before anybody is asked.
+    // Local input is read before the router is contacted, so that its errors have no effect there.
     let prepared = match &a.what {
         What::Write { value, .. } => value_of(value)?,
         What::Swap(s) => s.text(a.json)?.into_bytes(),
@@ -160,7 +159,7 @@ fn run(a: &Ctl) -> Result<(), Failure> {
         What::Watch(w) => watch::watch(&mut client, w, a.json)?,
         What::Swap(s) => s.swap(&mut client, &prepared, a)?,
         What::Load { package } => {
-            // The router may run in another folder.
+            // The router may run in another folder, so a file is named by its absolute path.
             let file = std::path::absolute(package).ok().filter(|f| f.exists());
             let name = file.unwrap_or_else(|| package.clone());
             done(a, &client.write("loadpackage", name.to_string_lossy().as_bytes()).map_err(swap::explain)?)?;
@@ -171,7 +170,7 @@ fn run(a: &Ctl) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says that something was done, where a program wants to hear of it.
+/// Reports success, but only with --json.
 fn done(a: &Ctl, text: &str) -> Result<(), Failure> {
     if a.json { value_out(&serde_json::json!({ "done": text })) } else { Ok(()) }
 }
@@ -183,7 +182,7 @@ fn value_out(value: &serde_json::Value) -> Result<(), Failure> {
 /// The value to write.
 fn value_of(words: &[String]) -> Result<Vec<u8>, Failure> {
     match words {
-        // The largest value is a configuration for a hot swap.
+        // The limit is that of the largest value, a configuration for a hot swap.
         [dash] if dash == "-" => read::stream(std::io::stdin().lock(), read::MAX_CONFIGURATION)
             .map_err(|e| format!("standard input: {}", crate::load::reason(&e)).into()),
         words => Ok(words.join(" ").into_bytes()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values of handlers as they change.
+//! `castanet ctl ADDRESS watch`: values of handlers and their rates, repeatedly.
 
 use super::list::{elements, handlers};
 use super::{Failure, kinds, seconds, value_out};
@@ -19,23 +19,23 @@ pub struct Watch {
     /// The handlers; the element may be a glob.
     #[arg(required = true, value_name = "HANDLER")]
     pub handlers: Vec<String>,
-    /// How much time passes between two looks.
+    /// Seconds between two readings.
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub interval: Duration,
-    /// How many looks; without end if not given.
+    /// Number of readings; default: unlimited.
     #[arg(long, value_name = "N")]
     pub count: Option<u64>,
 }
 
-/// What one look saw.
-struct Look<'a> {
+/// The values of one reading.
+struct Reading<'a> {
     at: Instant,
     values: Vec<String>,
-    /// What the values are, where that is known.
+    /// The kinds of the values, where they are known.
     kinds: &'a [Option<ValueKind>],
 }
 
-/// The handlers that patterns name.
+/// The handlers that match the patterns.
 fn expand(client: &mut Client, patterns: &[String]) -> Result<Vec<String>, Failure> {
     let mut out = Vec::new();
     for p in patterns {
@@ -51,7 +51,7 @@ fn expand(client: &mut Client, patterns: &[String]) -> Result<Vec<String>, Failu
             }
         }
         if out.len() == before {
-            return Err(Failure::Here(format!("no element matches '{p}' and has such a read handler")));
+            return Err(Failure::Here(format!("no element that matches '{p}' has this read handler")));
         }
     }
     Ok(out)
@@ -61,27 +61,27 @@ fn look<'a>(
     client: &mut Client,
     names: &[String],
     kinds: &'a [Option<ValueKind>],
-) -> Result<Look<'a>, ClientError> {
+) -> Result<Reading<'a>, ClientError> {
     let mut values = Vec::new();
     for n in names {
         values.push(client.read_text(n, "")?.trim_end().to_string());
     }
-    Ok(Look { at: Instant::now(), values, kinds })
+    Ok(Reading { at: Instant::now(), values, kinds })
 }
 
-/// How fast a count grows, each second; none for what is no count, or was reset. A whole number of which nothing else is known
-/// is taken for a count.
-fn rate(before: &Look<'_>, now: &Look<'_>, i: usize) -> Option<f64> {
+/// The growth of a count per second; `None` if the value is no count, or was reset. A whole number of unknown kind counts as a
+/// count.
+fn rate(before: &Reading<'_>, now: &Reading<'_>, i: usize) -> Option<f64> {
     if now.kinds.get(i).copied().flatten().is_some_and(|k| k != ValueKind::Counter) {
         return None;
     }
-    let count = |l: &Look<'_>| l.values.get(i).and_then(|v| v.parse::<u64>().ok());
+    let count = |l: &Reading<'_>| l.values.get(i).and_then(|v| v.parse::<u64>().ok());
     let grown = count(now)?.checked_sub(count(before)?)?;
     let time = now.at.saturating_duration_since(before.at).as_secs_f64();
     (time > 0.0).then(|| grown as f64 / time)
 }
 
-/// A rate for people: `1234567.8` is `1.23 M/s`.
+/// A rate with a unit: `1234567.8` is `1.23 M/s`.
 fn rate_text(rate: f64) -> String {
     match rate {
         r if r >= 1e9 => format!("{:.2} G/s", r / 1e9),
@@ -92,7 +92,7 @@ fn rate_text(rate: f64) -> String {
     }
 }
 
-/// The first line of a value, not too long.
+/// The first line of a value, shortened.
 fn short(value: &str) -> String {
     const MOST: usize = 40;
     let line = value.lines().next().unwrap_or_default();
@@ -101,8 +101,8 @@ fn short(value: &str) -> String {
     if more { line + "..." } else { line }
 }
 
-/// A line for each handler: name, value, rate.
-fn rows(names: &[String], before: Option<&Look<'_>>, now: &Look<'_>) -> Vec<String> {
+/// One line per handler: name, value, rate.
+fn rows(names: &[String], before: Option<&Reading<'_>>, now: &Reading<'_>) -> Vec<String> {
     let values: Vec<String> = now.values.iter().map(|v| short(v)).collect();
     let width = |all: &[String]| all.iter().map(|t| t.chars().count()).max().unwrap_or(0);
     let (n, v) = (width(names), width(&values));
@@ -115,8 +115,8 @@ fn rows(names: &[String], before: Option<&Look<'_>>, now: &Look<'_>) -> Vec<Stri
 
 fn json_line(
     names: &[String],
-    before: Option<&Look<'_>>,
-    now: &Look<'_>,
+    before: Option<&Reading<'_>>,
+    now: &Reading<'_>,
     start: Instant,
 ) -> serde_json::Value {
     let (mut values, mut rates) = (Map::new(), Map::new());
@@ -130,16 +130,41 @@ fn json_line(
     json!({ "seconds": seconds, "values": values, "rates": rates })
 }
 
-/// Looks again and again. On a terminal the table stays where it is.
+/// Rows cut to the size of a terminal, columns and lines. Longer ones would wrap or scroll, and the cursor could not return to the first
+/// row. The last line is left for the cursor.
+fn cut(mut rows: Vec<String>, (width, height): (usize, usize)) -> Vec<String> {
+    let most = height.saturating_sub(1).max(1);
+    if rows.len() > most {
+        let more = rows.len() - (most - 1);
+        rows.truncate(most - 1);
+        rows.push(format!("... {more} more"));
+    }
+    for row in &mut rows {
+        if let Some((end, _)) = row.char_indices().nth(width) {
+            row.truncate(end);
+        }
+    }
+    rows
+}
+
+/// The size of the terminal on standard output, columns and lines; `None` if it is unknown.
+fn terminal_size() -> Option<(usize, usize)> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    (size.ws_col > 0 && size.ws_row > 0).then(|| (usize::from(size.ws_col), usize::from(size.ws_row)))
+}
+
+/// Reads and prints repeatedly. On a terminal the table is updated in place.
 pub fn watch(client: &mut Client, w: &Watch, json: bool) -> Result<(), Failure> {
     let names = expand(client, &w.handlers)?;
     let terminal = std::io::stdout().is_terminal() && !json;
     let start = Instant::now();
     let kinds: Vec<_> = names.iter().map(|n| kinds::kind(client, n)).collect::<Result<_, _>>()?;
-    let mut before: Option<Look<'_>> = None;
+    let mut before: Option<Reading<'_>> = None;
+    // Lines of the table that are on the terminal.
+    let mut shown = 0;
     for n in 0..w.count.unwrap_or(u64::MAX) {
         if n > 0 {
-            // From the start on, so that the time that looks take does not add up.
+            // Counted from the start, so that the time of the readings does not add up.
             let factor = u32::try_from(n).unwrap_or(u32::MAX);
             let due = w.interval.checked_mul(factor).and_then(|d| start.checked_add(d));
             std::thread::sleep(due.map_or(w.interval, |d| d.saturating_duration_since(Instant::now())));
@@ -148,13 +173,23 @@ pub fn watch(client: &mut Client, w: &Watch, json: bool) -> Result<(), Failure> 
         if json {
             value_out(&json_line(&names, before.as_ref(), &now, start))?;
         } else {
-            let rows = rows(&names, before.as_ref(), &now);
+            let mut rows = rows(&names, before.as_ref(), &now);
             let mut text = String::new();
-            if terminal && n > 0 {
-                text += &format!("\x1b[{}A", rows.len());
+            if terminal {
+                if let Some(size) = terminal_size() {
+                    rows = cut(rows, size);
+                }
+                if shown > 0 {
+                    text += &format!("\x1b[{shown}A");
+                }
             }
             let clear = if terminal { "\x1b[K" } else { "" };
             text.extend(rows.iter().map(|r| format!("{clear}{r}\n")));
+            if terminal {
+                // The terminal may have become smaller, or the table shorter.
+                text += "\x1b[J";
+            }
+            shown = rows.len();
             write_out(None, &text)?;
         }
         before = Some(now);
@@ -167,10 +202,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn tables_are_cut_to_the_terminal() {
+        let rows = || ["a.count  1", "b.count  22", "c.count  333"].map(String::from).to_vec();
+        assert_eq!(cut(rows(), (80, 25)), rows());
+        assert_eq!(cut(rows(), (10, 4)), ["a.count  1", "b.count  2", "c.count  3"]);
+        assert_eq!(cut(rows(), (80, 3)), ["a.count  1", "... 2 more"]);
+        assert_eq!(cut(rows(), (5, 1)), ["... 3"]);
+        assert_eq!(cut(vec!["äöü".into()], (2, 25)), ["äö"]);
+    }
+
+    #[test]
     fn tables() {
         let start = Instant::now();
         let kinds = [None, Some(ValueKind::Rate), Some(ValueKind::Text)];
-        let look = |ms, values: &[&str]| Look {
+        let look = |ms, values: &[&str]| Reading {
             at: start + Duration::from_millis(ms),
             values: values.iter().map(ToString::to_string).collect(),
             kinds: &kinds,
@@ -188,7 +233,7 @@ mod tests {
         assert_eq!(rate(&b, &a, 0), None, "it was reset");
         let gauges = [Some(ValueKind::Gauge); 3];
         let (a2, b2) =
-            (Look { kinds: &gauges, ..look(0, &["1"]) }, Look { kinds: &gauges, ..look(500, &["2"]) });
+            (Reading { kinds: &gauges, ..look(0, &["1"]) }, Reading { kinds: &gauges, ..look(500, &["2"]) });
         assert_eq!(rate(&a2, &b2, 0), None, "a gauge has no rate");
         let line = json_line(&names, Some(&a), &b, start).to_string();
         let want = r#"{"rates":{"c.count":3400000.0},"seconds":0.5,"values":{"c.count":1700100,"c.rate":9.0,"longer/c.config":""}}"#;
