@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet bench`: how fast packets go, and what becomes of them under load.
+//! `castanet bench`: measures forwarding rates and behaviour under load.
 
 mod control;
 mod curves;
@@ -16,33 +16,32 @@ use std::process::ExitCode;
 /// `castanet bench`.
 #[derive(Args)]
 pub struct Bench {
-    /// What is measured.
     #[command(subcommand)]
     pub what: What,
 }
 
-/// What can be measured.
+/// The benchmarks.
 #[derive(Subcommand)]
 pub enum What {
     /// The forwarding path of TOCS 2000, Figure 8, against a hand-written forwarder that sends the same bytes.
     Fig8(Fig8),
-    /// A router between two devices, against the kernel's: forwarded against offered rate.
+    /// Forwarded against offered rate, of a router between two devices and of the kernel's.
     #[command(long_about = veth::ABOUT, after_help = veth::EXAMPLES)]
     Veth(veth::Veth),
-    /// A router at full rate while handlers are read over a control socket, against the same without.
+    /// The cost of reading handlers over a control socket, for a router at full rate.
     Control(control::Control),
-    /// How long packets stand still while the configuration is swapped.
+    /// How long forwarding pauses while the configuration is swapped.
     Swap(swap::Swap),
-    /// Differentiated services: what leaves of four streams over the range of input rates.
+    /// Differentiated services: output rates of four streams over the input rate.
     #[command(long_about = curves::DIFFSERV, after_help = curves::EXAMPLES)]
     Diffserv(curves::Curve),
-    /// Strict priority with a rate limit, classified late and early: what leaves of three classes.
+    /// Strict priority with a rate limit, classified late and early: output rates of three classes over the input rate.
     #[command(long_about = curves::PRIORITY, after_help = curves::EXAMPLES)]
     Priority(curves::Curve),
     /// RED in each placement: the share of packets dropped against the average queue length.
     #[command(long_about = curves::RED, after_help = curves::EXAMPLES)]
     Red(curves::Curve),
-    /// What `veth` does in other processes.
+    /// A helper process of `veth`.
     #[command(hide = true)]
     VethPart(veth::Part),
 }
@@ -50,13 +49,13 @@ pub enum What {
 /// `castanet bench fig8`.
 #[derive(Args)]
 pub struct Fig8 {
-    /// How long all measurements may take together.
+    /// Total time of all measurements, in seconds.
     #[arg(long, value_name = "N", default_value_t = 12.0, value_parser = seconds)]
     pub seconds: f64,
     /// Batch sizes, 1 to 256.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 8, 32, 128], value_parser = batch)]
     pub batch: Vec<usize>,
-    /// Count instructions a packet, with callgrind (part of valgrind).
+    /// Count instructions per packet, with callgrind (part of valgrind).
     #[arg(long)]
     pub instructions: bool,
     /// Print JSON.
@@ -68,7 +67,7 @@ pub struct Fig8 {
     /// Draw the measurements to this file.
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// One run to be counted by callgrind: what `--instructions` starts.
+    /// The run that callgrind counts; `--instructions` starts it.
     #[arg(long, hide = true, value_name = "RUN", value_parser = run)]
     pub count: Option<instructions::Run>,
 }
@@ -89,16 +88,16 @@ fn run(text: &str) -> Result<instructions::Run, String> {
     instructions::Run::parse(text).ok_or_else(|| "expected CONTESTANT,TRAFFIC,BATCH,ROUNDS".to_string())
 }
 
-/// Says when figures mean little.
+/// Warns in debug builds.
 fn warn() {
     if cfg!(debug_assertions) {
         complain(
-            "this program was built without optimisation, so the figures mean little: build with --release",
+            "this program was built without optimisation, so the figures are not meaningful; build with --release",
         );
     }
 }
 
-/// Measures.
+/// Runs a benchmark.
 pub fn main(arguments: &Bench) -> ExitCode {
     let done = match &arguments.what {
         What::Fig8(fig8) => match &fig8.count {

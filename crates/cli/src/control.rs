@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Control sockets that the command line asks for. They are no elements, and last as long as the router does.
+//! Control sockets of the command line. They are not elements, so they survive hot swaps.
 
 use crate::load::complain;
 use castanet_control::session::Rules;
@@ -13,36 +13,37 @@ use std::sync::Arc;
 /// Options of control sockets.
 #[derive(Args, Debug, Default)]
 pub struct Sockets {
-    /// Let programs of this host control the router by this TCP port; PORT+ takes the next one that is free.
+    /// Open a control socket on this TCP port of the loopback address; PORT+ takes the next free port.
     #[arg(short, long = "port", value_name = "PORT")]
     pub ports: Vec<String>,
-    /// Let programs of this user control the router by this Unix socket.
+    /// Open a control socket for programs of this user at this path (Unix socket).
     #[arg(short, long = "unix-socket", value_name = "FILE")]
     pub unix_sockets: Vec<String>,
-    /// Let whoever has the other end of this descriptor control the router.
+    /// Use this open descriptor, a socket, for control connections.
     #[arg(skip)]
     pub descriptors: Vec<String>,
-    /// Give programs that show the token in FILE (mode 0600) by a TCP port all rights; the others may not reconfigure the router
+    /// Give TCP clients that send the token in FILE (mode 0600) all rights. Without it they may not reconfigure the router
     /// or name files.
     #[arg(long, value_name = "FILE")]
     pub control_token: Option<PathBuf>,
 }
 
-/// Options about configurations that clients send.
+/// Options for configurations that clients send.
 #[derive(Args, Clone, Debug, Default)]
 pub struct FromClients {
-    /// Where configurations that clients send may require libraries from; without it they may require none.
+    /// The folder from which configurations of clients may require libraries; default: none.
     #[arg(long, value_name = "DIR")]
     pub library_path: Option<PathBuf>,
-    /// Let clients have packages loaded: their code runs with the rights of the router.
+    /// Let clients load packages, whose code runs with the rights of the router.
     #[arg(long)]
     pub allow_packages: bool,
 }
 
 fn port(text: &str) -> Result<Place, String> {
     let (number, following) = text.strip_suffix('+').map_or((text, false), |n| (n, true));
-    let number =
-        number.parse().map_err(|_| format!("--port {text}: expected 0 to 65535, perhaps with a +"))?;
+    let number = number
+        .parse()
+        .map_err(|_| format!("--port {text}: expected 0 to 65535, optionally followed by +"))?;
     Ok(Place::Tcp { address: IpAddr::V4(Ipv4Addr::LOCALHOST), port: number, following })
 }
 
@@ -52,20 +53,20 @@ fn descriptor(text: &str) -> Result<Place, String> {
 }
 
 impl Sockets {
-    /// The places asked for.
+    /// The addresses of all sockets.
     ///
     /// # Errors
-    /// At the first that is none.
+    /// At the first invalid one.
     pub fn places(&self) -> Result<Vec<Place>, String> {
         let ports = self.ports.iter().map(|p| port(p));
         let files = self.unix_sockets.iter().map(|f| Ok(Place::Unix(f.into())));
         ports.chain(files).chain(self.descriptors.iter().map(|d| descriptor(d))).collect()
     }
 
-    /// Begins to listen at all of them. Calls are answered as soon as the router runs.
+    /// Listens on all of them. Calls are answered once the router runs.
     ///
     /// # Errors
-    /// When one of them is taken, or the system does not let it.
+    /// When an address is in use or not permitted.
     pub fn open(&self, shared: &Arc<Shared>) -> Result<Vec<Server>, String> {
         let token = self.control_token.as_deref().map(Token::read).transpose()?.map(Arc::new);
         let mut servers = Vec::new();

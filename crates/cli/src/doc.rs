@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet doc` and `castanet list`: the manual, from the declarations.
+//! `castanet doc` and `castanet list`: the manual, generated from the declarations.
 
 mod markdown;
 mod terminal;
@@ -16,7 +16,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Lines longer than this are hard to read, however wide the terminal is.
+/// Maximum width: longer lines are hard to read.
 const WIDEST: usize = 100;
 
 /// The width to wrap to.
@@ -24,7 +24,7 @@ fn width() -> usize {
     textwrap::termwidth().clamp(40, WIDEST)
 }
 
-/// Prints on standard output, without styles where they are not wanted. A reader that goes away has read enough.
+/// Prints on standard output, without styles if it is no terminal. A closed pipe is no error.
 fn print(text: &str) -> ExitCode {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -53,7 +53,7 @@ fn known(packages: &[String]) -> Result<WithPackages, String> {
     Ok(classes)
 }
 
-/// The families in their order, then packages.
+/// The families in order, then packages.
 fn families(known: &WithPackages) -> Vec<Family> {
     let all = castanet_elements::FAMILIES.iter().filter_map(|family| {
         let mut classes: Vec<_> = family.iter().map(|d| d.spec).collect();
@@ -67,7 +67,7 @@ fn families(known: &WithPackages) -> Vec<Family> {
     all.chain(packages).collect()
 }
 
-/// Prints the manual of a class, or of all.
+/// Prints the manual of a class, or the list of all.
 pub fn main(args: &Doc) -> ExitCode {
     let registry = match known(&args.packages) {
         Ok(known) => known,
@@ -86,8 +86,8 @@ pub fn main(args: &Doc) -> ExitCode {
     };
     let Some(class) = registry.get(name) else {
         let near = castanet_lang::nearest(name, registry.names());
-        let help =
-            near.map_or("; 'castanet doc' lists all".to_string(), |n| format!("; did you mean '{n}'?"));
+        let help = near
+            .map_or("; 'castanet doc' lists all classes".to_string(), |n| format!("; did you mean '{n}'?"));
         complain(&format!("no class '{name}'{help}"));
         return ExitCode::FAILURE;
     };
@@ -101,7 +101,7 @@ pub fn main(args: &Doc) -> ExitCode {
 /// All classes, one line each, by family.
 fn overview(families: &[Family]) -> String {
     let mut out = String::new();
-    // One column of names for all families.
+    // The column of names has the same width in all families.
     let names = families.iter().flat_map(|f| &f.1).map(|s| s.name.len()).max().unwrap_or(0);
     for (family, classes) in families {
         if !out.is_empty() {
@@ -149,7 +149,7 @@ fn class_json(s: &ClassSpec) -> Value {
     })
 }
 
-/// What there is to list: titles of columns for JSON, rows.
+/// The rows to list, with the names of the columns in JSON.
 fn rows(what: Listed) -> (&'static [&'static str], Vec<Vec<String>>) {
     match what {
         Listed::Classes => (&["name", "summary"], Vec::new()),
@@ -177,7 +177,7 @@ fn rows(what: Listed) -> (&'static [&'static str], Vec<Vec<String>>) {
     }
 }
 
-/// Lists what there is.
+/// Prints a list.
 pub fn list(args: &List) -> ExitCode {
     if matches!(args.what, Listed::Classes) {
         let families = match known(&args.packages) {
@@ -199,7 +199,7 @@ pub fn list(args: &List) -> ExitCode {
         terminal::table(&mut out, &rows, "", width());
         return print(&out);
     }
-    // Numbers are numbers for programs.
+    // Numbers in the text become JSON numbers.
     let value = |text: &String| text.parse::<u64>().map_or_else(|_| Value::from(text.as_str()), Value::from);
     let object = |row: &Vec<String>| {
         titles.iter().zip(row).map(|(t, c)| ((*t).to_string(), value(c))).collect::<serde_json::Map<_, _>>()

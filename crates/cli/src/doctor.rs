@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet doctor`: looks for what keeps a host from working as it should, and mends it when asked to.
+//! `castanet doctor`: finds what killed routers left behind on this host, and removes it with `--mend`.
 
 use crate::load::complain;
 use castanet_io::device::owner::Fate;
@@ -11,37 +11,37 @@ use std::process::ExitCode;
 /// `castanet doctor`.
 #[derive(Args)]
 pub struct Doctor {
-    /// Mend what is wrong, as far as it can be mended.
+    /// Remove what was found, as far as possible.
     #[arg(long)]
     pub mend: bool,
 }
 
-/// Mends what a check found.
+/// Repairs a finding.
 type Mend = Box<dyn FnOnce() -> Result<(), String>>;
 
-/// Something that a check found.
+/// A result of a check.
 struct Finding {
     what: String,
-    /// None when there is nothing to be mended, or only by hand.
+    /// `None` if there is nothing to repair, or only by hand.
     mend: Option<Mend>,
-    /// Whether it is as it should be.
+    /// Whether the finding is no fault.
     fine: bool,
 }
 
-/// One thing to look at.
+/// One check.
 struct Check {
-    /// The word with which its lines begin.
+    /// The name in its lines.
     name: &'static str,
-    /// What the line says when nothing is found.
+    /// The message when nothing is found.
     fine: &'static str,
     look: fn() -> Result<Vec<Finding>, String>,
 }
 
-/// All checks, in the order in which they are made.
+/// All checks, in order.
 const CHECKS: &[Check] =
     &[Check { name: "filters", fine: "no filter was left behind on a device", look: filters }];
 
-/// Filters that keep the host from frames.
+/// Finds filters that hide frames from the host.
 fn filters() -> Result<Vec<Finding>, String> {
     let found = shield::found().map_err(|e| e.to_string())?;
     let finding = |f: shield::Found| {
@@ -66,7 +66,7 @@ fn filters() -> Result<Vec<Finding>, String> {
     Ok(found.into_iter().map(finding).collect())
 }
 
-/// Makes checks. The lines to print, and whether all is well.
+/// Runs checks. Returns the lines to print, and whether there is no fault left.
 fn examine(checks: &[Check], mend: bool) -> (String, bool) {
     let (mut text, mut well) = (String::new(), true);
     for check in checks {
@@ -104,7 +104,7 @@ fn examine(checks: &[Check], mend: bool) -> (String, bool) {
     (text, well)
 }
 
-/// Makes all checks.
+/// Runs all checks.
 pub fn main(args: &Doctor) -> ExitCode {
     let (text, well) = examine(CHECKS, args.mend);
     if let Err(e) = crate::load::write_out(None, &text) {

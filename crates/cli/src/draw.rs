@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet graph`: a configuration as a picture.
+//! `castanet graph`: draws a configuration.
 
 use crate::args::Graph;
 use crate::load::{Source, complain, load, show, write_out};
 use castanet_lang::Unknown;
 use std::process::ExitCode;
 
-/// Draws the configuration as SVG. What is wrong with it is shown beside; what can be drawn is drawn.
+/// Draws the configuration as SVG. A configuration with errors is drawn as far as possible, and the errors are printed.
 pub fn main(args: &Graph) -> ExitCode {
     let source = match Source::read(&args.configuration) {
         Ok(s) => s,

@@ -19,7 +19,7 @@ pub fn main(args: &Explain) -> ExitCode {
     let mut diagnostics = std::mem::take(&mut loaded.diagnostics);
     let mut text = String::new();
     if !diagnostics.iter().any(Diagnostic::is_error) {
-        // As it is run: with what completes offloads.
+        // With the CompleteOffload elements that `run` inserts.
         let (graph, more) = castanet_graph::offload::complete(loaded.graph, &loaded.classes);
         diagnostics.extend(more);
         let (placement, more) = castanet_runtime::place(&graph, loaded.classes.0.as_ref(), args.workers);

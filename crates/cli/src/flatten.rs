@@ -6,7 +6,7 @@ use crate::load::{Source, complain, elaborate, show, write_out};
 use castanet_lang::{Diagnostic, Unknown};
 use std::process::ExitCode;
 
-/// Prints the flat configuration. Classes that are not known stay as they are.
+/// Prints the flat configuration. Unknown classes are accepted.
 pub fn main(args: &Flatten) -> ExitCode {
     let source = match Source::read(&args.configuration) {
         Ok(s) => s,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet links`: links under the classic names.
+//! `castanet links`: links with the classic names.
 
 use crate::args::Links;
 use crate::classic::NAMES;
@@ -11,18 +11,18 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What stands under a name.
+/// What exists at the path of a link.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
     /// Nothing.
     Nothing,
-    /// This binary already.
+    /// A link to this binary.
     Same,
-    /// A link to another copy of this program, as an update leaves behind.
+    /// A link to another copy of this program, for example after an update.
     Older,
-    /// Something else.
+    /// Another file.
     Foreign,
-    /// A folder, which is never replaced.
+    /// A folder; folders are never replaced.
     Folder,
 }
 
@@ -43,7 +43,7 @@ fn found(link: &Path, binary: &Path) -> Found {
     }
 }
 
-/// Makes one link: symbolic, or else hard, or else a copy. It appears at once or not at all.
+/// Makes one link atomically: symbolic, or else hard, or else a copy.
 fn make(link: &Path, binary: &Path) -> io::Result<&'static str> {
     let mut temporary = link.as_os_str().to_owned();
     temporary.push(format!(".new{}", std::process::id()));
@@ -58,7 +58,7 @@ fn make(link: &Path, binary: &Path) -> io::Result<&'static str> {
     };
     let done = fs::rename(&temporary, link);
     if done.is_err() {
-        // What went wrong with the link matters, not with its remains.
+        // The error of the link is reported, not one of this clean-up.
         let _ = fs::remove_file(&temporary);
     }
     done.map(|()| how)
@@ -81,7 +81,7 @@ pub fn main(args: &Links) -> ExitCode {
     }
 }
 
-/// What was done, or what kept it from being done. Nothing is replaced unless everything may be.
+/// Makes all links or none: returns a report, or everything that prevents it.
 fn links(args: &Links) -> Result<String, Vec<String>> {
     let said = |path: &Path, e: &io::Error| vec![format!("{}: {}", path.display(), reason(e))];
     let binary =
@@ -100,7 +100,7 @@ fn links(args: &Links) -> Result<String, Vec<String>> {
         .filter_map(|(link, what)| match what {
             Found::Folder => Some(format!("{} is a folder", link.display())),
             Found::Foreign if !args.force => {
-                Some(format!("{} is something else; --force replaces it", link.display()))
+                Some(format!("{} is another file; --force replaces it", link.display()))
             }
             _ => None,
         })
@@ -111,7 +111,7 @@ fn links(args: &Links) -> Result<String, Vec<String>> {
     let mut out = String::new();
     for (link, what) in all {
         if what == Found::Same {
-            let _ = writeln!(out, "{} is there already", link.display());
+            let _ = writeln!(out, "{} exists already", link.display());
             continue;
         }
         let how = make(&link, &binary).map_err(|e| said(&link, &e))?;

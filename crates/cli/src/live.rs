@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The line that shows, on a terminal, that a router is running.
+//! The status line on a terminal while a router runs.
 
 use std::io::Write;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A line on standard error, redrawn a few times a second; it goes away when dropped.
+/// A line on standard error, redrawn every second and erased when dropped.
 pub struct Line {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Line {
-    /// Starts drawing. Without a thread there is no line, and nothing else is missing.
+    /// Starts drawing. If no thread can be started, there is no line; the run itself is not affected.
     pub fn start() -> Line {
         let (stop, stopped) = channel::<()>();
         let start = Instant::now();
         let thread = std::thread::Builder::new().name("live".into()).spawn(move || {
-            // Runs that end at once need no line.
+            // Short runs need no line.
             let mut wait = Duration::from_millis(700);
             while stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 let s = start.elapsed().as_secs();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet run --mount`: handlers as files, and the process that unmounts after a router that was killed.
+//! `castanet run --mount`: handlers as files, and the process that unmounts the folder of a killed router.
 
 use crate::load::complain;
 use castanet_element::Messages as _;
@@ -9,7 +9,7 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// The command by which [`over`] starts the process that [`main`] is.
+/// The hidden command with which [`over`] starts the process of [`main`].
 const UNMOUNTER: &str = "unmount-after-run";
 
 /// `castanet unmount-after-run`.
@@ -17,15 +17,15 @@ const UNMOUNTER: &str = "unmount-after-run";
 pub struct Unmounter {
     /// The folder.
     folder: PathBuf,
-    /// What must be mounted there.
+    /// The source of the mount; other mounts are left alone.
     source: String,
 }
 
-/// Mounts the handlers of a router; they are there until this is dropped.
+/// Mounts the handlers of a router until the result is dropped.
 pub fn over(folder: &Path, router: &Router) -> Result<Mount, String> {
     let running = router.shared().running.clone();
-    let (remote, hears) = (running.clone(), running);
-    let say = move |text: &str| match hears.current() {
+    let (remote, printer) = (running.clone(), running);
+    let say = move |text: &str| match printer.current() {
         Some(shared) => shared.message(text),
         None => complain(text),
     };
@@ -35,12 +35,12 @@ pub fn over(folder: &Path, router: &Router) -> Result<Mount, String> {
     Mount::new(options).map_err(|e| format!("--mount: {e}"))
 }
 
-/// Waits until the router that started this process is gone, and unmounts.
+/// Waits until the router that started this process has ended, and unmounts.
 pub fn main(args: &Unmounter) -> ExitCode {
     match castanet_mount::watch(&args.folder, &args.source) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            complain(&format!("{}: it stays mounted: {e}", args.folder.display()));
+            complain(&format!("{}: cannot be unmounted: {e}", args.folder.display()));
             ExitCode::FAILURE
         }
     }

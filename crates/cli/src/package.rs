@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet build-package` and `castanet sdk`: classes from outside as shared libraries.
+//! `castanet build-package` and `castanet sdk`: compile crates of classes to shared libraries.
 
 use crate::load::{complain, write_out};
 use castanet_package::build::Options;
@@ -12,24 +12,24 @@ use std::process::ExitCode;
 /// `castanet build-package`.
 #[derive(Args)]
 #[command(
-    after_help = "The crate lists its classes with castanet_element::package!, as examples/tally does. Nothing is fetched: it is \
-    compiled against the compiled crates of this castanet, with the compiler that built this castanet.\n\n\
+    after_help = "The crate lists its classes with castanet_element::package!, as examples/tally does. Nothing is downloaded: the crate \
+    is compiled against the compiled crates of this castanet, with the compiler that built this castanet.\n\n\
     Example:\n  castanet build-package examples/tally\n  castanet doc CheckSize --package tally.castanet"
 )]
 pub struct BuildPackage {
     /// The folder of the crate.
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
-    /// The file to write; default: NAME.castanet, NAME being that of the crate without `castanet-`.
+    /// The file to write; default: NAME.castanet, where NAME is the name of the crate without `castanet-`.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Optimise the classes (the default).
     #[arg(long, conflicts_with = "debug")]
     pub release: bool,
-    /// Do not optimise the classes, and check arithmetic.
+    /// Do not optimise the classes, and check for arithmetic overflow.
     #[arg(long)]
     pub debug: bool,
-    /// Where the compiled crates of this castanet are, when they are not where it looks for them.
+    /// The folder with the compiled crates of this castanet, if they are not at a default place.
     #[arg(long, value_name = "DIR")]
     pub sdk: Option<PathBuf>,
 }
@@ -37,17 +37,16 @@ pub struct BuildPackage {
 /// `castanet sdk`.
 #[derive(Args)]
 #[command(
-    after_help = "Run it where castanet was built (target/release/castanet sdk), before that folder is removed. \
-    Without --print the crates are copied."
+    after_help = "Run it where castanet was built (target/release/castanet sdk), before that folder is removed."
 )]
 pub struct Sdk {
-    /// Where to; default: lib/castanet/sdk beside the folder of this program, where it looks for them.
+    /// The destination; default: lib/castanet/sdk beside the folder of this program, where build-package searches for it.
     #[arg(value_name = "DIR")]
     pub folder: Option<PathBuf>,
     /// Copy them from this folder.
     #[arg(long, value_name = "DIR")]
     pub from: Option<PathBuf>,
-    /// Print what this castanet was built with, and where its crates are; copy nothing.
+    /// Only print the build facts of this castanet and where its crates are.
     #[arg(long)]
     pub print: bool,
 }
@@ -79,7 +78,7 @@ pub fn build(args: &BuildPackage) -> ExitCode {
     }))
 }
 
-/// Copies the compiled crates of this castanet, or says where they are.
+/// Copies the compiled crates of this castanet, or prints where they are.
 pub fn sdk(args: &Sdk) -> ExitCode {
     let found = crates::Sdk::find(args.from.as_deref());
     if args.print {

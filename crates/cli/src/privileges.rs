@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `castanet run` may do: it opens devices by a process beside it, and gives its own privileges up before packets move.
+//! Privileges of `castanet run`: a second process opens devices, and the router drops its own privileges before packets move.
 
 use crate::load::complain;
 use castanet_io::{opener, privilege};
@@ -14,19 +14,19 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The command by which the router starts the process that [`serve`] is.
+/// The hidden command with which the router starts the process of [`serve`].
 const OPENER: &str = "open-for-run";
 
 /// Options of privileges.
 #[derive(Args, Debug, Default)]
 pub struct Privileges {
-    /// Become this user once the first configuration has opened what it needs.
+    /// Become this user after the first configuration has opened its devices and files.
     #[arg(long, value_name = "NAME", conflicts_with = "keep_privileges")]
     pub user: Option<String>,
-    /// Devices that configurations may use which come later, besides those of the first one; default: all.
+    /// Devices that later configurations may use, besides those of the first one; default: all.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "keep_privileges")]
     pub devices: Option<Vec<String>>,
-    /// Give no privileges up, for element classes of packages that need some.
+    /// Drop no privileges, for classes of packages that need them.
     #[arg(long)]
     pub keep_privileges: bool,
 }
@@ -34,10 +34,10 @@ pub struct Privileges {
 /// `castanet open-for-run`.
 #[derive(Args)]
 pub struct Opener {
-    /// The devices that may be asked for later.
+    /// The devices that later requests may open.
     #[arg(long, value_delimiter = ',')]
     devices: Option<Vec<String>>,
-    /// The number of the router's process.
+    /// The process ID of the router.
     router: u32,
 }
 
@@ -50,7 +50,7 @@ fn user(name: &str) -> Result<User, String> {
     found.map_err(|e| format!("--user {name}: {e}"))?.ok_or_else(|| format!("--user {name}: no such user"))
 }
 
-/// What is still to be given up.
+/// The privileges that are still to be dropped.
 #[must_use]
 pub struct Held {
     user: Option<User>,
@@ -58,10 +58,10 @@ pub struct Held {
 }
 
 impl Privileges {
-    /// Starts the process that opens devices, if this one could open any itself. To be called before the configuration is built.
+    /// Starts the process that opens devices, if this process has the privileges to open any. Call it before the configuration is built.
     ///
     /// # Errors
-    /// When there is no such user, or the process cannot be started.
+    /// When the user does not exist, or the process cannot be started.
     pub fn start(&self) -> Result<Held, String> {
         let user = self.user.as_deref().map(user).transpose()?;
         if self.keep_privileges {
@@ -78,7 +78,7 @@ impl Privileges {
             command.arg(format!("--devices={}", devices.join(",")));
         }
         command.arg("--").arg(std::process::id().to_string());
-        // Interrupts of a terminal go to the router, which ends this process by ending.
+        // A process group of its own: Ctrl-C goes to the router only, and this process ends after the router.
         command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         command.spawn().map_err(failed)?;
         opener::install(ours);
@@ -86,24 +86,24 @@ impl Privileges {
     }
 }
 
-/// Gives up, on every thread, all capabilities but these.
+/// Drops all capabilities except these, on every thread.
 fn keep_only(keep: CapabilitySet) -> Result<(), String> {
     privilege::keep_only(keep).map_err(|e| {
         format!(
-            "privileges cannot be given up: {}; --keep-privileges runs all the same",
+            "privileges cannot be dropped: {}; --keep-privileges runs without dropping them",
             crate::load::reason(&e)
         )
     })
 }
 
 impl Held {
-    /// Gives privileges up, on every thread. To be called when the configuration, the control sockets and the mount are open.
+    /// Drops privileges on every thread. Call it when the configuration, the control sockets and the mount are open.
     ///
-    /// A router of root keeps CAP_DAC_OVERRIDE, by which it writes its files wherever they are: root owns the files of the
-    /// system with or without it. Every router keeps CAP_NET_BIND_SERVICE, for sockets of later configurations.
+    /// A router of root keeps CAP_DAC_OVERRIDE, so that it can write its files in all folders; root owns the system's files
+    /// in any case. Every router keeps CAP_NET_BIND_SERVICE, for sockets of later configurations.
     ///
     /// # Errors
-    /// When a thread keeps more than it should.
+    /// When a thread still has other privileges.
     pub fn give_up(self) -> Result<(), String> {
         if self.keep {
             return Ok(());
@@ -114,7 +114,7 @@ impl Held {
             let root = rustix::process::geteuid().is_root();
             return keep_only(if root { bind | CapabilitySet::DAC_OVERRIDE } else { bind });
         };
-        // All threads change together: these are calls of the C library.
+        // The C library's functions change all threads together.
         keep_only(CapabilitySet::SETUID | CapabilitySet::SETGID)?;
         let failed = |e: nix::Error| format!("--user {}: {}", user.name, e.desc());
         let name = CString::new(user.name.as_str()).map_err(|e| format!("--user: {e}"))?;
@@ -124,7 +124,7 @@ impl Held {
         keep_only(CapabilitySet::empty())?;
         let became = (nix::unistd::geteuid(), nix::unistd::getegid());
         if became != (user.uid, user.gid) {
-            return Err(format!("--user {}: the system did not change the user", user.name));
+            return Err(format!("--user {}: the kernel did not change the user", user.name));
         }
         Ok(())
     }
@@ -142,11 +142,11 @@ pub fn serve(args: &Opener) -> ExitCode {
 }
 
 fn serve_until_end(args: &Opener) -> std::io::Result<()> {
-    // What ends the router from outside comes here too. This process ends after the router, so that it can clean up.
+    // Signals that end the router may reach this process too. It ignores them and ends after the router, so that it can clean up.
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
-    // CAP_BPF is for filters that end with the router.
+    // CAP_BPF is for TCX links: filters that the kernel removes with the router.
     privilege::keep_only(privilege::DEVICES | CapabilitySet::BPF)?;
     let line: OwnedFd = std::io::stdin().as_fd().try_clone_to_owned()?;
     let null = std::fs::File::open("/dev/null")?;

@@ -4,7 +4,7 @@
 use crate::load::Table;
 use castanet_lang::ClassNames;
 
-/// Features beside classes, as `require` and scripts name them.
+/// Features other than classes, by the names of `require` and scripts.
 const FEATURES: &[&str] = &[
     "int64",
     #[cfg(target_os = "linux")]
@@ -14,12 +14,12 @@ const FEATURES: &[&str] = &[
     std::env::consts::ARCH,
 ];
 
-/// Whether a class or feature of that name is there.
+/// Whether a class or feature of that name exists.
 pub fn has(classes: &Table, name: &str) -> bool {
     FEATURES.contains(&name) || classes.knows(name)
 }
 
-/// Every name of a class, and every feature, sorted.
+/// The names of all classes and features, sorted.
 pub fn all(classes: &Table) -> Vec<&str> {
     let mut all = ClassNames::names(classes);
     all.extend(FEATURES);

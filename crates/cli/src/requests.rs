@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Handlers asked for on the command line: `ELEMENT.HANDLER`, where the element may be a glob or a class.
+//! Handlers of the option `-h`: `ELEMENT.HANDLER`, where the element may be a glob or a class.
 
 use castanet_runtime::Router;
 
-/// What handlers said, and what was wrong with the requests.
+/// The values of handlers, and the errors.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Answers {
     /// For standard output.
@@ -12,7 +12,7 @@ pub struct Answers {
     pub errors: Vec<String>,
 }
 
-/// Whether a text matches a glob of `*`, `?` and `[...]`. Linear: only the last `*` is ever retried.
+/// Whether a text matches a glob of `*`, `?` and `[...]`. Only the last `*` is retried, so the time is at most quadratic.
 pub fn matches(glob: &str, text: &str) -> bool {
     let (g, t): (Vec<char>, Vec<char>) = (glob.chars().collect(), text.chars().collect());
     let (mut i, mut j, mut star) = (0, 0, None);
@@ -39,7 +39,7 @@ pub fn matches(glob: &str, text: &str) -> bool {
     g.get(i..).is_none_or(|rest| rest.iter().all(|&c| c == '*'))
 }
 
-/// Whether the set that starts at `g[i]` holds `c`, and where the glob goes on. A set that is not closed is a plain bracket.
+/// Whether the set that starts at `g[i]` contains `c`, and the index after the set. An unclosed `[` is a plain character.
 fn one_of(g: &[char], i: usize, c: char) -> (bool, usize) {
     let Some(end) = g.iter().skip(i + 2).position(|&x| x == ']').map(|n| n + i + 2) else {
         return (c == '[', i + 1);
@@ -66,7 +66,7 @@ fn one_of(g: &[char], i: usize, c: char) -> (bool, usize) {
     (found != not, end + 1)
 }
 
-/// The elements that a request names, and whether it is to be answered in blocks.
+/// The elements that a request matches, and whether its answer is printed in blocks.
 fn elements(router: &Router, pattern: &str) -> Result<(Vec<u32>, bool), String> {
     let shared = router.shared();
     if let Some(e) = router.find(pattern) {
@@ -81,7 +81,7 @@ fn elements(router: &Router, pattern: &str) -> Result<(Vec<u32>, bool), String> 
     if class.is_empty() { Err(format!("no element '{pattern}'")) } else { Ok((class, true)) }
 }
 
-/// Answers requests in order. One request for one plain handler gives the raw value; several, or a pattern, give blocks.
+/// Answers requests in order. A single request for one element prints the raw value; several requests, or a pattern, print blocks.
 pub fn answer(router: &mut Router, requests: &[String]) -> Answers {
     let mut out = Answers::default();
     let mut values: Vec<(String, String)> = Vec::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Signals: those that end the router, those that elements watch, and the one that has the configuration read again.
+//! Signals: those that end the router, those that elements watch, and SIGHUP, which rereads the configuration.
 
 use castanet_runtime::{Running, Shared};
 use signal_hook::consts::{FORBIDDEN, SIGHUP, SIGINT, SIGTERM};
@@ -7,17 +7,17 @@ use signal_hook::iterator::Signals;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// What to do when the terminal hangs up.
+/// The action of SIGHUP.
 pub type Hangup = Box<dyn Fn() + Send + Sync>;
 
-/// Catches signals.
+/// Registers further signals to catch.
 pub struct Handle(signal_hook::iterator::Handle);
 
 impl Handle {
-    /// Catches the signals that elements of a router watch as well.
+    /// Also catches the signals that elements of a router watch.
     pub fn catch(&self, shared: &Shared) {
         for signal in watched(shared) {
-            // What cannot be caught is left out rather than refused: the element simply never hears of it.
+            // A signal that cannot be caught is no error: the element never receives it.
             let _ = self.0.add_signal(signal);
         }
     }
@@ -49,9 +49,9 @@ fn watched(shared: &Shared) -> impl Iterator<Item = i32> {
     shared.signals.iter().map(|s| s.1).filter(|s| !FORBIDDEN.contains(s))
 }
 
-/// Lets signals reach the router of the moment. Interrupt and terminate ask it to stop, a third time of asking ends it, and a
-/// fourth ends the process, because a worker may wait in a system call, for a pipe say, and never see that the router has ended.
-/// Signals that elements watch go to them; without one that watches it, hangup does what `hangup` says.
+/// Passes signals to the current router. The first and second SIGINT or SIGTERM request a stop, and the third ends the router. The
+/// fourth ends the process, because a worker may be blocked in a system call, for example on a pipe, and not see that the router has
+/// ended. Signals that elements watch go to these elements. SIGHUP calls `hangup`, unless an element watches it.
 pub fn watch(running: &Arc<Running>, hangup: Option<Hangup>) -> std::io::Result<Handle> {
     let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup.is_some().then_some(SIGHUP)))?;
     let handle = Handle(signals.handle());
@@ -64,7 +64,7 @@ pub fn watch(running: &Arc<Running>, hangup: Option<Hangup>) -> std::io::Result<
         let mut asked = 0;
         for signal in signals.forever() {
             let taken = running.signal(signal);
-            // A router that gives way just now passes requests on to the next one.
+            // During a hot swap the old router passes requests on to the new one.
             let Some(shared) = running.current() else { continue };
             match signal {
                 _ if taken => {}
@@ -78,7 +78,7 @@ pub fn watch(running: &Arc<Running>, hangup: Option<Hangup>) -> std::io::Result<
                         castanet_element::Messages::stop(shared.as_ref(), 1)
                     }
                 }
-                // An element watched it, before the configuration was swapped.
+                // An element of a former configuration watched this signal.
                 _ => {}
             }
         }
@@ -86,10 +86,10 @@ pub fn watch(running: &Arc<Running>, hangup: Option<Hangup>) -> std::io::Result<
     Ok(handle)
 }
 
-/// It may take long, and meanwhile somebody may want to stop.
+/// Runs the action on a thread of its own: it may take long, and signals to stop must be handled meanwhile.
 fn again(hangup: Option<Arc<dyn Fn() + Send + Sync>>) {
     if let Some(f) = hangup {
-        // Without a thread nothing is read again; who asked will see that nothing was told.
+        // If no thread can be started, the file is not reread, and no message appears.
         let _ = std::thread::Builder::new().name("hangup".into()).spawn(move || f());
     }
 }

@@ -9,28 +9,28 @@ use std::time::Duration;
 
 /// The summary of a run.
 pub struct Summary {
-    /// Where packets came from: element, what it reads, packets.
+    /// Packets that entered: element, its file or device, packets.
     entered: Vec<(String, String, u64)>,
-    /// Packets made of others: copies, fragments, answers.
+    /// Packets made from others: copies, fragments, replies.
     made: Vec<(String, String, u64)>,
-    /// Where packets went: element, what it writes, packets.
+    /// Packets that left: element, its file or device, packets.
     left: Vec<(String, String, u64)>,
     /// ICMP errors sent, by type.
     errors: Vec<(String, u64)>,
     /// Packets dropped, by reason and then by element.
     drops: BTreeMap<&'static str, Vec<(String, u64)>>,
-    /// Packets that are in the router still, by element.
+    /// Packets that are still in the router, by element.
     held: Vec<(String, u64)>,
-    /// Packets that the system dropped before the router saw them, by element.
+    /// Packets that the kernel dropped before the router read them, by element.
     missed: Vec<(String, u64)>,
-    /// Packets that are nowhere; negative: packets from nowhere.
+    /// Packets that are unaccounted for; negative: packets too many.
     missing: i64,
-    /// How often elements have panicked.
+    /// Number of panics of elements.
     panics: u64,
     elapsed: Duration,
 }
 
-/// The first words of a configuration string, to tell files and devices apart.
+/// The first argument of a configuration string, which is usually a file or device.
 fn what(config: &str) -> String {
     let first = config.split(',').next().unwrap_or("").trim().trim_matches('"');
     let short: String = first.chars().take(48).collect();
@@ -60,7 +60,7 @@ impl Summary {
             let name =
                 if here { account.element.clone() } else { format!("{} (swapped away)", account.element) };
             let row = |n| (name.clone(), format!("{} {}", account.class, what(&account.config)), n);
-            // Sources and sinks are shown also when nothing has passed them.
+            // Sources and sinks are shown even if no packet has passed them.
             let begins = here && account.books.contains(Books::ENTERS) && graph.inputs(e) == 0;
             let ends = here && account.books.contains(Books::LEAVES) && graph.outputs(e) == 0;
             let source = begins && graph.outputs(e) > 0;
@@ -101,7 +101,7 @@ impl Summary {
         self.entered.iter().map(|e| e.2).sum()
     }
 
-    /// For people: aligned, nothing that is zero but what came in and went out.
+    /// The summary as text: aligned; zeros are shown only for sources and sinks.
     pub fn text(&self) -> String {
         let mut out = String::new();
         let digits = |n: u64| {
@@ -145,10 +145,10 @@ impl Summary {
         if self.missing != 0 {
             let n = digits(self.missing.unsigned_abs());
             let what = if self.missing > 0 { "are missing" } else { "are too many" };
-            // Packets that an element had when it panicked are beyond counting.
+            // Packets of an element that panicked cannot be counted.
             let why = match self.panics {
                 0 => "This is a bug in Castanet.",
-                _ => "They were with an element that panicked.",
+                _ => "An element that panicked had them.",
             };
             let _ = writeln!(out, "These numbers do not balance: {n} packets {what}. {why}");
         }
@@ -161,7 +161,7 @@ impl Summary {
         out
     }
 
-    /// For programs.
+    /// The summary as JSON.
     pub fn json(&self) -> String {
         let rows = |v: &[(String, String, u64)]| {
             v.iter()

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long this process has computed: user, system and real time.
+//! Processor and real time of this process, for `click --time`.
 
 use std::time::{Duration, Instant};
 
-/// What the kernel counts process time in, for programs: 1/100 s on every architecture of today (`USER_HZ`).
+/// The unit of process times in /proc: 1/100 s on all current architectures (`USER_HZ`).
 const TICKS: u64 = 100;
 
-/// A moment, with the processor time used until then; or a span between two.
+/// A point in time, with the processor time used until then.
 pub struct Times {
     user: Duration,
     system: Duration,
@@ -21,7 +21,7 @@ pub struct Took {
     real: Duration,
 }
 
-/// User and system time from the text of `/proc/self/stat`. The name of the program, in parentheses, may hold anything.
+/// User and system time from the text of `/proc/self/stat`. The program name, in parentheses, may contain any characters.
 fn parse(stat: &str) -> Option<(Duration, Duration)> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut next = || {
@@ -32,13 +32,13 @@ fn parse(stat: &str) -> Option<(Duration, Duration)> {
 }
 
 impl Times {
-    /// Now. Without a `/proc` no processor time is known.
+    /// The current time. Without `/proc` the processor times are 0.
     pub fn now() -> Times {
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let (user, system) = parse(&stat).unwrap_or_default();
         Times { user, system, at: Instant::now() }
     }
-    /// The span from here to a later moment.
+    /// The span until a later point in time.
     pub fn until(&self, end: &Times) -> Took {
         Took {
             user: end.user.saturating_sub(self.user),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet bench veth`: that it measures and what it prints, never how fast anything is.
+//! `castanet bench veth`: tests that it measures and prints results, but not the results themselves.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -10,7 +10,7 @@ const SHORT: [&str; 8] = ["bench", "veth", "--seconds", "0.5", "--points", "2", 
 
 #[test]
 fn veth_measures_both_routers() {
-    // By what is permitted here, and by what is permitted wherever there are hosts.
+    // With the generator that is permitted here, and with the one that is permitted everywhere.
     measures_both_routers(&[]);
     measures_both_routers(&["--generator", "packet"]);
 }
@@ -36,7 +36,7 @@ fn measures_both_routers(further: &[&str]) {
         let capacity = &veth["capacities"][name];
         assert!(capacity["peak"].as_f64().unwrap() > 0.0, "{}", ran.out);
         let (offered, forwarded) = (&capacity["overload"]["offered"], &capacity["overload"]["forwarded"]);
-        // Nothing is forwarded twice; a few packets may be counted late.
+        // No packet is forwarded twice, but a few may be counted late.
         assert!(forwarded.as_f64().unwrap() <= offered.as_f64().unwrap() * 1.1 + 1e4, "{}", ran.out);
     }
     assert!(veth["capacities"]["castanet"]["cpu_ns"].as_f64().unwrap() > 0.0, "{}", ran.out);
@@ -53,7 +53,7 @@ fn measures_both_routers(further: &[&str]) {
     assert_eq!(csv.lines().count(), 1 + 2 * 3, "{csv}");
     assert!(csv.lines().all(|l| l.split(',').count() == 8), "{csv}");
     let svg = std::fs::read_to_string(b.path("t.svg")).unwrap();
-    // Both routers, and what would be ideal.
+    // Both routers, and the ideal line.
     assert_eq!(svg.matches("<polyline").count(), 3);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The binary under classic names: options, messages and exit codes, exactly as scripts read them.
+//! The binary under classic names: options, messages and exit codes, exactly as scripts expect them.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -234,7 +234,7 @@ fn options_that_are_not_built_yet_name_themselves() {
         let want = format!("click: option '{name}' is not built yet\n");
         assert_eq!((ran.out.as_str(), ran.err.as_str(), ran.code), ("", want.as_str(), 1), "{args:?}");
     }
-    // What is not built is off.
+    // Options that are not implemented can be switched off.
     check(
         &b,
         &[(
@@ -258,7 +258,7 @@ fn what_is_wrong_with_a_configuration() {
     check(
         &b,
         &[
-            // The first phase: no last line.
+            // Errors in the first phase: no last line.
             (&["click", "-e", "Foo -> Discard"], "", "", "config:1: undeclared element 'Foo'\n", 1),
             (&["click", "-e", "Idle ->"], "", "", "config:1: syntax error near ''\n", 1),
             (&["click"], "Foo -> Discard", "", "<stdin>:1: undeclared element 'Foo'\n", 1),
@@ -281,7 +281,7 @@ fn what_is_wrong_with_a_configuration() {
                 ),
                 1,
             ),
-            // The second: ports hide arguments.
+            // In the second phase, errors of ports suppress errors of arguments.
             (
                 &["click", "-e", "Idle -> Discard -> Discard"],
                 "",
@@ -378,7 +378,7 @@ fn interrupts_stop_the_driver() {
         "c.count",
     ]);
     let mut child = c.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // Once packets move, signals are heard.
+    // Signals are handled from the time at which packets move.
     let mut err = BufReader::new(child.stderr.take().unwrap());
     for _ in 0..3 {
         err.read_line(&mut String::new()).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What control clients may do with a running router, each way in.
+//! Rights of control clients of a running router, for each kind of connection.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -16,7 +16,7 @@ const TOKEN: &str = "a-token-of-the-operator";
 const ROUTER: &str = "Idle -> c :: Counter -> agg :: AggregateCounter -> Discard; \
     ControlSocket(UNIX, readonly, READONLY true); tcp :: ControlSocket(TCP, 0);";
 
-/// A router that ends with the test.
+/// A router that is killed with the test.
 struct Live {
     b: Bench,
     child: Child,
@@ -30,7 +30,7 @@ impl Drop for Live {
 }
 
 impl Live {
-    /// One with a socket `s`, more options, and a secret beside it.
+    /// A router with a socket `s`, further options, and a secret file beside it.
     fn new(more: &[&str]) -> Live {
         let b = Bench::new();
         b.file("secret", "a_word_of_the_secret -> ;");
@@ -48,20 +48,20 @@ impl Live {
         }
         live
     }
-    /// Exit code and all that `castanet ctl` said.
+    /// Exit code and output of `castanet ctl`.
     fn ctl(&self, args: &[&str]) -> (i32, String) {
         let ran = self.b.run("castanet", &[&["ctl"], args].concat(), "");
         (ran.code, ran.out + &ran.err)
     }
-    /// The port of the element.
+    /// The port of the ControlSocket.
     fn port(&self) -> String {
         self.ctl(&["s", "read", "tcp.port"]).1.trim().to_string()
     }
-    /// What a Unix socket says to commands, until it closes.
+    /// The replies of a Unix socket to commands, until it closes.
     fn unix(&self, socket: &str, commands: &str) -> String {
         talk(UnixStream::connect(self.b.path(socket)).unwrap(), commands)
     }
-    /// What a TCP port says to commands, until it closes.
+    /// The replies of a TCP port to commands, until it closes.
     fn tcp(&self, commands: &str) -> String {
         let stream = TcpStream::connect(("127.0.0.1", self.port().parse().unwrap())).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(100))).unwrap();
@@ -75,7 +75,7 @@ impl Live {
 fn talk(mut stream: impl Read + Write, commands: &str) -> String {
     stream.write_all(commands.as_bytes()).unwrap();
     let mut said = Vec::new();
-    // A reset ends it too.
+    // A reset ends the connection too.
     let _ = stream.read_to_end(&mut said);
     String::from_utf8_lossy(&said).into_owned()
 }
@@ -106,13 +106,13 @@ fn a_configuration_of_a_client_requires_nothing_that_the_operator_did_not_allow(
         live.b.file("new.click", &format!("{text} Idle -> Discard;"));
         for how in [&["--dry-run"][..], &[]] {
             let said = live.ctl(&[&["s", "swap", "new.click"], how].concat());
-            let told = said.1.contains("may require no library") || said.1.contains("may not have packages");
+            let told = said.1.contains("may require no library") || said.1.contains("may not load packages");
             assert!(said.0 == 1 && told && !said.1.contains("a_word"), "{text} {how:?}: {said:?}");
             assert!(!said.1.contains("ELF") && !said.1.contains("not a package"), "{text}: {said:?}");
         }
     }
     let said = live.ctl(&["s", "load", "x.so"]);
-    assert!(said.0 == 1 && said.1.contains("clients may not have packages loaded"), "{said:?}");
+    assert!(said.0 == 1 && said.1.contains("clients may not load packages"), "{said:?}");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn the_operators_own_configuration_requires_what_it_likes() {
     b.file("lib/a.click", "elementclass A { input -> output };");
     b.file("main.click", "require(library lib/a.click); InfiniteSource(LIMIT 1, STOP true) -> A -> Discard;");
     assert_eq!(b.run("castanet", &["run", "-q", "main.click"], "").code, 0);
-    // Its scripts are the operator's too.
+    // Scripts of the operator's configuration have the operator's rights.
     let text = "Idle -> Discard; Script(write hotconfig require(library lib/a.click); Idle -> A -> Discard; DriverManager(stop))";
     let ran = b.run("castanet", &["run", "-q", "-R", "-e", text, "-h", "list"], "");
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
@@ -163,7 +163,7 @@ fn tcp_without_the_token_changes_elements_and_nothing_else() {
     );
     assert_eq!(said, want);
     assert!(!live.b.path("made").exists());
-    // The user of the router has all rights by a Unix socket.
+    // The user of the router has all rights on a Unix socket.
     assert_eq!(live.ctl(&["s", "write", "agg.write_text_file", &file]).0, 0);
     assert!(live.b.path("made").exists());
 }
@@ -197,10 +197,10 @@ fn a_token_file_that_others_can_read_stops_the_router_from_starting() {
     b.file("token", TOKEN);
     std::fs::set_permissions(b.path("token"), std::fs::Permissions::from_mode(0o644)).unwrap();
     let ran = b.run("castanet", &["run", "--control-token", "token", "-p", "0", "-e", "Idle -> Discard"], "");
-    assert!(ran.code == 1 && ran.err.contains("other users can reach the token file"), "{ran:?}");
+    assert!(ran.code == 1 && ran.err.contains("other users can access the token file"), "{ran:?}");
     let text = "Idle -> Discard; ControlSocket(TCP, 0, TOKEN token)";
     let ran = b.run("castanet", &["run", "-e", text], "");
-    assert!(ran.code == 1 && ran.err.contains("other users can reach the token file"), "{ran:?}");
+    assert!(ran.code == 1 && ran.err.contains("other users can access the token file"), "{ran:?}");
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn a_page_in_a_browser_cannot_drive_the_port() {
 #[test]
 fn another_user_of_the_host_cannot_use_the_unix_socket() {
     let live = Live::new(&[]);
-    // The file would keep others out; here it lets them in, and the server looks who they are.
+    // The mode of the file is opened up here, so that the server has to check the user.
     for name in ["", "s"] {
         std::fs::set_permissions(live.b.path(name), std::fs::Permissions::from_mode(0o777)).unwrap();
     }

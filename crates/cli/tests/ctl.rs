@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet ctl`, completion, and the control sockets that the command line makes; what docs/control.md shows.
+//! Tests of `castanet ctl`, completion, and the control sockets of the command line; the sessions of docs/control.md.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const ROUTER: &str = "i :: InfiniteSource(LENGTH 60, ACTIVE false) -> c :: Counter -> Discard; odd@name :: Null; Idle -> odd@name -> Discard;
     s :: Script(TYPE PASSIVE, return $(length $args));";
 
-/// A router that ends with the test.
+/// A router that is killed with the test.
 struct Live(Child);
 
 impl Drop for Live {
@@ -99,7 +99,7 @@ fn every_command() {
         (&["read", "c.nothing"][..], "castanet: No handler named 'c.nothing'\n", 1),
         (&["read", "x.count"], "castanet: No element named 'x'\n", 1),
         (&["write", "c.count", "1"], "castanet: Handler 'c.count' read-only\n", 1),
-        (&["watch", "z*.count"], "castanet: no element matches 'z*.count' and has such a read handler\n", 1),
+        (&["watch", "z*.count"], "castanet: no element that matches 'z*.count' has this read handler\n", 1),
         (&["read", "s.cat", "/etc/passwd"], "castanet: No handler named 's.cat'\n", 1),
         (&["swap", "nothing.click"], "castanet: nothing.click: No such file or directory\n", 1),
         (
@@ -134,14 +134,14 @@ fn something_else_listens_there() {
         use std::io::Write;
         let (mut c, _) = listener.accept().unwrap();
         c.write_all(b"220 mail.example.org ESMTP\r\n").unwrap();
-        // Says nothing.
+        // Sends no greeting.
         listener.accept().unwrap()
     });
     let ran = b.run("castanet", &["ctl", &port, "list"], "");
     assert_eq!(ran.code, 3);
     assert_eq!(ran.err, "castanet: this is no control socket: it says '220 mail.example.org ESMTP'\n");
     let ran = b.run("castanet", &["ctl", &port, "--timeout", "0.2", "list"], "");
-    assert!(ran.code == 3 && ran.err.ends_with("nobody says anything there\n"), "{ran:?}");
+    assert!(ran.code == 3 && ran.err.ends_with("no greeting received\n"), "{ran:?}");
     drop(thread.join().unwrap());
 }
 
@@ -188,7 +188,7 @@ fn swaps() {
     b.file("bad.click", "Foo -> Discard;");
     let live = start(&b, "castanet", &["run", "-q", "-R", "-u", "s", "a.click"]);
     until("it runs", || ctl(&b, &["read", "q.length"]).out == "3\n");
-    // A client of the element, before and after.
+    // A client of the ControlSocket, before and after the swap.
     let mut c = std::os::unix::net::UnixStream::connect(b.path("e")).unwrap();
     c.write_all(b"WRITE c.count_call 5 stop\n").unwrap();
     let plan = ctl(&b, &["swap", "--dry-run", "b.click"]);
@@ -199,7 +199,7 @@ fn swaps() {
     assert_eq!(ctl(&b, &["swap", "b.click", "LIMIT=4"]), ran("", "", 0));
     assert_eq!(ctl(&b, &["read", "new.class"]).out, "Null\n");
     assert_eq!(ctl(&b, &["read", "i.limit"]).out, "4\n");
-    // The count goes on from 3, the queue keeps its packets, and the socket its clients.
+    // The count continues from 3, the queue keeps its packets, and the socket its clients.
     assert!(ctl(&b, &["read", "c.count"]).out.trim().parse::<u64>().unwrap() >= 3);
     c.write_all(b"READ q.class\nWRITE c.reset\nQUIT\n").unwrap();
     let mut said = String::new();
@@ -207,7 +207,7 @@ fn swaps() {
     let want = "Click::ControlSocket/1.3\r\n200 Write handler 'c.count_call' OK\r\n\
         200 Read handler 'q.class' OK\r\nDATA 5\r\nQueue530 Permission denied for 'c.reset'\r\n200 Goodbye!\r\n";
     assert_eq!(said, want);
-    // Without the element its socket goes, also when its own client says so.
+    // Without the ControlSocket its socket is closed, even if its own client requested the swap.
     ctl(&b, &["swap", "a.click"]);
     let mut own = std::os::unix::net::UnixStream::connect(b.path("e")).unwrap();
     own.write_all(b"WRITE hotconfig Idle -> Discard;\n").unwrap();
@@ -287,7 +287,7 @@ fn completion() {
         let ran = b.run("castanet", &["completion", shell], "");
         assert!(ran.code == 0 && ran.out.contains("complete ") && ran.out.contains("swap"), "{shell}");
     }
-    // Bash itself says what it would complete.
+    // Bash itself prints its completions.
     std::os::unix::fs::symlink(BINARY, b.path("castanet")).unwrap();
     let script = r#"
         PATH=".:$PATH"; source <(castanet completion bash)
@@ -323,7 +323,7 @@ fn completion() {
     assert_eq!(same(&ran.out), same(&want), "{}{}", ran.out, ran.err);
 }
 
-/// The router that the page starts ends with the test, also when that fails.
+/// The router that the page starts is killed with the test, even if the test fails.
 struct Started<'a>(&'a Bench);
 
 impl Drop for Started<'_> {
@@ -366,7 +366,7 @@ fn what_the_page_shows_is_true() {
         assert_eq!(ran.out.trim_end(), said.trim_end(), "$ {command}");
         if command.ends_with('&') {
             until("it listens", || b.path("router.sock").exists());
-            // A thousand packets are made at once, but not before it runs.
+            // The router generates a thousand packets once it runs; wait for them.
             until("it runs", || {
                 let mut c = b.command("castanet");
                 c.args(["ctl", "router.sock", "read", "c.count"]);

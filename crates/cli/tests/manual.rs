@@ -25,6 +25,15 @@ fn the_element_reference_is_up_to_date() {
 }
 
 #[test]
+fn sources_of_offloads_name_what_completes_them() {
+    let doc = Bench::new().run("castanet", &["doc", "FromDevice"], "").out;
+    assert!(
+        doc.contains("pass unchanged; CompleteOffload") && !doc.contains("checksums are completed"),
+        "{doc}"
+    );
+}
+
+#[test]
 fn a_class() {
     let b = Bench::new();
     let ran = b.run("castanet", &["doc", "DecIPTTL"], "");
@@ -44,12 +53,12 @@ fn a_class() {
     for section in ["Behaviour", "Drop reasons", "Example"] {
         assert!(ran.out.contains(&format!("\n{section}\n  ")), "{section}: {}", ran.out);
     }
-    // An alias shows its class; a wrong name the nearest.
+    // An alias prints its class; a wrong name suggests the nearest.
     assert!(b.run("castanet", &["doc", "FullNoteQueue"], "").out.starts_with("Queue (also FullNoteQueue"));
     for (name, err) in [
         ("DecIPTL", "castanet: no class 'DecIPTL'; did you mean 'DecIPTTL'?\n"),
         ("decipttl", "castanet: no class 'decipttl'; did you mean 'DecIPTTL'?\n"),
-        ("Xyzzyplughfoo", "castanet: no class 'Xyzzyplughfoo'; 'castanet doc' lists all\n"),
+        ("Xyzzyplughfoo", "castanet: no class 'Xyzzyplughfoo'; 'castanet doc' lists all classes\n"),
     ] {
         let ran = b.run("castanet", &["doc", name], "");
         assert_eq!((ran.out.as_str(), ran.err.as_str(), ran.code), ("", err, 1));
@@ -79,7 +88,7 @@ fn every_class_in_every_form() {
         assert!(overview.out.contains(&format!("\n  {name} ")), "{name}");
         assert!(markdown.contains(&format!("\n### {name}\n")), "{name}");
     }
-    // Wide enough or not, each manual is printed.
+    // Each manual is printed at every width.
     for columns in ["1", "60", "1000"] {
         let mut c = b.command("castanet");
         c.args(["doc", names[0]["name"].as_str().unwrap()]).env("COLUMNS", columns);
@@ -166,26 +175,26 @@ fn links() {
     for name in ["click", "click-check", "click2xml", "xml2click"] {
         assert_eq!(std::fs::read_link(bin.join(name)).unwrap(), real);
     }
-    // Called by its link it is the tool.
+    // Called by its link, the binary is the tool.
     let mut c = std::process::Command::new(bin.join("click-pretty"));
     c.arg("--help");
     assert_eq!(common::run(c, "").err, "click-pretty: not built yet\n");
-    // Again: nothing to do.
+    // The second time there is nothing to do.
     let ran = b.run("castanet", &["links", folder], "");
-    assert!(ran.code == 0 && ran.out.lines().all(|l| l.ends_with(" is there already")), "{ran:?}");
-    // Foreign files stay, and then nothing at all is done.
+    assert!(ran.code == 0 && ran.out.lines().all(|l| l.ends_with(" exists already")), "{ran:?}");
+    // Other files are kept, and then no link is made.
     std::fs::remove_file(bin.join("click-check")).unwrap();
     std::fs::remove_file(bin.join("click")).unwrap();
     std::fs::write(bin.join("click-check"), "mine").unwrap();
     let ran = b.run("castanet", &["links", folder], "");
-    let err = format!("castanet: {folder}/click-check is something else; --force replaces it\n");
+    let err = format!("castanet: {folder}/click-check is another file; --force replaces it\n");
     assert_eq!((ran.out.as_str(), ran.err.as_str(), ran.code), ("", err.as_str(), 1));
     assert!(!bin.join("click").exists());
     assert_eq!(std::fs::read_to_string(bin.join("click-check")).unwrap(), "mine");
     let ran = b.run("castanet", &["links", "--force", folder], "");
     assert_eq!((ran.err.as_str(), ran.code), ("", 0));
     assert_eq!(std::fs::read_link(bin.join("click-check")).unwrap(), real);
-    // A link that an older copy of the program left is brought up to date; a folder is never replaced.
+    // A link to an older copy of the program is updated; a folder is never replaced.
     std::fs::remove_file(bin.join("click")).unwrap();
     std::os::unix::fs::symlink("/nowhere/castanet", bin.join("click")).unwrap();
     assert_eq!(b.run("castanet", &["links", folder], "").code, 0);
@@ -194,11 +203,11 @@ fn links() {
     std::fs::create_dir(bin.join("click")).unwrap();
     let ran = b.run("castanet", &["links", "--force", folder], "");
     assert_eq!((ran.err.as_str(), ran.code), (format!("castanet: {folder}/click is a folder\n").as_str(), 1));
-    // A hard link to the binary is the binary too, where the folders share a file system.
+    // A hard link to the binary counts as the binary, if the folders are on one file system.
     std::fs::remove_dir(bin.join("click")).unwrap();
     if std::fs::hard_link(&real, bin.join("click")).is_ok() {
         let ran = b.run("castanet", &["links", folder], "");
-        assert!(ran.out.starts_with(&format!("{folder}/click is there already\n")), "{ran:?}");
+        assert!(ran.out.starts_with(&format!("{folder}/click exists already\n")), "{ran:?}");
     }
     b.file("plain", "");
     let ran = b.run("castanet", &["links", "plain"], "");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a running router may do. With other users this needs root.
+//! Privileges of a running router. Tests with other users need root.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -10,7 +10,7 @@ use std::process::{Child, Stdio};
 
 const TEXT: &str = "InfiniteSource(LIMIT 1) -> Discard; Script(print \"ready\", wait 60s)";
 
-/// A router that has begun to run.
+/// A running router.
 fn running(b: &Bench, tool: &str, arguments: &[&str]) -> Child {
     let mut c = b.command(tool);
     let mut child = c.args(arguments).args(["-e", TEXT]).stdout(Stdio::piped()).spawn().unwrap();
@@ -20,7 +20,7 @@ fn running(b: &Bench, tool: &str, arguments: &[&str]) -> Child {
     child
 }
 
-/// A line of the status of all threads, which must be the same.
+/// A line of the status files of all threads, which must be equal.
 fn status(child: &Child, name: &str) -> String {
     let mut found = Vec::new();
     for thread in std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap() {

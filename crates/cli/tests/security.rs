@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-/// What is wrong with a row of a table: none if it names a test that exists.
+/// The error of a table row; `None` if it names an existing test.
 fn fault(root: &Path, row: &str) -> Option<String> {
     let cells: Vec<&str> = row.trim().trim_matches('|').rsplitn(2, '|').map(str::trim).collect();
     let [test, sentence] = cells[..] else { return Some("a row has a sentence and a test".into()) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The classic tools beside `click`: options, messages and exit codes, exactly as scripts read them.
+//! The classic tools beside `click`: options, messages and exit codes, exactly as scripts expect them.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -141,7 +141,7 @@ fn click_check() {
                 "While checking configuration for userlevel driver:\n  'q :: Queue' pull output 0 connected to 'r :: Queue' push input 0\n",
                 1,
             ),
-            // Arguments are no business of this tool.
+            // This tool does not check arguments.
             (&["click-check", "-e", "Idle -> Strip(x) -> Discard"], "", "", right, 0),
             (
                 &["click-check", "-e", "Idle -> Foo -> Discard"],
@@ -247,7 +247,7 @@ fn endless_files_are_refused() {
             (&["castanet", "check", "/dev/zero"], "", "", &format!("castanet: {file}"), 1),
         ],
     );
-    // The sizes of an archive's members are compared with the bytes that are there before any are taken.
+    // The sizes of archive members are checked against the size of the archive before members are read.
     let member =
         format!("{:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", "config", 0, 0, 0, 100_644, 9_999_999_999u64);
     let archive = format!("!<arch>\n{member}Idle -> Discard;");
@@ -270,7 +270,7 @@ fn many_errors_are_counted() {
     assert_eq!((json.code, json.err.matches("has no input 1").count()), (1, 500));
 }
 
-/// The same numbers each time are asked for, by a seed or by simulated time.
+/// Only a seed or simulated time make random numbers reproducible.
 #[test]
 fn random_numbers_are_secrets_unless_a_seed_or_simulated_time_is_given() {
     let b = bench();
@@ -311,13 +311,13 @@ fn names_that_are_not_there_are_reported() {
             "no 'count.rest' write handler; did you mean 'count.reset'?",
         ],
     );
-    // A script goes on behind what it could not do.
+    // A script continues after an instruction that failed.
     assert_eq!(ran.code, 0);
     let variable = "Idle -> Print(\"$lable\") -> Discard; Script(print \"$x\")";
     let checked = b.run("castanet", &["check", "-e", variable], "");
     assert_eq!((checked.code, checked.err.matches("warning: ").count()), (0, 1), "{}", checked.err);
     assert!(checked.err.starts_with("warning: variable '$lable' is not defined\n"), "{}", checked.err);
-    // Tools print what is written, and the classic driver has always been silent.
+    // Tools print the text as it is written; the classic driver prints no warning.
     assert_eq!(b.run("click-flatten", &["-e", variable], "").err, "");
     let open = b.run("click", &["-e", "Idle -> Discard; /* DriverManager(stop);"], "");
     assert_eq!((open.code, open.err.lines().next()), (1, Some("config:1: unclosed comment")));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet bench control`: what clients cost a router.
+//! `castanet bench control`: the cost of control clients.
 
 use crate::load::write_out;
 use castanet_bench::control::{Settings, run};
@@ -8,13 +8,13 @@ use clap::Args;
 /// `castanet bench control`.
 #[derive(Args)]
 pub struct Control {
-    /// How long all measurements may take together.
+    /// Total time of all measurements, in seconds.
     #[arg(long, value_name = "N", default_value_t = 20.0, value_parser = super::seconds)]
     pub seconds: f64,
-    /// Handlers read a second.
+    /// Handler reads per second.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub reads: u32,
-    /// How often reading and not reading are compared.
+    /// Number of comparisons between reading and not reading.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub groups: u32,
     /// Print JSON.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet bench swap`: how long packets stand still while the configuration is swapped.
+//! `castanet bench swap`: how long forwarding pauses in a hot swap.
 
 use crate::load::{packages, write_out};
 use crate::reread::Reader;
@@ -14,7 +14,7 @@ pub struct Swap {
     /// Numbers of elements, 10 to 200000.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [50, 1000, 10000], value_parser = elements)]
     pub elements: Vec<usize>,
-    /// Swaps of each size.
+    /// Number of swaps per size.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub swaps: usize,
     /// Number of workers, 1 to 16.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet bench veth`: a router against the kernel's, between devices.
+//! `castanet bench veth`: compares a router between devices with the kernel's.
 
 use crate::load::write_out;
 use castanet_bench::veth::{self, ADDRESSES, Generator, NEXT_HOP, RECEIVER, Settings, report};
@@ -7,28 +7,28 @@ use clap::Args;
 use std::path::PathBuf;
 
 /// What `--help` says first.
-pub const ABOUT: &str = "Measures how much a router forwards of what it is offered, and how much the kernel's router does.
+pub const ABOUT: &str = "Measures the forwarding rate against the offered rate, of a router and of the kernel's router.
 
-A sender, both routers and a receiver are network namespaces on this machine, joined by veth: sender - router - receiver. No \
-privileges are needed where user namespaces are allowed. A generator sends small UDP packets at a steady rate on one \
-processor; the router has another. Rates are offered one after the other, to the kernel and to Castanet in turns, several \
-times, and medians are shown:
+The sender, both routers and the receiver are network namespaces on this machine, joined by veth: sender - router - receiver. This needs \
+no privileges where user namespaces are allowed. A generator sends small UDP packets at a steady rate on one \
+processor; the router runs on another. Each rate is offered several times, to the kernel and to Castanet alternately, \
+and the medians are shown:
 
-  forwarded  packets a second that arrived while so many were offered
-  lost       the part of the packets that never arrived
-  ns         processor time for each of them, in nanoseconds, see below
+  forwarded  packets a second that arrived at this offered rate
+  lost       the share of the packets that did not arrive
+  ns         processor time per packet in nanoseconds, see below
 
-A good router forwards all that is offered up to a peak, and no less than that beyond it, however much is offered: one whose \
-line falls again spends its time on packets that it drops later (Figure 17 of \"The Click Modular Router\"). Then come the peak, \
-the greatest rate at which (almost) nothing is lost, found by halving, and what is left under overload.
+A good router forwards the offered rate up to a peak, and keeps the peak rate beyond it. A router whose rate falls under overload \
+spends its time on packets that it drops later (Figure 17 of \"The Click Modular Router\"). The last rows are the peak, \
+the loss-free rate (the greatest rate with almost no loss, found by bisection), and the rate under overload.
 
-With root's rights the system itself makes the packets, faster than any program can hand them over (live frames, Linux 5.18); \
-otherwise, or with --generator packet, a packet socket sends them, many in one system call.
+With root's rights the kernel generates the packets, faster than any program can send them (live frames, Linux 5.18). \
+Otherwise, or with --generator packet, a packet socket sends them, many in one system call.
 
-The receiver drops what arrives as early as a host can. Over veth it is the sender's processor that receives: puts packets \
-into the ring of Castanet's packet socket, or takes them all the way through the kernel's router. So the kernel's rate is that \
-of one processor that also generates, and Castanet's that of the other, \
-and so are their times a packet. With --steer, which needs root, receive processing runs \
+The receiver drops packets as early as a host can. Over veth, receive processing runs on the sender's processor: it puts packets \
+into the ring of Castanet's packet socket, or forwards them through the kernel's router. So the kernel's rates and times are those \
+of a processor that also generates, and Castanet's are those of the other processor. \
+With --steer, which needs root, receive processing runs \
 on the routers' processor, as with a network card whose interrupts go there (Receive Packet Steering).";
 
 /// What `--help` says last.
@@ -38,45 +38,45 @@ pub const EXAMPLES: &str = "Examples:
   castanet bench veth --shield --burden 100
   castanet bench veth my-router.click
 
-A configuration of your own finds the devices `in` (10.0.0.1/24) and `out` (10.0.1.1/24). Packets go from 10.0.0.2 to 10.0.1.2; \
-nobody answers ARP, so it must know that 10.0.1.2 has the Ethernet address 02:00:00:00:00:ff, or send to any address it likes. \
-`FromDevice(in) -> Queue -> ToDevice(out);` tells what devices alone cost.";
+Your own configuration can use the devices `in` (10.0.0.1/24) and `out` (10.0.1.1/24). Packets go from 10.0.0.2 to 10.0.1.2. \
+No host answers ARP, so it must set the Ethernet address of 10.0.1.2 to 02:00:00:00:00:ff, or to any other address. \
+`FromDevice(in) -> Queue -> ToDevice(out);` measures the cost of the devices alone.";
 
 /// `castanet bench veth`.
 #[derive(Args)]
 pub struct Veth {
-    /// The router's configuration; by default what `castanet new ip-router` writes.
+    /// The router's configuration; default: the output of `castanet new ip-router`.
     #[arg(value_name = "FILE")]
     pub file: Option<String>,
-    /// How long all measurements may take together.
+    /// Total time of all measurements, in seconds.
     #[arg(long, value_name = "N", default_value_t = 30.0, value_parser = super::seconds)]
     pub seconds: f64,
-    /// How many rates are offered.
+    /// Number of offered rates.
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub points: u16,
-    /// How often each is.
+    /// Number of trials per rate.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub rounds: u16,
     /// Bytes of each Ethernet frame, without its check sequence.
     #[arg(long, value_name = "BYTES", default_value_t = 60, value_parser = clap::value_parser!(u16).range(60..=1514))]
     pub length: u16,
-    /// Percent of the packets that may be lost at a loss-free rate.
+    /// Percentage of the packets that may be lost at the loss-free rate.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.1, value_parser = percent)]
     pub tolerance: f64,
     /// Processors of the generator and of the routers; by default the first two.
     #[arg(long, value_name = "N,N", value_parser = processors)]
     pub processors: Option<[usize; 2]>,
-    /// Let the routers' processor receive too; needs root.
+    /// Run receive processing on the routers' processor too; needs root.
     #[arg(long)]
     pub steer: bool,
-    /// How packets are made: `packet`, by a packet socket, or `live`, by the system; by default live where it is permitted.
+    /// The generator: `packet`, a packet socket, or `live`, the kernel; default: live where it is permitted.
     #[arg(long, value_name = "packet|live")]
     pub generator: Option<Generator>,
-    /// Keep the host's own network stack from the devices of Castanet's router: it would look for a route for each packet too, on
+    /// Hide the frames of Castanet's devices from the host's own network stack, which would look up a route for each packet too, on
     /// the generator's processor.
     #[arg(long, conflicts_with = "file")]
     pub shield: bool,
-    /// Check each packet so many more times in Castanet's router, so that the generator can send twice what it forwards.
+    /// Slow down Castanet's router by this number of extra checks per packet, so that the generator can send twice its rate.
     #[arg(long, value_name = "N", conflicts_with = "file", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub burden: u16,
     /// Print JSON.
@@ -90,10 +90,10 @@ pub struct Veth {
     pub svg: Option<PathBuf>,
 }
 
-/// A process of a measurement.
+/// Arguments of a helper process of a measurement.
 #[derive(Args)]
 pub struct Part {
-    /// What it does.
+    /// The task of the process.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
 }
@@ -108,7 +108,7 @@ fn processors(text: &str) -> Result<[usize; 2], String> {
     both.filter(|p| p.iter().all(|n| *n < 1024)).ok_or_else(|| "expected two numbers, as in 0,1".to_string())
 }
 
-/// The router of `castanet new ip-router`, told again and again who the next hop is: nobody answers ARP.
+/// The router of `castanet new ip-router`, with a script that refreshes the ARP entry of the next hop, because no host answers ARP.
 fn router(a: &Veth) -> Result<String, String> {
     const CHECK: &str = "CheckIPHeader(INTERFACES $OURS)";
     let mut router = crate::new::ip_router(&ADDRESSES, a.shield)?;
@@ -153,7 +153,7 @@ pub fn main(a: &Veth) -> Result<(), String> {
     write_out(None, &text)
 }
 
-/// Does the part of a process.
+/// Runs a helper process.
 pub fn part(part: &Part) -> Result<(), String> {
     veth::part::run(&part.words)
 }

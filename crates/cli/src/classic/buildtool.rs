@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `click-buildtool`: what this binary provides.
+//! `click-buildtool`: the classes and features that this binary provides.
 
 use super::input::{print, say};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
@@ -13,7 +13,7 @@ const ABOUT: About = About {
     usage: "provides [OPTION]... [CLASS | FEATURE]...",
     summary: "Succeeds when this binary provides all classes and features named.",
     options: &[
-        Opt::new(&["quiet"], "q", Value::None, "do not say what is missing"),
+        Opt::new(&["quiet"], "q", Value::None, "do not print what is missing"),
         Opt::new(&["list"], "l", Value::None, "list what is provided"),
         Opt::unbuilt(&["requirements"], "r", Value::None),
         Opt::unbuilt(&["elements"], "e", Value::None),
@@ -22,7 +22,7 @@ const ABOUT: About = About {
     ],
 };
 
-/// What the tool can do besides.
+/// The other commands of the tool, which are not available.
 const OTHERS: &[&str] = &[
     "shortensyms",
     "compile-shortensyms",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `click-check`: whether a configuration suits the userlevel driver, by its ports; elements are not configured.
+//! `click-check`: checks classes and ports of a configuration for the userlevel driver. Elements are not configured.
 
 use super::flatten::tool_text;
 use super::input::{Input, print, say, show, write};
@@ -20,14 +20,19 @@ const ABOUT: About = About {
     options: &[
         Opt::new(&["file"], "f", Value::Required("FILE"), "read the configuration from FILE"),
         Opt::new(&["expression"], "e", Value::Required("TEXT"), "take TEXT as the configuration"),
-        Opt::new(&["output"], "o", Value::Required("FILE"), "write the configuration to FILE if it is right"),
-        Opt::new(&["filter"], "p", Value::None, "print the configuration if it is right"),
+        Opt::new(
+            &["output"],
+            "o",
+            Value::Required("FILE"),
+            "write the configuration to FILE if it has no errors",
+        ),
+        Opt::new(&["filter"], "p", Value::None, "print the configuration if it has no errors"),
         Opt::unbuilt(&["bsdmodule"], "b", Value::None).negatable(),
         Opt::unbuilt(&["linuxmodule", "kernel"], "lk", Value::None).negatable(),
         Opt::new(&["userlevel"], "u", Value::None, "check for the userlevel driver (the default)")
             .negatable(),
         Opt::new(&["clickpath"], "C", Value::Required("PATH"), "look for libraries along PATH"),
-        Opt::new(&["quiet"], "q", Value::None, "do not say that the configuration is right"),
+        Opt::new(&["quiet"], "q", Value::None, "print nothing if the configuration has no errors"),
         HELP,
         VERSION,
     ],
@@ -51,7 +56,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// What the command line asks for: a check, or a text.
+/// Parses the command line: settings for a check, or a text to print.
 fn settings(words: Vec<OsString>) -> Result<Result<Settings, String>, Wrong> {
     let mut s = Settings::default();
     for word in ABOUT.read(words)? {
@@ -90,7 +95,7 @@ fn run(mut s: Settings) -> bool {
     }
 }
 
-/// Shows what is wrong; the configuration's text if nothing is.
+/// Prints the errors. Without errors, returns the text of the configuration.
 fn check(source: &Source, s: &Settings) -> Result<Vec<u8>, ()> {
     let (loaded, sources, classes) =
         elaborate_with(source, s.input.clickpath.as_deref(), Unknown::Opaque, Globals::Keep);
@@ -120,7 +125,7 @@ fn check(source: &Source, s: &Settings) -> Result<Vec<u8>, ()> {
 
 type Line = (String, Option<Span>);
 
-/// Whether a diagnostic about ports concerns one of the elements whose port count was found wrong already.
+/// Whether a diagnostic about ports concerns an element whose wrong port count has been reported already.
 fn told(elements: &HashSet<String>, d: &Diagnostic) -> bool {
     let parts = d.message.strip_prefix('\'').and_then(|m| m.split_once("' "));
     parts.is_some_and(|(declaration, rest)| {
@@ -128,10 +133,10 @@ fn told(elements: &HashSet<String>, d: &Diagnostic) -> bool {
     })
 }
 
-/// The most lines that are printed about one configuration.
+/// Largest number of lines printed for one configuration.
 const MOST_LINES: usize = 1000;
 
-/// The context takes the place of the first message.
+/// Prints the lines under the place of the first one.
 fn show_lines(sources: &Sources, lines: &[Line]) {
     let place = |span: Option<Span>| {
         let place = span.map(|s| sources.place(s));
@@ -148,7 +153,7 @@ fn show_lines(sources: &Sources, lines: &[Line]) {
     }
 }
 
-/// Elements with too few or too many ports in use.
+/// Elements with too few or too many connected ports.
 fn ports(graph: &Graph) -> Vec<(usize, Vec<Line>)> {
     let flat = &graph.flat;
     let (inputs, outputs) = used(flat);
@@ -184,7 +189,7 @@ fn ports(graph: &Graph) -> Vec<(usize, Vec<Line>)> {
     out
 }
 
-/// For each element how many inputs and outputs its connections ask for.
+/// The number of inputs and outputs that the connections of each element use.
 fn used(flat: &Flat) -> (Vec<usize>, Vec<usize>) {
     let (mut inputs, mut outputs) = (vec![0; flat.elements.len()], vec![0; flat.elements.len()]);
     for c in &flat.connections {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `click`: runs a configuration as scripts expect it.
+//! `click`: runs a configuration with the options and the output of Click's userlevel driver.
 
 use super::input::{Input, print, say, show, write};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
@@ -34,7 +34,7 @@ const ABOUT: About = About {
             &["control-token"],
             "",
             Value::Required("FILE"),
-            "give TCP clients that show the token in FILE all rights",
+            "give TCP clients that send the token in FILE all rights",
         ),
         Opt::new(&["allow-reconfigure"], "R", Value::None, "make a writable hotconfig handler").negatable(),
         Opt::new(&["handler"], "h", Value::Required("ELEMENT.H"), "print the read handler after the run"),
@@ -57,7 +57,7 @@ const ABOUT: About = About {
     ],
 };
 
-/// What the command line asks for.
+/// The parsed command line.
 struct Settings {
     input: Input,
     workers: usize,
@@ -72,7 +72,7 @@ struct Settings {
     swaps: bool,
 }
 
-/// A command line that is done with when something was printed.
+/// A run, or a text that is all that was requested.
 enum Asked {
     Run(Box<Settings>),
     Print(String),
@@ -132,7 +132,7 @@ fn settings(words: Vec<OsString>) -> Result<Asked, Wrong> {
     Ok(Asked::Run(Box::new(s)))
 }
 
-/// The most workers that a router may have.
+/// Largest number of workers.
 const MOST: i64 = 256;
 
 fn threads(text: &str) -> Result<usize, Wrong> {
@@ -152,7 +152,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// A configuration that became a router, or the exit code when it did not.
+/// Builds the router; the error is the exit code.
 fn build(s: &Settings, packages: &Packages, source: &Source) -> Result<Router, u8> {
     let (loaded, sources, classes) = elaborate_in(packages, source, Unknown::Error, Globals::Substitute);
     let (flat, mut diagnostics) = (loaded.flat, loaded.diagnostics);
@@ -256,7 +256,7 @@ fn run(mut s: Settings) -> u8 {
             code = 1;
         }
     }
-    // Why has been said.
+    // The message of each panic has been printed.
     if router.shared().running.panics() > 0 {
         code = 1;
     }
@@ -285,7 +285,7 @@ fn run(mut s: Settings) -> u8 {
     code
 }
 
-/// The exit status that a handler gives: an integer as it is, the truth 0, a lie 1.
+/// The exit status from a handler: an integer itself, true 0, false 1.
 fn exit(router: &mut Router, handler: String) -> u8 {
     let answer = requests::answer(router, &[handler]);
     if let Some(e) = answer.errors.first() {
@@ -296,7 +296,7 @@ fn exit(router: &mut Router, handler: String) -> u8 {
     let cx = ArgCx { scope: "", names: &names, origin: castanet_spec::Origin::Operator };
     let text = answer.text.trim();
     match (i32::parse(text, &cx), bool::parse(text, &cx)) {
-        // A status has 8 bits: -1 is 255.
+        // An exit status has 8 bits: -1 becomes 255.
         (Ok(n), _) => n.to_le_bytes().first().copied().unwrap_or(0),
         (_, Ok(b)) => u8::from(!b),
         _ => {

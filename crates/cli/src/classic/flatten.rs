@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `click-flatten`: the configuration with all compounds expanded, or what it consists of.
+//! `click-flatten`: prints the configuration with all compounds expanded, or its classes, names or declarations.
 
 use super::input::{Input, print, say, show, write};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
@@ -29,8 +29,8 @@ const ABOUT: About = About {
     ],
 };
 
-/// A configuration as the tools print it: with line directives, and as an archive when it came as one. Definitions from
-/// the command line take the place of those in the text.
+/// A configuration in the output format of the tools: with line directives, and as an archive if the input was one. Definitions from
+/// the command line replace those in the text.
 pub fn tool_text(
     loaded: &Loaded,
     given: &[(String, String)],

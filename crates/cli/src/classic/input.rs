@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the classic tools have in common: which configuration, where to write, how to complain.
+//! Shared by the classic tools: input, output, and messages.
 
 use super::options::Wrong;
 use crate::load::{Source, definition};
@@ -8,16 +8,16 @@ use std::io::Write;
 
 /// Prints a line on standard error.
 pub fn say(text: &str) {
-    // Nobody is left to tell when standard error is closed.
+    // If standard error is closed, the error cannot be reported.
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-/// Prints text on standard output; false when that cannot be done.
+/// Prints text on standard output. Returns false after an error.
 pub fn print(tool: &str, text: &str) -> bool {
     write(tool, None, text.as_bytes())
 }
 
-/// Writes to a file, or to standard output for none or `-`; false when that cannot be done.
+/// Writes to a file, or to standard output for `None` or `-`. Returns false after an error.
 pub fn write(tool: &str, output: Option<&str>, bytes: &[u8]) -> bool {
     match crate::load::write_bytes(output.map(std::path::Path::new), bytes) {
         Ok(()) => true,
@@ -28,13 +28,13 @@ pub fn write(tool: &str, output: Option<&str>, bytes: &[u8]) -> bool {
     }
 }
 
-/// Shows diagnostics as scripts know them.
+/// Prints diagnostics in the format of Click.
 pub fn show(sources: &Sources, diagnostics: &[Diagnostic]) {
     let text = castanet_lang::render::render_classic(sources, diagnostics);
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Where the configuration comes from.
+/// The source of the configuration.
 #[derive(Default)]
 pub struct Input {
     from: Option<From>,
@@ -55,15 +55,15 @@ impl Input {
             Some(_) => Err(Wrong::Usage("router configuration specified twice".into())),
         }
     }
-    /// Takes the text of `-e`.
+    /// Sets the text of `-e`.
     pub fn text(&mut self, text: Option<String>) -> Result<(), Wrong> {
         self.set(From::Text(text.unwrap_or_default()))
     }
-    /// Takes the file of `-f`.
+    /// Sets the file of `-f`.
     pub fn file(&mut self, file: Option<String>) -> Result<(), Wrong> {
         self.set(From::File(file.unwrap_or_default()))
     }
-    /// Takes a word that is no option.
+    /// Handles a word that is no option.
     pub fn word(&mut self, word: String) -> Result<(), Wrong> {
         match definition(&word) {
             Some(d) => {
@@ -73,7 +73,7 @@ impl Input {
             None => self.set(From::File(word)),
         }
     }
-    /// The configuration; from standard input when none was named.
+    /// Reads the configuration, from standard input by default.
     pub fn read(&mut self) -> Result<Source, String> {
         let defines = std::mem::take(&mut self.defines);
         match self.from.take() {

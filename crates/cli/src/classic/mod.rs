@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The classic tools: the binary under the name `click` and its companions, as existing scripts call them.
+//! The classic tools: the binary called as `click`, `click-check` and so on, for existing scripts.
 //!
-//! Under these names the binary takes the options and prints what scripts read: no summary, no colour, one line
-//! a message.
+//! Under these names the binary accepts Click's options and has Click's output: no summary, no colour, one line
+//! per message.
 
 mod buildtool;
 mod check;
@@ -14,7 +14,7 @@ mod options;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// The names that the binary answers to.
+/// The names of the tools.
 pub const NAMES: &[&str] = &[
     "click",
     "click-align",

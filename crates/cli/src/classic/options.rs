@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The options of the classic tools.
 //!
-//! clap reads the native command line; this small reader is for the classic ones, whose rules clap does not have: long
-//! options abbreviated across their synonyms, `--no-X` beside `--X`, `-h` and `-v` with meanings of their own, options and
-//! files in any order, and errors in three fixed lines with exit code 1.
+//! clap parses the native command line. The classic ones have rules that clap lacks: long
+//! options abbreviated across their synonyms, `--no-X` beside `--X`, other meanings of `-h` and `-v`, options and
+//! files in any order, and errors in three fixed lines with exit code 1. So they have this small parser.
 
 use super::input::say;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-/// Whether an option takes a value, and what help calls it.
+/// Whether an option takes a value, and the name of the value in the help text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Value {
-    /// It takes none.
+    /// No value.
     None,
-    /// It takes one, but only with `=` or attached to the letter.
+    /// An optional value, only with `=` or attached to the letter.
     Optional(&'static str),
-    /// It takes one, attached or as the next word.
+    /// A required value, attached or as the next word.
     Required(&'static str),
 }
 
 /// One option.
 #[derive(Clone, Copy)]
 pub struct Opt {
-    /// Its long names; the first is how the tools name it.
+    /// Its long names; the first identifies the option.
     long: &'static [&'static str],
     /// Its letters; the first is shown.
     short: &'static str,
@@ -35,7 +35,7 @@ pub struct Opt {
 }
 
 impl Opt {
-    /// An option that is there.
+    /// An implemented option.
     pub const fn new(
         long: &'static [&'static str],
         short: &'static str,
@@ -44,11 +44,11 @@ impl Opt {
     ) -> Opt {
         Opt { long, short, value, negatable: false, built: true, doc }
     }
-    /// An option that is known, but not there yet.
+    /// An option of Click that is not implemented.
     pub const fn unbuilt(long: &'static [&'static str], short: &'static str, value: Value) -> Opt {
         Opt { long, short, value, negatable: false, built: false, doc: "not built yet" }
     }
-    /// The same, which `--no-X` turns off.
+    /// Allows `--no-X` too.
     pub const fn negatable(mut self) -> Opt {
         self.negatable = true;
         self
@@ -63,13 +63,13 @@ pub const HELP: Opt = Opt::new(&["help"], "", Value::None, "print this message a
 /// See [`HELP`].
 pub const VERSION: Opt = Opt::new(&["version"], "v", Value::None, "print the version and exit");
 
-/// A tool, as its messages and its help show it.
+/// The description of a tool, for its messages and its help.
 pub struct About {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// What follows the name in the usage line.
+    /// The usage line after the name.
     pub usage: &'static str,
-    /// What it does, in a sentence.
+    /// Its purpose, in a sentence.
     pub summary: &'static str,
     /// Its options.
     pub options: &'static [Opt],
@@ -84,17 +84,17 @@ pub enum Word {
     Plain(String),
 }
 
-/// What is wrong with a command line.
+/// An error in a command line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// It is not understood.
+    /// A usage error.
     Usage(String),
-    /// It asks for an option that is not there yet.
+    /// An option that is not implemented.
     Unbuilt(String),
 }
 
 impl About {
-    /// Shows what is wrong with the command line.
+    /// Prints the error.
     pub fn complain(&self, wrong: &Wrong) -> ExitCode {
         match wrong {
             Wrong::Usage(text) => {
@@ -107,7 +107,7 @@ impl About {
         ExitCode::FAILURE
     }
 
-    /// What `--help` prints.
+    /// The output of `--help`.
     pub fn help(&self) -> String {
         let mut out = format!("{}\n\nUsage: {} {}\n\nOptions:\n", self.summary, self.name, self.usage);
         for o in self.options {
@@ -123,16 +123,16 @@ impl About {
         out
     }
 
-    /// What `--version` prints; scripts read the first line.
+    /// The output of `--version`; scripts parse the first line.
     pub fn version(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");
         format!("{} (Click) {version}\nCastanet {version} under a classic name\n", self.name)
     }
 
-    /// Reads a command line.
+    /// Parses a command line.
     ///
     /// # Errors
-    /// At the first word that is wrong.
+    /// The first error.
     pub fn read(&self, words: Vec<OsString>) -> Result<Vec<Word>, Wrong> {
         let mut out = Vec::new();
         let mut words = words.into_iter().map(|w| {
@@ -174,7 +174,7 @@ impl About {
         given(option, &format!("--{full}"), value, on, out)
     }
 
-    /// The option of a long name, or of the beginning of one that fits no other option; whether it is on; the whole name.
+    /// The option of a long name or of an unambiguous abbreviation, whether it is on, and the whole name.
     fn find(&self, name: &str) -> Result<(&'static Opt, bool, String), Wrong> {
         let mut near: Vec<(&'static Opt, bool, String)> = Vec::new();
         for o in self.options {
@@ -240,7 +240,7 @@ fn given(
     on: bool,
     out: &mut Vec<Word>,
 ) -> Result<(), Wrong> {
-    // What is not there yet is off already.
+    // `--no-X` of an option that is not implemented has no effect and is accepted.
     match (o.built, on) {
         (false, true) => return Err(Wrong::Unbuilt(written.to_string())),
         (false, false) => {}
@@ -249,7 +249,7 @@ fn given(
     Ok(())
 }
 
-/// The value that an option must have. One that is not there yet is told so first.
+/// The required value of an option. Options that are not implemented are reported first.
 fn required(
     written: &str,
     o: &Opt,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The manual for a terminal: wrapped, aligned, styled. Styles are taken out again where they are not wanted.
+//! The manual for a terminal: wrapped, aligned, styled. `anstream` removes the styles if the output is no terminal.
 
 use super::words::{self, Parts};
 use castanet_spec::ClassSpec;
@@ -25,7 +25,7 @@ fn paragraph(out: &mut String, text: &str, first: &str, rest: &str, width: usize
     }
 }
 
-/// Code between backticks and text between double stars get their styles; of links the text is left.
+/// Styles code between backticks and text between double stars, and replaces links by their text.
 fn inline(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -35,7 +35,7 @@ fn inline(text: &str) -> String {
             (!inside.is_empty()).then_some((inside, after))
         };
         if let Some((inside, after)) = between("`") {
-            // A style that is broken over lines would colour the indent.
+            // Each word is styled separately, because a style across a line break would colour the indent.
             let words: Vec<String> = inside.split(' ').map(|w| format!("{CODE}{w}{PLAIN}")).collect();
             out.push_str(&words.join(" "));
             rest = after;
@@ -54,14 +54,14 @@ fn inline(text: &str) -> String {
     out
 }
 
-/// The text of a link at the start, and what follows it.
+/// The text of a link at the start, and the rest.
 fn link(text: &str) -> Option<(&str, &str)> {
     let (inside, after) = text.strip_prefix('[')?.split_once("](")?;
     let (_, after) = after.split_once(')')?;
     (!inside.contains(['[', ']', '\n']) && !inside.is_empty()).then_some((inside, after))
 }
 
-/// What a line of a list starts with, if it is one: `- `, `* `, `1. `.
+/// The marker of a list item (`- `, `* `, `1. `) and the rest, if the line is one.
 fn bullet(line: &str) -> Option<(&str, &str)> {
     let n = line.len() - line.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let mark = match line.get(n..)? {
@@ -72,7 +72,7 @@ fn bullet(line: &str) -> Option<(&str, &str)> {
     Some((line.get(..mark)?, line.get(mark..)?))
 }
 
-/// The cells of a row of a table; none for the line below its head.
+/// The cells of a table row; `None` for the line below the header.
 fn cells(line: &str) -> Option<Vec<String>> {
     let inner = line.strip_prefix('|')?;
     let inner = inner.strip_suffix('|').unwrap_or(inner);
@@ -82,7 +82,7 @@ fn cells(line: &str) -> Option<Vec<String>> {
     (!rule).then_some(all)
 }
 
-/// A subset of Markdown: paragraphs, lists, headings, tables, code blocks.
+/// Renders a subset of Markdown: paragraphs, lists, headings, tables, code blocks.
 pub fn markdown(out: &mut String, text: &str, indent: &str, width: usize) {
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut open: Option<(String, String)> = None;
@@ -129,7 +129,7 @@ pub fn markdown(out: &mut String, text: &str, indent: &str, width: usize) {
     table(out, &rows, indent, width);
 }
 
-/// Rows with aligned columns; the last one is wrapped where it stands.
+/// Rows with aligned columns. The last column is wrapped.
 pub fn table(out: &mut String, rows: &[Vec<String>], indent: &str, width: usize) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
@@ -139,7 +139,7 @@ pub fn table(out: &mut String, rows: &[Vec<String>], indent: &str, width: usize)
         let Some((last, cells)) = row.split_last() else { continue };
         let mut line = indent.to_string();
         for (cell, width) in cells.iter().zip(&widths) {
-            // An empty column takes no room.
+            // An empty column has no width.
             if *width > 0 {
                 let pad = width.saturating_sub(display_width(cell));
                 let _ = write!(line, "{cell}{}  ", " ".repeat(pad));
@@ -149,7 +149,7 @@ pub fn table(out: &mut String, rows: &[Vec<String>], indent: &str, width: usize)
         if last.is_empty() {
             let _ = writeln!(out, "{}", line.trim_end());
         } else {
-            // Where little is left beside the columns, lines are longer than the terminal rather than one word each.
+            // At least 30 characters for the last column, even if lines become longer than the terminal.
             paragraph(out, &inline(last), &line, &hang, width.max(display_width(&line) + 30));
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the manual says about a declaration, in words: the same for the terminal, Markdown and JSON.
+//! The texts of the manual about a declaration, shared by terminal, Markdown and JSON.
 
 use castanet_spec::codes::{Count, Outputs, Ports, Processing, ProcessingCode};
 use castanet_spec::origin::{OPENS_FILES, RECONFIGURES};
@@ -7,18 +7,18 @@ use castanet_spec::{
     ArgKind, ArgSpec, Capability, ClassSpec, Effects, HandlerSpec, Merge, Offload, ValueKind, Workers,
 };
 
-/// The doc comment of a class, in its parts.
+/// The parts of the doc comment of a class.
 pub struct Parts<'a> {
     /// The first paragraph, as one line.
     pub summary: String,
-    /// What follows it, up to the first heading.
+    /// The text after it, up to the first heading.
     pub description: String,
-    /// Headings and what stands below them.
+    /// Headings with the text below each.
     pub sections: Vec<(&'a str, String)>,
 }
 
 impl<'a> Parts<'a> {
-    /// Takes a doc comment apart. A `#` inside a code block is no heading.
+    /// Parses a doc comment. A `#` inside a code block is no heading.
     pub fn of(doc: &'a str) -> Parts<'a> {
         let (mut description, mut sections) = (String::new(), Vec::<(&str, String)>::new());
         let first = |l: &&str| !l.trim().is_empty();
@@ -41,7 +41,7 @@ impl<'a> Parts<'a> {
         let sections = sections.into_iter().map(|(t, s)| (t, trim(&s))).collect();
         Parts { summary: summary.join(" "), description: trim(&description), sections }
     }
-    /// What stands below a heading.
+    /// The text below a heading.
     pub fn section(&self, title: &str) -> Option<&str> {
         self.sections.iter().find(|s| s.0 == title).map(|s| s.1.as_str())
     }
@@ -66,7 +66,7 @@ fn argument(a: &ArgSpec) -> String {
     }
 }
 
-/// How an argument is given, in a word or two.
+/// How an argument is given: by position, by keyword, or both.
 pub fn kind(a: &ArgSpec) -> &'static str {
     match (a.kind, a.mandatory) {
         (ArgKind::Positional, true) => "positional, required",
@@ -77,7 +77,7 @@ pub fn kind(a: &ArgSpec) -> &'static str {
     }
 }
 
-/// The last column of an argument's row: its line, and its other names.
+/// The last column of an argument's row: its description, and its aliases.
 pub fn about(a: &ArgSpec) -> String {
     match a.aliases {
         [] => a.doc.to_string(),
@@ -85,16 +85,16 @@ pub fn about(a: &ArgSpec) -> String {
     }
 }
 
-/// A row about ports: which, push or pull, what packets.
+/// A row about ports.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Port {
     /// `input 0`, `outputs 1 and up`.
     pub which: String,
     /// `push`, `pull` or `agnostic`.
     pub moves: &'static str,
-    /// What packets pass.
+    /// The packet types.
     pub packets: String,
-    /// Whether it may be left out.
+    /// Whether the port may be unconnected.
     pub optional: bool,
 }
 
@@ -127,7 +127,7 @@ fn moves(p: Processing) -> &'static str {
     }
 }
 
-/// The packet types of a port, out of the code of its side: one a port, the last repeated.
+/// The packet type of a port, from the code of its side: one type per port, the last one repeated.
 fn packets(side: &str, port: usize) -> String {
     let types: Vec<&str> = side.split_whitespace().collect();
     match types.get(port).or(types.last()) {
@@ -137,7 +137,7 @@ fn packets(side: &str, port: usize) -> String {
     }
 }
 
-/// More single ports than this are shown as a range.
+/// Up to this number, ports get a row each; more are shown as a range.
 const SINGLE: usize = 16;
 
 fn side(word: &str, count: Count, processing: &dyn Fn(usize) -> Processing, types: &str) -> Vec<Port> {
@@ -167,7 +167,7 @@ fn side(word: &str, count: Count, processing: &dyn Fn(usize) -> Processing, type
     rows
 }
 
-/// What the flags of a handler say.
+/// The flags of a handler in words.
 pub fn flags(flags: &str) -> String {
     let has = |c: char| flags.contains(c);
     let mut words = vec![match (has('r'), has('w')) {
@@ -192,47 +192,47 @@ pub fn flags(flags: &str) -> String {
     words.join(", ")
 }
 
-/// What a handler that every element has is for.
+/// The description of a handler that every element has.
 pub fn standard(name: &str) -> &'static str {
     match name {
         "name" => "The element's name.",
         "class" => "The element's class.",
         "config" => "The element's configuration string.",
-        "ports" => "The ports, push or pull, and what they are connected to.",
+        "ports" => "The ports: push or pull, and their connections.",
         "handlers" => "The element's handlers with their flags.",
         "home_thread" => "The worker that runs the element's task.",
-        "tickets" => "The share of turns that the task has beside others.",
-        "scheduled" => "Whether the task waits for its turn.",
-        "drop_reasons" => "Packets dropped, one line a reason: the reason, a tab, the number.",
+        "tickets" => "The tickets of the task: its share of turns relative to other tasks.",
+        "scheduled" => "Whether the task is in the run queue.",
+        "drop_reasons" => "Packets dropped, one line per reason: the reason, a tab, the number.",
         _ => "",
     }
 }
 
-/// What a global handler is for.
+/// The description of a global handler.
 pub fn global(name: &str) -> &'static str {
     match name {
         "version" => "The version of this program.",
         "driver" => "The kind of driver: always userlevel.",
         "config" => "The configuration as it was read.",
         "flatconfig" => "The configuration with compounds expanded.",
-        "requirements" => "What the configuration requires, one a line.",
+        "requirements" => "The requirements of the configuration, one per line.",
         "handlers" => "The global handlers with their flags.",
-        "list" => "The number of elements, then their names, one a line.",
-        "classes" => "The names of all classes, one a line.",
-        "packages" => "The packages loaded, one a line.",
-        "timewarp" => "How fast the router's time runs: 1 is real time.",
-        "hotconfig" => "Swaps the configuration for the one that is written, if swaps are allowed.",
-        "loadpackage" => "Loads a package of classes, given its name or file, for configurations to come.",
-        "swapplan" => "Answers what swapping to the configuration that is written would change.",
+        "list" => "The number of elements, then their names, one per line.",
+        "classes" => "The names of all classes, one per line.",
+        "packages" => "The loaded packages, one per line.",
+        "timewarp" => "The speed of the router's clock: 1 is real time.",
+        "hotconfig" => "Replaces the configuration by the written one, if hot swaps are allowed.",
+        "loadpackage" => "Loads a package of classes, by name or file, for later configurations.",
+        "swapplan" => "Returns the changes that a hot swap to the written configuration would make.",
         "drop_reasons" => {
-            "Packets dropped, one line for each element and reason: the element, the reason, the number, with tabs."
+            "Packets dropped, one line per element and reason: the element, the reason, the number, separated by tabs."
         }
-        "stop" => "Asks the driver to stop, as often as the number given says.",
+        "stop" => "Sends the driver requests to stop; the value is their number.",
         _ => "",
     }
 }
 
-/// The handlers of a class: its own and those of its arguments, then those of its task, then what every element has.
+/// The handlers of a class: its own and those of its arguments, then those of its task, then those of every element.
 pub fn handlers(spec: &ClassSpec) -> Vec<HandlerSpec> {
     use castanet_runtime::handlers::{DROPS, STANDARD, TASK};
     let own: Vec<HandlerSpec> = spec.all_handlers().copied().collect();
@@ -243,7 +243,7 @@ pub fn handlers(spec: &ClassSpec) -> Vec<HandlerSpec> {
     own.iter().copied().chain(more).collect()
 }
 
-/// What the value of a handler is: its kind, and its unit if it has one; empty if it cannot be read.
+/// The kind of the value of a handler, and its unit if it has one; empty if the handler cannot be read.
 pub fn value(h: &HandlerSpec) -> String {
     match (h.readable(), h.unit) {
         (false, _) => String::new(),
@@ -252,31 +252,31 @@ pub fn value(h: &HandlerSpec) -> String {
     }
 }
 
-/// What several workers make of it.
+/// The behaviour with several workers.
 pub fn workers(w: Workers) -> &'static str {
     match w {
         Workers::Replicate(Merge::Sum) => {
-            "Each worker has a replica of its own; read handlers add the numbers up, write handlers reach all."
+            "Each worker has its own replica. Read handlers return the sum; write handlers reach all replicas."
         }
         Workers::Replicate(Merge::Max) => {
             "Each worker has a replica of its own; read handlers show the largest number, write handlers reach all."
         }
         Workers::Replicate(Merge::First) => {
-            "Each worker has a replica of its own; they agree, so one answers read handlers, and write handlers reach all."
+            "Each worker has its own replica. One answers read handlers, because all are equal; write handlers reach all replicas."
         }
         Workers::Share => "Workers share one element.",
         Workers::Exclusive => {
-            "One worker only: a configuration by which several reach the element is refused."
+            "One worker only. A configuration in which several workers reach the element is refused."
         }
     }
 }
 
-/// What it makes of partial checksums and super-packets.
+/// The handling of partial checksums and super-packets.
 pub fn offload(o: Offload) -> &'static str {
     match o {
-        Offload::Transparent => "Partial checksums and super-packets pass.",
-        Offload::Aware => "Partial checksums and super-packets are known and handled.",
-        Offload::None => "Packets are completed and split into segments before they come here.",
+        Offload::Transparent => "Partial checksums and super-packets pass unchanged.",
+        Offload::Aware => "Partial checksums and super-packets are handled.",
+        Offload::None => "Checksums are completed and super-packets segmented before this element.",
     }
 }
 
@@ -292,7 +292,7 @@ pub fn effects(e: Effects) -> Vec<&'static str> {
     all.into_iter().filter(|(f, _)| e.contains(*f)).map(|f| f.1).collect()
 }
 
-/// What it exports to others.
+/// The capabilities that it exports to other elements.
 pub fn capability(c: Capability) -> &'static str {
     match c {
         Capability::Storage => "stores packets",
@@ -302,24 +302,24 @@ pub fn capability(c: Capability) -> &'static str {
     }
 }
 
-/// Sentences about how it behaves: workers, effects, hot swap...
+/// Sentences about its behaviour: workers, effects, hot swap...
 pub fn behaviour(spec: &ClassSpec) -> Vec<(&'static str, String)> {
     let mut out = vec![("Workers", workers(spec.workers).to_string())];
     let join = |words: Vec<&str>| capital(&format!("{}.", words.join(", ")));
     out.push(match effects(spec.effects) {
-        none if none.is_empty() => ("Effects", "None outside the packets.".to_string()),
+        none if none.is_empty() => ("Effects", "None except on packets.".to_string()),
         some => ("Effects", join(some)),
     });
     let moves = match (spec.takes_state.trim_end_matches('.'), spec.counts) {
-        ("", false) => "Nothing moves to the new element.".to_string(),
+        ("", false) => "No state moves to the new element.".to_string(),
         ("", true) => "The new element takes over its counts.".to_string(),
         (what, false) => format!("The new element takes over {what}."),
-        (what, true) => format!("The new element takes over {what}; and its counts."),
+        (what, true) => format!("The new element takes over {what}, and the counts."),
     };
     out.push(("Hot swap", moves));
     out.push(("Offload", offload(spec.offload).to_string()));
     if spec.task {
-        out.push(("Task", "Runs a task, unless its neighbours move its packets.".to_string()));
+        out.push(("Task", "Has a task, unless its neighbours push or pull its packets.".to_string()));
     }
     if !spec.alignment.is_empty() {
         out.push(("Alignment", spec.alignment.to_string()));
@@ -330,17 +330,17 @@ pub fn behaviour(spec: &ClassSpec) -> Vec<(&'static str, String)> {
     out
 }
 
-/// The text with a capital letter at its start.
+/// The text with a capital first letter.
 pub fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
 }
 
-/// The folder of a class's family: classes of several files have folders below it.
+/// The folder of a class's family. Classes of several files have their own folders below it.
 pub fn folder(spec: &ClassSpec) -> &'static str {
     let mut path = spec.module.split("::");
     let package = path.next().unwrap_or_default();
-    // Classes of another crate are a family.
+    // The classes of another crate form one family.
     if package == "castanet_elements" { path.next().unwrap_or(package) } else { package }
 }
 

@@ -7,11 +7,11 @@ use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
 /// What `--help` says first.
-pub const ABOUT: &str = "Writes the configuration of an Ethernet switch: it learns where stations are, and takes part in the \
-spanning tree protocol (IEEE 802.1D), so that cables may form cycles.
+pub const ABOUT: &str = "Writes the configuration of an Ethernet switch: it learns the ports of stations, and takes part in the \
+spanning tree protocol (IEEE 802.1D), so cables may form cycles.
 
 The switch is that of conf/ethernet-switch-devices.click, after Figure 16 of \"The Click Modular Router\"; docs/ethernet-switch.md \
-explains it. The devices belong to the switch, and the kernel must have no address on them:
+explains it. The switch owns the devices, so the kernel must have no address on them:
 
   ip addr flush dev eth0; ip link set eth0 up";
 
@@ -20,32 +20,33 @@ pub const EXAMPLES: &str = "Examples:
   castanet new bridge eth0 eth1 eth2 > switch.click && castanet run switch.click
   castanet new bridge eth0 eth1 --priority 0x1000 --forward-delay 4 --hello 1 --max-age 6
 
-Ports forward after two forward delays. Once it runs with --http or --unix, `tree.msgs` shows the tree and `switch.table` the stations.";
+Ports forward after two forward delays. With `castanet run -u FILE`, `castanet ctl FILE read tree.msgs` shows the tree, and \
+`switch.table` the stations.";
 
-/// As many as the protocol can number.
+/// Largest port number of the protocol.
 const MOST: usize = 255;
 
 /// Arguments of `castanet new bridge`.
 #[derive(Args)]
 pub struct Bridge {
-    /// Devices: the ports, in this order. The switch gets the Ethernet address of the first.
+    /// The devices of the ports, in order. The switch uses the Ethernet address of the first.
     #[arg(value_name = "DEVICE", required = true, value_parser = device)]
     devices: Vec<String>,
-    /// The switch with the least priority becomes the root, and its times hold for all.
+    /// Bridge priority. The switch with the lowest value becomes the root, and its times apply to all.
     #[arg(short, long, value_name = "NUMBER", default_value = "0xdead", value_parser = priority)]
     priority: String,
-    /// Seconds that a port listens, and then learns, before it forwards.
+    /// Seconds that a port spends listening, and then learning, before it forwards.
     #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u32).range(2..=30))]
     forward_delay: u32,
-    /// Seconds between messages of the root.
+    /// Seconds between configuration messages of the root.
     #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=10))]
     hello: u32,
-    /// Seconds after which what was heard no longer counts.
+    /// Seconds after which received configuration messages expire.
     #[arg(long, value_name = "SECONDS", default_value_t = 20, value_parser = clap::value_parser!(u32).range(6..=40))]
     max_age: u32,
 }
 
-/// Kept as it is written: priorities are as often hexadecimal as decimal.
+/// A priority, checked but kept as written, because both decimal and hexadecimal are common.
 fn priority(text: &str) -> Result<String, String> {
     const VALID: RangeInclusive<u32> = 0..=0xffff;
     let number = text.strip_prefix("0x").map_or_else(|| text.parse(), |hex| u32::from_str_radix(hex, 16));
@@ -56,7 +57,7 @@ fn priority(text: &str) -> Result<String, String> {
 }
 
 impl Bridge {
-    /// What contradicts itself.
+    /// Contradictions between the arguments.
     fn errors(&self) -> Vec<String> {
         let devices: Vec<&str> = self.devices.iter().map(String::as_str).collect();
         let mut errors: Vec<_> =
@@ -67,20 +68,19 @@ impl Bridge {
         if devices.len() < 2 {
             errors.push("a switch has at least two devices".into());
         }
-        // Section 8.10.2 of IEEE 802.1D-1998, without which a tree does not come to rest.
+        // IEEE 802.1D-1998, section 8.10.2: otherwise the tree may not converge.
         let Bridge { forward_delay, hello, max_age, .. } = *self;
         if 2 * (forward_delay - 1) < max_age {
-            errors.push(format!(
-                "the maximal age {max_age} is more than twice the forward delay {forward_delay} less one second"
-            ));
+            errors
+                .push(format!("--max-age {max_age} is more than 2 * (--forward-delay {forward_delay} - 1)"));
         }
         if max_age < 2 * (hello + 1) {
-            errors.push(format!("the maximal age {max_age} is less than twice {hello} and one seconds"));
+            errors.push(format!("--max-age {max_age} is less than 2 * (--hello {hello} + 1)"));
         }
         errors
     }
 
-    /// The configuration, or all that is wrong.
+    /// The configuration, or all errors.
     pub fn configuration(&self) -> Result<String, Vec<String>> {
         let errors = self.errors();
         if errors.is_empty() { Ok(self.text()) } else { Err(errors) }
@@ -98,12 +98,12 @@ impl Bridge {
         let _ = write!(
             out,
             "\ndefine({});\n\n\
-             // The tree opens and closes the ports of the suppressors before and behind the switch.\n\
+             // The tree opens and closes the ports of the suppressors before and after the switch.\n\
              in, out :: Suppressor;\n\
              switch :: EtherSwitch;\n\
              tree :: EtherSpanTree($DEV0:eth, in, out, switch, BRIDGE_PRIORITY {},\n    \
              FORWARD_DELAY {}, HELLO_TIME {}, MAX_AGE {});\n\n\
-             // A device: output 0 has messages of bridges, output 1 all other frames; input 0 goes first.\n\
+             // A device: output 0 has messages of bridges, output 1 all other frames; input 0 has priority.\n\
              elementclass Port {{ $dev |\n    \
              FromDevice($dev, PROMISC true) -> kind :: Classifier(0/0180c2000000, -);\n    \
              kind[0] -> [0] output;\n    kind[1] -> [1] output;\n    \

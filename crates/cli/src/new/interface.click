@@ -1,15 +1,15 @@
-// A device with its way in (output 0: IP packets, output 1: ICMP errors) and its way out (input: routed packets).
+// A device. Output 0: received IP packets. Output 1: ICMP errors. Input: routed packets.
 elementclass Interface { $dev, $color, $mtu |
-    FromDevice($dev) -> HostEtherFilter($dev:eth)                       // frames for others end here
+    FromDevice($dev) -> HostEtherFilter($dev:eth)                       // drops frames to other stations
         -> kind :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800);
     kind[0] -> ARPResponder($dev:ip $dev:eth) -> queue :: Queue -> ToDevice($dev);
     kind[1] -> [1] arp :: ARPQuerier($dev:net, $dev:eth, ENTRY_CAPACITY 8192) -> queue;
     kind[2] -> Paint($color) -> output;
 
     input -> DropBroadcasts                                             // link-level ones, RFC 1812, 5.3.4
-        -> back :: PaintTee($color)                                     // leaves where it came in?
+        -> back :: PaintTee($color)                                     // packets that leave where they came in
         -> options :: IPGWOptions($dev:ip, OTHERADDRS $OURS, SOURCE_ROUTE $SOURCE_ROUTES)
-        -> FixIPSrc($dev:ip)                                            // our errors get this interface's address
+        -> FixIPSrc($dev:ip)                                            // own errors get the address of this interface
         -> ttl :: DecIPTTL
         -> cut :: IPFragmenter($mtu)
         -> [0] arp;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet new ip-router`: a router for these devices, addresses and routes.
+//! `castanet new ip-router`: a router for given devices, addresses and routes.
 
 use super::parts::{Interface, MTUS, Prefix, device};
 use clap::Args;
@@ -10,12 +10,12 @@ use std::str::FromStr;
 /// What `--help` says first.
 pub const ABOUT: &str = "Writes the configuration of an IP router between any number of devices.
 
-It forwards IPv4 as RFC 1812 wants it: it answers ARP and asks, checks headers, drops martians, fills in options, sends ICMP \
+It forwards IPv4 as RFC 1812 requires: it sends and answers ARP requests, checks headers, drops martians, fills in options, sends ICMP \
 errors at a limited rate, fragments, and answers pings. The router is that of conf/ip-router.click, after Figure 8 of \"The Click \
 Modular Router\".
 
-The devices belong to the router. The kernel must have no address on them and must not forward, or it answers and forwards a \
-second time; or it is kept from them, by --shield:
+The router owns the devices. The kernel must have no address on them and must not forward; otherwise it answers and forwards the same \
+packets a second time. Alternatively, --shield hides the received frames from the kernel.
 
   ip addr flush dev eth0; ip link set eth0 up; sysctl net.ipv4.ip_forward=0";
 
@@ -29,8 +29,8 @@ pub const EXAMPLES: &str = "Examples:
 
 /// The definition of an interface, as in conf/ip-router.click.
 const INTERFACE: &str = include_str!("interface.click");
-/// The line of it that says where IP packets go, and what it becomes where hosts are told that here is a router: what is sent to
-/// all routers, or to all, may ask for that, and nothing else of it is for this one.
+/// The parts of it about received IP packets, and their replacements with --advertise: packets to all routers or to all hosts may be
+/// router solicitations (RFC 1256); the others are dropped.
 const ARRIVALS: [&str; 4] = [
     "12/0800);",
     "    kind[2] -> Paint($color) -> output;\n",
@@ -39,45 +39,45 @@ const ARRIVALS: [&str; 4] = [
      -> ICMPRouterAdvertiser($dev:net) -> [0] arp;                        // RFC 1256\n    \
      kind[3] -> asked;\n    kind[4] -> Paint($color) -> output;\n",
 ];
-/// Colours that tell interfaces apart are bytes, and 0 is none.
+/// Interfaces are marked by paint, a byte that is 0 for unpainted packets.
 const MOST: usize = 255;
-/// How an interface begins: with frames that the kernel sees too, or that it does not see.
+/// The source of an interface: the kernel sees the frames too, or does not.
 const RECEIVE: [&str; 2] = ["FromDevice($dev)", "FromDevice($dev, SNIFFER false)"];
-/// ICMP errors a second, where nothing is said.
+/// Default number of ICMP errors per second.
 const ICMP_ERRORS: u32 = 1000;
 
 /// Arguments of `castanet new ip-router`.
 #[derive(Args)]
 pub struct IpRouter {
-    /// A device, and the router's address on it with the length of its network's prefix.
+    /// A device, and the router's address on it with the prefix length.
     #[arg(value_name = "DEVICE=ADDRESS/LENGTH", required = true)]
     interfaces: Vec<Interface>,
-    /// A network behind a gateway, or one that is known to be `unreachable`; 0.0.0.0/0 is all that nothing else says.
+    /// A route to a network by a gateway, or the word `unreachable` as gateway. 0.0.0.0/0 is the default route.
     #[arg(short, long = "route", value_name = "NETWORK/LENGTH=GATEWAY")]
     routes: Vec<Route>,
-    /// The longest packet in bytes, of one device or all the others; 1500 where nothing is said.
+    /// MTU in bytes, of one device or of all others; default: 1500.
     #[arg(short, long = "mtu", value_name = "[DEVICE=]BYTES")]
     mtus: Vec<Mtu>,
-    /// ICMP errors a second, at most (RFC 1812, section 4.3.2.8).
+    /// Largest number of ICMP errors per second (RFC 1812, section 4.3.2.8).
     #[arg(long, value_name = "RATE", default_value_t = ICMP_ERRORS, value_parser = clap::value_parser!(u32).range(1..))]
     icmp_errors: u32,
-    /// Drop packets that came by another interface than the one that leads back to their source (RFC 1812, section 5.3.8).
+    /// Drop packets that arrive by another interface than the one their source is routed to (RFC 1812, section 5.3.8).
     #[arg(long)]
     check_sources: bool,
-    /// What becomes of packets with a source route: dropped, as RFC 7126 (section 4.3.5) wants it by default, or sent where it
-    /// says (RFC 1812, section 5.3.13.4).
+    /// Packets with a source route: drop them, the default of RFC 7126 (section 4.3.5), or follow the route
+    /// (RFC 1812, section 5.3.13.4).
     #[arg(long, value_name = "drop|follow", default_value = "drop", value_parser = ["drop", "follow"])]
     source_routes: String,
-    /// Tell hosts that here is a router (RFC 1256), on all networks.
+    /// Send router advertisements (RFC 1256) on all networks.
     #[arg(long)]
     advertise: bool,
-    /// Keep the kernel's own network stack from all that the devices receive. It may then have addresses on them, and forward;
-    /// and the router forwards more, since the kernel looks for no route of its own for each packet.
+    /// Hide the received frames from the kernel's own network stack. The kernel may then have addresses on the devices, and forward.
+    /// The router also forwards more packets, because the kernel does not look up a route for each.
     #[arg(long)]
     shield: bool,
 }
 
-/// A network, and the gateway to it; none if it is unreachable.
+/// A network and the gateway to it; `None` if it is unreachable.
 #[derive(Clone, Debug)]
 struct Route {
     network: Prefix,
@@ -92,7 +92,7 @@ impl FromStr for Route {
         let network: Prefix = network.parse()?;
         if network.address != network.network() {
             let right = Prefix { address: network.network(), ..network };
-            return Err(format!("{network} has bits behind its prefix; is it {right}?"));
+            return Err(format!("{network} has bits set beyond its prefix; did you mean {right}?"));
         }
         let gateway = match gateway {
             "unreachable" => None,
@@ -106,7 +106,7 @@ impl FromStr for Route {
     }
 }
 
-/// An MTU, of one device or of all.
+/// An MTU of one device or of all.
 #[derive(Clone, Debug)]
 struct Mtu {
     device: Option<String>,
@@ -124,8 +124,8 @@ impl FromStr for Mtu {
 }
 
 impl IpRouter {
-    /// A router between devices with addresses as in `10.0.0.1/24`, which the kernel sees too or does not; everything else as
-    /// it is by default.
+    /// A router between devices with addresses as in `10.0.0.1/24`; with `shield` the kernel does not see their frames. All other
+    /// settings have their defaults.
     pub fn between(interfaces: &[(&str, &str)], shield: bool) -> Result<IpRouter, String> {
         let one = |(device, address): &(&str, &str)| {
             Ok::<_, String>(Interface { device: (*device).to_string(), prefix: address.parse()? })
@@ -143,7 +143,7 @@ impl IpRouter {
         })
     }
 
-    /// What contradicts itself.
+    /// Contradictions between the arguments.
     fn errors(&self) -> Vec<String> {
         let mut errors = Vec::new();
         if self.interfaces.len() > MOST {
@@ -155,7 +155,7 @@ impl IpRouter {
                     errors.push(format!("the device {} is given twice", a.device));
                 } else if a.prefix.overlaps(b.prefix) {
                     errors.push(format!(
-                        "the networks of {}={} and {}={} overlap: no route could tell them apart",
+                        "the networks of {}={} and {}={} overlap, so routes cannot distinguish them",
                         b.device, b.prefix, a.device, a.prefix
                     ));
                 }
@@ -169,12 +169,15 @@ impl IpRouter {
             let own =
                 |i: &&Interface| (i.prefix.network(), i.prefix.length) == (network.address, network.length);
             if let Some(own) = self.interfaces.iter().find(own) {
-                errors.push(format!("{network} is the network of {} itself", own.device));
+                errors.push(format!(
+                    "the route to {network} is not needed: it is the network of {}",
+                    own.device
+                ));
             }
             let Some(gateway) = route.gateway else { continue };
             match self.interfaces.iter().find(|own| own.prefix.contains(gateway)) {
                 None => errors.push(format!(
-                    "the gateway {gateway} to {network} is in no network of the router; a gateway must be a neighbour"
+                    "the gateway {gateway} to {network} is not in a network of the router; a gateway must be a neighbour"
                 )),
                 Some(own) if own.prefix.address == gateway => {
                     errors.push(format!("the gateway {gateway} to {network} is the router itself"));
@@ -200,8 +203,8 @@ impl IpRouter {
         last(Some(device)).or_else(|| last(None)).map_or(1500, |m| m.bytes)
     }
 
-    /// The element by which packets are routed. Where sources are looked at, packets go through a table twice: by their source,
-    /// which must lead to the interface whose colour they have, and then by their destination.
+    /// The element that routes packets. With --check-sources packets pass two tables: the source must be routed to the interface of
+    /// the packet's paint; then the destination is looked up.
     fn routing(&self) -> String {
         let table = self.table().join(",\n        ");
         let routes = format!("routes :: StaticIPLookup(\n        {table});\n");
@@ -210,7 +213,7 @@ impl IpRouter {
         }
         let mut out = format!(
             "GetIPAddress(12) -> sources :: StaticIPLookup(\n        {table});\n\n\
-             // Packets whose source is not where they came from end here: RFC 1812, 5.3.8.\n\
+             // CheckPaint drops packets whose source is routed to another interface: RFC 1812, 5.3.8.\n\
              right :: GetIPAddress(16) -> {routes}"
         );
         let n = self.interfaces.len();
@@ -240,13 +243,13 @@ impl IpRouter {
         out
     }
 
-    /// The configuration, or all that is wrong.
+    /// The configuration, or all errors.
     pub fn configuration(&self) -> Result<String, Vec<String>> {
         let errors = self.errors();
         if errors.is_empty() { Ok(self.text()) } else { Err(errors) }
     }
 
-    /// The route table: the router itself is output 0, interfaces are counted from 1; behind them come `nobody` and
+    /// The route table. Output 0 is the router itself; interfaces count from 1; the last two outputs are `nobody` and
     /// `unreachable`.
     fn table(&self) -> Vec<String> {
         let n = self.interfaces.len();
@@ -255,7 +258,7 @@ impl IpRouter {
             self.interfaces.iter().enumerate().map(|(i, own)| format(i + 1, own)).collect()
         };
         let mut lines = vec![own(&|_, own| format!("{}:ip 0", own.device)).join(", ")];
-        // A network of one address is that of the router itself.
+        // A /32 network has no other address than the router's.
         let networks = self.interfaces.iter().enumerate().filter(|(_, own)| own.prefix.length < 32);
         let networks: Vec<_> = networks.map(|(i, own)| format!("{}:net {}", own.device, i + 1)).collect();
         lines.extend((!networks.is_empty()).then(|| networks.join(", ")));
@@ -288,12 +291,12 @@ impl IpRouter {
         };
         let first = self.interfaces.first().map_or("", |own| own.device.as_str());
         let mut out = String::from(
-            "// An IP router as RFC 1812 wants it, after Figure 8 of TOCS 2000 (\"The Click Modular Router\").\n",
+            "// An IP router that meets RFC 1812, after Figure 8 of TOCS 2000 (\"The Click Modular Router\").\n",
         );
         out.push_str(if self.shield {
-            "// The kernel does not see what the devices receive.\n//\n"
+            "// The kernel does not see the frames that the devices receive.\n//\n"
         } else {
-            "// The kernel must have no address on the devices, and not forward, or it does all of this a second time:\n//\n"
+            "// The kernel must have no address on the devices and must not forward; otherwise it handles each packet a second time:\n//\n"
         });
         for own in &self.interfaces {
             let _ = writeln!(
@@ -309,7 +312,7 @@ impl IpRouter {
             out.push_str("//     sysctl net.ipv4.ip_forward=0\n");
         }
         out.push_str(
-            "\n// All of the router's addresses. From here on a device's name stands \
+            "\n// All addresses of the router. From here on the name of a device stands \
              for them, as in eth0:ip, eth0:net, eth0:bcast,\n// and for its own Ethernet address: eth0:eth.\nAddressInfo(",
         );
         let addresses: Vec<_> =
@@ -345,7 +348,7 @@ impl IpRouter {
             out,
             "routes[{nobody}] -> nobody :: Discard;\n\
              routes[{unreachable}] -> ICMPError({first}:ip, unreachable, net, BADADDRS $HEARD) -> errors;\n\n\
-             // For the router itself: it answers pings, and has no ports.\n\
+             // Packets for the router itself: it answers pings, and all its ports are closed.\n\
              routes[0] -> Queue -> Unqueue(-1) -> named :: IPGWOptions({first}:ip, OTHERADDRS $OURS, SOURCE_ROUTE $SOURCE_ROUTES)\n    \
              -> ours :: StaticIPLookup({}, 0.0.0.0/0 1) -> whole :: IPReassembler -> ping :: ICMPPingResponder -> routes;\n\
              ours[1] -> routes;\n\

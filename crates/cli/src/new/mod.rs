@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet new`: writes configurations to start from.
+//! `castanet new`: writes configurations as a start.
 
 mod bridge;
 mod firewall;
@@ -16,7 +16,6 @@ use std::process::ExitCode;
 /// `castanet new`.
 #[derive(Args)]
 pub struct New {
-    /// What to write.
     #[command(subcommand)]
     what: What,
     /// Write to this file instead of standard output.
@@ -24,16 +23,16 @@ pub struct New {
     output: Option<PathBuf>,
 }
 
-/// What can be written.
+/// The kinds of configurations.
 #[derive(Subcommand)]
 enum What {
     /// An IP router between any number of devices.
     #[command(long_about = ip_router::ABOUT, after_help = ip_router::EXAMPLES)]
     IpRouter(ip_router::IpRouter),
-    /// A gateway that lets the hosts of a network share one address.
+    /// A NAT gateway: the hosts of a network share one address.
     #[command(long_about = nat::ABOUT, after_help = nat::EXAMPLES)]
     Nat(nat::Nat),
-    /// A filter on a wire: rules for what may come in and go out.
+    /// A transparent firewall: rules for incoming and outgoing packets.
     #[command(long_about = firewall::ABOUT, after_help = firewall::EXAMPLES)]
     Firewall(firewall::Firewall),
     /// An Ethernet switch that takes part in the spanning tree protocol.
@@ -41,7 +40,7 @@ enum What {
     Bridge(bridge::Bridge),
 }
 
-/// The configuration of an IP router between these devices with these addresses, which the kernel sees too or does not.
+/// The configuration of an IP router between devices with these addresses. With `shield` the kernel does not see their frames.
 pub fn ip_router(interfaces: &[(&str, &str)], shield: bool) -> Result<String, String> {
     ip_router::IpRouter::between(interfaces, shield)?.configuration().map_err(|errors| errors.join("\n"))
 }
@@ -54,7 +53,7 @@ pub fn main(args: &New) -> ExitCode {
         What::Firewall(firewall) => firewall.configuration(),
         What::Bridge(bridge) => bridge.configuration(),
     };
-    // What cannot be made is a wrong command line; what cannot be written is not.
+    // Contradictory arguments are a wrong command line (exit code 2); a failed write is not.
     match text.map(|text| write_out(args.output.as_deref(), &text)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(e)) => {
@@ -68,7 +67,7 @@ pub fn main(args: &New) -> ExitCode {
     }
 }
 
-/// How many elements a configuration has, and what is wrong with it, without a look at devices.
+/// The number of elements of a configuration, and its errors. Devices are not accessed.
 fn checked(text: &str) -> (usize, Vec<String>) {
     let source = Source::text("new", text, Vec::new());
     let loaded = load(&source, None, Unknown::Error);

@@ -8,14 +8,14 @@ use std::net::Ipv4Addr;
 use std::str::FromStr;
 
 /// What `--help` says first.
-pub const ABOUT: &str = "Writes the configuration of a NAT gateway: the hosts inside share the gateway's one address outside.
+pub const ABOUT: &str = "Writes the configuration of a NAT gateway: the inner hosts share the gateway's one outer address.
 
-It translates TCP, UDP, pings and the errors about them (RFC 3022, RFC 5508), lets active FTP through, and forwards ports to servers \
-inside, which hosts inside reach by the outer address too. What comes from outside unasked ends here. The gateway is that of \
+It translates TCP, UDP, pings and ICMP errors about them (RFC 3022, RFC 5508), supports active FTP, and forwards ports to inner \
+servers, which inner hosts can also reach by the outer address. Unsolicited packets from outside are dropped. The gateway is that of \
 conf/nat-gateway.click, which docs/nat-gateway.md explains.
 
-The devices belong to the gateway. The kernel must have no address on them and must not forward, or it answers and forwards a \
-second time:
+The gateway owns the devices. The kernel must have no address on them and must not forward; otherwise it answers and forwards the \
+same packets a second time:
 
   ip addr flush dev eth0; ip link set eth0 up; sysctl net.ipv4.ip_forward=0";
 
@@ -24,30 +24,31 @@ pub const EXAMPLES: &str = "Examples:
   castanet new nat eth0=10.0.0.1/24 eth1=192.0.2.2/24 --gateway 192.0.2.1 > nat.click && castanet run nat.click
   castanet new nat lan=10.1.0.1/16 wan=192.0.2.9/30 -g 192.0.2.10 --forward tcp:80=10.1.0.80 --forward udp:5353=10.1.0.53:53
 
-Once it runs with --http or --unix, `rw.tcp_table`, `rw.udp_table` and `ping.table` list what is translated, `rw.size` counts it.";
+With `castanet run -u FILE`, `castanet ctl FILE read rw.tcp_table` lists the TCP flows; `rw.udp_table` and `ping.table` list the others, \
+and `rw.size` counts them.";
 
-/// The configuration, with words between at signs for what differs.
+/// The template of the configuration, with placeholders between at signs.
 const TEXT: &str = include_str!("nat.click");
 
 /// Arguments of `castanet new nat`.
 #[derive(Args)]
 pub struct Nat {
-    /// The device inside, and the gateway's address there with the length of its network's prefix.
+    /// The inner device, and the gateway's address on it with the prefix length.
     #[arg(value_name = "INSIDE=ADDRESS/LENGTH")]
     inside: Interface,
-    /// The device outside, and the address that all share.
+    /// The outer device, and the address that all hosts share, with the prefix length.
     #[arg(value_name = "OUTSIDE=ADDRESS/LENGTH")]
     outside: Interface,
-    /// The router outside that leads to all other networks.
+    /// The default router on the outer network.
     #[arg(short, long, value_name = "ADDRESS")]
     gateway: Ipv4Addr,
-    /// A port of the outer address that belongs to a server inside, on the same port there if no other is given.
+    /// Forward a port of the outer address to an inner server; the server's port defaults to the same number.
     #[arg(short, long = "forward", value_name = "tcp|udp:PORT=SERVER[:PORT]")]
     forwards: Vec<Forward>,
-    /// The longest packet in bytes, on both sides.
+    /// MTU in bytes, on both sides.
     #[arg(short, long, value_name = "BYTES", default_value_t = 1500, value_parser = mtu)]
     mtu: u32,
-    /// ICMP errors a second, at most (RFC 1812, section 4.3.2.8).
+    /// Largest number of ICMP errors per second (RFC 1812, section 4.3.2.8).
     #[arg(long, value_name = "RATE", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     icmp_errors: u32,
 }
@@ -57,7 +58,7 @@ fn mtu(text: &str) -> Result<u32, String> {
     bytes.ok_or_else(|| format!("expected {} to {} bytes", MTUS.start(), MTUS.end()))
 }
 
-/// A port of the gateway that is a server's.
+/// A forwarded port.
 #[derive(Clone, Debug)]
 struct Forward {
     protocol: &'static str,
@@ -81,7 +82,7 @@ impl FromStr for Forward {
         let protocol = match name {
             "tcp" => "tcp",
             "udp" => "udp",
-            other => return Err(format!("'{other}' has no ports to forward; tcp and udp have")),
+            other => return Err(format!("cannot forward ports of '{other}'; expected tcp or udp")),
         };
         let (server, inner) = inside.split_once(':').unwrap_or((inside, outer));
         let server = server.parse().map_err(|_| format!("'{server}' is not an IPv4 address"))?;
@@ -90,7 +91,7 @@ impl FromStr for Forward {
 }
 
 impl Nat {
-    /// What contradicts itself.
+    /// Contradictions between the arguments.
     fn errors(&self) -> Vec<String> {
         let (inside, outside) = (&self.inside, &self.outside);
         let mut errors = Vec::new();
@@ -99,18 +100,19 @@ impl Nat {
         }
         if inside.prefix.overlaps(outside.prefix) {
             errors.push(format!(
-                "the networks of {}={} and {}={} overlap: nothing could tell inside from outside",
+                "the networks of {}={} and {}={} overlap, so inner and outer hosts cannot be distinguished",
                 inside.device, inside.prefix, outside.device, outside.prefix
             ));
         }
         if inside.prefix.length == 32 {
-            errors.push(format!("{} has no room for hosts inside", inside.prefix));
+            errors.push(format!("{} has no addresses for inner hosts", inside.prefix));
         }
         let near = |i: &Interface, a| i.prefix.contains(a) && i.prefix.broadcast() != Some(a);
         if !near(outside, self.gateway) {
-            errors.push(format!("the gateway {} is no neighbour outside: {}", self.gateway, outside.prefix));
+            errors
+                .push(format!("the gateway {} is not in the outer network {}", self.gateway, outside.prefix));
         } else if self.gateway == outside.prefix.address {
-            errors.push(format!("the gateway {} is this gateway itself", self.gateway));
+            errors.push(format!("the gateway {} is the address of this gateway itself", self.gateway));
         }
         for (i, f) in self.forwards.iter().enumerate() {
             if self.forwards.iter().take(i).any(|g| (g.protocol, g.port) == (f.protocol, f.port)) {
@@ -118,7 +120,7 @@ impl Nat {
             }
             if !near(inside, f.server) || f.server == inside.prefix.address {
                 errors.push(format!(
-                    "the server {} of {}:{} is no host inside: {}",
+                    "the server {} of {}:{} is not a host of the inner network {}",
                     f.server, f.protocol, f.port, inside.prefix
                 ));
             }
@@ -126,7 +128,7 @@ impl Nat {
         errors
     }
 
-    /// The configuration, or all that is wrong.
+    /// The configuration, or all errors.
     pub fn configuration(&self) -> Result<String, Vec<String>> {
         let errors = self.errors();
         if errors.is_empty() { Ok(self.text()) } else { Err(errors) }
@@ -135,8 +137,8 @@ impl Nat {
     fn text(&self) -> String {
         let (inside, outside) = (&self.inside, &self.outside);
         let mut out = String::from(
-            "// A NAT gateway (RFC 3022): the hosts inside share one address outside.\n\
-             // The kernel must have no address on the devices, and not forward, or it does all of this a second time:\n//\n",
+            "// A NAT gateway (RFC 3022): the inner hosts share one outer address.\n\
+             // The kernel must have no address on the devices and must not forward; otherwise it handles each packet a second time:\n//\n",
         );
         for own in [&inside.device, &outside.device] {
             let _ = writeln!(out, "//     ip addr flush dev {own}; ip link set {own} up mtu {}", self.mtu);

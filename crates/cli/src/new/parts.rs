@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Words that several of `castanet new` take: devices, addresses, networks.
+//! Argument types that several `castanet new` commands share: devices, addresses, networks.
 
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
 /// The longest device name that Linux takes (IFNAMSIZ, netdevice(7)).
 const LONGEST_NAME: usize = 15;
-/// What every link must carry (RFC 791, section 3.2), and the longest IPv4 packet.
+/// From the smallest MTU of a link (RFC 791, section 3.2) to the longest IPv4 packet.
 pub const MTUS: std::ops::RangeInclusive<u32> = 68..=65535;
 
-/// An address and the network that it is in.
+/// An address and its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     /// The address.
     pub address: Ipv4Addr,
-    /// How many of its bits are the network's.
+    /// The prefix length of the network.
     pub length: u8,
 }
 
@@ -43,9 +43,9 @@ impl Prefix {
 impl FromStr for Prefix {
     type Err = String;
     fn from_str(text: &str) -> Result<Prefix, String> {
-        let (address, length) = text.split_once('/').ok_or_else(|| {
-            format!("'{text}' has no prefix length: how large its network is, as in 10.0.0.1/24")
-        })?;
+        let (address, length) = text
+            .split_once('/')
+            .ok_or_else(|| format!("'{text}' has no prefix length; expected one as in 10.0.0.1/24"))?;
         let parsed = address.parse().map_err(|_| format!("'{address}' is not an IPv4 address"))?;
         let length = length.parse().ok().filter(|n| *n <= 32);
         let length =
@@ -60,7 +60,7 @@ impl std::fmt::Display for Prefix {
     }
 }
 
-/// A device name that can stand in a configuration as it is.
+/// A device name that needs no quotes in a configuration.
 pub fn device(text: &str) -> Result<String, String> {
     let plain = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
     if text.is_empty() || text.starts_with('-') || !text.bytes().all(plain) {
@@ -90,13 +90,13 @@ impl FromStr for Interface {
         let address = prefix.address;
         let [first, ..] = address.octets();
         if first == 0 || first == 127 || first >= 224 {
-            return Err(format!("no host can have the address {address}"));
+            return Err(format!("{address} is not a valid host address"));
         }
         if prefix.length == 0 {
-            return Err(format!("the network of {prefix} would be the whole Internet"));
+            return Err(format!("{prefix}: a prefix length of 0 would make all addresses one network"));
         }
         if prefix.length < 31 && address == prefix.network() {
-            return Err(format!("{prefix} is the network itself; the router needs an address in it"));
+            return Err(format!("{prefix} is the address of the network; the router needs a host address"));
         }
         if prefix.broadcast() == Some(address) {
             return Err(format!("{prefix} is the broadcast address of its network"));
@@ -105,7 +105,7 @@ impl FromStr for Interface {
     }
 }
 
-/// Devices that are given more than once.
+/// Devices that occur more than once.
 pub fn twice<'a>(devices: &[&'a str]) -> Vec<&'a str> {
     let again = |(i, d): &(usize, &&str)| devices.iter().take(*i).any(|e| e == *d);
     devices.iter().enumerate().filter(again).map(|(_, d)| *d).collect()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Running the binary under its names, with a time limit.
+//! Runs the binary by its names, with a time limit.
 #![allow(clippy::unwrap_used, dead_code)]
 
 use std::io::Write;
@@ -11,10 +11,10 @@ use tempfile::TempDir;
 
 /// The binary.
 pub const BINARY: &str = env!("CARGO_BIN_EXE_castanet");
-/// More than this a run never takes.
+/// The time limit of a run.
 pub const LIMIT: Duration = Duration::from_secs(200);
 
-/// What a run printed, and its exit code.
+/// The output of a run, and its exit code.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ran {
     pub out: String,
@@ -22,7 +22,7 @@ pub struct Ran {
     pub code: i32,
 }
 
-/// A folder with the links that tests call.
+/// A folder with links of the classic names.
 pub struct Bench {
     pub folder: TempDir,
 }
@@ -38,13 +38,13 @@ impl Bench {
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
-    /// Writes a file that runs find in their folder.
+    /// Writes a file to the folder in which commands run.
     pub fn file(&self, name: &str, text: &str) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
-    /// A command in the folder, with nothing of the environment that matters.
+    /// A command in the folder, without environment variables that affect it.
     pub fn command(&self, tool: &str) -> Command {
         let program = if tool == "castanet" { Path::new(BINARY).to_path_buf() } else { self.path(tool) };
         let mut c = Command::new(program);
@@ -66,7 +66,7 @@ impl Bench {
 pub fn run(mut c: Command, input: &str) -> Ran {
     let mut child = c.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let id = child.id();
-    // Whoever reads nothing may have gone before this is written.
+    // A process that reads no input may have ended before; then the write fails.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let (tx, rx) = channel();
     std::thread::spawn(move || tx.send(child.wait_with_output().unwrap()));
@@ -78,13 +78,13 @@ pub fn run(mut c: Command, input: &str) -> Ran {
     Ran { out: text(done.stdout), err: text(done.stderr), code: done.status.code().unwrap_or(-1) }
 }
 
-/// Sends a signal to a process of the test's own.
+/// Sends a signal to a process that the test has started.
 pub fn signal(id: u32, signal: &str) {
     let done = Command::new("sh").args(["-c", &format!("kill -{signal} {id}")]).status().unwrap();
     assert!(done.success());
 }
 
-/// A run: tool and arguments, standard input; what it prints on standard output and standard error, its exit code.
+/// A run: tool and arguments, standard input, expected standard output and standard error, and exit code.
 pub type Case<'a> = (&'a [&'a str], &'a str, &'a str, &'a str, i32);
 
 pub fn check(bench: &Bench, cases: &[Case<'_>]) {

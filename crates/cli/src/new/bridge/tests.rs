@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `castanet new bridge` writes, and what it refuses.
+//! Tests of the output and the errors of `castanet new bridge`.
 #![allow(clippy::unwrap_used)]
 
 use super::super::checked;
@@ -62,8 +62,8 @@ fn what_cannot_be() {
         wrong("a b a --forward-delay 3 --hello 3 --max-age 7"),
         [
             "the device a is given twice",
-            "the maximal age 7 is more than twice the forward delay 3 less one second",
-            "the maximal age 7 is less than twice 3 and one seconds",
+            "--max-age 7 is more than 2 * (--forward-delay 3 - 1)",
+            "--max-age 7 is less than 2 * (--hello 3 + 1)",
         ]
     );
 }

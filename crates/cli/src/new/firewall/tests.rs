@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `castanet new firewall` writes, and what it refuses.
+//! Tests of the output and the errors of `castanet new firewall`.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -54,12 +54,12 @@ fn what_cannot_be() {
         (&["a", "b", "--in", "tcp"], "expected `allow` or `deny`"),
         (&["a", "b", "--in", "allow"], "expected `allow` or `deny`"),
         (&["a", "b", "--in", "1 tcp"], "expected `allow` or `deny`"),
-        (&["a", "b", "--in", "allow tcp, deny all"], "',' has no place in a rule"),
-        (&["a", "b", "--in", "allow tcp); Idle"], "';' has no place in a rule"),
-        (&["a", "b", "--in", "allow tcp // all"], "a rule holds no comment"),
+        (&["a", "b", "--in", "allow tcp, deny all"], "a rule must not contain ','"),
+        (&["a", "b", "--in", "allow tcp); Idle"], "a rule must not contain ';'"),
+        (&["a", "b", "--in", "allow tcp // all"], "a rule must not contain a comment"),
         (&["a", "b", "--in", "allow tcp dst prt 80"], "prt"),
-        (&["a", "b", "--in", "allow tcp) -> IPFilter(allow all"], "its parentheses are not paired"),
-        (&["a", "b", "--out", "allow ((tcp)"], "its parentheses are not paired"),
+        (&["a", "b", "--in", "allow tcp) -> IPFilter(allow all"], "unbalanced parentheses"),
+        (&["a", "b", "--out", "allow ((tcp)"], "unbalanced parentheses"),
         (&["a", "b", "--out", "allow src host 10.0.0.256"], "error: invalid value"),
     ] {
         let error = firewall(words).err().unwrap_or_default();

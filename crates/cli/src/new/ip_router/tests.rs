@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `castanet new ip-router` writes, and what it refuses.
+//! Tests of the output and the errors of `castanet new ip-router`.
 #![allow(clippy::unwrap_used)]
 
 use super::super::checked;
@@ -28,9 +28,9 @@ fn every_size_checks_clean() {
         let interfaces: Vec<_> = (0..n).map(|i| format!("eth{i}=10.0.{i}.1/24")).collect();
         let (elements, errors) = checked(&configuration(&interfaces.join(" ")));
         assert_eq!(errors, [""; 0]);
-        // The router of TOCS 2000, section 6.2, has 19 elements for each interface too, and 9 for all. Two more for each are
-        // errors that the figure leaves out: nobody answers ARP, a source route fails. Thirteen more for all are for what it
-        // leaves to Linux, packets for the router itself, and for several workers.
+        // The router of TOCS 2000, section 6.2, also has 19 elements per interface, and 9 shared ones. The two further ones per
+        // interface are errors that the figure leaves out: no ARP reply, source route failed. The thirteen further shared ones are
+        // for packets to the router itself, which the figure leaves to Linux, and for several workers.
         assert_eq!(elements, 21 * n + 22, "{n} interfaces");
     }
 }
@@ -58,7 +58,7 @@ fn what_is_asked_for_is_written() {
     assert!(shielded.contains("FromDevice($dev, SNIFFER false)") && !plain.contains("SNIFFER"));
     assert!(shielded.contains("//     ip link set a up mtu 1500\n") && !shielded.contains("ip_forward"));
     assert!(plain.contains("//     ip addr flush dev a; ip link set a up mtu 1500\n"));
-    // Four elements for each interface, and where they go.
+    // Four further elements per interface, and their connections.
     let more = configuration("a=10.0.0.1/24 b=10.0.1.1/24 --advertise");
     assert_eq!(checked(&more).0, checked(&plain).0 + 2 * 4);
     assert!(more.contains("ip link set b up mtu 1500 allmulticast on\n") && !plain.contains("allmulticast"));
@@ -103,16 +103,16 @@ fn words_that_cannot_be() {
         ("eth0=10.0.0.1", "'10.0.0.1' has no prefix length"),
         ("eth0=10.0.0/24", "'10.0.0' is not an IPv4 address"),
         ("eth0=10.0.0.1/33", "the prefix length of '10.0.0.1/33' is not a number from 0 to 32"),
-        ("eth0=10.0.0.1/0", "would be the whole Internet"),
-        ("eth0=10.0.0.0/24", "10.0.0.0/24 is the network itself"),
+        ("eth0=10.0.0.1/0", "would make all addresses one network"),
+        ("eth0=10.0.0.0/24", "10.0.0.0/24 is the address of the network"),
         ("eth0=10.0.0.255/24", "10.0.0.255/24 is the broadcast address of its network"),
-        ("eth0=127.0.0.1/8", "no host can have the address 127.0.0.1"),
-        ("eth0=224.0.0.1/24", "no host can have the address 224.0.0.1"),
+        ("eth0=127.0.0.1/8", "127.0.0.1 is not a valid host address"),
+        ("eth0=224.0.0.1/24", "224.0.0.1 is not a valid host address"),
         ("=10.0.0.1/24", "'' is not a device name"),
         ("e,h=10.0.0.1/24", "'e,h' is not a device name"),
         ("abcdefghijklmnop=10.0.0.1/24", "longer than 15 characters"),
         ("a=10.0.0.1/24 --route 10.9.0.0/16", "expected NETWORK/LENGTH=GATEWAY"),
-        ("a=10.0.0.1/24 --route 10.9.0.1/16=10.0.0.2", "is it 10.9.0.0/16?"),
+        ("a=10.0.0.1/24 --route 10.9.0.1/16=10.0.0.2", "did you mean 10.9.0.0/16?"),
         ("a=10.0.0.1/24 --route 10.9.0.0/16=g", "'g' is not an IPv4 address or 'unreachable'"),
         ("a=10.0.0.1/24 --mtu 67", "expected 68 to 65535 bytes"),
         ("a=10.0.0.1/24 --mtu a=65536", "expected 68 to 65535 bytes"),
@@ -132,12 +132,12 @@ fn contradictions_are_told_all_at_once() {
         router(line).unwrap().configuration().unwrap_err(),
         [
             "the device a is given twice",
-            "the networks of a=10.0.0.1/24 and b=10.0.0.9/16 overlap: no route could tell them apart",
-            "the networks of a=10.0.1.1/24 and b=10.0.0.9/16 overlap: no route could tell them apart",
-            "the gateway 10.7.7.7 to 10.9.0.0/16 is in no network of the router; a gateway must be a neighbour",
+            "the networks of a=10.0.0.1/24 and b=10.0.0.9/16 overlap, so routes cannot distinguish them",
+            "the networks of a=10.0.1.1/24 and b=10.0.0.9/16 overlap, so routes cannot distinguish them",
+            "the gateway 10.7.7.7 to 10.9.0.0/16 is not in a network of the router; a gateway must be a neighbour",
             "there are two routes to 10.9.0.0/16",
             "the gateway 10.0.0.1 to 10.9.0.0/16 is the router itself",
-            "10.0.0.0/24 is the network of a itself",
+            "the route to 10.0.0.0/24 is not needed: it is the network of a",
             "the gateway 10.0.0.255 to 10.8.0.0/16 is the broadcast address of a",
             "--mtu c=900: there is no interface c",
         ]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `castanet new nat` writes, and what it refuses.
+//! Tests of the output and the errors of `castanet new nat`.
 #![allow(clippy::unwrap_used)]
 
 use super::super::checked;
@@ -54,7 +54,7 @@ fn words_that_cannot_be() {
         ("a=10.0.0.1/24 b=192.0.2.2/24 -g 192.0.2.1 -m 67", "expected 68 to 65535 bytes"),
         ("a=10.0.0.1/24 b=192.0.2.2/24 -g 192.0.2.1 -f 80=10.0.0.2", "expected PROTOCOL:PORT=SERVER"),
         ("a=10.0.0.1/24 b=192.0.2.2/24 -g 192.0.2.1 -f tcp:80", "expected PROTOCOL:PORT=SERVER"),
-        ("a=10.0.0.1/24 b=192.0.2.2/24 -g 192.0.2.1 -f icmp:80=10.0.0.2", "'icmp' has no ports to forward"),
+        ("a=10.0.0.1/24 b=192.0.2.2/24 -g 192.0.2.1 -f icmp:80=10.0.0.2", "cannot forward ports of 'icmp'"),
         ("a=10.0.0.1/24 b=192.0.2.2/24 -g 192.0.2.1 -f tcp:0=10.0.0.2", "the port '0' is not a number"),
         ("a=10.0.0.1/24 b=192.0.2.2/24 -g 192.0.2.1 -f tcp:8=10.0.0.2:65536", "the port '65536' is not"),
         ("a=10.0.0.1/24 b=192.0.2.2/24 -g 192.0.2.1 -f tcp:8=web", "'web' is not an IPv4 address"),
@@ -71,17 +71,20 @@ fn contradictions_are_told_all_at_once() {
         nat(line).unwrap().configuration().unwrap_err(),
         [
             "the device a is given twice",
-            "the networks of a=10.0.0.1/24 and a=10.0.0.9/25 overlap: nothing could tell inside from outside",
-            "the gateway 10.0.0.127 is no neighbour outside: 10.0.0.9/25",
-            "the server 10.0.1.1 of tcp:80 is no host inside: 10.0.0.1/24",
+            "the networks of a=10.0.0.1/24 and a=10.0.0.9/25 overlap, so inner and outer hosts cannot be distinguished",
+            "the gateway 10.0.0.127 is not in the outer network 10.0.0.9/25",
+            "the server 10.0.1.1 of tcp:80 is not a host of the inner network 10.0.0.1/24",
             "tcp:80 is forwarded twice",
-            "the server 10.0.0.1 of tcp:80 is no host inside: 10.0.0.1/24",
-            "the server 10.0.0.255 of udp:80 is no host inside: 10.0.0.1/24",
+            "the server 10.0.0.1 of tcp:80 is not a host of the inner network 10.0.0.1/24",
+            "the server 10.0.0.255 of udp:80 is not a host of the inner network 10.0.0.1/24",
         ]
     );
     let line = "a=10.0.0.1/32 b=192.0.2.2/24 -g 192.0.2.2";
     assert_eq!(
         nat(line).unwrap().configuration().unwrap_err(),
-        ["10.0.0.1/32 has no room for hosts inside", "the gateway 192.0.2.2 is this gateway itself"]
+        [
+            "10.0.0.1/32 has no addresses for inner hosts",
+            "the gateway 192.0.2.2 is the address of this gateway itself"
+        ]
     );
 }
