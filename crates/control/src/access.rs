@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which handlers clients may call, and what calls of them answer.
+//! Access of clients to handlers: which ones they may call, and the replies of calls.
 
 use crate::code;
 use castanet_element::spec::Origin;
@@ -10,39 +10,39 @@ use std::sync::Arc;
 /// A handler that a client named.
 #[derive(Debug)]
 pub struct Target {
-    /// Its element; none: the router's own.
+    /// Its element; `None` for global handlers.
     pub element: Option<String>,
     /// Its name.
     pub handler: String,
-    /// Its full name, as replies give it.
+    /// Its full name, for replies.
     pub name: String,
     /// Whether it can be read.
     pub readable: bool,
     /// Whether it can be written.
     pub writable: bool,
-    /// Its flags, which say what right it takes to write it.
+    /// Its flags, which decide who may write it.
     flags: String,
 }
 
-/// Why a handler cannot be called: code and text of the reply; the text may have several lines.
+/// Why a handler cannot be called: the code and the text of the reply. The text may have several lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal(pub u16, pub String);
 
-/// Names that are remembered; then all are forgotten.
+/// Largest number of cached names; beyond it the cache is cleared.
 const KNOWN: usize = 4096;
-/// The longest name that is remembered.
+/// The longest name that is cached.
 const LONGEST: usize = 256;
 
-/// The way to the router. It remembers handlers, so that one call is one question to a worker.
-pub struct Gate {
+/// Calls handlers of a router. It caches the flags of handlers, so that a call is a single request to a worker.
+pub struct Access {
     remote: Arc<dyn Remote>,
     known: HashMap<String, Arc<Target>>,
-    /// What the remembered ones are true of: the configuration, and the element that stands for all others.
+    /// The cache is valid for this number of hot swaps and this proxy.
     swaps: u64,
     proxy: Option<String>,
 }
 
-/// Text as a reply can show it: on one line, and not too long.
+/// Text for a reply: on one line, and shortened.
 pub(crate) fn shown(text: &str) -> String {
     const MOST: usize = 200;
     let mut out = String::new();
@@ -56,21 +56,21 @@ pub(crate) fn shown(text: &str) -> String {
     out
 }
 
-impl Gate {
-    /// To this router.
-    pub fn new(remote: Arc<dyn Remote>) -> Gate {
-        Gate { remote, known: HashMap::new(), swaps: 0, proxy: None }
+impl Access {
+    /// Access to this router.
+    pub fn new(remote: Arc<dyn Remote>) -> Access {
+        Access { remote, known: HashMap::new(), swaps: 0, proxy: None }
     }
     /// The router.
     pub fn remote(&self) -> &Arc<dyn Remote> {
         &self.remote
     }
 
-    /// The handler of that name, `element.handler` or a global one; an element may be given by its number, counted from 1. With
-    /// a proxy, the handler of that whole name of the proxy.
+    /// The handler of that name: `element.handler` or a global one. An element may be given by its number, counted from 1. With
+    /// a proxy, the whole name is that of a handler of the proxy.
     ///
     /// # Errors
-    /// When there is none that clients may call.
+    /// When there is no such handler, or clients may not call it.
     pub fn find(&mut self, name: &str, proxy: Option<&str>) -> Result<Arc<Target>, Refusal> {
         if self.remote.has_ended() {
             return Err(Refusal(code::NO_ROUTER, "No router installed".into()));
@@ -116,13 +116,13 @@ impl Gate {
     }
 
     fn look_up(&self, element: Option<&str>, handler: &str, name: &str) -> Result<Target, Refusal> {
-        // `*` stands for any name.
+        // An element with a handler `*` accepts any handler name.
         let flags = match self.remote.flags(element, handler) {
             None if handler != "*" => self.remote.flags(element, "*"),
             flags => flags,
         };
         let flags = match (flags, element) {
-            // Private ones are for scripts alone.
+            // Private handlers (flag p) are for scripts only.
             (Some(f), _) if !f.contains('p') => f,
             (None, Some(e)) if !self.remote.elements().iter().any(|x| x == e) => return Err(no_element(e)),
             _ => return Err(Refusal(code::NO_HANDLER, format!("No handler named '{}'", shown(name)))),
@@ -140,7 +140,7 @@ impl Gate {
     /// A handler that can be read.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no such handler.
     pub fn readable(&mut self, name: &str, proxy: Option<&str>) -> Result<Arc<Target>, Refusal> {
         let t = self.find(name, proxy)?;
         if t.readable {
@@ -152,7 +152,7 @@ impl Gate {
     /// A handler that can be written.
     ///
     /// # Errors
-    /// When there is none, or the client may only read, or has not the right to write this one.
+    /// When there is no such handler, or the client may only read, or may not write this handler.
     pub fn writable(
         &mut self,
         name: &str,
@@ -180,16 +180,16 @@ impl Gate {
     /// Reads a handler.
     ///
     /// # Errors
-    /// When it says no.
+    /// When the handler returns an error.
     pub fn read(&self, t: &Target, parameters: &str) -> Result<String, Refusal> {
         let value = self.remote.read(t.element.as_deref(), &t.handler, parameters);
         value.map_err(|e| self.refusal("Read", t, &e))
     }
 
-    /// Writes a handler; the text that it answers with, if it is one that does.
+    /// Writes a handler. Returns its answer, which is empty for most handlers.
     ///
     /// # Errors
-    /// When it says no.
+    /// When the handler returns an error.
     pub fn write(&self, from: Origin, t: &Target, value: &str) -> Result<String, Refusal> {
         let done = self.remote.write(from, t.element.as_deref(), &t.handler, value);
         done.map_err(|e| self.refusal("Write", t, &e))

@@ -1,83 +1,83 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages on their way from workers to clients that listen.
+//! Passes messages from workers to the clients of a ChatterSocket.
 
 use castanet_element::Listener;
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
-/// The first line that a client sees.
+/// The first line that a client receives.
 pub const GREETING: &str = "Click::ChatterSocket/1.0\r\n";
 
-/// Wakes a thread that waits for descriptors.
-pub struct Bell(OwnedFd);
+/// Wakes the server's thread, which waits in epoll.
+pub struct Waker(OwnedFd);
 
-impl Bell {
-    /// One that has not rung.
+impl Waker {
+    /// A waker without a pending wake-up.
     ///
     /// # Errors
-    /// When the system has no descriptor left.
-    pub fn new() -> std::io::Result<Bell> {
-        Ok(Bell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    /// When no descriptor is left.
+    pub fn new() -> std::io::Result<Waker> {
+        Ok(Waker(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
-    /// Wakes who waits.
-    pub fn ring(&self) {
-        // It fails only when it has been rung more often than can be counted: then it rings already.
+    /// Wakes the thread.
+    pub fn wake(&self) {
+        // The write fails only when the counter is at its maximum; a wake-up is pending then anyway.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
-    /// Forgets that it has rung.
-    pub fn hush(&self) {
+    /// Clears pending wake-ups.
+    pub fn clear(&self) {
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }
 }
 
-impl AsFd for Bell {
+impl AsFd for Waker {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-/// Hears the messages of a channel for the thread that sends them on. Workers never wait for it: what it has no room for is
-/// lost, and counted.
-pub struct Ear {
-    bell: std::sync::Arc<Bell>,
+/// Buffers the messages of a channel for the server's thread. Workers never wait for it: messages that do not fit are
+/// lost and counted.
+pub struct Subscriber {
+    waker: std::sync::Arc<Waker>,
     most: usize,
-    heard: Mutex<Heard>,
+    received: Mutex<Received>,
 }
 
-/// What was heard since the last look.
+/// The messages since the last call of [`Subscriber::take`].
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct Received {
     /// The messages, a line end after each.
     pub text: Vec<u8>,
-    /// Messages that there was no room for.
+    /// The number of messages that did not fit.
     pub lost: u64,
 }
 
-impl Ear {
-    /// One that has room for so many bytes, and rings when there is something to look at.
-    pub fn new(bell: std::sync::Arc<Bell>, most: usize) -> Ear {
-        Ear { bell, most, heard: Mutex::default() }
+impl Subscriber {
+    /// A buffer of at most `most` bytes. It wakes the thread when the first message arrives.
+    pub fn new(waker: std::sync::Arc<Waker>, most: usize) -> Subscriber {
+        Subscriber { waker, most, received: Mutex::default() }
     }
-    /// What was heard since the last time.
-    pub fn take(&self) -> Heard {
-        std::mem::take(&mut self.heard.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Removes and returns the buffered messages.
+    pub fn take(&self) -> Received {
+        std::mem::take(&mut self.received.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Listener for Ear {
+impl Listener for Subscriber {
     fn hear(&self, text: &str) {
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        if heard.text.len().saturating_add(text.len()) >= self.most {
-            heard.lost += 1;
+        let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        if received.text.len().saturating_add(text.len()) >= self.most {
+            received.lost += 1;
             return;
         }
-        let first = heard.text.is_empty();
-        heard.text.extend_from_slice(text.as_bytes());
-        heard.text.push(b'\n');
-        drop(heard);
+        let first = received.text.is_empty();
+        received.text.extend_from_slice(text.as_bytes());
+        received.text.push(b'\n');
+        drop(received);
         if first {
-            self.bell.ring();
+            self.waker.wake();
         }
     }
 }
@@ -89,18 +89,18 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn what_has_no_room_is_lost_and_counted() {
-        let bell = Arc::new(Bell::new().unwrap());
-        let ear = Ear::new(bell.clone(), 10);
-        let rung = || rustix::io::read(bell.as_fd(), &mut [0; 8]).is_ok();
-        assert!(!rung());
-        ear.hear("abc");
-        ear.hear("de");
-        assert!(rung());
-        ear.hear("fgh");
-        ear.hear("");
-        assert_eq!(ear.take(), Heard { text: b"abc\nde\n\n".to_vec(), lost: 1 });
-        assert!(!rung(), "one ring for several messages");
-        assert_eq!(ear.take(), Heard::default());
+    fn messages_that_do_not_fit_are_lost_and_counted() {
+        let waker = Arc::new(Waker::new().unwrap());
+        let subscriber = Subscriber::new(waker.clone(), 10);
+        let woken = || rustix::io::read(waker.as_fd(), &mut [0; 8]).is_ok();
+        assert!(!woken());
+        subscriber.hear("abc");
+        subscriber.hear("de");
+        assert!(woken());
+        subscriber.hear("fgh");
+        subscriber.hear("");
+        assert_eq!(subscriber.take(), Received { text: b"abc\nde\n\n".to_vec(), lost: 1 });
+        assert!(!woken(), "one wake-up for several messages");
+        assert_eq!(subscriber.take(), Received::default());
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The other side: calls handlers of a router over its control socket.
+//! The client: calls handlers of a router over its control socket.
 
 use crate::{Token, code, reason};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where a control socket is: `HOST:PORT`, `PORT`, or the file of a Unix socket.
+/// The address of a control socket: `HOST:PORT`, `PORT`, or the file of a Unix socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A host and a TCP port.
@@ -28,7 +28,7 @@ impl std::str::FromStr for Address {
             return Ok(Address::Tcp("127.0.0.1".into(), p));
         }
         match text.rsplit_once(':').and_then(|(host, p)| Some((host, port(p)?))) {
-            // What has a slash is a file; an IPv6 address stands in brackets.
+            // Text with a slash is a file. IPv6 addresses are in brackets.
             Some((host, p)) if !host.contains('/') && !host.is_empty() => {
                 let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
                 Ok(Address::Tcp(host.into(), p))
@@ -48,41 +48,41 @@ impl std::fmt::Display for Address {
     }
 }
 
-/// Why a call did not succeed.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// There is no connection.
+    /// The connection could not be opened.
     #[error("{address}: {what}")]
     Connect {
-        /// Where to.
+        /// The address.
         address: Address,
-        /// What is the matter, and what can be done.
+        /// The reason, with advice.
         what: String,
     },
     /// The connection broke.
     #[error("the connection broke: {}", reason(.0))]
     Broken(#[from] std::io::Error),
-    /// What came is not the protocol.
+    /// The other side does not speak the protocol.
     #[error("this is no control socket: {0}")]
     Protocol(String),
-    /// The router said no.
+    /// The router refused the command.
     #[error("{text}")]
     Refused {
         /// The code of the reply.
         code: u16,
-        /// Its text, perhaps of several lines.
+        /// Its text, of one or more lines.
         text: String,
     },
 }
 
 impl ClientError {
-    /// Whether there was an answer, if not the wanted one.
+    /// Whether the router replied with a refusal, so that the connection still works.
     pub fn is_refusal(&self) -> bool {
         matches!(self, ClientError::Refused { .. })
     }
 }
 
-/// Bytes to and fro.
+/// A stream in both directions.
 trait Stream: Read + Write + Send {}
 impl<T: Read + Write + Send> Stream for T {}
 
@@ -91,16 +91,16 @@ pub struct Client {
     stream: BufReader<Box<dyn Stream>>,
 }
 
-/// The longest line of a reply.
+/// Largest length of a line of a reply.
 const LINE: u64 = 1 << 20;
-/// Lines of a reply.
+/// Largest number of lines of a reply.
 const LINES: usize = 1_000_000;
 
 impl Client {
-    /// Connects. No call takes longer than `patience` to say something.
+    /// Connects. `patience` is the timeout of connecting and of each read.
     ///
     /// # Errors
-    /// When there is no router at that address, or something else.
+    /// When no router listens at that address.
     pub fn connect(address: &Address, patience: Duration) -> Result<Client, ClientError> {
         let stream = open(address, patience)
             .map_err(|e| ClientError::Connect { address: address.clone(), what: advice(address, &e) })?;
@@ -109,7 +109,7 @@ impl Client {
             Ok(line) => line,
             Err(ClientError::Broken(e)) => {
                 let what = match e.kind() {
-                    std::io::ErrorKind::WouldBlock => "nobody says anything there".into(),
+                    std::io::ErrorKind::WouldBlock => "no greeting received".into(),
                     _ => reason(&e),
                 };
                 return Err(ClientError::Connect { address: address.clone(), what });
@@ -117,7 +117,7 @@ impl Client {
             Err(e) => return Err(e),
         };
         if !greeting.starts_with("Click::ControlSocket/1.") {
-            return Err(ClientError::Protocol(format!("it says '{}'", crate::gate::shown(&greeting))));
+            return Err(ClientError::Protocol(format!("it says '{}'", crate::access::shown(&greeting))));
         }
         Ok(client)
     }
@@ -140,7 +140,7 @@ impl Client {
         let mut bytes = format!("{line}\r\n").into_bytes();
         bytes.extend_from_slice(data);
         let sent = self.stream.get_mut().write_all(&bytes).and_then(|()| self.stream.get_mut().flush());
-        // When the other end has closed, it may have said why.
+        // If the router closed the connection, it may have sent the reason before.
         let reply = self.reply();
         match (sent, reply) {
             (Err(e), Err(ClientError::Broken(_))) => Err(e.into()),
@@ -152,7 +152,7 @@ impl Client {
         let mut text = String::new();
         for _ in 0..LINES {
             let line = self.line()?;
-            let wrong = || ClientError::Protocol(format!("it says '{}'", crate::gate::shown(&line)));
+            let wrong = || ClientError::Protocol(format!("it says '{}'", crate::access::shown(&line)));
             let (number, rest) = line.split_at_checked(3).ok_or_else(wrong)?;
             let number: u16 = number.parse().map_err(|_| wrong())?;
             let last = match rest.bytes().next() {
@@ -170,13 +170,13 @@ impl Client {
                 code => Err(ClientError::Refused { code, text }),
             };
         }
-        Err(ClientError::Protocol("it does not stop".into()))
+        Err(ClientError::Protocol("the reply has too many lines".into()))
     }
 
-    /// Shows a token, for the rights that it gives.
+    /// Sends a token, which gives this connection all rights.
     ///
     /// # Errors
-    /// When it is wrong, or the router is gone.
+    /// When the token is wrong, or the router has ended.
     pub fn authorise(&mut self, token: &Token) -> Result<(), ClientError> {
         self.command(&format!("AUTH {}", token.secret()), b"").map(drop)
     }
@@ -184,7 +184,7 @@ impl Client {
     /// Reads a handler, with parameters of any length.
     ///
     /// # Errors
-    /// When the router says no, or is gone.
+    /// When the router refuses, or has ended.
     pub fn read(&mut self, handler: &str, parameters: &str) -> Result<Vec<u8>, ClientError> {
         check(handler)?;
         match parameters {
@@ -194,7 +194,7 @@ impl Client {
         let line = self.line()?;
         let length = line.strip_prefix("DATA ").and_then(|n| n.trim().parse::<u64>().ok());
         let Some(length) = length else {
-            return Err(ClientError::Protocol(format!("it says '{}'", crate::gate::shown(&line))));
+            return Err(ClientError::Protocol(format!("it says '{}'", crate::access::shown(&line))));
         };
         let mut data = Vec::new();
         (&mut self.stream).take(length).read_to_end(&mut data)?;
@@ -205,19 +205,19 @@ impl Client {
         Ok(data)
     }
 
-    /// The same, as text.
+    /// Reads a handler as text.
     ///
     /// # Errors
-    /// As above.
+    /// See [`Client::read`].
     pub fn read_text(&mut self, handler: &str, parameters: &str) -> Result<String, ClientError> {
         let data = self.read(handler, parameters)?;
         Ok(String::from_utf8_lossy(&data).into_owned())
     }
 
-    /// Writes a handler, with a value of any length. The lines of the result behind the first are what the handler answers.
+    /// Writes a handler, with a value of any length. The lines of the result after the first are the handler's answer.
     ///
     /// # Errors
-    /// When the router says no, or is gone.
+    /// When the router refuses, or has ended.
     pub fn write(&mut self, handler: &str, value: &[u8]) -> Result<String, ClientError> {
         check(handler)?;
         match value {
@@ -227,12 +227,12 @@ impl Client {
     }
 }
 
-/// What is no name cannot be sent as one.
+/// Refuses names that cannot be sent as one word.
 fn check(handler: &str) -> Result<(), ClientError> {
     match handler.is_empty() || handler.chars().any(|c| c.is_whitespace() || c.is_control()) {
         true => Err(ClientError::Refused {
             code: code::NO_HANDLER,
-            text: format!("No handler named '{}'", crate::gate::shown(handler)),
+            text: format!("No handler named '{}'", crate::access::shown(handler)),
         }),
         false => Ok(()),
     }
@@ -247,7 +247,7 @@ fn open(address: &Address, patience: Duration) -> std::io::Result<Box<dyn Stream
             Ok(Box::new(s))
         }
         Address::Tcp(host, port) => {
-            let mut last = std::io::Error::new(std::io::ErrorKind::NotFound, "there is no such host");
+            let mut last = std::io::Error::new(std::io::ErrorKind::NotFound, "no such host");
             for a in (host.as_str(), *port).to_socket_addrs()? {
                 match TcpStream::connect_timeout(&a, patience) {
                     Ok(s) => {
@@ -264,16 +264,16 @@ fn open(address: &Address, patience: Duration) -> std::io::Result<Box<dyn Stream
     }
 }
 
-/// What is wrong with an address, and what can be done about it.
+/// Why a connection failed, with advice.
 fn advice(address: &Address, e: &std::io::Error) -> String {
     use std::io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
     match (address, e.kind()) {
         (Address::Tcp(_, port), ConnectionRefused) => format!(
-            "no router listens there; 'castanet run -p {port} FILE' or ControlSocket(TCP, {port}) makes one that does"
+            "no router listens there; 'castanet run -p {port} FILE' or ControlSocket(TCP, {port}) opens this port"
         ),
         (Address::Unix(p), ConnectionRefused) => {
             format!(
-                "the router is gone that listened there; 'castanet run -u {} FILE' starts another",
+                "the router that listened there has ended; 'castanet run -u {} FILE' starts another",
                 p.display()
             )
         }
@@ -282,7 +282,7 @@ fn advice(address: &Address, e: &std::io::Error) -> String {
             p.display()
         ),
         (Address::Unix(_), PermissionDenied) => {
-            "permission denied: the socket is for the user alone who runs the router".into()
+            "permission denied: only the user who runs the router may use its socket".into()
         }
         _ => reason(e),
     }

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much clients may ask of a server.
+//! Limits of what clients can cost a server.
 
 use std::time::Duration;
 
-/// How much clients may ask of a server: none of them can make it hold, or wait, without bound.
+/// Limits of what clients can cost a server, in memory and in time.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of a command line; a longer one is answered with 500.
+    /// Bytes of a command line; the reply to a longer one is 500.
     pub line: usize,
-    /// Bytes of the data of one command; more are answered with 521, and skipped as they come.
+    /// Bytes of the data of one command; the reply to more is 521, and the data is skipped as it arrives.
     pub data: usize,
-    /// Bytes of replies that may wait for a client before its next command is looked at.
+    /// Bytes of queued replies of a client. Beyond it, the next command waits.
     pub backlog: usize,
-    /// Bytes of messages that may wait for a client before it loses some.
+    /// Bytes of queued messages of a client. Beyond it, messages are lost.
     pub messages: usize,
-    /// Bytes that all clients together may have waiting, in and out; the one with the most goes when they are more.
+    /// Buffered bytes of all clients together, input and output. Beyond it, the client with the most is disconnected.
     pub total: usize,
-    /// Clients at a time; the others are told so and sent away.
+    /// Number of clients; further ones get an error and are disconnected.
     pub clients: usize,
-    /// How long half a command may wait for its next byte.
+    /// How long an incomplete command may wait for its next byte.
     pub half: Duration,
     /// How long a reply may wait for the client to take a byte of it.
     pub stalled: Duration,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a server listens: TCP ports, Unix sockets, descriptors that it was started with.
+//! Addresses that a server listens on: TCP ports, Unix sockets, inherited descriptors.
 
 use crate::reason;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
@@ -14,57 +14,57 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Connections that the system keeps until they are accepted.
+/// The backlog of listen(2).
 const WAITING: i32 = 1024;
-/// How long to wait for another program that is about to listen at the same file.
+/// How long to wait for the lock while another program replaces the same file.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Where a server listens.
+/// An address that a server listens on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A TCP port of an address.
     Tcp {
         /// The address.
         address: IpAddr,
-        /// The port; 0 lets the system choose.
+        /// The port; 0 lets the kernel choose.
         port: u16,
-        /// Whether to try the ports that follow when it is taken.
+        /// Whether to try the following ports if it is in use.
         following: bool,
     },
-    /// A Unix socket, whose file is for its owner alone.
+    /// A Unix socket. Only its owner can open the file.
     Unix(PathBuf),
-    /// A descriptor of this process: a socket that listens, or a connection.
+    /// A descriptor of this process: a listening socket, or a connection.
     Descriptor(i32),
 }
 
 /// Why a server cannot listen.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    /// The system does not let it.
+    /// A system call failed.
     #[error("cannot listen on {0}: {reason}", reason = reason(.1))]
     System(String, std::io::Error),
-    /// What stands there is not a socket.
+    /// The file exists and is not a socket.
     #[error("cannot listen on {0}: there is a file that is no socket")]
     NoSocket(String),
     /// Another program listens there.
     #[error("cannot listen on {0}: another program listens there")]
     Live(String),
-    /// The descriptor is nothing to talk over.
+    /// The descriptor is not a stream socket.
     #[error("{0} is neither a listening stream socket nor a connection")]
     Descriptor(String),
 }
 
-/// A socket that listens, or a connection.
+/// A listening socket, or a connection.
 pub struct Listening {
     pub(crate) fd: OwnedFd,
     /// Whether it is itself a connection.
     pub(crate) connected: bool,
     pub(crate) port: Option<u16>,
-    /// The file, which goes when this does.
+    /// The file, which is removed when this is dropped.
     pub(crate) file: Option<SocketFile>,
 }
 
-/// The file of a Unix socket. It goes when this does, unless another has taken its place.
+/// The file of a Unix socket. It is removed when this is dropped, unless another file has replaced it.
 pub(crate) struct SocketFile {
     path: PathBuf,
     identity: (u64, u64),
@@ -73,7 +73,7 @@ pub(crate) struct SocketFile {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if identity(&self.path) == Some(self.identity) {
-            // When it cannot be removed it will be found stale.
+            // If it cannot be removed, the next server finds it stale and replaces it.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -97,7 +97,7 @@ impl std::fmt::Display for Place {
 }
 
 impl Place {
-    /// What makes two servers the same, so that one can go on where the other was.
+    /// Servers with equal keys are the same resource, which a hot swap hands over.
     pub fn key(&self) -> String {
         match self {
             Place::Tcp { address, port, following } => {
@@ -114,10 +114,10 @@ impl Place {
         PlaceError::System(self.to_string(), e.into())
     }
 
-    /// Begins to listen.
+    /// Listens.
     ///
     /// # Errors
-    /// When somebody else does, or the system does not let it.
+    /// When another program listens there, or a system call fails.
     pub fn listen(&self) -> Result<Listening, PlaceError> {
         match self {
             Place::Tcp { address, port, following } => self.tcp(*address, *port, *following),
@@ -147,11 +147,11 @@ impl Place {
 
     fn unix(&self, path: &Path) -> Result<Listening, PlaceError> {
         let address = SocketAddrUnix::new(path).map_err(|e| self.failed(e))?;
-        // The folder may be left before the end.
+        // Absolute, because the process may change its folder before the file is removed.
         let path = std::path::absolute(path).map_err(|e| self.failed(e))?;
         let fd = stream(AddressFamily::UNIX).map_err(|e| self.failed(e))?;
-        // The file takes its mode from the socket (unix(7)), so nobody else can ever open it; the file mode mask, which all
-        // threads have in common, stays as it is.
+        // The file inherits its mode from the socket (unix(7)), so no other user can open it at any moment. Changing the umask would
+        // affect all threads.
         rustix::fs::fchmod(&fd, Mode::RUSR | Mode::WUSR).map_err(|e| self.failed(e))?;
         match bind(&fd, &address) {
             Ok(()) => {}
@@ -164,10 +164,10 @@ impl Place {
         Ok(Listening { fd, connected: false, port: None, file })
     }
 
-    /// Takes the place of a file that a program left behind which is gone.
+    /// Replaces the file that an ended program left behind.
     fn replace(&self, fd: &OwnedFd, path: &Path, address: &SocketAddrUnix) -> Result<(), PlaceError> {
         use std::os::unix::fs::FileTypeExt;
-        // One at a time: else two could find it stale, and the second remove what the first has made.
+        // Under a lock: otherwise two programs could find the file stale, and the second would remove the new file of the first.
         let folder = path.parent().unwrap_or(Path::new("/"));
         let lock = open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|e| self.failed(e))?;
@@ -186,12 +186,12 @@ impl Place {
                     Err(Errno::CONNREFUSED) => {
                         std::fs::remove_file(path).map_err(|e| self.failed(e))?;
                     }
-                    // One that has no room for another connection is alive all the same.
+                    // AGAIN: its backlog is full, so the program is alive.
                     Ok(()) | Err(Errno::AGAIN) => return Err(PlaceError::Live(self.to_string())),
                     Err(e) => return Err(self.failed(e)),
                 }
             }
-            // It went meanwhile.
+            // The file was removed meanwhile.
             Err(_) => {}
         }
         bind(fd, address).map_err(|e| match e {
@@ -200,7 +200,7 @@ impl Place {
         })
     }
 
-    /// A copy of a descriptor of this process; the original stays with whoever has it.
+    /// A duplicate of a descriptor of this process. The original stays open.
     fn descriptor(&self, number: i32) -> Result<Listening, PlaceError> {
         let me = pidfd_open(getpid(), PidfdFlags::empty()).map_err(|e| self.failed(e))?;
         let fd = pidfd_getfd(&me, number, PidfdGetfdFlags::empty()).map_err(|e| self.failed(e))?;
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(mode(&path), 0o600);
         UnixStream::connect(&path).unwrap();
         assert!(text(place.listen()).ends_with("another program listens there"));
-        assert!(path.exists(), "the one that lives keeps its file");
+        assert!(path.exists(), "the file of a live socket stays");
         drop(socket);
         assert!(!path.exists());
     }
@@ -280,7 +280,7 @@ mod tests {
         drop(UnixListener::bind(&path).unwrap());
         let socket = place.listen().unwrap();
         UnixStream::connect(&path).unwrap();
-        // Another takes the name: that file is not removed.
+        // The file of another socket at the same path is not removed.
         std::fs::remove_file(&path).unwrap();
         let other = UnixListener::bind(&path).unwrap();
         drop(socket);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The token by which a client of a TCP port shows that it acts for the operator.
+//! The token with which a TCP client gets the rights of the operator.
 
 use crate::reason;
 use std::fs::File;
@@ -8,12 +8,12 @@ use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// A shorter token could be guessed.
+/// Minimum length; a shorter token could be guessed.
 const SHORTEST: usize = 16;
-/// A longer one is no token.
+/// Maximum length.
 const LONGEST: usize = 1024;
 
-/// A secret that the operator and clients share. It is never printed.
+/// A secret shared by the operator and clients. It is never printed.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -43,17 +43,17 @@ impl std::str::FromStr for Token {
 }
 
 impl Token {
-    /// The token in a file that nobody but its owner can read: the user of this process, or root.
+    /// Reads a token file. It must belong to the user of this process or to root, and other users must not have access.
     ///
     /// # Errors
-    /// When the file cannot be read, others could read or change it, or it holds no token.
+    /// When the file cannot be read, other users could read or change it, or its content is no token.
     pub fn read(path: &Path) -> Result<Token, String> {
         let failed = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
         let system = |e: std::io::Error| failed(&reason(&e));
-        // Without blocking: the file may turn out to be a pipe that nobody writes.
+        // Non-blocking, because opening a pipe without a writer would block.
         let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         let file = File::options().read(true).custom_flags(nonblock).open(path).map_err(system)?;
-        // Of the file that is open, so that no other can take its place in between.
+        // Checks the open file, so that it cannot be replaced between check and read.
         let about = file.metadata().map_err(system)?;
         if !about.is_file() {
             return Err(failed(&"not a regular file"));
@@ -65,7 +65,7 @@ impl Token {
         if about.mode() & 0o077 != 0 {
             let mode = about.mode() & 0o777;
             return Err(failed(&format!(
-                "other users can reach the token file (mode {mode:04o}); 'chmod 600' it"
+                "other users can access the token file (mode {mode:04o}); 'chmod 600' it"
             )));
         }
         let mut text = String::new();
@@ -73,7 +73,7 @@ impl Token {
         text.parse().map_err(|e: String| failed(&e))
     }
 
-    /// Whether a client gave this token. The time that this takes does not depend on where they differ.
+    /// Whether a client sent this token. The time of the comparison does not depend on the position of a difference.
     pub fn matches(&self, given: &[u8]) -> bool {
         let own = self.0.as_bytes();
         let mut differ = u8::from(own.len() != given.len());
@@ -83,7 +83,7 @@ impl Token {
         differ == 0
     }
 
-    /// The text, to be sent to a router.
+    /// The text, for sending it to a router.
     pub(crate) fn secret(&self) -> &str {
         &self.0
     }

@@ -2,7 +2,7 @@
 //! Fuzz target for the control protocol.
 
 use super::at_most;
-use castanet_control::gate::Gate;
+use castanet_control::access::Access;
 use castanet_control::session::{GREETING, Rules, Session, Step};
 use castanet_control::{Limits, code};
 use castanet_element::spec::Origin;
@@ -62,13 +62,13 @@ const TOKEN: &str = "0123456789abcdef";
 /// The replies to bytes that arrive in pieces of this size, and the recorded writes.
 fn talk(bytes: &[u8], piece: usize, rules: &Rules, from: Origin, limits: &Limits) -> (Vec<u8>, Vec<String>) {
     let two = Arc::new(Two::default());
-    let (mut gate, mut session) = (Gate::new(two.clone()), Session::new(limits.clone(), from));
+    let (mut access, mut session) = (Access::new(two.clone()), Session::new(limits.clone(), from));
     let mut out = Vec::new();
     // The greeting is sent before any input.
     for piece in std::iter::once(&[][..]).chain(bytes.chunks(piece)) {
         session.feed(piece);
         loop {
-            let step = session.step(rules, &mut gate);
+            let step = session.step(rules, &mut access);
             while !session.output().is_empty() {
                 let n = session.output().len();
                 out.extend_from_slice(session.output());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Servers: one thread each, whatever the number of clients.
+//! Servers: one thread each for all clients.
 
 mod peer;
 mod run;
 
-use crate::chatter::Bell;
+use crate::chatter::Waker;
 use crate::place::{Listening, SocketFile};
 use crate::session::Rules;
 use crate::{Limits, Place, PlaceError};
@@ -15,40 +15,40 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a server that ends with its router is given to send the last replies.
+/// How long a server may take to send its last replies when the router ends.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What a server does for its clients.
+/// The service of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// Calls handlers for them.
+    /// Clients call handlers.
     Control(Rules),
-    /// Shows them messages.
+    /// Clients receive messages.
     Chatter {
-        /// The channel whose messages they hear.
+        /// The channel of the messages.
         channel: String,
-        /// Whether they are greeted.
+        /// Whether to send the greeting.
         greeting: bool,
-        /// Whether the messages of a channel that is not the default one are shown by `report` too.
+        /// Whether to pass messages to `report` too, for channels other than the default one.
         aloud: bool,
     },
 }
 
-/// Where a server says what happens, a line at a time.
+/// Receives the reports of a server, one line at a time.
 pub type Report = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// How a server behaves.
+/// The settings of a server.
 #[derive(Clone)]
 pub struct Settings {
-    /// What it does.
+    /// Its service.
     pub service: Service,
-    /// What clients may ask of it.
+    /// The limits for clients.
     pub limits: Limits,
-    /// What it is called in reports.
+    /// Its name in reports.
     pub name: String,
-    /// Whether clients that come and go are reported.
+    /// Whether to report each connection.
     pub verbose: bool,
-    /// Who is told.
+    /// The receiver of reports.
     pub report: Report,
 }
 
@@ -65,9 +65,9 @@ impl Settings {
     }
 }
 
-/// What a server and its thread have in common.
+/// State that a server and its thread share.
 struct Common {
-    bell: Arc<Bell>,
+    waker: Arc<Waker>,
     stop: AtomicBool,
     changed: AtomicBool,
     settings: Mutex<Settings>,
@@ -87,15 +87,15 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens, and talks to clients on a thread of its own.
+    /// Listens, and serves clients on a new thread.
     ///
     /// # Errors
-    /// When the place is taken, or the system has no descriptor or thread left.
+    /// When the address is in use, or no descriptor or thread is left.
     pub fn start(place: &Place, settings: Settings, remote: Arc<dyn Remote>) -> Result<Server, PlaceError> {
         let failed = |e: std::io::Error| PlaceError::System(place.to_string(), e);
         let Listening { fd, connected, port, file } = place.listen()?;
         let common = Arc::new(Common {
-            bell: Arc::new(Bell::new().map_err(failed)?),
+            waker: Arc::new(Waker::new().map_err(failed)?),
             stop: AtomicBool::new(false),
             changed: AtomicBool::new(false),
             settings: Mutex::new(settings),
@@ -114,21 +114,21 @@ impl Server {
         Ok(Server { common, remote, port, file, ended })
     }
 
-    /// Changes how it behaves, also towards clients that are there.
+    /// Changes the settings, for current clients too.
     pub fn set(&self, settings: Settings) {
         *self.common.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
         self.common.changed.store(true, Ordering::SeqCst);
-        self.common.bell.ring();
+        self.common.waker.wake();
     }
-    /// The TCP port that it listens on.
+    /// Its TCP port.
     pub fn port(&self) -> Option<u16> {
         self.port
     }
-    /// Clients that are there.
+    /// The number of connected clients.
     pub fn clients(&self) -> usize {
         self.common.clients.load(Ordering::Relaxed)
     }
-    /// Messages that clients lost because they did not take them: counted once for each client.
+    /// The number of messages that clients lost because they read too slowly, counted per client.
     pub fn lost(&self) -> u64 {
         self.common.lost.load(Ordering::Relaxed)
     }
@@ -138,9 +138,9 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.file = None;
         self.common.stop.store(true, Ordering::SeqCst);
-        self.common.bell.ring();
-        // When the router has ended no call waits for it, and whoever stopped it wants to hear that it did. In a hot swap the
-        // call that led here may be a client's, so nobody waits.
+        self.common.waker.wake();
+        // If the router has ended, wait until the client that stopped it has its reply. In a hot swap this runs within a client's
+        // call, so waiting for the server would be a deadlock.
         if self.remote.has_ended() {
             let _ = self.ended.recv_timeout(PATIENCE);
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A client that is there.
+//! A connected client.
 
-use crate::gate::Gate;
+use crate::access::Access;
 use crate::session::{Rules, Session, Step};
 use crate::{Limits, chatter};
 use rustix::event::epoll::EventFlags;
@@ -11,11 +11,11 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// What is said to a client.
+/// The output to a client.
 pub(super) enum Talk {
-    /// Replies.
+    /// Replies of a session.
     Control(Box<Session>),
-    /// Messages.
+    /// Queued messages.
     Chatter(VecDeque<u8>),
 }
 
@@ -23,36 +23,36 @@ pub(super) enum Talk {
 pub(super) struct Peer {
     pub fd: OwnedFd,
     pub talk: Talk,
-    /// What its descriptor is watched for.
+    /// The events of its descriptor in epoll.
     pub interest: EventFlags,
-    /// Whether it has a turn without anything happening to its descriptor.
+    /// Whether it has buffered commands to execute, without an event of its descriptor.
     pub busy: bool,
-    /// Bytes that it was last seen to hold.
+    /// Its buffered bytes when they were last counted.
     pub held: usize,
-    /// Whether it will send no more.
+    /// Whether the client has closed its output.
     finished: bool,
-    /// Whether it takes no more.
-    deaf: bool,
-    /// Set once the last reply was sent: when the connection is closed at the latest.
+    /// Whether sending to the client has failed.
+    output_broken: bool,
+    /// Set after the last reply: the latest time at which the connection is closed.
     closing: Option<Instant>,
-    /// When it sent something, and when it took something or had taken all.
-    heard: Instant,
-    taken: Instant,
+    /// When input last arrived, and when output was last sent or complete.
+    last_input: Instant,
+    last_output: Instant,
 }
 
-/// What is to be done about a client after its turn.
+/// What to do with a client after its turn.
 pub(super) enum Next {
-    /// It waits for its descriptor.
+    /// Wait for an event of its descriptor.
     Wait,
-    /// It has another turn.
+    /// Give it another turn.
     Again,
-    /// It goes.
+    /// Close the connection.
     Close,
 }
 
-/// Commands of a turn, so that others have theirs.
+/// Largest number of commands in a turn, so that every client gets turns.
 const COMMANDS: usize = 8;
-/// How long the end of a client's input is waited for after the last reply. Closing a TCP socket with unread input
+/// How long to wait, after the last reply, until the client closes its output. Closing a TCP socket with unread input
 /// resets the connection (RFC 9293, section 3.10.4), and the client may lose the reply.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -66,10 +66,10 @@ impl Peer {
             busy: false,
             held: 0,
             finished: false,
-            deaf: false,
+            output_broken: false,
             closing: None,
-            heard: now,
-            taken: now,
+            last_input: now,
+            last_output: now,
         }
     }
     pub fn chatter(fd: OwnedFd, greeting: bool) -> Peer {
@@ -89,7 +89,7 @@ impl Peer {
             Talk::Chatter(out) => drop(out.drain(..n.min(out.len()))),
         }
     }
-    /// Bytes of memory.
+    /// Its buffered bytes.
     pub fn holds(&self) -> usize {
         match &self.talk {
             Talk::Control(s) => s.held(),
@@ -104,33 +104,33 @@ impl Peer {
         wants && !self.finished
     }
 
-    /// Sends what it takes.
+    /// Sends as much output as the socket accepts.
     pub fn flush(&mut self) {
         loop {
             let out = self.output();
             let n = out.len();
             if n == 0 {
-                self.taken = Instant::now();
+                self.last_output = Instant::now();
                 return;
             }
-            if self.deaf {
+            if self.output_broken {
                 self.sent(n);
                 continue;
             }
             match send(&self.fd, out, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
                 Ok(n) => {
                     self.sent(n);
-                    self.taken = Instant::now();
+                    self.last_output = Instant::now();
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return,
-                // What it has sent is still carried out.
-                Err(_) => self.deaf = true,
+                // Commands that have arrived are still executed.
+                Err(_) => self.output_broken = true,
             }
         }
     }
 
-    /// Takes what it sent, at most one buffer of it.
+    /// Reads input, at most one buffer.
     fn fill(&mut self, buffer: &mut [u8]) {
         if !self.wants_input() {
             return;
@@ -139,32 +139,32 @@ impl Peer {
             match recv(&self.fd, &mut *buffer, RecvFlags::DONTWAIT) {
                 Ok((_, 0)) => self.finished = true,
                 Ok((_, n)) => {
-                    self.heard = Instant::now();
+                    self.last_input = Instant::now();
                     if let (Talk::Control(s), None) = (&mut self.talk, self.closing) {
                         s.feed(buffer.get(..n).unwrap_or_default());
                     }
                 }
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => {}
-                Err(_) => (self.finished, self.deaf) = (true, true),
+                Err(_) => (self.finished, self.output_broken) = (true, true),
             }
             return;
         }
     }
 
-    /// Whether it is neither to be heard nor spoken to; another may have its place.
+    /// Whether the client can neither send nor receive; it does not count towards the limit.
     pub fn is_gone(&self) -> bool {
         matches!(self.talk, Talk::Chatter(_)) && self.finished
     }
 
-    /// Takes, does and sends what there is.
-    pub fn turn(&mut self, buffer: &mut [u8], rules: &Rules, gate: &mut Gate, hung_up: bool) -> Next {
+    /// One turn: reads input, executes commands, sends output.
+    pub fn turn(&mut self, buffer: &mut [u8], rules: &Rules, access: &mut Access, hung_up: bool) -> Next {
         self.flush();
         self.fill(buffer);
         let mut step = Step::Done;
         if let Talk::Control(session) = &mut self.talk {
             for _ in 0..COMMANDS {
-                step = session.step(rules, gate);
+                step = session.step(rules, access);
                 if step != Step::Done {
                     break;
                 }
@@ -173,7 +173,7 @@ impl Peer {
         self.flush();
         let waits = !self.output().is_empty();
         match (&self.talk, step) {
-            (Talk::Chatter(_), _) if self.deaf || hung_up => Next::Close,
+            (Talk::Chatter(_), _) if self.output_broken || hung_up => Next::Close,
             (Talk::Chatter(_), _) => Next::Wait,
             (_, _) if waits => Next::Wait,
             (_, Step::Over) => self.linger(),
@@ -183,7 +183,7 @@ impl Peer {
         }
     }
 
-    /// Ends the output; the connection is closed when the client has ended its own, or after [`LINGER`].
+    /// Shuts the output down. The connection is closed when the client has closed its output, or after [`LINGER`].
     fn linger(&mut self) -> Next {
         if self.closing.is_none() {
             self.closing = Instant::now().checked_add(LINGER);
@@ -192,7 +192,7 @@ impl Peer {
         if self.finished || self.closing.is_none() { Next::Close } else { Next::Wait }
     }
 
-    /// What its descriptor is to be watched for.
+    /// The events that its descriptor should have in epoll.
     pub fn wanted(&self) -> EventFlags {
         let mut flags = EventFlags::empty();
         flags.set(EventFlags::IN, self.wants_input());
@@ -200,8 +200,8 @@ impl Peer {
         flags
     }
 
-    /// Puts messages behind those that wait; those that there is no room for are lost, and it says whether they were.
-    pub fn tell(&mut self, text: &[u8], most: usize) -> bool {
+    /// Queues messages. Returns false if they do not fit and are lost.
+    pub fn queue(&mut self, text: &[u8], most: usize) -> bool {
         let Talk::Chatter(out) = &mut self.talk else { return true };
         let room = out.len().saturating_add(text.len()) <= most;
         if room {
@@ -210,15 +210,15 @@ impl Peer {
         room
     }
 
-    /// When it is sent away if nothing happens until then.
+    /// When the client is disconnected unless it sends or takes something before.
     pub fn deadline(&self, limits: &Limits) -> Option<Instant> {
         let Talk::Control(s) = &self.talk else { return None };
         if self.closing.is_some() {
             return self.closing;
         }
         match (self.output().is_empty(), s.is_amid()) {
-            (false, _) => self.taken.checked_add(limits.stalled),
-            (true, true) => self.heard.checked_add(limits.half),
+            (false, _) => self.last_output.checked_add(limits.stalled),
+            (true, true) => self.last_input.checked_add(limits.half),
             (true, false) => None,
         }
     }

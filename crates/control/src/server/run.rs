@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The thread of a server: it waits for all clients at once, and gives each its turn.
+//! The thread of a server: it waits for all clients with epoll, and serves each in turn.
 
 use super::peer::{Next, Peer, Talk};
 use super::{Common, Service, Settings};
-use crate::chatter::Ear;
-use crate::gate::Gate;
+use crate::access::Access;
+use crate::chatter::Subscriber;
 use crate::session::{self, Rules, Session};
 use castanet_element::Remote;
 use castanet_element::spec::Origin;
@@ -20,18 +20,18 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What the descriptors are known by; clients have the numbers that follow.
-const BELL: u64 = 0;
+/// Numbers of the descriptors in epoll; those of clients follow.
+const WAKER: u64 = 0;
 const LISTENER: u64 = 1;
 const FIRST: u64 = 2;
 
-/// Connections that are accepted in one go.
+/// Largest number of connections accepted in a row.
 const ACCEPTED: usize = 64;
-/// How long nobody is accepted when the process has no descriptor left.
+/// How long to accept no connections after the process had no descriptor left.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long clients are given to take what waits for them when the server ends.
-const FAREWELL: Duration = Duration::from_millis(200);
-/// After how long of silence the system asks whether a client's host is still there, how often, and how many times.
+/// How long queued output is still sent when the server ends.
+const LAST_OUTPUT: Duration = Duration::from_millis(200);
+/// TCP keepalive: idle time before the first probe, interval of probes, number of probes.
 const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(60), Duration::from_secs(20), 3);
 
 /// The thread of a server.
@@ -40,29 +40,29 @@ pub(super) struct Loop {
     remote: Arc<dyn Remote>,
     settings: Settings,
     rules: Rules,
-    gate: Gate,
-    ear: Option<(String, Arc<Ear>)>,
+    access: Access,
+    subscriber: Option<(String, Arc<Subscriber>)>,
     epoll: OwnedFd,
     listener: Option<OwnedFd>,
-    /// When connections are accepted again.
+    /// When to accept connections again.
     resume: Option<Instant>,
     peers: HashMap<u64, Peer>,
     next: u64,
     busy: VecDeque<u64>,
-    /// When to look for clients that have done nothing for too long; none before.
+    /// The next time at which a client may have timed out; `None` if there is none.
     check: Option<Instant>,
     total: usize,
     buffer: Vec<u8>,
-    /// The user as whom the server began to listen, who may give up privileges later.
+    /// The user of the process when the server was started. The process may change its user later.
     owner: Uid,
 }
 
-/// What a client may do that comes over a Unix socket as this user; none: it may not even talk.
+/// The rights of a client of a Unix socket, by its user; `None` if it may not connect.
 fn of_user(peer: Uid, owner: Uid) -> Option<Origin> {
     (peer == owner || peer.is_root()).then_some(Origin::Authorised)
 }
 
-/// What a client may do, judged by its socket; none: it may not even talk.
+/// The rights of a client, by its socket; `None` if it may not connect.
 fn origin(fd: &OwnedFd, owner: Uid) -> Option<Origin> {
     match sockopt::socket_domain(fd) {
         Ok(AddressFamily::UNIX) => of_user(sockopt::socket_peercred(fd).ok()?.uid, owner),
@@ -78,15 +78,15 @@ impl Loop {
         remote: Arc<dyn Remote>,
     ) -> io::Result<Loop> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, common.bell.as_fd(), EventData::new_u64(BELL), EventFlags::IN)?;
+        epoll::add(&epoll, common.waker.as_fd(), EventData::new_u64(WAKER), EventFlags::IN)?;
         let settings = common.settings.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut made = Loop {
-            gate: Gate::new(remote.clone()),
+            access: Access::new(remote.clone()),
             common,
             remote,
             settings,
             rules: Rules::default(),
-            ear: None,
+            subscriber: None,
             epoll,
             listener: None,
             resume: None,
@@ -98,9 +98,9 @@ impl Loop {
             buffer: vec![0; 1 << 16],
             owner: geteuid(),
         };
-        made.settle();
+        made.apply_settings();
         if connected {
-            made.admit(fd, "that it was started with");
+            made.admit(fd, "inherited");
         } else {
             epoll::add(&made.epoll, &fd, EventData::new_u64(LISTENER), EventFlags::IN)?;
             made.listener = Some(fd);
@@ -108,26 +108,27 @@ impl Loop {
         Ok(made)
     }
 
-    /// Does as the settings say.
-    fn settle(&mut self) {
+    /// Applies the settings.
+    fn apply_settings(&mut self) {
         self.settings = self.common.settings.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match &self.settings.service {
             Service::Control(rules) => {
                 self.rules = rules.clone();
-                self.ear = None;
+                self.subscriber = None;
             }
             Service::Chatter { channel, .. } => {
-                if self.ear.as_ref().is_none_or(|e| e.0 != *channel) {
-                    let ear = Arc::new(Ear::new(self.common.bell.clone(), self.settings.limits.messages));
-                    let listener: Arc<dyn castanet_element::Listener> = ear.clone();
+                if self.subscriber.as_ref().is_none_or(|e| e.0 != *channel) {
+                    let subscriber =
+                        Arc::new(Subscriber::new(self.common.waker.clone(), self.settings.limits.messages));
+                    let listener: Arc<dyn castanet_element::Listener> = subscriber.clone();
                     self.remote.listen(channel, Arc::downgrade(&listener));
-                    self.ear = Some((channel.clone(), ear));
+                    self.subscriber = Some((channel.clone(), subscriber));
                 }
             }
         }
     }
 
-    /// Serves until it is told to stop.
+    /// Serves until the server is dropped.
     pub fn run(&mut self) {
         let mut events = Vec::with_capacity(256);
         while !self.common.stop.load(Ordering::SeqCst) {
@@ -138,15 +139,15 @@ impl Loop {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(_) => return,
             }
-            // First, so that what follows is done by the settings of now.
+            // Settings first, so that they apply to the events below.
             if self.common.changed.swap(false, Ordering::SeqCst) {
-                self.settle();
+                self.apply_settings();
             }
-            // Those that had more to do have their turn after those whose descriptors are ready, in order.
+            // Clients with buffered commands get their turn after those with ready descriptors, in order.
             let again = self.busy.len();
             for event in &events {
                 match event.data.u64() {
-                    BELL => self.wake(),
+                    WAKER => self.wake(),
                     LISTENER => self.accept(),
                     id => self.turn(id, { event.flags }.intersects(EventFlags::HUP | EventFlags::ERR)),
                 }
@@ -161,7 +162,7 @@ impl Loop {
             }
             let now = Instant::now();
             if self.check.is_some_and(|t| t <= now) {
-                self.look_around(now);
+                self.disconnect_idle(now);
             }
             if self.resume.is_some_and(|t| t <= now) {
                 self.resume = None;
@@ -169,7 +170,7 @@ impl Loop {
             }
             self.common.clients.store(self.peers.len(), Ordering::Relaxed);
         }
-        self.farewell();
+        self.flush_all();
     }
 
     fn timeout(&self) -> Option<Timespec> {
@@ -178,32 +179,32 @@ impl Loop {
         }
         let next = [self.check, self.resume].into_iter().flatten().min()?;
         let left = next.saturating_duration_since(Instant::now());
-        // Rounded up, so that what is due is due when it wakes.
+        // Rounded up, so that deadlines have passed at the wake-up.
         Some(Timespec {
             tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(left.subsec_nanos()).saturating_add(1_000).min(999_999_999),
         })
     }
 
-    /// Somebody rang.
+    /// Wake-up received: distributes new messages to clients.
     fn wake(&mut self) {
-        self.common.bell.hush();
-        let Some((channel, ear)) = &self.ear else { return };
-        let heard = ear.take();
+        self.common.waker.clear();
+        let Some((channel, subscriber)) = &self.subscriber else { return };
+        let received = subscriber.take();
         if let Service::Chatter { aloud: true, .. } = self.settings.service
             && channel != "default"
-            && !heard.text.is_empty()
+            && !received.text.is_empty()
         {
-            (self.settings.report)(String::from_utf8_lossy(&heard.text).trim_end_matches('\n'));
+            (self.settings.report)(String::from_utf8_lossy(&received.text).trim_end_matches('\n'));
         }
-        let count = heard.text.iter().filter(|&&b| b == b'\n').count() as u64;
-        let mut lost = heard.lost.saturating_mul(self.peers.len() as u64);
+        let count = received.text.iter().filter(|&&b| b == b'\n').count() as u64;
+        let mut lost = received.lost.saturating_mul(self.peers.len() as u64);
         let ids: Vec<u64> = self.peers.keys().copied().collect();
         for id in ids {
             if let Some(p) = self.peers.get_mut(&id)
-                && !heard.text.is_empty()
+                && !received.text.is_empty()
             {
-                if !p.tell(&heard.text, self.settings.limits.messages) {
+                if !p.queue(&received.text, self.settings.limits.messages) {
                     lost += count;
                 }
                 self.turn(id, false);
@@ -212,7 +213,7 @@ impl Loop {
         self.common.lost.fetch_add(lost, Ordering::Relaxed);
     }
 
-    /// Watches the listening socket, or not.
+    /// Adds the listening socket to epoll, or removes it.
     fn listen(&self, on: bool) {
         if let Some(l) = &self.listener {
             let flags = if on { EventFlags::IN } else { EventFlags::empty() };
@@ -224,21 +225,21 @@ impl Loop {
         for _ in 0..ACCEPTED {
             let Some(l) = &self.listener else { return };
             match accept_with(l, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
-                Ok(fd) => self.come(fd),
+                Ok(fd) => self.connected(fd),
                 Err(Errno::AGAIN) => return,
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
                     self.resume = Instant::now().checked_add(PAUSE);
                     return self.listen(false);
                 }
-                // Whoever it was has gone already.
+                // The client has closed the connection before it was accepted.
                 Err(_) => {}
             }
         }
     }
 
-    /// Somebody connected.
-    fn come(&mut self, fd: OwnedFd) {
-        // The rest of the process needs descriptors too.
+    /// A client has connected.
+    fn connected(&mut self, fd: OwnedFd) {
+        // At most half of the descriptors: the rest of the process needs some too.
         let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let files = files.map_or(usize::MAX, |n| usize::try_from(n / 2).unwrap_or(usize::MAX));
         let most = self.settings.limits.clients.min(files);
@@ -255,7 +256,7 @@ impl Loop {
             let _ = send(&fd, text.as_bytes(), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
             return;
         }
-        // A Unix socket does not know these, and needs none of them.
+        // TCP only; Unix sockets do not have these options.
         if sockopt::set_tcp_nodelay(&fd, true).is_ok() {
             let (idle, interval, times) = KEEPALIVE;
             let _ = sockopt::set_socket_keepalive(&fd, true);
@@ -298,10 +299,10 @@ impl Loop {
         }
     }
 
-    /// Gives a client its turn.
+    /// Serves a client for one turn.
     fn turn(&mut self, id: u64, hung_up: bool) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
-        let next = peer.turn(&mut self.buffer, &self.rules, &mut self.gate, hung_up);
+        let next = peer.turn(&mut self.buffer, &self.rules, &mut self.access, hung_up);
         let holds = peer.holds();
         self.total = self.total.saturating_sub(peer.held).saturating_add(holds);
         peer.held = holds;
@@ -325,14 +326,14 @@ impl Loop {
         }
         while self.total > self.settings.limits.total {
             let Some(id) = self.peers.iter().max_by_key(|p| p.1.held).map(|p| *p.0) else { return };
-            self.close(id, "closed: too much was waiting");
+            self.close(id, "closed: too much is buffered");
         }
     }
 
     fn close(&mut self, id: u64, why: &str) {
         if let Some(p) = self.peers.remove(&id) {
             self.total = self.total.saturating_sub(p.held);
-            // Closing takes it out of what is waited for.
+            // Closing the descriptor removes it from epoll.
             drop(p);
             if !why.is_empty() {
                 self.say(id, why);
@@ -340,25 +341,25 @@ impl Loop {
         }
     }
 
-    /// Sends clients away that have done nothing for too long.
-    fn look_around(&mut self, now: Instant) {
+    /// Disconnects clients that have timed out.
+    fn disconnect_idle(&mut self, now: Instant) {
         let limits = &self.settings.limits;
         let times = self.peers.iter().filter_map(|(&id, p)| p.deadline(limits).map(|t| (id, t)));
         let (late, waiting): (Vec<_>, Vec<_>) = times.partition(|&(_, t)| t <= now);
         self.check = waiting.into_iter().map(|w| w.1).min();
         for (id, _) in late {
-            self.close(id, "closed: nothing was heard");
+            self.close(id, "closed: timed out");
         }
     }
 
-    /// Lets clients take what waits for them, for a moment.
-    fn farewell(&mut self) {
+    /// Sends queued output for a short time before the server ends.
+    fn flush_all(&mut self) {
         self.listener = None;
         let start = Instant::now();
         loop {
             self.peers.values_mut().for_each(Peer::flush);
             self.peers.retain(|_, p| p.wanted().contains(EventFlags::OUT));
-            if self.peers.is_empty() || start.elapsed() > FAREWELL {
+            if self.peers.is_empty() || start.elapsed() > LAST_OUTPUT {
                 return;
             }
             std::thread::sleep(Duration::from_millis(2));

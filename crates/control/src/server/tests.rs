@@ -29,10 +29,10 @@ fn connect(s: &Server) -> TcpStream {
     c
 }
 
-/// What is said until the other end closes.
+/// Everything received until the other end closes.
 fn rest(mut c: impl Read) -> String {
     let mut out = Vec::new();
-    // A reset ends it too.
+    // A reset ends the connection too.
     let _ = c.read_to_end(&mut out);
     String::from_utf8(out).unwrap()
 }
@@ -69,10 +69,10 @@ fn many_commands_in_one_piece_are_answered_while_the_client_waits() {
 fn what_a_client_sent_before_it_went_is_carried_out() {
     let (s, fake) = server(Limits::default());
     let mut c = connect(&s);
-    // At once: what a client's host has not sent when it closes is its own loss.
+    // In one write: data that the client's host has not sent when the client closes is lost.
     let all: String = (0..50).map(|i| format!("WRITE c.reset {i}\n")).collect();
     c.write_all(all.as_bytes()).unwrap();
-    // Replies that nobody takes make the connection break, when it is closed.
+    // Closing a connection with unread replies resets it.
     drop(c);
     until("all are carried out", || fake.written.lock().unwrap().len() == 50);
     until("the client has gone", || s.clients() == 0);
@@ -138,7 +138,7 @@ fn the_client_library() {
     assert_eq!(c.read("c.count", "").unwrap(), b"0", "the connection is still good");
     drop(s);
     assert!(!path.exists());
-    // What it had begun with it may still answer.
+    // Commands that had been read may still be answered.
     let end = (0..).find_map(|_| c.read("c.count", "").err());
     assert!(matches!(end, Some(crate::client::ClientError::Broken(_))));
     let e = Client::connect(&Address::Unix(path), patience).err().unwrap().to_string();
@@ -158,7 +158,7 @@ fn a_thousand_connections_at_once() {
     let (s, fake) = server(Limits::default());
     let mut all: Vec<TcpStream> = (0..1000).map(|_| connect(&s)).collect();
     until("all are there", || s.clients() == 1000);
-    // Half a command of each; one is served all the same.
+    // Incomplete commands of all but one client; that one is served.
     for c in &mut all {
         c.write_all(b"WRITE c.rese").unwrap();
     }
@@ -195,7 +195,7 @@ fn slow_ones_go_and_silent_ones_stay() {
     let mut half = connect(&s);
     half.write_all(b"WRITEDATA c.reset 100\nabc").unwrap();
     let mut stalled = connect(&s);
-    // More than the system keeps for a client that takes nothing.
+    // More than the socket buffers of a client that reads nothing.
     stalled.write_all(b"READ c.big 30000000\nREAD c.big 30000000\n").unwrap();
     assert_eq!(rest(half), GREETING);
     until("two have gone", || s.clients() == 1);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands: what their lines say, and what they answer.
+//! Commands: parsing of lines, and replies.
 
 use super::{Rules, unimplemented};
+use crate::access::{Access, Refusal, shown};
 use crate::code;
-use crate::gate::{Gate, Refusal, shown};
 use castanet_element::spec::Origin;
 
-/// What `HELP` answers.
+/// The reply to `HELP`.
 pub const HELP: &str = "Commands supported:
 READ handler [arguments...]
 READDATA handler n          [followed by n bytes of arguments]
@@ -22,11 +22,11 @@ HELP
 QUIT
 A handler is element.handler, or a global handler. An element may be given by its number, counted from 1.";
 
-/// Verbs of HTTP that are no commands. A page in a browser can send requests to a port of its own host, with commands in the
-/// body.
+/// HTTP methods that are no commands of this protocol. A web page can make a browser send requests to a port of its host, with
+/// commands in the body.
 const HTTP: &[&str] = &["POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE", "PRI"];
 
-/// What a command does.
+/// The kinds of commands for handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     Read,
@@ -36,42 +36,42 @@ pub enum Verb {
     Llrpc,
 }
 
-/// A command about a handler.
+/// A command for a handler.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Call {
     pub verb: Verb,
-    /// The handler as it was written.
+    /// The name of the handler as written.
     pub name: String,
-    /// What follows it on the line.
+    /// The rest of the line.
     pub argument: Vec<u8>,
 }
 
-/// What a line says.
+/// A parsed line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// Nothing.
+    /// A blank line.
     Nothing,
-    /// Nothing that is understood.
+    /// A syntax error.
     Wrong(Refusal),
-    /// A verb that does not exist.
+    /// An unknown command.
     Unknown(Refusal),
     /// The first line of an HTTP request: the other side is no control client.
     Foreign(Refusal),
-    /// The client shows its token.
+    /// `AUTH` with a token.
     Token(Vec<u8>),
-    /// The client goes.
+    /// `QUIT`.
     Quit,
-    /// It wants to know the commands.
+    /// `HELP`.
     Help,
-    /// A command that is complete.
+    /// A complete command.
     Call(Call),
-    /// A command that so many bytes follow.
+    /// A command that is followed by this number of bytes.
     Data(Call, u64),
-    /// A command that lines follow up to this one.
+    /// A command that is followed by lines up to this terminator.
     Until(Call, Vec<u8>),
 }
 
-/// The first word, and what follows it and the blanks behind it.
+/// Splits off the first word; blanks after it are removed.
 fn word(line: &[u8]) -> (&[u8], &[u8]) {
     let line = line.trim_ascii_start();
     let n = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
@@ -80,7 +80,7 @@ fn word(line: &[u8]) -> (&[u8], &[u8]) {
 }
 
 impl Parsed {
-    /// Reads a line.
+    /// Parses a line.
     pub fn of(line: &[u8]) -> Parsed {
         use Verb::{CheckRead, CheckWrite, Llrpc, Read, Write};
         let (verb, rest) = word(line.trim_ascii_end());
@@ -98,7 +98,7 @@ impl Parsed {
         };
         let data = |verb, usual: Option<u64>| match (std::str::from_utf8(argument), usual) {
             (Ok(""), Some(n)) => Parsed::Data(call(verb), n),
-            // A number that is out of all bounds is still a number: that much data is too big.
+            // A number beyond u64 is no syntax error: the reply is that the data is too big.
             (Ok(n), _) if !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => {
                 Parsed::Data(call(verb), n.parse().unwrap_or(u64::MAX))
             }
@@ -131,7 +131,7 @@ impl Parsed {
     }
 }
 
-/// Text that a handler can be given.
+/// Data as text for a handler; handlers take UTF-8 only.
 fn text(bytes: &[u8], kind: &str, name: &str) -> Result<String, Refusal> {
     String::from_utf8(bytes.to_vec()).map_err(|e| {
         let at = e.utf8_error().valid_up_to();
@@ -141,41 +141,41 @@ fn text(bytes: &[u8], kind: &str, name: &str) -> Result<String, Refusal> {
 }
 
 impl Call {
-    /// Carries it out: the reply, and the value that follows it.
+    /// Executes the command. Returns the reply, and the value that follows it.
     pub fn answer(
         &self,
         argument: &[u8],
         rules: &Rules,
         from: Origin,
-        gate: &mut Gate,
+        access: &mut Access,
     ) -> Result<(String, Option<String>), Refusal> {
         let proxy = rules.proxy.as_deref();
         match self.verb {
             Verb::Read => {
-                let t = gate.readable(&self.name, proxy)?;
-                let value = gate.read(&t, &text(argument, "Read", &t.name)?)?;
+                let t = access.readable(&self.name, proxy)?;
+                let value = access.read(&t, &text(argument, "Read", &t.name)?)?;
                 Ok((format!("Read handler '{}' OK", shown(&t.name)), Some(value)))
             }
             Verb::Write => {
-                let t = gate.writable(&self.name, proxy, rules.readonly, from)?;
-                let answer = gate.write(from, &t, &text(argument, "Write", &t.name)?)?;
+                let t = access.writable(&self.name, proxy, rules.readonly, from)?;
+                let answer = access.write(from, &t, &text(argument, "Write", &t.name)?)?;
                 let end = if answer.is_empty() { "" } else { "\n" };
                 Ok((format!("Write handler '{}' OK{end}{answer}", shown(&t.name)), None))
             }
             Verb::CheckRead => {
-                let t = gate.readable(&self.name, proxy)?;
+                let t = access.readable(&self.name, proxy)?;
                 Ok((format!("Read handler '{}' OK", shown(&t.name)), None))
             }
             Verb::CheckWrite => {
-                let t = gate.writable(&self.name, proxy, rules.readonly, from)?;
+                let t = access.writable(&self.name, proxy, rules.readonly, from)?;
                 Ok((format!("Write handler '{}' OK", shown(&t.name)), None))
             }
-            Verb::Llrpc => Err(self.llrpc(rules, gate)),
+            Verb::Llrpc => Err(self.llrpc(rules, access)),
         }
     }
 
-    /// Calls of numbered procedures: elements have none that can be called from outside.
-    fn llrpc(&self, rules: &Rules, gate: &Gate) -> Refusal {
+    /// LLRPCs: always an error, because elements have none.
+    fn llrpc(&self, rules: &Rules, access: &Access) -> Refusal {
         let name = shown(&self.name);
         let Some((element, number)) = self.name.split_once('#') else {
             return Refusal(code::SYNTAX, format!("Syntax error in LLRPC '{name}'"));
@@ -183,10 +183,10 @@ impl Call {
         if number.is_empty() || !number.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Refusal(code::SYNTAX, format!("Syntax error in LLRPC '{name}'"));
         }
-        if gate.remote().has_ended() {
+        if access.remote().has_ended() {
             return Refusal(code::NO_ROUTER, "No router installed".into());
         }
-        if !gate.has_element(element) {
+        if !access.has_element(element) {
             return Refusal(code::NO_ELEMENT, format!("No element named '{}'", shown(element)));
         }
         if rules.readonly {

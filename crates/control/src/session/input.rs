@@ -1,50 +1,50 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes that have come and were not looked at yet, cut into lines and data.
+//! Received bytes that are not parsed yet, split into lines and data.
 
-/// What [`Input::line`] finds.
+/// A result of [`Input::line`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
-    /// A line, without its end.
+    /// A line without its line end.
     Whole(Vec<u8>),
-    /// The beginning of one.
+    /// An incomplete line.
     Partial,
-    /// The beginning of one that is too long; it is gone.
+    /// The beginning of a line that is too long; it has been discarded.
     TooLong,
 }
 
-/// Bytes that wait. Lines end by LF, CR, or CR LF.
+/// Buffered input. Lines end by LF, CR, or CR LF.
 #[derive(Default)]
 pub struct Input {
     bytes: Vec<u8>,
-    /// Where the first that waits stands.
+    /// The index of the first unparsed byte.
     at: usize,
-    /// Up to where no line end was found, so that a line that comes byte by byte is not searched again and again.
+    /// There is no line end before this index, so that a line that arrives byte by byte is searched only once.
     searched: usize,
-    /// Whether the last line ended by a CR, to which a LF may belong that is still to come.
+    /// Whether the last line ended with CR. A LF that follows belongs to that line end.
     after_cr: bool,
 }
 
 impl Input {
-    /// Takes more.
+    /// Appends received bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
-    /// How many wait.
+    /// The number of unparsed bytes.
     pub fn len(&self) -> usize {
         self.bytes.len() - self.at
     }
-    /// Whether none waits; the LF of a CR LF is nothing to wait for.
+    /// Whether there are no unparsed bytes, apart from the LF of a CR LF.
     pub fn is_empty(&self) -> bool {
         match self.waiting() {
             [b'\n'] => self.after_cr,
             waiting => waiting.is_empty(),
         }
     }
-    /// Bytes of memory.
+    /// The size of the buffer.
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
-    /// Gives memory back that is not needed.
+    /// Shrinks the buffer.
     pub fn tidy(&mut self) {
         if self.at == self.bytes.len() {
             self.bytes.clear();
@@ -58,27 +58,27 @@ impl Input {
     fn waiting(&self) -> &[u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
-    /// Passes over a LF that belongs to the line before.
-    fn settle(&mut self) {
+    /// Skips a LF that belongs to the previous line end.
+    fn skip_lf(&mut self) {
         if let (true, Some(&b)) = (self.after_cr, self.waiting().first()) {
             self.after_cr = false;
             self.at += usize::from(b == b'\n');
         }
     }
-    /// Says that the last line ended by a CR.
+    /// Records that the last line ended with CR.
     pub fn set_after_cr(&mut self) {
         self.after_cr = true;
     }
 
-    /// How far the next line goes, if its end is here.
+    /// The index of the next line end, if it has arrived.
     fn end(&mut self) -> Option<usize> {
-        self.settle();
+        self.skip_lf();
         let from = self.searched.max(self.at);
         let found = self.bytes.get(from..)?.iter().position(|b| matches!(b, b'\n' | b'\r'));
         self.searched = found.map_or(self.bytes.len(), |n| from + n);
         found.map(|n| from + n)
     }
-    /// Passes over a line end.
+    /// Skips a line end.
     fn pass(&mut self, end: usize) {
         self.after_cr = self.bytes.get(end) == Some(&b'\r');
         self.at = end + 1;
@@ -93,14 +93,14 @@ impl Input {
                 Line::Whole(line)
             }
             None if self.len() <= longest => Line::Partial,
-            // Its end, if it is here, is found by whoever skips the rest.
+            // The caller skips the rest of the line with `skip_line`.
             _ => {
                 self.at = self.searched;
                 Line::TooLong
             }
         }
     }
-    /// Passes over the rest of a line; false if there is more of it to come.
+    /// Skips the rest of a line. Returns false if its end has not arrived.
     pub fn skip_line(&mut self) -> bool {
         let end = self.end();
         match end {
@@ -110,24 +110,24 @@ impl Input {
         end.is_some()
     }
 
-    /// Moves at most so many bytes to the end of `into`, and says how many.
+    /// Moves at most `most` bytes to the end of `into`. Returns their number.
     pub fn take(&mut self, most: u64, into: &mut Vec<u8>) -> u64 {
-        self.settle();
+        self.skip_lf();
         let n = usize::try_from(most).unwrap_or(usize::MAX).min(self.len());
         into.extend_from_slice(self.waiting().get(..n).unwrap_or_default());
         self.at += n;
         n as u64
     }
-    /// Passes over at most so many bytes, and says how many.
+    /// Skips at most `most` bytes. Returns their number.
     pub fn skip(&mut self, most: u64) -> u64 {
-        self.settle();
+        self.skip_lf();
         let n = usize::try_from(most).unwrap_or(usize::MAX).min(self.len());
         self.at += n;
         n as u64
     }
     /// The next byte.
     pub fn next(&mut self) -> Option<u8> {
-        self.settle();
+        self.skip_lf();
         let b = self.waiting().first().copied()?;
         self.at += 1;
         Some(b)

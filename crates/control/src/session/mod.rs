@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The conversation with one client, without input and output: bytes in, calls of handlers, bytes out.
+//! The protocol for one client, without input and output: bytes in, calls of handlers, bytes out.
 
 mod command;
 mod input;
 mod until;
 
-use crate::gate::{Gate, Refusal, shown};
+use crate::access::{Access, Refusal, shown};
 use crate::{Limits, Token, code};
 use castanet_element::spec::Origin;
 use command::{Call, Parsed, Verb};
@@ -14,98 +14,98 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use until::Until;
 
-/// The first line that a client sees.
+/// The first line that a client receives.
 pub const GREETING: &str = "Click::ControlSocket/1.3\r\n";
 
-/// What a client may do.
+/// The rules for clients of a socket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Whether it may only read.
+    /// Whether clients may only read.
     pub readonly: bool,
-    /// The element that stands for all others.
+    /// The element whose handlers answer for all others (ControlSocket's argument PROXY).
     pub proxy: Option<String>,
     /// The token that gives a client the rights of the operator.
     pub token: Option<Arc<Token>>,
 }
 
-/// So many verbs that do not exist, or wrong tokens, end a conversation.
+/// This number of unknown commands and wrong tokens ends a session.
 const STRIKES: u32 = 3;
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// More bytes are needed before there is something to do.
+    /// More input is needed.
     Hungry,
-    /// Something was done, or replies wait to be sent first; there may be more to do.
+    /// A command was executed, or replies must be sent first. There may be further commands.
     Done,
-    /// The conversation is over when its output is sent.
+    /// The session ends when its output has been sent.
     Over,
 }
 
-/// What the next bytes are.
+/// The meaning of the next bytes.
 enum State {
-    /// A command.
+    /// A command line.
     Command,
     /// The rest of a line that was too long.
     LongLine,
-    /// The data of a command: how much is still to come.
+    /// The data of a command; `left` bytes are missing.
     Data { call: Call, left: u64, data: Vec<u8> },
-    /// Data that is not taken; the command has been answered already if it is none.
+    /// Data to skip. Without `call` the reply has been sent already.
     Skip { call: Option<Call>, left: u64 },
     /// Lines up to a terminator.
     Until { call: Call, lines: Until },
 }
 
-/// The conversation with one client.
+/// The session of one client.
 pub struct Session {
     limits: Limits,
     input: Input,
     state: State,
     out: VecDeque<u8>,
     over: bool,
-    /// What the client may do, as far as is known now.
+    /// The rights of the client; a token can raise them.
     from: Origin,
-    /// Verbs that did not exist, and wrong tokens.
+    /// The number of unknown commands and wrong tokens.
     strikes: u32,
 }
 
 impl Session {
-    /// One that has just begun: the greeting waits to be sent. The client has the rights of `from` until it shows a token.
+    /// A new session, with the greeting as output. The client has the rights of `from` until it sends a token.
     pub fn new(limits: Limits, from: Origin) -> Session {
         let out = GREETING.bytes().collect();
         let (input, state) = (Input::default(), State::Command);
         Session { limits, input, state, out, over: false, from, strikes: 0 }
     }
 
-    /// Takes bytes that the client sent.
+    /// Appends bytes from the client.
     pub fn feed(&mut self, bytes: &[u8]) {
         if !self.over {
             self.input.feed(bytes);
         }
     }
 
-    /// Whether it takes more bytes: not while the client has replies to take first, or commands wait to be looked at.
+    /// Whether to read more input: not while the client has replies to read, or commands wait to be executed.
     pub fn wants_input(&self) -> bool {
         !self.over && self.out.len() < self.limits.backlog && self.input.len() <= self.limits.line
     }
 
-    /// What is to be sent.
+    /// The output to send.
     pub fn output(&self) -> &[u8] {
         self.out.as_slices().0
     }
-    /// Forgets bytes of the output that were sent.
+    /// Removes output that has been sent.
     pub fn sent(&mut self, n: usize) {
         self.out.drain(..n.min(self.out.len()));
-        // What a long reply needed is given back.
+        // Free the memory of a long reply.
         if self.out.is_empty() && self.out.capacity() > self.limits.backlog {
             self.out = VecDeque::new();
         }
     }
-    /// Whether part of a command has come, and the rest has not.
+    /// Whether a command is incomplete.
     pub fn is_amid(&self) -> bool {
         !self.over && (!matches!(self.state, State::Command) || !self.input.is_empty())
     }
-    /// Bytes that it holds.
+    /// The number of buffered bytes.
     pub fn held(&self) -> usize {
         let data = match &self.state {
             State::Data { data, .. } => data.capacity(),
@@ -115,8 +115,8 @@ impl Session {
         self.input.capacity().saturating_add(self.out.capacity()).saturating_add(data)
     }
 
-    /// Does the next thing there is to do: answers one command at most. Nothing is done while replies wait.
-    pub fn step(&mut self, rules: &Rules, gate: &mut Gate) -> Step {
+    /// Executes at most one command. Does nothing while too many replies are queued.
+    pub fn step(&mut self, rules: &Rules, access: &mut Access) -> Step {
         if self.over {
             return Step::Over;
         }
@@ -124,7 +124,7 @@ impl Session {
             return Step::Done;
         }
         let step = match std::mem::replace(&mut self.state, State::Command) {
-            State::Command => self.command(rules, gate),
+            State::Command => self.command(rules, access),
             State::LongLine => match self.input.skip_line() {
                 true => Step::Done,
                 false => {
@@ -139,7 +139,7 @@ impl Session {
                     Step::Hungry
                 } else {
                     if let Some(call) = call {
-                        self.execute(&call, Some(&[]), rules, gate);
+                        self.execute(&call, Some(&[]), rules, access);
                     }
                     Step::Done
                 }
@@ -150,14 +150,14 @@ impl Session {
                     self.state = State::Data { call, left, data };
                     Step::Hungry
                 } else {
-                    self.execute(&call, Some(&data), rules, gate);
+                    self.execute(&call, Some(&data), rules, access);
                     Step::Done
                 }
             }
             State::Until { call, mut lines } => {
                 if lines.feed(&mut self.input, &self.limits) {
                     match lines.data() {
-                        Some(data) => self.execute(&call, Some(data), rules, gate),
+                        Some(data) => self.execute(&call, Some(data), rules, access),
                         None => self.refuse(&too_big()),
                     }
                     Step::Done
@@ -171,8 +171,8 @@ impl Session {
         if self.over { Step::Over } else { step }
     }
 
-    /// Reads the line of a command.
-    fn command(&mut self, rules: &Rules, gate: &mut Gate) -> Step {
+    /// Handles a command line.
+    fn command(&mut self, rules: &Rules, access: &mut Access) -> Step {
         let line = match self.input.line(self.limits.line) {
             Line::Whole(line) => line,
             Line::Partial => return Step::Hungry,
@@ -199,8 +199,8 @@ impl Session {
                 self.over = true;
             }
             Parsed::Help => self.reply(code::OK, command::HELP),
-            Parsed::Call(call) => self.execute(&call, None, rules, gate),
-            Parsed::Data(call, left) => self.data(call, left, rules, gate),
+            Parsed::Call(call) => self.execute(&call, None, rules, access),
+            Parsed::Data(call, left) => self.data(call, left, rules, access),
             Parsed::Until(call, terminator) => {
                 self.state = State::Until { call, lines: Until::new(&terminator) };
             }
@@ -208,20 +208,20 @@ impl Session {
         Step::Done
     }
 
-    /// Begins with the data of a command, as far as it is wanted.
-    fn data(&mut self, call: Call, left: u64, rules: &Rules, gate: &mut Gate) {
+    /// Starts to receive the data of a command, or to skip it.
+    fn data(&mut self, call: Call, left: u64, rules: &Rules, access: &mut Access) {
         if left > self.limits.data as u64 {
             self.refuse(&too_big());
             self.state = State::Skip { call: None, left };
             return;
         }
-        // What will be refused anyway is not kept; it is refused when its data is through, like all others.
+        // Data of a command that will be refused is not stored. The refusal is sent after the data, as with all commands.
         let vain = match call.verb {
             Verb::Llrpc => true,
             Verb::Write => {
-                gate.writable(&call.name, rules.proxy.as_deref(), rules.readonly, self.from).is_err()
+                access.writable(&call.name, rules.proxy.as_deref(), rules.readonly, self.from).is_err()
             }
-            _ => gate.readable(&call.name, rules.proxy.as_deref()).is_err(),
+            _ => access.readable(&call.name, rules.proxy.as_deref()).is_err(),
         };
         self.state = match vain {
             true => State::Skip { call: Some(call), left },
@@ -229,10 +229,10 @@ impl Session {
         };
     }
 
-    /// Answers a command. Its argument stands in its line, or came as data.
-    fn execute(&mut self, call: &Call, data: Option<&[u8]>, rules: &Rules, gate: &mut Gate) {
+    /// Executes a command. Its argument is the rest of its line, or its data.
+    fn execute(&mut self, call: &Call, data: Option<&[u8]>, rules: &Rules, access: &mut Access) {
         let argument = data.unwrap_or(&call.argument);
-        match call.answer(argument, rules, self.from, gate) {
+        match call.answer(argument, rules, self.from, access) {
             Ok((text, value)) => {
                 self.reply(code::OK, &text);
                 if let Some(v) = value {
@@ -244,8 +244,8 @@ impl Session {
         }
     }
 
-    /// Gives the client the rights of the operator if it shows the token. Without a token there is nothing to show: a client
-    /// that has these rights by its user is not kept from saying more.
+    /// Gives the client the rights of the operator if the token is right. If the router has no token, a client that has these rights
+    /// already, by its user, is not disconnected for sending one.
     fn authorise(&mut self, given: &[u8], rules: &Rules) {
         let right = match &rules.token {
             Some(token) => token.matches(given),
@@ -260,7 +260,7 @@ impl Session {
         }
     }
 
-    /// Counts against a client that does not speak the protocol, or guesses tokens.
+    /// Counts an unknown command or wrong token.
     fn strike(&mut self) {
         self.strikes += 1;
         self.over |= self.strikes >= STRIKES;
@@ -270,7 +270,7 @@ impl Session {
         self.reply(r.0, &r.1);
     }
 
-    /// Puts a reply of one or several lines into the output.
+    /// Appends a reply of one or more lines to the output.
     fn reply(&mut self, code: u16, text: &str) {
         let mut lines = text.lines().peekable();
         while let Some(line) = lines.next() {
@@ -288,7 +288,7 @@ fn too_big() -> Refusal {
     Refusal(code::TOO_BIG, "Data too big".into())
 }
 
-/// The reply to a command that does not exist.
+/// The reply to an unknown command.
 fn unimplemented(verb: &str) -> Refusal {
     Refusal(code::UNIMPLEMENTED, format!("Command '{}' unimplemented", shown(verb)))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Conversations, byte by byte.
+//! Tests of sessions, with input in pieces of every size.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -7,7 +7,7 @@ use castanet_element::{CallError, Listener, Remote};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-/// A router of two elements that remembers what was written.
+/// A router of two elements that records writes.
 #[derive(Default)]
 pub(crate) struct Fake {
     pub written: Mutex<Vec<String>>,
@@ -86,14 +86,14 @@ fn small() -> Limits {
     Limits { line: 60, data: 20, backlog: 300, ..Limits::default() }
 }
 
-/// What is answered to bytes that come in pieces of that size.
+/// The output for input that arrives in pieces of this size.
 fn talk_in(pieces: usize, input: &[u8], rules: &Rules, from: Origin, limits: &Limits) -> (String, Arc<Fake>) {
     let fake = Arc::new(Fake::default());
-    let (mut gate, mut session) = (Gate::new(fake.clone()), Session::new(limits.clone(), from));
+    let (mut access, mut session) = (Access::new(fake.clone()), Session::new(limits.clone(), from));
     let mut out = Vec::new();
     let mut pump = |s: &mut Session| {
         loop {
-            let step = s.step(rules, &mut gate);
+            let step = s.step(rules, &mut access);
             while !s.output().is_empty() {
                 out.extend_from_slice(s.output());
                 s.sent(s.output().len());
@@ -161,7 +161,7 @@ fn the_transcript() {
         ("READ 2.x\n", "200 Read handler 'a/p.x' OK\r\nDATA 3\r\nx()"),
         ("READ 0.x\nREAD 3.x\n", "510 No element named '0'\r\n510 No element named '3'\r\n"),
         ("READ element_cycles.csv\n", "200 Read handler 'element_cycles.csv' OK\r\nDATA 3\r\n1,2"),
-        // Private handlers are for scripts alone.
+        // Private handlers are for scripts only.
         ("READ c.kill 9 1\n", "511 No handler named 'c.kill'\r\n"),
         ("READ a/p.kill 9 1\n", "511 No handler named 'a/p.kill'\r\n"),
         ("\n\r\n \n", ""),
@@ -219,18 +219,18 @@ fn too_much_is_refused_and_passed_over() {
         (format!("READUNTIL c.echo {0}\n{0}\r\n", "e".repeat(25)), big),
         (format!("READ c.echo {}\n", "x".repeat(50)), "500 Line too long\r\n"),
         (format!("READ c.echo {}\n", "x".repeat(5000)), "500 Line too long\r\n"),
-        // What is refused anyway is not kept.
+        // Data of refused commands is not stored.
         ("WRITEDATA c.count 3\nabc".into(), "530 Handler 'c.count' read-only\r\n"),
         ("READDATA c.zz 3\nabc".into(), "511 No handler named 'c.zz'\r\n"),
     ] {
         assert_eq!(talk(&format!("{command}{then}")), format!("{reply}{fine}"), "{command:?}");
     }
-    // So much never comes to an end; nothing of it is kept.
+    // The data never ends; none of it is stored.
     let fake = Arc::new(Fake::default());
-    let (mut gate, mut session) = (Gate::new(fake), Session::new(small(), Origin::Authorised));
+    let (mut access, mut session) = (Access::new(fake), Session::new(small(), Origin::Authorised));
     session.feed(b"WRITEDATA c.reset 99999999999999999999999999\n");
     for _ in 0..1000 {
-        while session.step(&Rules::default(), &mut gate) == Step::Done {}
+        while session.step(&Rules::default(), &mut access) == Step::Done {}
         session.feed(&[b'x'; 1000]);
         assert!(session.is_amid() && session.held() < 200_000, "{}", session.held());
     }
@@ -271,7 +271,7 @@ fn rules() {
         ("CHECKWRITE c.reset\n", "530 Permission denied for 'c.reset'\r\n"),
         ("WRITE stop\n", "530 Permission denied for 'stop'\r\n"),
         ("LLRPC c#1 1\nx", "530 Permission denied for 'c#1'\r\n"),
-        // A plan reads what its text requires, so it is no read.
+        // A plan reads the files that its text requires, so it needs the right to write.
         ("READ swapplan require(library /etc/shadow)\n", "530 Handler 'swapplan' write-only\r\n"),
         ("WRITE swapplan x\n", "530 Permission denied for 'swapplan'\r\n"),
     ] {
@@ -296,7 +296,7 @@ fn a_client_without_the_token_may_not_reconfigure_or_name_files() {
         for command in
             ["WRITE H x\n", "SET H x\n", "WRITEDATA H 1\nx", "WRITEUNTIL H\nx\n\n", "CHECKWRITE H\n"]
         {
-            // What the gate cannot know by the flags the handler itself refuses.
+            // The handler itself refuses calls that its flags allow.
             if command.starts_with("CHECK") && handler == "c.deep" {
                 continue;
             }
@@ -325,9 +325,9 @@ fn the_token_gives_the_rights_and_wrong_ones_end_the_conversation() {
     assert_eq!(talk(format!("{wrong}{file}"), &rules), format!("{no}{denied}"));
     assert_eq!(talk(format!("{wrong}{wrong}{wrong}AUTH {token}\n{file}"), &rules), no.repeat(3));
     assert_eq!(talk("AUTH\n".into(), &rules), "500 Wrong number of arguments\r\n");
-    // Without a token there is none to guess.
+    // Without a token there is nothing to guess.
     assert_eq!(talk(format!("AUTH {token}\n{file}"), &Rules::default()), format!("{no}{denied}"));
-    // A socket that may only be read stays so.
+    // A READONLY socket stays read-only.
     let readonly = Rules { readonly: true, ..rules.clone() };
     assert_eq!(talk(format!("AUTH {token}\n{file}"), &readonly), format!("200 Authorised\r\n{denied}"));
 }
@@ -349,7 +349,7 @@ fn http_and_other_protocols_end_the_conversation() {
     let unknown = |v: &str| format!("501 Command '{v}' unimplemented\r\n");
     let said = talk("EHLO x\nMAIL FROM: y\nRCPT TO: z\nWRITE c.reset\n");
     assert_eq!(said, unknown("EHLO") + &unknown("MAIL") + &unknown("RCPT"));
-    // Between commands that exist they count too.
+    // Known commands in between do not reset the count.
     let said = talk("A\nREAD c.count\nB\nREAD c.count\nC\nWRITE c.reset\n");
     assert!(!said.contains("c.reset"), "{said}");
 }
@@ -357,21 +357,21 @@ fn http_and_other_protocols_end_the_conversation() {
 #[test]
 fn a_client_takes_its_replies_before_the_next_command_is_looked_at() {
     let fake = Arc::new(Fake::default());
-    let (mut gate, mut session) = (Gate::new(fake.clone()), Session::new(small(), Origin::Authorised));
+    let (mut access, mut session) = (Access::new(fake.clone()), Session::new(small(), Origin::Authorised));
     session.sent(GREETING.len());
     session.feed(b"READ c.big 400\nREAD c.big 500\nREAD c.count\n");
     let rules = Rules::default();
     for _ in 0..5 {
-        assert_eq!(session.step(&rules, &mut gate), Step::Done);
+        assert_eq!(session.step(&rules, &mut access), Step::Done);
     }
     assert!(!session.wants_input());
     assert_eq!(session.output().len(), 400 + "200 Read handler 'c.big' OK\r\nDATA 400\r\n".len());
     session.sent(100);
-    session.step(&rules, &mut gate);
+    session.step(&rules, &mut access);
     let waits = session.output().len();
     assert_eq!(waits, 300 + "200 Read handler 'c.big' OK\r\nDATA 400\r\n".len());
     session.sent(waits);
-    while session.step(&rules, &mut gate) == Step::Done && session.wants_input() {}
+    while session.step(&rules, &mut access) == Step::Done && session.wants_input() {}
     assert!(session.output().len() > 500);
 }
 
@@ -379,10 +379,10 @@ fn a_client_takes_its_replies_before_the_next_command_is_looked_at() {
 fn sessions_say_what_they_hold_and_give_it_back() {
     let fake = Arc::new(Fake::default());
     let limits = Limits { backlog: 1000, ..Limits::default() };
-    let (mut gate, mut session) = (Gate::new(fake), Session::new(limits, Origin::Authorised));
+    let (mut access, mut session) = (Access::new(fake), Session::new(limits, Origin::Authorised));
     let mut feed = |session: &mut Session, bytes: &[u8]| {
         session.feed(bytes);
-        while session.step(&Rules::default(), &mut gate) == Step::Done && session.wants_input() {}
+        while session.step(&Rules::default(), &mut access) == Step::Done && session.wants_input() {}
         session.held()
     };
     assert!(feed(&mut session, b"") < 1000);
@@ -431,20 +431,20 @@ fn replies_show_tabs_and_no_other_control_characters() {
 #[test]
 fn handlers_are_remembered_until_the_configuration_is_swapped() {
     let fake = Arc::new(Fake::default());
-    let mut gate = Gate::new(fake.clone());
+    let mut access = Access::new(fake.clone());
     let calls = || fake.calls.load(Ordering::SeqCst);
     for _ in 0..10 {
-        assert!(gate.readable("c.count", None).is_ok());
+        assert!(access.readable("c.count", None).is_ok());
     }
     assert_eq!(calls(), 1);
     fake.swaps.store(1, Ordering::SeqCst);
-    assert!(gate.readable("c.count", None).is_ok());
+    assert!(access.readable("c.count", None).is_ok());
     assert_eq!(calls(), 2);
-    // Names that are not there are not remembered; those that are there in any number are forgotten in time.
+    // Unknown names are not cached, and the cache of known names is bounded.
     for i in 0..20_000 {
-        assert!(gate.readable(&format!("a/p.{i}"), None).is_ok());
-        assert!(gate.readable(&format!("c.x{i}"), None).is_err());
+        assert!(access.readable(&format!("a/p.{i}"), None).is_ok());
+        assert!(access.readable(&format!("c.x{i}"), None).is_err());
     }
     fake.ended.store(true, Ordering::SeqCst);
-    assert_eq!(gate.readable("c.count", None).unwrap_err(), Refusal(540, "No router installed".into()));
+    assert_eq!(access.readable("c.count", None).unwrap_err(), Refusal(540, "No router installed".into()));
 }

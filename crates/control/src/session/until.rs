@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data that ends by a line of its own.
+//! Data that ends with a terminator line.
 
 use super::input::Input;
 use crate::Limits;
 
-/// Lines up to a terminator. They are kept with their ends, the terminator is not; what follows its text must be blank.
+/// Collects lines up to a terminator line, with their line ends. Blanks may follow the text of the terminator.
 pub struct Until {
     terminator: Vec<u8>,
     data: Vec<u8>,
-    /// Where the line begins that is not whole yet.
+    /// The start of the current line.
     start: usize,
-    /// Whether the last line ended by a CR, to which a LF may belong.
+    /// Whether the last line ended with CR. A LF that follows belongs to that line end.
     after_cr: bool,
-    /// Whether there were more than are taken; then only the present line is kept.
+    /// Whether the limit was exceeded; only the current line is stored then.
     over: bool,
-    /// Whether the present line is too long for a terminator.
+    /// Whether the current line is too long to be the terminator.
     long: bool,
 }
 
@@ -23,16 +23,16 @@ impl Until {
         let terminator = terminator.trim_ascii_end().to_vec();
         Until { terminator, data: Vec::new(), start: 0, after_cr: false, over: false, long: false }
     }
-    /// Bytes of memory.
+    /// The size of the buffer.
     pub fn held(&self) -> usize {
         self.data.capacity()
     }
-    /// What came, if it was not too much.
+    /// The data, unless it exceeded the limit.
     pub fn data(&self) -> Option<&[u8]> {
         (!self.over).then_some(&self.data)
     }
 
-    /// Takes what has come; true when the terminator has.
+    /// Consumes input. Returns true after the terminator.
     pub fn feed(&mut self, input: &mut Input, limits: &Limits) -> bool {
         while let Some(b) = input.next() {
             let belongs = std::mem::take(&mut self.after_cr) && b == b'\n';
