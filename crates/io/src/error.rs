@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can go wrong with a capture file, in words for its user.
+//! Errors of capture files, with texts for users.
 use std::io;
 
 use thiserror::Error;
@@ -8,19 +8,19 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// The file has no bytes. (Scripts know this text, three spaces included.)
+    /// The file has no bytes. (The text is that of Click, three spaces included.)
     #[error("{file}:   empty file")]
     Empty {
         /// Name of the file.
         file: String,
     },
-    /// The file ends inside its first header. (Scripts know this text, three spaces included.)
+    /// The file ends inside its first header. (The text is that of Click, three spaces included.)
     #[error("{file}:   not a tcpdump file (too short)")]
     TooShort {
         /// Name of the file.
         file: String,
     },
-    /// The file begins like no known format.
+    /// The file has an unknown format.
     #[error("{file}: not a pcap or pcapng file: it begins with {}", hex(magic))]
     BadMagic {
         /// Name of the file.
@@ -28,17 +28,17 @@ pub enum CaptureError {
         /// Its first four bytes.
         magic: [u8; 4],
     },
-    /// A header or record contradicts itself or the format; nothing after it can be trusted.
+    /// A header or record is invalid; nothing after it can be trusted.
     #[error("{file}: bad capture file at byte {offset}: {what}")]
     Corrupt {
         /// Name of the file.
         file: String,
         /// Where the record starts, counted in uncompressed bytes.
         offset: u64,
-        /// What is wrong with it.
+        /// The error.
         what: String,
     },
-    /// The program that decompresses this file is not there.
+    /// The program that decompresses this file is not installed.
     #[error("{file}: is compressed, and '{program}', which could decompress it, is not installed")]
     NoDecompressor {
         /// Name of the file.
@@ -56,12 +56,12 @@ pub enum CaptureError {
         /// How it ended.
         status: String,
     },
-    /// A position was asked for in something that cannot be repositioned: a pipe, a compressed file, pcapng.
+    /// The input cannot be repositioned: a pipe, a compressed file, pcapng.
     #[error("{file}: cannot move to byte {offset}: {why}")]
     Unseekable {
         /// Name of the file.
         file: String,
-        /// The wanted position.
+        /// The requested position.
         offset: u64,
         /// Why it cannot be reached.
         why: &'static str,
@@ -71,7 +71,7 @@ pub enum CaptureError {
     Io {
         /// Name of the file.
         file: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -86,7 +86,7 @@ impl CaptureError {
     }
 }
 
-/// The system's words without Rust's ` (os error N)`: `FILE: No such file or directory`.
+/// The text of an operating system error without Rust's ` (os error N)`.
 fn system_text(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error ") {

@@ -6,12 +6,15 @@
 //! - [`summary`] reads and writes summary dumps: text or records with chosen fields of packets.
 //! - [`socket`]: TCP, UDP, Unix, multicast and raw IP sockets that never block.
 //!
-//! All treat what they read as hostile: no file makes them panic, loop for ever, or allocate more than
+//! All input is treated as hostile: no file causes a panic, an endless loop, or an allocation of more than
 //! [`MAX_CAPTURED`] bytes for a packet.
 //!
-//! [`device`] talks to network devices of Linux; [`opener`] is a process that opens them for one that gave its privileges up by
-//! [`privilege`]. Unsafe code is in the files `sys`, `ring`, `send` and `bpf` of `device`, in `privilege`, and in [`namespace`],
-//! which makes hosts of their own on one machine, only.
+//! - [`device`]: network devices of Linux
+//! - [`opener`]: a process that opens devices for another one, which has dropped its privileges
+//! - [`privilege`]: dropping capabilities
+//! - [`namespace`]: hosts in network namespaces, for tests and measurements
+//!
+//! Unsafe code is only in the files `sys`, `ring`, `send` and `bpf` of `device`, in `privilege`, and in `namespace`.
 #![deny(unsafe_code)]
 
 pub mod device;
@@ -34,5 +37,5 @@ pub use link::LinkType;
 pub use reader::{CaptureReader, Frame};
 pub use writer::{CaptureFormat, CaptureWriter, WriterOptions};
 
-/// Most bytes that one captured packet may have: the largest snapshot length that capture programs use.
+/// Largest length of a captured packet: the largest snapshot length that capture programs use.
 pub const MAX_CAPTURED: u32 = 262_144;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use pcap_file::DataLink;
 
-/// What the packets of a capture begin with: a LINKTYPE_ number (<https://www.tcpdump.org/linktypes.html>).
+/// The type of the link header of packets: a LINKTYPE_ number (<https://www.tcpdump.org/linktypes.html>).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkType(pub u32);
 
@@ -35,13 +35,13 @@ impl LinkType {
         self == LinkType::ETHERNET
     }
 
-    /// Whether packets begin with an IP header. Besides 101 these are the numbers that systems gave raw IP in
-    /// files before 101 was assigned (12 and 14), and 228 and 229, IPv4 and IPv6 alone.
+    /// Whether packets begin with an IP header: 101, the numbers that operating systems used before 101 was
+    /// assigned (12 and 14), and 228 and 229, for IPv4 only and IPv6 only.
     pub fn is_raw_ip(self) -> bool {
         matches!(self.0, 12 | 14 | 101 | 228 | 229)
     }
 
-    /// The word that `ENCAP` arguments and `encap` handlers use, if there is one for this type.
+    /// The word for this type in `ENCAP` arguments and `encap` handlers, if there is one.
     pub fn word(self) -> Option<&'static str> {
         let number = if self.is_raw_ip() { LinkType::RAW_IP.0 } else { self.0 };
         WORDS.iter().find(|(_, n)| *n == number).map(|(word, _)| *word)

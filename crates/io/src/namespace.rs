@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Network namespaces: hosts of their own on one machine, for tests and measurements.
+//! Network namespaces: separate hosts on one machine, for tests and measurements.
 //!
-//! A process with several threads may not make or enter a user namespace. So whoever wants hosts starts helper processes,
-//! and these call the functions here first of all: one that keeps a host ([`hold`]), and others that [`enter`] it.
+//! A process with several threads cannot create or enter a user namespace. So the caller starts helper processes, which
+//! call these functions before anything else: one that holds a host ([`hold`]), and others that [`enter`] it.
 #![allow(unsafe_code)]
 
 use rustix::io::Errno;
@@ -15,7 +15,7 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 
-/// What could not be done, and why.
+/// The operation that failed, and the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("{doing}: {source}")]
 pub struct NamespaceError {
@@ -27,27 +27,27 @@ fn failed<E: Into<io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> Nam
     move |e| NamespaceError { doing: doing.into(), source: e.into() }
 }
 
-/// Where the namespaces of a new host come from.
+/// The user namespace of a new host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A user namespace of its own, in which every user may have hosts.
+    /// A new user namespace, in which every user may create hosts.
     OwnUsers,
-    /// The caller's user namespace where it is permitted, or one of its own.
+    /// The caller's user namespace if it is permitted, otherwise a new one.
     Callers,
-    /// The user namespace of the host that this process keeps.
+    /// The user namespace of the host that this process holds.
     SameAs(u32),
 }
 
-/// Ends this process when the one that started it ends.
+/// Makes this process end with its parent.
 ///
 /// # Errors
-/// When the system refuses.
+/// When the kernel refuses.
 pub fn end_with_parent() -> Result<(), NamespaceError> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed("parent death signal"))
 }
 
 fn leave(flags: UnshareFlags, doing: &str) -> Result<(), NamespaceError> {
-    // SAFETY: only a shared table of descriptors (FILES) makes this unsafe, which is never among the flags.
+    // SAFETY: only the flag FILES, a separate table of descriptors, is unsafe; it is never used here.
     unsafe { unshare_unsafe(flags) }.map_err(failed(doing))
 }
 
@@ -67,7 +67,7 @@ fn make_users() -> Result<(), NamespaceError> {
     write("gid_map", format!("0 {group} 1"))
 }
 
-/// Enters a namespace of a process, `user` or `net`, unless this is the one that we are in.
+/// Enters a namespace of a process, `user` or `net`, unless this process is in it already.
 fn join(pid: u32, name: &str, kind: LinkNameSpaceType) -> Result<(), NamespaceError> {
     let path = format!("/proc/{pid}/ns/{name}");
     let identity = |path: &str| fs::metadata(path).map(|m| (m.dev(), m.ino()));
@@ -79,10 +79,10 @@ fn join(pid: u32, name: &str, kind: LinkNameSpaceType) -> Result<(), NamespaceEr
     move_into_link_name_space(file.as_fd(), Some(kind)).map_err(failed(format!("enter {path}")))
 }
 
-/// Makes a host, says `ready` on standard output, and keeps it until standard input ends, or the process that started this one.
+/// Creates a host, prints `ready` on standard output, and holds the host until standard input or the parent process ends.
 ///
 /// # Errors
-/// When namespaces are not permitted here.
+/// When namespaces are not permitted.
 pub fn hold(origin: Origin) -> Result<(), NamespaceError> {
     end_with_parent()?;
     match origin {
@@ -100,21 +100,21 @@ pub fn hold(origin: Origin) -> Result<(), NamespaceError> {
     io::stdin().lock().read_to_end(&mut Vec::new()).map(drop).map_err(failed("standard input"))
 }
 
-/// Enters the host that another process keeps. What this process starts from now on runs there.
+/// Enters the host that another process holds. Processes that this one starts afterwards run there.
 ///
 /// # Errors
-/// When the system refuses.
+/// When the kernel refuses.
 pub fn enter(pid: u32) -> Result<(), NamespaceError> {
     join(pid, "user", LinkNameSpaceType::User)?;
     join(pid, "net", LinkNameSpaceType::Network)?;
-    // Another user namespace takes the signal back.
+    // Entering a user namespace clears the parent death signal.
     end_with_parent()
 }
 
-/// Shows this process, and no other, the devices of the host that it has entered in `/sys/class/net`.
+/// Mounts `/sys` for this process only, so that `/sys/class/net` shows the devices of the host that it has entered.
 ///
 /// # Errors
-/// When the system refuses.
+/// When the kernel refuses.
 pub fn own_sys() -> Result<(), NamespaceError> {
     leave(UnshareFlags::NEWNS, "make a mount namespace")?;
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
@@ -128,10 +128,10 @@ pub fn processors() -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
 }
 
-/// Keeps this process, and what it starts from now on, on one processor.
+/// Restricts this process, and processes that it starts afterwards, to one processor.
 ///
 /// # Errors
-/// When there is no such processor.
+/// When the processor does not exist.
 pub fn pin(cpu: usize) -> Result<(), NamespaceError> {
     let doing = format!("run on processor {cpu}");
     let mut set = CpuSet::new();
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_told() {
-        // No process has this number: it is above the most that the system gives out (2^22).
+        // No process has this ID: it is above the kernel's maximum (2^22).
         let error = enter(u32::MAX).unwrap_err();
         assert!(error.to_string().starts_with("/proc/4294967295/ns/user: "), "{error}");
         assert!(pin(CpuSet::MAX_CPU).unwrap_err().to_string().starts_with("run on processor 1024: "));

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The record layer of classic pcap files.
 //!
-//! pcap-file's reader does not suffice here: it cannot tell a cut last record from a bad one, knows no offsets for
-//! messages or repositioning, refuses the modified format, and rejects packets longer than the header's snapshot
-//! length, which real files have. It serves as the tests' second opinion.
+//! The reader of the crate pcap-file is not sufficient: it cannot distinguish a truncated last record from an invalid one, has no
+//! offsets for messages and repositioning, refuses the modified format, and rejects packets longer than the header's snapshot
+//! length, which real files have. The tests compare with it.
 use crate::source::Source;
 use crate::{CaptureError, LinkType, MAX_CAPTURED};
 
 /// Length of the file header.
 pub(crate) const FILE_HEADER: u64 = 24;
 
-/// What a record says of its packet; the bytes are in the reader's buffer.
+/// The metadata of a packet record; the bytes are in the reader's buffer.
 #[derive(Clone, Copy)]
 pub(crate) struct Record {
     pub(crate) link: LinkType,
@@ -18,7 +18,7 @@ pub(crate) struct Record {
     pub(crate) original_len: u32,
 }
 
-/// What reading a record came to.
+/// The result of reading a record.
 pub(crate) enum Next {
     Record(Record),
     End,
@@ -38,7 +38,7 @@ pub(crate) fn u16_at(bytes: &[u8], at: usize, big: bool) -> u16 {
     if big { u16::from_be_bytes(half) } else { u16::from_le_bytes(half) }
 }
 
-/// How the records of one file are laid out.
+/// The format of the records of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PcapLayout {
     big: bool,
@@ -103,7 +103,7 @@ impl PcapLayout {
         }
         let word = |offset| u32_at(&header, offset, self.big);
         let (mut captured, mut original) = (word(8), word(12));
-        // Before version 2.3 the two lengths stood the other way round; files that say 2.3 exist both ways.
+        // Before version 2.3 the two lengths were swapped; files of version 2.3 exist in both orders.
         if self.minor < 3 || self.minor == 3 && captured > original {
             (captured, original) = (original, captured);
         }
@@ -119,7 +119,7 @@ impl PcapLayout {
     }
 }
 
-/// Refuses lengths that no capture has.
+/// Refuses invalid lengths.
 pub(crate) fn check_lengths(file: &str, at: u64, captured: u32, original: u32) -> Result<(), CaptureError> {
     if captured > MAX_CAPTURED {
         let what = format!("captured length {captured} is over {MAX_CAPTURED}");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The record layer of pcapng files (draft-ietf-opsawg-pcapng).
 //!
-//! pcap-file's reader does not suffice here: it unwraps on a damaged section, refuses a packet for the text encoding of
-//! its comment, holds whole blocks in a fixed buffer, and reads the two time words of the obsolete Packet Block as
-//! one number. Blocks are streamed instead: only packet data is kept, what is not needed is skipped unread.
+//! The reader of the crate pcap-file is not sufficient: it panics on a damaged section, refuses a packet for the text encoding of
+//! its comment, needs a buffer for whole blocks, and reads the two time words of the obsolete Packet Block as
+//! one number. This reader streams blocks: it stores only packet data and skips the rest.
 use crate::pcap::{Next, Record, check_lengths, u16_at, u32_at};
 use crate::source::Source;
 use crate::{CaptureError, LinkType};
@@ -14,7 +14,7 @@ const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 
-/// More interfaces than this in one section are taken for an attack on memory.
+/// Largest number of interfaces in a section, to bound memory.
 const MAX_INTERFACES: usize = 65_536;
 
 /// Units of time of an interface.
@@ -34,7 +34,7 @@ struct Interface {
 }
 
 impl Interface {
-    /// Nanoseconds since 1970 of a time stamp; times that do not fit are clamped.
+    /// The time of a time stamp in nanoseconds since 1970; times out of range are clamped.
     fn time_ns(&self, stamp: u64) -> i64 {
         const GIGA: u128 = 1_000_000_000;
         let scaled = u128::from(stamp) * GIGA;
@@ -65,7 +65,7 @@ macro_rules! or_cut {
     };
 }
 
-/// Where in a pcapng file the reader is.
+/// The state of reading a pcapng file.
 pub(crate) struct PcapNgLayout {
     big: bool,
     in_section: bool,
@@ -127,7 +127,7 @@ impl PcapNgLayout {
             n => or_cut!(n == 8),
         }
         let kind = u32_at(start, 0, self.big);
-        // The type of a section header reads the same in both orders; its third word tells the order.
+        // The type of a section header is the same in both byte orders; its third word tells the order.
         if kind == SECTION_HEADER {
             or_cut!(source.read_full(order)? == 4);
             self.big = match *order {
@@ -249,7 +249,7 @@ impl PcapNgLayout {
         };
         let interface = usize::try_from(id).ok().and_then(|id| self.interfaces.get(id));
         let interface = interface.ok_or_else(|| {
-            block.error(format!("packet of interface {id}, which the section has not described"))
+            block.error(format!("packet of interface {id}, which is not described in the section"))
         })?;
         let (time_ns, captured, original) = if kind == SIMPLE_PACKET {
             let limit = if interface.snaplen == 0 { u32::MAX } else { interface.snaplen };
@@ -286,7 +286,7 @@ impl Block<'_> {
 
     fn take(&mut self, count: usize) -> Result<(), CaptureError> {
         let left = u32::try_from(count).ok().and_then(|count| self.left.checked_sub(count));
-        self.left = left.ok_or_else(|| self.error("block shorter than what it says it holds"))?;
+        self.left = left.ok_or_else(|| self.error("block shorter than its content"))?;
         Ok(())
     }
 
@@ -301,7 +301,7 @@ impl Block<'_> {
         self.source.skip(u64::from(count))
     }
 
-    /// Skips what is left and checks the second copy of the length.
+    /// Skips the rest and checks the second copy of the length.
     fn finish(&mut self, length: u32) -> Result<bool, CaptureError> {
         let mut trailer = [0; 4];
         if !self.source.skip(u64::from(self.left))? || self.source.read_full(&mut trailer)? < 4 {

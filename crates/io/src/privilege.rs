@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Giving capabilities up, on every thread of the process.
+//! Drops capabilities on every thread of the process.
 //!
-//! Capabilities belong to threads (capabilities(7)), and threads that elements, control sockets and mounts started are there
-//! before the router has opened all that it needs. So each thread is interrupted by a signal and gives its own up.
+//! Capabilities belong to threads (capabilities(7)), and elements, control sockets and mounts start threads
+//! before the router has opened all of its devices. So a signal interrupts each thread, and its handler drops the capabilities.
 #![allow(unsafe_code)]
 
 use rustix::thread::{CapabilitySet, capabilities};
@@ -11,30 +11,30 @@ use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A capability by which this program opens devices.
+/// The capabilities with which this program opens devices.
 pub const DEVICES: CapabilitySet = CapabilitySet::NET_ADMIN.union(CapabilitySet::NET_RAW);
 
 /// The version of the structures of capset(2) that have 64 bits.
 const VERSION: u32 = 0x2008_0522;
-/// Numbers of capabilities that a kernel may know.
+/// Upper bound of capability numbers.
 const NUMBERS: u64 = 64;
-/// How long threads may take: a thread that sleeps in the kernel is woken by the signal.
+/// How long threads may take. The signal wakes threads that sleep in the kernel.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// An argument that is not used, in the width that prctl(2) reads.
+/// An unused argument, in the width that prctl(2) reads.
 const ZERO: libc::c_ulong = 0;
-/// The most threads that are interrupted in one round.
+/// Largest number of threads that are interrupted in one round.
 const MOST: usize = 64;
 
-/// What threads are to keep.
+/// The capabilities that threads keep.
 static KEEP: AtomicU64 = AtomicU64::new(0);
 /// Threads that have answered in this round, and their number.
 static DONE: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// The capabilities that are in effect for this thread.
+/// The effective capabilities of this thread.
 ///
 /// # Errors
-/// When the system does not tell.
+/// When the system call fails.
 pub fn effective() -> io::Result<CapabilitySet> {
     Ok(capabilities(None)?.effective)
 }
@@ -53,18 +53,18 @@ struct Words {
     inheritable: u32,
 }
 
-/// Leaves the calling thread with no more than these capabilities, and no way to more by starting a program.
+/// Restricts the calling thread to these capabilities and sets `no_new_privs`, so that it cannot gain others by starting programs.
 ///
-/// It makes system calls only, so that a signal handler may call it.
+/// It makes only system calls, so a signal handler may call it.
 fn limit(keep: u64) {
     for number in (0..NUMBERS).filter(|n| keep >> n & 1 == 0) {
-        // SAFETY: the arguments are numbers; one that the kernel does not know is refused.
+        // SAFETY: the arguments are numbers; the kernel refuses unknown ones.
         unsafe { libc::prctl(libc::PR_CAPBSET_DROP, number as libc::c_ulong, ZERO, ZERO, ZERO) };
     }
     let header = Header { version: VERSION, pid: 0 };
     let mut words = [Words::default(); 2];
-    // SAFETY: the pointers are to a header of this version and to the two structures that it has, which live during the calls;
-    // capget writes to the latter, of which any bytes are valid, and capset reads them.
+    // SAFETY: the pointers are to a header of this version and to its two structures, which live during the calls. capget writes
+    // to the structures, for which any bytes are valid, and capset reads them.
     unsafe {
         if libc::syscall(libc::SYS_capget, &raw const header, &raw mut words) == 0 {
             for (word, keep) in words.iter_mut().zip([keep as u32, (keep >> 32) as u32]) {
@@ -83,13 +83,13 @@ fn limit(keep: u64) {
 }
 
 extern "C" fn interrupted(_: libc::c_int) {
-    // SAFETY: the place of this thread's errno, which is valid as long as the thread runs. What the handler interrupted must
-    // find it as it was.
+    // SAFETY: the address of this thread's errno is valid as long as the thread runs. The handler restores errno for the
+    // interrupted code.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: see above.
     let before = unsafe { *errno };
     limit(KEEP.load(Ordering::SeqCst));
-    // SAFETY: asks for the number of this thread.
+    // SAFETY: gettid has no preconditions.
     let me = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
     if let Some(place) = DONE.get(COUNT.fetch_add(1, Ordering::SeqCst)) {
         place.store(me, Ordering::SeqCst);
@@ -98,7 +98,7 @@ extern "C" fn interrupted(_: libc::c_int) {
     unsafe { *errno = before };
 }
 
-/// What a thread may do, from its status: permitted capabilities and whether it can gain any.
+/// The permitted capabilities of a thread, and whether it can gain others, from its status file.
 fn allowed(thread: i32) -> Option<(u64, bool)> {
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).ok()?;
     let value = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)).map(str::trim);
@@ -115,11 +115,10 @@ fn last_error() -> io::Error {
     io::Error::last_os_error()
 }
 
-/// Leaves every thread of this process with no more than these capabilities, and no way to more by starting a program
-/// (`no_new_privs`). It cannot be undone.
+/// Restricts every thread of this process to these capabilities and sets `no_new_privs`. It cannot be undone.
 ///
 /// # Errors
-/// When a thread has more afterwards, or the system does not show its threads. What was given up until then stays given up.
+/// When a thread has more capabilities afterwards, or the threads cannot be listed. Capabilities dropped before the error stay dropped.
 pub fn keep_only(keep: CapabilitySet) -> io::Result<()> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -130,18 +129,18 @@ pub fn keep_only(keep: CapabilitySet) -> io::Result<()> {
     let (mut action, mut before): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
     action.sa_sigaction = (interrupted as extern "C" fn(libc::c_int)) as libc::sighandler_t;
     action.sa_flags = libc::SA_RESTART;
-    // SAFETY: the handler takes the number of the signal, as it must without SA_SIGINFO, and makes system calls and atomic
-    // accesses only. Both actions live during the call.
+    // SAFETY: the handler takes the number of the signal, as required without SA_SIGINFO, and makes only system calls and atomic
+    // accesses. Both actions live during the call.
     if unsafe { libc::sigaction(signal, &action, &mut before) } < 0 {
         return Err(last_error());
     }
     let done = interrupt(signal, keep.bits());
-    // SAFETY: an action that the system wrote. No signal is on its way any more, or the error below is told.
+    // SAFETY: `before` was written by the kernel. No signal is pending any more, unless the result is an error.
     unsafe { libc::sigaction(signal, &before, std::ptr::null_mut()) };
     done
 }
 
-/// Interrupts all threads that may do more than they are to, until there are none.
+/// Interrupts threads that have more capabilities than they should, until there are none.
 fn interrupt(signal: libc::c_int, keep: u64) -> io::Result<()> {
     let process = std::process::id() as libc::c_int;
     let deadline = Instant::now() + PATIENCE;
@@ -156,7 +155,7 @@ fn interrupt(signal: libc::c_int, keep: u64) -> io::Result<()> {
         COUNT.store(0, Ordering::SeqCst);
         let mut waiting = Vec::new();
         for thread in left {
-            // SAFETY: the arguments are numbers; a thread that has ended meanwhile is refused.
+            // SAFETY: the arguments are numbers; the call fails for a thread that has ended meanwhile.
             let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) } == 0;
             if sent {
                 waiting.push(thread);
@@ -166,8 +165,7 @@ fn interrupt(signal: libc::c_int, keep: u64) -> io::Result<()> {
             let answered = |t: &i32| DONE.iter().any(|d| d.load(Ordering::SeqCst) == *t);
             waiting.retain(|t| !answered(t) && allowed(*t).is_some());
             if Instant::now() > deadline {
-                let what =
-                    format!("thread {} does not give its capabilities up", waiting.first().unwrap_or(&0));
+                let what = format!("thread {} does not drop its capabilities", waiting.first().unwrap_or(&0));
                 return Err(io::Error::other(what));
             }
             std::thread::yield_now();

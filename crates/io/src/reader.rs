@@ -10,9 +10,9 @@ use crate::{CaptureError, LinkType};
 /// One captured packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// What the packet begins with. In pcapng it may differ from packet to packet.
+    /// The link type. In pcapng it may differ between packets.
     pub link: LinkType,
-    /// Time of capture in nanoseconds since 1970. It may run backwards from packet to packet.
+    /// Time of capture in nanoseconds since 1970. It may be earlier than that of the previous packet.
     pub time_ns: i64,
     /// The bytes captured, at most [`MAX_CAPTURED`](crate::MAX_CAPTURED).
     pub data: &'a [u8],
@@ -28,8 +28,8 @@ enum Layout {
 /// Reads packets from a pcap or pcapng file: both byte orders, micro- and nanoseconds, the modified pcap format, gzip,
 /// bzip2 and xz (through the programs of these names).
 ///
-/// A file that ends inside its last record simply ends there, and [`truncated`](CaptureReader::truncated) says so. A
-/// record that cannot be right is an error, after which the reader gives no more packets.
+/// If a file ends inside a record, reading ends before it, and [`truncated`](CaptureReader::truncated) returns true. An
+/// invalid record is an error, after which the reader returns no more packets.
 pub struct CaptureReader {
     source: Source,
     layout: Layout,
@@ -45,7 +45,7 @@ impl CaptureReader {
         CaptureReader::new(Source::open(path.as_ref())?)
     }
 
-    /// Reads a capture in memory; `name` stands for the file's in messages.
+    /// Reads a capture in memory; messages use `name` as the name of the file.
     pub fn from_bytes(name: &str, bytes: impl Into<Vec<u8>>) -> Result<CaptureReader, CaptureError> {
         CaptureReader::new(Source::bytes(name, bytes.into())?)
     }
@@ -109,12 +109,12 @@ impl CaptureReader {
         }
     }
 
-    /// Name of the file as messages show it.
+    /// Name of the file in messages.
     pub fn name(&self) -> &str {
         self.source.name()
     }
 
-    /// Whether the end that was reached lies inside a record.
+    /// Whether the input ended inside a record.
     pub fn truncated(&self) -> bool {
         self.truncated
     }
@@ -136,8 +136,8 @@ impl CaptureReader {
     }
 
     /// Continues with the record at byte `offset`, as [`packet_filepos`](CaptureReader::packet_filepos) gave it. Only
-    /// plain pcap files can be repositioned. Positions inside the file header mean the first record; what is found at a
-    /// position where no record starts is checked as any record is.
+    /// plain pcap files can be repositioned. Positions inside the file header mean the first record. Bytes at a position where no
+    /// record starts are checked like any record.
     pub fn seek(&mut self, offset: u64) -> Result<(), CaptureError> {
         if let Layout::PcapNg(_) = self.layout {
             let file = self.source.name().to_owned();

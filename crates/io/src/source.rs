@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the bytes of a capture come from: a file, standard input, memory, or a decompressing program.
+//! Byte sources of captures: a file, standard input, memory, or a decompressing program.
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::thread;
 
 use crate::CaptureError;
 
-/// Bytes looked at to tell a compression; xz has the longest magic.
+/// Bytes needed to detect compression; xz has the longest magic number.
 const HEAD: usize = 6;
 
 enum Raw {
@@ -29,7 +29,7 @@ impl Read for Raw {
     }
 }
 
-/// A decompressing child; it is ended with its reader.
+/// A decompressing child process; it is ended with its reader.
 struct Decompressor {
     program: &'static str,
     child: Child,
@@ -39,18 +39,18 @@ struct Decompressor {
 impl Drop for Decompressor {
     fn drop(&mut self) {
         if !self.reaped {
-            // A reader that stops early leaves the child blocked on its pipe: end it and collect it.
+            // A reader that stops early leaves the child blocked on its pipe: kill it and wait for it.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
     }
 }
 
-/// A buffered byte source that knows its offset.
+/// A buffered byte source with an offset.
 pub(crate) struct Source {
     name: String,
     reader: BufReader<Raw>,
-    /// Bytes that were looked at before anybody read them.
+    /// Bytes that were read ahead to detect the format.
     head: Vec<u8>,
     head_pos: usize,
     offset: u64,
@@ -59,7 +59,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Opens a file, or standard input for `-`, and undoes one layer of compression.
+    /// Opens a file, or standard input for `-`, and decompresses one layer.
     pub(crate) fn open(path: &Path) -> Result<Source, CaptureError> {
         if path.as_os_str() == "-" {
             return Source::new("<stdin>".to_owned(), Raw::Stream(Box::new(io::stdin())), None);
@@ -73,7 +73,7 @@ impl Source {
         }
     }
 
-    /// Takes bytes in memory.
+    /// A source of bytes in memory.
     pub(crate) fn bytes(name: &str, bytes: Vec<u8>) -> Result<Source, CaptureError> {
         let size = u64::try_from(bytes.len()).ok();
         Source::new(name.to_owned(), Raw::Bytes(Cursor::new(bytes)), size)
@@ -103,7 +103,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Reads ahead what tells the format.
+    /// Reads the bytes ahead that tell the format.
     fn looked_at(mut self) -> Result<Source, CaptureError> {
         let mut head = [0; HEAD];
         let n = self.read_full(&mut head)?;
@@ -140,8 +140,8 @@ impl Source {
             return Err(CaptureError::io(&name, io::ErrorKind::BrokenPipe.into()));
         };
         if let (Some(mut raw), Some(mut stdin)) = (feed, stdin) {
-            // What cannot be handed over as a file descriptor is pumped. The pump ends with its input or when the
-            // child has gone; the child's exit status tells of errors.
+            // A source without a file descriptor is copied to the child by a thread. The thread ends with its input or with the
+            // child, whose exit status tells of errors.
             thread::spawn(move || {
                 let _ = stdin
                     .write_all(&head)
@@ -179,7 +179,7 @@ impl Source {
         &self.head
     }
 
-    /// Fills `buf` unless the input ends before; returns how much there was.
+    /// Fills `buf` unless the input ends before. Returns the number of bytes.
     pub(crate) fn read_full(&mut self, buf: &mut [u8]) -> Result<usize, CaptureError> {
         let mut filled = 0;
         if self.head_pos < self.head.len() {
@@ -202,8 +202,8 @@ impl Source {
         Ok(filled)
     }
 
-    /// Appends bytes to `line` up to the next line end, that included, and at most until it has `most` of them; returns
-    /// how many were read, 0 at the end of the input.
+    /// Appends bytes to `line` up to and including the next line end, until it has at most `most` bytes. Returns the
+    /// number of bytes read, 0 at the end of the input.
     pub(crate) fn read_line(&mut self, line: &mut Vec<u8>, most: usize) -> Result<usize, CaptureError> {
         let before = line.len();
         let end = |bytes: &[u8]| bytes.iter().position(|b| *b == b'\n').map(|i| i.saturating_add(1));
@@ -239,7 +239,7 @@ impl Source {
         }
     }
 
-    /// Reads and forgets `count` bytes; false if the input ended before.
+    /// Skips `count` bytes. Returns false if the input ended before.
     pub(crate) fn skip(&mut self, count: u64) -> Result<bool, CaptureError> {
         let mut left = count;
         let mut scratch = [0; 4096];
@@ -270,7 +270,7 @@ impl Source {
         Ok(())
     }
 
-    /// At the end of a decompressor's output: its exit status tells whether this was the end of the file.
+    /// Checks the exit status of the decompressor at the end of its output, to detect truncated output.
     fn ended(&mut self) -> Result<(), CaptureError> {
         let Some(Decompressor { program, child, reaped }) = &mut self.decompressor else { return Ok(()) };
         if *reaped {
@@ -285,7 +285,7 @@ impl Source {
     }
 }
 
-/// Forgets what a reader has buffered, after its source was moved under it.
+/// Discards buffered bytes of a reader after a seek of its source.
 trait ConsumeAll {
     fn consume_all(&mut self);
 }
@@ -297,7 +297,7 @@ impl ConsumeAll for BufReader<Raw> {
     }
 }
 
-/// The program that undoes the compression that `head` shows.
+/// The program that decompresses data starting with `head`.
 fn compressed_by(head: &[u8]) -> Option<&'static str> {
     match head {
         [0x1f, 0x8b, ..] => Some("gzip"),

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writing captures.
+//! Writes captures.
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
 use crate::{CaptureError, LinkType, MAX_CAPTURED};
 
-/// Bytes gathered before they are written.
+/// Size of the buffer.
 const BUFFER: usize = 1 << 16;
 
-/// Which of the two formats to write.
+/// The format of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CaptureFormat {
     /// Classic pcap.
@@ -19,18 +19,18 @@ pub enum CaptureFormat {
     PcapNg,
 }
 
-/// How a capture is written. The default is what ToDump writes.
+/// Options of a capture. The defaults are those of ToDump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriterOptions {
-    /// What packets begin with.
+    /// The link type.
     pub link: LinkType,
-    /// Longest part of a packet that is written; 0 for no limit but [`MAX_CAPTURED`].
+    /// Snapshot length: the largest part of a packet that is written; 0 means [`MAX_CAPTURED`].
     pub snaplen: u32,
-    /// Time stamps in nanoseconds, else microseconds.
+    /// Whether time stamps are in nanoseconds instead of microseconds.
     pub nano: bool,
     /// The format.
     pub format: CaptureFormat,
-    /// Write each packet at once.
+    /// Whether to write each packet immediately.
     pub unbuffered: bool,
 }
 
@@ -51,23 +51,23 @@ enum Sink {
     Stream(Box<dyn Write + Send>),
 }
 
-/// Writes packets to a capture file, buffered, in the machine's byte order.
+/// Writes packets to a capture file, buffered, in native byte order.
 ///
 /// # Errors
-/// A full disk or a pipe that closed is reported once, by the call that meets it; from then on nothing is written and
-/// [`write`](CaptureWriter::write) returns `false`. A regular file is then cut back to its last whole record (to
-/// nothing, if the file header did not fit), so that what is left can be read but ends early: the error is what tells
-/// that it is not complete. What went into a pipe cannot be taken back; its reader sees a cut record.
+/// A full disk or a closed pipe is reported once, by the call in which it occurs; after that nothing is written and
+/// [`write`](CaptureWriter::write) returns `false`. A regular file is then truncated after its last complete record (to
+/// length 0, if the file header did not fit), so that it is readable. Only the error tells that it is not complete. The reader of a
+/// pipe sees a truncated record.
 ///
-/// [`close`](CaptureWriter::close) reports errors of the last bytes. A writer that is dropped writes them too, but has
-/// nobody to tell.
+/// [`close`](CaptureWriter::close) reports errors of the last bytes. Dropping a writer writes them too, but cannot report
+/// errors.
 pub struct CaptureWriter {
     name: String,
     options: WriterOptions,
     /// `None` after an error.
     sink: Option<Sink>,
     buffer: Vec<u8>,
-    /// Ends of the records within the buffer.
+    /// Offsets of the ends of the records in the buffer.
     ends: Vec<usize>,
     /// Bytes in the file before the buffer.
     written: u64,
@@ -75,7 +75,7 @@ pub struct CaptureWriter {
 }
 
 impl CaptureWriter {
-    /// Creates or empties a file, or takes standard output for the name `-`, and writes the file header at once.
+    /// Creates or truncates a file (the name `-` is standard output), and writes the file header immediately.
     pub fn create(path: impl AsRef<Path>, options: WriterOptions) -> Result<CaptureWriter, CaptureError> {
         let path = path.as_ref();
         if path.as_os_str() == "-" {
@@ -88,7 +88,7 @@ impl CaptureWriter {
         CaptureWriter::new(name, sink, options)
     }
 
-    /// Writes to anything; `name` stands for the file's in messages.
+    /// Writes to any sink; messages use `name` as the name of the file.
     pub fn from_writer(
         name: &str,
         writer: impl Write + Send + 'static,
@@ -116,9 +116,9 @@ impl CaptureWriter {
         Ok(writer)
     }
 
-    /// Writes a packet, of which at most the snapshot length is kept. Time is in nanoseconds since 1970; what the
-    /// format cannot hold (before 1970, and in pcap after 2106) is clamped. `original_len` is raised to the
-    /// packet's length if it is less. Returns false, and writes nothing, after an error.
+    /// Writes a packet, at most the snapshot length of it. The time is in nanoseconds since 1970 and is clamped to the range of
+    /// the format (from 1970, in pcap up to 2106). `original_len` is raised to the packet's length if it is less. Returns false,
+    /// and writes nothing, after an error.
     pub fn write(&mut self, time_ns: i64, data: &[u8], original_len: u32) -> Result<bool, CaptureError> {
         if self.sink.is_none() {
             return Ok(false);
@@ -139,7 +139,7 @@ impl CaptureWriter {
         Ok(true)
     }
 
-    /// Hands everything to the operating system.
+    /// Writes the buffer to the operating system.
     pub fn flush(&mut self) -> Result<(), CaptureError> {
         let Some(sink) = &mut self.sink else { return Ok(()) };
         let out: &mut dyn Write = match sink {
@@ -170,13 +170,13 @@ impl CaptureWriter {
         }
     }
 
-    /// Gives up after an error with `done` bytes of the buffer out: a regular file is cut to its last whole record.
+    /// Stops after an error, when `done` bytes of the buffer were written: a regular file is truncated after its last complete record.
     fn failed(&mut self, done: usize, error: io::Error) -> CaptureError {
         let whole = self.ends.iter().rev().find(|end| **end <= done).copied().unwrap_or(0);
         let lost = self.ends.iter().filter(|end| **end > done).count();
         self.count = self.count.saturating_sub(u64::try_from(lost).unwrap_or(u64::MAX));
         if let Some(Sink::File(file)) = self.sink.take() {
-            // If even this fails the last record stays cut, which readers notice.
+            // If this fails too, readers find the last record truncated.
             let _ = file.set_len(self.written.saturating_add(u64::try_from(whole).unwrap_or(0)));
         }
         self.buffer = Vec::new();
@@ -184,17 +184,17 @@ impl CaptureWriter {
         CaptureError::io(&self.name, error)
     }
 
-    /// Writes what is buffered and closes the file.
+    /// Writes the buffer and closes the file.
     pub fn close(mut self) -> Result<(), CaptureError> {
         self.flush()
     }
 
-    /// Packets written or buffered; after an error, those that are in the file.
+    /// The number of packets written or buffered; after an error, of those in the file.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Name of the file as messages show it.
+    /// Name of the file in messages.
     pub fn name(&self) -> &str {
         &self.name
     }

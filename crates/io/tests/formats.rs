@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Each format and each error, from bytes written by hand.
+//! Each format and each error, with hand-written bytes.
 #![allow(clippy::unwrap_used)]
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -69,7 +69,7 @@ fn pcap_in_all_its_forms() {
         let extra = [0; 8];
         let file = pcap(big, 0xa1b2_cd34).u32(5).u32(7).u32(3).u32(3).raw(&extra).raw(b"abc").out;
         assert_eq!(read(file).unwrap(), (vec![(1, 5_000_007_000, b"abc".to_vec(), 3)], false));
-        // Version 2.2 has the lengths the other way round; the link type's upper bits are no part of it.
+        // Version 2.2 has the lengths swapped; the upper bits of the link type field are not part of the type.
         let file = Bytes::new(big).u32(0xa1b2_c3d4).u16(2).u16(2).u32(0).u32(0).u32(99).u32(0x2400_0065);
         let file = file.u32(0).u32(0).u32(9).u32(2).raw(b"ab").out;
         assert_eq!(read(file).unwrap(), (vec![(101, 0, b"ab".to_vec(), 9)], false));
@@ -113,7 +113,7 @@ fn pcapng_sections_interfaces_and_blocks() {
         )
         // Obsolete: interface 0, drops, microseconds.
         .block(2, Bytes::new(false).u16(0).u16(7).u32(0).u32(8).u32(2).u32(2).raw(b"de"))
-        // Simple: cut by the interface's snapshot length of 4.
+        // Simple: truncated by the interface's snapshot length of 4.
         .block(3, Bytes::new(false).u32(6).raw(b"fghi"))
         // 2048 units of 1/1024 s.
         .block(6, Bytes::new(false).u32(2).u32(0).u32(2048).u32(1).u32(1).raw(b"j"))
@@ -255,7 +255,7 @@ fn positions() {
     );
 }
 
-/// Compresses with an external program, if it is here.
+/// Compresses with an external program, if it is installed.
 fn compressed(program: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     let mut child =
         Command::new(program).arg("-c").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
@@ -274,7 +274,7 @@ fn compressed_files() {
         [("gzip", &b"\x1f\x8b\x08\0\0\0"[..]), ("bzip2", b"BZh9xx"), ("xz", b"\xfd7zXZ\0")]
     {
         let Some(packed) = compressed(program, &file.out) else {
-            // Without the program the error must say so, which is all that can be tested here.
+            // Without the program only the error can be tested.
             println!("{program} is not installed: only its error is tested");
             assert!(error(magic.to_vec()).contains("is not installed"));
             continue;
@@ -291,9 +291,9 @@ fn compressed_files() {
             assert_eq!((count, reader.filesize()), (20_000, None), "{program}");
             assert!(reader.seek(24).unwrap_err().to_string().ends_with("it is compressed"));
         }
-        // A reader that stops early leaves nothing behind it.
+        // A reader that stops early leaves no child process behind.
         CaptureReader::open(&path).unwrap().next_frame().unwrap().unwrap();
-        // Cut or garbled: an error, never a silent end.
+        // Truncated or damaged data is an error.
         let cut = packed[..packed.len() / 2].to_vec();
         let text = error(cut);
         assert!(text.starts_with(&format!("x: '{program} -dc' could not decompress it")), "{text}");

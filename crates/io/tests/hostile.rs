@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Damaged files: whatever the bytes, reading ends, without panic and within bounded memory.
+//! Damaged files: for any bytes, reading ends without panic and within bounded memory.
 #![allow(clippy::unwrap_used)]
 use castanet_io::{CaptureReader, MAX_CAPTURED};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// Two valid files of each format and byte order, small enough to damage everywhere.
+/// Two valid files of each format and byte order, small enough to damage at every byte.
 fn samples() -> Vec<Vec<u8>> {
     let mut samples = Vec::new();
     for big in [false, true] {
@@ -48,7 +48,7 @@ fn drain(bytes: &[u8]) -> (usize, bool) {
                 assert!(frame.data.len() <= frame.original_len as usize);
                 assert!(frame.data.len() <= bytes.len());
                 packets += 1;
-                // Each packet takes 16 bytes at least, so reading ends.
+                // Each packet needs at least 16 bytes, so reading ends.
                 assert!(packets <= bytes.len() / 12);
             }
             Ok(None) => return (packets, !reader.truncated()),
@@ -75,7 +75,7 @@ fn every_truncation() {
         for length in 0..sample.len() {
             clean += usize::from(drain(&sample[..length]).1);
         }
-        // Only the ends of whole records and blocks look like an end.
+        // Only truncation at the end of a record or block is not detected.
         assert!(clean <= 7, "{clean}");
     }
 }

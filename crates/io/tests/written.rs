@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What CaptureWriter writes: its layout, round trips, other readers' opinion, and errors.
+//! The output of CaptureWriter: layout, round trips, comparison with other readers, and errors.
 #![allow(clippy::unwrap_used)]
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use castanet_io::{CaptureFormat, CaptureReader, CaptureWriter, LinkType, WriterO
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// Bytes that stay visible after the writer took them; refuses more than `room`.
+/// A sink whose bytes stay visible; it refuses more than `room` bytes.
 #[derive(Clone)]
 struct Shared {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -208,7 +208,7 @@ fn a_full_disk_is_an_error() {
     assert_eq!(text, "/dev/full: No space left on device");
 }
 
-/// A file size limit, set by the shell for a child that runs this test binary again, stands for a full disk.
+/// Simulates a full disk: the shell sets a file size limit for a child that runs this test binary again.
 #[test]
 fn a_cut_record_is_taken_back() {
     const CHILD: &str = "CASTANET_IO_LIMITED_FILE";
@@ -224,7 +224,7 @@ fn a_cut_record_is_taken_back() {
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("limited.pcap");
-    // 100 blocks of 512 bytes (of 1024 in some shells): less than the packets need, and no multiple of a record.
+    // 100 blocks of 512 bytes (1024 in some shells): less than the packets need, and no multiple of a record.
     let script = "trap '' XFSZ; ulimit -f 100; exec \"$0\" a_cut_record_is_taken_back --exact";
     let child = Command::new("sh")
         .args(["-c", script])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The part of bpf(2) that live frames and filters need: a table of one value, programs, running one on frames that are then
-//! sent, and attaching one to the ingress of a device.
+//! The part of bpf(2) that live frames and filters need: maps with one value, loading programs, running a program on frames that it
+//! sends, and attaching a program to the ingress of a device.
 #![allow(unsafe_code)]
 
 use rustix::io::Errno;
@@ -20,14 +20,14 @@ const PROG_TYPE_SCHED_CLS: u32 = 3;
 const PROG_TYPE_XDP: u32 = 6;
 /// Programs at the ingress of a device (Linux 6.6).
 const TCX_INGRESS: u32 = 46;
-/// Before all programs that are attached there already.
+/// Attach before all programs that are attached already.
 const BEFORE: u32 = 1 << 3;
-/// What the program decides about a frame is done (Linux 5.18).
+/// Frames are really redirected or dropped, as the program decides (Linux 5.18).
 const LIVE_FRAMES: u32 = 2;
-/// Ends a run. Its handler does nothing; that it came is enough.
+/// The signal that interrupts a run. Its handler does nothing; the interruption is enough.
 const SIGNAL: libc::c_int = libc::SIGUSR1;
 
-/// An instruction as the system takes it (struct bpf_insn).
+/// An instruction (struct bpf_insn).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
@@ -35,7 +35,7 @@ pub struct Operation {
     pub code: u8,
     /// Destination and source register, four bits each.
     pub registers: u8,
-    /// Distance of a jump, or of memory from what a register points to.
+    /// The distance of a jump, or an offset from the address in a register.
     pub offset: i16,
     /// A number.
     pub immediate: i32,
@@ -109,11 +109,11 @@ fn address<T: ?Sized>(of: &T) -> u64 {
 }
 
 /// # Safety
-/// `attributes` must be what the command takes, and what it points to be valid for what the command does with it.
+/// `attributes` must be the structure of the command, and its pointers must be valid for the accesses of the command.
 unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> Result<i32, Errno> {
     let (command, size) = (libc::c_long::from(command), size_of::<T>());
-    // SAFETY: the pointer is to size_of::<T>() bytes, of which the system reads and writes no more; what is behind them is
-    // taken for zero. The rest is the caller's word.
+    // SAFETY: the pointer is to size_of::<T>() bytes, and the kernel reads and writes no more; it takes further fields as
+    // zero. The caller guarantees the rest.
     let r = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size) };
     if r < 0 {
         return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL));
@@ -121,7 +121,7 @@ unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> Result<i32, Errno>
     Ok(i32::try_from(r).unwrap_or(0))
 }
 
-/// A value that this program and a program in the system share.
+/// A value that this process shares with a BPF program.
 #[derive(Debug)]
 pub struct Shared<T> {
     fd: OwnedFd,
@@ -129,7 +129,7 @@ pub struct Shared<T> {
 }
 
 impl<T: FromBytes + IntoBytes + Immutable> Shared<T> {
-    /// Makes one, all bytes zero.
+    /// Creates a value with all bytes zero.
     pub fn new() -> Result<Shared<T>, Errno> {
         // Values are a few dozen bytes long.
         let value_size = size_of::<T>() as u32;
@@ -139,12 +139,12 @@ impl<T: FromBytes + IntoBytes + Immutable> Shared<T> {
         Ok(Shared { fd, value: std::marker::PhantomData })
     }
 
-    /// The number by which instructions name it.
+    /// The descriptor of the map, for instructions.
     pub fn number(&self) -> i32 {
         self.fd.as_raw_fd()
     }
 
-    /// What it is now.
+    /// The current value.
     pub fn get(&self) -> Result<T, Errno> {
         let mut value = T::new_zeroed();
         let key = 0u32;
@@ -155,7 +155,7 @@ impl<T: FromBytes + IntoBytes + Immutable> Shared<T> {
         unsafe { bpf(MAP_LOOKUP_ELEM, &mut attributes) }.map(|_| value)
     }
 
-    /// Sets it.
+    /// Sets the value.
     pub fn set(&self, value: &T) -> Result<(), Errno> {
         let key = 0u32;
         let mut attributes = self.element(&key, address(value));
@@ -168,7 +168,7 @@ impl<T: FromBytes + IntoBytes + Immutable> Shared<T> {
     }
 }
 
-/// A program that the system has checked.
+/// A loaded program, which the kernel has verified.
 #[derive(Debug)]
 pub struct Program(OwnedFd);
 
@@ -178,8 +178,7 @@ impl Program {
         Program::load_as(PROG_TYPE_XDP, operations)
     }
 
-    /// Attaches a program for the ingress of devices to one of them. It stays as long as the descriptor is open, in whichever
-    /// process.
+    /// Attaches a program to the ingress of a device. It stays attached while any process has the descriptor open.
     pub fn attach_to_ingress(operations: &[Operation], device: u32) -> Result<OwnedFd, Errno> {
         let program = Program::load_as(PROG_TYPE_SCHED_CLS, operations)?;
         let mut attributes = LinkAttributes {
@@ -205,12 +204,12 @@ impl Program {
             name: *b"castanet\0\0\0\0\0\0\0\0",
             ..Default::default()
         };
-        // SAFETY: `count` instructions and a text that ends with a zero, which live during the call, and which it copies. What
-        // the program may do, the system checks. The result is a new descriptor.
+        // SAFETY: the pointers are to `count` instructions and to a zero-terminated text. Both live during the call, which copies
+        // them. The kernel verifies the program. The result is a new descriptor.
         unsafe { bpf(PROG_LOAD, &mut attributes) }.map(|fd| Program(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Runs it on frames that begin as `frame`, and does with each what it decides, `repeat` times or until a signal comes.
+    /// Runs the program on copies of `frame` and executes its decisions, `repeat` times or until a signal arrives.
     fn run(&self, frame: &[u8], repeat: u32) -> Result<(), Errno> {
         let mut attributes = RunAttributes {
             program: self.0.as_fd().as_raw_fd(),
@@ -227,27 +226,27 @@ impl Program {
         }
     }
 
-    /// Runs it on one frame.
+    /// Runs the program on one frame.
     pub fn run_once(&self, frame: &[u8]) -> Result<(), Errno> {
         self.run(frame, 1)
     }
 
-    /// Runs it again and again, until `meanwhile` has returned, which runs on a thread of its own.
+    /// Runs the program repeatedly until `meanwhile` has returned, which runs on another thread.
     pub fn run_during<T: Send>(
         &self,
         frame: &[u8],
         meanwhile: impl FnOnce() -> T + Send,
     ) -> Result<T, Errno> {
         listen()?;
-        // SAFETY: asks for the calling thread's own number; nothing can be wrong about that.
+        // SAFETY: pthread_self() has no preconditions.
         let me = unsafe { libc::pthread_self() };
         let ended = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let watcher = scope.spawn(|| {
                 let result = meanwhile();
-                // A signal that came before the run began would have ended nothing.
+                // Repeatedly, because a signal before the run begins does not interrupt it.
                 while !ended.load(Ordering::Acquire) {
-                    // SAFETY: that thread is in this function, and has not ended: it waits for this one.
+                    // SAFETY: that thread has not ended: it is in this function and waits for this thread.
                     unsafe { libc::pthread_kill(me, SIGNAL) };
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -263,13 +262,13 @@ impl Program {
 
 extern "C" fn ignore(_: libc::c_int) {}
 
-/// Has the signal handled: one that is ignored interrupts nothing, and one that is not kills the process.
+/// Installs a handler. An ignored signal would not interrupt the run, and the default action would kill the process.
 fn listen() -> Result<(), Errno> {
     // SAFETY: all bytes zero is a valid sigaction: no flags, an empty mask.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = (ignore as extern "C" fn(libc::c_int)) as libc::sighandler_t;
-    // SAFETY: the handler is a function that takes the number of the signal, as it must without SA_SIGINFO, and does nothing, so
-    // it may run at any time. The old action is not asked for.
+    // SAFETY: the handler takes the number of the signal, as required without SA_SIGINFO, and does nothing, so
+    // it may run at any time. The pointer for the old action is null.
     let r = unsafe { libc::sigaction(SIGNAL, &action, std::ptr::null_mut()) };
     if r < 0 {
         return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL));

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can go wrong with a device, in words for its user: what happened, and what to do about it.
+//! Errors of devices, with texts for users: what happened, and what to do about it.
 
 use rustix::io::Errno;
 use std::fmt;
 
-/// An error of a device. Its text says what happened and, on a line of its own behind `help:`, what to do.
+/// An error of a device. Its text says what happened and, on a separate line after `help:`, what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DeviceError {
     /// There is no device of that name.
     Missing {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// The devices that there are.
+        /// The existing devices.
         here: Vec<String>,
     },
-    /// The system did not allow it.
+    /// The kernel refused permission.
     NotPermitted {
         /// The device.
         name: String,
@@ -24,7 +24,7 @@ pub enum DeviceError {
         /// The capability that allows it.
         capability: &'static str,
     },
-    /// Another program, or another element, has the device.
+    /// Another program or element uses the device.
     Busy {
         /// The device.
         name: String,
@@ -34,36 +34,36 @@ pub enum DeviceError {
         /// The device.
         name: String,
     },
-    /// The system has no support for this.
+    /// The kernel does not support this.
     Unsupported {
         /// The device.
         name: String,
-        /// What is not there.
+        /// What is not supported.
         what: String,
     },
-    /// What the device was to be given is not possible.
+    /// A setting of the device is invalid.
     Invalid {
         /// The device.
         name: String,
         /// What is wrong.
         what: String,
     },
-    /// The process that opens devices for this one does not do it.
+    /// The process that opens devices for this one refused.
     Refused {
         /// The device.
         name: String,
-        /// What was asked for.
+        /// The request.
         doing: &'static str,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// Any other answer of the system.
+    /// Any other error of the kernel.
     System {
         /// The device.
         name: String,
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// The answer.
+        /// The error.
         errno: Errno,
     },
 }
@@ -71,7 +71,7 @@ pub enum DeviceError {
 impl std::error::Error for DeviceError {}
 
 impl DeviceError {
-    /// The error for what the system answered.
+    /// The error for an error number of the kernel.
     pub(crate) fn from_errno(name: &str, doing: &'static str, errno: Errno) -> DeviceError {
         let name = name.to_owned();
         match errno {
@@ -87,12 +87,12 @@ impl DeviceError {
         }
     }
 
-    /// The error for a device that is not there.
+    /// The error for a missing device.
     pub(crate) fn missing(name: &str) -> DeviceError {
         DeviceError::Missing { name: name.to_owned(), here: super::facts::names() }
     }
 
-    /// What to do about it; empty where nothing can be said.
+    /// Advice; empty if there is none.
     pub fn help(&self) -> String {
         match self {
             DeviceError::Missing { here, .. } if here.is_empty() => "there are no devices here".into(),
@@ -112,13 +112,13 @@ impl DeviceError {
         }
     }
 
-    /// Whether the device may come back by itself.
+    /// Whether the device may become usable again without action of the router.
     pub fn may_return(&self) -> bool {
         matches!(self, DeviceError::Missing { .. } | DeviceError::Down { .. })
     }
 }
 
-/// What is done when a packet socket is opened.
+/// The operation in errors of opening a packet socket.
 pub(crate) const OPEN_SOCKET: &str = "open a packet socket";
 
 impl fmt::Display for DeviceError {

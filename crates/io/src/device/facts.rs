@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the system knows about its devices, and how they are set up.
+//! Information about the devices of the host, and their configuration.
 
 use super::error::DeviceError;
 use super::netlink::{self as nl, Message, Netlink, attributes, number16, number32};
@@ -31,27 +31,27 @@ const ROUTE: usize = 12;
 pub struct DeviceInfo {
     /// Its name.
     pub name: String,
-    /// Its number, which a device that was removed and made again has not kept.
+    /// Its interface index. A device that is removed and created again has another one.
     pub index: u32,
     /// Whether it is up.
     pub up: bool,
     /// Whether it is up and has a carrier.
     pub running: bool,
-    /// The longest packet, link header left out.
+    /// The longest packet, without link header.
     pub mtu: u32,
-    /// What its frames begin with.
+    /// The type of its link header.
     pub link: LinkType,
     /// Its Ethernet address.
     pub ether: Option<[u8; 6]>,
-    /// The Ethernet address of all on its link.
+    /// The broadcast address of its link.
     pub ether_broadcast: Option<[u8; 6]>,
-    /// Its first IPv4 address and the bits of the network part.
+    /// Its first IPv4 address and the prefix length.
     pub ip: Option<(Ipv4Addr, u8)>,
-    /// The IPv4 address of all on its network.
+    /// The IPv4 broadcast address of its network.
     pub broadcast: Option<Ipv4Addr>,
-    /// Where its default route leads.
+    /// The gateway of its default route.
     pub gateway: Option<Ipv4Addr>,
-    /// What it counted.
+    /// Its counters.
     pub statistics: Statistics,
 }
 
@@ -64,7 +64,7 @@ impl DeviceInfo {
     }
 }
 
-/// What a device counted since it exists.
+/// The counters of a device since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Packets received.
@@ -98,7 +98,7 @@ impl Statistics {
     }
 }
 
-/// What frames of a device begin with, by the system's number of its kind of link.
+/// The link type for a hardware type of the kernel (ARPHRD_).
 fn link_type(hardware: u16) -> LinkType {
     match hardware {
         // Ethernet, and the loopback device, whose frames have an Ethernet header.
@@ -120,15 +120,15 @@ fn ether(bytes: &[u8]) -> Option<[u8; 6]> {
     <[u8; 6]>::try_from(bytes).ok()
 }
 
-/// Every device of the host, or of the network namespace.
+/// All devices of the network namespace.
 ///
 /// # Errors
-/// When the system does not answer.
+/// When the kernel does not answer.
 pub fn all() -> Result<Vec<DeviceInfo>, DeviceError> {
     read_all().map_err(|e| DeviceError::from_errno("devices", "list them", e))
 }
 
-/// All devices without addresses and gateways, of which a host may have very many.
+/// All devices, without addresses and gateways, because a host may have very many of these.
 fn read_links(n: &Netlink) -> Result<Vec<DeviceInfo>, Errno> {
     let mut all: Vec<DeviceInfo> = Vec::new();
     n.dump(Message::new(nl::RTM_GETLINK, 0, &[0; LINK]), |kind, body| {
@@ -160,7 +160,7 @@ fn read_all() -> Result<Vec<DeviceInfo>, Errno> {
     let mut head = [0; ROUTE];
     head[0] = AF_INET;
     n.dump(Message::new(nl::RTM_GETROUTE, 0, &head), |_, body| {
-        // Destination of no bits in the main table: a default route.
+        // A prefix length of 0 in the main table is a default route.
         if body.get(1) != Some(&0) || body.get(4) != Some(&MAIN_TABLE) {
             return;
         }
@@ -208,7 +208,7 @@ fn link(body: &[u8]) -> Option<DeviceInfo> {
     Some(d)
 }
 
-/// What is known about the device of that name.
+/// Information about the device of that name.
 ///
 /// # Errors
 /// [`DeviceError::Missing`] when there is none.
@@ -216,7 +216,7 @@ pub fn info(name: &str) -> Result<DeviceInfo, DeviceError> {
     all()?.into_iter().find(|d| d.name == name).ok_or_else(|| DeviceError::missing(name))
 }
 
-/// What is known about the device of that name, IP addresses and gateway left out.
+/// Information about the device of that name, without IP addresses and gateway.
 ///
 /// # Errors
 /// [`DeviceError::Missing`] when there is none.
@@ -226,7 +226,7 @@ pub fn link_info(name: &str) -> Result<DeviceInfo, DeviceError> {
     links.into_iter().find(|d| d.name == name).ok_or_else(|| DeviceError::missing(name))
 }
 
-/// The names of all devices, as far as they can be known.
+/// The names of all devices; empty after an error.
 pub fn names() -> Vec<String> {
     let links = Netlink::open().and_then(|n| read_links(&n)).unwrap_or_default();
     let mut names: Vec<String> = links.into_iter().map(|d| d.name).collect();
@@ -234,27 +234,27 @@ pub fn names() -> Vec<String> {
     names
 }
 
-/// The number of the device of that name, and whether it is up; none when there is none. For looking whether it is back.
+/// The interface index of the device of that name, and whether it is up; `None` if it does not exist.
 pub fn state(name: &str) -> Option<(u32, bool)> {
     link_info(name).ok().map(|d| (d.index, d.up))
 }
 
-/// How a device is to be set up; what is none stays as it is.
+/// Settings for a device; `None` leaves a setting unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Setup {
-    /// The IPv4 address and the bits of the network part.
+    /// The IPv4 address and the prefix length.
     pub ip: Option<(Ipv4Addr, u8)>,
-    /// Where the default route is to lead.
+    /// The gateway of the default route.
     pub gateway: Option<Ipv4Addr>,
     /// The longest packet.
     pub mtu: Option<u32>,
     /// The Ethernet address.
     pub ether: Option<[u8; 6]>,
-    /// Whether it is to be up.
+    /// Whether it is up.
     pub up: Option<bool>,
 }
 
-/// The message that gives a device an address, or takes it away.
+/// The message that adds an address to a device, or removes it.
 fn address(kind: u16, number: u32, (ip, len): (Ipv4Addr, u8)) -> Message {
     let mut head = [AF_INET, len, 0, 0, 0, 0, 0, 0];
     head[4..].copy_from_slice(&number.to_ne_bytes());
@@ -267,9 +267,9 @@ fn address(kind: u16, number: u32, (ip, len): (Ipv4Addr, u8)) -> Message {
     if len < 31 { m.attribute(IFA_BROADCAST, &broadcast.to_be_bytes()) } else { m }
 }
 
-/// The message that makes the default route lead by a device, or not.
+/// The message that adds a default route by a device, or removes it.
 fn default_route(kind: u16, number: u32, gateway: Ipv4Addr) -> Message {
-    // The main table, by a static protocol, of universal scope, unicast.
+    // Table main, protocol static, scope universe, type unicast.
     let head = [AF_INET, 0, 0, 0, MAIN_TABLE, 4, 0, 1, 0, 0, 0, 0];
     let flags = if kind == nl::RTM_NEWROUTE { nl::CREATE | nl::REPLACE } else { 0 };
     Message::new(kind, flags, &head)
@@ -277,10 +277,10 @@ fn default_route(kind: u16, number: u32, gateway: Ipv4Addr) -> Message {
         .attribute(RTA_OIF, &number.to_ne_bytes())
 }
 
-/// Takes a device's address and the default route by it away, as far as they are given and there.
+/// Removes the given address and the given default route of a device, if they exist.
 ///
 /// # Errors
-/// What the system does not allow.
+/// Errors of the kernel.
 pub fn take_away(name: &str, setup: &Setup) -> Result<(), DeviceError> {
     if let Some(opener) = opener::client() {
         return opener.take_away(name, setup);
@@ -299,10 +299,10 @@ pub fn take_away(name: &str, setup: &Setup) -> Result<(), DeviceError> {
     Ok(())
 }
 
-/// Sets a device up.
+/// Configures a device.
 ///
 /// # Errors
-/// What the system does not allow or know.
+/// Errors of the kernel.
 pub fn set_up(name: &str, setup: &Setup) -> Result<(), DeviceError> {
     if let Some(opener) = opener::client() {
         return opener.set_up(name, setup);
@@ -338,7 +338,7 @@ pub fn set_up(name: &str, setup: &Setup) -> Result<(), DeviceError> {
     Ok(())
 }
 
-/// The number of the device of that name.
+/// The interface index of the device of that name.
 ///
 /// # Errors
 /// [`DeviceError::Missing`] when there is none.
@@ -370,7 +370,7 @@ mod tests {
         assert!(error.to_string().starts_with("no-such-device: no such device\n  help: devices here: "));
         assert!(error.help().contains("lo"), "{error}");
         assert_eq!(index("no-such-device").unwrap_err(), error);
-        // Longer than any name can be.
+        // Longer than a device name can be.
         assert!(set_up(&"x".repeat(40), &Setup::default()).is_err());
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Instructions of the classic packet filter (McCanne and Jacobson, 1993), which Linux runs before a socket sees a frame.
 
-/// One instruction, as the system takes it.
+/// One instruction (struct sock_filter).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instruction {
     /// Class, size, mode, operation.
@@ -15,7 +15,7 @@ pub struct Instruction {
 }
 
 impl Instruction {
-    /// From its four numbers, in the order in which `tcpdump -ddd` writes them.
+    /// An instruction from its four numbers, in the order of `tcpdump -ddd`.
     pub fn new(code: u16, jt: u8, jf: u8, k: u32) -> Instruction {
         Instruction { code, jt, jf, k }
     }

@@ -7,14 +7,14 @@ use std::io::IoSliceMut;
 use std::os::fd::OwnedFd;
 use zerocopy::IntoBytes;
 
-/// How a frame was addressed, as the system found when it came.
+/// How a received frame was addressed, according to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
     /// To this host.
     Host,
-    /// To all.
+    /// To the broadcast address.
     Broadcast,
-    /// To a group.
+    /// To a multicast group.
     Multicast,
     /// To another host.
     OtherHost,
@@ -34,15 +34,15 @@ impl FrameKind {
     }
 }
 
-/// Bytes of the two Ethernet addresses, behind which a VLAN tag stands.
+/// Length of the two Ethernet addresses; a VLAN tag follows them.
 const ADDRESSES: usize = 12;
 
-/// Where the bytes of a frame are.
+/// The location of the bytes of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Bytes<'a> {
-    /// In memory that the device fills.
+    /// In the ring.
     Here(&'a [u8]),
-    /// Still with the system.
+    /// In the socket's receive queue in the kernel.
     Behind(&'a Behind<'a>),
 }
 
@@ -55,7 +55,7 @@ impl Bytes<'_> {
     }
 }
 
-/// A frame that is the next which a socket gives, once, with the header that tells of offloads before it.
+/// The next frame in a socket's receive queue, preceded by its offload header. It can be read once.
 #[derive(Debug)]
 pub(super) struct Behind<'a> {
     fd: &'a OwnedFd,
@@ -68,7 +68,7 @@ impl<'a> Behind<'a> {
     pub(super) fn new(fd: &'a OwnedFd, len: usize) -> Behind<'a> {
         Behind { fd, len, taken: Cell::new(false) }
     }
-    /// Reads it into parts, as much of it as they hold; false when it is not there, or not all that there is of it.
+    /// Reads the frame into two parts, as much as they hold. Returns false if it is missing or shorter than expected.
     fn read(&self, [a, b]: [&mut [u8]; 2]) -> bool {
         if self.taken.replace(true) {
             return false;
@@ -78,7 +78,7 @@ impl<'a> Behind<'a> {
         let parts = &mut [IoSliceMut::new(vnet.as_mut_bytes()), IoSliceMut::new(a), IoSliceMut::new(b)];
         rustix::io::readv(self.fd, parts) == Ok(wanted)
     }
-    /// Throws it away unless it was read, so that the next one is the next that the socket gives.
+    /// Removes the frame from the queue, unless it was read, so that the following frame becomes the next.
     pub(super) fn discard(&self) {
         if !self.taken.get() {
             self.read([&mut [], &mut []]);
@@ -86,22 +86,22 @@ impl<'a> Behind<'a> {
     }
 }
 
-/// A received frame, still in the memory that the device fills, or with the system.
+/// A received frame, in the ring or in the socket's receive queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     data: Bytes<'a>,
     tag: Option<[u8; 4]>,
     wire_len: usize,
-    /// When it came, in nanoseconds since 1970.
+    /// The time of reception, in nanoseconds since 1970.
     pub time_ns: i64,
     /// How it was addressed.
     pub kind: FrameKind,
-    /// What is left to be done about checksum and segments.
+    /// The outstanding offloads: checksum and segmentation.
     pub vnet: VnetHeader,
 }
 
 impl<'a> Frame<'a> {
-    /// A frame; a VLAN tag that the system took out of it is put back.
+    /// A frame. A VLAN tag that the kernel removed is inserted again.
     pub(super) fn new(
         data: Bytes<'a>,
         wire_len: usize,
@@ -119,26 +119,26 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Bytes that are here.
+    /// The number of captured bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.data.len() + if self.tag.is_some() { 4 } else { 0 }
     }
-    /// Whether no byte is here.
+    /// Whether no byte was captured.
     pub fn is_empty(&self) -> bool {
         self.data.len() == 0
     }
-    /// Bytes that the frame had on the wire.
+    /// The length of the frame on the wire.
     pub fn wire_len(&self) -> usize {
         self.wire_len
     }
-    /// Whether bytes of it are missing.
+    /// Whether the frame was truncated.
     #[inline]
     pub fn is_cut(&self) -> bool {
         self.len() < self.wire_len
     }
-    /// Copies the frame, or as much of it as `out` holds. False when it could not be had from the system: one that is longer than
-    /// what a device fills is given only once.
+    /// Copies the frame, or as much as `out` holds. Returns false if it could not be read from the kernel: a frame that is longer than
+    /// a slot of the ring can be read only once.
     #[inline]
     #[must_use]
     pub fn copy_to(&self, out: &mut [u8]) -> bool {
@@ -223,7 +223,7 @@ mod tests {
             rustix::io::write(&theirs, &message).unwrap();
         };
         (1..=5).for_each(send);
-        // Whole; with a tag; cut; not at all; with room behind it.
+        // Complete; with a tag; truncated; missing; shorter than the buffer.
         for (n, tag, room, len) in [
             (1, None, 20, 20),
             (2, Some([0x81, 0, 0, 7]), 24, 20),

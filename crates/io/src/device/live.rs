@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Live frames: frames that the system itself makes and sends, much faster than any program could hand them over.
+//! Live frames: the kernel itself generates and sends frames, much faster than a program could pass them to it.
 //!
-//! An XDP program decides about each when it is due, and redirects it onto a device. The system repeats that by itself
-//! (`BPF_PROG_TEST_RUN` with `BPF_F_TEST_XDP_LIVE_FRAMES`), so there is no system call, no copy and no allocation a frame.
+//! An XDP program decides when the next frame is due, and redirects it to a device. The kernel runs the program repeatedly
+//! (`BPF_PROG_TEST_RUN` with `BPF_F_TEST_XDP_LIVE_FRAMES`), without a system call, copy or allocation per frame.
 
 use super::bpf::{Operation, Program, Shared};
 use super::error::DeviceError;
@@ -12,25 +12,25 @@ use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Bytes at the start of a frame that are written anew each time: the memory of frames that came back is used again, and
-/// routers change headers.
+/// Bytes at the start of a frame that are written for each frame, because the kernel reuses the memory of sent frames, and routers
+/// change headers.
 const HEADERS: usize = 40;
-/// The shortest and the longest frame: a minimal one of Ethernet, and what fits a page of memory with what stands around it.
+/// Lengths of frames: from the Ethernet minimum to what fits into a page with the kernel's data.
 const LENGTHS: std::ops::RangeInclusive<usize> = 60..=3000;
-/// The most different frames.
+/// Number of different frames.
 pub const LIVE_FLOWS: u8 = 64;
 
-/// What is sent.
+/// The frame to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveFrame {
     /// The frame, 60 to 3000 bytes.
     pub bytes: Vec<u8>,
-    /// Two bytes by which frames differ: the first counts from 0 to 63, the second from 63 to 0, so that checksums which cover
-    /// both in the same half of a word stay right.
+    /// Offsets of two bytes that differ between frames: the first counts from 0 to 63, the second from 63 to 0, so that checksums
+    /// over both stay valid if they are in the same half of a word.
     pub flow: [u8; 2],
 }
 
-/// What this program and the one in the system tell each other.
+/// State shared by this process and the XDP program.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 struct Pace {
@@ -40,16 +40,17 @@ struct Pace {
     interval: u64,
     /// Frames sent.
     sent: u64,
-    /// When the program in the system ran last.
+    /// The time of the last run of the XDP program.
     seen: u64,
 }
 
-/// How long the system may take until it runs the program: it waits for all processors to have seen what it has made.
+/// How long the kernel may take until it runs the program: it waits until all processors have seen its new data.
 const READY: Duration = Duration::from_secs(60);
 
 /// Sends live frames by one device.
 ///
-/// The device at the other end of a veth must receive by NAPI, see [`receive_by_napi`](super::receive_by_napi), or it takes none.
+/// The device at the other end of a veth must receive by NAPI, see [`receive_by_napi`](super::receive_by_napi); otherwise it receives no
+/// live frames.
 #[derive(Debug)]
 pub struct LiveSender {
     name: String,
@@ -59,11 +60,11 @@ pub struct LiveSender {
 }
 
 impl LiveSender {
-    /// Gets ready to send a frame over and over by the device of that name.
+    /// Prepares to send a frame repeatedly by the device of that name.
     ///
     /// # Errors
-    /// When the device is missing, the frame cannot be sent so, or the system does not permit it (CAP_BPF and CAP_NET_ADMIN in
-    /// its first user namespace) or is older than Linux 5.18.
+    /// When the device is missing, the frame is unsuitable, the kernel is older than Linux 5.18, or the process lacks CAP_BPF and
+    /// CAP_NET_ADMIN in the initial user namespace.
     pub fn open(name: &str, frame: LiveFrame) -> Result<LiveSender, DeviceError> {
         let index = facts::index(name)?;
         let failed = |errno| match errno {
@@ -83,7 +84,7 @@ impl LiveSender {
             what: "no such live frames".into(),
         })?;
         let program = Program::load(&operations).map_err(failed)?;
-        // Nothing is due ever, so nothing is sent: only whether it can be done is seen.
+        // A trial: no frame is ever due, so none is sent.
         pace.set(&Pace { next: u64::MAX, ..Pace::default() }).map_err(failed)?;
         program.run_once(&frame.bytes).map_err(failed)?;
         Ok(LiveSender { name: name.to_owned(), frame: frame.bytes, pace, program })
@@ -94,12 +95,12 @@ impl LiveSender {
         &self.name
     }
 
-    /// Sends `rate` frames a second for a time, as many as can be if the rate is 0. On another thread `at_start` is called just
-    /// before the first one; and, when the time is over, `at_end` with what that gave and how many frames were sent, while
-    /// still more are. What this returns, and how many were sent in all.
+    /// Sends `rate` frames a second for a time; a rate of 0 means as fast as possible. On another thread, `at_start` is called just
+    /// before the first frame, and `at_end` at the end of the time, with the result of `at_start` and the number of frames so far.
+    /// Frames are still sent during `at_end`. Returns the result of `at_end` and the total number of frames.
     ///
     /// # Errors
-    /// When the system refuses to go on.
+    /// When the kernel returns an error.
     pub fn send<S, T: Send>(
         &mut self,
         rate: f64,
@@ -108,9 +109,9 @@ impl LiveSender {
         at_end: impl FnOnce(S, u64) -> T + Send,
     ) -> Result<(T, u64), DeviceError> {
         let failed = |errno| DeviceError::from_errno(&self.name, "send live frames", errno);
-        // Casting saturates, and there is no rate below zero.
+        // The cast saturates; a rate below 0 counts as 0.
         let interval = if rate > 0.0 { (1e9 / rate) as u64 } else { 0 };
-        // It takes the system some hundredths of a second to begin: nothing is due until then.
+        // The kernel takes some hundredths of a second to start; no frame is due until then.
         let wait = Pace { next: u64::MAX, ..Pace::default() };
         self.pace.set(&wait).map_err(failed)?;
         let pace = &self.pace;
@@ -134,7 +135,7 @@ impl LiveSender {
     }
 }
 
-// Registers: results are in 0, arguments in 1 to 5, and 6 to 9 outlive calls.
+// Registers: 0 has results, 1 to 5 arguments; 6 to 9 are preserved by calls.
 const OUT: u8 = 0;
 const NOW: u8 = 0;
 const ARGUMENT: [u8; 2] = [1, 2];
@@ -167,7 +168,7 @@ const EXIT: u8 = 0x95;
 const KTIME_GET_NS: i32 = 5;
 const REDIRECT: i32 = 23;
 const XDP_DROP: i32 = 1;
-/// A wide number that is the address of the value in a map.
+/// Marks a 64-bit immediate as the address of a map's value.
 const MAP_VALUE: u8 = 2;
 
 #[derive(Default)]
@@ -179,11 +180,11 @@ impl Assembler {
         self.0.push(Operation { code, registers, offset, immediate });
     }
     fn wide(&mut self, to: u8, from: u8, value: u64) {
-        // The lower half, then the upper one.
+        // The lower half, then the upper half.
         self.put(WIDE, to, from, 0, value as u32 as i32);
         self.put(0, 0, 0, 0, (value >> 32) as u32 as i32);
     }
-    /// A jump whose distance is not known yet: its place.
+    /// Emits a jump with unknown distance. Returns its index.
     fn jump(&mut self, code: u8, to: u8, from: u8) -> usize {
         self.put(code, to, from, 0, 0);
         self.0.len() - 1
@@ -195,7 +196,7 @@ impl Assembler {
     }
 }
 
-/// The program: drops the frame when it is too early, and otherwise writes its headers, counts it and redirects it.
+/// The XDP program: drops a frame that is not due yet; otherwise writes its headers, counts it and redirects it.
 fn program(frame: &LiveFrame, map: i32, device: u32) -> Option<Vec<Operation>> {
     if !LENGTHS.contains(&frame.bytes.len()) || frame.flow.iter().any(|b| usize::from(*b) >= *LENGTHS.start())
     {
@@ -216,7 +217,7 @@ fn program(frame: &LiveFrame, map: i32, device: u32) -> Option<Vec<Operation>> {
     a.put(MOVE, SPARE, COUNT, 0, 0);
     a.put(ADD_NUMBER, SPARE, 0, 0, 1);
     a.put(STORE64, PACE, SPARE, 16, 0);
-    // Start and end of the frame from the context, and a comparison that tells the system how much there is.
+    // Start and end of the frame from the context, and a length check, which the verifier requires.
     a.put(LOAD32, DATA, CONTEXT, 0, 0);
     a.put(LOAD32, END, CONTEXT, 4, 0);
     a.put(MOVE, LIMIT, DATA, 0, 0);
@@ -264,7 +265,7 @@ mod tests {
         assert_eq!(jumps, [n - 2, n - 2]);
         assert_eq!(all[n - 2].immediate, XDP_DROP);
         assert_eq!((all[n - 1].code, all[n - 3].code), (EXIT, EXIT));
-        // The headers are written as they are.
+        // The program writes the headers unchanged.
         let words = all.iter().zip(&all[1..]).filter(|(o, _)| o.code == WIDE && o.registers & 15 == WORD);
         let bytes: Vec<u8> = words
             .flat_map(|(a, b)| [a.immediate.to_ne_bytes(), b.immediate.to_ne_bytes()].concat())

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Network devices of Linux: packet sockets, TUN and TAP, and what the system knows of its devices.
+//! Network devices of Linux: packet sockets, TUN and TAP, and information about devices.
 //!
 //! - [`PacketSocket`] receives the frames of a device by a ring in shared memory, [`PacketSender`] sends frames.
-//! - [`LiveSender`] has the system make frames and send them, faster than any program could hand them over.
-//! - [`Tun`] makes a device of which this program is the other end.
-//! - [`info`] tells addresses, MTU and state; [`set_up`] sets them; [`Shield`] keeps the host's own stack from a device.
-//! - [`VnetHeader`] tells which work on checksums and segments is left to whoever sends a frame on; [`complete`] and
-//!   [`Segments`] do it in software.
+//! - [`LiveSender`] makes the kernel generate and send frames, faster than a program could.
+//! - [`Tun`] creates a device whose other end is this program.
+//! - [`info`] returns addresses, MTU and state; [`set_up`] sets them; [`Shield`] hides the frames of a device from the host's own stack.
+//! - [`VnetHeader`] describes the outstanding offloads of a frame, checksum and segmentation; [`complete`] and
+//!   [`Segments`] do this work in software.
 
 mod bpf;
 mod error;

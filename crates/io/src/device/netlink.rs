@@ -22,11 +22,11 @@ pub const RTM_GETTFILTER: u16 = 46;
 const REQUEST: u16 = 1;
 const ACK: u16 = 4;
 const DUMP: u16 = 0x300;
-/// Fail if it exists already.
+/// Fail if the object exists already.
 pub const EXCL: u16 = 0x200;
-/// Make it if it does not exist.
+/// Create the object if it does not exist.
 pub const CREATE: u16 = 0x400;
-/// Replace it if it exists.
+/// Replace the object if it exists.
 pub const REPLACE: u16 = 0x100;
 
 const KIND_ERROR: u16 = 2;
@@ -34,11 +34,11 @@ const KIND_DONE: u16 = 3;
 const NESTED: u16 = 0x8000;
 const HEADER: usize = 16;
 
-/// A message that is being written.
+/// A message under construction.
 pub struct Message(Vec<u8>);
 
 impl Message {
-    /// A request of that kind, its fixed part being `head`.
+    /// A request of that kind with the fixed part `head`.
     pub fn new(kind: u16, flags: u16, head: &[u8]) -> Message {
         let mut m = Message(Vec::with_capacity(256));
         m.0.extend([0; 4]);
@@ -68,7 +68,7 @@ impl Message {
         self.pad();
         self
     }
-    /// Adds an attribute that holds those which `inner` adds.
+    /// Adds a nested attribute with the attributes that `inner` adds.
     pub fn nested(mut self, kind: u16, inner: impl FnOnce(Message) -> Message) -> Message {
         let at = self.0.len();
         self.0.extend([0; 2]);
@@ -94,7 +94,7 @@ impl Message {
     }
 }
 
-/// A number in the machine's order, at an offset.
+/// A number in native byte order, at an offset.
 pub fn number32(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
@@ -102,7 +102,7 @@ pub fn number16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The attributes behind a fixed part: kind and value.
+/// The attributes after a fixed part: kind and value.
 pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let len = usize::from(number16(bytes, 0)?);
@@ -117,20 +117,20 @@ pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 pub struct Netlink(OwnedFd);
 
 impl Netlink {
-    // The routing tables are protocol 0 of netlink, which is what no protocol means.
-    /// Opens one; no privilege is needed to ask.
+    // `None` means protocol 0, which is NETLINK_ROUTE.
+    /// Opens a connection. Queries need no privileges.
     pub fn open() -> Result<Netlink, Errno> {
         socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None).map(Netlink)
     }
-    /// The socket, for requests that want any.
+    /// The socket, for requests that need any socket.
     pub fn socket(&self) -> &OwnedFd {
         &self.0
     }
-    /// Has a request carried out.
+    /// Sends a request and waits for its acknowledgement.
     pub fn request(&self, message: Message) -> Result<(), Errno> {
         self.exchange(&message.finish(ACK), |_, _| ())
     }
-    /// Asks for a table: kind and contents of every message of the answer.
+    /// Requests a table; `each` gets the kind and the content of every message of the answer.
     pub fn dump(&self, message: Message, each: impl FnMut(u16, &[u8])) -> Result<(), Errno> {
         self.exchange(&message.finish(DUMP), each)
     }
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(all[0], (3, &b"eth0\0"[..]));
         assert_eq!(attributes(all[1].1).collect::<Vec<_>>(), [(1, &b"veth"[..]), (2, &[1, 2, 3])]);
         assert_eq!(all[2], (4, &1500u32.to_ne_bytes()[..]));
-        // Attributes that are cut, or that lie about their length, end the list.
+        // Truncated attributes, and attributes with a wrong length, end the list.
         for cut in 0..bytes.len() {
             let _ = attributes(&bytes[..cut]).count();
         }

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which process put something into the system, so that what a killed process left behind can be told from what is in use.
+//! The process that owns a filter in the kernel. It tells filters of killed processes from filters in use.
 
 use std::os::unix::fs::MetadataExt;
 
-/// A process, in a form that stays unambiguous when its number is given to another one.
+/// A process. The start time keeps it distinct from a later process with the same ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Its number.
+    /// Its process ID.
     pub pid: u32,
-    /// When it started, in the kernel's ticks since boot; the lower half.
+    /// Its start time in the kernel's ticks since boot, lower 32 bits.
     pub start: u32,
-    /// The namespace in which the number counts.
+    /// The process namespace of the ID.
     pub namespace: u32,
 }
 
-/// What became of a process.
+/// The state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It runs.
     Alive,
     /// It has ended.
     Ended,
-    /// Its number counts in another process namespace, so this process cannot see it.
+    /// It belongs to another process namespace, so this process cannot see it.
     Unknown,
 }
 
@@ -30,10 +30,10 @@ fn namespace() -> Option<u32> {
     std::fs::metadata("/proc/self/ns/pid").ok().map(|m| m.ino() as u32)
 }
 
-/// The start time of a process that has not ended (proc_pid_stat(5): fields 3 and 22).
+/// The start time of a running process (proc_pid_stat(5): fields 3 and 22).
 fn started(pid: u32) -> Option<u32> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may hold anything.
+    // The name, in parentheses, may contain any characters.
     let mut fields = text.get(text.rfind(')')?..)?.split_whitespace().skip(1);
     let state = fields.next()?;
     let start: u64 = fields.nth(18)?.parse().ok()?;
@@ -41,16 +41,16 @@ fn started(pid: u32) -> Option<u32> {
 }
 
 impl Owner {
-    /// The process of that number; none if it cannot be seen.
+    /// The process with that ID; `None` if it is not visible.
     pub fn of(pid: u32) -> Option<Owner> {
         Some(Owner { pid, start: started(pid)?, namespace: namespace()? })
     }
-    /// This process. Without /proc it is an owner of which nothing can be said.
+    /// This process. Without /proc its state will be unknown.
     pub fn this() -> Owner {
         let pid = std::process::id();
         Owner::of(pid).unwrap_or(Owner { pid, start: 0, namespace: 0 })
     }
-    /// What became of it.
+    /// The state of the process.
     pub fn fate(&self) -> Fate {
         match namespace() {
             Some(here) if here == self.namespace => match started(self.pid) {
@@ -71,14 +71,14 @@ mod tests {
     fn a_process_is_known_until_it_ends() {
         let me = Owner::this();
         assert_eq!((me.pid, me.fate()), (std::process::id(), Fate::Alive));
-        // The number of another process that has it now.
+        // The ID now belongs to another process.
         assert_eq!(Owner { start: me.start ^ 1, ..me }.fate(), Fate::Ended);
         assert_eq!(Owner { namespace: me.namespace ^ 1, ..me }.fate(), Fate::Unknown);
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
         let owner = Owner::of(child.id()).unwrap();
         assert_eq!(owner.fate(), Fate::Alive);
         child.kill().unwrap();
-        // Ended, but not waited for yet.
+        // Until it has ended; it is a zombie then, because nothing waits for it.
         while owner.fate() == Fate::Alive {
             std::thread::yield_now();
         }

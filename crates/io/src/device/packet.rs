@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Receiving the frames of a device.
+//! Packet sockets that receive the frames of a device.
 
 use super::error::{DeviceError, OPEN_SOCKET};
 use super::facts;
@@ -19,15 +19,15 @@ use zerocopy::FromBytes;
 /// How frames are received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketOptions {
-    /// Whether frames to other hosts are received.
+    /// Whether to receive frames to other hosts.
     pub promiscuous: bool,
-    /// Whether frames are received that this host sends.
+    /// Whether to receive frames that this host sends.
     pub outgoing: bool,
-    /// Only frames of this Ethernet type; 0: all.
+    /// Receive only frames of this Ethernet type; 0 means all.
     pub protocol: u16,
-    /// Only frames for which this program gives a number other than 0.
+    /// Receive only frames for which this program returns a number other than 0.
     pub filter: Option<Vec<Instruction>>,
-    /// How many frames wait at most until they are read.
+    /// Number of frames that the ring holds.
     pub slots: usize,
 }
 
@@ -37,7 +37,7 @@ impl Default for PacketOptions {
     }
 }
 
-/// Opens a packet socket that is bound to nothing yet, with headers that tell of offloads and a large buffer for one direction.
+/// Opens an unbound packet socket with offload headers and a large buffer for one direction.
 pub(crate) fn open_socket(name: &str, sends: bool) -> Result<OwnedFd, DeviceError> {
     if let Some(opener) = opener::client() {
         return opener.packet_socket(name, OPEN_SOCKET, sends);
@@ -45,7 +45,7 @@ pub(crate) fn open_socket(name: &str, sends: bool) -> Result<OwnedFd, DeviceErro
     let failed = |e| DeviceError::from_errno(name, OPEN_SOCKET, e);
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None).map_err(failed)?;
-    // Before the ring: the system refuses to change what stands before frames when there is one.
+    // This must precede the ring: the kernel refuses to change the headers of a socket with a ring.
     sys::set_option(fd.as_fd(), SOL_PACKET, libc::PACKET_VNET_HDR, &1u32).map_err(failed)?;
     if sends {
         set_buffer(&fd, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER);
@@ -55,7 +55,7 @@ pub(crate) fn open_socket(name: &str, sends: bool) -> Result<OwnedFd, DeviceErro
     Ok(fd)
 }
 
-/// Sets the size of a socket buffer, beyond the limit for unprivileged programs if that is allowed.
+/// Sets the size of a socket buffer, beyond the limit for unprivileged programs if permitted.
 fn set_buffer(fd: &OwnedFd, force: libc::c_int, plain: libc::c_int, bytes: u32) {
     // A smaller buffer works too, so a refusal is no error.
     if sys::set_option(fd.as_fd(), libc::SOL_SOCKET, force, &bytes).is_err() {
@@ -63,24 +63,24 @@ fn set_buffer(fd: &OwnedFd, force: libc::c_int, plain: libc::c_int, bytes: u32) 
     }
 }
 
-/// The longest packets that slots are made for: longer ones come beside the ring, as super-packets do.
+/// The longest packet for which slots are sized. Longer ones, like super-packets, go through the receive queue.
 const LONGEST_SLOT: usize = 16_384;
-/// Bytes for super-packets that wait to be read: some dozens.
+/// Size of the receive queue for super-packets: enough for some dozens.
 const RECEIVE_BUFFER: u32 = 8 << 20;
-/// Bytes of frames that the device has not sent yet.
+/// Size of the queue of frames that the device has not sent yet.
 const SEND_BUFFER: u32 = 4 << 20;
 const ETH_P_ALL: u16 = 3;
 const PACKET_MR_PROMISC: u16 = 1;
 
 /// A socket that receives the frames of one device.
 ///
-/// Frames come through a ring of slots that hold what the device's MTU allows; each is there as soon as it has come, and is
-/// read without a system call. (Rings of version 3 hold frames back until a block is full or a timer of a millisecond or
-/// more ends.) A super-packet that is longer than a slot comes behind the ring by a read of its own, in order with the others, when
-/// and to where it is copied.
+/// Frames arrive in a ring of slots that are as long as the device's MTU requires. Each is visible as soon as it arrives, and is
+/// read without a system call. (Rings of version 3 delay frames until a block is full or a timer of a millisecond or
+/// more expires.) A super-packet that is longer than a slot is read from the socket's receive queue by a system call, in order with the
+/// others, directly to its destination.
 #[derive(Debug)]
 pub struct PacketSocket {
-    // The ring goes before the socket.
+    // Declared before the socket, so that the ring is unmapped first.
     ring: ReceiveRing,
     fd: Arc<OwnedFd>,
     name: String,
@@ -94,7 +94,7 @@ impl PacketSocket {
     /// Opens the device of that name.
     ///
     /// # Errors
-    /// When it is missing, or the system does not permit it. A device that is down can be opened.
+    /// When it is missing, or the kernel does not permit it. A device that is down can be opened.
     pub fn open(name: &str, options: &PacketOptions) -> Result<PacketSocket, DeviceError> {
         let info = facts::link_info(name)?;
         let fd = open_socket(name, false)?;
@@ -103,7 +103,7 @@ impl PacketSocket {
         let header = if info.link.is_ethernet() { 22 } else { 64 };
         let layout = Layout::new((info.mtu as usize).min(LONGEST_SLOT) + header, options.slots);
         set(libc::PACKET_VERSION, 1).map_err(failed("choose the version of its ring"))?;
-        // A frame that is longer than a slot is delivered whole beside the ring.
+        // A frame that is longer than a slot is also put completely into the receive queue.
         set(libc::PACKET_COPY_THRESH, 1).map_err(failed("receive super-packets"))?;
         sys::set_option(fd.as_fd(), SOL_PACKET, libc::PACKET_RX_RING, &layout.request())
             .map_err(failed("make its ring"))?;
@@ -112,18 +112,18 @@ impl PacketSocket {
             sys::attach_filter(fd.as_fd(), program).map_err(failed("attach the filter"))?;
         }
         if !options.outgoing {
-            // Systems before 4.20 do not know it; what they deliver is left out when it is read.
+            // Kernels before 4.20 do not have this option; their outgoing frames are skipped when they are read.
             let _ = set(libc::PACKET_IGNORE_OUTGOING, 1);
         }
         if options.promiscuous {
-            // It ends with the socket.
+            // The membership ends with the socket.
             set_membership(&fd, libc::PACKET_ADD_MEMBERSHIP, info.index)
                 .map_err(failed("make it promiscuous"))?;
         }
         let protocol = if options.protocol == 0 { ETH_P_ALL } else { options.protocol };
-        // From here on frames come; those from before would be of other devices, or not filtered.
+        // Bind last: frames received before would be from other devices, or unfiltered.
         match sys::bind_packet(fd.as_fd(), info.index, protocol) {
-            // Told when it happens while the device is down, and cleared by being told: the socket is bound.
+            // NETDOWN: the device is down, but the socket is bound. Returning the error clears it.
             Ok(()) | Err(Errno::NETDOWN) => {}
             Err(e) => return Err(failed("bind to it")(e)),
         }
@@ -138,10 +138,10 @@ impl PacketSocket {
         })
     }
 
-    /// Receives frames to other hosts from now on, or no more. `before` is what was said last.
+    /// Switches promiscuous mode on or off. `before` is the current state.
     ///
     /// # Errors
-    /// When the system does not permit it.
+    /// When the kernel does not permit it.
     pub fn set_promiscuous(&self, before: bool, now: bool) -> Result<(), DeviceError> {
         let option = match (before, now) {
             (false, true) => libc::PACKET_ADD_MEMBERSHIP,
@@ -151,14 +151,14 @@ impl PacketSocket {
         set_membership(&self.fd, option, self.index)
             .map_err(|e| DeviceError::from_errno(&self.name, "make it promiscuous, or not", e))
     }
-    /// Receives frames that the host sends from now on, or no more.
+    /// Switches the reception of frames that the host sends on or off.
     pub fn set_outgoing(&self, outgoing: bool) {
         let ignore = u32::from(!outgoing);
-        // Systems before 4.20 do not know it; what they deliver is left out when it is read.
+        // Kernels before 4.20 do not have this option; their outgoing frames are skipped when they are read.
         let _ = sys::set_option(self.fd.as_fd(), SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &ignore);
     }
 
-    /// The descriptor, which is readable while frames wait or there is an error to be told.
+    /// The descriptor. It is readable while frames or an error are pending.
     pub fn fd(&self) -> &Arc<OwnedFd> {
         &self.fd
     }
@@ -166,20 +166,20 @@ impl PacketSocket {
     pub fn name(&self) -> &str {
         &self.name
     }
-    /// Its number when it was opened.
+    /// The interface index of the device when it was opened.
     pub fn index(&self) -> u32 {
         self.index
     }
-    /// What its frames begin with.
+    /// The type of the link header.
     pub fn link(&self) -> LinkType {
         self.link
     }
-    /// How many frames the ring holds.
+    /// The number of slots of the ring.
     pub fn slots(&self) -> usize {
         self.layout.slots()
     }
 
-    /// Hands over frames that have come, at most `max`, without waiting. How many there were.
+    /// Passes received frames to `each`, at most `max`, without blocking. Returns their number.
     pub fn receive(&mut self, max: usize, mut each: impl FnMut(&Frame<'_>)) -> usize {
         for n in 0..max {
             let Some(slot) = self.ring.current() else { return n };
@@ -189,7 +189,7 @@ impl PacketSocket {
                 each(&frame(&slot, Bytes::Here(slot.data()), vnet));
             } else {
                 std::hint::cold_path();
-                // What the slot holds is cut; it is copied once, to where it goes from here.
+                // The slot has the beginning only. The whole frame is read from the receive queue, directly to its destination.
                 let behind = Behind::new(&self.fd, slot.wire_len());
                 each(&frame(&slot, Bytes::Behind(&behind), vnet));
                 behind.discard();
@@ -199,8 +199,8 @@ impl PacketSocket {
         max
     }
 
-    /// What is wrong with the device, if the socket was told: each error is told once. To be asked when the descriptor is
-    /// readable and no frame is there.
+    /// The pending error of the socket; each error is returned once. Call it when the descriptor is readable and there is
+    /// no frame.
     ///
     /// # Errors
     /// [`DeviceError::Down`] when it has gone down or vanished.
@@ -215,9 +215,9 @@ impl PacketSocket {
         }
     }
 
-    /// How many frames the system dropped because the ring was full, since the socket was opened.
+    /// The number of frames that the kernel dropped because the ring was full, since the socket was opened.
     pub fn drops(&mut self) -> u64 {
-        // struct tpacket_stats: packets and drops since it was last asked.
+        // struct tpacket_stats: packets and drops since the last call.
         if let Ok([_, drops]) =
             sys::get_option::<[u32; 2]>(self.fd.as_fd(), SOL_PACKET, libc::PACKET_STATISTICS)
         {
@@ -227,7 +227,7 @@ impl PacketSocket {
     }
 }
 
-/// Makes a device promiscuous for a socket, or ends that.
+/// Switches promiscuous mode of a device on or off for a socket.
 fn set_membership(fd: &OwnedFd, option: i32, index: u32) -> Result<(), Errno> {
     // struct packet_mreq: index, type, length of the address, address.
     let mut request = [0u8; 16];

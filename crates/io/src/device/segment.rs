@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Super-packets cut into the segments that would have come without offloads.
+//! Segmentation of super-packets in software.
 
 use super::vnet::{BadOffload, VnetHeader};
 use castanet_wire::checksum;
 
-/// What a frame starts with.
+/// The first header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// An Ethernet header, perhaps with VLAN tags behind it.
+    /// An Ethernet header, possibly with VLAN tags.
     Ethernet,
     /// An IP header.
     Ip,
@@ -17,11 +17,11 @@ const FIN: u8 = 0x01;
 const PSH: u8 = 0x08;
 const CWR: u8 = 0x80;
 
-/// The segments of a TCP or UDP super-packet. Each is written on its own, so nothing is held but the super-packet.
+/// The segments of a TCP or UDP super-packet. Each is written separately, so only the super-packet is stored.
 ///
-/// TCP: sequence numbers go on, FIN and PSH stay with the last segment (RFC 9293 section 3.9.1), CWR with the first (RFC 3168
-/// section 6.1.2). UDP: every datagram but the last has the same size. IPv4 identifications count up (RFC 6864 section 4.2).
-/// Lengths and checksums are those of each segment.
+/// TCP: sequence numbers continue, the last segment has FIN and PSH (RFC 9293 section 3.9.1), the first one CWR (RFC 3168
+/// section 6.1.2). UDP: all datagrams except the last have the same size. IPv4 identifications are consecutive (RFC 6864 section 4.2).
+/// Each segment has its own length and checksums.
 #[derive(Clone, Copy, Debug)]
 pub struct Segments<'a> {
     headers: &'a [u8],
@@ -32,7 +32,7 @@ pub struct Segments<'a> {
     count: usize,
     v6: bool,
     udp: bool,
-    /// UDP over IPv4 without checksum (RFC 768) stays without.
+    /// False for UDP over IPv4 without checksum (RFC 768), which segments do not have either.
     checksum: bool,
 }
 
@@ -46,13 +46,13 @@ fn put<const N: usize>(bytes: &mut [u8], at: usize, value: [u8; N]) {
     }
 }
 
-/// Where the IP header is, and whether it is one of IPv6.
+/// The offset of the IP header, and whether it is IPv6.
 fn ip_header(frame: &[u8], start: Start) -> Option<(usize, bool)> {
     if start == Start::Ip {
         return Some((0, frame.first()? >> 4 == 6));
     }
     let mut at = 12;
-    // A tag within a tag is the most that there is (IEEE 802.1ad).
+    // At most two VLAN tags (IEEE 802.1ad).
     for _ in 0..3 {
         match be16(frame, at)? {
             0x8100 | 0x88a8 => at += 4,
@@ -65,10 +65,10 @@ fn ip_header(frame: &[u8], start: Start) -> Option<(usize, bool)> {
 }
 
 impl<'a> Segments<'a> {
-    /// The segments of a super-packet; one that is none is a single segment with completed checksum.
+    /// The segments of a super-packet. An ordinary packet is a single segment with completed checksum.
     ///
     /// # Errors
-    /// When the headers contradict what `vnet` says.
+    /// When the headers contradict `vnet`.
     pub fn new(frame: &'a [u8], vnet: &VnetHeader, start: Start) -> Result<Segments<'a>, BadOffload> {
         let udp = match vnet.gso_type & !VnetHeader::ECN {
             VnetHeader::TCP4 | VnetHeader::TCP6 => false,
@@ -116,7 +116,7 @@ impl<'a> Segments<'a> {
         } else {
             ip.checked_add(least)?
         };
-        // Extension headers may stand between an IPv6 header and what it carries; nothing may in IPv4.
+        // An IPv6 header may be followed by extension headers; in IPv4 the transport header follows directly.
         let direct = transport == ip.checked_add(least)?;
         let carried = protocol == if udp { 17 } else { 6 };
         if transport < ip.checked_add(least)? || (!direct && !v6) || (direct && !carried) {
@@ -127,7 +127,7 @@ impl<'a> Segments<'a> {
         if header < if udp { 8 } else { 20 } || headers > frame.len() {
             return None;
         }
-        // What stands behind the packet is padding; a length of 0 is that of a packet longer than 65535 bytes.
+        // Bytes after the packet are padding. A length of 0 means a packet longer than 65535 bytes.
         let end = ip.checked_add(total)?.min(frame.len());
         let end = if end < headers { frame.len() } else { end };
         let payload = frame.get(headers..end)?;
@@ -144,7 +144,7 @@ impl<'a> Segments<'a> {
         })
     }
 
-    /// How many segments there are, at least one.
+    /// The number of segments, at least one.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -155,12 +155,12 @@ impl<'a> Segments<'a> {
         self.payload.get(from..to).unwrap_or_default()
     }
 
-    /// Bytes of segment `i`, headers included.
+    /// The length of segment `i`, headers included.
     pub fn len_of(&self, i: usize) -> usize {
         self.headers.len().saturating_add(self.part(i).len())
     }
 
-    /// Writes segment `i`; false, and nothing useful written, unless `out` has exactly [`Segments::len_of`] bytes.
+    /// Writes segment `i`. Returns false, with undefined content, unless `out` has exactly [`Segments::len_of`] bytes.
     pub fn write(&self, i: usize, out: &mut [u8]) -> bool {
         let part = self.part(i);
         let n = self.headers.len();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keeps the host's own network stack from seeing what a device receives, so that it does not answer too.
+//! Hides the frames that a device receives from the host's own network stack, so that the host does not answer too.
 
 use super::bpf::{Operation, Program};
 use super::error::DeviceError;
@@ -17,24 +17,24 @@ const DROP_ALL: [Operation; 2] = [
     Operation { code: 0x95, registers: 0, offset: 0, immediate: 0 },
 ];
 
-/// How the frames are kept away.
+/// How the frames are hidden.
 #[derive(Debug)]
 enum Means {
-    /// A program at the ingress that the kernel removes when the descriptor is closed, also when the process is killed.
+    /// A TCX link: the kernel removes the program when the descriptor is closed, also when the process is killed.
     Link { fd: OwnedFd },
-    /// A filter that stays until it is removed. Kernels before 6.6 and user namespaces know no other.
+    /// A filter of cls_bpf that stays until it is removed, for kernels before 6.6 and for user namespaces.
     Filter { handle: u32, made: bool },
-    /// A filter that the process which opens devices keeps, and removes when this process ends.
+    /// A filter that the process which opens devices owns, and removes when this process ends.
     Kept { number: u32 },
-    /// The descriptor went to another process.
+    /// The descriptor was passed to another process.
     Gone,
 }
 
-/// While it lives the host drops all that a device receives, behind packet sockets, which see it as before.
+/// While it exists, the host drops all frames that a device receives. Packet sockets get them before.
 ///
-/// The kernel removes it with the process, whatever ends the process, where it has TCX links (Linux 6.6, in the first user
-/// namespace). Elsewhere it is a filter of cls_bpf, marked with its owner: what a killed process left behind is removed when the
-/// next one shields the device, and by [`remove`].
+/// Where the kernel has TCX links (Linux 6.6, in the initial user namespace), it removes the filter with the process, even if the
+/// process is killed. Elsewhere the filter is one of cls_bpf, marked with its owner. The next process that shields the device
+/// removes the filter of a killed one, and so does [`remove`].
 #[derive(Debug)]
 pub struct Shield {
     name: String,
@@ -43,10 +43,10 @@ pub struct Shield {
 }
 
 impl Shield {
-    /// Shields the host from a device.
+    /// Hides the frames of a device from the host.
     ///
     /// # Errors
-    /// When the device is missing, the system does not permit it or has no such filters.
+    /// When the device is missing, or the kernel does not permit or support such filters.
     pub fn raise(name: &str) -> Result<Shield, DeviceError> {
         let Some(opener) = opener::client() else { return Shield::raise_for(name, &Owner::this()) };
         let index = facts::index(name)?;
@@ -57,12 +57,12 @@ impl Shield {
         Ok(Shield { name: name.to_owned(), index, means })
     }
 
-    /// The same on behalf of another process.
+    /// Like [`Shield::raise`], on behalf of another process.
     pub(crate) fn raise_for(name: &str, owner: &Owner) -> Result<Shield, DeviceError> {
         let index = facts::index(name)?;
         let shield = |means| Shield { name: name.to_owned(), index, means };
         let inherited = clear(name, index, |o| o.fate() == Fate::Ended)?;
-        // What is wrong with the link is wrong with the filter too, or can be done by a filter.
+        // If a link fails, try a filter: it either works or has the same error.
         if let Ok(fd) = Program::attach_to_ingress(&DROP_ALL, index) {
             return Ok(shield(Means::Link { fd }));
         }
@@ -84,7 +84,7 @@ impl Shield {
         Ok(shield(Means::Filter { handle, made }))
     }
 
-    /// The descriptor that keeps the filter, if there is one.
+    /// The descriptor of the link, if it is one.
     pub(crate) fn into_link(mut self) -> Result<OwnedFd, Shield> {
         match std::mem::replace(&mut self.means, Means::Gone) {
             Means::Link { fd } => Ok(fd),
@@ -99,11 +99,11 @@ impl Shield {
     pub fn name(&self) -> &str {
         &self.name
     }
-    /// Whether the device is still the one that was shielded: one that was removed and made again is not.
+    /// Whether the device is still the shielded one. A device that was removed and created again is not.
     pub fn is_up_to_date(&self) -> bool {
         facts::index(&self.name) == Ok(self.index)
     }
-    /// Whether the kernel removes it with the process, whatever ends the process.
+    /// Whether the kernel removes the filter with the process.
     pub fn ends_with_process(&self) -> bool {
         matches!(self.means, Means::Link { .. })
     }
@@ -114,14 +114,14 @@ impl Drop for Shield {
         let (handle, made) = match &self.means {
             Means::Filter { handle, made } => (*handle, *made),
             Means::Kept { number } => {
-                // A process that has ended keeps no filter.
+                // If that process has ended, the filter is already removed.
                 let _ = opener::client().map(|o| o.lower(&self.name, *number));
                 return;
             }
             Means::Link { .. } | Means::Gone => return,
         };
         let Ok(n) = Netlink::open() else { return };
-        // Errors are left out: a device that is gone has no filters either.
+        // Errors are ignored: a removed device has no filters either.
         let _ = tc::remove(&n, self.index, handle);
         if made {
             let _ = tc::remove_place(&n, self.index);
@@ -129,13 +129,13 @@ impl Drop for Shield {
     }
 }
 
-/// Removes the filters of shields on a device whose owners are as wanted, and the place for filters if it is empty then and a
-/// shield made it. Whether the place, if it is still there, was made by one of them.
+/// Removes the filters of shields on a device whose owners satisfy `wanted`. Then removes the clsact qdisc, if it is empty and a
+/// shield created it. Returns whether the qdisc still exists and was created by one of them.
 fn clear(name: &str, index: u32, wanted: impl Fn(&Owner) -> bool) -> Result<bool, DeviceError> {
     let failed = |e| DeviceError::from_errno(name, "remove a filter that was left behind", e);
     let n = Netlink::open().map_err(failed)?;
     let mut made = false;
-    // A device that has no place for filters has none.
+    // An error means that the device has no clsact qdisc, so it has no filters.
     for filter in tc::list(&n, index).unwrap_or_default() {
         if wanted(&filter.owner) {
             tc::remove(&n, index, filter.handle).map_err(failed)?;
@@ -145,28 +145,28 @@ fn clear(name: &str, index: u32, wanted: impl Fn(&Owner) -> bool) -> Result<bool
     Ok(made && !tc::remove_place(&n, index).map_err(failed)?)
 }
 
-/// The filter of a shield, as it is found on a device.
+/// A filter of a shield that was found on a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The device.
     pub device: String,
-    /// The number of the process that made it.
+    /// The ID of the process that created it.
     pub pid: u32,
-    /// What became of that process.
+    /// The state of that process.
     pub fate: Fate,
     filter: Filter,
     index: u32,
 }
 
-/// The filters of shields on all devices, of this program or others. Those that the kernel removes itself are not among them.
+/// The filters of shields on all devices, of any process, except those that the kernel removes itself.
 ///
 /// # Errors
-/// When the system does not tell its devices.
+/// When the devices cannot be listed.
 pub fn found() -> Result<Vec<Found>, DeviceError> {
     let n = Netlink::open().map_err(|e| DeviceError::from_errno("devices", "list their filters", e))?;
     let mut all = Vec::new();
     for d in facts::all()? {
-        // A device that went meanwhile has no filters.
+        // A device that was removed meanwhile has no filters.
         let filters = tc::list(&n, d.index).unwrap_or_default();
         all.extend(filters.into_iter().map(|filter| Found {
             device: d.name.clone(),
@@ -179,10 +179,10 @@ pub fn found() -> Result<Vec<Found>, DeviceError> {
     Ok(all)
 }
 
-/// Removes a filter that was found, unless its owner runs.
+/// Removes a found filter, unless its owner runs.
 ///
 /// # Errors
-/// When the system does not permit it.
+/// When the kernel does not permit it.
 pub fn remove(found: &Found) -> Result<(), DeviceError> {
     let mine = |o: &Owner| *o == found.filter.owner && o.fate() != Fate::Alive;
     clear(&found.device, found.index, mine).map(drop)

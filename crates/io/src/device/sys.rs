@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! System calls that no library wraps, behind safe functions.
+//! Safe wrappers of system calls that no library wraps.
 #![allow(unsafe_code)]
 
 use super::error::DeviceError;
@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// The result of a system call that gives -1 and sets `errno` when it fails.
+/// The result of a system call that returns -1 and sets `errno` on errors.
 fn check(result: libc::c_int) -> Result<libc::c_int, Errno> {
     if result < 0 {
         Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
@@ -32,14 +32,14 @@ pub fn set_option<T: IntoBytes + Immutable>(
     value: &T,
 ) -> Result<(), Errno> {
     // SAFETY: the pointer is to size_of::<T>() initialised bytes that live during the call, which only reads them. No option
-    // that is set here holds pointers (SO_ATTACH_FILTER has its own function): T has no invalid bit patterns to hold any.
+    // that is set here contains pointers (SO_ATTACH_FILTER has its own function), because `T: IntoBytes` has none.
     let r = unsafe {
         libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), length::<T>())
     };
     check(r).map(drop)
 }
 
-/// Reads a socket option; bytes that the system does not fill in are zero.
+/// Reads a socket option. Bytes that the kernel does not set are zero.
 pub fn get_option<T: FromBytes + IntoBytes>(
     fd: BorrowedFd<'_>,
     level: libc::c_int,
@@ -47,14 +47,14 @@ pub fn get_option<T: FromBytes + IntoBytes>(
 ) -> Result<T, Errno> {
     let mut value = T::new_zeroed();
     let mut len = length::<T>();
-    // SAFETY: the call writes at most `len` bytes, the size of T, to a value that any bytes are valid for.
+    // SAFETY: the call writes at most `len` bytes, the size of T, and any bytes are a valid T.
     let r = unsafe {
         libc::getsockopt(fd.as_raw_fd(), level, name, std::ptr::from_mut(&mut value).cast(), &mut len)
     };
     check(r).map(|_| value)
 }
 
-/// Attaches a filter to a socket: frames for which it gives 0 are not delivered.
+/// Attaches a filter to a socket: frames for which it returns 0 are not delivered.
 pub fn attach_filter(fd: BorrowedFd<'_>, program: &[Instruction]) -> Result<(), Errno> {
     let len = u16::try_from(program.len()).map_err(|_| Errno::INVAL)?;
     let mut code: Vec<libc::sock_filter> =
@@ -74,7 +74,7 @@ pub fn attach_filter(fd: BorrowedFd<'_>, program: &[Instruction]) -> Result<(), 
     check(r).map(drop)
 }
 
-/// Binds a packet socket to a device and a protocol, from when on it receives.
+/// Binds a packet socket to a device and a protocol. It receives frames from then on.
 pub fn bind_packet(fd: BorrowedFd<'_>, index: u32, protocol: u16) -> Result<(), Errno> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
@@ -92,39 +92,39 @@ pub fn bind_packet(fd: BorrowedFd<'_>, index: u32, protocol: u16) -> Result<(), 
     check(r).map(drop)
 }
 
-/// The argument of the requests that attach a queue to a TUN or TAP device: name, flags, and nothing that is looked at.
+/// The argument of TUNSETIFF: name, flags, and padding to the size of an ifreq.
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TunRequest {
-    /// The name, ended by a zero byte; the system writes the name that it chose.
+    /// The name, zero-terminated. The kernel writes the name that it has chosen.
     pub name: [u8; libc::IFNAMSIZ],
     /// IFF_TUN, IFF_TAP...
     pub flags: u16,
-    /// Room that the system's requests have behind the flags.
+    /// Padding.
     pub rest: [u8; 22],
 }
 
-// A request that is shorter than the system's would let it write behind the end.
+// The kernel writes a whole ifreq, so a shorter request would be overrun.
 const _: () = assert!(size_of::<TunRequest>() >= size_of::<libc::ifreq>());
 
-/// Attaches the queue behind a descriptor of `/dev/net/tun` to a device, which is made if it is missing.
+/// Attaches a queue, a descriptor of `/dev/net/tun`, to a device, which is created if it does not exist.
 pub fn tun_attach(fd: BorrowedFd<'_>, request: &mut TunRequest) -> Result<(), Errno> {
-    // SAFETY: TUNSETIFF reads and writes an ifreq, which is not longer than the request (asserted above) and in which it
-    // looks only at the name and the flags.
+    // SAFETY: TUNSETIFF reads and writes an ifreq, which is not longer than the request (asserted above). It uses only the name
+    // and the flags.
     let r = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETIFF as _, std::ptr::from_mut(request)) };
     check(r).map(drop)
 }
 
-/// What of a TUN or TAP device can be set by a number.
+/// Options of a TUN or TAP device with a numeric value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TunOption {
-    /// Which offloads the reader of the queue understands: TUN_F_...
+    /// The offloads that the reader of the queue supports: TUN_F_...
     Offload,
-    /// Whether the device stays when nobody has it open.
+    /// Whether the device stays when no process has it open.
     Persist,
 }
 
-/// Sets an option of the device behind a queue.
+/// Sets an option of the device of a queue.
 pub fn tun_set(fd: BorrowedFd<'_>, option: TunOption, value: u32) -> Result<(), Errno> {
     let request = match option {
         TunOption::Offload => libc::TUNSETOFFLOAD,
@@ -135,7 +135,7 @@ pub fn tun_set(fd: BorrowedFd<'_>, option: TunOption, value: u32) -> Result<(), 
     check(r).map(drop)
 }
 
-/// A request about the device of that name.
+/// A request for the device of that name.
 fn about(name: &str) -> libc::ifreq {
     // SAFETY: all bytes zero is a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -145,18 +145,18 @@ fn about(name: &str) -> libc::ifreq {
     request
 }
 
-/// The MTU of the device of that name, asked for by any socket.
+/// The MTU of the device of that name; `fd` is any socket.
 pub fn mtu(fd: BorrowedFd<'_>, name: &str) -> Result<u32, Errno> {
     let mut request = about(name);
-    // SAFETY: the argument is an ifreq with a name that ends with a zero byte; the system writes a number to it.
+    // SAFETY: the argument is an ifreq with a name that ends with a zero byte; the kernel writes a number to it.
     let r = unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFMTU as _, std::ptr::from_mut(&mut request)) };
     check(r)?;
-    // SAFETY: the system wrote the number; all members of the union are plain bytes, so it could be read even if it had not.
+    // SAFETY: the kernel wrote the number. All members of the union are plain bytes, so reading is valid in any case.
     let mtu = unsafe { request.ifr_ifru.ifru_mtu };
     u32::try_from(mtu).map_err(|_| Errno::RANGE)
 }
 
-/// The request and the answer of ethtool that are one number (struct ethtool_value).
+/// An ethtool request with a number as value (struct ethtool_value).
 #[repr(C)]
 struct EthtoolValue {
     command: u32,
@@ -166,11 +166,11 @@ struct EthtoolValue {
 const ETHTOOL_SGRO: u32 = 0x2c;
 const SIOCETHTOOL: u32 = 0x8946;
 
-/// Has a device receive by NAPI, the way of all network cards but not of veth by default: switches generic receive offload on,
-/// which is what veth goes by. Frames that are redirected to it arrive only then.
+/// Makes a device receive by NAPI, which all network cards do, but not veth by default: veth does it when generic receive offload is
+/// on. Frames that XDP redirects to a veth arrive only with NAPI.
 ///
 /// # Errors
-/// When the device is missing, or the system does not permit it.
+/// When the device is missing, or the kernel does not permit it.
 pub fn receive_by_napi(name: &str) -> Result<(), DeviceError> {
     facts::index(name)?;
     let failed = |e| DeviceError::from_errno(name, "receive by NAPI", e);
@@ -196,7 +196,7 @@ mod tests {
         let s = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         set_option(s.as_fd(), libc::SOL_SOCKET, libc::SO_PRIORITY, &5u32).unwrap();
         assert_eq!(get_option::<u32>(s.as_fd(), libc::SOL_SOCKET, libc::SO_PRIORITY), Ok(5));
-        // More room than the option has stays zero.
+        // Bytes beyond the size of the option stay zero.
         assert_eq!(get_option::<[u32; 3]>(s.as_fd(), libc::SOL_SOCKET, libc::SO_PRIORITY), Ok([5, 0, 0]));
         assert_eq!(set_option(s.as_fd(), libc::SOL_SOCKET, 9999, &5u32), Err(Errno::NOPROTOOPT));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Filters at the ingress of devices by rtnetlink: cls_bpf programs that drop every frame and say to which process they belong.
+//! Filters at the ingress of devices by rtnetlink: cls_bpf programs that drop every frame and contain the owner's process.
 
 use super::netlink::{self as nl, Message, Netlink, attributes, number32};
 use super::owner::Owner;
@@ -10,24 +10,24 @@ const TCA_OPTIONS: u16 = 2;
 const TCA_BPF_OPS_LEN: u16 = 4;
 const TCA_BPF_OPS: u16 = 5;
 const TCA_BPF_FLAGS: u16 = 8;
-/// What the program returns is what becomes of the frame.
+/// Direct action: the return value of the program decides about the frame.
 const DIRECT: u32 = 1;
 const CLSACT: u32 = 0xffff_fff1;
 const CLSACT_HANDLE: u32 = 0xffff_0000;
 const INGRESS: u32 = 0xffff_fff2;
 const EGRESS: u32 = 0xffff_fff3;
-/// Early among filters: whatever they would do, the host is not to see the frame.
+/// Highest priority: the frame must be dropped before other filters process it.
 const PRIORITY: u32 = 1;
 const ETH_P_ALL: u16 = 3;
 /// Bytes of the fixed part of messages about queueing disciplines and filters (struct tcmsg).
 const HEAD: usize = 20;
 
-/// `ld #k`, which has no effect on what the program returns, and `ret #k`.
+/// `ld #k`, which has no effect on the return value, and `ret #k`.
 const LOAD: u16 = 0;
 const RETURN: u16 = 6;
 /// TC_ACT_SHOT.
 const DROP: u32 = 2;
-/// The constant with which the program of a shield begins: "CAST".
+/// The first constant in the program of a shield: "CAST".
 const MARK: u32 = 0x4341_5354;
 
 fn message(kind: u16, flags: u16, index: u32, handle: u32, parent: u32, info: u32) -> Message {
@@ -49,7 +49,7 @@ fn info() -> u32 {
 pub(super) struct Filter {
     pub handle: u32,
     pub owner: Owner,
-    /// Whether the place for filters was made with it.
+    /// Whether the clsact qdisc was created for it.
     pub made: bool,
 }
 
@@ -60,7 +60,7 @@ fn program(owner: &Owner, made: bool) -> Vec<u8> {
     all.flat_map(|(code, k)| [&code.to_ne_bytes()[..], &[0, 0], &k.to_ne_bytes()].concat()).collect()
 }
 
-/// The owner that instructions name; none when they are no filter of a shield.
+/// The owner in the instructions of a shield's filter; `None` for other programs.
 fn owner(operations: &[u8]) -> Option<(Owner, bool)> {
     let word = |i: usize| number32(operations, i * 8 + 4);
     let made = word(4)? == 1;
@@ -68,7 +68,7 @@ fn owner(operations: &[u8]) -> Option<(Owner, bool)> {
     (operations == program(&owner, made)).then_some((owner, made))
 }
 
-/// Makes the place for filters; whether it was not there before.
+/// Creates the clsact qdisc, which holds filters. Returns whether it did not exist before.
 pub(super) fn make_place(n: &Netlink, index: u32) -> Result<bool, Errno> {
     let place = message(nl::RTM_NEWQDISC, nl::CREATE | nl::EXCL, index, CLSACT_HANDLE, CLSACT, 0);
     match n.request(place.attribute(TCA_KIND, b"clsact\0")) {
@@ -78,12 +78,12 @@ pub(super) fn make_place(n: &Netlink, index: u32) -> Result<bool, Errno> {
     }
 }
 
-/// Removes the place for filters unless one is there; whether it did.
+/// Removes the clsact qdisc if it has no filters. Returns whether it did.
 pub(super) fn remove_place(n: &Netlink, index: u32) -> Result<bool, Errno> {
     let mut others = false;
     for parent in [INGRESS, EGRESS] {
         let list = message(nl::RTM_GETTFILTER, 0, index, 0, parent, 0);
-        // A place that is gone has no filters.
+        // An error means that the qdisc does not exist, so it has no filters.
         let _ = n.dump(list, |kind, _| others |= kind == nl::RTM_NEWTFILTER);
     }
     if others {
@@ -95,11 +95,11 @@ pub(super) fn remove_place(n: &Netlink, index: u32) -> Result<bool, Errno> {
     }
 }
 
-/// Adds a filter that drops every frame, and gives its handle; none when all handles of the owner are taken.
+/// Adds a filter that drops every frame. Returns its handle, or `None` if all handles of the owner are in use.
 pub(super) fn add(n: &Netlink, index: u32, owner: &Owner, made: bool) -> Result<Option<u32>, Errno> {
     let operations = program(owner, made);
     let count = (operations.len() / 8) as u16;
-    // Other elements and programs may have their filters there too: the first handle that is free.
+    // The first free handle: other elements and programs may have filters there too.
     let first = owner.pid.wrapping_shl(8) | 1;
     for handle in first..=first | 0xff {
         let m = message(nl::RTM_NEWTFILTER, nl::CREATE | nl::EXCL, index, handle, INGRESS, info())
@@ -138,7 +138,7 @@ pub(super) fn list(n: &Netlink, index: u32) -> Result<Vec<Filter>, Errno> {
     Ok(all)
 }
 
-/// The filter of a shield that a message tells about.
+/// The filter of a shield in a message.
 fn read(body: &[u8]) -> Option<Filter> {
     let handle = number32(body, 8)?;
     let mut options = &[][..];
@@ -164,7 +164,7 @@ mod tests {
         for made in [false, true] {
             let text = program(&me, made);
             assert_eq!(owner(&text), Some((me, made)));
-            // Programs of others, and parts of one, are none of a shield.
+            // Parts of a shield's program are not recognised.
             for cut in 0..text.len() {
                 assert_eq!(owner(&text[..cut]), None, "{cut}");
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TUN and TAP: devices of which this program is the other end.
+//! TUN and TAP devices, whose other end is this program.
 
 use super::error::DeviceError;
 use super::facts;
@@ -24,22 +24,22 @@ const IFF_VNET_HDR: u16 = 0x4000;
 
 /// TUN_F_CSUM, TUN_F_TSO4 and TUN_F_TSO6: checksums and segments of TCP.
 const OFFLOAD_TCP: u32 = 7;
-/// The same with CWR set, and segments of UDP: all that packets can say is left to be done.
+/// All offloads that packets can describe: also TCP segments with CWR, and segments of UDP.
 pub const OFFLOAD_ALL: u32 = OFFLOAD_TCP | 0x08 | 0x20 | 0x40;
 
-/// What kind of device is wanted.
+/// The kind of device to open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunOptions {
-    /// Its name; none: the system chooses one. A `%d` becomes the first number that is free.
+    /// Its name; for `None` the kernel chooses one. `%d` is replaced by the first free number.
     pub name: Option<String>,
     /// Whether it carries Ethernet frames (TAP) or IP packets (TUN).
     pub tap: bool,
-    /// How many queues it has, each with its own descriptor; at least one.
+    /// The number of queues, each with its own descriptor; at least one.
     pub queues: usize,
-    /// Whether it stays when the program ends.
+    /// Whether the device stays when the program ends.
     pub persistent: bool,
-    /// Which work the host may leave to this program: TUN_F_CSUM (1), TUN_F_TSO4 (2), TUN_F_TSO6 (4)... What the system does
-    /// not know is left out.
+    /// The offloads that the host may leave to this program: TUN_F_CSUM (1), TUN_F_TSO4 (2), TUN_F_TSO6 (4)... Those that the
+    /// kernel does not support are left out.
     pub offload: u32,
 }
 
@@ -55,13 +55,13 @@ fn text(name: &[u8]) -> String {
     String::from_utf8_lossy(name.split(|b| *b == 0).next().unwrap_or_default()).into_owned()
 }
 
-/// Opens a queue of the device that a request names, which is made if it is missing.
+/// Opens a queue of the device in a request, which is created if it does not exist.
 fn attach(shown: &str, request: &mut TunRequest) -> Result<OwnedFd, DeviceError> {
     let mut how = OpenOptions::new();
     how.read(true).write(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
     let fd: OwnedFd = how.open(DEVICE).map_err(|e| without_driver(shown, &e))?.into();
     sys::tun_attach(fd.as_fd(), request).map_err(|e| match e {
-        // The name is that of a device of another kind, or of one with a single queue.
+        // A device of that name exists and is of another kind, or has a single queue.
         Errno::INVAL | Errno::EXIST => {
             let what = "it exists and is no TUN or TAP device of this kind with several queues".into();
             DeviceError::Invalid { name: shown.to_owned(), what }
@@ -72,10 +72,10 @@ fn attach(shown: &str, request: &mut TunRequest) -> Result<OwnedFd, DeviceError>
 }
 
 impl Tun {
-    /// Makes the device, or attaches to it if it exists and has room for more queues.
+    /// Creates the device, or attaches to it if it exists and accepts more queues.
     ///
     /// # Errors
-    /// When the system has no TUN driver, does not permit it, or another program has the device.
+    /// When the kernel has no TUN driver or does not permit it, or another program uses the device.
     pub fn open(options: &TunOptions) -> Result<Tun, DeviceError> {
         let wanted = options.name.clone().unwrap_or_default();
         let shown = if wanted.is_empty() { "a new device" } else { &wanted };
@@ -100,7 +100,7 @@ impl Tun {
             } else {
                 attach(shown, &mut request)?
             };
-            // Older systems know nothing of UDP segments, or of segments at all.
+            // Older kernels do not support segments of UDP, or no segments at all.
             let mut offers = [options.offload, options.offload & OFFLOAD_TCP, 0].into_iter();
             while let Some(offload) = offers.next() {
                 match sys::tun_set(fd.as_fd(), TunOption::Offload, offload) {
@@ -117,26 +117,26 @@ impl Tun {
         Ok(Tun { name: text(&request.name), queues })
     }
 
-    /// The name that it has.
+    /// The name of the device.
     pub fn name(&self) -> &str {
         &self.name
     }
-    /// The descriptors of its queues: readable while packets wait.
+    /// The descriptors of its queues. They are readable while packets wait.
     pub fn queues(&self) -> &[Arc<OwnedFd>] {
         &self.queues
     }
-    /// Lets a persistent device go when this program ends.
+    /// Makes a persistent device end with this program.
     ///
     /// # Errors
-    /// When the system does not permit it.
+    /// When the kernel does not permit it.
     pub fn forget(&self) -> Result<(), DeviceError> {
         let set = |fd: &Arc<OwnedFd>| sys::tun_set(fd.as_fd(), TunOption::Persist, 0);
         let failed = |e| DeviceError::from_errno(&self.name, "make it go", e);
         self.queues.first().map_or(Ok(()), set).map_err(failed)
     }
 
-    /// Reads one packet that the host sent from a queue, without waiting: what is left to be done about it, and its length,
-    /// which is that of `into` when it was longer. None when there is no packet.
+    /// Reads one packet of the host from a queue, without blocking. Returns its outstanding offloads and its length, which is at most
+    /// that of `into`; `None` if there is no packet.
     ///
     /// # Errors
     /// [`DeviceError::Down`] when the device has vanished.
@@ -152,20 +152,20 @@ impl Tun {
         }
     }
 
-    /// Gives one packet to the host by a queue, without waiting.
+    /// Sends one packet to the host by a queue, without blocking.
     ///
     /// # Errors
-    /// Why the host did not take it.
+    /// Why the host refused it.
     pub fn send(&self, queue: usize, packet: Outgoing<'_>) -> Result<(), Refusal> {
         let fd = self.queues.get(queue).ok_or(Refusal::Down)?;
         let parts = [IoSlice::new(packet.vnet.as_bytes()), IoSlice::new(packet.data)];
         rustix::io::writev(fd, &parts).map(drop).map_err(Refusal::new)
     }
 
-    /// Its number, by which others find it.
+    /// Its interface index.
     ///
     /// # Errors
-    /// When it has vanished.
+    /// When the device has been removed.
     pub fn index(&self) -> Result<u32, DeviceError> {
         facts::index(&self.name)
     }

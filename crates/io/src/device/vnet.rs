@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The header by which the system tells of offloads (virtio 1.2 section 5.1.6): partial checksums and super-packets.
+//! The header with which the kernel describes offloads (virtio 1.2 section 5.1.6): partial checksums and super-packets.
 
 use castanet_wire::checksum;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// What a frame leaves to be done by whoever sends it on. Offsets count from the start of the frame.
+/// The outstanding offloads of a frame. Offsets count from the start of the frame.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct VnetHeader {
     /// [`VnetHeader::NEEDS_CHECKSUM`], [`VnetHeader::CHECKSUM_VALID`].
     pub flags: u8,
-    /// What kind of super-packet it is; 0: none.
+    /// The kind of super-packet; 0 for an ordinary packet.
     pub gso_type: u8,
     /// Bytes of all headers, as a hint.
     pub header_len: u16,
     /// Bytes of payload for each segment.
     pub gso_size: u16,
-    /// Where checksumming starts: at the transport header.
+    /// Where the checksum starts: at the transport header.
     pub checksum_start: u16,
-    /// Where the checksum goes, from there.
+    /// The offset of the checksum field from there.
     pub checksum_offset: u16,
 }
 
 impl VnetHeader {
     /// Bytes before each frame.
     pub const LEN: usize = size_of::<VnetHeader>();
-    /// Nothing is left to be done.
+    /// No offloads.
     pub const NONE: VnetHeader = VnetHeader {
         flags: 0,
         gso_type: 0,
@@ -34,9 +34,9 @@ impl VnetHeader {
         checksum_start: 0,
         checksum_offset: 0,
     };
-    /// Flag: the checksum field holds the sum of the pseudo header only.
+    /// Flag: the checksum field has the sum of the pseudo header only.
     pub const NEEDS_CHECKSUM: u8 = 1;
-    /// Flag: the checksum was found to be right.
+    /// Flag: the checksum has been verified.
     pub const CHECKSUM_VALID: u8 = 2;
     /// Kind of super-packet: TCP over IPv4.
     pub const TCP4: u8 = 1;
@@ -46,7 +46,7 @@ impl VnetHeader {
     pub const TCP6: u8 = 4;
     /// Kind of super-packet: UDP datagrams of one size.
     pub const UDP: u8 = 5;
-    /// Bit beside the kind of a TCP super-packet: it has CWR set.
+    /// Additional bit for TCP super-packets: CWR is set.
     pub const ECN: u8 = 0x80;
 
     /// Whether the checksum is partial.
@@ -57,7 +57,7 @@ impl VnetHeader {
     pub fn is_super(&self) -> bool {
         self.gso_type & !VnetHeader::ECN != 0
     }
-    /// The same for a frame that has `n` bytes more before the transport header.
+    /// The header for the frame with `n` more bytes before the transport header.
     #[must_use]
     pub fn shifted(mut self, n: u16) -> VnetHeader {
         if self.needs_checksum() {
@@ -76,10 +76,10 @@ pub enum BadOffload {
     /// The checksum would lie outside of the frame.
     #[error("checksum outside of the frame")]
     ChecksumOutside,
-    /// The headers are cut or are not those that the kind of super-packet says.
+    /// The headers are truncated or do not match the kind of super-packet.
     #[error("headers of a super-packet that contradict its kind")]
     Headers,
-    /// A kind of super-packet that nobody was asked to send.
+    /// An unknown kind of super-packet.
     #[error("unknown kind of super-packet")]
     Kind,
     /// Segments without a size.
@@ -89,11 +89,11 @@ pub enum BadOffload {
 
 /// Completes a partial checksum, if the frame has one.
 ///
-/// The field holds the sum of the pseudo header, not inverted, so the checksum of everything from the transport header on is
-/// right (RFC 793 section 3.1, RFC 768). A sum of zero is written as all ones, which UDP wants and which TCP takes as well.
+/// The field has the sum of the pseudo header, not inverted, so the checksum over everything from the transport header on is
+/// correct (RFC 793 section 3.1, RFC 768). A sum of zero is written as all ones, which UDP requires and TCP accepts.
 ///
 /// # Errors
-/// When the field does not lie in the frame, which is left alone then.
+/// When the field is outside of the frame. The frame is not changed then.
 pub fn complete(frame: &mut [u8], vnet: &VnetHeader) -> Result<(), BadOffload> {
     if !vnet.needs_checksum() {
         return Ok(());
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Sum of 16-bit words as RFC 1071 writes it.
+    /// Sum of 16-bit words as in RFC 1071.
     fn slow_sum(bytes: &[u8], start: u32) -> u16 {
         let mut sum = start;
         for pair in bytes.chunks(2) {
@@ -200,7 +200,7 @@ mod tests {
                 let fits = usize::from(s) + usize::from(o) + 2 <= frame.len();
                 prop_assert_eq!(complete(&mut frame, &vnet).is_ok(), fits);
                 if fits {
-                    // With its checksum in place everything sums to all ones, the old field taken as pseudo header.
+                    // With the checksum, the sum is all ones, if the old field counts as pseudo header.
                     let old = &before[usize::from(s + o)..][..2];
                     let covered = &frame[usize::from(s)..];
                     if usize::from(o) % 2 == 0 {

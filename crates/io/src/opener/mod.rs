@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A process beside the router that opens devices for it, so that the router itself can give its privileges up.
+//! A second process that opens devices for the router, so that the router itself can drop its privileges.
 //!
-//! The router asks in words over a socket pair and gets file descriptors back. [`install`] makes all functions of this crate
-//! that open or set up devices ask; without it they do it themselves. [`serve`] is the other side.
+//! The router sends text requests over a socket pair and gets file descriptors back. After [`install`], all functions of this crate
+//! that open or configure devices send requests; without it they do the work themselves. [`serve`] is the other side.
 
 mod request;
 mod serve;
@@ -21,13 +21,13 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// The longest request and answer.
+/// Largest length of requests and answers.
 const LONGEST: usize = 4096;
 
-/// The two ends of a connection: for the router, and for the process that [`serve`]s.
+/// The two ends of a connection: for the router, and for the process that calls [`serve`].
 ///
 /// # Errors
-/// When the system has no descriptors left.
+/// When no descriptor is left.
 pub fn pair() -> std::io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
@@ -37,27 +37,26 @@ pub(crate) struct Client(Mutex<OwnedFd>);
 
 static CLIENT: OnceLock<Client> = OnceLock::new();
 
-/// Has all devices of this process opened by the one at the other end, from now on. Only the first call counts.
+/// From now on, the process at the other end opens all devices for this process. Only the first call has an effect.
 pub fn install(fd: OwnedFd) {
     let _ = CLIENT.set(Client(Mutex::new(fd)));
 }
 
-/// The process to ask, if there is one.
+/// The connection to the other process, if there is one.
 pub(crate) fn client() -> Option<&'static Client> {
     CLIENT.get()
 }
 
-/// Tells the other process that what is opened from now on is for configurations that come later, to which its list of devices
-/// applies.
+/// Marks the end of the first configuration: the other process checks all later requests against its list of devices.
 ///
 /// # Errors
-/// When that process is gone.
+/// When that process has ended.
 pub fn seal() -> Result<(), DeviceError> {
     client().map_or(Ok(()), |c| c.ask("devices", "ask for them", &Request::Seal).map(drop))
 }
 
 impl Client {
-    /// Asks; the text and the descriptor of the answer.
+    /// Sends a request. Returns the text and the descriptor of the answer.
     fn ask(
         &self,
         name: &str,
@@ -103,7 +102,7 @@ impl Client {
         Ok((text, fd))
     }
 
-    /// A packet socket that is bound to nothing.
+    /// An unbound packet socket.
     pub(crate) fn packet_socket(
         &self,
         name: &str,
@@ -118,24 +117,25 @@ impl Client {
         let shown = if name.is_empty() { "a new device" } else { name };
         self.ask_for_fd(shown, "make the device", &Request::Tun { device: name.to_owned(), tap })
     }
-    /// Sets a device up.
+    /// Configures a device.
     pub(crate) fn set_up(&self, name: &str, setup: &Setup) -> Result<(), DeviceError> {
         let request = Request::SetUp { device: name.to_owned(), setup: setup.clone() };
         self.ask(name, "set it up", &request).map(drop)
     }
-    /// Takes addresses of a device away.
+    /// Removes addresses of a device.
     pub(crate) fn take_away(&self, name: &str, setup: &Setup) -> Result<(), DeviceError> {
         let request = Request::TakeAway { device: name.to_owned(), setup: setup.clone() };
         self.ask(name, "take its address away", &request).map(drop)
     }
-    /// Shields the host from a device: a descriptor that keeps the filter, or the number of one that the other process keeps.
+    /// Hides the frames of a device from the host. Returns the descriptor of the filter, or the number of a filter that the other
+    /// process owns.
     pub(crate) fn raise(&self, name: &str) -> Result<Result<OwnedFd, u32>, DeviceError> {
         let doing = "filter for the host";
         let (text, fd) = self.ask(name, doing, &Request::Raise { device: name.to_owned() })?;
         let number = text.parse().map_err(|_| DeviceError::from_errno(name, doing, Errno::BADMSG));
         fd.map_or_else(|| number.map(Err), |fd| Ok(Ok(fd)))
     }
-    /// Removes a filter that the other process keeps.
+    /// Removes a filter that the other process owns.
     pub(crate) fn lower(&self, name: &str, number: u32) -> Result<(), DeviceError> {
         self.ask(name, "remove the filter for the host", &Request::Lower { number }).map(drop)
     }

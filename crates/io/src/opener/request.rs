@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the router asks of the process that opens devices, and the answers, as words separated by spaces.
+//! Requests of the router to the process that opens devices, and the answers: words separated by spaces.
 
 use crate::device::{DeviceError, Setup};
 use rustix::io::Errno;
 use std::net::Ipv4Addr;
 
-/// What the router asks for.
+/// A request of the router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// A packet socket, to send or to receive.
     Packet { device: String, sends: bool },
-    /// A queue of a TUN or TAP device; an empty name: the system chooses one.
+    /// A queue of a TUN or TAP device; for an empty name the kernel chooses one.
     Tun { device: String, tap: bool },
-    /// To set a device up.
+    /// Configure a device.
     SetUp { device: String, setup: Setup },
-    /// To take addresses of a device away.
+    /// Remove addresses of a device.
     TakeAway { device: String, setup: Setup },
-    /// To shield the host from a device.
+    /// Hide the frames of a device from the host.
     Raise { device: String },
-    /// To end that.
+    /// Remove the filter that hides them.
     Lower { number: u32 },
     /// A raw socket for a protocol of IP.
     Raw { protocol: u8 },
-    /// The first configuration has all that it needs.
+    /// The first configuration is ready; later requests are checked against the list.
     Seal,
 }
 
-/// A word for a value that is not there, and for an empty name.
+/// The word for a missing value, and for an empty name.
 const NONE: &str = "-";
 
 fn word<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| NONE.into(), |v| v.to_string())
 }
 
-/// A value that may be missing; none in the outer option when it is no such value.
+/// An optional value; the outer `None` is a syntax error.
 fn maybe<T: std::str::FromStr>(word: &str) -> Option<Option<T>> {
     if word == NONE { Some(None) } else { word.parse().ok().map(Some) }
 }
@@ -60,7 +60,7 @@ fn setup(words: &[&str]) -> Option<Setup> {
     Some(Setup { ip: ip.zip(len), gateway: maybe(gateway)?, mtu: maybe(mtu)?, ether, up: maybe(up)? })
 }
 
-/// A name that a device can have; empty for the word that stands for none.
+/// A valid device name; empty for [`NONE`].
 fn device(word: &str) -> Option<String> {
     let good = !word.is_empty() && word.len() < 16 && word.bytes().all(|b| b.is_ascii_graphic() && b != b'/');
     good.then(|| if word == NONE { String::new() } else { word.to_owned() })
@@ -71,7 +71,7 @@ fn flag(word: &str, yes: &str, no: &str) -> Option<bool> {
 }
 
 impl Request {
-    /// The words.
+    /// The request as text.
     pub fn text(&self) -> String {
         let name = |d: &String| if d.is_empty() { NONE.to_owned() } else { d.clone() };
         match self {
@@ -90,7 +90,7 @@ impl Request {
         }
     }
 
-    /// The request of these words; none when they are no request.
+    /// Parses a request; `None` for a syntax error.
     pub fn parse(text: &str) -> Option<Request> {
         let words: Vec<&str> = text.split(' ').collect();
         Some(match *words.as_slice() {
@@ -108,7 +108,7 @@ impl Request {
         })
     }
 
-    /// The device that it is about; none for what concerns no device.
+    /// The device of the request, if it concerns one.
     pub fn device(&self) -> Option<&str> {
         match self {
             Request::Packet { device, .. }
@@ -124,22 +124,22 @@ impl Request {
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// It was done; a name or a number, if there is one to tell.
+    /// Success; a name or a number, if there is one.
     Done(String),
-    /// The system refused.
+    /// An error of the kernel.
     Errno(i32),
-    /// There is no such device.
+    /// The device does not exist.
     Missing,
-    /// The system has no support for this.
+    /// The kernel does not support this.
     Unsupported(String),
-    /// It cannot be.
+    /// A setting is invalid.
     Invalid(String),
-    /// The other process does not do this.
+    /// The other process refuses the request.
     Refused(String),
 }
 
 impl Reply {
-    /// The answer to what was tried.
+    /// The answer for a result.
     pub fn of(result: Result<String, DeviceError>) -> Reply {
         let e = match result {
             Ok(text) => return Reply::Done(text),
@@ -157,7 +157,7 @@ impl Reply {
         }
     }
 
-    /// The words.
+    /// The answer as text.
     pub fn text(&self) -> String {
         match self {
             Reply::Done(text) => format!("done {text}"),
@@ -169,7 +169,7 @@ impl Reply {
         }
     }
 
-    /// The answer of these words.
+    /// Parses an answer.
     pub fn parse(text: &str) -> Reply {
         let (kind, rest) = text.split_once(' ').unwrap_or((text, ""));
         let rest = rest.to_owned();
@@ -183,7 +183,7 @@ impl Reply {
         }
     }
 
-    /// The text of what was done, or the error for whoever asked.
+    /// The text of a success, or the error for the caller.
     pub fn result(self, name: &str, doing: &'static str) -> Result<String, DeviceError> {
         let name = name.to_owned();
         Err(match self {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The process that opens devices for a router.
+//! The process that opens devices for the router.
 
 use super::LONGEST;
 use super::request::{Reply, Request};
@@ -14,31 +14,31 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-/// What was opened, on its way to the router.
+/// A descriptor to pass to the router.
 enum Given {
     Nothing,
     Fd(OwnedFd),
     Shared(Arc<OwnedFd>),
 }
 
-/// What the process knows.
+/// The state of the process.
 struct Opener {
-    /// The devices that configurations may use which come later, besides those of the first one; none: all.
+    /// The devices that later configurations may use, besides those of the first one; `None` means all.
     devices: Option<HashSet<String>>,
-    /// What the first configuration used.
+    /// The devices of the first configuration.
     first: HashSet<String>,
     first_raw: bool,
     sealed: bool,
     owner: Owner,
-    /// Filters that the kernel does not remove by itself. They are removed when the router ends.
+    /// Filters that the kernel does not remove by itself. This process removes them when the router ends.
     shields: HashMap<u32, Shield>,
     last: u32,
 }
 
-/// Opens devices for the process at the other end of a connection, until that process ends. Whoever asks may be hostile.
+/// Opens devices for the process at the other end of a connection, until that process ends. Requests may be hostile.
 ///
-/// `devices` are those that may be asked for once the first configuration has what it needs, besides those that it has; none:
-/// all. `router` is the number of the process that asks.
+/// `devices` are the devices that later configurations may use, besides those of the first one; `None` means all. `router` is the ID
+/// of the other process.
 ///
 /// # Errors
 /// When the connection fails.
@@ -58,14 +58,14 @@ pub fn serve(fd: &OwnedFd, devices: Option<Vec<String>>, router: u32) -> std::io
             Ok((0, _)) => return Ok(()),
             Ok((n, _)) => n,
             Err(Errno::INTR) => continue,
-            // The router was killed with answers unread.
+            // The router was killed before it read all answers.
             Err(Errno::CONNRESET) => return Ok(()),
             Err(e) => return Err(e.into()),
         };
         let text = std::str::from_utf8(bytes.get(..n).unwrap_or_default()).unwrap_or_default();
         let (reply, given) = match Request::parse(text) {
             Some(request) => opener.answer(&request),
-            None => (Reply::Refused("it was asked for nothing that it knows".into()), Given::Nothing),
+            None => (Reply::Refused("unknown request".into()), Given::Nothing),
         };
         match answer(fd, &reply, &given) {
             Ok(()) => {}
@@ -92,13 +92,13 @@ fn answer(fd: &OwnedFd, reply: &Reply, given: &Given) -> Result<(), Errno> {
 }
 
 impl Opener {
-    /// Why a request is not carried out.
+    /// Why a request is refused.
     fn objection(&mut self, request: &Request) -> Option<String> {
         if matches!(request, Request::Raw { .. }) {
             self.first_raw |= !self.sealed;
             let fine = self.devices.is_none() || self.first_raw;
             return (!fine).then(|| {
-                "--devices is given, and the configuration that the router was started with has no raw sockets".into()
+                "--devices is given, and the first configuration of the router has no raw sockets".into()
             });
         }
         let device = request.device()?;
@@ -108,7 +108,7 @@ impl Opener {
         }
         let allowed = self.devices.as_ref().is_none_or(|d| d.contains(device)) || self.first.contains(device);
         (!allowed).then(|| {
-            "it is not among the --devices of the router, nor did the configuration that it was started with use it".into()
+            "it is not among the --devices of the router, and the first configuration did not use it".into()
         })
     }
 
@@ -131,7 +131,7 @@ impl Opener {
             Request::Tun { device, tap } => {
                 let name = Some(device.clone()).filter(|d| !d.is_empty());
                 let tun = Tun::open(&TunOptions { name, tap: *tap, queues: 1, ..TunOptions::default() })?;
-                // A name that the system chose is one of the device that was asked for.
+                // A name that the kernel has chosen counts like the requested one.
                 if self.first.contains(device) {
                     self.first.insert(tun.name().to_owned());
                 }

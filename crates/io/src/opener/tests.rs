@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests and answers as text, hostile ones among them, and what is refused.
+//! Tests of requests and answers as text, with hostile ones, and of refusals.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -74,7 +74,7 @@ proptest! {
     }
 }
 
-/// A connection to an opener on a thread of its own.
+/// A connection to an opener on another thread.
 fn opener(devices: Option<&[&str]>) -> Client {
     let (ours, theirs) = pair().unwrap();
     let devices = devices.map(|d| d.iter().map(ToString::to_string).collect());
@@ -86,7 +86,7 @@ fn opener(devices: Option<&[&str]>) -> Client {
 fn later_configurations_get_no_more_than_the_listed_devices() {
     let setup = Setup { up: Some(true), ..Setup::default() };
     let client = opener(Some(&["listed"]));
-    // What the first configuration uses it may use again. None of these devices exists.
+    // Devices of the first configuration may be used again. None of these devices exists.
     assert!(matches!(client.set_up("first", &setup), Err(DeviceError::Missing { .. })));
     client.ask("", "", &Request::Seal).unwrap();
     for name in ["first", "listed"] {

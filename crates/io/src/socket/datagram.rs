@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Datagrams: UDP and Unix, to one peer or to whoever spoke last.
+//! Datagram sockets, UDP and Unix, with a fixed peer or with the sender of the last datagram as peer.
 
 use super::place::File;
 use super::{Endpoint, Options, Pair, Place, Received, Sent, SocketError, again};
@@ -14,10 +14,10 @@ use std::sync::Arc;
 pub struct Datagrams {
     _file: Option<File>,
     pair: Pair,
-    /// Whether it has one peer for good.
+    /// Whether the peer is fixed.
     connected: bool,
     unix: bool,
-    /// Whoever spoke last, or was told.
+    /// The current peer: the given one, or the sender of the last datagram.
     peer: Option<SocketAddrAny>,
 }
 
@@ -32,10 +32,10 @@ impl Datagrams {
         Ok(Datagrams { pair: Pair::new(fd)?, connected, unix: false, peer: None, _file: file })
     }
 
-    /// Takes datagrams at a place, and answers whoever spoke last.
+    /// Receives datagrams at an address, and sends to the sender of the last one.
     ///
     /// # Errors
-    /// When the system refuses the place.
+    /// When the kernel refuses the address.
     pub fn bind(place: &Place, options: &Options) -> Result<Datagrams, SocketError> {
         let what = || format!("open a socket for {place}");
         let fd = Datagrams::open(place.family(), options).map_err(SocketError::of(what))?;
@@ -45,10 +45,10 @@ impl Datagrams {
         Ok(Datagrams { unix, ..socket })
     }
 
-    /// Sends datagrams to a place, from another one if that is given, and takes its answers.
+    /// Sends datagrams to an address, from a local address if one is given, and receives replies.
     ///
     /// # Errors
-    /// When the system refuses one of the places.
+    /// When the kernel refuses one of the addresses.
     pub fn connect(
         place: &Place,
         local: Option<&Place>,
@@ -61,12 +61,12 @@ impl Datagrams {
         Datagrams::of(fd, true, file).map_err(SocketError::of(what))
     }
 
-    /// The address that it has, which tells the port when none was asked for.
+    /// The local address, which has the port that the kernel chose.
     pub fn address(&self) -> Option<SocketAddrV4> {
         SocketAddrV4::try_from(rustix::net::getsockname(&self.pair.read).ok()?).ok()
     }
 
-    /// Whether there is somebody to send to.
+    /// Whether there is a peer.
     pub fn has_peer(&self) -> bool {
         self.connected || self.peer.is_some()
     }
@@ -92,7 +92,7 @@ impl Endpoint for Datagrams {
         if inet.is_some_and(|a| !allowed(*a.ip())) {
             return Received::Refused;
         }
-        // A Unix socket without a name cannot be answered.
+        // An unnamed Unix socket cannot be the peer.
         if !self.connected && (inet.is_some() || from.as_ref().is_some_and(has_name)) {
             self.peer = from;
         }
@@ -101,12 +101,12 @@ impl Endpoint for Datagrams {
     fn send(&mut self, data: &[u8]) -> Sent {
         let Some(mut done) = self.try_send(data) else { return Sent::NoPeer };
         if done == Err(Errno::CONNREFUSED) && !self.unix {
-            // The system tells of an earlier datagram (ip(7)); this one was not tried yet.
+            // The error may be that of an earlier datagram (ip(7)), so try this one again.
             done = self.try_send(data).unwrap_or(done);
         }
         match done {
             Ok(n) => Sent::Bytes(n),
-            // Whether the other end of a Unix socket has room, the descriptor tells only when it is the one peer.
+            // The descriptor of a Unix socket signals space at the other end only if the peer is fixed.
             Err(Errno::AGAIN) if self.unix && !self.connected => Sent::Later,
             Err(Errno::AGAIN) => Sent::Full,
             Err(Errno::NOBUFS | Errno::NOMEM) => Sent::Later,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sockets that never block: what cannot be done now is said to be so, and by which descriptor it will be told.
+//! Non-blocking sockets. If an operation cannot proceed, the result says so, and a descriptor signals when it can.
 //!
 //! - [`Listener`] and [`Stream`]: TCP and Unix streams.
-//! - [`Datagrams`]: UDP and Unix datagrams, to one peer or to whoever spoke last.
+//! - [`Datagrams`]: UDP and Unix datagrams.
 //! - [`Multicast`]: UDP to and from a group.
 //! - [`RawIp`]: IP packets of one protocol.
 //!
-//! Data cross an [`Endpoint`] in pieces that the caller chooses; nothing is kept here, so nothing can be lost here.
+//! An [`Endpoint`] sends and receives pieces that the caller chooses. It buffers nothing, so it can lose nothing.
 
 mod datagram;
 mod multicast;
@@ -34,30 +34,30 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[error("cannot {what}: {}{}", words(source), mend(*source))]
 pub struct SocketError {
-    /// What was tried: `bind to 10.0.0.1:53`.
+    /// The operation: `bind to 10.0.0.1:53`.
     what: String,
-    /// What the system said.
+    /// The error of the kernel.
     source: Errno,
 }
 
 impl SocketError {
-    /// Makes an error of what the system said about something that was tried.
+    /// The error of an operation.
     fn of(what: impl FnOnce() -> String) -> impl FnOnce(Errno) -> SocketError {
         move |source| SocketError { what: what(), source }
     }
-    /// What the system said.
+    /// The kind of the kernel's error.
     pub fn kind(&self) -> io::ErrorKind {
         self.source.kind()
     }
 }
 
-/// The system's words without Rust's ` (os error N)`.
+/// The text of the kernel's error without Rust's ` (os error N)`.
 fn words(source: &Errno) -> String {
     let text = io::Error::from(*source).to_string();
     text.split_once(" (os error ").map_or(text.clone(), |t| t.0.to_string())
 }
 
-/// How to mend what the system complains of.
+/// Advice for an error of the kernel.
 fn mend(source: Errno) -> &'static str {
     match source {
         Errno::ACCESS | Errno::PERM => {
@@ -65,20 +65,20 @@ fn mend(source: Errno) -> &'static str {
         }
         Errno::ADDRINUSE => " (another program or element has it; 'ss -lnp' shows which)",
         Errno::ADDRNOTAVAIL => " (no interface of this host has that address)",
-        Errno::CONNREFUSED => " (nobody listens there)",
+        Errno::CONNREFUSED => " (no program listens there)",
         Errno::NODEV => " (no interface for multicast; give SOURCEIP)",
         _ => "",
     }
 }
 
-/// Sizes of the system's buffers and the like.
+/// Options of sockets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Bytes that the system keeps until they are received; none for its default.
+    /// Size of the kernel's receive buffer; `None` for the default.
     pub rcvbuf: Option<usize>,
-    /// Bytes that the system keeps until they are sent; none for its default.
+    /// Size of the kernel's send buffer; `None` for the default.
     pub sndbuf: Option<usize>,
-    /// Whether TCP sends small pieces at once (no Nagle algorithm).
+    /// Whether TCP sends small pieces at once (TCP_NODELAY).
     pub nodelay: bool,
 }
 
@@ -94,51 +94,51 @@ impl Options {
     }
 }
 
-/// What came of one try to receive.
+/// The result of receiving.
 #[derive(Debug)]
 pub enum Received {
-    /// So many bytes are in the buffer, of so many that the datagram had.
+    /// The number of bytes in the buffer, and the length of the datagram.
     Data(usize, usize),
-    /// A datagram from somebody who is not allowed.
+    /// A datagram from an address that is not allowed.
     Refused,
-    /// Nothing now: the descriptor tells when.
+    /// No data; the descriptor signals when there is.
     Nothing,
-    /// The system tells of an earlier failure; there may be data all the same.
+    /// The error of an earlier operation; there may be data.
     Trouble(io::Error),
-    /// The other end has gone, in order or not.
+    /// The other end has closed, orderly or with an error.
     Closed(Option<io::Error>),
 }
 
-/// What came of one try to send.
+/// The result of sending.
 #[derive(Debug)]
 pub enum Sent {
-    /// So many bytes went: the whole datagram, or a part of a stream's data.
+    /// The number of bytes sent: the whole datagram, or a part of a stream's data.
     Bytes(usize),
-    /// The system has no room: the descriptor tells when.
+    /// The send buffer is full; the descriptor signals when there is space.
     Full,
-    /// The system has no room, and no descriptor tells when it has.
+    /// The send buffer is full, and no descriptor signals when there is space.
     Later,
-    /// There is nobody to send to yet.
+    /// There is no peer yet.
     NoPeer,
-    /// This piece cannot be sent; the next may.
+    /// This piece cannot be sent; later ones may be.
     Rejected(io::Error),
-    /// The other end has gone.
+    /// The other end has closed.
     Closed(io::Error),
 }
 
-/// What packets are received from and sent to.
+/// A socket that packets are received from and sent to.
 pub trait Endpoint {
-    /// Receives one piece. `allowed` is asked whether datagrams from an address are taken.
+    /// Receives one piece. `allowed` decides whether datagrams from an address are accepted.
     fn receive(&mut self, into: &mut [u8], allowed: &mut dyn FnMut(Ipv4Addr) -> bool) -> Received;
     /// Sends one piece, or a part of it on a stream.
     fn send(&mut self, data: &[u8]) -> Sent;
     /// The descriptor that becomes readable when there is something to receive.
     fn readable(&self) -> Option<Arc<OwnedFd>>;
-    /// The descriptor that becomes writable when there is room; another one than [`Endpoint::readable`] gives.
+    /// The descriptor that becomes writable when there is space. It differs from that of [`Endpoint::readable`].
     fn writable(&self) -> Option<Arc<OwnedFd>>;
 }
 
-/// A descriptor and a second one for the same socket, so that one can be waited for to read and the other to write.
+/// A descriptor and its duplicate, so that epoll can watch one for reading and the other for writing.
 #[derive(Clone, Debug)]
 struct Pair {
     read: Arc<OwnedFd>,
@@ -152,7 +152,7 @@ impl Pair {
     }
 }
 
-/// Tries again what a signal interrupted.
+/// Retries a call that a signal interrupted.
 fn again<T>(mut f: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         match f() {

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// A group that datagrams are sent to and taken from.
+/// A multicast group that datagrams are sent to and received from.
 #[derive(Debug)]
 pub struct Multicast {
     input: Option<Datagrams>,
@@ -15,11 +15,11 @@ pub struct Multicast {
 }
 
 impl Multicast {
-    /// Takes what is sent to `group`, if `receive`, and sends to it, if `send`. `source` is the address of the interface to use, and
-    /// the port that is sent from; with `loopback` this host gets what it sends too.
+    /// Receives datagrams to `group` if `receive` is set, and sends to it if `send` is set. `source` is the address of the interface and
+    /// the source port. With `loopback` this host also receives its own datagrams.
     ///
     /// # Errors
-    /// When the system refuses the group or the source.
+    /// When the kernel refuses the group or the source.
     pub fn new(
         group: SocketAddrV4,
         source: SocketAddrV4,
@@ -35,9 +35,9 @@ impl Multicast {
     fn input(group: SocketAddrV4, source: SocketAddrV4, options: &Options) -> Result<Datagrams, SocketError> {
         let fail = || SocketError::of(|| format!("join the group {group}"));
         let fd = Datagrams::open(AddressFamily::INET, options).map_err(fail())?;
-        // Others on this host may be members too.
+        // Other programs on this host may be members too.
         sockopt::set_socket_reuseaddr(&fd, true).map_err(fail())?;
-        // To the group and not to any address: another group may have the same port.
+        // Bind to the address of the group, because other groups may use the same port.
         let file = Place::Inet(group).bind(&fd, rustix::net::SocketType::DGRAM)?;
         sockopt::set_ip_add_membership(&fd, group.ip(), source.ip()).map_err(fail())?;
         Datagrams::of(fd, false, Some(file)).map_err(fail())

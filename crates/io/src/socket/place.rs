@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where sockets are: addresses and ports, or files.
+//! Addresses of sockets: IPv4 address and port, or file.
 
 use super::SocketError;
 use rustix::io::Errno;
@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Where a socket is.
+/// The address of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// An IPv4 address and a port.
@@ -45,7 +45,7 @@ impl Place {
         }
     }
 
-    /// Whether the file is a socket that nobody has open any more.
+    /// Whether the file is a socket that no process has open.
     fn is_stale(&self, kind: rustix::net::SocketType) -> bool {
         let Place::Unix(path) = self else { return false };
         if !std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket()) {
@@ -61,14 +61,14 @@ impl Place {
         rustix::net::connect(&probe, &address) == Err(Errno::CONNREFUSED)
     }
 
-    /// Binds a socket to the place. A file that a socket left behind is replaced.
+    /// Binds a socket to the address. The stale file of another socket is replaced.
     pub(super) fn bind(&self, fd: &OwnedFd, kind: rustix::net::SocketType) -> Result<File, SocketError> {
         let address = self.address()?;
         let what = || format!("bind to {self}");
         match rustix::net::bind(fd, &address) {
             Err(Errno::ADDRINUSE) if self.is_stale(kind) => {
                 if let Place::Unix(path) = self {
-                    // If it cannot be removed, the next try says why.
+                    // If it cannot be removed, the next bind returns the error.
                     let _ = std::fs::remove_file(path);
                 }
                 rustix::net::bind(fd, &address).map_err(SocketError::of(what))?;
@@ -84,8 +84,8 @@ impl Place {
 
 /// The file of a bound socket. It is removed with the socket, unless another socket was bound there meanwhile.
 ///
-/// INVARIANT: owners declare it before the descriptor, so that it is dropped first: the open socket keeps its inode number from
-/// being given to another file.
+/// INVARIANT: owners declare it before the descriptor, so that it is dropped first: while the socket is open, its inode number
+/// cannot be reused for another file.
 #[derive(Debug)]
 pub(super) struct File(Option<(PathBuf, Identity)>);
 
@@ -97,9 +97,9 @@ fn identity(path: &Path) -> Option<Identity> {
 }
 
 impl File {
-    /// The file that a socket has just been bound to.
+    /// The file of a socket that was just bound.
     fn bound(path: &Path) -> File {
-        // The working directory may be another one at the end.
+        // Absolute, because the working directory may change before the file is removed.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         let identity = identity(&path);
         File(identity.map(|identity| (path, identity)))
@@ -111,7 +111,7 @@ impl Drop for File {
         if let Some((path, bound)) = &self.0
             && identity(path) == Some(*bound)
         {
-            // A file that cannot be removed is found stale by the next socket that is bound there.
+            // If the file cannot be removed, the next socket that is bound there finds it stale.
             let _ = std::fs::remove_file(path);
         }
     }

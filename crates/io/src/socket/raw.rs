@@ -18,18 +18,18 @@ const UDP: u8 = 17;
 pub struct RawIp {
     input: Option<Arc<OwnedFd>>,
     output: Option<Pair>,
-    /// Only segments and datagrams to this port are taken.
+    /// Only segments and datagrams to this port are accepted.
     port: Option<u16>,
-    /// Keeps others off the port, and the system from telling that nobody has it.
+    /// Reserves the port, so that other programs cannot bind it and the kernel does not send "port unreachable".
     _keeper: Option<Datagrams>,
 }
 
-/// The number of a protocol of IP; numbers beyond a byte have no raw sockets.
+/// The number of a protocol of IP. Numbers above 255 have no raw sockets.
 fn number(protocol: Protocol) -> u8 {
     u8::try_from(protocol.as_raw().get()).unwrap_or(u8::MAX)
 }
 
-/// Opens a raw socket for a protocol of IP, 0 and 255 for one that only sends.
+/// Opens a raw socket for a protocol of IP; 0 and 255 open one that only sends.
 pub(crate) fn open_raw_socket(protocol: u8) -> Result<OwnedFd, Errno> {
     let number = std::num::NonZeroU32::new(protocol.into()).map_or(ipproto::RAW, Protocol::from_raw);
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -37,11 +37,11 @@ pub(crate) fn open_raw_socket(protocol: u8) -> Result<OwnedFd, Errno> {
 }
 
 impl RawIp {
-    /// Takes packets of a protocol, if `receive`, and sends packets of any, if `send`. With a port, which TCP and UDP have, only what is
-    /// sent to it is taken.
+    /// Receives packets of a protocol if `receive` is set, and sends packets of any protocol if `send` is set. With a port (TCP and UDP),
+    /// only packets to it are accepted.
     ///
     /// # Errors
-    /// When the system refuses: raw sockets need CAP_NET_RAW.
+    /// When the kernel refuses: raw sockets need CAP_NET_RAW.
     pub fn new(
         protocol: u8,
         port: Option<u16>,
@@ -74,7 +74,7 @@ impl RawIp {
         let port = port.filter(|&p| p != 0 && matches!(protocol, TCP | UDP));
         let place = |p| Place::Inet(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, p));
         let keeper = match port {
-            // Its buffer fills up once and costs nothing from then on.
+            // Its receive buffer has the minimum size; once it is full, it costs nothing.
             Some(p) if protocol == UDP => {
                 Some(Datagrams::bind(&place(p), &Options { rcvbuf: Some(0), ..Options::default() })?)
             }
@@ -83,7 +83,7 @@ impl RawIp {
         Ok(RawIp { input, output, port, _keeper: keeper })
     }
 
-    /// Whether a packet is for the port, if there is one; fragments without a port are for all.
+    /// Whether a packet is for the port, if there is one. Fragments without ports are accepted.
     pub(super) fn is_wanted(&self, packet: &[u8]) -> bool {
         let Some(port) = self.port else { return true };
         let at = packet.first().map_or(0, |b| usize::from(b & 15) * 4 + 2);
@@ -106,7 +106,7 @@ impl Endpoint for RawIp {
             Err(e) => Received::Trouble(e.into()),
         }
     }
-    /// Sends a packet to the destination that its header tells; the system sets length and checksum of the header.
+    /// Sends a packet to the destination in its header. The kernel sets length and checksum of the header.
     fn send(&mut self, data: &[u8]) -> Sent {
         let Some(pair) = &self.output else { return Sent::NoPeer };
         let Some(&to) = data.get(16..).and_then(|d| d.first_chunk::<4>()) else {

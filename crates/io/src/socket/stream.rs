@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Streams: TCP and Unix, either end.
+//! TCP and Unix streams: listeners and connections.
 
 use super::place::File;
 use super::{Endpoint, Options, Pair, Place, Received, Sent, SocketError, again};
@@ -24,7 +24,7 @@ fn open(place: &Place, options: &Options) -> Result<OwnedFd, SocketError> {
     Ok(fd)
 }
 
-/// What waits for others to connect.
+/// A listening socket.
 #[derive(Debug)]
 pub struct Listener {
     _file: File,
@@ -33,29 +33,29 @@ pub struct Listener {
     inet: bool,
 }
 
-/// What came of one look for a connection.
+/// The result of accepting a connection.
 #[derive(Debug)]
 pub enum Accepted {
-    /// One was made, from this address if it has one.
+    /// A connection, and the address of the client if it has one.
     Stream(Stream, Option<SocketAddrV4>),
-    /// Somebody was turned away.
+    /// A client that is not allowed was disconnected.
     Refused(Option<SocketAddrV4>),
-    /// Nobody is there.
+    /// No client is waiting.
     Nothing,
-    /// The system could not make a connection: no descriptors, no memory.
+    /// The kernel could not accept: no descriptors, no memory.
     Failed(io::Error),
 }
 
 impl Listener {
-    /// Waits for connections at a place.
+    /// Listens at an address.
     ///
     /// # Errors
-    /// When the system refuses the place.
+    /// When the kernel refuses the address.
     pub fn new(place: &Place, options: &Options) -> Result<Listener, SocketError> {
         let fd = open(place, options)?;
         let inet = place.family() == AddressFamily::INET;
         if inet {
-            // So that the place is free again at once after a router that had connections stopped.
+            // So that the port can be bound again right after a router with connections has stopped.
             sockopt::set_socket_reuseaddr(&fd, true)
                 .map_err(SocketError::of(|| format!("bind to {place}")))?;
         }
@@ -64,21 +64,21 @@ impl Listener {
         Ok(Listener { fd: Arc::new(fd), options: *options, inet, _file: file })
     }
 
-    /// The address that it has, which tells the port when none was asked for.
+    /// The local address, which has the port that the kernel chose.
     pub fn address(&self) -> Option<SocketAddrV4> {
         SocketAddrV4::try_from(rustix::net::getsockname(&self.fd).ok()?).ok()
     }
 
-    /// The descriptor that becomes readable when somebody is there.
+    /// The descriptor that becomes readable when a client is waiting.
     pub fn readable(&self) -> Arc<OwnedFd> {
         self.fd.clone()
     }
 
-    /// Takes a connection, if somebody is there whom `allowed` lets in.
+    /// Accepts a connection, if a client is waiting and `allowed` admits its address.
     pub fn accept(&mut self, mut allowed: impl FnMut(Ipv4Addr) -> bool) -> Accepted {
         let (fd, from) = match again(|| rustix::net::acceptfrom_with(&self.fd, FLAGS)) {
             Ok(got) => got,
-            // Whoever was there has gone again (accept(2)): as good as nobody.
+            // The client has closed the connection before it was accepted (accept(2)).
             Err(Errno::AGAIN | Errno::CONNABORTED | Errno::PROTO) => return Accepted::Nothing,
             Err(e) => return Accepted::Failed(e.into()),
         };
@@ -109,10 +109,10 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Starts a connection to a place, from another one if that is given. [`Stream::finish`] tells when it is made.
+    /// Starts to connect to an address, from a local address if one is given. [`Stream::finish`] tells when the connection is established.
     ///
     /// # Errors
-    /// When the system refuses at once.
+    /// When the kernel refuses at once.
     pub fn connect(place: &Place, local: Option<&Place>, options: &Options) -> Result<Stream, SocketError> {
         let fd = open(place, options)?;
         let what = || format!("connect to {place}");
@@ -127,10 +127,10 @@ impl Stream {
         Ok(Stream { pair: Pair::new(fd).map_err(SocketError::of(what))?, _file: file })
     }
 
-    /// Whether the connection is made, after waiting for at most so long.
+    /// Whether the connection is established, after waiting for at most `wait`.
     ///
     /// # Errors
-    /// When it failed.
+    /// When connecting failed.
     pub fn finish(&self, wait: Duration) -> io::Result<bool> {
         let mut fds = [PollFd::new(&self.pair.write, PollFlags::OUT)];
         let time = Timespec {
@@ -144,7 +144,7 @@ impl Stream {
         Ok(true)
     }
 
-    /// Whether the other end has closed; data that wait are left where they are.
+    /// Whether the other end has closed. Waiting data are not removed.
     pub fn is_over(&self) -> bool {
         match again(|| rustix::net::recv(&self.pair.read, &mut [0_u8; 1], RecvFlags::PEEK)) {
             Ok((_, n)) => n == 0,
@@ -158,9 +158,9 @@ impl Stream {
         got.is_ok_and(|(_, n)| n > 0)
     }
 
-    /// Says that nothing more will be sent.
+    /// Shuts down the sending side.
     pub fn end(&self) {
-        // The other end may have gone already.
+        // An error means that the other end has closed already.
         let _ = rustix::net::shutdown(&self.pair.read, Shutdown::Write);
     }
 }

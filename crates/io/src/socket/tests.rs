@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sockets against those of the standard library, over loopback and in a temporary folder.
+//! Tests sockets against those of the standard library, over loopback and in a temporary folder.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -14,7 +14,7 @@ fn local(port: u16) -> Place {
     Place::Inet(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))
 }
 
-/// What `f` gives as soon as it gives something.
+/// Calls `f` until it returns a value.
 fn soon<T>(mut f: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -43,14 +43,14 @@ fn accept(l: &mut Listener) -> (Stream, Option<SocketAddrV4>) {
     })
 }
 
-/// Sends more than the buffers hold, in both directions one after the other, and compares.
+/// Sends more data than the buffers hold, first in one direction, then in the other, and compares them.
 fn all_comes_through(mut ours: Stream, mut theirs: impl Read + Write + Send) {
     let data: Vec<u8> = (0..1_000_000u32).map(|i| (i % 251) as u8).collect();
     let (mut sent, mut full) = (0, 0);
     std::thread::scope(|t| {
         let data = &data;
         let reader = t.spawn(move || {
-            // Not before the sender has met full buffers.
+            // Only after the sender has found full buffers.
             std::thread::sleep(Duration::from_millis(30));
             let mut got = vec![0; data.len()];
             theirs.read_exact(&mut got).unwrap();
@@ -125,7 +125,7 @@ fn refused_reset_and_half_closed() {
     assert!(matches!(turned_away, Accepted::Refused(Some(_))));
     assert_eq!((&theirs).read(&mut [0; 1]).unwrap_or(0), 0, "and closed");
 
-    // Half closed: what we send still arrives.
+    // Half closed: data in the other direction still arrive.
     let mut theirs = TcpStream::connect(server.address().unwrap()).unwrap();
     let (mut ours, _) = accept(&mut server);
     assert!(!ours.is_over());
@@ -175,7 +175,7 @@ fn datagrams_to_the_last_peer() {
         let mut got = [0; 9];
         assert_eq!(s.recv(&mut got).unwrap(), 6);
     }
-    // Longer than the buffer, empty, not allowed.
+    // Datagrams longer than the buffer, empty, and not allowed.
     a.send_to(&[7; 1000], to).unwrap();
     assert_eq!(receive(&mut server, 10), (vec![7; 10], 1000));
     a.send_to(&[], to).unwrap();
@@ -202,7 +202,7 @@ fn datagrams_to_one_peer() {
     assert_eq!((n, from), (3, ours.address().unwrap().into()));
     theirs.send_to(b"two", from).unwrap();
     assert_eq!(receive(&mut ours, 9).0, b"two");
-    // Nobody there any more: told, and survived.
+    // The peer has closed: an error, and the socket stays usable.
     drop(theirs);
     assert!(matches!(ours.send(b"x"), Sent::Bytes(1)));
     let trouble =
@@ -229,7 +229,7 @@ fn unix_datagrams() {
     assert_eq!(receive(&mut server, 99).0, b"question");
     assert!(matches!(server.send(b"answer"), Sent::Bytes(6)));
     assert_eq!(receive(&mut client, 99).0, b"answer");
-    // The system queues few datagrams for a receiver that does not take them: told apart, nothing lost.
+    // The kernel queues few datagrams for a slow receiver: a full queue is reported, and nothing is lost.
     let fill = |e: &mut Datagrams| {
         (0..100_000u32)
             .map(|i| e.send(&i.to_be_bytes()))
@@ -254,7 +254,7 @@ fn places() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
     let place = Place::Unix(path.clone());
-    // A file that a process left behind is replaced; one that is in use, or is no socket, is not.
+    // A stale file is replaced; a file in use, or one that is no socket, is not.
     drop(UnixListener::bind(&path).unwrap());
     let first = Listener::new(&place, &Options::default()).unwrap();
     let text = Listener::new(&place, &Options::default()).unwrap_err().to_string();
@@ -300,7 +300,7 @@ fn a_file_that_another_socket_was_bound_to_stays() {
     let _other = replace();
     drop(datagrams);
     UnixStream::connect(&path).unwrap();
-    // A file of another kind stays too.
+    // The file of another kind of socket stays too.
     std::fs::remove_file(&path).unwrap();
     let server = Listener::new(&place, &Options::default()).unwrap();
     std::fs::remove_file(&path).unwrap();
@@ -311,7 +311,7 @@ fn a_file_that_another_socket_was_bound_to_stays() {
 
 #[test]
 fn groups() {
-    // The loopback interface stands for a network.
+    // The loopback interface serves as a network.
     let source = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let group = SocketAddrV4::new(Ipv4Addr::new(239, 255, 77, 1), free);
@@ -322,7 +322,7 @@ fn groups() {
     assert!(
         matches!(deaf.receive(&mut [0; 9], &mut |_| true), Received::Nothing) && deaf.readable().is_none()
     );
-    // The loopback interface gives everything back, whatever its sender asked for.
+    // The loopback interface returns all packets, independent of the option.
     for (m, looped) in [(&a, true), (&deaf, false)] {
         assert_eq!(rustix::net::sockopt::ip_multicast_loop(m.writable().unwrap()), Ok(looped));
     }
@@ -349,13 +349,13 @@ fn raw_packets() {
     let mut raw = match RawIp::new(1, None, (true, true), &Options::default()) {
         Ok(raw) => raw,
         Err(e) => {
-            // Without the right to open raw sockets the message is all that can be tested.
+            // Without the right to open raw sockets only the message can be tested.
             assert!(e.to_string().contains("CAP_NET_RAW"), "{e}");
             return println!("SKIP: raw_packets: {e}");
         }
     };
     let mut request = header(1, b"ping");
-    // The system mends the header's checksum.
+    // The kernel sets the checksum of the header.
     request[10..12].fill(0);
     assert!(matches!(raw.send(&request), Sent::Bytes(32)));
     let replies = soon(|| {
@@ -366,7 +366,7 @@ fn raw_packets() {
     for n in 0..20 {
         assert!(matches!(raw.send(&request[..n]), Sent::Rejected(_)), "{n}");
     }
-    // With a port: the others are not taken, and nobody else gets it.
+    // With a port: packets to other ports are not accepted, and no other socket can bind the port.
     let port = UdpSocket::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port();
     let mut udp = RawIp::new(17, Some(port), (true, false), &Options::default()).unwrap();
     assert!(UdpSocket::bind(("0.0.0.0", port)).is_err());
@@ -381,7 +381,7 @@ fn raw_packets() {
     assert_eq!((got, into[22..24].to_vec()), (30, port.to_be_bytes().to_vec()));
     assert!(matches!(udp.send(&request), Sent::NoPeer));
     for n in 0..60 {
-        // Whatever comes, it does not matter how short it is.
+        // Packets of any length are handled.
         udp.is_wanted(&[0x4f; 60][..n]);
         assert!(udp.is_wanted(&[&[0x45, 0, 0, 0, 0, 0, 0, 1][..], &vec![0; n]].concat()), "a later fragment");
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a record says of a packet, and the packet made from that.
+//! The fields of a record, and the packet made from them.
 
 use super::kind::Value;
 use super::words::LATER;
 use castanet_wire::checksum;
 use castanet_wire::ipv4::{DONT_FRAGMENT, MORE_FRAGMENTS, OFFSET_MASK, protocol};
 
-/// What packets have of which records say nothing.
+/// Default values for fields that records do not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defaults {
     /// The IP protocol.
@@ -31,7 +31,7 @@ impl Default for Defaults {
     }
 }
 
-/// What a record says; what it does not say is none.
+/// The fields of a record; missing fields are `None`.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
     pub(super) time: Option<i64>,
@@ -82,32 +82,32 @@ pub struct Draft {
 /// How a packet is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Making {
-    /// Whether all bytes are there and checksums right; else only headers are, and checksums are what the record says.
+    /// Whether to make all bytes and correct checksums. Otherwise only headers are made, with the checksums of the record.
     pub checksum: bool,
-    /// The most bytes of data.
+    /// Largest number of data bytes.
     pub most: usize,
-    /// Which of how many packets it is, among which the length of the record is divided.
+    /// The index of the packet and the number of packets that share the length of the record.
     pub part: (u32, u32),
 }
 
-/// A packet but for its data.
+/// The metadata of a made packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Made {
     /// Nanoseconds since 1970; 0 when not known.
     pub time: i64,
-    /// When the first of the packets came that it stands for; 0 when not known.
+    /// The time of the first packet that it represents; 0 if unknown.
     pub first_time: i64,
-    /// How many packets it stands for.
+    /// The number of packets that it represents.
     pub count: u32,
     /// The paint annotation.
     pub paint: u8,
     /// The aggregate annotation.
     pub aggregate: u32,
-    /// Bytes that are not there.
+    /// The number of missing bytes.
     pub extra_length: u32,
-    /// Bytes of the link header; 0: there is none.
+    /// Length of the link header; 0 if there is none.
     pub link: usize,
-    /// Bytes of the IP header; 0: there is none.
+    /// Length of the IP header; 0 if there is none.
     pub header: usize,
     /// The destination address.
     pub dst: u32,
@@ -116,31 +116,31 @@ pub struct Made {
 /// Bytes of an Ethernet header.
 const ETHER: usize = 14;
 
-/// Sets bytes that are there.
+/// Writes bytes at an offset, if they fit.
 fn set<const N: usize>(out: &mut [u8], at: usize, value: [u8; N]) {
     if let Some(place) = out.get_mut(at..).and_then(|o| o.first_chunk_mut()) {
         *place = value;
     }
 }
 
-/// Bytes of options: what was said, to a multiple of four, at least so many as the header's length asks for.
+/// Length of the options: that of the given ones, padded to a multiple of four, and at least what the header length implies.
 fn options(said: Option<&Vec<u8>>, header_len: Option<u8>) -> usize {
     let wanted = header_len.map_or(0, |n| usize::from(n.min(60) / 4 * 4).saturating_sub(20));
     said.map_or(0, Vec::len).max(wanted)
 }
 
 impl Draft {
-    /// How many packets the record stands for.
+    /// The number of packets that the record represents.
     pub fn count(&self) -> u32 {
         self.count.unwrap_or(1)
     }
-    /// TCP options without some of them; those that are more count.
+    /// Sets incomplete TCP options; the longer ones of several fields are kept.
     pub(super) fn some_tcp_options(&mut self, v: &Value<'_>) {
         if self.some_tcp_options.as_ref().is_none_or(|o| o.len() < v.bytes().len()) {
             self.some_tcp_options = Some(v.bytes().to_vec());
         }
     }
-    /// The time, by whichever fields it was said.
+    /// The time, from the fields that have it.
     pub fn time(&self) -> i64 {
         let parts = || {
             let (s, us) = (i64::from(self.seconds.unwrap_or(0)), i64::from(self.micros.unwrap_or(0)));
@@ -148,7 +148,7 @@ impl Draft {
         };
         self.time.unwrap_or_else(parts)
     }
-    /// The time of one of several packets: evenly between that of the first and that of the last, if both are known.
+    /// The time of one of several packets, interpolated between the first and the last, if both times are known.
     fn time_of(&self, (part, parts): (u32, u32)) -> i64 {
         let last = self.time();
         match self.first_time.filter(|f| *f > 0 && *f < last) {
@@ -160,7 +160,7 @@ impl Draft {
             _ => last,
         }
     }
-    /// Whether it says anything that only an IP packet has.
+    /// Whether it has a field that only IP packets have.
     fn is_ip(&self) -> bool {
         self.src.is_some()
             || self.dst.is_some()
@@ -181,7 +181,7 @@ impl Draft {
         self.fragment_offset.unwrap_or(letter)
     }
 
-    /// Makes a packet: its data in `out`, the rest in what is returned.
+    /// Makes a packet: writes its data to `out` and returns its metadata.
     pub fn make(&self, defaults: &Defaults, making: Making, out: &mut Vec<u8>) -> Made {
         out.clear();
         let has_link = self.eth_src.is_some() || self.eth_dst.is_some() || self.eth_type.is_some();
@@ -234,7 +234,7 @@ impl Draft {
         }
     }
 
-    /// Appends the IP packet as far as there is something to say in it; bytes of its header, and of all of it.
+    /// Appends the IP packet, as far as the record has its fields. Returns the lengths of its header and of the packet.
     fn make_ip(&self, defaults: &Defaults, making: Making, link: usize, out: &mut Vec<u8>) -> (usize, usize) {
         let options_len = options(self.ip_options.as_ref(), self.header_len);
         let header = 20 + options_len;
@@ -320,7 +320,7 @@ impl Draft {
     }
 }
 
-/// The share of one packet in a length; headers are none's to share.
+/// The share of one packet in a total length, without headers.
 fn share(total: usize, (part, parts): (u32, u32), headers: usize) -> usize {
     let (part, parts) = (part as usize, parts.max(1) as usize);
     if parts == 1 {
@@ -329,7 +329,7 @@ fn share(total: usize, (part, parts): (u32, u32), headers: usize) -> usize {
     (total / parts + usize::from(part < total % parts)).max(headers)
 }
 
-/// Sets the checksums that can be set: that of the header, and, if the packet is whole, that of what it carries.
+/// Sets the checksum of the IP header and, if the packet is complete, that of the transport header.
 fn set_checksums(ip: &mut [u8], header: usize, total: usize) {
     let (Some(kind), Some(fragment)) = (ip.get(9).copied(), ip.get(6..8).and_then(|f| f.first_chunk::<2>()))
     else {

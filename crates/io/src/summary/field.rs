@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fields: one row each says what it is called, how it looks, what of a packet it tells and what it makes of one.
+//! The table of fields: name, type, how to read the field from a packet, and how to write it to a draft.
 
 use super::draft::Draft;
 use super::kind::{Kind, Value};
@@ -12,11 +12,11 @@ use Kind::{Address, Ether, EtherType, Link, Number, Protocol, Time};
 pub struct Field {
     /// Its name.
     pub name: &'static str,
-    /// Other names that are understood.
+    /// Other accepted names.
     pub synonyms: &'static [&'static str],
-    /// How its values look.
+    /// The type of its values.
     pub kind: Kind,
-    /// What it tells, in one line.
+    /// A description in one line.
     pub doc: &'static str,
     get: for<'a> fn(&View<'a>) -> Option<Value<'a>>,
     put: fn(&mut Draft, &Value<'_>),
@@ -35,17 +35,17 @@ impl PartialEq for Field {
 }
 
 impl Field {
-    /// The field of that name. Blanks count as `_`, and `src` means `ip_src`.
+    /// The field of that name. Spaces count as `_`, and `src` means `ip_src`.
     pub fn find(name: &str) -> Option<&'static Field> {
         let name = name.replace(' ', "_");
         let named = |n: &str| FIELDS.iter().find(|f| f.name == n || f.synonyms.contains(&n));
         named(&name).or_else(|| if name.contains('_') { None } else { named(&format!("ip_{name}")) })
     }
-    /// What it tells of a packet.
+    /// The value of the field for a packet.
     pub fn get<'a>(&self, view: &View<'a>) -> Option<Value<'a>> {
         (self.get)(view)
     }
-    /// Puts a value into what a packet is made from.
+    /// Sets the field of a draft.
     pub fn put(&self, draft: &mut Draft, value: &Value<'_>) {
         (self.put)(draft, value);
     }
@@ -61,7 +61,7 @@ fn bytes(b: Option<&[u8]>) -> Option<Value<'_>> {
     b.map(|b| Value::Bytes(b.into()))
 }
 
-/// The value cut to the width of its place, which the field's type has checked.
+/// The value truncated to the width of its field; the field's type has checked the range.
 macro_rules! set {
     ($field:ident: $type:ty) => {
         |d, v| d.$field = Some(v.number() as $type)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Addresses and ports that hold for many records.
+//! Addresses and ports that apply to many records.
 
 use super::draft::Defaults;
 use super::words::protocol;
 use std::net::Ipv4Addr;
 
-/// Addresses and ports of which records say nothing: `SRC SPORT DST DPORT [PROTO]`, `-` for what is left open.
+/// Addresses and ports for records without these fields: `SRC SPORT DST DPORT [PROTO]`, `-` for a value that is not set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
     src: Option<u32>,
@@ -16,7 +16,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// From its words; none if they are not what they should be.
+    /// Parses the words; `None` for a syntax error.
     pub fn parse(words: &[&str]) -> Option<Flow> {
         let (src, sport, dst, dport, kind) = match *words {
             [src, sport, dst, dport] => (src, sport, dst, dport, "-"),
@@ -36,7 +36,7 @@ impl Flow {
             protocol: if kind == "-" { None } else { Some(protocol(kind)?) },
         })
     }
-    /// Puts what it says into what packets have of which records say nothing.
+    /// Sets the default values.
     pub fn put(&self, defaults: &mut Defaults) {
         defaults.src = self.src.unwrap_or(defaults.src);
         defaults.sport = self.sport.unwrap_or(defaults.sport);

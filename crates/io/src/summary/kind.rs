@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Types of fields: how their values look as text and in binary records.
+//! Types of fields: their text form and their form in binary records.
 
 use super::options::{self, TcpOptions};
 use super::words::{
@@ -14,7 +14,7 @@ use std::net::Ipv4Addr;
 /// The value of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// A number, or something that has one.
+    /// A number, or a value that is coded as one.
     Number(u64),
     /// Nanoseconds since 1970.
     Time(i64),
@@ -50,11 +50,11 @@ pub enum Kind {
     Time,
     /// A time; in binary nanoseconds and seconds.
     NanoTime,
-    /// A decimal number of so many bytes.
+    /// A decimal number of this size in bytes.
     Number(u8),
-    /// A paint annotation that stands for a link: reads `>` as 0 and `<` as 1.
+    /// A paint annotation as the number of a link; `>` is read as 0 and `<` as 1.
     Link,
-    /// The same, printed as `>` and `<` too.
+    /// A paint annotation as a direction, printed as `>` and `<`.
     Direction,
     /// An IPv4 address.
     Address,
@@ -102,13 +102,13 @@ const ECN: &[(&str, u64)] = &[
     ("2", 2),
     ("3", 3),
 ];
-/// The bytes of a digest, if they are as many as it has.
+/// The bytes of a digest, if the length is right.
 fn digest(bytes: Option<Vec<u8>>) -> Option<Value<'static>> {
     bytes.filter(|b| b.len() == 16).map(|b| Value::Bytes(b.into()))
 }
 
 impl Kind {
-    /// How the type is called in the manual.
+    /// The name of the type in the manual.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Time | Kind::NanoTime => "time",
@@ -130,7 +130,7 @@ impl Kind {
         }
     }
 
-    /// Bytes of a number in binary records.
+    /// The size of a number in binary records.
     fn size(self) -> Option<usize> {
         Some(match self {
             Kind::Number(n) => usize::from(n),
@@ -142,7 +142,7 @@ impl Kind {
         })
     }
 
-    /// Bytes in binary records, for those whose number of bytes is fixed.
+    /// The size in binary records, if it is fixed.
     fn width(self) -> Option<usize> {
         self.size().or(match self {
             Kind::Time | Kind::NanoTime => Some(8),
@@ -217,7 +217,7 @@ impl Kind {
         };
     }
 
-    /// The value that a word says; none if it says none.
+    /// Parses a word; `None` for an invalid value.
     pub fn parse(self, word: &[u8]) -> Option<Value<'static>> {
         if self == Kind::Text {
             return Some(Value::Bytes(unquote(word).into()));
@@ -282,7 +282,7 @@ impl Kind {
             return;
         }
         let time = value.map_or(0, Value::time);
-        // Before 1970 and after 2106 there is no such word of seconds.
+        // Seconds before 1970 and after 2106 do not fit into 32 bits.
         let seconds = u32::try_from(time.div_euclid(1_000_000_000)).unwrap_or(0);
         let ns = time.rem_euclid(1_000_000_000) as u32;
         match self {
@@ -311,7 +311,7 @@ impl Kind {
         }
     }
 
-    /// Takes a value from the start of what is left of a binary record; none at its end.
+    /// Reads a value from the start of the rest of a binary record; `None` at its end.
     pub fn read(self, record: &mut &[u8]) -> Option<Value<'static>> {
         let mut take = |n: usize| {
             let (bytes, rest) = record.split_at_checked(n)?;

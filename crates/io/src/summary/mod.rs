@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Summary dumps of IP packets: a line, or a binary record, for each packet, and in it the fields that the head lists.
+//! Summary dumps of IP packets: a line or a binary record per packet, with the fields that the header lists.
 //!
-//! - [`FIELDS`] says of each field what it is called, how it looks, what it tells of a packet and what it makes of one.
-//! - [`View`] is a packet to tell fields of, [`SummaryWriter`] writes them.
-//! - [`SummaryReader`] reads them into a [`Draft`], from which a packet is made.
+//! - [`FIELDS`] is the table of fields.
+//! - [`View`] is a packet to read fields from; [`SummaryWriter`] writes them.
+//! - [`SummaryReader`] reads fields into a [`Draft`], from which a packet is made.
 
 mod draft;
 mod field;
@@ -28,7 +28,7 @@ pub use view::{Bad, Ip, View};
 pub use words::{print_time, protocol};
 pub use writer::{SummaryHeader, SummaryWriter};
 
-/// The newest version of the format that is understood, and the one that is written.
+/// The newest supported version of the format, which is also the version written.
 const VERSION: (u32, u32) = (1, 3);
 
 /// A date as C libraries print it, in universal time: `Sat Nov 21 10:13:12 2026`.
@@ -38,7 +38,7 @@ fn calendar(ns: i64) -> String {
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let seconds = ns.div_euclid(1_000_000_000);
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Years that begin in March have their odd day at their end; there are 146097 days in 400 of them.
+    // Count years from March, so that leap days are at their end; 400 years have 146097 days.
     let since = days + 719_468;
     let (era, day) = (since.div_euclid(146_097), since.rem_euclid(146_097));
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

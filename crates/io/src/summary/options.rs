@@ -19,10 +19,10 @@ mod tcp {
     pub const TIMESTAMP: u8 = 8;
 }
 
-/// Most bytes of options that a header of either kind has room for.
+/// Largest length of options in a TCP or IPv4 header.
 pub(super) const MOST: usize = 40;
 
-/// Which TCP options a field is about.
+/// The TCP options in a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpOptions {
     /// All but padding.
@@ -47,7 +47,7 @@ fn be32(bytes: &[u8]) -> Option<u32> {
     bytes.first_chunk().map(|b| u32::from_be_bytes(*b))
 }
 
-/// `KIND=b:b:b`, for options that have no words of their own.
+/// `KIND=b:b:b`, for options without a text form of their own.
 fn plain(kind: u8, data: &[u8], out: &mut String) {
     let _ = write!(out, "{kind}");
     for (i, b) in data.iter().enumerate() {
@@ -55,7 +55,7 @@ fn plain(kind: u8, data: &[u8], out: &mut String) {
     }
 }
 
-/// Puts the options before its caller's next text, by ASCII `;`.
+/// Separates the next option from the previous one by `;`.
 fn item(start: usize, out: &mut String) {
     if out.len() > start {
         out.push(';');
@@ -116,7 +116,7 @@ fn print_tcp_option(kind: u8, data: &[u8], out: &mut String) {
     };
 }
 
-/// `KIND` or `KIND=b:b:b`, appended with its length; kinds without length stand alone.
+/// Parses `KIND` or `KIND=b:b:b` and appends the option with its length; kinds without length have no data.
 fn parse_plain(text: &str, out: &mut Vec<u8>) -> Option<()> {
     let (kind, data) = text.split_once('=').map_or((text, None), |(k, d)| (k, Some(d)));
     let kind: u8 = kind.parse().ok()?;
@@ -129,7 +129,7 @@ fn parse_plain(text: &str, out: &mut Vec<u8>) -> Option<()> {
     append(kind, &data, out)
 }
 
-/// Appends an option with its length, if the header has room for it.
+/// Appends an option with its length, if it fits into the header.
 fn append(kind: u8, data: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let length = u8::try_from(data.len().checked_add(2)?).ok()?;
     out.extend([kind, length]);
@@ -143,13 +143,13 @@ fn padded(mut out: Vec<u8>) -> Option<Vec<u8>> {
     (out.len() <= MOST).then_some(out)
 }
 
-/// The options that a text says.
+/// Parses TCP options.
 pub(super) fn parse_tcp(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     if text == "." || text.is_empty() {
         return Some(out);
     }
-    // Blocks that stand together are one option.
+    // Consecutive SACK blocks are one option.
     let mut blocks: Vec<u8> = Vec::new();
     for word in text.split([';', ',']) {
         if let Some((left, right)) = word.strip_prefix("sack").and_then(|w| w.split_once(['-', ':'])) {
@@ -184,7 +184,7 @@ pub(super) fn parse_tcp(text: &str) -> Option<Vec<u8>> {
     padded(out)
 }
 
-/// What an IPv4 option that holds a list is called.
+/// Names of the IPv4 options that contain a list of addresses.
 const ROUTES: &[(u8, &str)] =
     &[(ip::RECORD_ROUTE, "rr"), (ip::LOOSE_SOURCE_ROUTE, "lsrr"), (ip::STRICT_SOURCE_ROUTE, "ssrr")];
 
@@ -219,7 +219,7 @@ pub(super) fn print_ip(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// A list of addresses: record route shows those recorded and the slots left, a source route all with its pointer.
+/// Prints a list of addresses: for record route those recorded and the number of free slots, for a source route all with the pointer.
 fn print_route(name: &str, record: bool, data: &[u8], out: &mut String) -> Option<()> {
     let (pointer, slots) = data.split_first()?;
     // The pointer counts from the option's first byte, from 1 on; the first slot is at 4 (RFC 791 section 3.1).
@@ -290,7 +290,7 @@ fn print_timestamps(data: &[u8], out: &mut String) -> Option<()> {
             out.push('=');
         }
         let time = be32(entry.get(size - 4..)?)?;
-        // The top bit says that the time is not one of the day in milliseconds.
+        // The top bit marks a non-standard time, not in milliseconds since midnight.
         let _ = write!(out, "{}{}", if time >> 31 != 0 { "!" } else { "" }, time & 0x7fff_ffff);
     }
     if prespecified && filled == total {
@@ -309,7 +309,7 @@ fn print_timestamps(data: &[u8], out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// The options that a text says.
+/// Parses IPv4 options.
 pub(super) fn parse_ip(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     if text == "." || text.is_empty() {
@@ -347,14 +347,14 @@ pub(super) fn parse_ip(text: &str) -> Option<Vec<u8>> {
     padded(out)
 }
 
-/// Entries, of which `^` ends those that the pointer has passed; without it all are passed.
+/// The entries, and the number of those before the pointer, which `^` marks; without `^` all entries.
 fn entries(list: &str) -> (impl Iterator<Item = &str>, usize) {
     let count = |t: &str| t.split(',').filter(|w| !w.is_empty()).count();
     let passed = list.split_once('^').map_or(count(list), |(before, _)| count(before));
     (list.split(['^', ',']).filter(|w| !w.is_empty()), passed)
 }
 
-/// The pointer after so many entries of `size` bytes, the first of which is at `first`.
+/// The pointer after `passed` entries of `size` bytes, the first of which is at `first`.
 fn pointer(first: usize, size: usize, passed: usize) -> Option<u8> {
     u8::try_from(passed.checked_mul(size)?.checked_add(first)?).ok()
 }

@@ -10,19 +10,19 @@ use crate::CaptureError;
 use crate::source::Source;
 use std::path::Path;
 
-/// The longest line or record that is looked at; of longer ones the rest is left out.
+/// Largest length of a line or record; the rest of a longer one is ignored.
 const LONGEST: usize = 1 << 20;
-/// The most fields of a line.
+/// Largest number of fields of a line.
 const MOST_FIELDS: usize = 256;
 
-/// What comes next in a dump.
+/// The next item of a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// A record; it was put into the draft.
+    /// A record, stored in the draft.
     Record,
     /// A line that is no record.
     Nothing,
-    /// Something to tell the user, who has not been told before: `FILE:LINE: text`.
+    /// A message for the user, each only once: `FILE:LINE: text`.
     Problem(String),
     /// The end.
     End,
@@ -30,8 +30,8 @@ pub enum Item {
 
 /// Reads a summary dump.
 ///
-/// What cannot be read is left out: a field that is not what its column should hold counts as not given, a line of
-/// which no field can be read is no record. Both are counted, and the first such line is told of.
+/// Invalid parts are skipped: an invalid field counts as missing, and a line without any valid field is no record. Both are
+/// counted, and the first such line is reported.
 pub struct SummaryReader {
     source: Source,
     defaults: Defaults,
@@ -41,13 +41,13 @@ pub struct SummaryReader {
     binary: bool,
     begun: bool,
     told: Told,
-    /// Something to tell before what was read.
+    /// A message to return before the item that was read.
     waiting: Option<String>,
     bad_lines: u64,
     bad_fields: u64,
 }
 
-/// What the user has been told.
+/// Which messages have been returned.
 #[derive(Default)]
 struct Told {
     no_fields: bool,
@@ -62,7 +62,7 @@ impl SummaryReader {
     pub fn open(path: impl AsRef<Path>) -> Result<SummaryReader, CaptureError> {
         Ok(SummaryReader::new(Source::open(path.as_ref())?))
     }
-    /// Reads what is in memory; `name` stands for the file's in messages.
+    /// Reads a dump in memory; messages use `name` as the name of the file.
     pub fn from_bytes(name: &str, bytes: impl Into<Vec<u8>>) -> Result<SummaryReader, CaptureError> {
         Ok(SummaryReader::new(Source::bytes(name, bytes.into())?))
     }
@@ -81,23 +81,23 @@ impl SummaryReader {
             bad_fields: 0,
         }
     }
-    /// Says what the columns hold until the dump says it.
+    /// Sets the fields of the columns, until a header of the dump does.
     pub fn set_fields(&mut self, fields: Vec<&'static Field>) {
         self.fields = fields;
     }
-    /// What packets have of which records say nothing; the dump may change it.
+    /// The default values for missing fields; the dump may change them.
     pub fn defaults_mut(&mut self) -> &mut Defaults {
         &mut self.defaults
     }
-    /// The same.
+    /// The default values for missing fields.
     pub fn defaults(&self) -> &Defaults {
         &self.defaults
     }
-    /// Lines and binary records of which nothing could be read.
+    /// The number of lines and binary records without any valid field.
     pub fn bad_lines(&self) -> u64 {
         self.bad_lines
     }
-    /// Fields that could not be read.
+    /// The number of invalid fields.
     pub fn bad_fields(&self) -> u64 {
         self.bad_fields
     }
@@ -144,7 +144,7 @@ impl SummaryReader {
         }
         self.line += 1;
         let mut kind = Read::Line;
-        // The rest of a line that is too long is read piece by piece.
+        // The rest of a line that is too long is read in pieces and ignored.
         while self.buffer.len() >= LONGEST && self.buffer.last() != Some(&b'\n') {
             kind = Read::TooLong;
             self.buffer.clear();
@@ -161,7 +161,7 @@ impl SummaryReader {
         let mut head = [0; 4];
         let n = self.source.read_full(&mut head)?;
         if n < head.len() {
-            // A cut record ends the dump before it.
+            // The dump ends before a truncated record.
             return Ok((n > 0).then_some(Read::Cut));
         }
         self.line += 1;
@@ -222,7 +222,7 @@ impl SummaryReader {
         }
     }
 
-    /// Whether what follows the `!` that begins a line says that it is the mark of a packet not to be fragmented.
+    /// Whether the `!` at the start of a line is the value of a fragment field (don't fragment), and not a header line.
     fn is_mark(&self, after: &[u8]) -> bool {
         let alone = after.first().is_none_or(u8::is_ascii_whitespace);
         alone && self.fields.first().is_some_and(|f| matches!(f.kind, Kind::Fragment | Kind::FragmentOffset))
@@ -244,7 +244,7 @@ impl SummaryReader {
                 self.fields = found.iter().filter_map(|f| f.1).collect();
                 let unknown = found.iter().find(|f| f.1.is_none()).map(|f| f.0);
                 if let Some(unknown) = unknown {
-                    // Columns after one that is not known would be taken for others.
+                    // The columns after an unknown one would be assigned to wrong fields.
                     let known = found.iter().take_while(|f| f.1.is_some()).count();
                     self.fields.truncate(known);
                     return Err(self.header_problem(&format!("unknown content type '{unknown}'")));
@@ -273,7 +273,7 @@ impl SummaryReader {
         (!told).then(|| self.problem(text))
     }
 
-    /// Whether columns are known; if not, what to say about it.
+    /// Counts a line that cannot be read because the columns are unknown. The first time, it is reported.
     fn without_fields(&mut self) -> Item {
         self.bad_lines += 1;
         if std::mem::replace(&mut self.told.no_fields, true) {
@@ -332,8 +332,8 @@ impl SummaryReader {
     }
 }
 
-/// Puts a value of a binary record. There zero stands for what a packet does not have: where zero cannot be a value, it is
-/// none.
+/// Sets a field from a binary record. Binary records have zero for missing values, so zero counts as missing where it is no valid
+/// value.
 fn put_binary(field: &Field, draft: &mut Draft, value: &Value<'_>) {
     let said = match field.kind {
         Kind::Fragment => b".!Ff".iter().any(|l| u64::from(*l) == value.number()),
@@ -346,7 +346,7 @@ fn put_binary(field: &Field, draft: &mut Draft, value: &Value<'_>) {
     }
 }
 
-/// What was read into the buffer.
+/// The content of the buffer.
 enum Read {
     Line,
     Binary,
@@ -355,7 +355,7 @@ enum Read {
     Cut,
 }
 
-/// Takes the next word of a line: up to a blank, or a quoted string.
+/// Removes the next word of a line: up to a space, or a quoted string.
 fn take_word<'a>(line: &mut &'a [u8]) -> &'a [u8] {
     let text = line.trim_ascii_start();
     let mut end = 0;

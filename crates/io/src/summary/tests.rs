@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-/// What a writer wrote.
+/// The output of a writer.
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
 impl Write for Sink {
@@ -79,7 +79,7 @@ fn write(names: &str, packets: &[Packet], binary: bool) -> Vec<u8> {
     sink.0.lock().unwrap().clone()
 }
 
-/// The records of one that is written from what is read.
+/// The records of a dump that is written from a dump that was read.
 fn again(names: &str, text: &str) -> Vec<String> {
     let dump = format!("!IPSummaryDump 1.3\n!data {names}\n{text}\n");
     let (packets, problems) = read(dump.as_bytes());
@@ -105,7 +105,7 @@ fn every_field_is_found_by_each_of_its_names() {
     assert!(Field::find("foo").is_none() && Field::find("ip_foo").is_none() && Field::find("").is_none());
 }
 
-/// Lines that are to be written as they were read.
+/// Lines that must be written as they were read.
 #[test]
 fn lines_come_back() {
     let table: &[(&str, &str)] = &[
@@ -166,7 +166,7 @@ fn lines_come_back() {
     }
 }
 
-/// Every option and fragment together, as existing tools write them.
+/// All options and fragments together, in the form of existing tools.
 #[test]
 fn lines_of_existing_tools() {
     let names = "timestamp ip_src sport ip_proto tcp_flags tcp_opt tcp_ntopt tcp_sack ip_opt ip_frag ip_fragoff ip_len";
@@ -179,7 +179,7 @@ fn lines_of_existing_tools() {
     }
 }
 
-/// Words that are understood and written otherwise.
+/// Words that are accepted and written in another form.
 #[test]
 fn other_words() {
     let table: &[(&str, &str, &str)] = &[
@@ -243,7 +243,7 @@ fn binary_records() {
     let head = b"!IPSummaryDump 1.3\n!data ntimestamp ip_src sport\n!binary\n";
     let record = [0, 0, 0, 18, 0x1d, 0xcd, 0x65, 0, 0, 0, 0, 1, 1, 2, 3, 4, 0, 10];
     assert_eq!(out, [&head[..], &record].concat());
-    // A text line in the middle, a record too short, one too long, one cut.
+    // A text line in the middle, a record too short, one too long, one truncated.
     let note = b"\x80\x00\x00\x0a!data ";
     assert_eq!(note.len(), 10);
     let with_note = [&head[..], &record, b"\x80\x00\x00\x13!flowid 1.2.3.4", &record].concat();
@@ -254,7 +254,7 @@ fn binary_records() {
     assert_eq!(read(&[&head[..], &record, &[0, 0x7f, 0, 0], &record].concat()).0.len(), 1);
     for n in 0..record.len() {
         let (back, problems) = read(&[&head[..], &record, &record[..n]].concat());
-        // The number is the one of the last line or record that began.
+        // The number is that of the last line or record.
         let line = if n < 4 { 4 } else { 5 };
         let cut = format!("<data>:{line}: warning: cut in its last record, which is left out");
         assert_eq!((back.len(), problems), (1, if n == 0 { vec![] } else { vec![cut] }), "{n}");
@@ -392,13 +392,13 @@ fn many_packets_of_one_record() {
     assert_eq!(parts, [(1_000_000_000, 334), (2_000_000_000, 333), (3_000_000_000, 333)]);
 }
 
-/// Everything that there is to say of packets, and not said twice in other words.
+/// All fields that are independent of each other.
 const ALL: &str = "ntimestamp first_ntimestamp count paint aggregate wire_len ip_src ip_dst ip_dscp ip_ecn ip_ttl \
     ip_frag ip_fragoff ip_id ip_sum ip_proto ip_hl ip_len ip_capture_len ip_opt sport dport icmp_type icmp_code icmp_flowid \
     icmp_seq icmp_nextmtu payload_len tcp_seq tcp_ack tcp_off tcp_flags tcp_window tcp_urp tcp_opt udp_len";
 
 prop_compose! {
-    /// A packet that is what its headers say.
+    /// A packet that matches its headers.
     fn good_line()(
         (time, first, count, paint, aggregate) in (0..i64::from(u32::MAX), 0..i64::from(u32::MAX), 1..u32::MAX, any::<u8>(), any::<u32>()),
         (src, dst, dscp, ecn, ttl, id, sum) in (any::<[u8; 4]>(), any::<[u8; 4]>(), 0..64u8, 0..4u8, any::<u8>(), any::<u16>(), any::<u16>()),
@@ -421,7 +421,7 @@ prop_compose! {
         let names = "ntimestamp first_ntimestamp count paint aggregate src dst dscp ecn ttl id sum sport dport len proto icmp_type \
             icmp_code icmp_flowid icmp_seq tcp_seq tcp_ack tcp_flags tcp_window tcp_urp ip_fragoff tcp_opt ip_opt";
         let address = |a: [u8; 4]| std::net::Ipv4Addr::from(a);
-        // Of other messages no field tells what follows the checksum.
+        // For other messages no field has the data after the checksum.
         let icmp = match (kind, code) {
             (0 | 8 | 13..=18, _) => rest,
             (3, 4) => (0, rest.1),
@@ -438,7 +438,7 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// What is written of a packet makes the same packet, from text and from binary.
+    /// The dump of a packet makes the same packet, from text and from binary.
     #[test]
     fn written_and_read_again((names, line) in good_line()) {
         let (packets, problems) = read(format!("!data {names}\n{line}\n").as_bytes());
@@ -452,7 +452,7 @@ proptest! {
         }
     }
 
-    /// Nonsense in any column is survived, and what is made of it can be written.
+    /// Invalid values in any column cause no panic, and the resulting packet can be written.
     #[test]
     fn nonsense(bytes in proptest::collection::vec(prop_oneof![any::<u8>(), b' '..b':'], 0..300), binary: bool) {
         let mut names: String = FIELDS.iter().flat_map(|f| [f.name, " "]).collect();

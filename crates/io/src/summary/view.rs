@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the bytes of a packet tell, as far as they are there and can be believed.
+//! Reads fields of a packet, if its bytes were captured and its headers are valid.
 
 use castanet_wire::ipv4::protocol;
 use std::fmt;
 use std::ops::Range;
 
-/// A packet to tell fields of.
+/// A packet to read fields from.
 #[derive(Clone, Debug, Default)]
 pub struct View<'a> {
     /// Nanoseconds since 1970.
     pub time: i64,
-    /// When the first of the packets came that it stands for.
+    /// The time of the first packet that it represents.
     pub first_time: i64,
-    /// Packets it stands for beside itself.
+    /// The number of further packets that it represents.
     pub extra_packets: u32,
     /// Bytes that were not captured.
     pub extra_length: u32,
@@ -26,18 +26,18 @@ pub struct View<'a> {
     bad: Option<Bad>,
 }
 
-/// An IPv4 packet whose header is whole.
+/// An IPv4 packet with a complete header.
 #[derive(Clone, Copy, Debug)]
 pub struct Ip<'a> {
     /// The header, options included.
     pub header: &'a [u8],
-    /// Header and what follows, as far as captured and part of the packet.
+    /// The captured bytes of the packet, header included.
     pub captured: &'a [u8],
-    /// Bytes of the packet as its header says.
+    /// The total length in its header.
     pub len: usize,
 }
 
-/// What is wrong with a packet: a text, perhaps with a number.
+/// An error of a packet: a text, and possibly a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bad(&'static str, Option<usize>);
 
@@ -57,7 +57,7 @@ fn at32(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|b| u32::from_be_bytes(*b))
 }
 
-/// The checks of an IPv4 header (RFC 791 section 3.1), and of the transport header behind it.
+/// Checks the IPv4 header (RFC 791 section 3.1) and the transport header.
 fn check<'a>(rest: Option<&'a [u8]>, extra: usize, careful: bool) -> (Option<Ip<'a>>, Option<Bad>) {
     let bad = |text, n| (None, Some(Bad(text, n)));
     let Some(rest) = rest else { return bad("no IP header", None) };
@@ -122,8 +122,8 @@ fn transport_problem(ip: &Ip<'_>) -> Option<Bad> {
 }
 
 impl<'a> View<'a> {
-    /// Of a packet with this data. `network` is what follows from where the network header starts, `mac` from where the
-    /// link header starts. `careful` finds fault with packets that end before their IP length.
+    /// The view of a packet. `network` is the data from the network header on, `mac` from the
+    /// link header on. With `careful`, a packet that is shorter than its IP length is an error.
     pub fn new(
         data: &'a [u8],
         mac: Option<&'a [u8]>,
@@ -139,15 +139,15 @@ impl<'a> View<'a> {
         View { data, mac, ip, bad, extra_length, ..View::default() }
     }
 
-    /// The first thing wrong with it.
+    /// The first error of the packet.
     pub fn bad(&self) -> Option<Bad> {
         self.bad
     }
-    /// The IP packet, if its header is whole.
+    /// The IP packet, if its header is complete.
     pub fn ip(&self) -> Option<&Ip<'a>> {
         self.ip.as_ref()
     }
-    /// Bytes of the packet, with those that were not captured.
+    /// The length of the packet, including bytes that were not captured.
     pub fn wire_len(&self) -> usize {
         self.data.len().saturating_add(usize::try_from(self.extra_length).unwrap_or(usize::MAX))
     }
@@ -175,7 +175,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// What follows the IP header of a first fragment, if the protocol is one of these.
+    /// The data after the IP header of a first fragment, if the protocol is one of these.
     fn transport(&self, protocols: &[u8]) -> Option<&'a [u8]> {
         let ip = self.ip.as_ref()?;
         let first = at16(ip.header, 6)? & castanet_wire::ipv4::OFFSET_MASK == 0;
@@ -202,7 +202,7 @@ impl<'a> View<'a> {
     pub(super) fn icmp8(&self, at: usize) -> Option<u8> {
         self.transport(&[protocol::ICMP])?.get(at).copied()
     }
-    /// Identifier or sequence number: only queries have them (RFC 792).
+    /// The identifier or sequence number, which only queries have (RFC 792).
     pub(super) fn icmp_query(&self, at: usize) -> Option<u16> {
         let query = matches!(self.icmp8(0)?, 0 | 8 | 13..=18);
         at16(self.transport(&[protocol::ICMP])?, at).filter(|_| query)
@@ -213,7 +213,7 @@ impl<'a> View<'a> {
         at16(self.transport(&[protocol::ICMP])?, 6).filter(|_| told)
     }
 
-    /// Bytes from the IP header's start to the payload's.
+    /// The length of the IP and transport headers.
     fn payload_at(&self, ip: &Ip<'_>) -> usize {
         let transport = match ip.header.get(9).copied() {
             _ if at16(ip.header, 6).is_none_or(|f| f & castanet_wire::ipv4::OFFSET_MASK != 0) => 0,

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The words of text dumps: times, flags, quoted bytes, digests, fragment offsets.
+//! Text forms of values: times, flags, quoted bytes, digests, fragment offsets.
 
 use castanet_classify::names;
 use std::fmt::Write as _;
 
-/// TCP flags from the lowest bit on (RFC 9293 section 3.1, RFC 3168 section 6.1, RFC 3540).
+/// Letters of the TCP flags, from the lowest bit on (RFC 9293 section 3.1, RFC 3168 section 6.1, RFC 3540).
 const FLAGS: &[u8; 9] = b"FSRPAUECN";
-/// Further letters for flags.
+/// Other accepted letters for flags.
 const MORE_FLAGS: &[(u8, u8)] = &[(b'X', 6), (b'Y', 7), (b'W', 7)];
-/// Characters that stand for six bits each.
+/// The characters for six bits each.
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 pub(super) const DONT: u64 = castanet_wire::ipv4::DONT_FRAGMENT as u64;
 pub(super) const MORE: u64 = castanet_wire::ipv4::MORE_FRAGMENTS as u64;
 pub(super) const OFFSET: u64 = castanet_wire::ipv4::OFFSET_MASK as u64;
 
-/// Appends a time: seconds with six digits behind the point, or nine where microseconds are not enough.
+/// Appends a time: seconds with six decimals, or nine if microseconds are not exact.
 pub fn print_time(ns: i64, out: &mut String) {
     let (sign, ns) = (if ns < 0 { "-" } else { "" }, ns.unsigned_abs());
     let (s, ns) = (ns / 1_000_000_000, ns % 1_000_000_000);
@@ -62,7 +62,7 @@ pub(super) fn parse_flags(text: &str) -> Option<u64> {
     })
 }
 
-/// Quotes bytes: octal escapes for all that is not printable ASCII.
+/// Quotes bytes, with octal escapes for bytes that are not printable ASCII.
 pub(super) fn quote(bytes: &[u8], out: &mut String) {
     out.push('"');
     for b in bytes {
@@ -77,7 +77,7 @@ pub(super) fn quote(bytes: &[u8], out: &mut String) {
     out.push('"');
 }
 
-/// Undoes [`quote`], and knows the other escapes of C; a word without quotes is itself.
+/// The inverse of [`quote`]. It also accepts the other escapes of C. A word without quotes is unchanged.
 pub(super) fn unquote(word: &[u8]) -> Vec<u8> {
     let Some(mut rest) = word.strip_prefix(b"\"") else { return word.to_vec() };
     let mut out = Vec::new();
@@ -153,7 +153,7 @@ pub fn protocol(text: &str) -> Option<u8> {
     }
 }
 
-/// `8+`, `0!`, or the letters that say which fragment only.
+/// A fragment offset as in `8+` or `0!`, or the letter of a fragment.
 pub(super) fn fragment_offset(text: &str) -> Option<u64> {
     match text {
         "." => return Some(0),
@@ -172,5 +172,5 @@ pub(super) fn fragment_offset(text: &str) -> Option<u64> {
     Some((offset / 8) | bit('+', MORE) | bit('!', DONT))
 }
 
-/// Where a later fragment lies of which nothing more is known.
+/// The assumed offset of a later fragment whose offset is unknown.
 pub(super) const LATER: u64 = 100;

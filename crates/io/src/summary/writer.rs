@@ -11,24 +11,24 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Bytes gathered before they are written.
+/// Size of the buffer.
 const BUFFER: usize = 1 << 16;
 
-/// What stands at the head of a dump.
+/// The header of a dump.
 #[derive(Clone, Debug, Default)]
 pub struct SummaryHeader {
-    /// What made it.
+    /// The program that made the dump.
     pub creator: Option<String>,
-    /// The host, and when it was made, in nanoseconds since 1970.
+    /// The host, and the time of creation in nanoseconds since 1970.
     pub origin: Option<(String, i64)>,
 }
 
 /// Writes a summary dump, buffered.
 ///
-/// An error is reported once, by the call that meets it; from then on nothing is written.
+/// An error is reported once, by the call in which it occurs; after that nothing is written.
 pub struct SummaryWriter {
     name: String,
-    /// None after an error.
+    /// `None` after an error.
     sink: Option<Box<dyn Write + Send>>,
     fields: Vec<&'static Field>,
     binary: bool,
@@ -37,7 +37,7 @@ pub struct SummaryWriter {
 }
 
 impl SummaryWriter {
-    /// Creates or empties a file, or takes standard output for the name `-`.
+    /// Creates or truncates a file; the name `-` is standard output.
     pub fn create(
         path: impl AsRef<Path>,
         fields: Vec<&'static Field>,
@@ -51,7 +51,7 @@ impl SummaryWriter {
         let file = File::create(path).map_err(|e| CaptureError::io(&name, e))?;
         Ok(SummaryWriter::from_writer(&name, file, fields, binary))
     }
-    /// Writes to anything; `name` stands for the file's in messages.
+    /// Writes to any sink; messages use `name` as the name of the file.
     pub fn from_writer(
         name: &str,
         writer: impl Write + Send + 'static,
@@ -68,7 +68,7 @@ impl SummaryWriter {
         }
     }
 
-    /// Writes the lines that say what the dump holds.
+    /// Writes the header lines.
     pub fn header(&mut self, header: &SummaryHeader) -> Result<(), CaptureError> {
         let mut text = format!("!IPSummaryDump {}.{}\n", super::VERSION.0, super::VERSION.1);
         if let Some(creator) = &header.creator {
@@ -84,7 +84,7 @@ impl SummaryWriter {
         text.push_str("!data");
         for field in &self.fields {
             text.push(' ');
-            // In text both look the same, and readers know the shorter name longer.
+            // In text both have the same form, and more readers support the name without `n`.
             let nano = field.kind == Kind::NanoTime && !self.binary;
             text.push_str(&if nano {
                 field.name.replace("ntimestamp", "timestamp")
@@ -153,7 +153,7 @@ impl SummaryWriter {
     fn flush_if_full(&mut self) -> Result<(), CaptureError> {
         if self.buffer.len() >= BUFFER { self.flush() } else { Ok(()) }
     }
-    /// Writes what was gathered.
+    /// Writes the buffer.
     pub fn flush(&mut self) -> Result<(), CaptureError> {
         let Some(sink) = &mut self.sink else { return Ok(()) };
         let written = sink.write_all(&self.buffer).and_then(|()| sink.flush());
@@ -167,7 +167,7 @@ impl SummaryWriter {
 
 impl Drop for SummaryWriter {
     fn drop(&mut self) {
-        // Whoever wants to know of errors has flushed before.
+        // Errors are ignored here; a caller that needs them calls `flush` before.
         let _ = self.flush();
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the system knows of devices, and what it does not permit.
+//! Tests of device information and of missing permissions.
 
 use crate::ALL;
 use crate::namespace::{inside, pair, run};

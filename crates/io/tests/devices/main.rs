@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Devices against the system's own: frames over a veth pair, and a TAP device whose other end is the host's stack.
+//! Tests of devices against the kernel: frames over a veth pair, and a TAP device whose other end is the host's stack.
 #![allow(clippy::unwrap_used)]
 
 mod facts;
@@ -27,7 +27,7 @@ fn ready(fd: impl AsFd, what: PollFlags, ms: i64) -> bool {
     poll(&mut fds, Some(&Timespec { tv_sec: ms / 1000, tv_nsec: (ms % 1000) * 1_000_000 })).unwrap() > 0
 }
 
-/// What is compared of a frame.
+/// The compared parts of a frame.
 #[derive(Clone, Debug, PartialEq)]
 struct Got {
     data: Vec<u8>,
@@ -37,7 +37,7 @@ struct Got {
     vnet: VnetHeader,
 }
 
-/// Frames until none comes any more for a while.
+/// Receives frames until none arrives for a while.
 fn receive(s: &mut PacketSocket) -> Vec<Got> {
     receive_all(s, 0)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames that are received, and how it is told that there are some.
+//! Tests of receiving frames, and of the readiness of descriptors.
 
 use crate::host::Host;
 use crate::namespace::{inside, inside_of, pair, run};
@@ -35,7 +35,7 @@ fn frames_arrive_as_they_were_sent() {
             assert_eq!(g.wire_len, g.data.len());
             assert!(g.time_ns >= before);
         }
-        // Against what the system counted on both ends.
+        // Compared with the kernel's counters on both ends.
         let (a, b) = (info("va").unwrap().statistics, info("vb").unwrap().statistics);
         assert_eq!((a.tx_packets, b.rx_packets, r.drops()), (4, 4, 0));
         assert_eq!(a.tx_bytes, sent.iter().map(|f| f.len() as u64).sum::<u64>());
@@ -70,7 +70,7 @@ fn many_frames_go_round_the_ring_in_order() {
             }
             assert_eq!(got, numbered);
         }
-        // More than the ring holds: the first ones stay, the others are counted.
+        // More frames than the ring holds: the first ones are kept, the others are counted as drops.
         let many: Vec<Vec<u8>> = (0..64).map(|_| frame(ALL, 0x88b5, 60)).collect();
         for _ in 0..(slots / 64 + 2) {
             send(&mut s, &many);
@@ -88,7 +88,7 @@ fn what_the_host_sends_is_seen_only_on_demand() {
         let open =
             |outgoing| PacketSocket::open("va", &PacketOptions { outgoing, ..Default::default() }).unwrap();
         let (mut without, mut with) = (open(false), open(true));
-        // Frames past the queueing discipline are not shown to other sockets, so the host's own stack sends these.
+        // Other sockets do not see frames that bypass the queueing discipline, so the host's own stack sends these.
         run("ip address add 10.1.0.1/24 dev va");
         let socket = std::net::UdpSocket::bind("10.1.0.1:0").unwrap();
         socket.set_broadcast(true).unwrap();
@@ -201,8 +201,8 @@ fn frames_are_told_at_once() {
         pair();
         let mut r = PacketSocket::open("vb", &PacketOptions::default()).unwrap();
         let mut s = PacketSender::open("va").unwrap();
-        // A ring that collects blocks would hold each frame for a millisecond at least. Whatever else the machine does, one of
-        // many frames is there when sending it has ended.
+        // A ring that collects blocks would delay each frame by at least a millisecond. Even on a busy machine, one of
+        // many frames is visible when the send call returns.
         let at_once = (0..1000).any(|_| {
             send(&mut s, &[frame(ALL, 0x88b5, 60)]);
             let there = readable(r.fd(), 0);
@@ -258,7 +258,7 @@ fn a_process_with_a_shield() {
 
 #[test]
 fn a_killed_process_takes_its_shield_with_it_or_leaves_its_name() {
-    // In the first user namespace, if this process has the rights there: others have no TCX links.
+    // In the initial user namespace, if this process has the rights: others have no TCX links.
     let rights = std::process::Command::new("unshare").args(["-n", "true"]).output();
     let flags = if rights.is_ok_and(|o| o.status.success()) { "-n" } else { "-Urn" };
     inside_of(flags, "receiving::a_killed_process_takes_its_shield_with_it_or_leaves_its_name", || {
@@ -284,7 +284,7 @@ fn a_killed_process_takes_its_shield_with_it_or_leaves_its_name() {
         match said.as_deref() {
             Some("true") => {
                 assert_eq!(running, []);
-                // The kernel removes the program a little after the process.
+                // The kernel removes the program shortly after the process.
                 host.run("ping -c 1 -i 0.1 -w 60 10.3.0.1");
             }
             Some("false") => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames that are sent, and those that cannot be.
+//! Tests of sending frames, and of refused frames.
 
 use crate::namespace::{inside, inside_of, pair, run};
 use crate::{ALL, LONG, frame, mac, receive, receive_all, send};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 #[test]
 fn live_frames_arrive_at_their_rate() {
-    // In the first user namespace, if this process has the rights there.
+    // In the initial user namespace, if this process has the rights.
     let rights = std::process::Command::new("unshare").args(["-n", "true"]).output();
     let flags = if rights.is_ok_and(|o| o.status.success()) { "-n" } else { "-Urn" };
     inside_of(flags, "sending::live_frames_arrive_at_their_rate", || {
@@ -29,7 +29,7 @@ fn live_frames_arrive_at_their_rate() {
                 return println!("SKIP: {text}");
             }
         };
-        // Every run sends for a time, so a busy machine may need several of them.
+        // A call sends for a fixed time, so a busy machine may need several calls.
         let send_some = |sender: &mut LiveSender, rate, enough: u64| {
             let mut all = 0;
             for _ in 0..1000 {
@@ -41,7 +41,7 @@ fn live_frames_arrive_at_their_rate() {
             assert!(all >= enough, "{all} of {enough}");
             all
         };
-        // Without NAPI nothing arrives.
+        // Without NAPI no frame arrives.
         let mut r = PacketSocket::open("vb", &PacketOptions::default()).unwrap();
         send_some(&mut sender, 1000.0, 1);
         assert_eq!(receive(&mut r), []);
@@ -50,10 +50,10 @@ fn live_frames_arrive_at_their_rate() {
         let at_end = |start: Instant, told| (start, start.elapsed(), told);
         let ((start, after, told), sent) = sender.send(10_000.0, time, Instant::now, at_end).unwrap();
         let due = |time: Duration| time.as_secs_f64() * 10_000.0 + 1.0;
-        // Never more than the rate allows, however late the sender comes to its turns.
+        // Never more than the rate allows, even if the sender runs late.
         assert!(told as f64 <= due(after) && told <= sent, "{told} in {after:?}");
         assert!(sent as f64 <= due(start.elapsed()), "{sent}");
-        // On a busy machine the device itself may have dropped some.
+        // On a busy machine the device may have dropped some frames.
         let first = receive(&mut r);
         assert!(first.len() as u64 + r.drops() <= sent, "{} of {sent}", first.len());
         let mut seen = first.len();
@@ -71,7 +71,7 @@ fn live_frames_arrive_at_their_rate() {
             seen += receive(&mut r).len();
         }
         assert!(seen > 0, "frames arrive");
-        // As many as can be: more than the ring takes meanwhile.
+        // As fast as possible: more than the ring accepts meanwhile.
         send_some(&mut sender, 0.0, r.slots() as u64 + 1);
     });
 }
@@ -119,7 +119,7 @@ fn super_packets_pass_whole() {
             let segments = Segments::new(&g.data, &g.vnet, Start::Ethernet).unwrap();
             assert_eq!(segments.count(), 65_000usize.div_ceil(1460));
         }
-        // The device of the other end segments for those who do not take super-packets: it agrees with ours.
+        // The kernel segments for receivers without super-packets; its segments equal ours.
         run("ethtool -K va tso off gso off tx off");
         assert_eq!(s.send([Outgoing { vnet, data: &big }].into_iter()).refusal, None);
         let segments = Segments::new(&big, &vnet, Start::Ethernet).unwrap();
@@ -161,7 +161,7 @@ fn refusals_say_why() {
         let one = |s: &mut PacketSender, f: &[u8]| s.send([Outgoing::plain(f)].into_iter());
         assert_eq!(one(&mut s, &frame(ALL, 0x88b5, 1600)).refusal, Some(Refusal::TooLong));
         assert!(matches!(one(&mut s, &[1, 2, 3]).refusal, Some(Refusal::Refused(_))));
-        // The ones before the bad one go.
+        // The frames before the bad one are sent.
         let frames = [60, 60, 1600, 60].map(|n| frame(ALL, 0x88b5, n));
         let sent = s.send(frames.iter().map(|f| Outgoing::plain(f)));
         assert_eq!((sent.count, sent.refusal), (2, Some(Refusal::TooLong)));
@@ -175,7 +175,7 @@ fn refusals_say_why() {
     });
 }
 
-/// Frames of many lengths, some of which go by the ring and some as messages.
+/// Frames of many lengths, some sent by the ring and some as messages.
 #[test]
 fn both_ways_keep_one_order() {
     inside("sending::both_ways_keep_one_order", || {
@@ -222,7 +222,7 @@ fn partial_checksums_go_with_short_frames_too() {
         let told: Vec<_> =
             got.iter().map(|g| (g.vnet.flags & 1, g.vnet.checksum_start, g.data == data)).collect();
         assert_eq!(told, [(1, 34, true), (0, 0, true), (1, 34, true)]);
-        // One that lies outside of its frame is refused alone.
+        // A checksum outside of its frame: only this frame is refused.
         let bad = Outgoing { vnet: VnetHeader { checksum_start: 99, ..vnet }, data: &data };
         let sent = s.send([Outgoing::plain(&data), bad, Outgoing::plain(&data)].into_iter());
         assert!(sent.count == 1 && matches!(sent.refusal, Some(Refusal::Refused(_))), "{sent:?}");
@@ -235,11 +235,11 @@ fn partial_checksums_go_with_short_frames_too() {
 fn the_mtu_may_change() {
     inside("sending::the_mtu_may_change", || {
         pair();
-        // The host itself may speak when the MTU changes.
+        // The host itself may send frames when the MTU changes.
         let only = PacketOptions { protocol: 0x88b5, ..Default::default() };
         let mut r = PacketSocket::open("vb", &only).unwrap();
         let mut s = PacketSender::open("va").unwrap();
-        // It is looked at again after a few calls.
+        // The MTU is read again after a few calls.
         let later = |s: &mut PacketSender, len| {
             for _ in 0..20 {
                 send(s, &[frame(ALL, 0x88b5, 60)]);
@@ -262,7 +262,7 @@ fn what_the_device_does_not_take_can_be_sent_again() {
         pair();
         let mut s = PacketSender::open("va").unwrap();
         let frames: Vec<_> = (60..70).map(|n| frame(ALL, 0x88b5, n)).collect();
-        // No carrier: the device is up, and drops all.
+        // No carrier: the device is up, and drops all frames.
         run("ip link set vb down");
         for _ in 0..40 {
             let sent = s.send(frames.iter().map(|f| Outgoing::plain(f)));
@@ -270,7 +270,7 @@ fn what_the_device_does_not_take_can_be_sent_again() {
         }
         run("ip link set vb up");
         let mut r = PacketSocket::open("vb", &PacketOptions::default()).unwrap();
-        // The kernel needs a moment to see the carrier.
+        // The kernel detects the carrier after a moment.
         let mut left = &frames[..];
         let deadline = Instant::now() + Duration::from_secs(100);
         while !left.is_empty() && Instant::now() < deadline {
@@ -295,7 +295,7 @@ fn a_slow_device_holds_the_ring_and_tells_when_there_is_room() {
         let only = PacketOptions { protocol: 0x88b5, ..Default::default() };
         let mut r = PacketSocket::open("vb", &only).unwrap();
         let mut s = PacketSender::open("va").unwrap();
-        // A super-packet that the device cannot segment by itself ends the bypass, for all frames behind it.
+        // A super-packet that the device cannot segment ends the bypass, for all later frames.
         run("ethtool -K va tso off gso off tx off");
         let mut big = Vec::new();
         etherparse::PacketBuilder::ethernet2([2, 0, 0, 0, 0, 9], mac("vb"))

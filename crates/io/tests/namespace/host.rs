@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Other hosts: network namespaces beside the one of the test.
+//! Further hosts: network namespaces besides that of the test.
 #![allow(clippy::unwrap_used)]
 
 use crate::namespace::run;
 use std::process::{Child, Command, Stdio};
 
-/// A second network namespace, for as long as it lives.
+/// A second network namespace; it ends when dropped.
 pub struct Host(Child);
 
 impl Host {
-    /// An empty one.
+    /// A namespace without devices.
     pub fn new() -> Host {
         let child =
             Command::new("unshare").args(["-n", "sleep", "1000"]).stdout(Stdio::null()).spawn().unwrap();
@@ -20,14 +20,14 @@ impl Host {
         }
         host
     }
-    /// Its number as `ip link set DEVICE netns` takes it.
+    /// The process ID for `ip link set DEVICE netns`.
     pub fn id(&self) -> u32 {
         self.0.id()
     }
     fn file(&self) -> String {
         format!("/proc/{}/ns/net", self.0.id())
     }
-    /// Runs a command line there.
+    /// Runs a command line in the namespace.
     pub fn run(&self, line: &str) -> String {
         run(&format!("nsenter --net={} -- {line}", self.file()))
     }

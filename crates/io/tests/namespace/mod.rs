@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests that need devices of their own: the test runs again in a child, in fresh user and network namespaces.
+//! Support for tests that need devices: the test runs again in a child process, in new user and network namespaces.
 #![allow(clippy::unwrap_used)]
 
 use std::process::Command;
 
 const INSIDE: &str = "CASTANET_TEST_NAMESPACE";
 
-/// Runs the body of test `name` where it may make devices; says SKIP where that is not possible.
+/// Runs the body of test `name` where it may create devices; prints SKIP if that is not possible.
 pub fn inside(name: &str, body: impl FnOnce()) {
     inside_of("-Urn", name, body);
 }
 
-/// As [`inside`], in the namespaces that these flags of unshare(1) ask for.
+/// Like [`inside`], in the namespaces of these flags of unshare(1).
 pub fn inside_of(flags: &str, name: &str, body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         return body();
@@ -35,11 +35,11 @@ pub fn inside_of(flags: &str, name: &str, body: impl FnOnce()) {
         "in the namespace:\n{text}{}",
         String::from_utf8_lossy(&out.stderr)
     );
-    // The test harness writes the name of the test before what it prints.
+    // The test harness prints the name of the test before its output.
     text.lines().filter_map(|l| l.get(l.find("SKIP")?..)).for_each(|l| println!("{l}"));
 }
 
-/// Whether TUN and TAP devices can be made here; says SKIP if not.
+/// Whether TUN and TAP devices can be created here; prints SKIP if not.
 pub fn has_tun() -> bool {
     match std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun") {
         Ok(_) => true,
@@ -57,7 +57,7 @@ pub fn run(line: &str) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
-/// A pair of devices that speak only when asked: frames that one sends the other receives.
+/// A veth pair without traffic of its own: one device receives the frames that the other sends.
 pub fn pair() {
     run("ip link add va type veth peer name vb");
     for d in ["va", "vb"] {

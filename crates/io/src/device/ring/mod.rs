@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rings of frames that a packet socket shares with the system (TPACKET_V2): slots that belong in turn to the system and to this
-//! program, as the word at the start of each tells.
+//! Rings of frames that a packet socket shares with the kernel (TPACKET_V2). A slot belongs either to the kernel or to this
+//! program; the status word at its start says to which.
 #![allow(unsafe_code)]
 
 mod receive;
@@ -16,12 +16,12 @@ use std::sync::atomic::AtomicU32;
 
 /// Bytes of a slot's header (struct tpacket2_hdr).
 const HEADER: usize = 32;
-/// Bytes of the address behind it in slots of received frames (struct sockaddr_ll).
+/// Bytes of the address after it in slots of received frames (struct sockaddr_ll).
 const ADDRESS: usize = 20;
-/// The most memory that a ring takes, unless two frames need more.
+/// Largest size of a ring, unless two frames need more.
 const MOST: usize = 16 << 20;
 
-/// How a ring is divided, as the system wants it: slots in blocks, slots never cross a block.
+/// The layout of a ring: slots in blocks; a slot never crosses a block boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     pub block: usize,
@@ -31,23 +31,23 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// About `slots` slots for frames of `frame` bytes, with room for what stands before a frame; fewer where they would take
-    /// more than [`MOST`] bytes.
+    /// About `slots` slots for frames of `frame` bytes and the headers before a frame; fewer if the ring would exceed
+    /// [`MOST`] bytes.
     pub fn new(frame: usize, slots: usize) -> Layout {
-        // Header and address rounded up, room that the system leaves before the network header, the offload header. An odd
-        // number of cache lines spreads the headers over the sets of the cache.
+        // 160 bytes cover header and address, rounded up, the space that the kernel leaves before the network header, and the
+        // offload header. An odd number of cache lines spreads the headers over the sets of the cache.
         let lines = frame.saturating_add(160).div_ceil(64);
         let slot = (lines | 1).saturating_mul(64);
-        // A block is physically contiguous: larger ones are hard to get.
+        // A block is physically contiguous memory, so large blocks are hard to allocate.
         let block = slot.next_power_of_two().max(1 << 16);
         let per_block = (block / slot).max(1);
         Layout { block, blocks: slots.div_ceil(per_block).min(MOST / block).max(2), slot, per_block }
     }
-    /// Slots in all.
+    /// The total number of slots.
     pub fn slots(&self) -> usize {
         self.blocks.saturating_mul(self.per_block)
     }
-    /// What the system wants to know to make such a ring (struct tpacket_req).
+    /// The request for such a ring (struct tpacket_req).
     pub fn request(&self) -> [u32; 4] {
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         [self.block, self.blocks, self.slot, self.slots()].map(number)
@@ -55,7 +55,7 @@ impl Layout {
     fn bytes(&self) -> usize {
         self.blocks.saturating_mul(self.block)
     }
-    /// The slot after this one; after the last the first.
+    /// The slot after this one; after the last slot follows the first.
     #[inline(always)]
     fn after(&self, Place { at, slot }: Place) -> Place {
         if slot + 1 < self.per_block {
@@ -67,7 +67,7 @@ impl Layout {
     }
 }
 
-/// A slot: where it starts, and which of its block it is.
+/// The position of a slot: its offset in the ring, and its number in its block.
 ///
 /// INVARIANT: it is [`Place::FIRST`] or came from [`Layout::after`] of the ring that it is used with, so `at + slot` does not
 /// exceed the bytes of that ring.
@@ -92,9 +92,9 @@ struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps the ring of a socket for which it was set up in this layout.
+    /// Maps the ring of a socket, which must have been requested with this layout.
     fn new(fd: BorrowedFd<'_>, layout: Layout) -> Result<Mapping, Errno> {
-        // SAFETY: a fresh shared mapping at an address of the system's choice; no memory of this program is touched.
+        // SAFETY: a fresh shared mapping at an address of the kernel's choice; no memory of this program is touched.
         let p = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -112,11 +112,11 @@ impl Mapping {
         Ok(Mapping { base, layout })
     }
 
-    /// The word at the start of a slot, which tells whose it is.
+    /// The status word at the start of a slot.
     #[inline(always)]
     fn status(&self, place: Place) -> &AtomicU32 {
         // SAFETY: by the invariant of `Place` the slot lies inside of the mapping, which lives as long as self. Slots start at
-        // multiples of 64 in a page-aligned mapping, so the status is aligned; it is shared with the system, which accesses it
+        // multiples of 64 in a page-aligned mapping, so the status is aligned; it is shared with the kernel, which accesses it
         // as one word too, and no other reference to it is ever made (the bytes of a slot begin behind it).
         unsafe { self.base.add(place.at).cast::<AtomicU32>().as_ref() }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ring of received frames: the system fills slots, the reader gives them back.
+//! The ring of received frames: the kernel fills slots, the reader releases them.
 
 use super::{ADDRESS, HEADER, Layout, Mapping, Place};
 use rustix::io::Errno;
@@ -14,11 +14,11 @@ pub struct ReceiveRing {
     next: Place,
 }
 
-/// A slot that the system filled: its header fields (struct tpacket2_hdr, struct sockaddr_ll) and its bytes.
+/// A filled slot: its header fields (struct tpacket2_hdr, struct sockaddr_ll) and its bytes.
 #[derive(Clone, Copy)]
 pub struct Slot<'a> {
     status: u32,
-    /// The slot from its start; the first four bytes, which are the status, read as they were when the slot was filled.
+    /// The bytes of the slot after the status word.
     bytes: &'a [u8],
 }
 
@@ -34,12 +34,12 @@ impl<'a> Slot<'a> {
     pub fn status(&self) -> u32 {
         self.status
     }
-    /// Bytes that the frame had.
+    /// The length of the frame on the wire.
     #[inline]
     pub fn wire_len(&self) -> usize {
         self.n32(0) as usize
     }
-    /// The frame, as far as it is here.
+    /// The captured bytes of the frame.
     #[inline]
     pub fn data(&self) -> &'a [u8] {
         let start = self.frame_start();
@@ -55,12 +55,12 @@ impl<'a> Slot<'a> {
         // Offsets count from the start of the slot, four bytes before `bytes`.
         usize::from(self.n16(8)).saturating_sub(4)
     }
-    /// When it came, in nanoseconds since 1970.
+    /// The time of reception, in nanoseconds since 1970.
     #[inline]
     pub fn time_ns(&self) -> i64 {
         i64::from(self.n32(12)).saturating_mul(1_000_000_000).saturating_add(i64::from(self.n32(16)))
     }
-    /// The VLAN tag that was taken out: control information and protocol.
+    /// The VLAN tag that the kernel removed: control information and protocol.
     #[inline]
     pub fn vlan(&self) -> (u16, u16) {
         (self.n16(20), self.n16(22))
@@ -73,29 +73,29 @@ impl<'a> Slot<'a> {
 }
 
 impl ReceiveRing {
-    /// Maps the ring of a socket for which it was set up in this layout.
+    /// Maps the ring of a socket, which must have been requested with this layout.
     pub fn map(fd: BorrowedFd<'_>, layout: Layout) -> Result<ReceiveRing, Errno> {
         Ok(ReceiveRing { mapping: Mapping::new(fd, layout)?, next: Place::FIRST })
     }
 
-    /// The next slot, if the system has filled it.
+    /// The next slot, if the kernel has filled it.
     #[inline(always)]
     pub fn current(&self) -> Option<Slot<'_>> {
-        // Pairs with the system's barrier between writing the slot and handing it over.
+        // Pairs with the kernel's barrier between writing the slot and setting its status.
         let status = self.mapping.status(self.next).load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {
             return None;
         }
         let (start, len) = (self.mapping.behind_status(self.next), self.mapping.layout.slot - 4);
-        // SAFETY: these are the bytes of one slot in the mapping. The system does not touch a slot that was handed over until
-        // `release` gives it back, which needs `&mut self` and so ends this borrow.
+        // SAFETY: these are the bytes of one slot in the mapping. The kernel does not access a slot of the user until
+        // `release` returns it, which needs `&mut self` and so ends this borrow.
         let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), len) };
         debug_assert!(bytes.len() >= HEADER + ADDRESS);
         Some(Slot { status, bytes })
     }
 
-    /// Fetches the start of the slot after the next into the cache, while the current one is read: the processor that filled it
-    /// may be another.
+    /// Prefetches the start of the slot after the next while the current one is processed, because another processor may have
+    /// filled it.
     #[inline(always)]
     pub fn fetch_ahead(&self) {
         #[cfg(target_arch = "x86_64")]
@@ -113,10 +113,10 @@ impl ReceiveRing {
         }
     }
 
-    /// Gives the current slot back to the system and goes to the next.
+    /// Returns the current slot to the kernel and advances to the next.
     #[inline(always)]
     pub fn release(&mut self) {
-        // What was read from the slot was read before the system may write there again.
+        // Release: all reads of the slot precede the kernel's next writes.
         self.mapping.status(self.next).store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.next = self.mapping.layout.after(self.next);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ring of frames to be sent: this program fills slots, one system call has the system take all of them.
+//! The ring of frames to send: this program fills slots, and one system call sends all of them.
 
 use super::{HEADER, Layout, Mapping, Place};
 use crate::device::send::Outgoing;
@@ -11,29 +11,30 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zerocopy::IntoBytes;
 
-/// What stands before a frame in its slot.
+/// Bytes before a frame in its slot.
 const BEFORE: usize = HEADER + VnetHeader::LEN;
 
 /// The writer's end of a ring.
 ///
-/// To send by a ring costs the system less than a message for each frame: no message to read, no pieces to gather, one look at the
-/// socket and the device for all. Frames are copied to the slots, and from there by the system, which is told that all of a
-/// frame is headers: what it does not copy it would have to copy into a page of its own as soon as somebody keeps the frame.
+/// Sending by a ring costs the kernel less than a message per frame: there is no message header to read and no iovec to gather, and the
+/// socket and the device are checked once for all frames. Frames are copied to the slots, and from there by the kernel. The header
+/// length in the offload header covers the whole frame, so that the kernel copies all of it at once; parts that it does not copy would
+/// have to be copied into a separate page as soon as a receiver keeps the frame.
 #[derive(Debug)]
 pub struct SendRing {
-    // The mapping goes before the socket.
+    // Declared before the socket, so that the ring is unmapped first.
     mapping: Mapping,
     fd: Arc<OwnedFd>,
-    /// The first slot that waits to be taken: the one at which the system looks first.
+    /// The first filled slot, where the kernel continues.
     first: Place,
-    /// The slot behind the last one that waits.
+    /// The slot after the last filled one.
     next: Place,
-    /// Slots from `first` to `next`.
+    /// The number of filled slots.
     waiting: usize,
 }
 
 impl SendRing {
-    /// Makes a ring of about `slots` slots for frames of up to `frame` bytes for a socket that has none.
+    /// Creates a ring of about `slots` slots for frames of up to `frame` bytes, for a socket without a ring.
     pub fn new(fd: Arc<OwnedFd>, frame: usize, slots: usize) -> Result<SendRing, Errno> {
         let layout = Layout::new(frame, slots);
         sys::set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_VERSION, &1u32)?;
@@ -41,7 +42,7 @@ impl SendRing {
         let mapping = Mapping::new(fd.as_fd(), layout)?;
         Ok(SendRing { mapping, fd, first: Place::FIRST, next: Place::FIRST, waiting: 0 })
     }
-    /// The socket, which is writable while a slot is free.
+    /// The socket. It is writable while a slot is free.
     pub fn fd(&self) -> &Arc<OwnedFd> {
         &self.fd
     }
@@ -50,17 +51,17 @@ impl SendRing {
         self.mapping.layout.slot - BEFORE
     }
 
-    /// Writes a frame to the next slot; not if that is still with the device, or the frame is too long for it.
+    /// Writes a frame to the next slot. Returns false if the slot is still in use or too short.
     #[inline(always)]
     pub fn put(&mut self, frame: &Outgoing<'_>) -> bool {
         let status = self.mapping.status(self.next);
-        // Pairs with the system's barrier before it gives a slot back.
+        // Pairs with the kernel's barrier before it frees a slot.
         if status.load(Ordering::Acquire) != libc::TP_STATUS_AVAILABLE {
             return false;
         }
         let (start, len) = (self.mapping.behind_status(self.next), self.mapping.layout.slot - 4);
-        // SAFETY: these are the bytes of one slot in the mapping. The system does not touch a slot that is available until the
-        // status, which is not among them, says otherwise; and `&mut self` rules out any other reference to it.
+        // SAFETY: these are the bytes of one slot in the mapping. The kernel does not access an available slot until its
+        // status, which is not among these bytes, changes; and `&mut self` rules out any other reference to it.
         let bytes = unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) };
         let Ok(n) = u16::try_from(frame.data.len()) else { return false };
         let Some((header, rest)) = bytes.split_at_mut_checked(HEADER - 4) else { return false };
@@ -78,8 +79,8 @@ impl SendRing {
         true
     }
 
-    /// Has the system take the frames that wait. How many it took, from the first on; and why not the next one, which with all
-    /// behind it is taken out of the ring.
+    /// Sends the filled slots. Returns the number of sent frames and the error of the next one. After an error, that frame and
+    /// all later ones are removed from the ring.
     pub fn flush(&mut self) -> (usize, Option<Errno>) {
         let mut taken = 0;
         while self.waiting > 0 {
@@ -96,7 +97,7 @@ impl SendRing {
             }
             match told {
                 _ if self.waiting == 0 => {}
-                // Fewer than asked for: why is told to who asks again.
+                // A partial send: the next call returns the error.
                 Ok(_) if taken > before => {}
                 other => {
                     self.take_back();
@@ -107,7 +108,7 @@ impl SendRing {
         (taken, None)
     }
 
-    /// Empties the slots that wait. The system, which looks at them only while it is asked to send, goes on at the first.
+    /// Frees the filled slots. The kernel reads them only during a send call, and continues at the first one.
     #[cold]
     fn take_back(&mut self) {
         let mut place = self.first;

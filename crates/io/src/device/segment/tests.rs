@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Segments against another parser of packets.
+//! Compares segments with another packet parser.
 #![allow(clippy::unwrap_used)]
 use super::*;
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
@@ -9,7 +9,7 @@ fn payload(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 31 + i / 251) as u8).collect()
 }
 
-/// A super-packet: TCP or UDP, over IPv4 or IPv6, perhaps tagged.
+/// A super-packet: TCP or UDP, over IPv4 or IPv6, with or without VLAN tag.
 fn frame(v6: bool, udp: bool, tagged: bool, data: &[u8], flags: u8) -> Vec<u8> {
     let b = PacketBuilder::ethernet2([1; 6], [2; 6]);
     let ip = |b: etherparse::PacketBuilderStep<etherparse::Ethernet2Header>| {
@@ -61,7 +61,7 @@ fn all(s: &Segments<'_>) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Checks segments against another parser; gives back the payload put together again.
+/// Checks segments with another parser. Returns the reassembled payload.
 fn check(segments: &[Vec<u8>], size: usize, flags: u8) -> Vec<u8> {
     let mut data = Vec::new();
     for (i, bytes) in segments.iter().enumerate() {
@@ -126,7 +126,7 @@ fn segments_are_whole_packets() {
             let s = Segments::new(&frame, &vnet(v6, udp, tagged, size), Start::Ethernet).unwrap();
             assert_eq!(s.count(), count, "{v6} {udp} {tagged} {len} {size}");
             assert_eq!(check(&all(&s), usize::from(size), flags), data);
-            // The same without a hint where the transport header is, and with padding behind the packet.
+            // The same without the hint for the transport header, and with padding after the packet.
             let bare = VnetHeader { flags: 0, ..vnet(v6, udp, tagged, size) };
             let padded = [&frame[..], &[0xee; 5]].concat();
             let t = Segments::new(&padded, &bare, Start::Ethernet).unwrap();
@@ -182,7 +182,7 @@ fn contradictions_are_errors() {
         )
         .is_ok()
     );
-    // Headers that are cut anywhere.
+    // Headers truncated at any byte.
     for len in 0..66 {
         assert_eq!(
             Segments::new(&f[..len], &good, Start::Ethernet).unwrap_err(),

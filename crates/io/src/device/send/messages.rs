@@ -10,40 +10,40 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// Calls without a frame that needs a header, after which headers are left out: for the system they are a copy and a check a
-/// frame.
+/// After this number of calls without a frame that needs an offload header, headers are switched off, because they cost the kernel a
+/// copy and a check per frame.
 const PATIENCE: u32 = 64;
 
-/// A socket that takes any frame as a message.
+/// A socket that sends any frame as a message.
 #[derive(Debug)]
 pub struct Messages {
     fd: Arc<OwnedFd>,
-    /// For how many more calls the system expects a header before each frame that tells what is left to be done.
+    /// The number of further calls for which the kernel expects an offload header before each frame.
     headers: u32,
-    /// The sockets whose frames pass the queueing discipline by: this one, and those whose order with it matters.
+    /// The sockets that bypass the queueing discipline: this one, and those whose order relative to it matters.
     bypassing: Vec<Arc<OwnedFd>>,
 }
 
-/// Whether the system takes the first bytes of what is sent for a header that tells of offloads.
+/// Sets whether the kernel expects an offload header before each frame.
 fn expect_headers(fd: &OwnedFd, expect: bool) -> Result<(), Errno> {
     sys::set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_VNET_HDR, &u32::from(expect))
 }
 
 impl Messages {
-    /// A socket that is bound to a device and expects headers. `bypassing` are the sockets, with this one, that pass the queueing
-    /// discipline by.
+    /// `fd` is bound to a device and expects headers. `bypassing` are the sockets, including this one, that bypass the queueing
+    /// discipline.
     pub fn new(fd: Arc<OwnedFd>, bypassing: Vec<Arc<OwnedFd>>) -> Result<Messages, Errno> {
-        // That it understands headers was seen; the first frame that needs one has them back.
+        // Switched off until the first frame that needs a header.
         expect_headers(&fd, false)?;
         Ok(Messages { fd, headers: 0, bypassing })
     }
-    /// The descriptor, which is writable while the socket's buffer has room.
+    /// The descriptor. It is writable while the socket's buffer has space.
     pub fn fd(&self) -> &Arc<OwnedFd> {
         &self.fd
     }
 
-    /// From here on frames go by the queueing discipline: the direct way refuses super-packets that the device cannot
-    /// segment by itself. Once is for ever, because frames that take both ways could overtake each other.
+    /// From now on frames pass the queueing discipline, because the bypass refuses super-packets that the device cannot
+    /// segment. This is permanent: with both ways in use, frames could overtake each other.
     #[cold]
     fn end_bypass(&mut self) -> bool {
         let end = |fd: Arc<OwnedFd>| {
@@ -53,7 +53,7 @@ impl Messages {
         !ended.is_empty() && ended.iter().all(Result::is_ok)
     }
 
-    /// Lets the system expect headers as long as some of the frames need them, and some calls longer.
+    /// Switches headers on when a frame needs one, and off again some calls after the last.
     #[inline]
     fn headers_for(&mut self, needed: bool) -> Result<bool, Errno> {
         match (needed, self.headers) {
@@ -74,7 +74,7 @@ impl Messages {
         Ok(self.headers > 0)
     }
 
-    /// Sends frames in order, at most [`MAX_BATCH`], without waiting, until one is refused.
+    /// Sends frames in order, at most [`MAX_BATCH`], without blocking, until one is refused.
     pub fn send<'a>(&mut self, frames: impl Iterator<Item = Outgoing<'a>>) -> Sent {
         let mut parts = [const { MaybeUninit::<[libc::iovec; 2]>::uninit() }; MAX_BATCH];
         let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MAX_BATCH];
@@ -101,16 +101,16 @@ impl Messages {
             // SAFETY: all bytes zero is a valid mmsghdr: null pointers and zero lengths.
             let m = message.write(unsafe { std::mem::zeroed() });
             let first = part.as_mut_ptr().cast::<libc::iovec>();
-            // SAFETY: the part holds two, of which the second is the frame.
+            // SAFETY: the array has two elements; the second is the frame.
             m.msg_hdr.msg_iov = if headers { first } else { unsafe { first.add(1) } };
             m.msg_hdr.msg_iovlen = if headers { 2 } else { 1 };
         }
         let mut count = 0;
         while count < n {
             let Some(rest) = messages.get_mut(count..n) else { break };
-            // SAFETY: the first `n` messages were written above; each points to its parts, and these to a header and to data
-            // that outlive the call ('a, and `heads` and `parts` are not moved). Sending only reads them; the system writes nothing
-            // but msg_len of the messages.
+            // SAFETY: the first `n` messages were written above. Each points to its parts, and these to a header and to data
+            // that outlive the call ('a, and `heads` and `parts` are not moved). Sending only reads them; the kernel writes only
+            // msg_len of the messages.
             let r = unsafe {
                 libc::sendmmsg(
                     self.fd.as_raw_fd(),
@@ -121,7 +121,7 @@ impl Messages {
                 )
             };
             match usize::try_from(r) {
-                // Fewer than asked for: why is told to who asks again.
+                // A partial send: the next call returns the error.
                 Ok(sent) if sent > 0 => count += sent,
                 _ => {
                     let e = Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN);

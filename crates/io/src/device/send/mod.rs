@@ -15,32 +15,32 @@ use std::iter::Peekable;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-/// The most frames of one call.
+/// Largest number of frames per call.
 pub const MAX_BATCH: usize = 64;
-/// Frames in the ring that the device has not sent yet.
+/// Slots of the ring.
 const SLOTS: usize = 256;
 /// Bytes before an IP packet.
 const ETHERNET: usize = 14;
-/// The longest frames that slots of the ring are made for.
+/// The longest frame for which slots of the ring are sized.
 const LONGEST: usize = 1500 + ETHERNET;
-/// The device's MTU is looked at again after so many calls.
+/// The device's MTU is read again after this number of calls.
 const LOOK: u32 = 16;
 
-/// A frame to be sent, and what is left to be done about it.
+/// A frame to send, and its outstanding offloads.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing<'a> {
-    /// What the device is to do.
+    /// The offloads that the device executes.
     pub vnet: VnetHeader,
     /// The frame.
     pub data: &'a [u8],
 }
 
 impl<'a> Outgoing<'a> {
-    /// A frame about which nothing is left to be done.
+    /// A frame without offloads.
     pub fn plain(data: &'a [u8]) -> Outgoing<'a> {
         Outgoing { vnet: VnetHeader::NONE, data }
     }
-    /// Whether it is no super-packet and has fewer bytes than that.
+    /// Whether it is no super-packet and shorter than `limit`.
     #[inline(always)]
     fn is_below(&self, limit: usize) -> bool {
         self.data.len() < limit && !self.vnet.is_super()
@@ -50,15 +50,15 @@ impl<'a> Outgoing<'a> {
 /// Why a frame was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The socket's buffer is full; its descriptor is writable when there is room.
+    /// The socket's buffer is full; its descriptor becomes writable when there is space.
     Full,
-    /// The device's queue is full; nothing tells when there is room.
+    /// The device's queue is full; there is no event when there is space.
     Congested,
-    /// The device is down or gone.
+    /// The device is down or does not exist any more.
     Down,
-    /// The frame is longer than the device takes.
+    /// The frame is longer than the device's MTU.
     TooLong,
-    /// The system does not take this frame.
+    /// The kernel refuses this frame.
     Refused(Errno),
 }
 
@@ -67,31 +67,31 @@ impl Refusal {
         match errno {
             Errno::AGAIN | Errno::INTR => Refusal::Full,
             Errno::NOBUFS | Errno::NOMEM => Refusal::Congested,
-            // A TUN device that is down says EIO, one that is gone EBADFD.
+            // TUN: EIO if the device is down, EBADFD if it does not exist any more.
             Errno::NETDOWN | Errno::NXIO | Errno::NODEV | Errno::IO | Errno::BADFD => Refusal::Down,
             Errno::MSGSIZE => Refusal::TooLong,
             other => Refusal::Refused(other),
         }
     }
-    /// Whether the frame may be sent later, as it is.
+    /// Whether sending the same frame may succeed later.
     pub fn is_for_now(self) -> bool {
         matches!(self, Refusal::Full | Refusal::Congested | Refusal::Down)
     }
 }
 
-/// What became of frames that were to be sent.
+/// The result of sending frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// So many went, from the first on.
+    /// The number of sent frames.
     pub count: usize,
-    /// Why the next one did not; none when all went.
+    /// Why the next frame was refused; `None` if all were sent.
     pub refusal: Option<Refusal>,
 }
 
-/// Sends frames by one device, past its queueing discipline.
+/// Sends frames by one device, bypassing its queueing discipline.
 ///
-/// Ordinary frames go by a ring in shared memory, super-packets and frames that are too long for the ring or for the device as
-/// messages of a second socket. Either way the device has been given a frame when the call is over, so that order is kept.
+/// Ordinary frames are sent by a ring in shared memory; super-packets and frames that are too long for the ring or for the device are
+/// sent as messages of a second socket. Both ways pass the frame to the device before the call returns, so the order is kept.
 #[derive(Debug)]
 pub struct PacketSender {
     ring: Option<SendRing>,
@@ -100,19 +100,19 @@ pub struct PacketSender {
     index: u32,
     /// Bytes before an IP packet.
     header: usize,
-    /// Frames below this go by the ring: what slot and MTU allow, and 0, below which there is none, without a ring.
+    /// Frames shorter than this are sent by the ring: the minimum of slot and MTU, or 0 without a ring.
     limit: usize,
-    /// The device's MTU is looked at again after so many calls.
+    /// The number of calls until the device's MTU is read again.
     look: u32,
 }
 
-/// A socket that sends by a device past its queueing discipline, and expects headers.
+/// Opens a socket that bypasses the queueing discipline of a device, and expects offload headers.
 fn open(name: &str, index: u32) -> Result<Arc<OwnedFd>, DeviceError> {
     let fd = open_socket(name, true)?;
     let failed = |doing| move |e| DeviceError::from_errno(name, doing, e);
     sys::set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1u32)
         .map_err(failed("pass its queueing discipline by"))?;
-    // No protocol: nothing is received.
+    // Protocol 0: the socket receives nothing.
     match sys::bind_packet(fd.as_fd(), index, 0) {
         Ok(()) | Err(Errno::NETDOWN) => Ok(Arc::new(fd)),
         Err(e) => Err(failed("bind to it")(e)),
@@ -123,12 +123,12 @@ impl PacketSender {
     /// Opens the device of that name.
     ///
     /// # Errors
-    /// When it is missing, or the system does not permit it.
+    /// When it is missing, or the kernel does not permit it.
     pub fn open(name: &str) -> Result<PacketSender, DeviceError> {
         let info = facts::link_info(name)?;
         let fd = open(name, info.index)?;
         let header = if info.link.is_ethernet() { ETHERNET } else { 0 };
-        // Without a ring, for which there may be no memory, it goes too.
+        // The ring is optional: there may be no memory for it.
         let ring =
             SendRing::new(open(name, info.index)?, LONGEST.min(info.mtu as usize + header), SLOTS).ok();
         let bypassing = std::iter::once(&fd).chain(ring.as_ref().map(SendRing::fd)).cloned().collect();
@@ -137,7 +137,7 @@ impl PacketSender {
         let (name, index) = (name.to_owned(), info.index);
         Ok(PacketSender { ring, messages, name, index, header, limit: 0, look: 0 })
     }
-    /// The descriptor, which is writable when there is room again after [`Refusal::Full`].
+    /// The descriptor. After [`Refusal::Full`] it becomes writable when there is space.
     pub fn fd(&self) -> &Arc<OwnedFd> {
         self.ring.as_ref().map_or(self.messages.fd(), SendRing::fd)
     }
@@ -145,24 +145,24 @@ impl PacketSender {
     pub fn name(&self) -> &str {
         &self.name
     }
-    /// Its number when it was opened.
+    /// The interface index of the device when it was opened.
     pub fn index(&self) -> u32 {
         self.index
     }
 
-    /// Looks how long a frame may be: the ring, unlike messages, does not go by the device's MTU, which may be changed.
+    /// Reads the device's MTU, which may change: unlike messages, the ring does not check it.
     #[cold]
     fn look(&mut self) {
         self.look = LOOK;
         let Some(ring) = &self.ring else { return };
         self.limit = match sys::mtu(ring.fd().as_fd(), &self.name) {
             Ok(mtu) => ring.longest().min(mtu as usize + self.header) + 1,
-            // It was renamed, or is gone.
+            // The device was renamed or removed.
             Err(_) => 0,
         };
     }
 
-    /// Sends frames in order, at most [`MAX_BATCH`], without waiting, until one is refused.
+    /// Sends frames in order, at most [`MAX_BATCH`], without blocking, until one is refused.
     pub fn send<'a>(&mut self, frames: impl Iterator<Item = Outgoing<'a>>) -> Sent {
         match self.look.checked_sub(1) {
             Some(left) => self.look = left,
@@ -183,12 +183,12 @@ impl PacketSender {
         Sent { count, refusal: None }
     }
 
-    /// Sends frames as messages, up to the first that the ring takes.
+    /// Sends frames as messages, up to the first one that is short enough for the ring.
     fn send_long<'a>(&mut self, frames: &mut Peekable<impl Iterator<Item = Outgoing<'a>>>) -> Sent {
         let limit = self.limit;
         let mut sent =
             self.messages.send(std::iter::from_fn(|| frames.next_if(|frame| !frame.is_below(limit))));
-        // Who waits looks at the ring's descriptor.
+        // The caller watches the ring's descriptor, so it would not see when the message socket has space again.
         if self.ring.is_some() && sent.refusal == Some(Refusal::Full) {
             sent.refusal = Some(Refusal::Congested);
         }
@@ -196,7 +196,7 @@ impl PacketSender {
     }
 }
 
-/// Sends frames by the ring, up to the first that it does not take.
+/// Sends frames by the ring, up to the first one that is too long.
 #[inline(always)]
 fn send_short<'a>(
     ring: &mut SendRing,

@@ -74,7 +74,7 @@ fn ip_options_both_ways() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// What is printed of any bytes, if it is not that they are malformed, is read and printed as the same.
+    /// The text of any well-formed options is parsed and printed again as the same text.
     #[test]
     fn any_bytes(bytes in proptest::collection::vec(prop_oneof![any::<u8>(), 0..12u8, Just(68u8)], 0..=40)) {
         for text in [tcp_text(&bytes, TcpOptions::All), tcp_text(&bytes, TcpOptions::Sack)] {
