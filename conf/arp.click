@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Two hosts on one wire: the first has three packets for the second, and must ask for its Ethernet address.
+// Two hosts on one wire: the first has three packets for the second, and must request its Ethernet address.
 //
 //     castanet run -q --simtime conf/arp.click -h arp.queries -h arp.responses -h received.count
 //

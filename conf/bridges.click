@@ -44,7 +44,7 @@ elementclass Switch { $address |
 // One direction of a wire.
 elementclass Wire { input -> Queue(1000) -> Unqueue -> output; }
 
-// A host that sends ten frames a second to another, and counts what it gets.
+// A host that sends ten frames a second to another, and counts the frames that it gets.
 elementclass Host { $own, $other |
     TimedSource(0.1, DATA \<88b5 0000>) -> EtherEncap(0x88b5, $own, $other) -> output;
     input -> HostEtherFilter($own) -> Classifier(12/88b5) -> heard :: Counter -> Discard;
@@ -63,7 +63,7 @@ s3 [1] -> Wire -> [0] s2;
 s3 [0] -> Wire -> [1] s1;
 s1 [1] -> Wire -> [0] s3;
 
-// A host at the third port of each switch; they speak round the ring.
+// A host at the third port of each switch; each sends to the next one in the ring.
 h1 :: Host(04:00:00:00:00:01, 04:00:00:00:00:02) -> [2] s1 [2] -> h1;
 h2 :: Host(04:00:00:00:00:02, 04:00:00:00:00:03) -> [2] s2 [2] -> h2;
 h3 :: Host(04:00:00:00:00:03, 04:00:00:00:00:01) -> [2] s3 [2] -> h3;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// A script that watches a counter: handlers are read and written while packets flow.
+// A script reads and writes handlers of a counter while packets flow.
 //
 //     castanet run -q --simtime conf/counting.click
 //

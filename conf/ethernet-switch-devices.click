@@ -4,18 +4,18 @@
 //     castanet run conf/ethernet-switch-devices.click
 //     castanet run conf/ethernet-switch-devices.click DEV0=lan0 DEV1=lan1 DEV2=lan2
 //
-// `castanet new bridge` writes the same for any number of devices. They belong to the switch: the kernel must have no address
-// there (`ip addr flush dev eth0`). conf/ethernet-switch.click is the same switch among made-up hosts, in simulated time.
+// `castanet new bridge` writes the same for any number of devices. The switch owns them: the kernel must have no address
+// on them (`ip addr flush dev eth0`). conf/ethernet-switch.click is the same switch with simulated hosts and time.
 
 define($DEV0 eth0, $DEV1 eth1, $DEV2 eth2);
 
-// The tree opens and closes the ports of the suppressors before and behind the switch.
+// The tree opens and closes the ports of the suppressors before and after the switch.
 in, out :: Suppressor;
 switch :: EtherSwitch;
 tree :: EtherSpanTree($DEV0:eth, in, out, switch, BRIDGE_PRIORITY 0xdead,
     FORWARD_DELAY 15, HELLO_TIME 2, MAX_AGE 20);
 
-// A device: output 0 has messages of bridges, output 1 all other frames; input 0 goes first.
+// A device: output 0 has messages of bridges, output 1 all other frames; input 0 has priority.
 elementclass Port { $dev |
     FromDevice($dev, PROMISC true) -> kind :: Classifier(0/0180c2000000, -);
     kind[0] -> [0] output;

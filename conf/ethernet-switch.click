@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The Ethernet switch of TOCS 2000, Figure 16: a learning bridge that takes part in the spanning tree protocol. Somebody has
-// plugged both ends of one cable into it: without the tree each broadcast would go round for ever.
+// The Ethernet switch of TOCS 2000, Figure 16: a learning bridge that takes part in the spanning tree protocol. Both ends of one
+// cable are plugged into it: without the tree each broadcast would circulate without end.
 //
 //     castanet run -q --simtime conf/ethernet-switch.click
 //
@@ -27,7 +27,7 @@ in, out :: Suppressor;
 switch :: EtherSwitch;
 tree :: EtherSpanTree(02:00:00:00:00:01, in, out, switch, FORWARD_DELAY 4, HELLO_TIME 1, MAX_AGE 6);
 
-// A host that sends ten frames a second to another, and counts what comes for it.
+// A host that sends ten frames a second to another, and counts the frames to its own address.
 elementclass Host { $own, $other |
     TimedSource(0.1) -> EtherEncap(0x88b5, $own, $other) -> output;
     input -> HostEtherFilter($own) -> Classifier(12/88b5) -> heard :: Counter -> Discard;

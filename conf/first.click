@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The smallest configuration worth running: packets are made, counted and dropped.
+// A minimal configuration: packets are generated, counted and dropped.
 //
 //     castanet run -q --simtime conf/first.click -h c.count
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// A packet of 3000 bytes meets a link that carries 1500: once it may be cut, once it says "do not fragment".
+// A packet of 3000 bytes for a link with an MTU of 1500: once without and once with the flag "don't fragment".
 //
 //     castanet run -q --simtime conf/fragments.click -h pieces.count -h pieces.byte_count -h errors.count
 //
@@ -21,7 +21,7 @@ link :: IPFragmenter(1500);
 
 InfiniteSource(LENGTH 2972, LIMIT 1, STOP true) -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000) -> link;
 
-// An IP header with that flag, 3000 bytes long; what follows it is of no interest here.
+// An IP header with that flag and a total length of 3000 bytes. The payload does not matter here.
 InfiniteSource(DATA \<4500 0bb8 0000 4000 4011 1b33 0a000001 0a000002>, LENGTH 3000, LIMIT 1, STOP true)
     -> CheckIPHeader
     -> link;

@@ -4,8 +4,8 @@
 //     castanet run conf/ip-router-trace.click
 //     castanet run conf/ip-router-trace.click TRACES=conf/traces OUT=/tmp
 //
-// It needs no devices: what arrives on each interface is read from a trace in $TRACES, and what the router sends is
-// written to $OUT, where any capture program can look at it:
+// It needs no devices: received frames of each interface are read from a trace in $TRACES, and sent frames are
+// written to $OUT, for any capture program:
 //
 //     ip-router-eth0.out.pcap    sent on eth0
 //     ip-router-eth1.out.pcap    sent on eth1
@@ -15,15 +15,15 @@
 //     eth0       1.0.0.1    00:00:C0:AE:67:EF  1.0.0.0/8  4.0.0.0/8 behind 1.0.0.88
 //     eth1       2.0.0.1    00:00:C0:4F:71:EF  2.0.0.0/8  3.0.0.0/8 behind 2.0.0.77, all others behind 2.0.0.99
 //
-// Where it says more than the figure: the traces also hold frames that are not for the router at all, which a device
-// would not have let pass, and addresses that nobody may use (RFC 1812, 5.3.7); the figure leaves both to others.
+// Two additions to the figure: the traces also have frames to other stations, which a device would have dropped, and packets with
+// invalid addresses (RFC 1812, 5.3.7).
 
 define($TRACES conf/traces, $OUT .,
        $INTERFACES 1.0.0.1/8 2.0.0.1/8,
        $BROADCASTS 1.0.0.0 1.255.255.255 2.0.0.0 2.255.255.255);
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Frames come in. Outputs: ARP requests, ARP replies, IP to our Ethernet address, IP to a group of hosts, the rest.
+// Received frames. Outputs: ARP requests, ARP replies, IP to our Ethernet address, IP to broadcast and multicast addresses, the rest.
 
 eth0_in :: FromDump("$TRACES/ip-router-eth0.pcap", STOP true)
     -> kind0 :: Classifier(12/0806 20/0001, 12/0806 20/0002, 0/0000C0AE67EF 12/0800, 0/01%01 12/0800, -);
@@ -31,7 +31,7 @@ eth0_in :: FromDump("$TRACES/ip-router-eth0.pcap", STOP true)
 eth1_in :: FromDump("$TRACES/ip-router-eth1.pcap", STOP true)
     -> kind1 :: Classifier(12/0806 20/0001, 12/0806 20/0002, 0/0000C04F71EF 12/0800, 0/01%01 12/0800, -);
 
-// The queues have room for all that the traces can make the router send while the writers wait for their turn.
+// The queues hold all packets that the router sends for the traces until the writers get their turns.
 eth0_queue :: Queue(20000) -> eth0_out :: ToDump("$OUT/ip-router-eth0.out.pcap", SNAPLEN 0);
 eth1_queue :: Queue(20000) -> eth1_out :: ToDump("$OUT/ip-router-eth1.out.pcap", SNAPLEN 0);
 
@@ -45,7 +45,7 @@ arp1 :: ARPQuerier(2.0.0.1, 00:00:C0:4F:71:EF) -> eth1_queue;
 kind0[1] -> [1] arp0;
 kind1[1] -> [1] arp1;
 
-// Frames for others, other protocols, runts.
+// Frames to other stations, other protocols, runts.
 kind0[4] -> not_for_us :: Discard;
 kind1[4] -> not_for_us;
 
@@ -57,7 +57,7 @@ ip :: Strip(14)
     -> sources :: IPFilter(deny src net 127.0.0.0/8 or src net 224.0.0.0/3, allow all)
     -> GetIPAddress(16)
     -> routes :: StaticIPLookup(
-        // Our own addresses and the broadcasts we hear, to the host.
+        // Our own addresses and broadcast addresses: to the host.
         1.0.0.1/32 0, 1.0.0.0/32 0, 1.255.255.255/32 0,
         2.0.0.1/32 0, 2.0.0.0/32 0, 2.255.255.255/32 0,
         255.255.255.255/32 0,
@@ -69,7 +69,7 @@ ip :: Strip(14)
         0.0.0.0/0 2.0.0.99 2,
         // No router forwards these: this host, loopback, multicast (no group is routed here), class E.
         0.0.0.0/8 3, 127.0.0.0/8 3, 224.0.0.0/3 3,
-        // A network that we know to be unreachable.
+        // A network that is known to be unreachable.
         5.0.0.0/8 4);
 
 kind0[2] -> Paint(1) -> ip;
@@ -79,7 +79,7 @@ routes[0] -> host_queue :: Queue(20000) -> host :: ToDump("$OUT/ip-router-host.o
 routes[3] -> martian_destination :: Discard;
 routes[4] -> no_route_error :: ICMPError(1.0.0.1, unreachable, net, $BROADCASTS) -> routes;
 
-// What came as a link-level broadcast or multicast is for this host or for nobody (RFC 1812, 5.3.4).
+// Packets received as link-layer broadcast or multicast must not be forwarded (RFC 1812, 5.3.4).
 group :: Strip(14)
     -> group_header :: CheckIPHeader(INTERFACES $INTERFACES)
     -> for_host :: IPClassifier(
@@ -94,13 +94,13 @@ for_host[0] -> host_queue;
 for_host[1] -> link_broadcast :: Discard;
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The way out of an interface. Output 0: packets to send; output 1: ICMP errors, which are routed like any packet.
+// The output side of an interface. Output 0: packets to send; output 1: ICMP errors, which are routed like any packet.
 
 elementclass WayOut { $ip, $other_ip, $color |
     input -> DropBroadcasts
-        -> redirect :: PaintTee($color)                 // leaves where it came in?
+        -> redirect :: PaintTee($color)                 // packets that leave where they came in
         -> options :: IPGWOptions($ip, $other_ip)       // record route, timestamp
-        -> FixIPSrc($ip)                                // our ICMP errors get this interface's address
+        -> FixIPSrc($ip)                                // own ICMP errors get the address of this interface
         -> ttl :: DecIPTTL
         -> fragment :: IPFragmenter(1500)
         -> output;
@@ -117,7 +117,7 @@ way0[1] -> routes;
 way1[1] -> routes;
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Stop when both traces have ended and what waits in the queues is written.
+// Stop when both traces have ended and the queues are empty.
 
 DriverManager(
     pause, pause,

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// A NAT gateway (RFC 3022, RFC 4787, RFC 5382, RFC 5508): the hosts of a network share one address of another, as TOCS 2000, section 4
-// ("The Click Modular Router") has it among its uses. docs/nat-gateway.md explains it.
+// A NAT gateway (RFC 3022, RFC 4787, RFC 5382, RFC 5508): the hosts of an inner network share one outer address. TOCS 2000, section 4
+// ("The Click Modular Router") lists it among the uses. docs/nat-gateway.md explains it.
 //
 //     castanet run conf/nat-gateway.click
 //     castanet run conf/nat-gateway.click LAN=lan LANIP=10.1.0.1/16 WAN=wan WANIP=192.0.2.9/30 GATEWAY=192.0.2.10
 //
-// `castanet new nat` writes the same with any number of forwarded ports. The devices belong to the gateway: the kernel must
-// have no address there (`ip addr flush dev eth0`) and not forward (`sysctl net.ipv4.ip_forward=0`), or it would answer too.
+// `castanet new nat` writes the same with any number of forwarded ports. The gateway owns the devices: the kernel must
+// have no address on them (`ip addr flush dev eth0`) and must not forward (`sysctl net.ipv4.ip_forward=0`); otherwise it answers too.
 
 define($LAN eth0, $LANIP 10.0.0.1/24,
        $WAN eth1, $WANIP 192.0.2.2/24, $GATEWAY 192.0.2.1,
        $MTU 1500, $ERRORS 1000,
        $SERVICE1 tcp dst port 80, $SERVER1 10.0.0.80 80);
 
-// From here on a device's name stands for its addresses, as in eth0:ip, eth0:net, eth0:bcast, eth0:eth.
+// From here on the name of a device stands for its addresses, as in eth0:ip, eth0:net, eth0:bcast, eth0:eth.
 AddressInfo($LAN $LANIP, $WAN $WANIP);
 define($OURS $LAN $WAN, $HEARD 255.255.255.255 $LAN:bcast $WAN:bcast);
 
-// A device with its way in (output 0: whole IP packets, output 1: ICMP errors) and its way out (input: routed packets).
+// A device. Output 0: received packets, reassembled. Output 1: ICMP errors. Input: routed packets.
 elementclass Interface { $dev |
-    FromDevice($dev) -> HostEtherFilter($dev:eth)                       // frames for others end here
+    FromDevice($dev) -> HostEtherFilter($dev:eth)                       // drops frames to other stations
         -> kind :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800);
     kind[0] -> ARPResponder($dev:ip $dev:eth) -> queue :: Queue -> ToDevice($dev);
     kind[1] -> [1] arp :: ARPQuerier($dev:net, $dev:eth) -> queue;
@@ -28,7 +28,7 @@ elementclass Interface { $dev |
         -> output;
 
     input -> DropBroadcasts
-        -> FixIPSrc($dev:ip)                                            // our errors get this interface's address
+        -> FixIPSrc($dev:ip)                                            // own errors get the address of this interface
         -> ttl :: DecIPTTL
         -> cut :: IPFragmenter($MTU)
         -> [0] arp;
@@ -36,12 +36,12 @@ elementclass Interface { $dev |
     cut[1] -> ICMPError($dev:ip, unreachable, needfrag, BADADDRS $HEARD, PMTU $MTU) -> [1] output;
 }
 
-// Translation. Inputs of rewriters: 0 from inside, 1 from outside, from 2 on forwarded ports. Outputs: 0 for what was translated,
-// 1 for what is for the gateway itself.
+// Translation. Inputs of rewriters: 0 from inside, 1 from outside, 2 and up for forwarded ports. Outputs: 0 translated packets,
+// 1 packets for the gateway itself.
 rw :: IPRewriter(pattern $WAN:ip 1024-65535 - - 0 0, pass 1,
     pattern - - $SERVER1 0 0);
 ping :: ICMPPingRewriter(pattern $WAN:ip 0-65535 - - 0 0, pass 1);
-icmp :: ICMPRewriter(rw ping);                                          // errors of others
+icmp :: ICMPRewriter(rw ping);                                          // errors from other hosts
 ours :: ICMPRewriter(rw ping);                                          // errors of the gateway, about translated packets
 
 lan :: Interface($LAN) -> from_lan :: IPClassifier(
@@ -66,7 +66,7 @@ from_wan[3] -> services :: IPClassifier($SERVICE1, -);
 services[0] -> [2] rw;
 services[1] -> [1] rw;
 
-// A host inside that uses our outer address is translated twice, and gets what hosts outside get (RFC 4787, section 6).
+// Packets of inner hosts to the outer address are translated twice and reach the same server as from outside (RFC 4787, section 6).
 rw[0] -> routes :: StaticIPLookup(
     $WAN:ip 0, $LAN:net 1, $WAN:net 2, 0.0.0.0/0 $GATEWAY 2,
     $LAN:ip 3, $LAN:bcast 3, $WAN:bcast 3, 0.0.0.0/8 3, 127.0.0.0/8 3, 224.0.0.0/3 3);
@@ -78,17 +78,17 @@ routes[1] -> lan;
 routes[2] -> wan;
 routes[3] -> nobody;
 
-// For the gateway itself: it answers pings, and has no ports.
+// Packets for the gateway itself: it answers pings, and all its ports are closed.
 rw[1] -> self;
 ping[1] -> self;
 self[0] -> routes;
 self[1] -> other :: IPClassifier(tcp or udp, icmp, -);
-from_wan[4] -> other;                                                   // what a gateway of TCP, UDP and ICMP cannot tell apart
+from_wan[4] -> other;                                                   // protocols without ports or identifiers
 other[0] -> ICMPError($WAN:ip, unreachable, port, BADADDRS $HEARD) -> errors :: Queue(100);
 other[1] -> nobody;
 other[2] -> ICMPError($WAN:ip, unreachable, protocol, BADADDRS $HEARD) -> errors;
 lan[1] -> errors;
 wan[1] -> errors;
-errors -> Unqueue                                                       // whoever finds them, one worker counts them
+errors -> Unqueue                                                       // so that one worker limits the rate of all errors
     -> RatedSplitter($ERRORS) -> SetIPDSCP(48) -> ours -> routes;       // RFC 1812, 4.3.2.8 and 4.3.2.5
 ours[1] -> routes;

@@ -29,7 +29,7 @@ define($RATE 120000, $CPU 300000, $LINK 144000, $HIGH 30000);
 elementclass Stream { $n, $header | RatedSource(DATA $header, RATE $RATE, LENGTH 46) -> MarkIPHeader -> output; }
 elementclass Link { input -> RatedUnqueue($LINK, BURST_DURATION 0.001) -> Discard; }
 
-// The buffers of three controllers, which know no classes, and the processor that empties them in turn.
+// The receive buffers of three controllers, which do not distinguish classes, and the processor, which serves them in rotation.
 arrived :: RoundRobinSched -> cpu :: RatedUnqueue($CPU) -> priority :: IPClassifier(ip dscp 46, ip dscp 10, -);
 
 Stream(0, \<45b8002e 00000000 40116506 0a000001 0a000101 04d204d2 001a0000>) -> eth0 :: Queue(256) -> [0] arrived;

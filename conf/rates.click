@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Sources with a rhythm, and a slow way out: what comes faster than it leaves waits in a queue, and what finds the queue full is
-// dropped.
+// Sources with a rate, and a slow link: packets wait in a queue, and are dropped when the queue is full.
 //
 //     castanet run -q --simtime conf/rates.click -h q.drops -h q.highwater_length -h sent.count
 //

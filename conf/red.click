@@ -38,7 +38,7 @@ flow [1] -> Queue -> [1] turns;
 flow [2] -> Queue -> [2] turns;
 turns -> Link(1);
 
-// Weighted RED: a is dropped last, c first.
+// Weighted RED: flow a has the lowest drop probability, flow c the highest.
 traffic [2] -> priority :: Classifier(0/61, 0/62, -);
 priority [0] -> high   :: RED(30, 100, 0.1) -> shared :: Queue;
 priority [1] -> medium :: RED(20, 80, 0.2)  -> shared;
@@ -48,7 +48,7 @@ shared -> Link(2);
 // RED behind the queue: drop from front.
 traffic [3] -> FrontDropQueue -> front :: RED(20, 80, 0.2) -> Link(3);
 
-// The averages are given a minute to settle and looked at every fifth of a second for five minutes.
+// The averages have a minute to settle; then they are read five times a second for five minutes.
 DriverManager(
     set looks $LOOKS, set n 0, set one 0, set several 0, set shared 0, set front 0,
     wait $SETTLE,

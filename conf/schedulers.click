@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Schedulers made of schedulers, after TOCS 2000, Figure 9 ("The Click Modular Router", section 4.1).
+// Schedulers composed of schedulers, after TOCS 2000, Figure 9 ("The Click Modular Router", section 4.1).
 //
 //     castanet run -q --simtime conf/schedulers.click
 //
@@ -40,7 +40,7 @@ clear :: Script(TYPE PASSIVE, write c.reset, write i.reset, write g.reset, write
 counts :: Script(TYPE PASSIVE,
     return control $(c.count) interactive $(i.count) gold $(g.count) silver $(s.count) bronze $(b.count));
 
-// The queues are given a second to fill up, or to run empty, before anything is counted.
+// The queues have a second to fill up, or to run empty, before packets are counted.
 DriverManager(
     wait 1s, write clear.run, wait 10s, print "all send:        $(counts.run)",
     write gold/RatedSource@1.active false,

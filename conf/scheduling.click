@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// A link of 100 packets a second is shared by 60 packets a second of voice and 200 of bulk data, in two ways: one lets
-// voice go first, the other takes turns.
+// A link of 100 packets a second is shared by 60 packets a second of voice and 200 of bulk data, once with strict priority for
+// voice, once in rotation.
 //
 //     castanet run -q --simtime conf/scheduling.click -h priority/voice.count -h priority/bulk.count -h turns/voice.count -h turns/bulk.count
 //

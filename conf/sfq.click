@@ -62,7 +62,7 @@ Flow(10.0.0.6, 5) -> traffic;
 traffic [0] -> Queue(200) -> plain :: Link;
 traffic [1] -> FairQueue -> fair :: Link;
 
-// The queues fill up before anything is counted.
+// The queues fill up before packets are counted.
 DriverManager(
     wait 10s, write plain/clear.run, write fair/clear.run,
     wait 60s, print "plain: $(plain/counts.run)", print "fair:  $(fair/counts.run)",

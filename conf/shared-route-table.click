@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// One route table with several users, which SOSP 1999 ("The Click Modular Router", section 4.6) calls difficult to express.
+// One route table for several purposes, which SOSP 1999 ("The Click Modular Router", section 4.6) calls difficult to express.
 //
 //     castanet run -q --simtime conf/shared-route-table.click
 //
@@ -22,16 +22,16 @@ elementclass Traffic { $src, $dst |
     RatedSource(LENGTH 60, RATE 100) -> UDPIPEncap($src, 5000, $dst, 80) -> output;
 }
 
-// What arrives: the first question is about the source.
+// Received packets: the first lookup is by source.
 from_west :: GetIPAddress(12) -> Paint($FROM_WEST) -> table;
 from_east :: GetIPAddress(12) -> Paint($FROM_EAST) -> table;
 
 Traffic(10.1.0.1, 10.2.0.1) -> from_west;
 Traffic(10.3.0.1, 10.2.0.1) -> from_west;
 Traffic(10.2.0.1, 10.3.0.1) -> from_east;
-Traffic(10.1.0.1, 10.2.0.9) -> from_east;   // lies about its source
+Traffic(10.1.0.1, 10.2.0.9) -> from_east;   // forged source
 
-// The second question is about the destination.
+// The second lookup is by destination.
 forward :: GetIPAddress(16) -> Paint($FORWARD) -> table;
 
 table [0] -> west :: PaintSwitch;
@@ -48,7 +48,7 @@ clear :: Script(TYPE PASSIVE, write to_west.reset, write to_east.reset, write re
 counts :: Script(TYPE PASSIVE,
     return to west $(to_west.count) to east $(to_east.count) refused from west $(refused_west.count) from east $(refused_east.count));
 
-// All sources have spent what they may send at once before anything is counted.
+// The sources send their initial bursts before packets are counted.
 DriverManager(
     wait 1s, write clear.run, wait 10s, print "10.3 is west: $(counts.run)",
     write table.set 10.3.0.0/16 1,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Copies and colours: every packet goes two ways, one of which paints it; both are counted where they meet.
+// Copies and colours: Tee copies every packet to two paths, one of which paints it. Both are counted where the paths join.
 //
 //     castanet run -q --simtime conf/tee.click -h all.count -h red.count
 //

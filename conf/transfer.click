@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Port-to-port transfer, as in the measurements of HPSR 2005, section IV-D ("Click vs. Linux"): interfaces are joined in pairs, and
-// what comes in by one leaves by the other without being looked at, through a queue for each direction.
+// Port-to-port transfer, as in the measurements of HPSR 2005, section IV-D ("Click vs. Linux"): interfaces are connected in pairs, and
+// frames that arrive by one leave by the other, uninspected, through a queue for each direction.
 //
 //     castanet run -q --simtime conf/transfer.click -h to0/sent.count -h to1/sent.count -h to2/sent.count -h to3/sent.count -h to3/sent.byte_count
 //

@@ -62,7 +62,7 @@ clear :: Script(TYPE PASSIVE,
     write all.reset, write line1.reset, write line2.reset, write high/over.reset, write low/over.reset,
     write c1.reset, write c2.reset, write c3.reset, write c4.reset);
 
-// In each part the queues are given two seconds to fill up; then the length that RED sees is looked at twenty times a second.
+// In each part the queues have two seconds to fill up; then the length that RED sees is read twenty times a second.
 DriverManager(
     set part low floods:,
     label part,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// A counter of UDP packets, as in the measurements of HPSR 2005, section IV: it looks at the protocols of each Ethernet frame and
-// drops it.
+// A counter of UDP packets, as in the measurements of HPSR 2005, section IV: it reads the protocols of each Ethernet frame and
+// drops the frame.
 //
 //     castanet run -q --simtime conf/udpcount.click -h udp.count -h udp.byte_count -h rate.rate -h other.count
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Variables and compound elements: a piece of configuration with a name, used twice with other arguments.
+// Variables and compound elements: a compound that is used twice with different arguments.
 //
 //     castanet run -q --simtime conf/variables.click -h measured.count SECONDS=5 RATE=20
 //

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The forwarding path of TOCS 2000, Figure 8 ("The Click Modular Router"), from memory to memory: what `castanet bench fig8`
-// measures. fig8.click runs it by itself.
+// The forwarding path of TOCS 2000, Figure 8 ("The Click Modular Router"), from memory to memory, for `castanet bench fig8`.
+// fig8.click runs it alone.
 //
 //     interface  address    Ethernet address   network    further networks
 //     eth0       1.0.0.1    00:00:C0:AE:67:EF  1.0.0.0/8  4.0.0.0/8 behind 1.0.0.88, 6.0.0.0/8 behind 1.0.0.66
 //     eth1       2.0.0.1    00:00:C0:4F:71:EF  2.0.0.0/8  3.0.0.0/8 behind 2.0.0.77, all others behind 2.0.0.99
 //
-// Each source puts a copy of one of its frames into a fresh packet, as a device does. $COLOR0 and $COLOR1 say where its
-// packets come in: by eth0 and eth1, or, with colours that no way out looks for, by two further interfaces.
+// Each source copies one of its frames to a new packet, as a device does. $COLOR0 and $COLOR1 are the paints of the receiving
+// interfaces: eth0 and eth1, or, with paints that no output side checks, two further interfaces.
 
 define($FRAMES0 \<0000c0ae67ef 020001000005 0800 4500002e 00000000 401176b1 01000005 0300000a 0035 0035 001a 0000 000000000000000000000000000000000000>,
        $FRAMES1 \<0000c04f71ef 020002000006 0800 4500002e 00000000 401174b0 02000006 0400000a 0035 0035 001a 0000 000000000000000000000000000000000000>,
@@ -15,7 +15,7 @@ define($FRAMES0 \<0000c0ae67ef 020001000005 0800 4500002e 00000000 401176b1 0100
        $INTERFACES 1.0.0.1/8 2.0.0.1/8,
        $BROADCASTS 1.0.0.0 1.255.255.255 2.0.0.0 2.255.255.255);
 
-// Where packets end.
+// Sinks.
 elementclass Sink { input -> Discard; }
 
 source0 :: MemSource($FRAMES0, LIMIT $LIMIT, BURST $BURST, RANDOM $RANDOM, STOP true)

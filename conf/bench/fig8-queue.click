@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What a queue costs: `castanet bench fig8` runs the two in turns.
+// The cost of a queue: `castanet bench fig8` runs two configurations alternately.
 
 define($LIMIT 1000000, $BURST 32);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The path that `castanet bench fig8` measures, run by itself: all that comes in by one side leaves by the other.
+// The path that `castanet bench fig8` measures, run alone: all packets that arrive on one side leave on the other.
 //
 //     castanet run -q conf/bench/fig8.click LIMIT=10000 -h out0/Discard@1.count -h out1/Discard@1.count
 //

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Two classes that Castanet does not have: sizes checked, then packets by the value of their first byte.
+// Two classes of a package: CheckSize checks the length of packets, TallySwitch classifies them by their first byte.
 //
 //     castanet build-package examples/tally -o examples/tally/tally.castanet
 //     castanet run examples/tally/tally.click -h tally.tally
 //
-// It prints the packets of each output of `tally`: 0 of the first, 20 of the second, 30 of the third. So does a program that the
-// classes are linked into: `cargo run -p castanet-tally -- examples/tally/tally.click`.
+// It prints the number of packets of each output of `tally`: 0, 20 and 30. The program that the classes are linked into prints the
+// same: `cargo run -p castanet-tally -- examples/tally/tally.click`.
 
 require(package tally);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CheckSize: packets of the wanted lengths.
+//! CheckSize: passes packets whose length is within limits.
 
 use castanet_element::prelude::*;
 
@@ -8,7 +8,7 @@ use castanet_element::prelude::*;
 /// Packets that are shorter or longer leave unchanged on output 1; without that output they are dropped.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: packets of a wanted length. Output 1, optional: the others.
+/// Input 0: packets. Output 0: packets within the limits. Output 1, optional: the others.
 ///
 /// # Example
 /// ```click
@@ -21,7 +21,7 @@ use castanet_element::prelude::*;
 #[handler(name = "reset_counts", flags = "wb", doc = "Sets the count to 0.")]
 pub struct CheckSize {
     args: Args,
-    /// Packets of another length.
+    /// Packets outside the limits.
     #[handler]
     rejected: Count,
 }
@@ -29,10 +29,10 @@ pub struct CheckSize {
 /// Arguments of CheckSize.
 #[derive(Args)]
 pub struct Args {
-    /// The fewest bytes.
+    /// Minimum length in bytes.
     #[arg(handler = "rw")]
     min: u32,
-    /// The most bytes.
+    /// Maximum length in bytes.
     #[arg(default = 65_535, handler = "rw")]
     max: u32,
 }

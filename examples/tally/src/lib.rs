@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two element classes from outside Castanet's own families, one file each.
+//! Two element classes outside Castanet, one file each.
 //!
-//! As a shared library, which any castanet loads: `castanet build-package examples/tally`. Linked into a program of one's own:
-//! `src/main.rs` is one.
+//! `castanet build-package examples/tally` compiles them to a shared library. `src/main.rs` is a program that they are linked
+//! into.
 #![forbid(unsafe_code)]
 
 pub mod check_size;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs a configuration with the classes of this crate, then prints what its tally counted:
+//! Runs a configuration with the classes of this crate, then prints the counts of the element `tally`:
 //! `cargo run -p castanet-tally -- examples/tally/tally.click`.
 #![forbid(unsafe_code)]
 
@@ -14,7 +14,7 @@ fn run(file: &str) -> Result<String, String> {
     router.run().map_err(|e| e.to_string())?;
     let tally = router.find("tally");
     if tally.is_none() {
-        return Err(format!("{file}: no element is called 'tally'"));
+        return Err(format!("{file}: there is no element 'tally'"));
     }
     router.read(tally, "tally", "").map_err(|e| e.to_string())
 }

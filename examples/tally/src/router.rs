@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a program needs that has the classes of this crate linked in: a registry, and routers made with it.
+//! A registry with the classes of this crate, and routers made with it, for programs that these classes are linked into.
 
 use castanet_elements::Registry;
 use castanet_graph::Graph;
@@ -20,7 +20,7 @@ pub fn registry() -> Registry {
 /// Makes a router of a configuration: text to flat configuration, to checked graph, to elements.
 ///
 /// # Errors
-/// What is wrong with the configuration, as text for people.
+/// The errors of the configuration, as text.
 pub fn router(file: &str, text: &[u8], options: Options) -> Result<Router, String> {
     let classes = Arc::new(registry());
     let table = Table(classes.clone());

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TallySwitch: packets by the value of one byte, and how many of each.
+//! TallySwitch: classifies packets by one byte and counts them.
 
 use castanet_element::prelude::*;
 
-/// Sends packets to the output whose number is the byte at OFFSET, and keeps a tally.
+/// Sends packets to the output whose number is the byte at OFFSET, and counts them.
 ///
-/// Packets that end before that byte are dropped, and so are those whose byte is not the number of an output.
+/// Packets that are too short are dropped, and so are packets whose byte is not the number of an output.
 ///
 /// # Ports
 /// Input 0: packets. Outputs 0, 1, ...: packets whose byte has that value.
@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "TallySwitch", ports = "1/1-", processing = "h/h", packets = "any/same", workers = exclusive)]
 #[class(build, lifecycle, drops(TooShort, NoMatch))]
-#[handler(name = "tally", flags = "r", doc = "The packets of each output, one line an output.")]
+#[handler(name = "tally", flags = "r", doc = "Packets of each output, one line per output.")]
 #[handler(name = "reset", flags = "wb", doc = "Sets the tally to 0.")]
 pub struct TallySwitch {
     args: Args,
@@ -28,7 +28,7 @@ pub struct TallySwitch {
 /// Arguments of TallySwitch.
 #[derive(Args)]
 pub struct Args {
-    /// Where the byte is, counted from the start of the packet.
+    /// Offset of the byte from the start of the packet.
     #[arg(default = 0)]
     offset: u32,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The classes of this crate in whole routers.
+//! Tests of the classes of this crate in complete routers.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../src/router.rs"]

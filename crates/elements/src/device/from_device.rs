@@ -28,11 +28,11 @@ const LOOK: i64 = 200_000_000;
 
 /// Emits the frames that a network device receives, through a packet socket.
 ///
-/// A frame is an Ethernet frame, VLAN tag included, or an IP packet where the device has no link header. Packets have their MAC
-/// header marked, the packet type annotation that the system gave (to this host, broadcast, multicast, to another host), and
-/// the time at which the system received them as timestamp. Partial checksums are completed, and super-packets are cut into
-/// the segments that they stand for. Frames that wait are emitted together; the task sleeps until some come, though not
-/// between frames that come at a high rate.
+/// A frame is an Ethernet frame, VLAN tag included, or an IP packet if the device has no link header. Packets have their MAC
+/// header marked, the packet type annotation from the kernel (to this host, broadcast, multicast, to another host), and
+/// the time of reception as timestamp. Partial checksums and super-packets pass unchanged; CompleteOffload completes them before
+/// elements that need packets as they appear on the wire. Waiting frames are emitted together. The task sleeps until frames
+/// arrive, but not between frames at a high rate.
 ///
 /// The host's own network stack sees the frames too, and answers those to its addresses, unless SNIFFER is false. With
 /// BPF_FILTER, an expression of tcpdump, the system leaves out frames before they are copied.
