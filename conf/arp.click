@@ -14,7 +14,7 @@
 //     received.count:
 //     3
 //
-// The configuration is a cycle: what the querier sends comes back to it as an answer.
+// The configuration is a cycle: requests of the querier come back to it as replies.
 
 InfiniteSource(DATA "hello", LIMIT 3, STOP true)
     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)

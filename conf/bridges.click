@@ -20,9 +20,9 @@
 //     2 designated forwarding: root dead.02-00-00-00-00-01, cost 8, bridge dead.02-00-00-00-00-02, port 8003
 //     then of 100 100 100 100
 //
-// Switch 1 has the least address and becomes the root. Of the connection between 2 and 3, which are as far from it, 2 has the
-// better end, and 3 blocks the other. When the connection between 1 and 2 is cut, 2 hears nothing better than itself after
-// six seconds, and goes by 3: listening and learning take four seconds each.
+// Switch 1 has the lowest address and becomes the root. Switches 2 and 3 are at the same distance from it. On the connection between
+// them, 2 has the better identifier, so 3 blocks its port. When the connection between 1 and 2 is cut, the information of 2 expires after
+// six seconds. Then 2 reaches the root by 3; listening and learning take four seconds each.
 
 // One switch with three ports.
 elementclass Switch { $address |

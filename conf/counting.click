@@ -10,7 +10,7 @@
 //     40 packets at 40 a second
 //     80 packets at 80 a second
 //
-// Each second the script prints what came in that second, then doubles the rate of the source.
+// Each second the script prints the number of packets in that second, then doubles the rate of the source.
 
 source :: RatedSource(RATE 10) -> c :: Counter -> Discard;
 

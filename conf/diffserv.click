@@ -19,9 +19,9 @@
 //     d.count:
 //     28028
 //
-// Each stream comes at RATE packets a second, 14,000 unless another one is given: `castanet run ... conf/diffserv.click RATE=7000`. A
-// is above its 7,500 and dropped whole. B gets the 10,000 that its shaper lets through; the rest waits, and overflows. C is above its
-// 12,500 and joins D. The counts are those of the last of two simulated seconds; docs/diffserv.md compares them with the ideal
+// Each stream has RATE packets a second, by default 14,000: `castanet run ... conf/diffserv.click RATE=7000` changes it. Stream A
+// exceeds its limit of 7,500 and is dropped completely. The shaper of B passes 10,000; the others wait in the queue, which overflows. C
+// exceeds 12,500 and joins D. The counts are those of the last of two simulated seconds. docs/diffserv.md compares them with the ideal
 // curves over all rates.
 
 define($RATE 14000, $LINK 100000, $A 7500, $B 10000, $C 12500);

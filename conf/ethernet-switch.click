@@ -17,9 +17,9 @@
 //     04-00-00-00-00-0B 1
 //     of 200 frames a heard 121 and b 121
 //
-// Messages of bridges go to the tree, all other frames through both suppressors and the switch; the tree closes ports of the
-// suppressors. Port 3 hears that port 2 is on the same cable and blocks. The hosts hear each other once their ports forward,
-// which takes two forward delays, eight seconds here, in which nothing is relayed.
+// Messages of bridges go to the tree, all other frames through both suppressors and the switch. The tree closes ports of the
+// suppressors. Port 3 receives messages of port 2 on the same cable and blocks. The hosts receive each other's frames when their ports
+// forward, after two forward delays, which are eight seconds here.
 //
 // With devices, port N begins with FromDevice(ethN, PROMISC true) and ends with Queue -> ToDevice(ethN).
 

@@ -15,7 +15,7 @@
 //     blocked.count:
 //     18
 //
-// `castanet run --simtime conf/firewall.click -h rules.program` shows what the rules became: one decision tree.
+// `castanet run --simtime conf/firewall.click -h rules.program` shows the decision tree that the rules compile to.
 // `castanet new firewall` writes a firewall with devices and your own rules.
 
 rules :: IPFilter(

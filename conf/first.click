@@ -7,8 +7,8 @@
 //
 //     250
 //
-// The source makes 100 packets a second and stops after 250, which takes 2.5 seconds. With --simtime time is simulated, so
-// nobody waits for it; without, the same happens in real time.
+// The source sends 100 packets a second and stops after 250, which takes 2.5 seconds. With --simtime the time is simulated, so
+// the run ends at once; without it, the run takes real time.
 
 RatedSource(RATE 100, LIMIT 250, STOP true)
     -> c :: Counter

@@ -15,7 +15,7 @@
 //     errors.count:
 //     1
 //
-// The second packet comes back as an ICMP error that names the MTU (RFC 1191).
+// The second packet causes an ICMP error with the MTU (RFC 1191).
 
 link :: IPFragmenter(1500);
 

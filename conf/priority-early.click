@@ -17,9 +17,9 @@
 //     low.count:
 //     0
 //
-// As conf/priority-late.click, but packets are told apart where they arrive, and the router works on those that it will send: the
-// processor's 300,000 a second are taken in the order of priority. High keeps its 30,000, medium gets the rest of the link of
-// 144,000, and low nothing while medium wants all of it. The counts are those of the last half of one simulated second.
+// Like conf/priority-late.click, but packets are classified where they arrive, and the processor takes its 300,000 packets a second in
+// the order of priority, so it processes only packets that will be sent. High gets its 30,000, medium the rest of the link of
+// 144,000, and low nothing while medium uses all of it. The counts are those of the last half of one simulated second.
 
 define($RATE 120000, $CPU 300000, $LINK 144000, $HIGH 30000);
 

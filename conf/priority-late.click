@@ -19,10 +19,10 @@
 //     low.count:
 //     7002
 //
-// Each class comes at RATE packets a second, 120,000 unless another one is given. The router can look at 300,000 a second; what it does
-// not get to is dropped where packets arrive, whatever their class. So of each class 100,000 arrive at the queues: high keeps
-// its 30,000, medium gets its 100,000, and low what is left of a link of 144,000, although more of medium was sent than got
-// through. conf/priority-early.click mends that. The counts are those of the last half of one simulated second.
+// Each class has RATE packets a second, by default 120,000. The processor handles 300,000 a second; the excess is dropped where packets
+// arrive, independent of the class. So 100,000 packets of each class reach the queues. High gets its 30,000, medium its 100,000, and low
+// the rest of a link of 144,000, although enough packets of medium were sent to use it. conf/priority-early.click avoids this. The
+// counts are those of the last half of one simulated second.
 
 define($RATE 120000, $CPU 300000, $LINK 144000, $HIGH 30000);
 

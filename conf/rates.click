@@ -15,8 +15,8 @@
 //     sent.count:
 //     400
 //
-// A steady 50 packets a second, and a heartbeat every half second, meet a way out of 40 a second. Simulated time makes the result
-// the same each time, and at once.
+// A steady 50 packets a second, and one packet every half second, share a link of 40 packets a second. With simulated time the result
+// is the same each time, and immediate.
 
 RatedSource(RATE 50) -> q :: Queue(60);
 TimedSource(INTERVAL 0.5s, DATA "heartbeat") -> q;

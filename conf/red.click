@@ -12,11 +12,11 @@
 //               3968 of 12000 dropped, average 41.2907373333
 //     front:    6002 of 36000 dropped, average 47.6123126667
 //
-// Three flows of EACH packets a second, 40 unless another number is given, are offered to four links of LINK. One class makes four
-// policies, because it finds the queues that count by flow-based router context: RED before a queue; before several queues, whose
-// packets it adds; three RED elements with other arguments before one queue, so that some packets are dropped sooner than others;
-// and behind a queue, where the packets at the front are dropped. docs/red.md compares the average lengths with what the formula of
-// Floyd and Jacobson 1993 says about such a load.
+// Three flows of EACH packets a second, by default 40, are offered to four links of LINK packets a second. RED finds the relevant queues
+// by flow-based router context, so one class makes four policies: RED before a queue; before several queues, whose
+// lengths it adds; three RED elements with different arguments before one queue, so that flows have different drop probabilities;
+// and behind a queue, where packets are dropped from the front. docs/red.md compares the average lengths with the formula of
+// Floyd and Jacobson 1993 for this load.
 
 define($EACH 40, $LINK 100, $SETTLE 60s, $LOOK 0.2s, $LOOKS 1500);
 

@@ -13,11 +13,11 @@
 //     gold is silent:  control 280 interactive 360 gold 0 silver 240 bronze 120
 //     all send again:  control 280 interactive 360 gold 180 silver 120 bronze 60
 //
-// A link of 100 packets a second serves five classes of traffic. Control traffic, 28 packets a second, has strict priority. What it
-// leaves, 72 packets a second, goes in turns to interactive traffic (36) and to three customers, who share their half by tickets,
-// 3 to 2 to 1 (18, 12 and 6). Each class but the first sends more than it can get, so the shares are exact. In the second part the
-// customer called gold sends nothing: silver and bronze share what it leaves, 2 to 1 (24 and 12), and nobody else notices. In the third
-// it is back, and gets its share again, but nothing for the time when it had nothing to send.
+// A link of 100 packets a second serves five classes of traffic. Control traffic, 28 packets a second, has strict priority. The
+// remaining 72 packets a second are served in rotation to interactive traffic (36) and to three customers, who share their half by
+// tickets, 3 to 2 to 1 (18, 12 and 6). All classes except control send more than their share, so the shares are exact. In the second part
+// the customer gold sends nothing: silver and bronze share its part, 2 to 1 (24 and 12), and the other classes are not affected. In
+// the third part gold returns and gets its share again, but no compensation.
 
 elementclass Source { $kind, $rate | RatedSource(DATA $kind, RATE $rate) -> output; }
 

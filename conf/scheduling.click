@@ -21,8 +21,8 @@
 //     turns/bulk.count:
 //     500
 //
-// In ten seconds voice loses nothing under priority, and bulk gets what is left of the link. Taking turns gives each half. Queues
-// say so when they begin to drop; the summary (without -q) says how much.
+// In ten seconds, voice loses nothing with strict priority, and bulk gets the rest of the link. Round robin gives each half. Queues
+// print a message when they begin to drop packets; the summary (without -q) has the number of drops.
 
 elementclass Source { $kind, $rate | RatedSource(DATA $kind, RATE $rate) -> output; }
 

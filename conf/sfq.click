@@ -14,11 +14,11 @@
 //     plain: greedy 5700 others 0 0 0 0 small 0
 //     fair:  greedy 1080 others 1080 1080 1080 1080 small 300
 //
-// A link of 95 packets a second is offered six flows: one greedy, 2000 packets a second; four of 40; and one of 5. A plain queue
-// is always full of the greedy flow's packets, and the others get nothing. The virtual queue hashes addresses and ports to eight
-// queues that take turns: the small flow loses nothing, and the other five have 18 packets a second each, since the flows fall to
-// different queues. It has the ports of a Queue, one push input and one pull output, and can stand wherever a Queue stands. Its
-// room is that of the plain queue.
+// A link of 95 packets a second is offered six flows: a greedy one of 2000 packets a second, four of 40, and one of 5. A plain queue
+// is always full of packets of the greedy flow, and the others get nothing. The virtual queue hashes addresses and ports to eight
+// queues, which are served in rotation. Here each flow has its own queue: the small flow loses nothing, and the other five get 18 packets
+// a second each. The virtual queue has the ports of a Queue, one push input and one pull output, so it can replace any Queue. Its total
+// capacity is that of the plain queue.
 
 elementclass FairQueue {
     input -> flow :: HashSwitch(12, 12);

@@ -8,11 +8,11 @@
 //     10.3 is west: to west 1000 to east 2000 refused from west 0 from east 1000
 //     10.3 is east: to west 0 to east 2000 refused from west 1000 from east 1000
 //
-// A router between west and east asks its table twice about each packet: whether its source is where it came from (RFC 3704, strict
-// reverse path forwarding), and where its destination is. Both questions go to one element. A packet asks by the destination
-// annotation, so the source can be put there as well; and its colour says who asks, so a PaintSwitch behind each output of the
-// table sends the answer back to whoever asked. When network 10.3.0.0/16 moves from west to east, one write to the table changes what
-// all of them are told, and there is no second table to forget.
+// A router between west and east looks up each packet twice: its source, to check that it came from the right side (RFC 3704, strict
+// reverse path forwarding), and its destination. Both lookups use one table element. The table looks up the destination annotation,
+// which has the source address in the first lookup. The paint of the packet marks the lookup, so a PaintSwitch behind each output of the
+// table dispatches the packet to the next step. When network 10.3.0.0/16 moves from west to east, one write to the table changes
+// all lookups.
 
 define($FROM_WEST 0, $FROM_EAST 1, $FORWARD 2);
 

@@ -11,7 +11,7 @@
 //     red.count:
 //     10
 //
-// PaintTee sends a copy of what has its colour to output 1, and everything on by output 0.
+// PaintTee passes all packets to output 0, and copies packets of its colour to output 1.
 
 InfiniteSource(DATA "a packet", LIMIT 10, STOP true) -> t :: Tee;
 

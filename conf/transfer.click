@@ -21,9 +21,9 @@
 //     to3/sent.byte_count:
 //     8928000
 //
-// COUNT minimum-size frames come in by each of four interfaces, RATE a second, and all leave: the number of a sink is that of the
-// interface. On the devices of a machine `From` is `FromDevice($device, PROMISC true)` and `To` is `ToDevice($device)`; docs/transfer.md
-// has it as a whole.
+// Each of four interfaces receives COUNT minimum-size frames, RATE a second, and all frames leave. A sink has the number of its
+// interface. On the devices of a machine, replace `From` by `FromDevice($device, PROMISC true)` and `To` by `ToDevice($device)`;
+// docs/transfer.md has the complete configuration.
 
 define($RATE 148800, $COUNT 148800);
 

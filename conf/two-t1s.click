@@ -19,11 +19,11 @@
 //     all flood: no room high 12551 low 35671
 //     all flood: RED saw 84000 dropped 12618 average 254.742563333
 //
-// Two equal lines pull from the same scheduler, which shares the load between them. It asks the high priority first, and then the
-// low one; each is a virtual queue in which flows take turns (Figure 10). RED stands before all of it and finds all four queues by
-// flow-based router context: the more packets wait in them together, the more are dropped, of any flow. In the first part two flows
-// of high priority send less than the lines can carry and two of low priority more than what is left; in the second high priority
-// floods the lines too. docs/two-t1s.md tells which number shows what.
+// Two equal lines pull from the same scheduler, which balances the load between them. It serves high priority before low
+// priority; each is a virtual queue that serves its flows in rotation (Figure 10). RED stands before all queues and finds the four of them
+// by flow-based router context: the more packets wait in them together, the more are dropped, of every flow. In the first part, two flows
+// of high priority send less than the lines carry, and two of low priority more than the rest. In the second part, high priority
+// floods the lines too. docs/two-t1s.md explains the numbers.
 
 define($T1 1544kbps, $ROOM 64, $MIN 50, $MAX 300, $P 0.1);
 

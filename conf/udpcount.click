@@ -18,8 +18,8 @@
 //     other.count:
 //     19
 //
-// The frames come from memory here: those of conf/udpgen.click, and among them ARP queries, ten a second. In place of both sources
-// put the device whose packets are to be counted.
+// The frames come from memory: those of conf/udpgen.click, and ten ARP requests a second. To count the packets of a device, replace
+// both sources by it.
 
 define($RATE 148800, $COUNT 297600);
 

@@ -8,7 +8,7 @@
 //     112
 //
 // The command line takes precedence over `define`. Without SECONDS and RATE the count is 14: in one second, eleven
-// packets of the one stream and three of the other, the first at once. `castanet flatten` shows what compounds become.
+// packets of one stream and three of the other, each with the first packet at time 0. `castanet flatten` shows the expanded compounds.
 
 define($RATE 10, $SECONDS 1);
 

@@ -11,8 +11,8 @@
 //     out.count:
 //     200000
 //
-// `castanet explain -j 2 conf/workers.click` says which worker runs what. Each worker has its own `in`, and the handler shows the
-// sum; the queue is shared by both; what stands behind it belongs to the worker that empties it.
+// `castanet explain -j 2 conf/workers.click` shows which worker runs which element. Each worker has its own `in`, and the handler shows
+// the sum. Both share the queue. The elements behind the queue belong to the worker that pulls from it.
 
 left :: InfiniteSource(LIMIT 100000, BURST 32, STOP true) -> in :: Counter;
 right :: InfiniteSource(LIMIT 100000, BURST 32, STOP true) -> in;

@@ -23,11 +23,11 @@ impl Handle {
     }
 }
 
-/// Whether interrupt and terminate end the process at once.
+/// Whether SIGINT and SIGTERM end the process at once.
 static AT_ONCE: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Has interrupt and terminate end the process at once until [`watch`] lets them reach a router. A process that a shell starts in
-/// the background ignores interrupts, so one that waits for a pipe to be opened could not be interrupted without this.
+/// Makes SIGINT and SIGTERM end the process at once, until [`watch`] passes them to a router. A process that a shell starts in
+/// the background ignores SIGINT, so without this it could not be interrupted while it waits for a pipe to be opened.
 ///
 /// # Errors
 /// When signals cannot be caught.
@@ -86,7 +86,7 @@ pub fn watch(running: &Arc<Running>, hangup: Option<Hangup>) -> std::io::Result<
     Ok(handle)
 }
 
-/// Runs the action on a thread of its own: it may take long, and signals to stop must be handled meanwhile.
+/// Runs the action on a separate thread: it may take long, and signals to stop must be handled meanwhile.
 fn again(hangup: Option<Arc<dyn Fn() + Send + Sync>>) {
     if let Some(f) = hangup {
         // If no thread can be started, the file is not reread, and no message appears.

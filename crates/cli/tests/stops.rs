@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a running router is ended from outside, and with which exit code, whatever it waits for.
+//! Tests of stopping a running router from outside, in every kind of wait, and of the exit codes.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -11,7 +11,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// A process that ends with the test.
+/// A process that is killed with the test.
 struct Live(Child);
 
 impl Drop for Live {
@@ -22,7 +22,7 @@ impl Drop for Live {
 }
 
 impl Live {
-    /// As a shell starts it in the background: interrupts are ignored.
+    /// Like a background process of a shell, which ignores SIGINT.
     fn in_background(b: &Bench, args: &[&str]) -> Live {
         let mut c = Command::new("sh");
         c.args(["-c", "trap '' INT; exec \"$0\" \"$@\"", BINARY, "run", "-q"]).args(args);
@@ -33,7 +33,7 @@ impl Live {
         let mut c = b.command("castanet");
         Live(c.args(["run", "-q"]).args(args).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
     }
-    /// Waits until it has begun to catch interrupts.
+    /// Waits until the process catches SIGINT.
     fn catches(&self) {
         let caught = |line: &str| {
             let mask = line.strip_prefix("SigCgt:")?;
@@ -93,12 +93,12 @@ fn a_pipe_whose_writer_stalls_keeps_no_router_from_ending() {
         [0xa1b2_c3d4_u32, 2 | 4 << 16, 0, 0, 65_535, 1, 1, 0, 60, 60].map(u32::to_le_bytes).concat();
     bytes.extend([0xff; 60]);
     let mut live = Live::in_background(&b, &["-u", "s", "-e", "FromDump(f) -> Discard"]);
-    // Opening waits for the reader.
+    // Opening the pipe waits for its reader.
     let mut writer = std::fs::File::options().write(true).open(b.path("f")).unwrap();
     writer.write_all(&bytes).unwrap();
     until("it runs", || UnixStream::connect(b.path("s")).is_ok());
     live.catches();
-    // Interrupts that come one right after another may count as one.
+    // Signals in quick succession may be merged into one.
     until("it ends", || {
         if live.0.try_wait().unwrap().is_some() {
             return true;
@@ -129,7 +129,7 @@ fn a_router_that_is_terminated_during_a_swap_ends_cleanly() {
         client.set_read_timeout(Some(LIMIT)).unwrap();
         let mut answers = BufReader::new(client.try_clone().unwrap()).lines().map_while(Result::ok);
         assert!(answers.next().unwrap().starts_with("Click::ControlSocket"));
-        // It runs when the first swap is answered. Several more are under way when the signal comes.
+        // The router runs when the first swap is answered. Further swaps are in progress when the signal arrives.
         for n in 1..20 {
             let text = large(n);
             write!(client, "WRITEDATA hotconfig {}\n{text}", text.len()).unwrap();
@@ -159,11 +159,11 @@ fn a_script_whose_calls_fail_goes_on_and_makes_the_run_fail() {
         let ran = b.run("castanet", &["run", "-q", "-e", &text], "");
         assert_eq!((ran.out.as_str(), ran.code), ("after\n", 1), "{script}: {ran:?}");
         assert!(ran.err.contains(says), "{script}: {ran:?}");
-        // Other tools of the language exit with 0, and so does the command of that name.
+        // Click exits with 0, and so does the command `click`.
         let ran = b.run("click", &["-e", &text], "");
         assert_eq!((ran.out.as_str(), ran.code), ("after\n", 0), "{script}: {ran:?}");
     }
-    // Asking whether there is a handler is no failure, nor is what a caller from outside makes a script do.
+    // Testing whether a handler exists is no failure, and neither is an error in a script that a client calls.
     let asks = "DriverManager(print $(readable c.typo) $(writable c.reset), pause)";
     let ran = b.run("castanet", &["run", "-q", "-e", &format!("{source} {asks}")], "");
     assert_eq!((ran.out.as_str(), ran.err.as_str(), ran.code), ("false true\n", "", 0));

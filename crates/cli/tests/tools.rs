@@ -311,8 +311,8 @@ fn names_that_are_not_there_are_reported() {
             "no 'count.rest' write handler; did you mean 'count.reset'?",
         ],
     );
-    // A script continues after an instruction that failed.
-    assert_eq!(ran.code, 0);
+    // A script continues after an instruction that failed, and the run exits with 1.
+    assert_eq!(ran.code, 1);
     let variable = "Idle -> Print(\"$lable\") -> Discard; Script(print \"$x\")";
     let checked = b.run("castanet", &["check", "-e", variable], "");
     assert_eq!((checked.code, checked.err.matches("warning: ").count()), (0, 1), "{}", checked.err);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Limits of what clients can cost a server.
+//! Limits on the memory and time of clients.
 
 use std::time::Duration;
 
-/// Limits of what clients can cost a server, in memory and in time.
+/// Limits on the memory and time that clients can use.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Bytes of a command line; the reply to a longer one is 500.

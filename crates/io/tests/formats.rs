@@ -172,7 +172,7 @@ fn error_texts() {
         ),
         (
             section().block(6, Bytes::new(false).u32(1).u32(0).u32(0).u32(0).u32(0)).out,
-            "x: bad capture file at byte 48: packet of interface 1, which the section has not described",
+            "x: bad capture file at byte 48: packet of interface 1, which is not described in the section",
         ),
         (
             section().block(6, Bytes::new(false).u32(0).u32(0).u32(0).u32(5).u32(5).raw(b"abcd")).out,
@@ -180,7 +180,7 @@ fn error_texts() {
         ),
         (
             section().block(6, Bytes::new(false).u32(0)).out,
-            "x: bad capture file at byte 48: block shorter than what it says it holds",
+            "x: bad capture file at byte 48: block shorter than its content",
         ),
         (
             section().u32(9).u32(14).raw(&[0; 6]).out,

@@ -259,7 +259,7 @@ pub fn workers(w: Workers) -> &'static str {
             "Each worker has its own replica. Read handlers return the sum; write handlers reach all replicas."
         }
         Workers::Replicate(Merge::Max) => {
-            "Each worker has a replica of its own; read handlers show the largest number, write handlers reach all."
+            "Each worker has its own replica. Read handlers return the largest number; write handlers reach all replicas."
         }
         Workers::Replicate(Merge::First) => {
             "Each worker has its own replica. One answers read handlers, because all are equal; write handlers reach all replicas."

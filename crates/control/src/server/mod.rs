@@ -73,7 +73,7 @@ struct Common {
     settings: Mutex<Settings>,
     clients: AtomicUsize,
     lost: AtomicU64,
-    /// How often the thread has looked at its descriptors.
+    /// The number of epoll calls of the thread.
     rounds: AtomicU64,
 }
 

@@ -111,7 +111,7 @@ fn a_server_sleeps_while_its_clients_are_silent() {
         c.read_exact(&mut said).unwrap();
     }
     std::thread::sleep(Duration::from_millis(300));
-    // A few for each client, and for the looks at those that have sent half a command. Polling would take thousands.
+    // Some wake-ups per client, and some to check incomplete commands. Polling would need thousands.
     let rounds = s.common.rounds.load(Ordering::Relaxed);
     assert!((1..=200).contains(&rounds), "{rounds}");
 }
@@ -233,7 +233,7 @@ fn changed_rules_hold_for_clients_that_are_there() {
 
 type Lines = Arc<Mutex<Vec<String>>>;
 
-/// A server of messages at a Unix socket, and what it reported.
+/// A message server at a Unix socket, and its reports.
 fn chatter(
     channel: &str,
     (greeting, aloud, verbose): (bool, bool, bool),
@@ -283,7 +283,7 @@ fn messages_go_to_every_client_of_their_channel() {
         let [gone, mut stays] = all;
         drop(gone);
         until("one has gone", || s.clients() == 1);
-        // A client that has ended its output still hears.
+        // A client that has shut down its output still receives messages.
         stays.shutdown(Shutdown::Write).unwrap();
         fake.message(channel, "three");
         expect(&mut stays, "three\n");
@@ -303,7 +303,7 @@ fn messages_without_room_are_counted_for_each_client() {
     fake.message("news", "a");
     all.iter_mut().for_each(|c| expect(c, "a\n"));
     until("the long one is counted", || s.lost() == 2);
-    // A client that takes nothing loses whole messages.
+    // A client that reads nothing loses complete messages.
     let (s, fake, connect, _) = chatter("news", (false, false, false), 100_000);
     let c = connect();
     until("it is there", || s.clients() == 1);
@@ -312,7 +312,7 @@ fn messages_without_room_are_counted_for_each_client() {
     fake.message("news", "");
     until("some are lost", || s.lost() > 0);
     drop((fake, s));
-    // The last may be cut short by the end of the server.
+    // The end of the server may truncate the last message.
     let said = rest(c);
     let (whole, _) = said.rsplit_once('\n').unwrap();
     assert!(whole.split('\n').all(|line| line == text || line.is_empty()));
@@ -337,8 +337,8 @@ fn clients_that_come_and_go_are_reported() {
 fn messages_wait_up_to_the_limit() {
     let (ours, _theirs) = UnixStream::pair().unwrap();
     let mut p = peer::Peer::chatter(ours.into(), false);
-    assert!(p.tell(b"abc", 5) && !p.tell(b"abc", 5) && p.tell(b"de", 5) && !p.tell(b"f", 5));
-    assert!(p.tell(b"", 5) && p.holds() >= 5);
+    assert!(p.queue(b"abc", 5) && !p.queue(b"abc", 5) && p.queue(b"de", 5) && !p.queue(b"f", 5));
+    assert!(p.queue(b"", 5) && p.holds() >= 5);
 }
 
 #[test]

@@ -14,12 +14,12 @@ pub(crate) struct Fake {
     pub ended: AtomicBool,
     pub swaps: AtomicU64,
     pub calls: AtomicU64,
-    /// Channels, and what listens to them.
+    /// Channels and their listeners.
     pub listeners: Mutex<Vec<(String, Weak<dyn Listener>)>>,
 }
 
 impl Fake {
-    /// Shows a message to what listens to its channel.
+    /// Passes a message to the listeners of its channel.
     pub fn message(&self, channel: &str, text: &str) {
         for (c, listener) in &*self.listeners.lock().unwrap() {
             if let Some(l) = listener.upgrade().filter(|_| c == channel) {

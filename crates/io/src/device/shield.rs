@@ -24,7 +24,7 @@ enum Means {
     Link { fd: OwnedFd },
     /// A filter of cls_bpf that stays until it is removed, for kernels before 6.6 and for user namespaces.
     Filter { handle: u32, made: bool },
-    /// A filter that the process which opens devices owns, and removes when this process ends.
+    /// A filter owned by the process that opens devices. It removes the filter when this process ends.
     Kept { number: u32 },
     /// The descriptor was passed to another process.
     Gone,

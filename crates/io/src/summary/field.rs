@@ -83,9 +83,9 @@ macro_rules! fields {
 }
 
 fields! {
-    /// When the packet came.
+    /// The time of the packet.
     "timestamp" ["utimestamp" "ts"], Time, |v| Some(Value::Time(v.time)), |d, v| d.time = Some(v.time());
-    /// The same, in binary to the nanosecond.
+    /// The time of the packet, with nanoseconds in binary dumps.
     "ntimestamp", Kind::NanoTime, |v| Some(Value::Time(v.time)), |d, v| d.time = Some(v.time());
     /// Whole seconds of the time.
     "ts_sec" ["sec"], Number(4), |v| number(u32::try_from(v.time.div_euclid(1_000_000_000)).ok()), set!(seconds: u32);
@@ -94,12 +94,12 @@ fields! {
     /// The time in microseconds.
     "ts_usec1" ["usec1"], Number(8), |v| number(u64::try_from(v.time.div_euclid(1000)).ok()),
         |d, v| d.time = i64::try_from(v.number()).ok().and_then(|us| us.checked_mul(1000));
-    /// When the first of the packets came that this one stands for.
+    /// The time of the first packet that this one represents.
     "first_timestamp" ["first_utimestamp" "first_ts"], Time, |v| Some(Value::Time(v.first_time)),
         |d, v| d.first_time = Some(v.time());
-    /// The same, in binary to the nanosecond.
+    /// The time of the first packet that this one represents, with nanoseconds in binary dumps.
     "first_ntimestamp", Kind::NanoTime, |v| Some(Value::Time(v.first_time)), |d, v| d.first_time = Some(v.time());
-    /// How many packets this one stands for.
+    /// The number of packets that this one represents.
     "count" ["pkt_count" "packet_count"], Number(4), |v| number(Some(u64::from(v.extra_packets) + 1)), set!(count: u32);
     /// The paint annotation, as the number of a link.
     "link", Link, |v| number(Some(v.paint)), set!(paint: u8);
@@ -126,9 +126,9 @@ fields! {
     "ip_ecn", Kind::Ecn, |v| number(v.ip8(1).map(|t| t & 3)), set!(ecn: u8);
     /// The time to live.
     "ip_ttl", Number(1), |v| number(v.ip8(8)), set!(ttl: u8);
-    /// Which fragment it is.
+    /// The kind of fragment: first, later, or not fragmented.
     "ip_frag", Kind::Fragment, |v| number(v.fragment_letter()), set!(fragment: u8);
-    /// Where the fragment lies.
+    /// The offset of the fragment.
     "ip_fragoff", Kind::FragmentOffset, |v| number(v.ip16(6).map(|f| f & 0x7fff)), set!(fragment_offset: u16);
     /// The identification.
     "ip_id", Number(2), |v| number(v.ip16(4)), set!(id: u16);
@@ -161,7 +161,7 @@ fields! {
     "icmp_flowid", Number(2), |v| number(v.icmp_query(4)), set!(icmp_id: u16);
     /// The sequence number of an ICMP query.
     "icmp_seq", Number(2), |v| number(v.icmp_query(6)), set!(icmp_seq: u16);
-    /// The MTU that an ICMP error of type "unreachable needfrag" tells.
+    /// The MTU in an ICMP error "unreachable needfrag".
     "icmp_nextmtu", Number(2), |v| number(v.icmp_mtu()), set!(icmp_mtu: u16);
     /// The Ethernet source.
     "eth_src" ["ether_src"], Ether, |v| bytes(v.mac(6..12)), set_bytes!(eth_src);
@@ -170,13 +170,13 @@ fields! {
     /// The Ethernet type.
     "eth_type" ["ether_type"], EtherType, |v| number(v.mac(12..14).map(|t| t.iter().fold(0_u16, |n, b| n << 8 | u16::from(*b)))),
         set!(eth_type: u16);
-    /// What follows the transport header.
+    /// The payload: the data after the transport header.
     "payload", Kind::Text, |v| bytes(v.payload()), set_bytes!(payload);
-    /// Bytes that follow the transport header, captured or not.
+    /// The length of the payload, captured or not.
     "payload_len" ["payload_length"], Number(4), |v| number(v.payload_len().map(|n| n as u64)), set!(payload_len: u32);
     /// The MD5 digest of the payload.
     "payload_md5", Kind::Md5, |v| v.payload().map(|p| Value::Bytes(md5(p).to_vec().into())), |_, _| {};
-    /// The same in hexadecimal digits.
+    /// The MD5 digest of the payload in hexadecimal digits.
     "payload_md5_hex", Kind::Md5Hex, |v| v.payload().map(|p| Value::Bytes(md5(p).to_vec().into())), |_, _| {};
     /// The TCP sequence number.
     "tcp_seq" ["tcp_seqno"], Number(4), |v| number(v.tcp32(4)), set!(tcp_seq: u32);

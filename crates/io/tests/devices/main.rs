@@ -42,7 +42,7 @@ fn receive(s: &mut PacketSocket) -> Vec<Got> {
     receive_all(s, 0)
 }
 
-/// So many frames, however long they take, and those that come in a while after them.
+/// Receives `expected` frames without time limit, and then frames until none arrives for a while.
 fn receive_all(s: &mut PacketSocket, expected: usize) -> Vec<Got> {
     let mut all = Vec::new();
     while readable(s.fd(), if all.len() < expected { LONG } else { 100 }) {
