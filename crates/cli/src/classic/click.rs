@@ -72,7 +72,7 @@ struct Settings {
     swaps: bool,
 }
 
-/// A run, or a text that is all that was requested.
+/// The request of the command line: a run, or only a text to print.
 enum Asked {
     Run(Box<Settings>),
     Print(String),

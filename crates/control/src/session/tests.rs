@@ -405,14 +405,14 @@ fn sessions_say_what_they_hold_and_give_it_back() {
 #[test]
 fn what_is_too_long_is_not_kept_until_its_end() {
     let limits = Limits { line: 30, data: 100_000, ..Limits::default() };
-    let mut gate = Gate::new(Arc::new(Fake::default()));
+    let mut access = Access::new(Arc::new(Fake::default()));
     let mut said = |command: &str, then: usize| {
         let mut session = Session::new(limits.clone(), Origin::Authorised);
         session.sent(GREETING.len());
         session.feed(command.as_bytes());
         for _ in 0..then / 10 {
             session.feed(&[b'x'; 10]);
-            while session.step(&Rules::default(), &mut gate) == Step::Done {}
+            while session.step(&Rules::default(), &mut access) == Step::Done {}
         }
         assert!(session.wants_input() && session.held() < 5000, "{}", session.held());
         String::from_utf8(session.output().to_vec()).unwrap()
