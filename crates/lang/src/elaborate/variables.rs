@@ -112,7 +112,7 @@ enum Value<'a> {
 /// The variables of one scope of one instance.
 pub(super) struct Env<'a> {
     parent: Option<Rc<Env<'a>>>,
-    /// The nesting depth of the scope's text in compounds.
+    /// The number of compounds that enclose the scope's text.
     depth: usize,
     values: HashMap<String, RefCell<Value<'a>>>,
 }
