@@ -34,7 +34,7 @@ pub fn main(args: &Check) -> ExitCode {
     if args.configuration.json && json.is_empty() {
         let _ = crate::load::write_out(None, "[]\n");
     } else if args.configuration.json {
-        let _ = write!(std::io::stderr().lock(), "{:#}\n", serde_json::Value::Array(json));
+        let _ = writeln!(std::io::stderr().lock(), "{:#}", serde_json::Value::Array(json));
     }
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
