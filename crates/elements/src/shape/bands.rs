@@ -1,44 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A measured rate, and the bands into which it falls.
+//! The engine of Meter and BandwidthMeter: a measured rate, and the band into which it falls.
 
 use super::rate::Unit;
 use castanet_element::prelude::*;
+use castanet_element::spec::Args;
 use castanet_tables::Ewma;
 
-/// What Meter and BandwidthMeter do; they differ in what their rates count.
-pub(super) struct Bands {
-    unit: Unit,
+/// The arguments of a meter: they say what its rates count.
+pub trait BandArgs: Args {
+    /// What the rates count.
+    type Unit: Unit;
+    /// The rates at which the next outputs begin.
+    fn rates(&self) -> &[Bandwidth];
+}
+
+/// Measures the rate of packets, and sends them to the output of the band into which it falls.
+pub struct Bands<A> {
+    args: A,
     average: Ewma,
-    /// Where each band ends and the next begins.
+    /// The rates at which the next outputs begin.
     rates: Vec<u64>,
 }
 
-impl Bands {
-    /// With an output for what is below each rate, and one for the rest.
-    pub(super) fn new(rates: Vec<u64>, unit: Unit, outputs: usize) -> Result<Bands, ConfigError> {
-        if rates.is_empty() {
-            return Err("RATE: required argument missing".into());
-        }
-        if !rates.is_sorted_by(|a, b| a < b) {
-            return Err("rates must be in increasing order, each once".into());
-        }
-        if outputs != rates.len().saturating_add(1) {
-            return Err(format!(
-                "{} rates need {} outputs, and {outputs} are connected",
-                rates.len(),
-                rates.len().saturating_add(1)
-            )
-            .into());
-        }
-        let average = if unit == Unit::Packets { Ewma::packets() } else { Ewma::bytes() };
-        Ok(Bands { unit, average, rates })
-    }
-
+impl<A: BandArgs> Bands<A> {
     pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
-        let units = match self.unit {
-            Unit::Packets => batch.len() as u64,
-            Unit::Bytes => batch.iter().map(|p| p.len() as u64).sum(),
-        };
+        let units = A::Unit::cost_of_all(batch.as_slice());
         let now = cx.core().clock.peek();
         // An epoch shows in the average only when it is over, so packets of one moment all fall into the same band.
         self.average.update(units, now);
@@ -47,16 +33,48 @@ impl Bands {
         cx.forward(band, batch);
     }
 
-    /// Goes on with the rate that another one measured (hot swap).
-    pub(super) fn go_on_from(&mut self, old: &Bands) {
-        self.average = old.average;
+    /// The measured rate.
+    pub(super) fn rate(&mut self, cx: &mut Cx<'_>) -> f64 {
+        self.average.rate(cx.core().clock.peek())
     }
+}
 
-    pub(super) fn read(&mut self, handler: &str, cx: &mut Cx<'_>) -> String {
-        if handler == "rate" {
-            self.average.rate(cx.core().clock.peek()).to_string()
-        } else {
-            self.rates.iter().map(u64::to_string).collect::<Vec<_>>().join("\n")
+#[handlers]
+impl<A: BandArgs> Bands<A> {
+    /// The rates between the outputs, one a line.
+    #[read]
+    fn meters(&self) -> Table {
+        Table(self.rates.iter().map(u64::to_string).collect::<Vec<_>>().join("\n"))
+    }
+}
+
+impl<A: BandArgs> Lifecycle for Bands<A> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.average = old.average;
+        Ok(())
+    }
+}
+
+impl<A: BandArgs> Engine for Bands<A> {
+    type Args = A;
+    fn build(args: A, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let rates: Vec<u64> = args.rates().iter().map(|r| r.0).collect();
+        if rates.is_empty() {
+            return Err("RATE: required argument missing".into());
         }
+        if !rates.is_sorted_by(|a, b| a < b) {
+            return Err("rates must be in increasing order, each once".into());
+        }
+        // One output for what is below each rate, and one for the rest.
+        let outputs = rates.len().saturating_add(1);
+        if cx.outputs != outputs {
+            let text =
+                format!("{} rates need {outputs} outputs, and {} are connected", rates.len(), cx.outputs);
+            return Err(text.into());
+        }
+        Ok(Bands { args, average: A::Unit::average(), rates })
+    }
+    fn args(&mut self) -> &mut A {
+        &mut self.args
     }
 }

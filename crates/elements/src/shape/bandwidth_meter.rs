@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! BandwidthMeter: one of several outputs, by how many bytes come a second.
 
-use super::bands::Bands;
-use super::rate::Unit;
+use super::bands::{BandArgs, Bands};
+use super::rate::Bytes;
 use castanet_element::prelude::*;
 
-/// Sends packets to the output that stands for the rate at which they come, in bytes a second.
+/// Sends packets to the output of the band into which their rate falls, in bytes a second.
 ///
 /// The rate is an exponentially weighted moving average over epochs of a millisecond, in which a new epoch weighs a
-/// sixteenth; a packet counts before the rate is looked at. It loses no packet: while the rate is below the first RATE all go
-/// to output 0, while it is below the second to output 1, and so on; the last output is for rates above all.
+/// sixteenth; a packet is counted before the rate is compared. No packet is dropped: while the rate is below the first RATE,
+/// all packets go to output 0, while it is below the second, to output 1, and so on. The last output is for rates above all.
 ///
 /// # Ports
-/// Input 0 (push): packets. Outputs 0, 1, ... (push): packets while the rate is below the first RATE, the second...; one
-/// more for the rest.
+/// Input 0 (push): packets. Outputs 0, 1, ... (push): packets while the rate is below the first RATE, the second, and so
+/// on; one more output for higher rates.
 ///
 /// # Example
 /// ```click
@@ -23,12 +23,10 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "BandwidthMeter", offload = none, ports = "1/2-", processing = "h/h", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "the measured rate")]
-#[class(build, lifecycle)]
-#[handler(name = "rate", flags = "r", doc = "Bytes a second, as measured.")]
-#[handler(name = "meters", flags = "r", doc = "The rates between the outputs, one a line.")]
+#[class(handlers)]
 pub struct BandwidthMeter {
-    args: Args,
-    bands: Bands,
+    #[engine]
+    bands: Bands<Args>,
 }
 
 /// Arguments of BandwidthMeter.
@@ -39,10 +37,19 @@ pub struct Args {
     rate: Vec<Bandwidth>,
 }
 
-impl Build for BandwidthMeter {
-    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let rates = args.rate.iter().map(|r| r.0).collect();
-        Ok(BandwidthMeter { bands: Bands::new(rates, Unit::Bytes, cx.outputs)?, args })
+impl BandArgs for Args {
+    type Unit = Bytes;
+    fn rates(&self) -> &[Bandwidth] {
+        &self.rate
+    }
+}
+
+#[handlers]
+impl BandwidthMeter {
+    /// Bytes a second, as measured.
+    #[read(unit = "bytes/s")]
+    fn rate(&mut self, cx: &mut Cx<'_>) -> Rate {
+        Rate(self.bands.rate(cx))
     }
 }
 
@@ -50,16 +57,6 @@ impl Element for BandwidthMeter {
     #[inline]
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         self.bands.push(batch, cx);
-    }
-}
-
-impl Lifecycle for BandwidthMeter {
-    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.bands.read(handler, cx))
-    }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
-        self.bands.go_on_from(&old.bands);
-        Ok(())
     }
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! BandwidthRatedSplitter: so many bytes a second here, the rest there.
 
-use super::rate::{Burst, Unit};
+use super::rate::ByteRate;
 use super::splitting::Splitting;
 use castanet_element::prelude::*;
 
-/// Sends at most RATE bytes a second to output 0, and what is too much to output 1.
+/// Sends at most RATE bytes a second to output 0, and the packets beyond that rate to output 1.
 ///
 /// The rate is kept by a token bucket, which is full at the start: after a pause, BURST_BYTES or what is due in BURST_DURATION
 /// may come at once, and one packet more, however long. A packet keeps to the rate when nothing is owed, and pays for its
 /// length. Only bytes that are there count.
-/// What is too much is dropped when output 1 is not connected.
+/// Packets beyond the rate are dropped when output 1 is not connected.
 ///
 /// # Ports
 /// Input 0 (push): packets. Output 0 (push): those that keep to the rate. Output 1 (push, optional): the others.
@@ -23,48 +23,16 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "BandwidthRatedSplitter", offload = none, ports = "1/1-2", processing = "h/h", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "the tokens")]
-#[class(build, lifecycle, drops(OverRate))]
+#[class(drops(OverRate))]
 pub struct BandwidthRatedSplitter {
-    args: Args,
-    splitting: Splitting,
-}
-
-/// Arguments of BandwidthRatedSplitter.
-#[derive(Args)]
-pub struct Args {
-    /// Bytes a second.
-    #[arg(handler = "rw")]
-    rate: Bandwidth,
-    /// How much time's bytes may come at once; 20 ms if nothing is said.
-    #[arg(keyword)]
-    burst_duration: Option<Nanos>,
-    /// How many bytes may come at once.
-    #[arg(keyword)]
-    burst_bytes: Option<u32>,
-}
-
-impl Build for BandwidthRatedSplitter {
-    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let burst = Burst::new(args.burst_bytes, args.burst_duration, "BURST_BYTES")?;
-        Ok(BandwidthRatedSplitter { splitting: Splitting::new(args.rate.0, Unit::Bytes, burst), args })
-    }
+    #[engine]
+    splitting: Splitting<ByteRate>,
 }
 
 impl Element for BandwidthRatedSplitter {
     #[inline]
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         self.splitting.push(batch, cx);
-    }
-}
-
-impl Lifecycle for BandwidthRatedSplitter {
-    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.splitting.set_rate(self.args.rate.0, cx);
-        Ok(())
-    }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.splitting.go_on_from(&mut old.splitting, cx);
-        Ok(())
     }
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! BandwidthShaper: at most so many bytes a second on a pull path.
 
-use super::rate::Unit;
+use super::rate::{Bytes, RateArgs};
 use super::shaping::Shaping;
 use castanet_element::prelude::*;
 
-/// Gives at most RATE bytes a second to those who pull.
+/// Gives at most RATE bytes a second on pulls.
 ///
 /// In each second a packet goes when the part of the second that is over has room for the bytes before it; what a long packet
 /// takes too much is made up for. After a pause within a second its part of the second is made up for. Only bytes that are
 /// there count.
-/// What may not go yet stays upstream. Those who pull sleep until the next packet may go.
+/// Packets that may not go yet stay upstream. Tasks that pull sleep until the next packet may go.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (pull): the same packets. Output 1 (pull, optional): another way to them, under the
@@ -23,11 +23,10 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "BandwidthShaper", offload = none, ports = "1/1-2", processing = "l/l", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "what went in this second, at the same rate")]
-#[class(build, lifecycle, capabilities(EmptyNotifier))]
-#[handler(name = "reset", flags = "w", doc = "Forgets what went, so that the next packet may go at once.")]
+#[class(capabilities(EmptyNotifier))]
 pub struct BandwidthShaper {
-    args: Args,
-    shaping: Shaping,
+    #[engine]
+    shaping: Shaping<Args>,
 }
 
 /// Arguments of BandwidthShaper.
@@ -38,9 +37,10 @@ pub struct Args {
     rate: Bandwidth,
 }
 
-impl Build for BandwidthShaper {
-    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        Ok(BandwidthShaper { shaping: Shaping::new(args.rate.0, Unit::Bytes), args })
+impl RateArgs for Args {
+    type Unit = Bytes;
+    fn rate(&self) -> u64 {
+        self.rate.0
     }
 }
 
@@ -58,25 +58,6 @@ impl Element for BandwidthShaper {
     }
     fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
         self.shaping.expired(cx);
-    }
-}
-
-impl Lifecycle for BandwidthShaper {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        self.shaping.initialise(cx);
-        Ok(())
-    }
-    fn write(&mut self, _: &str, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.shaping.reset(cx);
-        Ok(())
-    }
-    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.shaping.set_rate(self.args.rate.0, cx);
-        Ok(())
-    }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.shaping.go_on_from(&old.shaping, cx);
-        Ok(())
     }
 }
 

@@ -6,8 +6,8 @@ use castanet_element::prelude::*;
 
 /// Gives each packet no sooner than DELAY after the time in its timestamp.
 ///
-/// A packet without timestamp counts from the moment at which it is pulled. The packet that waits for its time is held; those behind
-/// it stay upstream. A packet leaves with the time of its leaving. Those who pull sleep meanwhile.
+/// For a packet without timestamp, the time at which it is pulled counts. The element holds the packet that waits for its time;
+/// those behind it stay upstream. A packet gets the time at which it leaves as timestamp. Tasks that pull sleep until then.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (pull): the same packets, later.

@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 
 /// Pulls packets and pushes them on as if they crossed a link.
 ///
-/// The sender puts a packet on the link when the one before is on it whole, which takes its length divided by BANDWIDTH; LATENCY
-/// later it has arrived and is pushed on. So there are at most as many packets on the link as fit into LATENCY, and one
-/// that is being sent. A packet leaves with the time of its arrival. An empty packet takes the time of one byte.
+/// Sending a packet takes its length divided by BANDWIDTH, and the next one is sent when that time is over. LATENCY after it was
+/// sent, a packet has arrived and is pushed on. So there are at most as many packets on the link as are sent within LATENCY, and
+/// one that is being sent. A packet leaves with the time of its arrival as timestamp. An empty packet takes the time of one byte.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (push): the same packets, when they have arrived.
@@ -21,11 +21,7 @@ use std::collections::VecDeque;
 #[class(books(holds))]
 #[class(name = "LinkUnqueue", offload = none, ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "the packets on the link")]
-#[class(task, build, lifecycle, drops(Cleared, Stopped))]
-#[handler(name = "latency", flags = "rw", doc = "The time that a packet is under way.")]
-#[handler(name = "bandwidth", flags = "rw", doc = "Bytes that the link takes a second.")]
-#[handler(name = "size", flags = "r", doc = "Packets on the link.")]
-#[handler(name = "reset", flags = "w", doc = "Drops all packets on the link.")]
+#[class(task, build, lifecycle, handlers, drops(Cleared, Stopped))]
 pub struct LinkUnqueue {
     args: Args,
     /// Packets on the link with the times of their arrival in their timestamps.
@@ -44,7 +40,7 @@ pub struct Args {
     bandwidth: Bandwidth,
 }
 
-/// Less makes no link, and times that are out of all proportion.
+/// The least bandwidth in bytes a second: with less, the times of packets become too large to be useful.
 const SLOWEST: u64 = 100;
 
 fn check_latency(latency: Nanos) -> Result<Nanos, String> {
@@ -121,6 +117,47 @@ impl Element for LinkUnqueue {
     }
 }
 
+#[handlers]
+impl LinkUnqueue {
+    /// The time that a packet is under way.
+    #[read]
+    fn latency(&self) -> Nanos {
+        self.args.latency
+    }
+    #[write]
+    fn set_latency(&mut self, latency: Nanos, cx: &mut Cx<'_>) -> Result<(), String> {
+        let latency = check_latency(latency)?;
+        // The sender is ready at the same time as before, and packets under way arrive at the same times.
+        self.end = self.free().saturating_add(latency.0);
+        self.args.latency = latency;
+        cx.schedule();
+        Ok(())
+    }
+    /// Bytes that the link takes a second.
+    #[read]
+    fn bandwidth(&self) -> Bandwidth {
+        self.args.bandwidth
+    }
+    #[write]
+    fn set_bandwidth(&mut self, bandwidth: Bandwidth, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.args.bandwidth = check_bandwidth(bandwidth)?;
+        cx.schedule();
+        Ok(())
+    }
+    /// Packets on the link.
+    #[read(unit = "packets")]
+    fn size(&self) -> usize {
+        self.link.len()
+    }
+    /// Drops all packets on the link.
+    #[write]
+    fn reset(&mut self, cx: &mut Cx<'_>) {
+        self.link.drain(..).for_each(|p| cx.drop(p, Reason::Cleared));
+        self.end = i64::MIN;
+        cx.schedule();
+    }
+}
+
 impl Lifecycle for LinkUnqueue {
     fn held(&self) -> u64 {
         self.link.len() as u64
@@ -133,36 +170,9 @@ impl Lifecycle for LinkUnqueue {
         self.link.drain(..).for_each(|p| cx.drop(p, Reason::Stopped));
         Ok(())
     }
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(match handler {
-            "latency" => self.args.latency.show(),
-            "bandwidth" => self.args.bandwidth.show(),
-            _ => self.link.len().to_string(),
-        })
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        match handler {
-            "latency" => {
-                let latency = cx.with_args(|a| Nanos::parse(value.trim(), a)).and_then(check_latency)?;
-                // The sender is ready when it was before; what is under way arrives when it would have.
-                self.end = self.free().saturating_add(latency.0);
-                self.args.latency = latency;
-            }
-            "bandwidth" => {
-                let bandwidth = cx.with_args(|a| Bandwidth::parse(value.trim(), a))?;
-                self.args.bandwidth = check_bandwidth(bandwidth)?;
-            }
-            _ => {
-                self.link.drain(..).for_each(|p| cx.drop(p, Reason::Cleared));
-                self.end = i64::MIN;
-            }
-        }
-        cx.schedule();
-        Ok(())
-    }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.link.append(&mut old.link);
-        // The sender is ready when it was before; what is under way arrives when it would have.
+        // As when the latency is written.
         if old.end > i64::MIN {
             self.end = old.free().saturating_add(self.args.latency.0);
         }

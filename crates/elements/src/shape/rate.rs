@@ -1,32 +1,152 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What rates count: packets or bytes; and the token buckets that hold bursts of either.
+//! What rates count, packets or bytes, and the token buckets that allow bursts of either.
 
 use castanet_element::prelude::*;
-use castanet_tables::TokenBucket;
+use castanet_element::spec::Args;
+use castanet_tables::{Ewma, TokenBucket};
 
-/// What a rate counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
-    /// Packets a second.
-    Packets,
-    /// Bytes a second.
-    Bytes,
+/// What a rate counts. The engines of rates are generic over it, so that it costs nothing for each packet.
+pub trait Unit: 'static {
+    /// Whether every packet costs 1.
+    const PACKETS: bool;
+    /// What a packet costs.
+    fn cost(p: &Packet) -> u64;
+    /// What several packets cost.
+    fn cost_of_all(packets: &[Packet]) -> u64;
+    /// A rate that was measured.
+    fn average() -> Ewma;
+    /// A full bucket of tokens for a burst of `n`.
+    fn bucket_of(rate: u64, n: u32) -> TokenBucket;
+    /// A full bucket of tokens for what is due in so many nanoseconds.
+    fn bucket_for(rate: u64, ns: u64) -> TokenBucket;
 }
 
-impl Unit {
-    /// What a packet costs.
+/// Packets a second.
+pub enum Packets {}
+
+impl Unit for Packets {
+    const PACKETS: bool = true;
     #[inline]
-    pub(crate) fn cost(self, p: &Packet) -> u64 {
-        match self {
-            Unit::Packets => 1,
-            Unit::Bytes => p.len() as u64,
-        }
+    fn cost(_: &Packet) -> u64 {
+        1
+    }
+    #[inline]
+    fn cost_of_all(packets: &[Packet]) -> u64 {
+        packets.len() as u64
+    }
+    fn average() -> Ewma {
+        Ewma::packets()
+    }
+    fn bucket_of(rate: u64, n: u32) -> TokenBucket {
+        TokenBucket::new(rate, u64::from(n.max(1)))
+    }
+    fn bucket_for(rate: u64, ns: u64) -> TokenBucket {
+        TokenBucket::with_duration(rate, ns)
+    }
+}
+
+/// Bytes a second.
+///
+/// A packet of any length may go while no bytes are owed, and pays afterwards. So a bucket holds one token more than the burst,
+/// and a packet may go while there is one token.
+pub enum Bytes {}
+
+impl Unit for Bytes {
+    const PACKETS: bool = false;
+    #[inline]
+    fn cost(p: &Packet) -> u64 {
+        p.len() as u64
+    }
+    #[inline]
+    fn cost_of_all(packets: &[Packet]) -> u64 {
+        packets.iter().map(Bytes::cost).sum()
+    }
+    fn average() -> Ewma {
+        Ewma::bytes()
+    }
+    fn bucket_of(rate: u64, n: u32) -> TokenBucket {
+        TokenBucket::new(rate, u64::from(n).saturating_add(1))
+    }
+    fn bucket_for(rate: u64, ns: u64) -> TokenBucket {
+        let bytes = u128::from(rate).saturating_mul(u128::from(ns)) / 1_000_000_000;
+        TokenBucket::new(rate, u64::try_from(bytes).unwrap_or(u64::MAX).saturating_add(1))
+    }
+}
+
+/// The arguments of a class with a rate: they say what the rate counts.
+pub trait RateArgs: Args {
+    /// What the rate counts.
+    type Unit: Unit;
+    /// Packets or bytes a second.
+    fn rate(&self) -> u64;
+}
+
+/// The arguments of a class with a rate and bursts.
+pub trait BurstArgs: RateArgs {
+    /// The size and the duration of a burst, as they were given, and the name of the argument of the size.
+    fn given_burst(&self) -> (Option<u32>, Option<Nanos>, &'static str);
+    /// How much may go at once.
+    fn burst(&self) -> Result<Burst, ConfigError> {
+        let (size, duration, size_name) = self.given_burst();
+        Burst::new(size, duration, size_name)
+    }
+}
+
+/// A rate of packets, with bursts.
+#[derive(Args)]
+pub struct PacketRate {
+    /// Packets a second.
+    #[arg(handler = "rw")]
+    rate: u32,
+    /// The time whose packets may go at once after a pause; 20 ms if no burst is given.
+    #[arg(keyword)]
+    burst_duration: Option<Nanos>,
+    /// The number of packets that may go at once after a pause.
+    #[arg(keyword)]
+    burst_size: Option<u32>,
+}
+
+impl RateArgs for PacketRate {
+    type Unit = Packets;
+    fn rate(&self) -> u64 {
+        u64::from(self.rate)
+    }
+}
+impl BurstArgs for PacketRate {
+    fn given_burst(&self) -> (Option<u32>, Option<Nanos>, &'static str) {
+        (self.burst_size, self.burst_duration, "BURST_SIZE")
+    }
+}
+
+/// A rate of bytes, with bursts.
+#[derive(Args)]
+pub struct ByteRate {
+    /// Bytes a second.
+    #[arg(handler = "rw")]
+    rate: Bandwidth,
+    /// The time whose bytes may go at once after a pause; 20 ms if no burst is given.
+    #[arg(keyword)]
+    burst_duration: Option<Nanos>,
+    /// The number of bytes that may go at once after a pause.
+    #[arg(keyword)]
+    burst_bytes: Option<u32>,
+}
+
+impl RateArgs for ByteRate {
+    type Unit = Bytes;
+    fn rate(&self) -> u64 {
+        self.rate.0
+    }
+}
+impl BurstArgs for ByteRate {
+    fn given_burst(&self) -> (Option<u32>, Option<Nanos>, &'static str) {
+        (self.burst_bytes, self.burst_duration, "BURST_BYTES")
     }
 }
 
 /// How much may go at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Burst {
+pub enum Burst {
     /// So many packets or bytes.
     Size(u32),
     /// What is due in so many nanoseconds.
@@ -35,11 +155,7 @@ pub(crate) enum Burst {
 
 impl Burst {
     /// From the two arguments that exclude each other; 20 ms if neither is given.
-    pub(crate) fn new(
-        size: Option<u32>,
-        duration: Option<Nanos>,
-        size_name: &str,
-    ) -> Result<Burst, ConfigError> {
+    fn new(size: Option<u32>, duration: Option<Nanos>, size_name: &str) -> Result<Burst, ConfigError> {
         match (size, duration) {
             (Some(_), Some(_)) => Err(format!("{size_name} and BURST_DURATION exclude each other").into()),
             (Some(n), None) => Ok(Burst::Size(n)),
@@ -49,18 +165,10 @@ impl Burst {
     }
 
     /// A full bucket, out of which a packet may go while there is one token.
-    ///
-    /// A packet of any length may go while no bytes are owed and pays afterwards, so a bucket of bytes holds one token more
-    /// than the burst: with `capacity + BIG` tokens of which `BIG` must be there, the levels would only be called otherwise.
-    pub(crate) fn bucket(self, rate: u64, unit: Unit) -> TokenBucket {
-        match (self, unit) {
-            (Burst::Size(n), Unit::Packets) => TokenBucket::new(rate, u64::from(n.max(1))),
-            (Burst::Duration(ns), Unit::Packets) => TokenBucket::with_duration(rate, ns),
-            (Burst::Size(n), Unit::Bytes) => TokenBucket::new(rate, u64::from(n).saturating_add(1)),
-            (Burst::Duration(ns), Unit::Bytes) => {
-                let bytes = u128::from(rate).saturating_mul(u128::from(ns)) / 1_000_000_000;
-                TokenBucket::new(rate, u64::try_from(bytes).unwrap_or(u64::MAX).saturating_add(1))
-            }
+    pub(crate) fn bucket<U: Unit>(self, rate: u64) -> TokenBucket {
+        match self {
+            Burst::Size(n) => U::bucket_of(rate, n),
+            Burst::Duration(ns) => U::bucket_for(rate, ns),
         }
     }
 }
@@ -77,17 +185,21 @@ mod tests {
         assert_eq!(new(Some(3), None).unwrap(), Burst::Size(3));
         assert_eq!(new(None, Some(-5)).unwrap(), Burst::Duration(0));
         assert!(new(Some(3), Some(1)).is_err());
-        for (burst, unit, rate, capacity) in [
-            (Burst::Size(0), Unit::Packets, 10, 1),
-            (Burst::Size(7), Unit::Packets, 10, 7),
-            (Burst::Duration(500_000_000), Unit::Packets, 10, 5),
-            (Burst::Duration(1), Unit::Packets, 10, 1),
-            (Burst::Size(0), Unit::Bytes, 10, 1),
-            (Burst::Size(1500), Unit::Bytes, 10, 1501),
-            (Burst::Duration(20_000_000), Unit::Bytes, 500, 11),
-            (Burst::Duration(u64::MAX), Unit::Bytes, u64::MAX, u64::MAX),
+        for (burst, rate, capacity) in [
+            (Burst::Size(0), 10, 1),
+            (Burst::Size(7), 10, 7),
+            (Burst::Duration(500_000_000), 10, 5),
+            (Burst::Duration(1), 10, 1),
         ] {
-            assert_eq!(burst.bucket(rate, unit).capacity(), capacity, "{burst:?} {unit:?}");
+            assert_eq!(burst.bucket::<Packets>(rate).capacity(), capacity, "{burst:?} of packets");
+        }
+        for (burst, rate, capacity) in [
+            (Burst::Size(0), 10, 1),
+            (Burst::Size(1500), 10, 1501),
+            (Burst::Duration(20_000_000), 500, 11),
+            (Burst::Duration(u64::MAX), u64::MAX, u64::MAX),
+        ] {
+            assert_eq!(burst.bucket::<Bytes>(rate).capacity(), capacity, "{burst:?} of bytes");
         }
     }
 }

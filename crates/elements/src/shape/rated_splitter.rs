@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! RatedSplitter: so many packets a second here, the rest there.
 
-use super::rate::{Burst, Unit};
+use super::rate::PacketRate;
 use super::splitting::Splitting;
 use castanet_element::prelude::*;
 
-/// Sends at most RATE packets a second to output 0, and what is too much to output 1.
+/// Sends at most RATE packets a second to output 0, and the packets beyond that rate to output 1.
 ///
 /// The rate is kept by a token bucket, which is full at the start: BURST_SIZE packets, or what is due in BURST_DURATION, may come
 /// at once after a pause.
-/// What is too much is dropped when output 1 is not connected.
+/// Packets beyond the rate are dropped when output 1 is not connected.
 ///
 /// # Ports
 /// Input 0 (push): packets. Output 0 (push): those that keep to the rate. Output 1 (push, optional): the others.
@@ -22,48 +22,16 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "RatedSplitter", offload = none, ports = "1/1-2", processing = "h/h", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "the tokens")]
-#[class(build, lifecycle, drops(OverRate))]
+#[class(drops(OverRate))]
 pub struct RatedSplitter {
-    args: Args,
-    splitting: Splitting,
-}
-
-/// Arguments of RatedSplitter.
-#[derive(Args)]
-pub struct Args {
-    /// Packets a second.
-    #[arg(handler = "rw")]
-    rate: u32,
-    /// How much time's packets may come at once; 20 ms if nothing is said.
-    #[arg(keyword)]
-    burst_duration: Option<Nanos>,
-    /// How many packets may come at once.
-    #[arg(keyword)]
-    burst_size: Option<u32>,
-}
-
-impl Build for RatedSplitter {
-    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let burst = Burst::new(args.burst_size, args.burst_duration, "BURST_SIZE")?;
-        Ok(RatedSplitter { splitting: Splitting::new(u64::from(args.rate), Unit::Packets, burst), args })
-    }
+    #[engine]
+    splitting: Splitting<PacketRate>,
 }
 
 impl Element for RatedSplitter {
     #[inline]
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         self.splitting.push(batch, cx);
-    }
-}
-
-impl Lifecycle for RatedSplitter {
-    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.splitting.set_rate(u64::from(self.args.rate), cx);
-        Ok(())
-    }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.splitting.go_on_from(&mut old.splitting, cx);
-        Ok(())
     }
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Shaper: at most so many packets a second on a pull path.
 
-use super::rate::Unit;
+use super::rate::{Packets, RateArgs};
 use super::shaping::Shaping;
 use castanet_element::prelude::*;
 
-/// Gives at most RATE packets a second to those who pull.
+/// Gives at most RATE packets a second on pulls.
 ///
 /// Packets are spread evenly: in each second the n-th goes when n / RATE of the second is over, so there are no bursts while
 /// there is always something to go. After a pause within a second its part of the second is made up for.
-/// What may not go yet stays upstream. Those who pull sleep until the next packet may go.
+/// Packets that may not go yet stay upstream. Tasks that pull sleep until the next packet may go.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (pull): the same packets. Output 1 (pull, optional): another way to them, under the
@@ -22,11 +22,10 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "Shaper", offload = none, ports = "1/1-2", processing = "l/l", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "what went in this second, at the same rate")]
-#[class(build, lifecycle, capabilities(EmptyNotifier))]
-#[handler(name = "reset", flags = "w", doc = "Forgets what went, so that the next packet may go at once.")]
+#[class(capabilities(EmptyNotifier))]
 pub struct Shaper {
-    args: Args,
-    shaping: Shaping,
+    #[engine]
+    shaping: Shaping<Args>,
 }
 
 /// Arguments of Shaper.
@@ -37,9 +36,10 @@ pub struct Args {
     rate: u32,
 }
 
-impl Build for Shaper {
-    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        Ok(Shaper { shaping: Shaping::new(u64::from(args.rate), Unit::Packets), args })
+impl RateArgs for Args {
+    type Unit = Packets;
+    fn rate(&self) -> u64 {
+        u64::from(self.rate)
     }
 }
 
@@ -60,32 +60,13 @@ impl Element for Shaper {
     }
 }
 
-impl Lifecycle for Shaper {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        self.shaping.initialise(cx);
-        Ok(())
-    }
-    fn write(&mut self, _: &str, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.shaping.reset(cx);
-        Ok(())
-    }
-    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.shaping.set_rate(u64::from(self.args.rate), cx);
-        Ok(())
-    }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.shaping.go_on_from(&old.shaping, cx);
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use castanet_element::kit::{Kit, packet};
 
-    /// Milliseconds at which packets are given to somebody who pulls `n` at once whenever the notifier is on.
+    /// Milliseconds at which packets are given to a task that pulls `n` at once while the notifier is on.
     fn times(kit: &mut Kit<Shaper>, count: usize, n: usize) -> Vec<i64> {
         let (mut times, mut now) = (Vec::new(), 0);
         while times.len() < count {

@@ -1,26 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A rate on a pull path, of packets or of bytes.
+//! The engine of Shaper and BandwidthShaper: a rate on a pull path.
 
 use super::gap::Gap;
 use super::gate::Gate;
-use super::rate::Unit;
+use super::rate::{RateArgs, Unit};
 use castanet_element::prelude::*;
 
-/// What Shaper and BandwidthShaper do; they differ in what their rates count.
-pub(super) struct Shaping {
-    unit: Unit,
+/// Keeps a rate on a pull path: packets that may not go yet stay upstream.
+pub struct Shaping<A> {
+    args: A,
     gap: Gap,
     gate: Gate,
 }
 
-impl Shaping {
-    pub(super) fn new(rate: u64, unit: Unit) -> Shaping {
-        Shaping { unit, gap: Gap::new(rate), gate: Gate::default() }
-    }
-    pub(super) fn initialise(&mut self, cx: &mut InitCx<'_>) {
-        self.gate.initialise(cx);
-    }
-
+impl<A: RateArgs> Shaping<A> {
     #[inline]
     pub(super) fn pull(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         // All single pulls of one turn fall into the same moment.
@@ -31,18 +24,13 @@ impl Shaping {
             if allowed == 0 {
                 return self.gate.close_until(self.gap.next(), cx);
             }
-            // How many bytes a packet has shows only when it is there.
-            let n = match self.unit {
-                Unit::Packets => usize::try_from(allowed).unwrap_or(usize::MAX).min(left),
-                Unit::Bytes => 1,
-            };
+            // The length of a packet is known only after the pull.
+            let n =
+                if A::Unit::PACKETS { usize::try_from(allowed).unwrap_or(usize::MAX).min(left) } else { 1 };
             let before = into.len();
             cx.pull(0, n, into);
             let got = into.as_slice().get(before..).unwrap_or_default();
-            self.gap.went(match self.unit {
-                Unit::Packets => got.len() as u64,
-                Unit::Bytes => got.iter().map(|p| p.len() as u64).sum(),
-            });
+            self.gap.went(A::Unit::cost_of_all(got));
             left -= got.len().min(left);
             if got.len() < n {
                 return self.gate.found_empty(cx);
@@ -59,7 +47,7 @@ impl Shaping {
         }
         let p = cx.pull_one(0);
         match &p {
-            Some(p) => self.gap.went(self.unit.cost(p)),
+            Some(p) => self.gap.went(A::Unit::cost(p)),
             None => self.gate.found_empty(cx),
         }
         p
@@ -72,21 +60,46 @@ impl Shaping {
     pub(super) fn expired(&mut self, cx: &mut Cx<'_>) {
         self.gate.open(cx);
     }
-    pub(super) fn set_rate(&mut self, rate: u64, cx: &mut Cx<'_>) {
-        self.gap.set_rate(rate);
-        self.reopen(cx);
-    }
-    pub(super) fn reset(&mut self, cx: &mut Cx<'_>) {
-        self.gap.reset();
-        self.reopen(cx);
-    }
-    /// Goes on where another one is (hot swap); the first pull finds out whether it has to wait.
-    pub(super) fn go_on_from(&mut self, old: &Shaping, cx: &mut Cx<'_>) {
-        self.gap.go_on_from(&old.gap);
-        self.reopen(cx);
-    }
     fn reopen(&mut self, cx: &mut Cx<'_>) {
         cx.clear_timer(0);
         self.gate.open(cx);
+    }
+}
+
+#[handlers]
+impl<A: RateArgs> Shaping<A> {
+    /// Forgets the packets that went, so that the next packet may go at once.
+    #[write]
+    fn reset(&mut self, cx: &mut Cx<'_>) {
+        self.gap.reset();
+        self.reopen(cx);
+    }
+}
+
+impl<A: RateArgs> Lifecycle for Shaping<A> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.gate.initialise(cx);
+        Ok(())
+    }
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.gap.set_rate(self.args.rate());
+        self.reopen(cx);
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.gap.go_on_from(&old.gap);
+        // The first pull finds out whether it has to wait.
+        self.reopen(cx);
+        Ok(())
+    }
+}
+
+impl<A: RateArgs> Engine for Shaping<A> {
+    type Args = A;
+    fn build(args: A, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        Ok(Shaping { gap: Gap::new(args.rate()), gate: Gate::default(), args })
+    }
+    fn args(&mut self) -> &mut A {
+        &mut self.args
     }
 }

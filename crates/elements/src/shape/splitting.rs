@@ -1,30 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What keeps to a rate, and what does not.
+//! The engine of RatedSplitter and BandwidthRatedSplitter: packets within a rate, and packets beyond it.
 
-use super::rate::{Burst, Unit};
+use super::rate::{Burst, BurstArgs, Unit};
 use castanet_element::prelude::*;
 use castanet_tables::TokenBucket;
 
-/// What RatedSplitter and BandwidthRatedSplitter do; they differ in what their rates count.
-pub(super) struct Splitting {
-    unit: Unit,
+/// Sends packets within a rate to output 0 and the others to output 1.
+pub struct Splitting<A> {
+    args: A,
     burst: Burst,
     bucket: TokenBucket,
-    /// The same when it was new: what tells rates and bursts apart.
+    /// The bucket as it was when it was full: equal for equal rates and bursts.
     new: TokenBucket,
 }
 
-impl Splitting {
-    pub(super) fn new(rate: u64, unit: Unit, burst: Burst) -> Splitting {
-        let bucket = burst.bucket(rate, unit);
-        Splitting { unit, burst, bucket, new: bucket }
-    }
-
+impl<A: BurstArgs> Splitting<A> {
     pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let now = cx.core().clock.peek();
         // At one moment tokens only become fewer, so the first packets go and the others do not.
         let mut good = usize::try_from(self.bucket.available(now)).unwrap_or(usize::MAX).min(batch.len());
-        if self.unit == Unit::Packets {
+        if A::Unit::PACKETS {
             self.bucket.remove(good as u64, now);
         } else {
             good = 0;
@@ -32,7 +27,7 @@ impl Splitting {
                 if self.bucket.available(now) == 0 {
                     break;
                 }
-                self.bucket.remove(self.unit.cost(p), now);
+                self.bucket.remove(A::Unit::cost(p), now);
                 good += 1;
             }
         }
@@ -51,26 +46,44 @@ impl Splitting {
         }
     }
 
-    /// Goes on at another rate, with no more tokens than there are.
-    pub(super) fn set_rate(&mut self, rate: u64, cx: &mut Cx<'_>) {
-        let now = cx.core().clock.peek();
-        let before = self.bucket.available(now);
-        self.new = self.burst.bucket(rate, self.unit);
-        self.fill(before, now);
-    }
-    /// A new bucket with no more tokens than there were.
+    /// A new bucket with no more tokens than there were, so that a change of the rate allows no burst.
     fn fill(&mut self, before: u64, now: i64) {
         self.bucket = self.new;
         let surplus = self.bucket.available(now).saturating_sub(before);
         self.bucket.remove(surplus, now);
     }
-    /// Goes on where another one is (hot swap). At another rate no more tokens are there than there were.
-    pub(super) fn go_on_from(&mut self, old: &mut Splitting, cx: &mut Cx<'_>) {
+}
+
+#[handlers]
+impl<A: BurstArgs> Splitting<A> {}
+
+impl<A: BurstArgs> Lifecycle for Splitting<A> {
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        let now = cx.core().clock.peek();
+        let before = self.bucket.available(now);
+        self.new = self.burst.bucket::<A::Unit>(self.args.rate());
+        self.fill(before, now);
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         if self.new == old.new {
             self.bucket = old.bucket;
         } else {
             let now = cx.core().clock.peek();
             self.fill(old.bucket.available(now), now);
         }
+        Ok(())
+    }
+}
+
+impl<A: BurstArgs> Engine for Splitting<A> {
+    type Args = A;
+    fn build(args: A, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let burst = args.burst()?;
+        let bucket = burst.bucket::<A::Unit>(args.rate());
+        Ok(Splitting { args, burst, bucket, new: bucket })
+    }
+    fn args(&mut self) -> &mut A {
+        &mut self.args
     }
 }

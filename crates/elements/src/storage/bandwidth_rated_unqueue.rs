@@ -2,7 +2,7 @@
 //! BandwidthRatedUnqueue: from pull to push at a rate in bytes.
 
 use super::rated::Rated;
-use crate::shape::rate::{Burst, Unit};
+use crate::shape::rate::ByteRate;
 use castanet_element::prelude::*;
 
 /// Pulls packets and pushes them on, at most RATE bytes a second.
@@ -22,33 +22,10 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "BandwidthRatedUnqueue", offload = none, ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "the tokens, the calls")]
-#[class(task, build, lifecycle)]
-#[handler(name = "calls", flags = "r", doc = "Turns that the task had.")]
-#[handler(name = "active", flags = "rw", doc = "When false, nothing is pulled.")]
+#[class(task)]
 pub struct BandwidthRatedUnqueue {
-    args: Args,
-    rated: Rated,
-}
-
-/// Arguments of BandwidthRatedUnqueue.
-#[derive(Args)]
-pub struct Args {
-    /// Bytes a second.
-    #[arg(handler = "rw")]
-    rate: Bandwidth,
-    /// How much time's bytes may go at once; 20 ms if nothing is said.
-    #[arg(keyword)]
-    burst_duration: Option<Nanos>,
-    /// How many bytes may go at once.
-    #[arg(keyword)]
-    burst_bytes: Option<u32>,
-}
-
-impl Build for BandwidthRatedUnqueue {
-    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let burst = Burst::new(args.burst_bytes, args.burst_duration, "BURST_BYTES")?;
-        Ok(BandwidthRatedUnqueue { rated: Rated::new(args.rate.0, Unit::Bytes, burst), args })
-    }
+    #[engine]
+    rated: Rated<ByteRate>,
 }
 
 impl Element for BandwidthRatedUnqueue {
@@ -57,27 +34,6 @@ impl Element for BandwidthRatedUnqueue {
     }
     fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
         cx.schedule();
-    }
-}
-
-impl Lifecycle for BandwidthRatedUnqueue {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        self.rated.initialise(cx);
-        Ok(())
-    }
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.rated.read(handler))
-    }
-    fn write(&mut self, _: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.rated.write(value, cx)
-    }
-    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.rated.set_rate(self.args.rate.0, cx);
-        Ok(())
-    }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.rated.go_on_from(&mut old.rated, cx);
-        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@ use castanet_element::prelude::*;
 
 /// Stores packets until they are pulled, first in, first out; when it is full, the oldest makes room for the new one.
 ///
-/// A packet that had to make room leaves on output 1, or is dropped when that is not connected; a message tells of the
+/// A packet that had to make room leaves on output 1, or is dropped when that is not connected; a message reports the
 /// first. Tasks that pull from the queue sleep while it is empty.
 ///
 /// # Ports

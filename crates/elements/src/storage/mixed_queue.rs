@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! MixedQueue: a queue with a front door and a back door.
+//! MixedQueue: a queue with an input at each end.
 
 use super::store::Store;
 use castanet_element::prelude::*;
 
 /// Stores packets until they are pulled: those of input 0 first in, first out, those of input 1 before all others.
 ///
-/// When it is full, a packet of input 0 finds no room; a packet of input 1 gets that of the newest packet inside. What loses
-/// its place leaves on output 1, or is dropped when that is not connected; a message tells of the first. Tasks that
-/// pull from the queue sleep while it is empty.
+/// When it is full, there is no room for a packet of input 0, and a packet of input 1 takes the place of the newest packet in the
+/// queue. A packet without a place leaves on output 1, or is dropped when that is not connected; a message reports the
+/// first. Tasks that pull from the queue sleep while it is empty.
 ///
 /// # Ports
 /// Input 0 (push): packets for the end of the queue. Input 1 (push): packets for its front. Output 0 (pull): all of

@@ -6,7 +6,7 @@ use castanet_element::prelude::*;
 
 /// Stores packets until they are pulled, first in, first out.
 ///
-/// A packet that finds the queue full leaves on output 1, or is dropped when that is not connected; a message tells of the
+/// A packet that finds the queue full leaves on output 1, or is dropped when that is not connected; a message reports the
 /// first. Tasks that pull from the queue sleep while it is empty; sources that ask for it sleep while it is full. Several
 /// workers may push and pull: they share one lock-free ring.
 ///

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From pull to push at a rate, of packets or of bytes.
+//! The engine of RatedUnqueue and BandwidthRatedUnqueue: from pull to push at a rate.
 
-use crate::shape::rate::{Burst, Unit};
+use crate::shape::rate::{Burst, BurstArgs, Unit};
 use crate::source::Pace;
 use castanet_element::prelude::*;
 
-/// What RatedUnqueue and BandwidthRatedUnqueue do; they differ in what their rates count.
-pub(super) struct Rated {
-    unit: Unit,
+/// Pulls packets and pushes them on at a rate.
+pub struct Rated<A> {
+    args: A,
     burst: Burst,
     pace: Pace,
     calls: Count,
@@ -16,23 +16,7 @@ pub(super) struct Rated {
     batch: Batch,
 }
 
-impl Rated {
-    pub(super) fn new(rate: u64, unit: Unit, burst: Burst) -> Rated {
-        Rated {
-            unit,
-            burst,
-            pace: Pace::new(burst.bucket(rate, unit)),
-            calls: Count::default(),
-            active: true,
-            upstream: Signal::always(),
-            batch: Batch::new(),
-        }
-    }
-
-    pub(super) fn initialise(&mut self, cx: &mut InitCx<'_>) {
-        self.upstream = cx.upstream(0);
-    }
-
+impl<A: BurstArgs> Rated<A> {
     pub(super) fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.calls.add(1);
         if !self.active {
@@ -51,33 +35,58 @@ impl Rated {
         let Some(p) = self.batch.as_slice().first() else {
             return if cx.is_on(&self.upstream) { Turn::Again } else { Turn::Sleep };
         };
-        self.pace.paid(self.unit.cost(p), at);
+        self.pace.paid(A::Unit::cost(p), at);
         cx.forward(0, &mut self.batch);
         Turn::Again
     }
+}
 
-    /// Goes on at another rate.
-    pub(super) fn set_rate(&mut self, rate: u64, cx: &mut Cx<'_>) {
-        self.pace.change(self.burst.bucket(rate, self.unit), cx.now());
+#[handlers]
+impl<A: BurstArgs> Rated<A> {
+    /// Turns that the task had.
+    #[read]
+    fn calls(&self) -> &Count {
+        &self.calls
+    }
+    /// When false, nothing is pulled.
+    #[read]
+    fn active(&self) -> bool {
+        self.active
+    }
+    #[write]
+    fn set_active(&mut self, active: bool, cx: &mut Cx<'_>) {
+        self.active = active;
         cx.schedule();
     }
+}
 
-    /// Goes on where another one is (hot swap).
-    pub(super) fn go_on_from(&mut self, old: &mut Rated, cx: &mut Cx<'_>) {
+impl<A: BurstArgs> Lifecycle for Rated<A> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.upstream = cx.upstream(0);
+        Ok(())
+    }
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.pace.change(self.burst.bucket::<A::Unit>(self.args.rate()), cx.now());
+        cx.schedule();
+        Ok(())
+    }
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.calls.take(&mut old.calls);
         self.pace.go_on_from(&mut old.pace, cx.now());
         cx.schedule();
-    }
-
-    /// Answers `calls` and `active`.
-    pub(super) fn read(&self, handler: &str) -> String {
-        if handler == "calls" { self.calls.show() } else { self.active.show() }
-    }
-
-    /// Sets `active`.
-    pub(super) fn write(&mut self, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.active = cx.with_args(|a| bool::parse(value.trim(), a))?;
-        cx.schedule();
         Ok(())
+    }
+}
+
+impl<A: BurstArgs> Engine for Rated<A> {
+    type Args = A;
+    fn build(args: A, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let burst = args.burst()?;
+        let pace = Pace::new(burst.bucket::<A::Unit>(args.rate()));
+        let (upstream, batch) = (Signal::always(), Batch::new());
+        Ok(Rated { args, burst, pace, calls: Count::default(), active: true, upstream, batch })
+    }
+    fn args(&mut self) -> &mut A {
+        &mut self.args
     }
 }

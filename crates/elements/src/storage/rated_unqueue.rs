@@ -2,7 +2,7 @@
 //! RatedUnqueue: from pull to push at a rate.
 
 use super::rated::Rated;
-use crate::shape::rate::{Burst, Unit};
+use crate::shape::rate::PacketRate;
 use castanet_element::prelude::*;
 
 /// Pulls packets and pushes them on, at most RATE a second.
@@ -21,33 +21,10 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "RatedUnqueue", offload = none, ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "the tokens, the calls")]
-#[class(task, build, lifecycle)]
-#[handler(name = "calls", flags = "r", doc = "Turns that the task had.")]
-#[handler(name = "active", flags = "rw", doc = "When false, nothing is pulled.")]
+#[class(task)]
 pub struct RatedUnqueue {
-    args: Args,
-    rated: Rated,
-}
-
-/// Arguments of RatedUnqueue.
-#[derive(Args)]
-pub struct Args {
-    /// Packets a second.
-    #[arg(handler = "rw")]
-    rate: u32,
-    /// How much time's packets may go at once; 20 ms if nothing is said.
-    #[arg(keyword)]
-    burst_duration: Option<Nanos>,
-    /// How many packets may go at once.
-    #[arg(keyword)]
-    burst_size: Option<u32>,
-}
-
-impl Build for RatedUnqueue {
-    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let burst = Burst::new(args.burst_size, args.burst_duration, "BURST_SIZE")?;
-        Ok(RatedUnqueue { rated: Rated::new(u64::from(args.rate), Unit::Packets, burst), args })
-    }
+    #[engine]
+    rated: Rated<PacketRate>,
 }
 
 impl Element for RatedUnqueue {
@@ -56,27 +33,6 @@ impl Element for RatedUnqueue {
     }
     fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
         cx.schedule();
-    }
-}
-
-impl Lifecycle for RatedUnqueue {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        self.rated.initialise(cx);
-        Ok(())
-    }
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.rated.read(handler))
-    }
-    fn write(&mut self, _: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.rated.write(value, cx)
-    }
-    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.rated.set_rate(u64::from(self.args.rate), cx);
-        Ok(())
-    }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.rated.go_on_from(&mut old.rated, cx);
-        Ok(())
     }
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SimpleQueue: a queue that tells nobody.
+//! SimpleQueue: a queue without notifiers.
 
 use super::store::Store;
 use castanet_element::prelude::*;
 
-/// Stores packets until they are pulled, first in, first out, without notifying anybody.
+/// Stores packets until they are pulled, first in, first out, without notifiers.
 ///
-/// A packet that finds the queue full leaves on output 1, or is dropped when that is not connected; a message tells of the
+/// A packet that finds the queue full leaves on output 1, or is dropped when that is not connected; a message reports the
 /// first. Tasks that pull from it never sleep.
 ///
 /// # Ports

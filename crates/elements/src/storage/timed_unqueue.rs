@@ -5,8 +5,8 @@ use castanet_element::prelude::*;
 
 /// Pulls at most BURST packets every INTERVAL and pushes them on.
 ///
-/// The first leave one INTERVAL after the start. While there is nothing upstream nothing runs; what comes then leaves
-/// when the next interval is over.
+/// The first packets leave one INTERVAL after the start. While there is nothing upstream, the task and the timer rest; packets
+/// that come then leave at the end of the interval in which they come.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (push): the same packets.
@@ -38,7 +38,7 @@ pub struct Args {
     /// Time between bursts.
     #[arg(min = Nanos::SHORTEST_PERIOD)]
     interval: Nanos,
-    /// The most packets of a burst; 1 if nothing is said, 8 for a Burster.
+    /// The most packets of a burst; 1 if not given, 8 for a Burster.
     #[arg(show = "1")]
     burst: Option<u32>,
 }
@@ -72,7 +72,7 @@ impl Element for TimedUnqueue {
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         let n = self.left.min(cx.limit());
         if n > 0 {
-            // One by one: a burst ends at the first pull that gives nothing, which a batch would not tell.
+            // One by one: a burst ends at the first pull that gives nothing, which a pull of several does not show.
             while self.batch.len() < n
                 && let Some(p) = cx.pull_one(0)
             {
@@ -119,7 +119,7 @@ impl Lifecycle for TimedUnqueue {
         } else {
             cx.set_timer(0, self.next);
         }
-        // Packets that came meanwhile have woken the task of the old router only.
+        // Packets that came meanwhile have woken only the task of the old router.
         cx.schedule();
         Ok(())
     }

@@ -16,9 +16,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Unqueue", ports = "1/1", processing = "l/h", packets = "any/same", workers = replicate(sum))]
-#[class(task, lifecycle)]
-#[handler(name = "reset", flags = "wb", doc = "Sets the count to 0, so that LIMIT starts again.")]
-#[handler(name = "reset_counts", flags = "wb", doc = "The same as reset.")]
+#[class(task, lifecycle, handlers)]
 pub struct Unqueue {
     args: Args,
     /// Packets passed on.
@@ -44,13 +42,13 @@ pub struct Args {
     limit: i64,
 }
 
-/// What a turn without BURST stops at all the same, so that the other tasks have theirs.
+/// The most packets of a turn with a negative BURST, so that other tasks get their turns.
 const UNLIMITED: usize = 1 << 16;
 
 impl Element for Unqueue {
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         if self.args.burst == 1 && self.args.limit < 0 && self.args.active {
-            // A burst of one needs no account of how much of it is done.
+            // A burst of one is complete at once, so nothing is counted in `done`.
             self.done = 0;
             let Some(p) = cx.pull_one(0) else { return self.found_nothing(cx) };
             self.count.add(1);
@@ -94,19 +92,29 @@ impl Unqueue {
             return Turn::More;
         }
         self.done = 0;
-        // A pull that gave fewer than asked is the same as single pulls of which the last was in vain.
+        // A pull that gave fewer packets than asked for stands for single pulls of which the last found nothing.
         if got < n && !cx.is_on(&self.upstream) { Turn::Sleep } else { Turn::Again }
+    }
+}
+
+#[handlers]
+impl Unqueue {
+    /// Sets the count to 0, so that LIMIT starts again.
+    #[write(button)]
+    fn reset(&mut self, cx: &mut Cx<'_>) {
+        self.count.reset();
+        cx.schedule();
+    }
+    /// The same as reset.
+    #[write(button)]
+    fn reset_counts(&mut self, cx: &mut Cx<'_>) {
+        self.reset(cx);
     }
 }
 
 impl Lifecycle for Unqueue {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.upstream = cx.upstream(0);
-        Ok(())
-    }
-    fn write(&mut self, _: &str, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.count.reset();
-        cx.schedule();
         Ok(())
     }
     fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
