@@ -3,8 +3,8 @@
 
 use castanet_element::prelude::*;
 
-/// A notifier of an element's own, which its pullers ask in place of those upstream. The element listens to those, which gives it a turn
-/// when one goes on, whether its class has a task or not.
+/// A notifier of an element's own: tasks that pull ask this one in place of those upstream. The element listens to those upstream,
+/// so it gets a turn when one of them goes on, with a task or without.
 #[derive(Default)]
 pub(crate) struct OwnNote(Option<Note>);
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PullSwitch: one of several inputs, by hand.
+//! PullSwitch: one of several inputs, chosen by a handler.
 
 use super::selection::Selection;
 use castanet_element::prelude::*;
 
 /// Pulls from the input that is chosen; the others wait.
 ///
-/// The handler `switch` chooses at run time; a number that is no input means -1, which gives no packets. Whoever pulls sleeps
-/// while the chosen input has nothing.
+/// The handler `switch` chooses at run time; a number that is no input means -1, which gives no packets. Tasks that pull sleep
+/// while the chosen input has no packets.
 ///
 /// # Ports
 /// Inputs 0, 1, ... (pull): packets. Output 0 (pull): those of the chosen input.
@@ -25,8 +25,7 @@ use castanet_element::prelude::*;
     processing = "l/l",
     packets = "any/same"
 )]
-#[class(workers = replicate(first), build, lifecycle, capabilities(EmptyNotifier))]
-#[handler(name = "switch", flags = "rw", doc = "The input that is chosen; -1 for none.")]
+#[class(workers = replicate(first), build, lifecycle, handlers, capabilities(EmptyNotifier))]
 pub struct PullSwitch {
     args: Args,
     selection: Selection,
@@ -50,24 +49,29 @@ impl Element for PullSwitch {
     fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         self.selection.pull(max, into, cx);
     }
-    // A notifier upstream that goes on gives a turn to all who asked for it, whether their class has a task or not.
+    // A notifier upstream that goes on gives a turn to every element that listens to it, with a task or without.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.selection.woken(cx);
         Turn::Sleep
     }
 }
 
+#[handlers]
+impl PullSwitch {
+    /// The input that is chosen; -1 for none.
+    #[read(merge = first)]
+    fn switch(&self) -> i64 {
+        self.selection.number()
+    }
+    #[write]
+    fn set_switch(&mut self, input: i32, cx: &mut Cx<'_>) {
+        self.selection.choose(input, cx);
+    }
+}
+
 impl Lifecycle for PullSwitch {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.selection.initialise(cx);
-        Ok(())
-    }
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.selection.show())
-    }
-    fn write(&mut self, _: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        let input = cx.with_args(|a| i32::parse(value.trim(), a))?;
-        self.selection.choose(input, cx);
         Ok(())
     }
 }

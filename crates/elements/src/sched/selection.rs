@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One of several pull inputs, and a notifier that tells of that input alone.
+//! One of several pull inputs, and a notifier for that input alone.
 
 use super::own_note::OwnNote;
 use castanet_element::prelude::*;
 
-/// The input that is chosen. The notifiers upstream tell of all inputs; whoever pulled would try again and again while an input that
-/// is not chosen has packets. So there is a notifier of the element's own.
+/// The input that is chosen. The notifiers upstream are on while any input has packets, so a task that pulls would try again and
+/// again while only an input that is not chosen has some. So the element has a notifier of its own.
 #[derive(Default)]
 pub(super) struct Selection {
     input: Option<usize>,
@@ -27,8 +27,8 @@ impl Selection {
         Selection { also: input, ..self }
     }
     /// The number of the input that is chosen, -1 for none.
-    pub fn show(&self) -> String {
-        self.input.map_or("-1".into(), |i| i.to_string())
+    pub fn number(&self) -> i64 {
+        self.input.and_then(|i| i64::try_from(i).ok()).unwrap_or(-1)
     }
 
     /// Asks for the notifiers. Whether some path upstream leads back to this element.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Turns in proportion to tickets, where some have nothing to give when their turn comes.
+//! Turns in proportion to tickets, where some clients have no packet when their turn comes.
 
 use castanet_element::prelude::*;
 
@@ -61,8 +61,8 @@ impl Shares {
         self.order.get(place).map(|p| p.client)
     }
 
-    /// Gives the client at a place in the order its turn. Those before it had nothing to give: they lose the turns that they
-    /// had until then, so that nobody saves turns up by having nothing to send.
+    /// Gives the client at a place in the order its turn. The clients before it had no packet: they lose the turns that they
+    /// had until then, so that a client without packets cannot save turns up.
     #[inline]
     pub fn turn_at(&mut self, place: usize) {
         let Some(now) = self.order.get(place).map(|p| p.pass) else { return };
@@ -80,7 +80,6 @@ impl Shares {
         }
     }
 
-    /// Names and flags of the handlers `tickets0`, `tickets1`, ...
     /// Goes on where another one is, if its tickets are the same (hot swap).
     pub fn go_on_from(&mut self, old: &Shares) {
         if self.tickets == old.tickets {
@@ -88,6 +87,7 @@ impl Shares {
         }
     }
 
+    /// Names and flags of the handlers `tickets0`, `tickets1`, ...
     pub fn handlers(&self) -> Vec<(String, &'static str)> {
         (0..self.tickets.len()).map(|n| (format!("tickets{n}"), "rw")).collect()
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! StaticPullSwitch: one of several inputs, for good.
+//! StaticPullSwitch: one of several inputs, chosen by the configuration.
 
 use super::selection::Selection;
 use castanet_element::prelude::*;
 
 /// Pulls from one input; the configuration alone says which.
 ///
-/// A number that is no input gives no packets. Whoever pulls sleeps while the chosen input has nothing.
+/// A number that is no input gives no packets. Tasks that pull sleep while the chosen input has no packets.
 ///
 /// # Ports
 /// Inputs 0, 1, ... (pull): packets. Output 0 (pull): those of the chosen input.
@@ -41,7 +41,7 @@ impl Element for StaticPullSwitch {
     fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         self.selection.pull(max, into, cx);
     }
-    // A notifier upstream that goes on gives a turn to all who asked for it, whether their class has a task or not.
+    // A notifier upstream that goes on gives a turn to every element that listens to it, with a task or without.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.selection.woken(cx);
         Turn::Sleep

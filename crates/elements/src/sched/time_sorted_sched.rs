@@ -24,12 +24,7 @@ use std::collections::BinaryHeap;
 #[class(books(holds))]
 #[class(name = "TimeSortedSched", ports = "-/1", processing = "l/l", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "the packets at hand, whether all were in order")]
-#[class(build, lifecycle, drops(Stopped), effects(stops), capabilities(EmptyNotifier))]
-#[handler(
-    name = "well_ordered",
-    flags = "rc",
-    doc = "Whether no packet came before one with a smaller timestamp."
-)]
+#[class(build, lifecycle, handlers, drops(Stopped), effects(stops), capabilities(EmptyNotifier))]
 pub struct TimeSortedSched {
     args: Args,
     inputs: Vec<Input>,
@@ -152,14 +147,23 @@ impl Element for TimeSortedSched {
         }
         self.out_of_order |= time < self.last;
         self.last = time;
-        // After a stop that a script has heard, there may be a next one.
+        // A script may have continued after the last stop, so the next one counts again.
         self.stopped = false;
         Some(packet)
     }
-    // A notifier upstream that goes on gives a turn to all who asked for it, whether their class has a task or not.
+    // A notifier upstream that goes on gives a turn to every element that listens to it, with a task or without.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.note.look(self.inputs.iter().any(|i| cx.is_on(&i.signal)), cx);
         Turn::Sleep
+    }
+}
+
+#[handlers]
+impl TimeSortedSched {
+    /// Whether no packet came before one with a smaller timestamp.
+    #[read(checkbox)]
+    fn well_ordered(&self) -> bool {
+        !self.out_of_order
     }
 }
 
@@ -179,9 +183,6 @@ impl Lifecycle for TimeSortedSched {
             cx.drop(held.packet, Reason::Stopped);
         }
         Ok(())
-    }
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok((!self.out_of_order).show())
     }
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.stop { declared } else { Effects::NONE }
