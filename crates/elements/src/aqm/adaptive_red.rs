@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AdaptiveRED: random early detection that finds its probability itself.
+//! AdaptiveRED: random early detection that adapts its probability.
 
-use super::early::{Early, Settings, early_element};
+use super::early::{Early, EarlyArgs, Settings};
 use super::lengths::Queues;
 use super::policy;
 use castanet_element::prelude::*;
@@ -21,19 +21,11 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "AdaptiveRED", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = share)]
-#[class(effects(looks), build, lifecycle, drops(EarlyDrop))]
+#[class(effects(looks), drops(EarlyDrop))]
 #[class(takes_state = "the average length, the probability, the drops")]
-#[handler(name = "drops", flags = "r", doc = "Packets dropped.")]
-#[handler(name = "min_thresh", flags = "rw", doc = "The average length up to which no packet is dropped.")]
-#[handler(name = "max_thresh", flags = "rw", doc = "The average length at which MAX_P is reached.")]
-#[handler(name = "max_p", flags = "rw", doc = "The probability at max_thresh.")]
-#[handler(name = "avg_queue_size", flags = "r", doc = "The average length.")]
-#[handler(name = "stats", flags = "r", doc = "The length, the average length and the drops, one a line.")]
-#[handler(name = "queues", flags = "r", doc = "The queues that count, one a line.")]
-#[handler(name = "config", flags = "r", doc = "Arguments that would make an element like this one.")]
 pub struct AdaptiveRed {
-    args: Args,
-    early: Early,
+    #[engine]
+    early: Early<Args>,
 }
 
 /// Arguments of AdaptiveRED.
@@ -51,23 +43,39 @@ pub struct Args {
     stability: u32,
 }
 
-impl Build for AdaptiveRed {
-    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let half = args.target / 2;
-        let settings = Settings {
+impl EarlyArgs for Args {
+    const ADAPTS: bool = true;
+    fn settings(&self) -> Result<Settings, ConfigError> {
+        let half = self.target / 2;
+        Ok(Settings {
             min: half,
-            max: args.target.saturating_add(half),
-            max_p: args.max_p,
-            queues: args.queues.clone(),
-            stability: args.stability,
+            max: self.target.saturating_add(half),
+            max_p: self.max_p,
+            queues: self.queues.clone(),
+            stability: self.stability,
             gentle: true,
-            adapts: true,
-        };
-        Ok(AdaptiveRed { early: Early::new(settings, cx)?, args })
+        })
     }
 }
 
-early_element!(AdaptiveRed);
+impl Element for AdaptiveRed {
+    #[inline]
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        policy::push(&mut self.early, batch, cx);
+    }
+    #[inline]
+    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+        policy::push_one(&mut self.early, p, cx);
+    }
+    #[inline]
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        policy::pull(&mut self.early, max, into, cx);
+    }
+    #[inline]
+    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        policy::pull_one(&mut self.early, cx)
+    }
+}
 
 #[cfg(test)]
 mod tests {

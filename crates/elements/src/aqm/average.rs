@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 /// While a queue is empty, the average falls as if a packet had come so often, in nanoseconds.
 const IDLE: i64 = 20_000_000;
 
-/// A real number that several workers look at and change; what one of two changes at the same moment is lost.
+/// A real number that several workers read and change. Of two changes at the same moment, one is lost.
 pub(super) struct Real(AtomicU64);
 
 impl Real {
@@ -46,8 +46,8 @@ impl Average {
         self.value.set(old.get());
         self.since.store(old.since.load(Relaxed), Relaxed);
     }
-    /// The average with one packet more, which comes `now` and finds so many others. A packet that is pulled leaves the queue at
-    /// this very time; one that is pushed will come into it, and when it became empty is not known but for the packet before.
+    /// The average with one packet more, which comes `now` and finds `length` others. A packet that is pulled leaves the queue at
+    /// this time. For one that is pushed, the time at which the queue became empty is known only from the packet before.
     #[inline]
     pub(super) fn update(&self, length: usize, pulled: bool, now: i64) -> f64 {
         let old = self.value.get();
@@ -61,15 +61,16 @@ impl Average {
         let steps = now.saturating_sub(self.since.load(Relaxed)) / IDLE;
         old * (1.0 - self.weight).powi(i32::try_from(steps.max(1)).unwrap_or(i32::MAX))
     }
-    /// The text for handlers: three decimal places.
-    pub(super) fn show(&self) -> String {
-        ((self.get() * 1000.0).round() / 1000.0).to_string()
+    /// The value for handlers: three decimal places.
+    pub(super) fn rounded(&self) -> f64 {
+        (self.get() * 1000.0).round() / 1000.0
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use castanet_element::prelude::Show;
 
     #[test]
     fn follows_the_definition() {
@@ -122,7 +123,7 @@ mod tests {
         let average = Average::new(4);
         for (value, text) in [(0.0, "0"), (1.0, "1"), (2.000_49, "2"), (0.0625, "0.063"), (93.75, "93.75")] {
             average.value.set(value);
-            assert_eq!(average.show(), text);
+            assert_eq!(average.rounded().show(), text);
         }
     }
 }

@@ -6,8 +6,8 @@ use castanet_element::prelude::*;
 
 /// Drops packets while those that come out of a queue have waited longer than TARGET for at least INTERVAL (CoDel, RFC 8289).
 ///
-/// How long a packet has waited is told by its timestamp: put a `SetTimestamp` before the queue where what comes before it
-/// does not set one. A packet without timestamp counts as one that has not waited. The first packet is dropped when the wait
+/// The timestamp of a packet says since when it has waited: put a `SetTimestamp` before the queue if no element before it
+/// sets one. A packet without timestamp counts as one that has not waited. The first packet is dropped when the wait
 /// was longer than TARGET for a whole INTERVAL; the next ones at intervals that shrink with the square root of their number,
 /// until a packet comes that has waited less (RFC 8289 section 5). Nothing is dropped while at most one packet is left in the queues
 /// upstream. Instead of a packet that is dropped the next one is given.
@@ -21,13 +21,13 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "CoDel", ports = "1/1", processing = "l/l", packets = "any/same", workers = exclusive)]
-#[class(build, lifecycle, drops(EarlyDrop), takes_state = "what the control law remembers, the drops")]
-#[handler(name = "drops", flags = "r", doc = "Packets dropped.")]
-#[handler(name = "codel_target", flags = "rw", doc = "How long packets may wait.")]
-#[handler(name = "codel_interval", flags = "rw", doc = "For how long they may wait longer.")]
-#[handler(name = "stats", flags = "r", doc = "The length of the queues and the drops, one a line.")]
-#[handler(name = "queues", flags = "r", doc = "The queues that count, one a line.")]
-#[handler(name = "config", flags = "r", doc = "Arguments that would make an element like this one.")]
+#[class(
+    build,
+    lifecycle,
+    handlers,
+    drops(EarlyDrop),
+    takes_state = "what the control law remembers, the drops"
+)]
 pub struct CoDel {
     args: Args,
     lengths: Lengths,
@@ -88,7 +88,7 @@ impl CoDel {
             return None;
         };
         let waited = if p.timestamp() == 0 { 0 } else { now.saturating_sub(p.timestamp()) };
-        // What is left is at most one packet of the greatest length; fewer bytes are not told.
+        // RFC 8289 stops at one packet of the greatest length. Queues count packets, not bytes.
         if waited < self.args.target.0 || self.lengths.total() <= 1 {
             self.law.above = None;
             return Some((p, false));
@@ -184,31 +184,56 @@ impl CoDel {
     }
 }
 
+#[handlers]
+impl CoDel {
+    /// Packets dropped.
+    #[read(unit = "packets")]
+    fn drops(&self) -> Counted {
+        Counted(self.drops)
+    }
+    /// How long packets may wait.
+    #[read]
+    fn codel_target(&self) -> Nanos {
+        self.args.target
+    }
+    #[write]
+    fn set_codel_target(&mut self, target: Nanos) -> Result<(), String> {
+        check(target, self.args.interval)?;
+        self.args.target = target;
+        Ok(())
+    }
+    /// For how long they may wait longer.
+    #[read]
+    fn codel_interval(&self) -> Nanos {
+        self.args.interval
+    }
+    #[write]
+    fn set_codel_interval(&mut self, interval: Nanos) -> Result<(), String> {
+        check(self.args.target, interval)?;
+        self.args.interval = interval;
+        Ok(())
+    }
+    /// The length of the queues and the drops, one a line.
+    #[read]
+    fn stats(&self) -> Table {
+        Table(format!("{} current queue\n{} drops\n", self.lengths.total(), self.drops))
+    }
+    /// The queues that count, one a line.
+    #[read]
+    fn queues(&self, cx: &mut Cx<'_>) -> Table {
+        Table(self.lengths.names("\n", cx) + "\n")
+    }
+    /// Arguments that would make an element like this one.
+    #[read]
+    fn config(&self, cx: &mut Cx<'_>) -> String {
+        let (target, interval) = (self.args.target.show(), self.args.interval.show());
+        format!("{target}, {interval}, QUEUES {}", self.lengths.names(" ", cx))
+    }
+}
+
 impl Lifecycle for CoDel {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.lengths = Lengths::find(self.args.queues.as_ref(), true, cx)?;
-        Ok(())
-    }
-    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
-        let (target, interval) = (self.args.target.show(), self.args.interval.show());
-        Ok(match handler {
-            "codel_target" => target,
-            "codel_interval" => interval,
-            "stats" => format!("{} current queue\n{} drops\n", self.lengths.total(), self.drops),
-            "queues" => self.lengths.names("\n", cx) + "\n",
-            "config" => format!("{target}, {interval}, QUEUES {}", self.lengths.names(" ", cx)),
-            _ => self.drops.to_string(),
-        })
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        let value = cx.with_args(|a| Nanos::parse(value.trim(), a))?;
-        if handler == "codel_target" {
-            check(value, self.args.interval)?;
-            self.args.target = value;
-        } else {
-            check(self.args.target, value)?;
-            self.args.interval = value;
-        }
         Ok(())
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random early detection: what RED and AdaptiveRED do; they differ in who sets the probability.
+//! The engine of RED and AdaptiveRED: random early detection. AdaptiveRED changes its probability itself.
 
 use super::average::{Average, Real};
 use super::lengths::{Lengths, Queues};
-use super::policy::{Policy, probability};
+use super::policy::{Policy, check_probability};
 use castanet_element::prelude::*;
+use castanet_element::spec::Args;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -21,7 +22,7 @@ pub(super) struct State {
     average: Average,
     /// Packets since the last one that was dropped; -1 when none may be dropped.
     count: AtomicI64,
-    /// The random number that says which packet is dropped next.
+    /// The random number that decides which packet is dropped next.
     draw: Real,
     /// When the probability is adapted next; never, if it is not.
     adapt: AtomicI64,
@@ -29,18 +30,26 @@ pub(super) struct State {
 }
 
 /// What an element of either class is configured with.
-pub(super) struct Settings {
-    pub min: u32,
-    pub max: u32,
-    pub max_p: f64,
-    pub queues: Option<Queues>,
-    pub stability: u32,
-    pub gentle: bool,
-    pub adapts: bool,
+pub struct Settings {
+    pub(super) min: u32,
+    pub(super) max: u32,
+    pub(super) max_p: f64,
+    pub(super) queues: Option<Queues>,
+    pub(super) stability: u32,
+    pub(super) gentle: bool,
 }
 
-/// The policy.
-pub(super) struct Early {
+/// The arguments of a class of early detection.
+pub trait EarlyArgs: Args {
+    /// Whether the probability is adapted.
+    const ADAPTS: bool;
+    /// What they say, or what is wrong with them.
+    fn settings(&self) -> Result<Settings, ConfigError>;
+}
+
+/// The policy, with the handlers of its classes.
+pub struct Early<A> {
+    args: A,
     state: Arc<State>,
     lengths: Lengths,
     settings: Settings,
@@ -48,52 +57,10 @@ pub(super) struct Early {
     random: Random,
 }
 
-/// A length has to weigh something.
+/// The greatest STABILITY: a length has to weigh something.
 pub(super) const MOST_STABILITY: u32 = 32;
 
-impl Early {
-    pub(super) fn new(settings: Settings, cx: &mut BuildCx<'_>) -> Result<Early, ConfigError> {
-        if settings.stability > MOST_STABILITY {
-            return Err(format!("STABILITY: must be at most {MOST_STABILITY}").into());
-        }
-        let max_p = probability(settings.max_p).map_err(|e| format!("MAX_P: {e}"))?;
-        let state = cx.share(|| State {
-            min: AtomicU32::new(settings.min),
-            max: AtomicU32::new(settings.max),
-            max_p: Real::new(max_p),
-            average: Average::new(settings.stability),
-            count: AtomicI64::new(-1),
-            draw: Real::new(0.0),
-            adapt: AtomicI64::new(i64::MIN),
-            drops: AtomicU64::new(0),
-        });
-        // Workers that draw the same numbers would drop at the same moments.
-        let random = cx.random_of_replica();
-        Ok(Early { state, lengths: Lengths::default(), settings, pulled: !cx.is_push_input(0), random })
-    }
-
-    pub(super) fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        self.lengths = Lengths::find(self.settings.queues.as_ref(), self.pulled, cx)?;
-        Ok(())
-    }
-
-    /// Single pulls find queues as they are; what is pushed must come one by one for that.
-    pub(super) fn effects(&self, declared: Effects) -> Effects {
-        if self.pulled { Effects::NONE } else { declared }
-    }
-
-    pub(super) fn take_over(&mut self, old: &Early) {
-        let (new, old) = (&self.state, &old.state);
-        new.average.take_over(&old.average);
-        new.count.store(old.count.load(Relaxed), Relaxed);
-        new.draw.set(old.draw.get());
-        new.drops.store(old.drops.load(Relaxed), Relaxed);
-        if self.settings.adapts {
-            new.max_p.set(old.max_p.get());
-            new.adapt.store(old.adapt.load(Relaxed), Relaxed);
-        }
-    }
-
+impl<A: EarlyArgs> Early<A> {
     /// The initial probability that a packet is dropped at an average length: 0 up to the first threshold, MAX_P at the second,
     /// and when the policy is gentle 1 at twice that. None where all packets are dropped.
     fn probability(&self, average: f64) -> Option<f64> {
@@ -119,7 +86,7 @@ impl Early {
         }
         let first = due == i64::MIN;
         let next = now.saturating_add(if first { INTERVAL } else { INTERVAL - behind % INTERVAL });
-        // The worker that comes first does it.
+        // Of several workers, the one that changes the time adapts the probability.
         let mine = self.state.adapt.compare_exchange(due, next, Relaxed, Relaxed).is_ok();
         if first || !mine {
             return;
@@ -136,51 +103,128 @@ impl Early {
         }
         self.state.max_p.set(p);
     }
+}
 
-    /// Answers a read handler.
-    pub(super) fn read(&self, handler: &str, cx: &mut Cx<'_>) -> String {
-        let s = &self.state;
-        let (min, max) = (s.min.load(Relaxed), s.max.load(Relaxed));
-        let drops = s.drops.load(Relaxed);
-        match handler {
-            "min_thresh" => min.to_string(),
-            "max_thresh" => max.to_string(),
-            "max_p" => s.max_p.get().to_string(),
-            "avg_queue_size" => s.average.show(),
-            "stats" => format!(
-                "{} current queue\n{} avg queue\n{drops} drops\n",
-                self.lengths.total(),
-                s.average.show()
-            ),
-            "queues" => self.lengths.names("\n", cx) + "\n",
-            "config" => {
-                let limits = if self.settings.adapts {
-                    // The thresholds lie half of it below and above.
-                    (u64::from(min) + u64::from(max)).div_ceil(2).to_string()
-                } else {
-                    format!("{min}, {max}")
-                };
-                let gentle = if self.settings.gentle { "" } else { ", GENTLE false" };
-                let (p, queues) = (s.max_p.get(), self.lengths.names(" ", cx));
-                format!("{limits}, {p}, QUEUES {queues}, STABILITY {}{gentle}", self.settings.stability)
-            }
-            _ => drops.to_string(),
-        }
+#[handlers]
+impl<A: EarlyArgs> Early<A> {
+    /// Packets dropped.
+    #[read(unit = "packets")]
+    fn drops(&self) -> Counted {
+        Counted(self.state.drops.load(Relaxed))
     }
+    /// The average length up to which no packet is dropped.
+    #[read(unit = "packets")]
+    fn min_thresh(&self) -> u32 {
+        self.state.min.load(Relaxed)
+    }
+    // One threshold may be above the other for a while, until the second is written too.
+    #[write]
+    fn set_min_thresh(&mut self, min: u32) {
+        self.state.min.store(min, Relaxed);
+    }
+    /// The average length at which MAX_P is reached.
+    #[read(unit = "packets")]
+    fn max_thresh(&self) -> u32 {
+        self.state.max.load(Relaxed)
+    }
+    #[write]
+    fn set_max_thresh(&mut self, max: u32) {
+        self.state.max.store(max, Relaxed);
+    }
+    /// The probability at max_thresh.
+    #[read]
+    fn max_p(&self) -> f64 {
+        self.state.max_p.get()
+    }
+    #[write]
+    fn set_max_p(&mut self, max_p: f64) -> Result<(), String> {
+        self.state.max_p.set(check_probability(max_p)?);
+        Ok(())
+    }
+    /// The average length.
+    #[read(unit = "packets")]
+    fn avg_queue_size(&self) -> f64 {
+        self.state.average.rounded()
+    }
+    /// The length, the average length and the drops, one a line.
+    #[read]
+    fn stats(&self) -> Table {
+        let (length, average) = (self.lengths.total(), self.avg_queue_size());
+        Table(format!("{length} current queue\n{average} avg queue\n{} drops\n", self.drops().0))
+    }
+    /// The queues that count, one a line.
+    #[read]
+    fn queues(&self, cx: &mut Cx<'_>) -> Table {
+        Table(self.lengths.names("\n", cx) + "\n")
+    }
+    /// Arguments that would make an element like this one.
+    #[read]
+    fn config(&self, cx: &mut Cx<'_>) -> String {
+        let (min, max) = (self.min_thresh(), self.max_thresh());
+        let limits = if A::ADAPTS {
+            // The thresholds lie half of it below and above.
+            (u64::from(min) + u64::from(max)).div_ceil(2).to_string()
+        } else {
+            format!("{min}, {max}")
+        };
+        let gentle = if self.settings.gentle { "" } else { ", GENTLE false" };
+        let (p, queues) = (self.max_p(), self.lengths.names(" ", cx));
+        format!("{limits}, {p}, QUEUES {queues}, STABILITY {}{gentle}", self.settings.stability)
+    }
+}
 
-    /// Answers a write handler. One threshold may be above the other for a while, until the second is written too.
-    pub(super) fn write(&mut self, handler: &str, value: &str, cx: &Cx<'_>) -> Result<(), String> {
-        let value = value.trim();
-        match handler {
-            "min_thresh" => self.state.min.store(cx.with_args(|a| u32::parse(value, a))?, Relaxed),
-            "max_thresh" => self.state.max.store(cx.with_args(|a| u32::parse(value, a))?, Relaxed),
-            _ => self.state.max_p.set(probability(cx.with_args(|a| f64::parse(value, a))?)?),
+impl<A: EarlyArgs> Lifecycle for Early<A> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.lengths = Lengths::find(self.settings.queues.as_ref(), self.pulled, cx)?;
+        Ok(())
+    }
+    fn effects(&self, declared: Effects) -> Effects {
+        // A single pull finds the queues as they are. Packets that are pushed must come one by one for that.
+        if self.pulled { Effects::NONE } else { declared }
+    }
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+        let (new, old) = (&self.state, &old.state);
+        new.average.take_over(&old.average);
+        new.count.store(old.count.load(Relaxed), Relaxed);
+        new.draw.set(old.draw.get());
+        new.drops.store(old.drops.load(Relaxed), Relaxed);
+        if A::ADAPTS {
+            new.max_p.set(old.max_p.get());
+            new.adapt.store(old.adapt.load(Relaxed), Relaxed);
         }
         Ok(())
     }
 }
 
-impl Policy for Early {
+impl<A: EarlyArgs> Engine for Early<A> {
+    type Args = A;
+    fn build(args: A, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let settings = args.settings()?;
+        if settings.stability > MOST_STABILITY {
+            return Err(format!("STABILITY: must be at most {MOST_STABILITY}").into());
+        }
+        let max_p = check_probability(settings.max_p).map_err(|e| format!("MAX_P: {e}"))?;
+        let state = cx.share(|| State {
+            min: AtomicU32::new(settings.min),
+            max: AtomicU32::new(settings.max),
+            max_p: Real::new(max_p),
+            average: Average::new(settings.stability),
+            count: AtomicI64::new(-1),
+            draw: Real::new(0.0),
+            adapt: AtomicI64::new(i64::MIN),
+            drops: AtomicU64::new(0),
+        });
+        // Workers that draw the same numbers would drop at the same moments.
+        let random = cx.random_of_replica();
+        let (lengths, pulled) = (Lengths::default(), !cx.is_push_input(0));
+        Ok(Early { args, state, lengths, settings, pulled, random })
+    }
+    fn args(&mut self) -> &mut A {
+        &mut self.args
+    }
+}
+
+impl<A: EarlyArgs> Policy for Early<A> {
     /// Floyd and Jacobson 1993, section 7 and figure 17: the packets between two that are dropped are spread evenly, and one random
     /// number is drawn for each packet that is dropped.
     #[inline]
@@ -188,7 +232,7 @@ impl Policy for Early {
         // The average falls in steps of milliseconds, so no exact time is needed.
         let now = cx.recent();
         let average = self.state.average.update(self.lengths.total(), self.pulled, now);
-        if self.settings.adapts {
+        if A::ADAPTS {
             self.adapt(average, now);
         }
         let s = &self.state;
@@ -217,47 +261,3 @@ impl Policy for Early {
         refused
     }
 }
-
-/// Implements `Element` and `Lifecycle` for a class by its field `early`.
-macro_rules! early_element {
-    ($class:ty) => {
-        impl Element for $class {
-            #[inline]
-            fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-                policy::push(&mut self.early, batch, cx);
-            }
-            #[inline]
-            fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
-                policy::push_one(&mut self.early, p, cx);
-            }
-            #[inline]
-            fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-                policy::pull(&mut self.early, max, into, cx);
-            }
-            #[inline]
-            fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
-                policy::pull_one(&mut self.early, cx)
-            }
-        }
-
-        impl Lifecycle for $class {
-            fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-                self.early.initialise(cx)
-            }
-            fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
-                Ok(self.early.read(handler, cx))
-            }
-            fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-                self.early.write(handler, value, cx)
-            }
-            fn effects(&self, declared: Effects) -> Effects {
-                self.early.effects(declared)
-            }
-            fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
-                self.early.take_over(&old.early);
-                Ok(())
-            }
-        }
-    };
-}
-pub(super) use early_element;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The queues that a dropping policy looks at: those near it, or those it is told.
+//! The queues whose lengths a dropping policy uses: the nearest ones, or those of its argument.
 
 use castanet_element::prelude::*;
 
@@ -28,7 +28,7 @@ pub(super) struct Lengths(Vec<(u32, Gauge)>);
 
 impl Lengths {
     /// The queues that are named; if none are, those nearest upstream where packets are pulled, and downstream where they are pushed.
-    /// There may be none, as flow-based router context goes; then somebody is to know.
+    /// There may be none, by flow-based router context; a message says so.
     pub(super) fn find(named: Option<&Queues>, pulled: bool, cx: &InitCx<'_>) -> Result<Lengths, String> {
         let near = || if pulled { cx.storages_upstream(0) } else { cx.storages_downstream(0) };
         let mut all = Vec::new();
@@ -40,9 +40,9 @@ impl Lengths {
         }
         if all.is_empty() {
             let side = if pulled { "upstream" } else { "downstream" };
-            let (who, class) = cx.core.info.get(cx.me as usize).map_or(("", ""), |i| (&i.name, &i.class));
+            let (name, class) = cx.core.info.get(cx.me as usize).map_or(("", ""), |i| (&i.name, &i.class));
             let text =
-                format!("{who} :: {class}: no queue {side} and none named by QUEUES, so nothing is dropped");
+                format!("{name} :: {class}: no queue {side} and none named by QUEUES, so nothing is dropped");
             cx.core.outside.message(&text);
         }
         Ok(Lengths(all))

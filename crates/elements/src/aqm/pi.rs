@@ -27,19 +27,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 /// ```
 #[derive(Class)]
 #[class(name = "PI", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = share, effects(looks))]
-#[class(build, lifecycle, drops(EarlyDrop), takes_state = "the average length, the probability, the drops")]
-#[handler(name = "drops", flags = "r", doc = "Packets dropped.")]
-#[handler(name = "w", flags = "rw", doc = "How often the controller looks, a second.")]
-#[handler(name = "a", flags = "rw", doc = "What an excess of one packet adds to the probability.")]
-#[handler(
-    name = "b",
-    flags = "rw",
-    doc = "What an excess of one packet the time before takes from the probability."
+#[class(
+    build,
+    lifecycle,
+    handlers,
+    drops(EarlyDrop),
+    takes_state = "the average length, the probability, the drops"
 )]
-#[handler(name = "avg_queue_size", flags = "r", doc = "The average length.")]
-#[handler(name = "stats", flags = "r", doc = "The length, the average length and the drops, one a line.")]
-#[handler(name = "queues", flags = "r", doc = "The queues that count, one a line.")]
-#[handler(name = "config", flags = "r", doc = "Arguments that would make an element like this one.")]
 pub struct Pi {
     args: Args,
     controller: Controller,
@@ -126,7 +120,7 @@ impl Controller {
         let (s, length) = (&self.state, self.lengths.total());
         let excess = s.average.update(length, self.pulled, now) - self.target;
         let p = s.probability.get() + s.a.get() * excess - s.b.get() * s.before.get();
-        // What lies outside is no probability, and would only take time to come back from.
+        // A value outside 0 to 1 is no probability, and would delay the way back.
         let p = if p > 0.0 { p.min(1.0) } else { 0.0 };
         s.probability.set(p);
         s.before.set(excess);
@@ -179,48 +173,74 @@ impl Element for Pi {
     }
 }
 
+#[handlers]
+impl Pi {
+    /// Packets dropped.
+    #[read(unit = "packets")]
+    fn drops(&self) -> Counted {
+        Counted(self.controller.state.drops.load(Relaxed))
+    }
+    /// How often the controller looks, a second.
+    #[read]
+    fn w(&self) -> f64 {
+        self.controller.state.w.get()
+    }
+    #[write]
+    fn set_w(&mut self, w: f64) -> Result<(), String> {
+        self.controller.state.w.set(check_frequency(w)?);
+        Ok(())
+    }
+    /// What an excess of one packet adds to the probability.
+    #[read]
+    fn a(&self) -> f64 {
+        self.controller.state.a.get()
+    }
+    #[write]
+    fn set_a(&mut self, a: f64) {
+        self.controller.state.a.set(a);
+    }
+    /// What an excess of one packet the time before takes from the probability.
+    #[read]
+    fn b(&self) -> f64 {
+        self.controller.state.b.get()
+    }
+    #[write]
+    fn set_b(&mut self, b: f64) {
+        self.controller.state.b.set(b);
+    }
+    /// The average length.
+    #[read(unit = "packets")]
+    fn avg_queue_size(&self) -> f64 {
+        self.controller.state.average.rounded()
+    }
+    /// The length, the average length and the drops, one a line.
+    #[read]
+    fn stats(&self) -> Table {
+        let (length, average) = (self.controller.lengths.total(), self.avg_queue_size());
+        Table(format!("{length} current queue\n{average} avg queue\n{} drops\n", self.drops().0))
+    }
+    /// The queues that count, one a line.
+    #[read]
+    fn queues(&self, cx: &mut Cx<'_>) -> Table {
+        Table(self.controller.lengths.names("\n", cx) + "\n")
+    }
+    /// Arguments that would make an element like this one.
+    #[read]
+    fn config(&self, cx: &mut Cx<'_>) -> String {
+        let queues = self.controller.lengths.names(" ", cx);
+        let Args { target, stability, .. } = &self.args;
+        format!("{}, {}, {}, {target}, QUEUES {queues}, STABILITY {stability}", self.w(), self.a(), self.b())
+    }
+}
+
 impl Lifecycle for Pi {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         let c = &mut self.controller;
         c.lengths = Lengths::find(self.args.queues.as_ref(), c.pulled, cx)?;
         Ok(())
     }
-    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
-        let (c, s) = (&self.controller, &self.controller.state);
-        let drops = s.drops.load(Relaxed);
-        let (w, a, b) = (s.w.get(), s.a.get(), s.b.get());
-        Ok(match handler {
-            "w" => w.to_string(),
-            "a" => a.to_string(),
-            "b" => b.to_string(),
-            "avg_queue_size" => s.average.show(),
-            "stats" => format!(
-                "{} current queue\n{} avg queue\n{drops} drops\n",
-                c.lengths.total(),
-                s.average.show()
-            ),
-            "queues" => c.lengths.names("\n", cx) + "\n",
-            "config" => format!(
-                "{w}, {a}, {b}, {}, QUEUES {}, STABILITY {}",
-                self.args.target,
-                c.lengths.names(" ", cx),
-                self.args.stability
-            ),
-            _ => drops.to_string(),
-        })
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        let value = cx.with_args(|a| f64::parse(value.trim(), a))?;
-        let s = &self.controller.state;
-        match handler {
-            "w" => s.w.set(check_frequency(value)?),
-            "a" => s.a.set(value),
-            _ => s.b.set(value),
-        }
-        Ok(())
-    }
     fn effects(&self, declared: Effects) -> Effects {
-        // Single pulls find queues as they are; what is pushed must come one by one for that.
+        // A single pull finds the queues as they are. Packets that are pushed must come one by one for that.
         if self.controller.pulled { Effects::NONE } else { declared }
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a dropping policy does wherever it stands: it lets packets pass, or sends them aside.
+//! The packets of a dropping policy, pushed and pulled: they pass, or leave on output 1.
 
 use castanet_element::prelude::*;
 
@@ -47,7 +47,7 @@ pub(super) fn pull_one(policy: &mut impl Policy, cx: &mut Cx<'_>) -> Option<Pack
     })
 }
 
-/// What is wrong with a probability; the word before it is the caller's.
-pub(super) fn probability(value: f64) -> Result<f64, String> {
+/// Checks a probability. The error does not name the argument; the caller does.
+pub(super) fn check_probability(value: f64) -> Result<f64, String> {
     if (0.0..=1.0).contains(&value) { Ok(value) } else { Err("must lie between 0 and 1".into()) }
 }

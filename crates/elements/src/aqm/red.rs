@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! RED: packets are dropped before a queue is full.
 
-use super::early::{Early, Settings, early_element};
+use super::early::{Early, EarlyArgs, Settings};
 use super::lengths::Queues;
 use super::policy;
 use castanet_element::prelude::*;
@@ -28,18 +28,10 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "RED", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = share, effects(looks))]
-#[class(build, lifecycle, drops(EarlyDrop), takes_state = "the average length, the drops")]
-#[handler(name = "drops", flags = "r", doc = "Packets dropped.")]
-#[handler(name = "min_thresh", flags = "rw", doc = "The average length up to which no packet is dropped.")]
-#[handler(name = "max_thresh", flags = "rw", doc = "The average length at which MAX_P is reached.")]
-#[handler(name = "max_p", flags = "rw", doc = "The probability at max_thresh.")]
-#[handler(name = "avg_queue_size", flags = "r", doc = "The average length.")]
-#[handler(name = "stats", flags = "r", doc = "The length, the average length and the drops, one a line.")]
-#[handler(name = "queues", flags = "r", doc = "The queues that count, one a line.")]
-#[handler(name = "config", flags = "r", doc = "Arguments that would make an element like this one.")]
+#[class(drops(EarlyDrop), takes_state = "the average length, the drops")]
 pub struct Red {
-    args: Args,
-    early: Early,
+    #[engine]
+    early: Early<Args>,
 }
 
 /// Arguments of RED.
@@ -62,25 +54,41 @@ pub struct Args {
     gentle: bool,
 }
 
-impl Build for Red {
-    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if args.min_thresh > args.max_thresh {
+impl EarlyArgs for Args {
+    const ADAPTS: bool = false;
+    fn settings(&self) -> Result<Settings, ConfigError> {
+        if self.min_thresh > self.max_thresh {
             return Err("MIN_THRESH: must not be above MAX_THRESH".into());
         }
-        let settings = Settings {
-            min: args.min_thresh,
-            max: args.max_thresh,
-            max_p: args.max_p,
-            queues: args.queues.clone(),
-            stability: args.stability,
-            gentle: args.gentle,
-            adapts: false,
-        };
-        Ok(Red { early: Early::new(settings, cx)?, args })
+        Ok(Settings {
+            min: self.min_thresh,
+            max: self.max_thresh,
+            max_p: self.max_p,
+            queues: self.queues.clone(),
+            stability: self.stability,
+            gentle: self.gentle,
+        })
     }
 }
 
-early_element!(Red);
+impl Element for Red {
+    #[inline]
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        policy::push(&mut self.early, batch, cx);
+    }
+    #[inline]
+    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+        policy::push_one(&mut self.early, p, cx);
+    }
+    #[inline]
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        policy::pull(&mut self.early, max, into, cx);
+    }
+    #[inline]
+    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        policy::pull_one(&mut self.early, cx)
+    }
+}
 
 #[cfg(test)]
 #[path = "tests/red.rs"]
