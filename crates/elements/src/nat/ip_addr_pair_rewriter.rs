@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! IPAddrPairRewriter: pairs of addresses.
 
-use super::declare::rewriter_element;
 use super::flow::{Kind, Timeouts};
 use super::handle::{Capacity, UNBOUNDED};
 use super::header;
-use super::rewriter::{Rewriter, SHORTEST_REAP, Settings};
+use super::rewriter::{Rewriter, RewriterArgs, SHORTEST_REAP, Settings};
 use super::spec::SpecText;
 use castanet_element::prelude::*;
 
@@ -26,33 +25,12 @@ use castanet_element::prelude::*;
 /// DriverManager(wait 1, print rw.table, stop);
 /// ```
 #[derive(Class)]
-#[class(name = "IPAddrPairRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/ip", workers = share, build, lifecycle)]
+#[class(name = "IPAddrPairRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/ip", workers = share, handlers)]
 #[class(takes_state = "the flows that an input would make, with their times and shifts")]
 #[class(offload = aware, drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort))]
-#[handler(name = "table", flags = "r", doc = "The flows, a line for each direction.")]
-#[handler(name = "mappings", flags = "r", doc = "The same, by its old name.")]
-#[handler(
-    name = "table_size",
-    flags = "r",
-    doc = "Directions that are looked for: as good as always twice the flows."
-)]
-#[handler(name = "nmappings", flags = "r", doc = "The same, by its old name.")]
-#[handler(
-    name = "mapping_failures",
-    flags = "r",
-    doc = "Packets that should have made a flow and could not."
-)]
-#[handler(
-    name = "patterns",
-    flags = "r",
-    doc = "What each input does with new flows, and how many there are from it."
-)]
-#[handler(name = "size", flags = "r", doc = "Flows, with those of others that share the capacity.")]
-#[handler(name = "capacity", flags = "rw", doc = "The most flows.")]
-#[handler(name = "clear", flags = "wb", doc = "Forgets all flows.")]
 pub struct IpAddrPairRewriter {
-    args: Args,
-    rewriter: Rewriter<header::AddrPair>,
+    #[engine]
+    rewriter: Rewriter<Args>,
 }
 
 /// Arguments of IPAddrPairRewriter.
@@ -64,7 +42,7 @@ pub struct Args {
     /// How long a flow lives without packets.
     #[arg(keyword, default = Nanos(7_200_000_000_000), show = "7200s")]
     timeout: Nanos,
-    /// How long after its last packet a flow is not forgotten to make room.
+    /// For how long after its last packet a flow is not forgotten to make room.
     #[arg(keyword, default = Nanos(5_000_000_000), show = "5s")]
     guarantee: Nanos,
     /// The annotation of one byte whose value in the packet that made a flow its replies get.
@@ -73,25 +51,49 @@ pub struct Args {
     /// The most flows, or a rewriter to share them with; 4,194,304 at most if not given.
     #[arg(keyword, alias = "MAPPING_CAPACITY", default = Capacity::Flows(UNBOUNDED), show = "2147483647")]
     capacity: Capacity,
-    /// How often flows that are too old are looked for, though nobody finds them before either.
+    /// The time between sweeps that remove flows that are too old. Between sweeps no packet finds them either.
     #[arg(keyword, alias = "REAP_TIME", default = Nanos(900_000_000_000), min = SHORTEST_REAP, off = Nanos(0), show = "900s")]
     reap_interval: Nanos,
 }
 
-impl Build for IpAddrPairRewriter {
-    fn build(mut args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let timeouts = Timeouts::all(args.timeout.0, args.guarantee.0);
-        let settings = Settings {
+impl RewriterArgs for Args {
+    type Family = header::AddrPair;
+    fn settings(&self) -> Settings {
+        let timeouts = Timeouts::all(self.timeout.0, self.guarantee.0);
+        Settings {
             kind: Kind::Pair,
             timeouts,
-            capacity: args.capacity,
-            reap: args.reap_interval.0,
+            capacity: self.capacity,
+            reap: self.reap_interval.0,
             dst_anno: true,
-            reply_anno: args.reply_anno.map(|a| a.0),
-        };
-        let rewriter = Rewriter::build(settings, std::mem::take(&mut args.inputspec), cx)?;
-        Ok(IpAddrPairRewriter { args, rewriter })
+            reply_anno: self.reply_anno.map(|a| a.0),
+        }
+    }
+    fn specs(&self) -> &[SpecText] {
+        &self.inputspec
     }
 }
 
-rewriter_element!(IpAddrPairRewriter);
+#[handlers]
+impl IpAddrPairRewriter {
+    /// The flows, a line for each direction.
+    #[read]
+    fn table(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
+        self.rewriter.list(None, cx)
+    }
+    /// The same, by its old name.
+    #[read]
+    fn mappings(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
+        self.rewriter.list(None, cx)
+    }
+}
+
+impl Element for IpAddrPairRewriter {
+    #[inline]
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.rewriter.push(port, batch, cx);
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.rewriter.timer(cx);
+    }
+}

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! IPRewriter: addresses and ports of TCP and UDP.
 
-use super::declare::rewriter_element;
 use super::flow::{Kind, Timeouts};
 use super::handle::{Capacity, UNBOUNDED};
 use super::header;
-use super::rewriter::{Rewriter, SHORTEST_REAP, Settings};
+use super::rewriter::{FlowText, Rewriter, RewriterArgs, SHORTEST_REAP, Settings};
 use super::spec::SpecText;
 use castanet_element::prelude::*;
+use castanet_wire::ipv4::protocol;
 
 /// Rewrites addresses and ports of TCP and UDP packets, flow by flow (RFC 3022, RFC 4787, RFC 5382).
 ///
@@ -31,41 +31,13 @@ use castanet_element::prelude::*;
 /// DriverManager(wait 1, print rw.udp_table, stop);
 /// ```
 #[derive(Class)]
-#[class(name = "IPRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/ip", workers = share, build, lifecycle)]
+#[class(name = "IPRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/ip", workers = share, handlers)]
 #[class(takes_state = "the flows that an input would make, with their times and shifts")]
 #[class(offload = aware, copies, books(makes))]
 #[class(drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort, BadOffload, NoBuffer))]
-#[handler(name = "tcp_table", flags = "r", doc = "The TCP flows, a line for each direction.")]
-#[handler(name = "udp_table", flags = "r", doc = "The UDP flows, a line for each direction.")]
-#[handler(name = "tcp_mappings", flags = "r", doc = "The TCP flows, by the old name.")]
-#[handler(name = "udp_mappings", flags = "r", doc = "The UDP flows, by the old name.")]
-#[handler(
-    name = "tcp_lookup",
-    flags = "r+",
-    doc = "What a TCP packet `SADDR SPORT DADDR DPORT` becomes; empty if its flow is not known."
-)]
-#[handler(
-    name = "table_size",
-    flags = "r",
-    doc = "Directions that are looked for: as good as always twice the flows."
-)]
-#[handler(name = "nmappings", flags = "r", doc = "The same, by its old name.")]
-#[handler(
-    name = "mapping_failures",
-    flags = "r",
-    doc = "Packets that should have made a flow and could not."
-)]
-#[handler(
-    name = "patterns",
-    flags = "r",
-    doc = "What each input does with new flows, and how many there are from it."
-)]
-#[handler(name = "size", flags = "r", doc = "Flows, with those of others that share the capacity.")]
-#[handler(name = "capacity", flags = "rw", doc = "The most flows.")]
-#[handler(name = "clear", flags = "wb", doc = "Forgets all flows.")]
 pub struct IpRewriter {
-    args: Args,
-    rewriter: Rewriter<header::Ports<true, true, false>>,
+    #[engine]
+    rewriter: Rewriter<Args>,
 }
 
 /// Arguments of IPRewriter.
@@ -95,7 +67,7 @@ pub struct Args {
     /// How long after its last packet a TCP flow is not forgotten to make room; GUARANTEE if not given.
     #[arg(keyword, show = "5s")]
     tcp_guarantee: Option<Nanos>,
-    /// How long after its last packet a flow is not forgotten to make room.
+    /// For how long after its last packet a flow is not forgotten to make room.
     #[arg(keyword, default = Nanos(5_000_000_000), show = "5s")]
     guarantee: Nanos,
     /// Whether the destination annotation is set to the new destination.
@@ -107,32 +79,71 @@ pub struct Args {
     /// The most flows, or a rewriter to share them with; 4,194,304 at most if not given.
     #[arg(keyword, alias = "MAPPING_CAPACITY", default = Capacity::Flows(UNBOUNDED), show = "2147483647")]
     capacity: Capacity,
-    /// How often flows that are too old are looked for, though nobody finds them before either.
+    /// The time between sweeps that remove flows that are too old. Between sweeps no packet finds them either.
     #[arg(keyword, alias = "REAP_TIME", default = Nanos(900_000_000_000), min = SHORTEST_REAP, off = Nanos(0), show = "900s")]
     reap_interval: Nanos,
 }
 
-impl Build for IpRewriter {
-    fn build(mut args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let streaming = args.udp_streaming_timeout.unwrap_or(args.udp_timeout);
-        let guarantee = |g: Option<Nanos>| g.unwrap_or(args.guarantee).0;
+impl RewriterArgs for Args {
+    type Family = header::Ports<true, true, false>;
+    fn settings(&self) -> Settings {
+        let streaming = self.udp_streaming_timeout.unwrap_or(self.udp_timeout);
+        let guarantee = |g: Option<Nanos>| g.unwrap_or(self.guarantee).0;
         let timeouts = Timeouts::ports(
-            [args.udp_timeout.0, streaming.0],
-            guarantee(args.udp_guarantee),
-            [args.tcp_nodata_timeout.0, args.tcp_timeout.0, args.tcp_done_timeout.0],
-            guarantee(args.tcp_guarantee),
+            [self.udp_timeout.0, streaming.0],
+            guarantee(self.udp_guarantee),
+            [self.tcp_nodata_timeout.0, self.tcp_timeout.0, self.tcp_done_timeout.0],
+            guarantee(self.tcp_guarantee),
         );
-        let settings = Settings {
+        Settings {
             kind: Kind::Ports,
             timeouts,
-            capacity: args.capacity,
-            reap: args.reap_interval.0,
-            dst_anno: args.dst_anno,
-            reply_anno: args.reply_anno.map(|a| a.0),
-        };
-        let rewriter = Rewriter::build(settings, std::mem::take(&mut args.inputspec), cx)?;
-        Ok(IpRewriter { args, rewriter })
+            capacity: self.capacity,
+            reap: self.reap_interval.0,
+            dst_anno: self.dst_anno,
+            reply_anno: self.reply_anno.map(|a| a.0),
+        }
+    }
+    fn specs(&self) -> &[SpecText] {
+        &self.inputspec
     }
 }
 
-rewriter_element!(IpRewriter);
+#[handlers]
+impl IpRewriter {
+    /// The TCP flows, a line for each direction.
+    #[read]
+    fn tcp_table(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
+        self.rewriter.list(Some(protocol::TCP), cx)
+    }
+    /// The UDP flows, a line for each direction.
+    #[read]
+    fn udp_table(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
+        self.rewriter.list(Some(protocol::UDP), cx)
+    }
+    /// The TCP flows, by the old name.
+    #[read]
+    fn tcp_mappings(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
+        self.rewriter.list(Some(protocol::TCP), cx)
+    }
+    /// The UDP flows, by the old name.
+    #[read]
+    fn udp_mappings(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
+        self.rewriter.list(Some(protocol::UDP), cx)
+    }
+    /// What a TCP packet `SADDR SPORT DADDR DPORT` becomes; empty if its flow is not known.
+    #[read]
+    fn tcp_lookup(&self, flow: FlowText, cx: &mut Cx<'_>) -> Result<Option<String>, String> {
+        self.rewriter.look_up(&flow, cx)
+    }
+}
+
+impl Element for IpRewriter {
+    #[inline]
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.rewriter.push(port, batch, cx);
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.rewriter.timer(cx);
+    }
+}

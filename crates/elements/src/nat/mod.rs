@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Translation of addresses and ports (RFC 2663, RFC 3022, RFC 4787, RFC 5382, RFC 5508).
 //!
-//! - [`mod@tuple`], [`header`]: what packets are told apart by, and rewriting it
+//! - [`mod@tuple`], [`header`]: the keys of packets, and how they are rewritten
 //! - [`flow`], [`store`]: flows, found, timed out, bounded; [`seq`]: shifted sequence numbers
 //! - [`pattern`], [`spec`], [`mapper`]: what new flows become
-//! - `ftp_command`: what FTP clients tell servers; [`handle`], [`registry`]: how the elements find each other; [`rewriter`]: what all rewriters do
-// Several handlers of a class may have the same flags.
-#![allow(clippy::duplicated_attributes)]
+//! - `ftp_command`: the commands of FTP clients; [`handle`], [`registry`]: how the elements find each other; [`rewriter`]: the engine of all rewriters
 
 use castanet_element::{ClassDef, action, element};
 
-mod declare;
 pub mod flow;
 mod ftp_command;
 pub mod ftp_port_mapper;

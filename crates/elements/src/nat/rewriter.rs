@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engine of all rewriters: packets of known flows fast, others by what their input says.
 
+mod engine;
 mod handlers;
+
+pub use handlers::FlowText;
 
 use super::flow::{Kind, Timeouts, after_datagram, after_segment, bit, class};
 use super::handle::{Capacity, Handle, Link};
@@ -11,10 +14,9 @@ use super::seq;
 use super::spec::SpecText;
 use super::store::{Made, New, Store};
 use crate::device::offload::finish;
-use crate::handover;
 use castanet_element::prelude::*;
+use castanet_element::spec::Args;
 use castanet_wire::ipv4::protocol;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// The timer that forgets flows that are too old.
@@ -32,7 +34,7 @@ pub struct Settings {
     pub timeouts: Timeouts,
     /// The most flows.
     pub capacity: Capacity,
-    /// How often flows that are too old are looked for; 0: only when one of them is met or has to make room.
+    /// The time between sweeps for flows that are too old; 0: a flow is forgotten only when it is met or has to make room.
     pub reap: i64,
     /// Whether the destination annotation is set.
     pub dst_anno: bool,
@@ -48,8 +50,19 @@ struct Ahead {
     guess: Option<u32>,
 }
 
-/// What a rewriter of some family does.
-pub struct Rewriter<F> {
+/// The arguments of a class of rewriters.
+pub trait RewriterArgs: Args {
+    /// What its packets are found by, and how they are rewritten.
+    type Family: Family;
+    /// What the rewriter is built with.
+    fn settings(&self) -> Settings;
+    /// What each input does with packets of no known flow.
+    fn specs(&self) -> &[SpecText];
+}
+
+/// The engine of the classes of rewriters.
+pub struct Rewriter<A> {
+    args: A,
     handle: Arc<Handle>,
     registry: Arc<Registry>,
     scope: String,
@@ -65,7 +78,6 @@ pub struct Rewriter<F> {
     ahead: Vec<Option<Ahead>>,
     /// The segments of a super-packet, while they are rewritten.
     segments: Batch,
-    family: PhantomData<fn() -> F>,
 }
 
 /// What becomes of a packet.
@@ -74,56 +86,7 @@ enum Fate {
     Drop(Reason),
 }
 
-impl<F: Family> Rewriter<F> {
-    /// Makes it, or says what is wrong with its configuration.
-    pub fn build(
-        settings: Settings,
-        specs: Vec<SpecText>,
-        cx: &mut BuildCx<'_>,
-    ) -> Result<Self, ConfigError> {
-        if specs.len() != cx.inputs {
-            let n = cx.inputs;
-            let s = if n == 1 { "" } else { "s" };
-            return Err(
-                format!("need {n} input specification{s}, one per input port, not {}", specs.len()).into()
-            );
-        }
-        let errors: Vec<_> = specs.iter().filter_map(|s| s.check(cx.outputs).err()).collect();
-        if !errors.is_empty() {
-            return Err(ConfigError(errors.into_iter().map(|e| ArgError::new(e, 0..usize::MAX)).collect()));
-        }
-        let registry = Registry::of(cx);
-        let handle = Handle::new(settings.kind, settings.timeouts, cx.inputs, settings.capacity, cx);
-        let handle = cx.share(|| handle);
-        registry.add_rewriter(cx.me, handle.clone());
-        Ok(Rewriter {
-            handle,
-            registry,
-            scope: cx.scope.to_string(),
-            specs,
-            outputs: cx.outputs,
-            kind: settings.kind,
-            link: None,
-            reap: settings.reap,
-            dst_anno: settings.dst_anno,
-            reply_anno: settings.reply_anno,
-            timed: false,
-            ahead: Vec::with_capacity(AHEAD),
-            segments: Batch::empty(),
-            family: PhantomData,
-        })
-    }
-    /// Looks up what its arguments name.
-    pub fn initialise(&mut self) -> Result<(), String> {
-        let link = self.handle.link(&self.registry)?.clone();
-        for (i, text) in self.specs.iter().enumerate() {
-            let spec = text.resolve(&self.registry, &self.scope, self.outputs)?;
-            self.check(&spec)?;
-            link.store().set_spec(link.space, i, spec);
-        }
-        self.link = Some(link);
-        Ok(())
-    }
+impl<A: RewriterArgs> Rewriter<A> {
     fn check(&self, spec: &super::spec::Spec) -> Result<(), String> {
         let bad = self.kind == Kind::Addr && spec.patterns().iter().any(|p| p.sets_destination());
         if bad { Err("a pattern of addresses alone cannot set the destination".into()) } else { Ok(()) }
@@ -132,7 +95,7 @@ impl<F: Family> Rewriter<F> {
     /// Takes packets.
     #[inline]
     pub fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        // Lent for the batch: it stays where it is, but this element is not borrowed for it.
+        // Taken out for the batch, so that the element is not borrowed through it.
         let Some(link) = self.link.take() else { return cx.drop_all(batch, Reason::NoMapping) };
         let now = cx.recent();
         let mut store = link.store();
@@ -184,9 +147,9 @@ impl<F: Family> Rewriter<F> {
 
     #[inline(always)]
     fn look(&self, p: &Packet, space: u16, store: &Store) -> Option<Ahead> {
-        let key = F::key(p.network()?)?;
+        let key = A::Family::key(p.network()?)?;
         // For families with two keys the first one is that of forward packets.
-        let key = Key { tuple: F::forward_key(key), ..key };
+        let key = Key { tuple: A::Family::forward_key(key), ..key };
         let proto = self.table(key.proto);
         Some(Ahead { key: Key { proto, ..key }, tag: store.tag(space, proto, key.tuple), guess: None })
     }
@@ -252,7 +215,7 @@ impl<F: Family> Rewriter<F> {
     fn find(&self, p: &Packet, a: &Ahead, space: u16, store: &mut Store, now: i64) -> Option<u32> {
         let found = store.find(a.tag, space, a.key.proto, a.key.tuple, now);
         found.or_else(|| {
-            let reply = F::reply_key(F::key(p.network()?)?)?;
+            let reply = A::Family::reply_key(A::Family::key(p.network()?)?)?;
             store.look_up(space, a.key.proto, reply, now)
         })
     }
@@ -272,12 +235,12 @@ impl<F: Family> Rewriter<F> {
             transport = 0;
         }
         let Some(net) = p.network_mut() else { return Fate::Drop(Reason::NoIpHeader) };
-        let Some(key) = F::key(net) else { return Fate::Drop(Reason::NotRewritable) };
-        if !F::fits(net, key, reply) {
+        let Some(key) = A::Family::key(net) else { return Fate::Drop(Reason::NotRewritable) };
+        if !A::Family::fits(net, key, reply) {
             return Fate::Drop(Reason::NoMapping);
         }
-        let to = F::become_of(key, to, reply);
-        header::rewrite::<F>(net, key, key.proto, to, reply, ip, transport);
+        let to = A::Family::become_of(key, to, reply);
+        header::rewrite::<A::Family>(net, key, key.proto, to, reply, ip, transport);
         if partial {
             header::mend_partial(net, key, key.proto, ip);
         }
@@ -322,7 +285,7 @@ impl<F: Family> Rewriter<F> {
         store: &mut Store,
         cx: &mut Cx<'_>,
     ) -> Fate {
-        if !p.network().is_some_and(|net| F::fits(net, a.key, false)) {
+        if !p.network().is_some_and(|net| A::Family::fits(net, a.key, false)) {
             return match self.foreign(p, port, space, store) {
                 Fate::Drop(_) => Fate::Drop(Reason::NoMapping),
                 out => out,
@@ -357,7 +320,7 @@ impl<F: Family> Rewriter<F> {
         }
     }
 
-    /// A packet that the family can make nothing of: other protocols, later fragments.
+    /// A packet that the family does not rewrite: of other protocols, later fragments.
     #[cold]
     fn foreign(&self, p: &Packet, port: usize, space: u16, store: &mut Store) -> Fate {
         if p.network().is_none() {
@@ -366,26 +329,6 @@ impl<F: Family> Rewriter<F> {
         match store.input(space, port).map(|i| &i.spec) {
             Some(super::spec::Spec::Pass(out)) => Fate::Out(*out),
             _ => Fate::Drop(Reason::NotRewritable),
-        }
-    }
-
-    /// Takes over the flows of a rewriter of the old router (hot swap).
-    pub fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) {
-        let (Some(mine), Some(theirs)) = (self.handle.linked(), old.handle.linked()) else { return };
-        if mine.is_shared_with(theirs) {
-            return;
-        }
-        let (mut store, mut from) = (mine.store(), theirs.store());
-        let left = store.take_over(mine.space, &mut from, theirs.space);
-        let news = from.leave(theirs.space, left);
-        store.leave(mine.space, 0);
-        if store.count() > 0 && !self.timed {
-            let now = cx.now();
-            Self::set_timer(&mut self.timed, self.reap, now, cx);
-        }
-        if news {
-            let s = if left == 1 { "" } else { "s" };
-            handover::warn(&format!("{left} flow{s} lost (no input has such a pattern)"), cx);
         }
     }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! UDPRewriter: addresses and ports of UDP and DCCP.
 
-use super::declare::rewriter_element;
 use super::flow::{Kind, Timeouts};
 use super::handle::{Capacity, UNBOUNDED};
 use super::header;
-use super::rewriter::{Rewriter, SHORTEST_REAP, Settings};
+use super::rewriter::{Rewriter, RewriterArgs, SHORTEST_REAP, Settings};
 use super::spec::SpecText;
 use castanet_element::prelude::*;
 
@@ -30,33 +29,12 @@ use castanet_element::prelude::*;
 /// DriverManager(wait 1, print rw.table, stop);
 /// ```
 #[derive(Class)]
-#[class(name = "UDPRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/ip", workers = share, build, lifecycle)]
+#[class(name = "UDPRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/ip", workers = share, handlers)]
 #[class(takes_state = "the flows that an input would make, with their times and shifts")]
 #[class(offload = aware, drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort))]
-#[handler(name = "table", flags = "r", doc = "The flows, a line for each direction.")]
-#[handler(name = "mappings", flags = "r", doc = "The same, by its old name.")]
-#[handler(
-    name = "table_size",
-    flags = "r",
-    doc = "Directions that are looked for: as good as always twice the flows."
-)]
-#[handler(name = "nmappings", flags = "r", doc = "The same, by its old name.")]
-#[handler(
-    name = "mapping_failures",
-    flags = "r",
-    doc = "Packets that should have made a flow and could not."
-)]
-#[handler(
-    name = "patterns",
-    flags = "r",
-    doc = "What each input does with new flows, and how many there are from it."
-)]
-#[handler(name = "size", flags = "r", doc = "Flows, with those of others that share the capacity.")]
-#[handler(name = "capacity", flags = "rw", doc = "The most flows.")]
-#[handler(name = "clear", flags = "wb", doc = "Forgets all flows.")]
 pub struct UdpRewriter {
-    args: Args,
-    rewriter: Rewriter<header::Ports<false, true, true>>,
+    #[engine]
+    rewriter: Rewriter<Args>,
 }
 
 /// Arguments of UDPRewriter.
@@ -71,7 +49,7 @@ pub struct Args {
     /// The same once packets have gone back and forth more than once; UDP_TIMEOUT if not given.
     #[arg(keyword, alias = "STREAMING_TIMEOUT")]
     udp_streaming_timeout: Option<Nanos>,
-    /// How long after its last packet a flow is not forgotten to make room.
+    /// For how long after its last packet a flow is not forgotten to make room.
     #[arg(keyword, alias = "GUARANTEE", default = Nanos(5_000_000_000), show = "5s")]
     udp_guarantee: Nanos,
     /// Whether the destination annotation is set to the new destination.
@@ -83,26 +61,50 @@ pub struct Args {
     /// The most flows, or a rewriter to share them with; 4,194,304 at most if not given.
     #[arg(keyword, alias = "MAPPING_CAPACITY", default = Capacity::Flows(UNBOUNDED), show = "2147483647")]
     capacity: Capacity,
-    /// How often flows that are too old are looked for, though nobody finds them before either.
+    /// The time between sweeps that remove flows that are too old. Between sweeps no packet finds them either.
     #[arg(keyword, alias = "REAP_TIME", default = Nanos(900_000_000_000), min = SHORTEST_REAP, off = Nanos(0), show = "900s")]
     reap_interval: Nanos,
 }
 
-impl Build for UdpRewriter {
-    fn build(mut args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let streaming = args.udp_streaming_timeout.unwrap_or(args.udp_timeout);
-        let timeouts = Timeouts::ports([args.udp_timeout.0, streaming.0], args.udp_guarantee.0, [0; 3], 0);
-        let settings = Settings {
+impl RewriterArgs for Args {
+    type Family = header::Ports<false, true, true>;
+    fn settings(&self) -> Settings {
+        let streaming = self.udp_streaming_timeout.unwrap_or(self.udp_timeout);
+        let timeouts = Timeouts::ports([self.udp_timeout.0, streaming.0], self.udp_guarantee.0, [0; 3], 0);
+        Settings {
             kind: Kind::Ports,
             timeouts,
-            capacity: args.capacity,
-            reap: args.reap_interval.0,
-            dst_anno: args.dst_anno,
-            reply_anno: args.reply_anno.map(|a| a.0),
-        };
-        let rewriter = Rewriter::build(settings, std::mem::take(&mut args.inputspec), cx)?;
-        Ok(UdpRewriter { args, rewriter })
+            capacity: self.capacity,
+            reap: self.reap_interval.0,
+            dst_anno: self.dst_anno,
+            reply_anno: self.reply_anno.map(|a| a.0),
+        }
+    }
+    fn specs(&self) -> &[SpecText] {
+        &self.inputspec
     }
 }
 
-rewriter_element!(UdpRewriter);
+#[handlers]
+impl UdpRewriter {
+    /// The flows, a line for each direction.
+    #[read]
+    fn table(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
+        self.rewriter.list(None, cx)
+    }
+    /// The same, by its old name.
+    #[read]
+    fn mappings(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
+        self.rewriter.list(None, cx)
+    }
+}
+
+impl Element for UdpRewriter {
+    #[inline]
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.rewriter.push(port, batch, cx);
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.rewriter.timer(cx);
+    }
+}

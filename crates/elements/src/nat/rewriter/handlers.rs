@@ -1,101 +1,136 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What handlers of rewriters show and change.
+//! The handlers of rewriters.
 
-use super::Rewriter;
-use crate::nat::header::Family;
+use super::{Rewriter, RewriterArgs};
 use crate::nat::pattern::words;
 use crate::nat::spec::SpecText;
+use crate::nat::store::{Space, Store};
 use crate::nat::tuple::Tuple;
 use castanet_element::prelude::*;
 use castanet_wire::ipv4::protocol;
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
+use std::sync::MutexGuard;
 
-impl<F: Family> Rewriter<F> {
-    /// Read handlers.
-    pub fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
-        let link = self.handle.linked().ok_or("not initialised")?;
-        let now = cx.now();
-        let mut store = link.store();
-        match handler {
-            "table" | "mappings" => return Ok(store.list(link.space, None, now)),
-            "tcp_table" | "tcp_mappings" => return Ok(store.list(link.space, Some(protocol::TCP), now)),
-            "udp_table" | "udp_mappings" => return Ok(store.list(link.space, Some(protocol::UDP), now)),
-            "lookup" | "tcp_lookup" => {
-                let t = cx.with_args(|a| flow(parameters, a))?;
-                let found = store.look_up(link.space, protocol::TCP, t, now);
-                let to = found.and_then(|v| store.flow(v >> 1).map(|f| f.rewritten(v & 1 == 1)));
-                return Ok(to.map_or(String::new(), |t| {
-                    let (src, dst) = (Ipv4Addr::from_bits(t.src()), Ipv4Addr::from_bits(t.dst()));
-                    format!("{src} {} {dst} {}", t.sport(), t.dport())
-                }));
+/// The flow of a packet: `SADDR SPORT DADDR DPORT`.
+pub struct FlowText(Tuple);
+
+impl ArgValue for FlowText {
+    const TYPE: &'static str = "SADDR SPORT DADDR DPORT";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<FlowText, String> {
+        match words(text).as_slice() {
+            [sa, sp, da, dp] => {
+                let ip = |t: &str| Ipv4Addr::parse(t, cx).map(Ipv4Addr::to_bits);
+                Ok(FlowText(Tuple::new(ip(sa)?, u16::parse(sp, cx)?, ip(da)?, u16::parse(dp, cx)?)))
             }
-            "capacity" => return Ok(store.capacity.to_string()),
-            _ => {}
+            _ => Err("expected 'SADDR SPORT DADDR DPORT'".into()),
         }
-        store.clean(link.space, now, usize::MAX);
-        if handler == "size" {
-            return Ok(store.count().to_string());
-        }
-        let space = store.space(link.space).ok_or("no such rewriter")?;
-        Ok(match handler {
-            "table_size" | "nmappings" => space.entries.to_string(),
-            "mapping_failures" => {
-                space.inputs.iter().fold(0u64, |n, i| n.saturating_add(i.failures)).to_string()
-            }
-            "patterns" => {
-                let mut out = String::new();
-                for i in &space.inputs {
-                    let _ = write!(out, "{}", i.spec.show());
-                    let _ = if i.flows > 0 { writeln!(out, " [{}]", i.flows) } else { writeln!(out) };
-                }
-                out
-            }
-            _ => {
-                let n = handler.strip_prefix("pattern").and_then(|n| n.parse::<usize>().ok());
-                let text = n.and_then(|n| self.specs.get(n)).ok_or("no such input")?;
-                text.text().to_string()
-            }
-        })
-    }
-    /// Write handlers.
-    pub fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        let handle = self.handle.clone();
-        let link = handle.linked().ok_or("not initialised")?;
-        let mut store = link.store();
-        match handler {
-            "clear" => store.clear(link.space),
-            "capacity" => {
-                let n = cx.with_args(|a| i32::parse(value.trim(), a))?;
-                let n = u32::try_from(n).map_err(|_| "must be positive")?;
-                let now = cx.now();
-                store.set_capacity(n, now);
-            }
-            _ => {
-                let n = handler.strip_prefix("pattern").and_then(|n| n.parse::<usize>().ok());
-                let text = cx.with_args(|a| SpecText::parse(value.trim(), a))?;
-                let spec = text.resolve(&self.registry, &self.scope, self.outputs)?;
-                self.check(&spec)?;
-                let place = n.and_then(|n| self.specs.get_mut(n)).ok_or("no such input")?;
-                *place = text;
-                store.set_spec(link.space, n.unwrap_or(usize::MAX), spec);
-            }
-        }
-        Ok(())
-    }
-    /// Handlers of the single inputs.
-    pub fn own_handlers(&self) -> Vec<(String, &'static str)> {
-        (0..self.specs.len()).map(|n| (format!("pattern{n}"), "rw")).collect()
     }
 }
 
-/// `SADDR SPORT DADDR DPORT`.
-fn flow(text: &str, cx: &ArgCx<'_>) -> Result<Tuple, String> {
-    match words(text).as_slice() {
-        [sa, sp, da, dp] => {
-            let ip = |t: &str| Ipv4Addr::parse(t, cx).map(Ipv4Addr::to_bits);
-            Ok(Tuple::new(ip(sa)?, u16::parse(sp, cx)?, ip(da)?, u16::parse(dp, cx)?))
-        }
-        _ => Err("expected 'SADDR SPORT DADDR DPORT'".into()),
+/// The number of an input that `patternN` names.
+fn input(handler: &str) -> Option<usize> {
+    handler.strip_prefix("pattern").and_then(|n| n.parse().ok())
+}
+
+impl<A: RewriterArgs> Rewriter<A> {
+    /// The store and the number of this rewriter in it.
+    fn store(&self) -> Result<(MutexGuard<'_, Store>, u16), String> {
+        let link = self.handle.linked().ok_or("not initialised")?;
+        Ok((link.store(), link.space))
+    }
+    /// What `show` makes of the counts of this rewriter, when the flows that are too old are gone.
+    fn counts<T>(&self, cx: &mut Cx<'_>, show: impl FnOnce(&Space) -> T) -> Result<T, String> {
+        let (mut store, space) = self.store()?;
+        store.clean(space, cx.now(), usize::MAX);
+        store.space(space).map(show).ok_or_else(|| "no such rewriter".into())
+    }
+    /// The flows, of one protocol or of all.
+    pub(in crate::nat) fn list(&self, proto: Option<u8>, cx: &mut Cx<'_>) -> Result<Table, String> {
+        let (mut store, space) = self.store()?;
+        Ok(Table(store.list(space, proto, cx.now())))
+    }
+    /// What a TCP packet of a flow becomes.
+    pub(in crate::nat) fn look_up(&self, flow: &FlowText, cx: &mut Cx<'_>) -> Result<Option<String>, String> {
+        let (mut store, space) = self.store()?;
+        let found = store.look_up(space, protocol::TCP, flow.0, cx.now());
+        let to = found.and_then(|v| store.flow(v >> 1).map(|f| f.rewritten(v & 1 == 1)));
+        Ok(to.map(|t| {
+            let (src, dst) = (Ipv4Addr::from_bits(t.src()), Ipv4Addr::from_bits(t.dst()));
+            format!("{src} {} {dst} {}", t.sport(), t.dport())
+        }))
+    }
+    /// The specification of an input.
+    pub(super) fn pattern(&self, handler: &str) -> Result<String, String> {
+        let text = input(handler).and_then(|n| self.specs.get(n)).ok_or("no such input")?;
+        Ok(text.text().to_string())
+    }
+    /// Changes the specification of an input.
+    pub(super) fn set_pattern(&mut self, handler: &str, value: &str, cx: &Cx<'_>) -> Result<(), String> {
+        let handle = self.handle.clone();
+        let link = handle.linked().ok_or("not initialised")?;
+        let text = cx.with_args(|a| SpecText::parse(value.trim(), a))?;
+        let spec = text.resolve(&self.registry, &self.scope, self.outputs)?;
+        self.check(&spec)?;
+        let n = input(handler).ok_or("no such input")?;
+        *self.specs.get_mut(n).ok_or("no such input")? = text;
+        link.store().set_spec(link.space, n, spec);
+        Ok(())
+    }
+}
+
+#[handlers]
+impl<A: RewriterArgs> Rewriter<A> {
+    /// Keys of flows in the table: nearly always two for each flow, one for each direction.
+    #[read(unit = "entries")]
+    fn table_size(&self, cx: &mut Cx<'_>) -> Result<usize, String> {
+        self.counts(cx, |space| space.entries)
+    }
+    /// The same, by its old name.
+    #[read(unit = "entries")]
+    fn nmappings(&self, cx: &mut Cx<'_>) -> Result<usize, String> {
+        self.table_size(cx)
+    }
+    /// Packets that should have made a flow and could not.
+    #[read(unit = "packets")]
+    fn mapping_failures(&self, cx: &mut Cx<'_>) -> Result<Counted, String> {
+        self.counts(cx, |space| Counted(space.inputs.iter().fold(0u64, |n, i| n.saturating_add(i.failures))))
+    }
+    /// What each input does with new flows, and how many there are from it.
+    #[read]
+    fn patterns(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
+        self.counts(cx, |space| {
+            let mut out = String::new();
+            for i in &space.inputs {
+                let _ = write!(out, "{}", i.spec.show());
+                let _ = if i.flows > 0 { writeln!(out, " [{}]", i.flows) } else { writeln!(out) };
+            }
+            Table(out)
+        })
+    }
+    /// Flows, with those of others that share the capacity.
+    #[read(unit = "flows")]
+    fn size(&self, cx: &mut Cx<'_>) -> Result<usize, String> {
+        let (mut store, space) = self.store()?;
+        store.clean(space, cx.now(), usize::MAX);
+        Ok(store.count())
+    }
+    /// The most flows.
+    #[read(unit = "flows")]
+    fn capacity(&self) -> Result<u32, String> {
+        Ok(self.store()?.0.capacity)
+    }
+    #[write]
+    fn set_capacity(&mut self, capacity: i32, cx: &mut Cx<'_>) -> Result<(), String> {
+        let capacity = u32::try_from(capacity).map_err(|_| "must be positive")?;
+        self.store()?.0.set_capacity(capacity, cx.now());
+        Ok(())
+    }
+    /// Forgets all flows.
+    #[write(button)]
+    fn clear(&mut self) -> Result<(), String> {
+        let (mut store, space) = self.store()?;
+        store.clear(space);
+        Ok(())
     }
 }

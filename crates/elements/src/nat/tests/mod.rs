@@ -198,8 +198,8 @@ impl Rig {
     ) -> Vec<(usize, Packet)> {
         self.with(name, 4, |cx| e.push(port, &mut packets.into_iter().collect(), cx)).1
     }
-    pub fn read<T: Lifecycle>(&mut self, name: &str, e: &mut T, handler: &str) -> String {
-        self.with(name, 4, |cx| e.read(handler, "", cx)).0.unwrap()
+    pub fn read<T: Object>(&mut self, name: &str, e: &mut T, handler: &str) -> String {
+        self.with(name, 4, |cx| e.read_handler(handler, "", cx)).0.unwrap().unwrap()
     }
     pub fn dropped(&self, name: &str, reason: Reason) -> u64 {
         self.core.as_ref().unwrap().drops(self.number(name), reason)

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How rewriters are built, start and hand their flows over.
+
+use super::{AHEAD, Rewriter, RewriterArgs};
+use crate::handover;
+use crate::nat::handle::Handle;
+use crate::nat::registry::Registry;
+use castanet_element::prelude::*;
+
+impl<A: RewriterArgs> Engine for Rewriter<A> {
+    type Args = A;
+    fn build(args: A, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let (settings, specs) = (args.settings(), args.specs().to_vec());
+        if specs.len() != cx.inputs {
+            let n = cx.inputs;
+            let s = if n == 1 { "" } else { "s" };
+            return Err(
+                format!("need {n} input specification{s}, one per input port, not {}", specs.len()).into()
+            );
+        }
+        let errors: Vec<_> = specs.iter().filter_map(|s| s.check(cx.outputs).err()).collect();
+        if !errors.is_empty() {
+            return Err(ConfigError(errors.into_iter().map(|e| ArgError::new(e, 0..usize::MAX)).collect()));
+        }
+        let registry = Registry::of(cx);
+        let handle = Handle::new(settings.kind, settings.timeouts, cx.inputs, settings.capacity, cx);
+        let handle = cx.share(|| handle);
+        registry.add_rewriter(cx.me, handle.clone());
+        Ok(Rewriter {
+            args,
+            handle,
+            registry,
+            scope: cx.scope.to_string(),
+            specs,
+            outputs: cx.outputs,
+            kind: settings.kind,
+            link: None,
+            reap: settings.reap,
+            dst_anno: settings.dst_anno,
+            reply_anno: settings.reply_anno,
+            timed: false,
+            ahead: Vec::with_capacity(AHEAD),
+            segments: Batch::empty(),
+        })
+    }
+    fn args(&mut self) -> &mut A {
+        &mut self.args
+    }
+}
+
+impl<A: RewriterArgs> Lifecycle for Rewriter<A> {
+    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
+        let link = self.handle.link(&self.registry)?.clone();
+        for (i, text) in self.specs.iter().enumerate() {
+            let spec = text.resolve(&self.registry, &self.scope, self.outputs)?;
+            self.check(&spec)?;
+            link.store().set_spec(link.space, i, spec);
+        }
+        self.link = Some(link);
+        Ok(())
+    }
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+        self.pattern(handler)
+    }
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.set_pattern(handler, value, cx)
+    }
+    fn own_handlers(&self) -> Vec<(String, &'static str)> {
+        (0..self.specs.len()).map(|n| (format!("pattern{n}"), "rw")).collect()
+    }
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+        let (Some(mine), Some(theirs)) = (self.handle.linked(), old.handle.linked()) else { return Ok(()) };
+        if mine.is_shared_with(theirs) {
+            return Ok(());
+        }
+        let (mut store, mut from) = (mine.store(), theirs.store());
+        let left = store.take_over(mine.space, &mut from, theirs.space);
+        let news = from.leave(theirs.space, left);
+        store.leave(mine.space, 0);
+        if store.count() > 0 && !self.timed {
+            let now = cx.now();
+            Self::set_timer(&mut self.timed, self.reap, now, cx);
+        }
+        if news {
+            let s = if left == 1 { "" } else { "s" };
+            handover::warn(&format!("{left} flow{s} lost (no input has such a pattern)"), cx);
+        }
+        Ok(())
+    }
+}
