@@ -3,42 +3,44 @@
 
 mod args;
 mod cache;
+mod handlers;
 #[cfg(test)]
 mod tests;
 
-use crate::arp::arp_table::{self, Found, Lost, Settings, State};
+use crate::arp::arp_table::{Found, Lost, Settings, State};
 use cache::{Cache, FOR_EVER, header};
 use castanet_element::prelude::*;
 use castanet_spec::anno;
 use castanet_wire::arp::{self, ArpHeader};
 use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
 use castanet_wire::ipv4;
+use handlers::Own;
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Encapsulates IP packets in Ethernet headers, whose destinations it finds by ARP (RFC 826).
 ///
 /// The next hop is the destination address annotation. While its Ethernet address is not known the packet waits and
 /// a query is sent: at most one per 100 ms for the first 10 since the last reply, then one per second (RFC 1122
-/// section 2.3.2.1), and only when packets come. The reply sends what waited, in order. A known address is asked
-/// for again, at the same pace, once it is POLL_TIMEOUT old, and is forgotten when it is TIMEOUT old. The first two of these
-/// queries go to the address that is known, the others to everybody. When another address takes the place of a known one,
-/// everybody is asked at once, until one is confirmed. Packets to
+/// section 2.3.2.1), and only when packets come. After the reply the packets that waited leave, in order. A known address is
+/// asked for again, at the same pace, once it is POLL_TIMEOUT old, and is forgotten when it is TIMEOUT old. The first two of
+/// these queries go to the known address, the others are broadcast. When another address takes the place of a known one,
+/// queries are broadcast at once, until one of the two is confirmed. Packets to
 /// 255.255.255.255 or to the subnet's broadcast address are broadcast, packets to multicast addresses go to the
 /// mapped address (RFC 1112 section 6.4), both without query. Packets without destination annotation are dropped.
 ///
 /// Queries carry the timestamp and the VLAN annotation of the packet that caused them, and leave before it. ARP packets update
 /// entries that exist; a new one is made only by a packet that is addressed to the own IP address and comes from
-/// the own subnet, if that was given (RFC 826). Capacities are those of ARPTable, which a querier has one of its own of, unless
-/// TABLE names another.
+/// the own subnet, if that was given (RFC 826). Capacities are as for ARPTable: a querier has a table of its own unless TABLE
+/// names another.
 ///
 /// # Ports
 /// Input 0: IP packets. Input 1: Ethernet frames with ARP replies, or requests. Output 0: Ethernet frames. Output 1 (optional):
-/// queries, which otherwise leave on output 0. Output 2 (optional): IP packets that were given up, since nobody answered
-/// for 3 s; they are for an ICMPError that says so (RFC 1812 section 5.2.7.1). Without it packets wait as long as TIMEOUT
-/// says and are dropped then.
+/// queries, which otherwise leave on output 0. Output 2 (optional): IP packets that were given up after 3 s without a
+/// reply, for an ICMPError that reports it (RFC 1812 section 5.2.7.1). Without it packets wait for TIMEOUT and are dropped
+/// then.
 ///
 /// # Example
 /// ```click
@@ -51,24 +53,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 #[derive(Class)]
 #[class(books(makes, holds))]
 #[class(name = "ARPQuerier", ports = "2/1-3", processing = "h/h", flow = "xy/x", packets = "ip,ether/ether")]
-#[class(workers = share, build, lifecycle, takes_state = "entries and the packets that wait, when the addresses are the same")]
+#[class(workers = share, build, lifecycle, handlers, takes_state = "entries and the packets that wait, when the addresses are the same")]
 #[class(drops(NoDestination, ArpQueueFull, ArpTimeout, Cleared, Consumed, BadArp, TooLong))]
-#[handler(
-    name = "table",
-    flags = "r",
-    doc = "One line an entry, oldest first: IP, 1 if known, Ethernet address, age."
-)]
-#[handler(name = "stats", flags = "r", doc = "Packets dropped and queries sent, in words.")]
-#[handler(name = "count", flags = "r", doc = "Number of entries.")]
-#[handler(name = "length", flags = "r", doc = "Number of packets that wait.")]
-#[handler(name = "queries", flags = "r", doc = "Queries sent.")]
-#[handler(name = "responses", flags = "r", doc = "Replies received.")]
-#[handler(name = "drops", flags = "r", doc = "Packets dropped, without those that the table threw out.")]
-#[handler(name = "broadcast", flags = "rw", doc = "The broadcast address of the subnet.")]
-#[handler(name = "ipaddr", flags = "rw", doc = "The IP address that queries tell.")]
-#[handler(name = "insert", flags = "w", doc = "Makes an address known: `IP ETHER`. Packets that wait stay.")]
-#[handler(name = "delete", flags = "w", doc = "Makes an address unknown: `IP`.")]
-#[handler(name = "clear", flags = "wb", doc = "Forgets all entries and drops the packets that wait.")]
 pub struct ArpQuerier {
     args: args::Args,
     state: Arc<State>,
@@ -85,42 +71,17 @@ pub struct ArpQuerier {
     scratch: Batch,
     /// Whether replicas on other workers share the table.
     workers: bool,
-    /// Addresses whose packets that waited are on their way; timer 1 is set while there are any.
+    /// Addresses whose packets that waited are being sent; timer 1 is set while there are any.
     releasing: Vec<u32>,
 }
 
-/// The timer that forgets what is too old.
+/// The timer that removes entries that are too old.
 const AGE: u16 = 0;
-/// The timer that lets other workers pass when what waited has gone its way.
+/// The timer after which other workers may send to an address whose packets waited.
 const RELEASE: u16 = 1;
 
-/// How long packets wait for an answer before it is said that the host cannot be reached.
+/// How long packets wait for a reply until they are given up.
 const PATIENCE: i64 = 3_000_000_000;
-
-/// What all replicas of a querier share besides the table.
-struct Own {
-    ip: AtomicU32,
-    broadcast: AtomicU32,
-    queries: AtomicU64,
-    responses: AtomicU64,
-    drops: AtomicU64,
-    complained: AtomicBool,
-}
-
-impl Own {
-    /// Takes over what another one counted (hot swap).
-    fn take_counts(&self, old: &Own) {
-        if std::ptr::eq(self, old) {
-            return;
-        }
-        for (mine, theirs) in
-            [(&self.queries, &old.queries), (&self.responses, &old.responses), (&self.drops, &old.drops)]
-        {
-            mine.fetch_add(theirs.swap(0, Ordering::Relaxed), Ordering::Relaxed);
-        }
-        self.complained.fetch_or(old.complained.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
-}
 
 impl Build for ArpQuerier {
     fn build(args: args::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
@@ -146,14 +107,7 @@ impl Build for ArpQuerier {
             None => cx.share(|| State::new(settings)),
         };
         let broadcast = args.broadcast.unwrap_or(args.ip.broadcast());
-        let own = cx.share(|| Own {
-            ip: AtomicU32::new(args.ip.ip.to_bits()),
-            broadcast: AtomicU32::new(broadcast.to_bits()),
-            queries: AtomicU64::new(0),
-            responses: AtomicU64::new(0),
-            drops: AtomicU64::new(0),
-            complained: AtomicBool::new(false),
-        });
+        let own = cx.share(|| Own::new(args.ip.ip, broadcast));
         let (poll, last) = (args.poll_timeout.0, cx.outputs.saturating_sub(1).min(1));
         let gives_up = cx.outputs > 2;
         if gives_up {
@@ -256,7 +210,7 @@ impl ArpQuerier {
         if ip == 0 {
             return self.complain(p, cx);
         }
-        // Read before the table is, so that what is kept is never newer than what it is good for.
+        // Read before the table, so that an entry that changes meanwhile is not kept as a valid one.
         let generation = self.state.generation();
         if let Some(to) = self.mapped(ip) {
             let header = header(to, self.ether);
@@ -284,7 +238,7 @@ impl ArpQuerier {
                 if query {
                     self.query(ip, EtherAddr::BROADCAST, stamp, vlan, cx);
                 }
-                // Given up sooner, maybe, than what the timer is set for.
+                // The packet may have to be given up before the time that the timer is set to.
                 if !self.timed || (first && self.gives_up) {
                     self.watch(now, cx);
                 }
@@ -329,12 +283,12 @@ impl ArpQuerier {
         cx.emit(self.last, q);
     }
 
-    /// Takes what arrives on input 1.
+    /// Takes frames that arrive on input 1.
     fn learn(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let now = cx.now();
         for p in batch.drain() {
             let me = self.own.ip.load(Ordering::Relaxed);
-            let Some(Told { ip, ether, target, reply }) = told(p.data()).filter(|t| t.ip != me) else {
+            let Some(Sender { ip, ether, target, reply }) = sender(p.data()).filter(|s| s.ip != me) else {
                 cx.drop(p, Reason::BadArp);
                 continue;
             };
@@ -369,7 +323,7 @@ impl ArpQuerier {
         true
     }
 
-    /// What was given up to now has gone its way: what came to wait meanwhile follows, until there is nothing.
+    /// Sends the packets that came to wait while those before them were sent, until there are none.
     fn release(&mut self, now: i64, cx: &mut Cx<'_>) {
         for ip in std::mem::take(&mut self.releasing) {
             if let Some((ether, held)) = self.state.release(ip) {
@@ -382,7 +336,7 @@ impl ArpQuerier {
         }
     }
 
-    /// Forgets what is too old, and sets the timer for what will be.
+    /// Removes entries that are too old, and sets the timer for the next one.
     fn watch(&mut self, now: i64, cx: &mut Cx<'_>) {
         let mut lost = Lost::new();
         if let Some(next) = self.state.expire(now, &mut lost) {
@@ -393,7 +347,7 @@ impl ArpQuerier {
     }
 }
 
-/// Drops, counted, what lost its place; what nobody answered for may have another way to go.
+/// Drops the packets that lost their places; those without a reply leave on output 2 if it is connected.
 fn lose(lost: Lost, cx: &mut Cx<'_>) {
     for (p, reason) in lost {
         if reason == Reason::ArpTimeout {
@@ -404,8 +358,8 @@ fn lose(lost: Lost, cx: &mut Cx<'_>) {
     }
 }
 
-/// What an ARP packet tells of its sender.
-struct Told {
+/// What an ARP packet says of its sender.
+struct Sender {
     ip: u32,
     ether: EtherAddr,
     /// The IP address that it is for, or asks for.
@@ -413,50 +367,24 @@ struct Told {
     reply: bool,
 }
 
-/// What a frame tells, if it is an ARP request or reply.
-fn told(frame: &[u8]) -> Option<Told> {
+/// The sender of a frame that is an ARP request or reply.
+fn sender(frame: &[u8]) -> Option<Sender> {
     let (ether, rest) = EtherHeader::split(frame)?;
     let h = ArpHeader::from_prefix(rest)?;
-    let (ip, sender, reply) = (h.sender_ip.get(), h.sender_ether, h.is_op(arp::op::REPLY));
+    let (ip, from, reply) = (h.sender_ip.get(), h.sender_ether, h.is_op(arp::op::REPLY));
     let good = ether.ethertype.get() == ethertype::ARP
         && (reply || h.is_op(arp::op::REQUEST))
-        && !sender.is_group()
+        && !from.is_group()
         && ip != 0
         && ip != u32::MAX
         && !ipv4::is_multicast(ip);
-    good.then_some(Told { ip, ether: sender, target: h.target_ip.get(), reply })
+    good.then_some(Sender { ip, ether: from, target: h.target_ip.get(), reply })
 }
 
 impl Lifecycle for ArpQuerier {
     fn held(&self) -> u64 {
-        // What waits in a table of its own is that one's.
+        // The packets in a table that TABLE names are held by that element.
         if self.args.table.is_some() { 0 } else { self.state.size().1 as u64 }
-    }
-    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
-        let count = |c: &AtomicU64| c.load(Ordering::Relaxed);
-        let addr = |a: &AtomicU32| Ipv4Addr::from_bits(a.load(Ordering::Relaxed)).to_string();
-        match handler {
-            "stats" => {
-                let killed = count(&self.own.drops).wrapping_add(self.state.drops());
-                Ok(format!("{killed} packets killed\n{} ARP queries sent\n", count(&self.own.queries)))
-            }
-            "queries" => Ok(count(&self.own.queries).to_string()),
-            "responses" => Ok(count(&self.own.responses).to_string()),
-            "drops" => Ok(count(&self.own.drops).to_string()),
-            "broadcast" => Ok(addr(&self.own.broadcast)),
-            "ipaddr" => Ok(addr(&self.own.ip)),
-            _ => arp_table::read(&self.state, handler, cx),
-        }
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        let place = match handler {
-            "broadcast" => &self.own.broadcast,
-            "ipaddr" => &self.own.ip,
-            _ => return arp_table::write(&self.state, handler, value, cx),
-        };
-        place.store(cx.with_args(|a| Ipv4Addr::parse(value.trim(), a))?.to_bits(), Ordering::Relaxed);
-        self.state.invalidate();
-        Ok(())
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         let addresses = |q: &ArpQuerier| {

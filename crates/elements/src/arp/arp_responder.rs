@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ARPResponder: answers to ARP requests.
 
+use super::values::Ip;
 use castanet_element::prelude::*;
-use castanet_spec::{Show, anno};
+use castanet_spec::anno;
 use castanet_wire::arp::{self, ArpHeader};
 use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
 use std::net::Ipv4Addr;
@@ -14,11 +15,11 @@ const FRAME: usize = EtherHeader::LEN + ArpHeader::LEN;
 ///
 /// Each argument names addresses or prefixes and, anywhere among them, one Ethernet address; a name that
 /// AddressInfo knows may stand for both. The longest prefix that holds the address asked for decides. The reply
-/// takes the place of the request and has exactly 42 bytes; of the annotations only the VLAN tag stays. All other
+/// takes the place of the request and has exactly 42 bytes; only the VLAN annotation stays. All other
 /// packets leave unchanged on output 1, or are dropped when that is not connected.
 ///
 /// # Ports
-/// Input 0: Ethernet frames with ARP packets. Output 0: ARP replies. Output 1 (optional): what is not answered.
+/// Input 0: Ethernet frames with ARP packets. Output 0: ARP replies. Output 1 (optional): frames that are not answered.
 ///
 /// # Example
 /// ```click
@@ -29,11 +30,7 @@ const FRAME: usize = EtherHeader::LEN + ArpHeader::LEN;
 /// ```
 #[derive(Class)]
 #[class(name = "ARPResponder", ports = "1/1-2", processing = "a/ah", packets = "ether/ether", workers = replicate(first))]
-#[class(build, lifecycle, drops(NotAnswered))]
-#[handler(name = "table", flags = "r", doc = "One line a prefix: `IP/LENGTH ETHER`.")]
-#[handler(name = "lookup", flags = "r+", doc = "The Ethernet address told for an IP address, or nothing.")]
-#[handler(name = "add", flags = "w", doc = "Answers for further addresses: as one argument of the class.")]
-#[handler(name = "remove", flags = "w", doc = "Answers no more for an address or prefix.")]
+#[class(build, handlers, drops(NotAnswered))]
 pub struct ArpResponder {
     args: Args,
 }
@@ -41,7 +38,7 @@ pub struct ArpResponder {
 /// Arguments of ARPResponder.
 #[derive(Args)]
 pub struct Args {
-    /// Addresses or prefixes, and the Ethernet address to tell for them.
+    /// Addresses or prefixes, and the Ethernet address in replies for them.
     #[arg(rest, name = "ENTRY")]
     entries: Vec<Entry>,
 }
@@ -86,20 +83,21 @@ impl ArgValue for Entry {
 impl Build for ArpResponder {
     fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let mut made = ArpResponder { args: Args { entries: Vec::new() } };
-        args.entries.into_iter().for_each(|e| made.add(e));
+        args.entries.into_iter().for_each(|e| made.enter(e));
         Ok(made)
     }
 }
 
 impl ArpResponder {
     /// A prefix that is there already gets the new address.
-    fn add(&mut self, entry: Entry) {
+    fn enter(&mut self, entry: Entry) {
         for p in entry.prefixes {
-            self.remove(p);
+            self.take_out(p);
             self.args.entries.push(Entry { prefixes: vec![p], ether: entry.ether });
         }
     }
-    fn remove(&mut self, prefix: Prefix) -> bool {
+    /// Whether the prefix was there.
+    fn take_out(&mut self, prefix: Prefix) -> bool {
         let same = |p: &Prefix| p.network() == prefix.network() && p.len == prefix.len;
         let before = self.args.entries.len();
         self.args.entries.retain(|e| !e.prefixes.iter().any(same));
@@ -109,7 +107,7 @@ impl ArpResponder {
         let all = self.args.entries.iter().flat_map(|e| e.prefixes.iter().map(move |p| (p, e.ether)));
         all.filter(|(p, _)| p.contains(ip)).max_by_key(|(p, _)| p.len).map(|(_, e)| e)
     }
-    /// The reply to a frame, if it is a request for an address of ours.
+    /// The reply to a frame that is a request for one of the addresses.
     fn reply(&self, frame: &[u8]) -> Option<[u8; FRAME]> {
         let (ether, rest) = EtherHeader::split(frame)?;
         let request = ArpHeader::from_prefix(rest)?;
@@ -128,6 +126,31 @@ impl ArpResponder {
     }
 }
 
+#[handlers]
+impl ArpResponder {
+    /// One line a prefix: `IP/LENGTH ETHER`.
+    #[read(merge = first)]
+    fn table(&self) -> Table {
+        let all = self.args.entries.iter().flat_map(|e| e.prefixes.iter().map(move |p| (p, e.ether)));
+        Table(all.map(|(p, e)| format!("{} {e}\n", p.show())).collect())
+    }
+    /// The Ethernet address in replies for an IP address, or nothing.
+    #[read(merge = first)]
+    fn lookup(&self, Ip(ip): Ip<Ipv4Addr>) -> Option<EtherAddr> {
+        self.look_up(ip)
+    }
+    /// Answers for further addresses: as one argument of the class.
+    #[write]
+    fn add(&mut self, entry: Entry) {
+        self.enter(entry);
+    }
+    /// Answers no more for an address or prefix.
+    #[write]
+    fn remove(&mut self, Ip(prefix): Ip<Prefix>) -> Result<(), String> {
+        if self.take_out(prefix) { Ok(()) } else { Err(format!("{} not found", prefix.show())) }
+    }
+}
+
 impl Action for ArpResponder {
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
         let Some(reply) = self.reply(p.data()) else { return cx.out_or(1, Reason::NotAnswered) };
@@ -143,39 +166,6 @@ impl Action for ArpResponder {
         p.set_mac_header(0);
         p.set_network_header(EtherHeader::LEN, ArpHeader::LEN);
         Verdict::Next
-    }
-}
-
-impl Lifecycle for ArpResponder {
-    fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
-        match handler {
-            "table" => {
-                let all = self.args.entries.iter().flat_map(|e| e.prefixes.iter().map(move |p| (p, e.ether)));
-                Ok(all.map(|(p, e)| format!("{} {e}\n", p.show())).collect())
-            }
-            "lookup" => {
-                let ip = cx
-                    .with_args(|a| Ipv4Addr::parse(parameters.trim(), a))
-                    .map_err(|e| format!("IP: {e}"))?;
-                Ok(self.look_up(ip).map_or(String::new(), |e| e.to_string()))
-            }
-            _ => Err(format!("no '{handler}' read handler")),
-        }
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        match handler {
-            "add" => {
-                let entry = cx.with_args(|a| Entry::parse(value, a))?;
-                self.add(entry);
-                Ok(())
-            }
-            "remove" => {
-                let prefix =
-                    cx.with_args(|a| Prefix::parse(value.trim(), a)).map_err(|e| format!("IP: {e}"))?;
-                if self.remove(prefix) { Ok(()) } else { Err(format!("{} not found", prefix.show())) }
-            }
-            _ => Err(format!("no '{handler}' write handler")),
-        }
     }
 }
 

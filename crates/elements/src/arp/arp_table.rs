@@ -10,15 +10,14 @@ mod tests;
 pub use entry::{ENTRY_CAPACITY, Settings};
 pub use state::{Found, Lost, State};
 
+use super::values::{Ip, Pair};
 use castanet_element::prelude::*;
-use castanet_wire::EtherAddr;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 /// Keeps Ethernet addresses by IP address, for the ARPQueriers that name it as their TABLE.
 ///
-/// Packets that wait for an answer are kept here too.
-/// An entry lives TIMEOUT seconds from its last update (RFC 1122 section 2.3.2.1). When more than CAPACITY packets
+/// Packets that wait for an answer are kept here too. An entry lives TIMEOUT seconds from its last update (RFC 1122 section 2.3.2.1). When more than CAPACITY packets
 /// wait, the oldest entries lose packets until CAPACITY - CAPACITY/CAPACITY_SLIM_FACTOR are left; when there are
 /// more than ENTRY_CAPACITY entries, the oldest go in the same way, those whose address is not known first.
 ///
@@ -32,19 +31,8 @@ use std::sync::Arc;
 /// ```
 #[derive(Class)]
 #[class(books(holds))]
-#[class(name = "ARPTable", ports = "0/0", processing = "a/a", packets = "any/any", workers = share, build, lifecycle)]
+#[class(name = "ARPTable", ports = "0/0", processing = "a/a", packets = "any/any", workers = share, build, lifecycle, handlers)]
 #[class(drops(ArpQueueFull, ArpTimeout, Cleared), takes_state = "entries and the packets that wait")]
-#[handler(
-    name = "table",
-    flags = "r",
-    doc = "One line an entry, oldest first: IP, 1 if known, Ethernet address, age."
-)]
-#[handler(name = "drops", flags = "r", doc = "Packets that were thrown out while they waited.")]
-#[handler(name = "count", flags = "r", doc = "Number of entries.")]
-#[handler(name = "length", flags = "r", doc = "Number of packets that wait.")]
-#[handler(name = "insert", flags = "w", doc = "Makes an address known: `IP ETHER`.")]
-#[handler(name = "delete", flags = "w", doc = "Makes an address unknown: `IP`.")]
-#[handler(name = "clear", flags = "wb", doc = "Forgets all entries and drops the packets that wait.")]
 pub struct ArpTable {
     args: Args,
     state: Arc<State>,
@@ -92,15 +80,49 @@ impl Element for ArpTable {
     }
 }
 
+#[handlers]
+impl ArpTable {
+    /// One line an entry, oldest first: IP, 1 if known, Ethernet address, age.
+    #[read]
+    fn table(&self, cx: &mut Cx<'_>) -> Table {
+        self.state.read_table(cx)
+    }
+    /// Packets that were thrown out while they waited.
+    #[read(unit = "packets")]
+    fn drops(&self, cx: &mut Cx<'_>) -> Counted {
+        expire(&self.state, cx);
+        Counted(self.state.drops())
+    }
+    /// Number of entries.
+    #[read(unit = "entries")]
+    fn count(&self, cx: &mut Cx<'_>) -> usize {
+        self.state.read_size(cx).0
+    }
+    /// Number of packets that wait.
+    #[read(unit = "packets")]
+    fn length(&self, cx: &mut Cx<'_>) -> usize {
+        self.state.read_size(cx).1
+    }
+    /// Makes an address known: `IP ETHER`.
+    #[write]
+    fn insert(&mut self, pair: Pair, cx: &mut Cx<'_>) {
+        self.state.write_insert(pair, cx);
+    }
+    /// Makes an address unknown: `IP`.
+    #[write]
+    fn delete(&mut self, ip: Ip<Ipv4Addr>, cx: &mut Cx<'_>) {
+        self.state.write_delete(ip, cx);
+    }
+    /// Forgets all entries and drops the packets that wait.
+    #[write(button)]
+    fn clear(&mut self, cx: &mut Cx<'_>) {
+        self.state.write_clear(cx);
+    }
+}
+
 impl Lifecycle for ArpTable {
     fn held(&self) -> u64 {
         self.state.size().1 as u64
-    }
-    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
-        read(&self.state, handler, cx)
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        write(&self.state, handler, value, cx)
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         if !Arc::ptr_eq(&self.state, &old.state) {
@@ -113,14 +135,14 @@ impl Lifecycle for ArpTable {
     }
 }
 
-/// Drops, counted, what lost its place.
+/// Drops the packets that lost their places.
 pub fn drop_lost(lost: Lost, cx: &mut Cx<'_>) {
     for (p, reason) in lost {
         cx.drop(p, reason);
     }
 }
 
-/// Forgets what is too old, and sets timer 0 for what will be.
+/// Forgets entries that are too old, and sets timer 0 for the next one.
 pub fn expire(state: &State, cx: &mut Cx<'_>) {
     let now = cx.now();
     let mut lost = Lost::new();
@@ -130,51 +152,36 @@ pub fn expire(state: &State, cx: &mut Cx<'_>) {
     drop_lost(lost, cx);
 }
 
-/// The read handlers of a table.
-pub fn read(state: &State, handler: &str, cx: &mut Cx<'_>) -> Result<String, String> {
-    expire(state, cx);
-    match handler {
-        "table" => Ok(state.list(cx.now())),
-        "drops" => Ok(state.drops().to_string()),
-        "count" => Ok(state.size().0.to_string()),
-        "length" => Ok(state.size().1.to_string()),
-        _ => Err(format!("no '{handler}' read handler")),
+/// What the handlers of tables and queriers do with a table. Entries that are too old are forgotten first.
+impl State {
+    /// The entries.
+    pub fn read_table(&self, cx: &mut Cx<'_>) -> Table {
+        expire(self, cx);
+        Table(self.list(cx.now()))
     }
-}
-
-/// The write handlers of a table.
-pub fn write(state: &State, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-    let now = cx.now();
-    let mut lost = Lost::new();
-    match handler {
-        "insert" => {
-            let (ip, ether) = cx.with_args(|a| pair(value, a))?;
-            state.insert(ip.to_bits(), ether, now, &mut lost);
-        }
-        "delete" => {
-            let ip = cx.with_args(|a| Ipv4Addr::parse(value.trim(), a)).map_err(|e| format!("IP: {e}"))?;
-            state.delete(ip.to_bits(), now, &mut lost);
-        }
-        "clear" => state.clear(&mut lost),
-        _ => return Err(format!("no '{handler}' write handler")),
+    /// The numbers of entries and of packets that wait.
+    pub fn read_size(&self, cx: &mut Cx<'_>) -> (usize, usize) {
+        expire(self, cx);
+        self.size()
     }
-    drop_lost(lost, cx);
-    expire(state, cx);
-    Ok(())
-}
-
-/// The two words `IP ETHER`.
-fn pair(value: &str, cx: &ArgCx<'_>) -> Result<(Ipv4Addr, EtherAddr), String> {
-    let all = castanet_lang::args::words(value);
-    let mut words = all.into_iter().map(|r| value.get(r).unwrap_or(""));
-    let (ip, ether) = (words.next().unwrap_or(""), words.next());
-    let ip = Ipv4Addr::parse(ip, cx).map_err(|e| format!("IP: {e}"));
-    let ether = ether.ok_or_else(|| "ETH: required argument missing".to_string());
-    let ether = ether.and_then(|t| EtherAddr::parse(t, cx).map_err(|e| format!("ETH: {e}")));
-    match (ip, ether, words.next()) {
-        (Ok(ip), Ok(ether), None) => Ok((ip, ether)),
-        (Ok(_), Ok(_), Some(_)) => Err("too many arguments".into()),
-        (Err(a), Err(b), _) => Err(format!("{a}\n{b}")),
-        (Err(e), ..) | (_, Err(e), _) => Err(e),
+    /// Makes an address known.
+    pub fn write_insert(&self, Pair { ip, ether }: Pair, cx: &mut Cx<'_>) {
+        let now = cx.now();
+        self.change(|lost| self.insert(ip.to_bits(), ether, now, lost), cx);
+    }
+    /// Makes an address unknown.
+    pub fn write_delete(&self, Ip(ip): Ip<Ipv4Addr>, cx: &mut Cx<'_>) {
+        let now = cx.now();
+        self.change(|lost| self.delete(ip.to_bits(), now, lost), cx);
+    }
+    /// Forgets all entries.
+    pub fn write_clear(&self, cx: &mut Cx<'_>) {
+        self.change(|lost| self.clear(lost), cx);
+    }
+    fn change(&self, change: impl FnOnce(&mut Lost), cx: &mut Cx<'_>) {
+        let mut lost = Lost::new();
+        change(&mut lost);
+        drop_lost(lost, cx);
+        expire(self, cx);
     }
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ARP (RFC 826): who has an IP address, and what to send there.
-// Several handlers of a class may have the same flags.
-#![allow(clippy::duplicated_attributes)]
+//! ARP (RFC 826): Ethernet addresses for IP addresses.
 
 use castanet_element::{ClassDef, action, element};
 
@@ -10,6 +8,7 @@ pub mod arp_print;
 pub mod arp_querier;
 pub mod arp_responder;
 pub mod arp_table;
+mod values;
 
 /// The classes of this family.
 pub const CLASSES: &[ClassDef] = &[

@@ -3,6 +3,7 @@
 use super::entry::seconds;
 use super::*;
 use castanet_element::kit::{Kit, packet};
+use castanet_wire::EtherAddr;
 use std::collections::VecDeque;
 
 fn ether(n: u8) -> EtherAddr {

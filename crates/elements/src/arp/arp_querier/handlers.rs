@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The handlers of ARPQuerier, and what its replicas share for them.
+
+use super::ArpQuerier;
+use crate::arp::values::{Ip, Pair};
+use castanet_element::prelude::*;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// What all replicas of a querier share besides the table.
+pub(super) struct Own {
+    pub(super) ip: AtomicU32,
+    pub(super) broadcast: AtomicU32,
+    pub(super) queries: AtomicU64,
+    pub(super) responses: AtomicU64,
+    pub(super) drops: AtomicU64,
+    pub(super) complained: AtomicBool,
+}
+
+impl Own {
+    pub(super) fn new(ip: Ipv4Addr, broadcast: Ipv4Addr) -> Own {
+        Own {
+            ip: AtomicU32::new(ip.to_bits()),
+            broadcast: AtomicU32::new(broadcast.to_bits()),
+            queries: AtomicU64::new(0),
+            responses: AtomicU64::new(0),
+            drops: AtomicU64::new(0),
+            complained: AtomicBool::new(false),
+        }
+    }
+    /// Takes over what another one counted (hot swap).
+    pub(super) fn take_counts(&self, old: &Own) {
+        if std::ptr::eq(self, old) {
+            return;
+        }
+        for (mine, theirs) in
+            [(&self.queries, &old.queries), (&self.responses, &old.responses), (&self.drops, &old.drops)]
+        {
+            mine.fetch_add(theirs.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        }
+        self.complained.fetch_or(old.complained.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+fn count(n: &AtomicU64) -> Counted {
+    Counted(n.load(Ordering::Relaxed))
+}
+fn address(a: &AtomicU32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(a.load(Ordering::Relaxed))
+}
+
+#[handlers]
+impl ArpQuerier {
+    /// One line an entry, oldest first: IP, 1 if known, Ethernet address, age.
+    #[read]
+    fn table(&self, cx: &mut Cx<'_>) -> Table {
+        self.state.read_table(cx)
+    }
+    /// Packets dropped and queries sent, in words.
+    #[read]
+    fn stats(&self) -> Table {
+        let killed = self.own.drops.load(Ordering::Relaxed).wrapping_add(self.state.drops());
+        Table(format!("{killed} packets killed\n{} ARP queries sent\n", self.queries().0))
+    }
+    /// Number of entries.
+    #[read(unit = "entries")]
+    fn count(&self, cx: &mut Cx<'_>) -> usize {
+        self.state.read_size(cx).0
+    }
+    /// Number of packets that wait.
+    #[read(unit = "packets")]
+    fn length(&self, cx: &mut Cx<'_>) -> usize {
+        self.state.read_size(cx).1
+    }
+    /// Queries sent.
+    #[read(unit = "packets")]
+    fn queries(&self) -> Counted {
+        count(&self.own.queries)
+    }
+    /// Replies received.
+    #[read(unit = "packets")]
+    fn responses(&self) -> Counted {
+        count(&self.own.responses)
+    }
+    /// Packets dropped, without those that the table threw out.
+    #[read(unit = "packets")]
+    fn drops(&self) -> Counted {
+        count(&self.own.drops)
+    }
+    /// The broadcast address of the subnet.
+    #[read]
+    fn broadcast(&self) -> Ipv4Addr {
+        address(&self.own.broadcast)
+    }
+    #[write]
+    fn set_broadcast(&mut self, broadcast: Ipv4Addr) {
+        self.own.broadcast.store(broadcast.to_bits(), Ordering::Relaxed);
+        self.state.invalidate();
+    }
+    /// The IP address in queries.
+    #[read]
+    fn ipaddr(&self) -> Ipv4Addr {
+        address(&self.own.ip)
+    }
+    #[write]
+    fn set_ipaddr(&mut self, ip: Ipv4Addr) {
+        self.own.ip.store(ip.to_bits(), Ordering::Relaxed);
+        self.state.invalidate();
+    }
+    /// Makes an address known: `IP ETHER`. Packets that wait stay.
+    #[write]
+    fn insert(&mut self, pair: Pair, cx: &mut Cx<'_>) {
+        self.state.write_insert(pair, cx);
+    }
+    /// Makes an address unknown: `IP`.
+    #[write]
+    fn delete(&mut self, ip: Ip<Ipv4Addr>, cx: &mut Cx<'_>) {
+        self.state.write_delete(ip, cx);
+    }
+    /// Forgets all entries and drops the packets that wait.
+    #[write(button)]
+    fn clear(&mut self, cx: &mut Cx<'_>) {
+        self.state.write_clear(cx);
+    }
+}
