@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! CheckICMPHeader: lengths and checksum of ICMP messages.
 
-use crate::transport::faults::{CheckArgs, Fault, Faults, checker};
+use crate::transport::faults::{Checker, Fault, Protocol};
 use crate::transport::segment;
 use castanet_element::prelude::*;
 use castanet_wire::icmp::kind;
@@ -12,7 +12,7 @@ use castanet_wire::{IcmpHeader, checksum};
 ///
 /// The tests, in this order: the protocol is ICMP; the message is as long as its type wants (RFC 792: 8 bytes, 20 for
 /// timestamps; RFC 950: 12 for address masks), and fits into the packet; its checksum is right. A fragment fails, since the
-/// checksum covers what other fragments carry: IPReassembler goes before. A bad packet leaves on output 1, or is dropped; only the
+/// checksum covers the other fragments too: put an IPReassembler before. A bad packet leaves on output 1, or is dropped; only the
 /// first one is reported, or each with `VERBOSE`. The network header must be marked.
 ///
 /// # Ports
@@ -27,12 +27,10 @@ use castanet_wire::{IcmpHeader, checksum};
 #[derive(Class)]
 #[class(name = "CheckICMPHeader", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate(sum))]
 #[class(takes_state = "the counts")]
-#[class(effects(prints), drops(BadTransport, NoIpHeader), lifecycle)]
-#[handler(name = "drops", doc = "Bad packets.")]
-#[handler(name = "drop_details", doc = "Bad packets by what was wrong, when DETAILS is true.")]
+#[class(effects(prints), drops(BadTransport, NoIpHeader))]
 pub struct CheckIcmpHeader {
-    args: CheckArgs,
-    faults: Faults,
+    #[engine]
+    checker: Checker<Icmp>,
 }
 
 /// How long a message of a type is at least.
@@ -44,24 +42,35 @@ fn least(message: u8) -> usize {
     }
 }
 
-#[inline]
-fn examine(network: &[u8]) -> Result<(), Fault> {
-    // Byte 9 of the header; a header that has none is told by its length.
-    if network.get(9).is_some_and(|&protocol| protocol != ICMP) {
-        return Err(Fault::Protocol);
+/// ICMP, as this class checks it.
+pub enum Icmp {}
+
+impl Protocol for Icmp {
+    const NAME: &'static str = "ICMP";
+    #[inline]
+    fn examine(network: &[u8]) -> Result<(), Fault> {
+        // Byte 9 of the header. A shorter header fails the test of the length.
+        if network.get(9).is_some_and(|&protocol| protocol != ICMP) {
+            return Err(Fault::Protocol);
+        }
+        let (ip, message) = segment(network).ok_or(Fault::Length)?;
+        let header = IcmpHeader::from_prefix(message).ok_or(Fault::Length)?;
+        if message.len() < least(header.kind) {
+            return Err(Fault::Length);
+        }
+        if ip.is_fragment() || checksum::sum(message) != 0xffff {
+            return Err(Fault::Checksum);
+        }
+        Ok(())
     }
-    let (ip, message) = segment(network).ok_or(Fault::Length)?;
-    let header = IcmpHeader::from_prefix(message).ok_or(Fault::Length)?;
-    if message.len() < least(header.kind) {
-        return Err(Fault::Length);
-    }
-    if ip.is_fragment() || checksum::sum(message) != 0xffff {
-        return Err(Fault::Checksum);
-    }
-    Ok(())
 }
 
-checker!(CheckIcmpHeader, "ICMP", |cx| format!("{}: ", cx.declaration()));
+impl Action for CheckIcmpHeader {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        self.checker.check(p, cx)
+    }
+}
 
 #[cfg(test)]
 mod tests {

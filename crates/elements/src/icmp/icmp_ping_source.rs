@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ICMPPingSource: echo requests every so often, and what comes back.
+//! ICMPPingSource: echo requests at an interval, and their replies.
 
 mod statistics;
 #[cfg(test)]
@@ -18,9 +18,9 @@ use std::net::Ipv4Addr;
 ///
 /// The first leaves one INTERVAL after the start. Sequence number and IP identification count up together from 1; the time to
 /// live is 255. After LIMIT requests it rests; with STOP it stops the driver one INTERVAL after the last. A reply on input 0
-/// with the right identifier, to a request that was not answered yet, is reported with `VERBOSE`, as is a summary at the end. Input 0
-/// drops what it gets; with MIRROR it answers echo requests on output 0. On a pull output requests that are due are given when
-/// they are asked for.
+/// with the right identifier, to a request that was not answered yet, is reported with `VERBOSE`, as is a summary at the end. Packets
+/// on input 0 are dropped; with MIRROR, echo requests among them are answered on output 0. On a pull output, a request that is
+/// due leaves with the next pull.
 ///
 /// # Ports
 /// Input 0 (optional): IP packets with marked network header. Output 0: echo requests.
@@ -40,13 +40,8 @@ use std::net::Ipv4Addr;
     packets = "ip/ip"
 )]
 #[class(takes_state = "the count, the statistics, the sequence number, the time of the next request")]
-#[class(workers = exclusive, drops(Consumed, Discarded, NoIpHeader), effects(prints, stops), build, lifecycle)]
+#[class(workers = exclusive, drops(Consumed, Discarded, NoIpHeader), effects(prints, stops), build, lifecycle, handlers)]
 #[class(capabilities(EmptyNotifier))]
-#[handler(name = "summary", doc = "Requests sent, replies received, round trip times.")]
-#[handler(name = "rtt_min", doc = "The shortest round trip.")]
-#[handler(name = "rtt_avg", doc = "The mean round trip.")]
-#[handler(name = "rtt_max", doc = "The longest round trip.")]
-#[handler(name = "reset_counts", flags = "wb", doc = "Forgets all requests and replies.")]
 pub struct IcmpPingSource {
     args: Args,
     /// Requests sent.
@@ -124,8 +119,18 @@ impl IcmpPingSource {
         cx.set_timer(0, at);
     }
 
-    /// Tells pullers whether a request is due.
-    fn tell(&self, cx: &mut Cx<'_>) {
+    /// Sets the timer again if there are requests to send after a change.
+    fn go_on(&mut self, cx: &mut Cx<'_>) {
+        let more = !self.is_done();
+        self.stopped &= !more;
+        if self.args.active && more && self.next.is_none() {
+            let now = cx.now();
+            self.set(now.saturating_add(self.args.interval.0), cx);
+        }
+    }
+
+    /// Turns the notifier on while a request is due.
+    fn notify(&self, cx: &mut Cx<'_>) {
         match self.note {
             Some(note) if self.due > 0 => cx.set_note(note),
             Some(note) => cx.clear_note(note),
@@ -177,6 +182,37 @@ impl IcmpPingSource {
     }
 }
 
+#[handlers]
+impl IcmpPingSource {
+    /// Requests sent, replies received, round trip times.
+    #[read]
+    fn summary(&self) -> Table {
+        Table(self.statistics.summary(self.count.get()))
+    }
+    /// The shortest round trip.
+    #[read]
+    fn rtt_min(&self) -> String {
+        span(self.statistics.min())
+    }
+    /// The mean round trip.
+    #[read]
+    fn rtt_avg(&self) -> String {
+        span(self.statistics.mean())
+    }
+    /// The longest round trip.
+    #[read]
+    fn rtt_max(&self) -> String {
+        span(self.statistics.max())
+    }
+    /// Forgets all requests and replies.
+    #[write(button)]
+    fn reset_counts(&mut self, cx: &mut Cx<'_>) {
+        self.count.reset();
+        self.statistics = Statistics::default();
+        self.go_on(cx);
+    }
+}
+
 impl Lifecycle for IcmpPingSource {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.note = cx.note(Capability::EmptyNotifier);
@@ -188,7 +224,7 @@ impl Lifecycle for IcmpPingSource {
         Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        // The summary of what went on in another router is that one's, and a router that did not run has none.
+        // After a hot swap the new router prints the summary; a router that did not run prints none.
         if self.args.verbose && self.began {
             for line in self.statistics.summary(self.count.get()).lines() {
                 cx.message(&format!("{}: {line}", cx.declaration()));
@@ -196,29 +232,11 @@ impl Lifecycle for IcmpPingSource {
         }
         Ok(())
     }
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(match handler {
-            "rtt_min" => span(self.statistics.min()),
-            "rtt_avg" => span(self.statistics.mean()),
-            "rtt_max" => span(self.statistics.max()),
-            _ => self.statistics.summary(self.count.get()),
-        })
-    }
-    fn write(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.count.reset();
-        self.statistics = Statistics::default();
-        self.changed(handler, cx)
-    }
     fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        let more = !self.is_done();
-        self.stopped &= !more;
-        if self.args.active && more && self.next.is_none() {
-            let now = cx.now();
-            self.set(now.saturating_add(self.args.interval.0), cx);
-        }
+        self.go_on(cx);
         Ok(())
     }
-    /// STOP falls into a turn without packets, where no batch can show it.
+    /// STOP happens in a turn without packets, so no batch can show its effect.
     fn effects(&self, _: Effects) -> Effects {
         if self.args.verbose { Effects::PRINTS } else { Effects::NONE }
     }
@@ -226,7 +244,7 @@ impl Lifecycle for IcmpPingSource {
         std::mem::swap(&mut self.statistics, &mut old.statistics);
         (self.sequence, self.due) = (old.sequence, old.due);
         self.began |= std::mem::take(&mut old.began);
-        self.tell(cx);
+        self.notify(cx);
         self.stopped = old.stopped && self.is_done();
         if let Some(next) = old.next.filter(|_| self.args.active) {
             self.set(next, cx);
@@ -247,7 +265,7 @@ impl Element for IcmpPingSource {
         }
         if !self.push {
             self.due += 1;
-            self.tell(cx);
+            self.notify(cx);
         } else if let Some(p) = self.request(cx) {
             cx.emit(0, p);
         }
@@ -276,6 +294,6 @@ impl Element for IcmpPingSource {
             self.due -= 1;
             into.extend(self.request(cx));
         }
-        self.tell(cx);
+        self.notify(cx);
     }
 }

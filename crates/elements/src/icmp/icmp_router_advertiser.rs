@@ -35,8 +35,7 @@ use std::net::Ipv4Addr;
 #[derive(Class)]
 #[class(books(enters))]
 #[class(name = "ICMPRouterAdvertiser", ports = "0-1/1", processing = "h/h", packets = "ip/ip", workers = exclusive)]
-#[class(build, lifecycle, drops(Consumed, Discarded, BadSource, NoIpHeader))]
-#[handler(name = "advertise", flags = "wb", doc = "Sends an advertisement now.")]
+#[class(build, lifecycle, handlers, drops(Consumed, Discarded, BadSource, NoIpHeader))]
 pub struct IcmpRouterAdvertiser {
     args: Args,
     /// Advertisements sent.
@@ -60,13 +59,13 @@ pub struct Args {
     /// The longest time between advertisements, 4 to 1800 s.
     #[arg(keyword, default = Nanos(600 * SECOND), show = "600s")]
     max_interval: Nanos,
-    /// The shortest, at least 3 s; three quarters of MAX_INTERVAL where nothing is said.
+    /// The shortest, at least 3 s; three quarters of MAX_INTERVAL if not given.
     #[arg(keyword)]
     min_interval: Option<Nanos>,
-    /// For how long hosts may believe an advertisement, up to 9000 s; three times MAX_INTERVAL where nothing is said.
+    /// For how long hosts may believe an advertisement, up to 9000 s; three times MAX_INTERVAL if not given.
     #[arg(keyword)]
     lifetime: Option<Nanos>,
-    /// Hosts prefer the router with the greatest; the least is for none that is a default router.
+    /// Hosts prefer the router with the greatest value; with the least they do not use it as default router.
     #[arg(keyword, default = 0, handler = "rw")]
     preference: i32,
     /// When false, nothing is sent.
@@ -140,8 +139,8 @@ impl IcmpRouterAdvertiser {
         Some(p)
     }
 
-    /// Sends one, and says when the next one is due.
-    fn advertise(&mut self, cx: &mut Cx<'_>) {
+    /// Sends an advertisement, and sets the timer for the next one.
+    fn send(&mut self, cx: &mut Cx<'_>) {
         if let Some(mut p) = self.advertisement() {
             let now = cx.now();
             p.set_timestamp(now);
@@ -158,7 +157,7 @@ impl IcmpRouterAdvertiser {
         cx.set_timer(0, self.next);
     }
 
-    /// Whether a packet asks for routers (RFC 1256 section 4.2); why it does not.
+    /// Whether a packet asks for routers (RFC 1256 section 4.2), or the reason why it is dropped.
     fn asks(&self, p: &Packet) -> Result<(), Reason> {
         let (ip, message) = p.network().and_then(segment).ok_or(Reason::NoIpHeader)?;
         let header = IcmpHeader::from_prefix(message).ok_or(Reason::Discarded)?;
@@ -178,7 +177,7 @@ impl IcmpRouterAdvertiser {
 impl Element for IcmpRouterAdvertiser {
     fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
         if self.args.active {
-            self.advertise(cx);
+            self.send(cx);
         }
     }
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
@@ -187,7 +186,7 @@ impl Element for IcmpRouterAdvertiser {
                 Ok(()) => {
                     cx.drop(p, Reason::Consumed);
                     let wait = self.between(0, MAX_RESPONSE_DELAY);
-                    // One answer is for all who ask until then.
+                    // One advertisement answers all that ask until then.
                     if self.args.active && cx.now().saturating_add(MAX_RESPONSE_DELAY) < self.next {
                         self.set(wait, cx);
                     }
@@ -198,6 +197,15 @@ impl Element for IcmpRouterAdvertiser {
     }
 }
 
+#[handlers]
+impl IcmpRouterAdvertiser {
+    /// Sends an advertisement now.
+    #[write(button)]
+    fn advertise(&mut self, cx: &mut Cx<'_>) {
+        self.send(cx);
+    }
+}
+
 impl Lifecycle for IcmpRouterAdvertiser {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         if self.args.active {
@@ -205,10 +213,6 @@ impl Lifecycle for IcmpRouterAdvertiser {
             self.next = cx.now().saturating_add(wait);
             cx.set_timer(0, self.next);
         }
-        Ok(())
-    }
-    fn write(&mut self, _: &str, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.advertise(cx);
         Ok(())
     }
     fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {

@@ -34,9 +34,7 @@ use std::net::Ipv4Addr;
     packets = "any/ip,any"
 )]
 #[class(takes_state = "the counts")]
-#[class(workers = replicate(sum), effects(prints), drops(BadIpHeader, TooShort, BadSource), build, lifecycle)]
-#[handler(name = "drops", doc = "Bad packets.")]
-#[handler(name = "drop_details", doc = "Bad packets by what was wrong, when DETAILS is true.")]
+#[class(workers = replicate(sum), effects(prints), drops(BadIpHeader, TooShort, BadSource), build, lifecycle, handlers)]
 pub struct CheckIpHeader {
     args: Args,
     offset: usize,
@@ -68,7 +66,7 @@ pub struct Args {
     /// Whether to report every bad packet, not only the first.
     #[arg(keyword, default = false)]
     verbose: bool,
-    /// Whether the handler drop_details tells what was wrong how often.
+    /// Whether the handler drop_details counts bad packets by what was wrong.
     #[arg(keyword, default = false)]
     details: bool,
     /// Whether to check the checksum; false for CheckIPHeader2.
@@ -152,19 +150,7 @@ impl Build for CheckIpHeader {
 }
 
 impl Lifecycle for CheckIpHeader {
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        match handler {
-            "drops" => Ok(self.drops().to_string()),
-            "drop_details" if self.args.details => Ok(self
-                .bad
-                .iter()
-                .zip(FAULTS)
-                .map(|(n, (_, text))| format!("{}\t{text}\n", n.get()))
-                .collect()),
-            _ => Err("the element keeps no details without 'DETAILS true'".into()),
-        }
-    }
-    /// The report of the first bad packet alone is no reason to run packet by packet.
+    /// Reporting only the first bad packet does not need packets to come one by one.
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::NONE }
     }
@@ -174,11 +160,25 @@ impl Lifecycle for CheckIpHeader {
     }
 }
 
+#[handlers]
 impl CheckIpHeader {
-    fn drops(&self) -> u64 {
-        self.bad.iter().map(|c| c.get()).fold(0, u64::wrapping_add)
+    /// Bad packets.
+    #[read(unit = "packets", merge = sum)]
+    pub(super) fn drops(&self) -> Counted {
+        Counted(self.bad.iter().map(|c| c.get()).fold(0, u64::wrapping_add))
     }
+    /// Bad packets by what was wrong, when DETAILS is true.
+    #[read(merge = sum)]
+    fn drop_details(&self) -> Result<Table, String> {
+        if !self.args.details {
+            return Err("the element keeps no details without 'DETAILS true'".into());
+        }
+        let lines = self.bad.iter().zip(FAULTS).map(|(n, (_, text))| format!("{}\t{text}\n", n.get()));
+        Ok(Table(lines.collect()))
+    }
+}
 
+impl CheckIpHeader {
     /// The header length of a packet that is not of the common kind, or the number of what is wrong with it.
     fn examine(&self, bytes: &[u8]) -> Result<usize, usize> {
         let header = Ipv4Header::checked(bytes, self.checksum).map_err(|e| match e {
@@ -228,7 +228,7 @@ impl CheckIpHeader {
             }
             Err(fault) => {
                 let (reason, text) = FAULTS.get(fault).copied().unwrap_or((Reason::BadIpHeader, ""));
-                if self.args.verbose || self.drops() == 0 {
+                if self.args.verbose || self.drops().0 == 0 {
                     cx.message(&format!("{}: IP header check failed: {text}", cx.name()));
                 }
                 if let Some(n) = self.bad.get_mut(fault) {

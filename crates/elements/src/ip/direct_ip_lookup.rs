@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! DirectIPLookup: any number of routes, found by indexing.
 
-use super::routes::{Args, Routes, route_element};
+use super::routes::{Change, RouteText, Routes};
 use castanet_element::prelude::*;
 use castanet_tables::lpm::DirectTable;
+use std::net::Ipv4Addr;
 
 /// Routes packets by any number of routes, with the fastest lookup.
 ///
@@ -30,21 +31,58 @@ use castanet_tables::lpm::DirectTable;
     processing = "h/h",
     packets = "ip/ip"
 )]
-#[class(workers = replicate(first), drops(NoRoute), build, lifecycle)]
-#[handler(name = "table", flags = "r$", doc = "The routes: prefix, gateway and output.")]
-#[handler(name = "lookup", flags = "r+", doc = "Output and gateway for an address; -1 if there is no route.")]
-#[handler(name = "add", flags = "w", doc = "Adds a route; one to the same prefix is an error.")]
-#[handler(name = "set", flags = "w", doc = "Adds or replaces a route.")]
-#[handler(name = "remove", flags = "w", doc = "Removes the route of exactly this prefix.")]
-#[handler(
-    name = "ctrl",
-    flags = "w",
-    doc = "Lines 'add ROUTE', 'set ROUTE', 'remove ROUTE', carried out all or none."
-)]
-#[handler(name = "flush", flags = "wb", doc = "Removes all routes.")]
+#[class(workers = replicate(first), drops(NoRoute), handlers)]
 pub struct DirectIpLookup {
-    args: Args,
+    #[engine]
     routes: Routes<DirectTable>,
 }
 
-route_element!(DirectIpLookup, DirectTable, "IPRouteTable");
+#[handlers]
+impl DirectIpLookup {
+    /// The routes: prefix, gateway and output.
+    #[read(merge = first, expensive)]
+    fn table(&self) -> Table {
+        self.routes.list()
+    }
+    /// Output and gateway for an address; -1 if there is no route.
+    #[read(merge = first)]
+    fn lookup(&self, address: Ipv4Addr) -> String {
+        self.routes.look_up(address)
+    }
+    /// Adds a route; one to the same prefix is an error.
+    #[write]
+    fn add(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.routes.write(Change::Add, &route, cx)
+    }
+    /// Adds or replaces a route.
+    #[write]
+    fn set(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.routes.write(Change::Set, &route, cx)
+    }
+    /// Removes the route of exactly this prefix.
+    #[write]
+    fn remove(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.routes.write(Change::Remove, &route, cx)
+    }
+    /// Lines 'add ROUTE', 'set ROUTE', 'remove ROUTE', carried out all or none.
+    #[write]
+    fn ctrl(&mut self, changes: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.routes.ctrl(changes, cx)
+    }
+    /// Removes all routes.
+    #[write(button)]
+    fn flush(&mut self) {
+        self.routes.clear();
+    }
+}
+
+impl Element for DirectIpLookup {
+    #[inline]
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.routes.push(batch, cx);
+    }
+    #[inline]
+    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+        self.routes.push_one(p, cx);
+    }
+}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPInputCombo: what an IP router does with each frame that comes in.
+//! IPInputCombo: the first steps of an IP router for each frame.
 
 use super::check_ip_header::CheckIpHeader;
 use castanet_element::prelude::*;
@@ -19,8 +19,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "IPInputCombo", ports = "1/1", processing = "a/a", packets = "ether/ip", workers = replicate(sum))]
 #[class(takes_state = "the counts")]
-#[class(effects(prints), drops(BadIpHeader, TooShort, BadSource), build, lifecycle)]
-#[handler(name = "drops", doc = "Bad packets.")]
+#[class(effects(prints), drops(BadIpHeader, TooShort, BadSource), build, lifecycle, handlers)]
 pub struct IpInputCombo {
     args: Args,
     check: CheckIpHeader,
@@ -48,7 +47,7 @@ const ETHER: usize = 14;
 pub(super) fn part<T: Build>(config: &str, cx: &mut BuildCx<'_>) -> Result<T, ConfigError> {
     use castanet_element::spec::Args as _;
     let (args, errors) = T::Args::parse(config, cx.arg_cx());
-    // The places of errors are places of another string than the one that was written.
+    // The ranges of errors are ranges of this string, not of the one in the configuration.
     let errors = errors.into_iter().map(|e| ArgError { range: 0..usize::MAX, ..e });
     match args {
         Some(args) => T::build(args, cx),
@@ -70,16 +69,21 @@ impl Build for IpInputCombo {
     }
 }
 
-impl Lifecycle for IpInputCombo {
-    fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
-        self.check.read(handler, parameters, cx)
+#[handlers]
+impl IpInputCombo {
+    /// Bad packets.
+    #[read(unit = "packets", merge = sum)]
+    fn drops(&self) -> Counted {
+        self.check.drops()
     }
+}
+
+impl Lifecycle for IpInputCombo {
     fn effects(&self, declared: Effects) -> Effects {
         self.check.effects(declared)
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.check.take_state(&mut old.check, cx)?;
-        Ok(())
+        self.check.take_state(&mut old.check, cx)
     }
 }
 

@@ -17,14 +17,15 @@ use std::net::Ipv4Addr;
 ///
 /// Whole packets pass at once. Fragments wait for the others of the same source, destination, protocol and
 /// identification; when the last one has come the packet leaves with the header, the options and the annotations of its first
-/// fragment, lengths and checksum mended. It says that it met congestion if one of its fragments does (RFC 3168 section 5.3).
-/// A fragment that is repeated is dropped. One that overlaps others, or contradicts what they say of the
-/// length, makes the whole packet suspect: as RFC 5722 wants it for IPv6, all of it is dropped, and what is still to come of it
-/// too. Fragments that end where no packet can, carry nothing, or are cut are dropped alone.
+/// fragment; lengths and checksum are set anew. It is marked as having met congestion if one of its fragments is (RFC 3168
+/// section 5.3). A fragment that is repeated is dropped. If a fragment overlaps others, or contradicts them about the
+/// length, all fragments of the packet are dropped, also later ones, as RFC 5722 demands for IPv6. Fragments that end beyond the
+/// longest packet, that are empty, or that are cut short are dropped alone.
 ///
-/// When nothing has come for 30 seconds, by the clock or by the timestamps of packets, or when more than HIMEM bytes wait, then for
-/// the packets that have waited longest until a quarter is free, the fragments that are there leave as they came on output 1, where
-/// ICMPError may answer the first one, or are dropped. A fragment counts as at least 2048 bytes, which is what it occupies.
+/// A packet is given up when no fragment of it has come for 30 seconds, by the clock or by the timestamps of packets. When more
+/// than HIMEM bytes wait, the packets that have waited longest are given up until a quarter is free. The fragments of a packet that
+/// is given up leave unchanged on output 1, where ICMPError may answer the first one, or are dropped. A fragment counts as at
+/// least 2048 bytes, which is what it occupies.
 /// The network header must be marked.
 ///
 /// # Ports
@@ -43,9 +44,9 @@ use std::net::Ipv4Addr;
 #[class(
     drops(BadFragment, BadOffload, Consumed, ReassemblyTimeout, ReassemblyFull, NoIpHeader),
     build,
-    lifecycle
+    lifecycle,
+    handlers
 )]
-#[handler(name = "dump", doc = "Counts, and the fragments that wait.")]
 pub struct IpReassembler {
     args: Args,
     max_mtu_anno: Option<usize>,
@@ -122,11 +123,11 @@ impl Build for IpReassembler {
     }
 }
 
-impl Lifecycle for IpReassembler {
-    fn held(&self) -> u64 {
-        self.datagrams.values().map(|d| d.pieces().len() as u64).sum()
-    }
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+#[handlers]
+impl IpReassembler {
+    /// Counts, and the fragments that wait.
+    #[read]
+    fn dump(&self) -> Table {
         let mut out = format!(
             "frags seen total:    {}\ngood reassemblies:   {}\nfailed reassemblies: {}\nbad fragments seen:  {}\n\
              cached chunk data:\n",
@@ -140,7 +141,13 @@ impl Lifecycle for IpReassembler {
             }
             out.push('\n');
         }
-        Ok(out)
+        Table(out)
+    }
+}
+
+impl Lifecycle for IpReassembler {
+    fn held(&self) -> u64 {
+        self.datagrams.values().map(|d| d.pieces().len() as u64).sum()
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         while let Some((_, key)) = self.order.pop_first() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all IPv4 route tables have in common: their texts, their handlers, the way of a batch through them.
+//! The engine of all IPv4 route tables: the texts of routes, changes, and the routing of batches.
 
 use castanet_element::prelude::*;
 use castanet_lang::args as text;
@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
 /// A longest-prefix match.
-pub(super) trait Table: Default {
+pub trait RouteTable: Default + Send + 'static {
+    /// How messages about packets without a route start.
+    const LABEL: &'static str;
     /// Whether one lookup waits for memory, so that many are better done side by side.
     const LARGE: bool;
     fn replace(&mut self, net: Net, route: Route) -> Result<Option<Route>, TableError>;
@@ -22,8 +24,9 @@ pub(super) trait Table: Default {
 }
 
 macro_rules! tables {
-    ($($t:ty: $large:literal),+) => { $(
-        impl Table for $t {
+    ($($t:ty: $label:literal, $large:literal;)+) => { $(
+        impl RouteTable for $t {
+            const LABEL: &'static str = $label;
             const LARGE: bool = $large;
             fn replace(&mut self, net: Net, route: Route) -> Result<Option<Route>, TableError> {
                 <$t>::replace(self, net, route)
@@ -51,7 +54,11 @@ macro_rules! tables {
         }
     )+ };
 }
-tables!(StaticTable: false, RadixTable: true, DirectTable: true);
+tables! {
+    StaticTable: "LinearIPLookup", false;
+    RadixTable: "IPRouteTable", true;
+    DirectTable: "IPRouteTable", true;
+}
 
 /// The text of one route, kept for the number that errors name it by.
 #[derive(Clone, Debug)]
@@ -114,62 +121,29 @@ fn conflict(net: Net, r: Route) -> String {
 
 /// One change of a table.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Change {
+pub(super) enum Change {
     Add,
     Set,
     Remove,
 }
 
-/// A route table in an element.
-pub(super) struct Routes<T> {
+/// The engine of the route tables. Their handlers differ, so they are those of the classes.
+pub struct Routes<T> {
+    args: Args,
     table: T,
     outputs: usize,
-    /// How messages about packets without a route start.
-    label: &'static str,
     reported: u8,
     addrs: Vec<u32>,
     found: Vec<Option<Route>>,
 }
 
-impl<T: Table> Routes<T> {
-    /// A table with the routes of a configuration; all errors at once.
-    pub(super) fn build(
-        args: &Args,
-        label: &'static str,
-        cx: &BuildCx<'_>,
-    ) -> Result<Routes<T>, ConfigError> {
-        let mut this = Routes {
-            table: T::default(),
-            outputs: cx.outputs,
-            label,
-            reported: 0,
-            addrs: Vec::new(),
-            found: Vec::new(),
-        };
-        let ranges = text::split(cx.config);
-        let mut errors = Vec::new();
-        for (i, RouteText(line)) in args.routes.iter().enumerate() {
-            if let Err(e) = this.change(Change::Add, line, &cx.arg_cx()) {
-                let range = ranges.get(i).cloned().unwrap_or(0..usize::MAX);
-                let help = match cx.outputs {
-                    0 => "the element has no output".to_string(),
-                    1 => "the only output is 0".to_string(),
-                    n => format!("outputs are 0 to {}", n - 1),
-                };
-                let bad_output = e == "bad OUTPUT";
-                let error = ArgError::new(format!("argument {} {e}", i + 1), range);
-                errors.push(if bad_output { error.help(help) } else { error });
-            }
-        }
-        if errors.is_empty() { Ok(this) } else { Err(ConfigError(errors)) }
-    }
-
+impl<T: RouteTable> Routes<T> {
     fn change(&mut self, change: Change, line: &str, cx: &ArgCx<'_>) -> Result<(), String> {
         self.changes(&[(change, line)], cx)
     }
 
-    /// Carries out all changes or none. They are tried on what they would leave first, so that the table changes only
-    /// when each of them can be done; its running full is the one thing that needs them undone.
+    /// Carries out all changes or none. Each change is checked against the routes that those before it would leave, so the table
+    /// changes only when all can be done. Only a table that becomes full needs changes undone.
     fn changes(&mut self, lines: &[(Change, &str)], cx: &ArgCx<'_>) -> Result<(), String> {
         let mut after: HashMap<Net, Option<Route>> = HashMap::new();
         let mut todo = Vec::with_capacity(lines.len());
@@ -206,7 +180,7 @@ impl<T: Table> Routes<T> {
             };
             if let Err(e) = done {
                 for (net, before) in undo.into_iter().rev() {
-                    // What was there before fitted then, and fits again.
+                    // The routes from before had room then, and have room again.
                     let _ = match before {
                         Some(r) => self.table.replace(net, r).map(|_| ()),
                         None => self.table.remove(net).map(|_| ()).or(Ok(())),
@@ -218,42 +192,32 @@ impl<T: Table> Routes<T> {
         Ok(())
     }
 
-    /// Answers the read handlers.
-    pub(super) fn read(&self, handler: &str, parameters: &str, cx: &Cx<'_>) -> Result<String, String> {
-        match handler {
-            "table" => {
-                let line = |(net, r): (Net, Route)| format!("{net}\t\t{}\t\t{}\n", gateway(r.gw), r.port);
-                Ok(self.table.all().into_iter().map(line).collect())
-            }
-            _ => {
-                let addr = cx.with_args(|a| Ipv4Addr::parse(parameters.trim(), a))?;
-                Ok(match self.table.lookup(addr.to_bits()) {
-                    None => "-1".into(),
-                    Some(Route { gw: 0, port }) => port.to_string(),
-                    Some(Route { gw, port }) => format!("{port} {}", Ipv4Addr::from_bits(gw)),
-                })
-            }
+    /// All routes, one a line.
+    pub(super) fn list(&self) -> Table {
+        let line = |(net, r): (Net, Route)| format!("{net}\t\t{}\t\t{}\n", gateway(r.gw), r.port);
+        Table(self.table.all().into_iter().map(line).collect())
+    }
+    /// Output and gateway for an address.
+    pub(super) fn look_up(&self, addr: Ipv4Addr) -> String {
+        match self.table.lookup(addr.to_bits()) {
+            None => "-1".into(),
+            Some(Route { gw: 0, port }) => port.to_string(),
+            Some(Route { gw, port }) => format!("{port} {}", Ipv4Addr::from_bits(gw)),
         }
     }
-
-    /// Answers the write handlers.
-    pub(super) fn write(&mut self, handler: &str, value: &str, cx: &Cx<'_>) -> Result<(), String> {
-        let lines = match handler {
-            "flush" => {
-                self.table.clear();
-                return Ok(());
-            }
-            "add" => vec![(Change::Add, value)],
-            "set" => vec![(Change::Set, value)],
-            "remove" => vec![(Change::Remove, value)],
-            _ => value
-                .lines()
-                .map(str::trim)
-                .filter(|l| !l.is_empty())
-                .map(command)
-                .collect::<Result<_, _>>()?,
-        };
-        cx.with_args(|a| self.changes(&lines, a))
+    /// Carries out one change.
+    pub(super) fn write(&mut self, change: Change, route: &RouteText, cx: &Cx<'_>) -> Result<(), String> {
+        cx.with_args(|a| self.change(change, &route.0, a))
+    }
+    /// Carries out changes, a line each: all or none.
+    pub(super) fn ctrl(&mut self, text: &str, cx: &Cx<'_>) -> Result<(), String> {
+        let lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
+        let changes = lines.map(command).collect::<Result<Vec<_>, _>>()?;
+        cx.with_args(|a| self.changes(&changes, a))
+    }
+    /// Removes all routes.
+    pub(super) fn clear(&mut self) {
+        self.table.clear();
     }
 
     #[cold]
@@ -261,7 +225,7 @@ impl<T: Table> Routes<T> {
     fn no_route(&mut self, p: Packet, cx: &mut Cx<'_>) {
         if self.reported < 5 {
             self.reported += 1;
-            cx.message(&format!("{}: no route for {}", self.label, p.dst_addr()));
+            cx.message(&format!("{}: no route for {}", T::LABEL, p.dst_addr()));
         }
         cx.drop(p, Reason::NoRoute);
     }
@@ -340,6 +304,41 @@ impl<T: Table> Routes<T> {
     }
 }
 
+impl<T: RouteTable> Lifecycle for Routes<T> {}
+
+#[handlers]
+impl<T: RouteTable> Routes<T> {}
+
+impl<T: RouteTable> Engine for Routes<T> {
+    type Args = Args;
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        let table = T::default();
+        let (addrs, found) = (Vec::new(), Vec::new());
+        let mut this = Routes { args, table, outputs: cx.outputs, reported: 0, addrs, found };
+        let routes = std::mem::take(&mut this.args.routes);
+        let ranges = text::split(cx.config);
+        let mut errors = Vec::new();
+        for (i, RouteText(line)) in routes.iter().enumerate() {
+            if let Err(e) = this.change(Change::Add, line, &cx.arg_cx()) {
+                let range = ranges.get(i).cloned().unwrap_or(0..usize::MAX);
+                let help = match cx.outputs {
+                    0 => "the element has no output".to_string(),
+                    1 => "the only output is 0".to_string(),
+                    n => format!("outputs are 0 to {}", n - 1),
+                };
+                let bad_output = e == "bad OUTPUT";
+                let error = ArgError::new(format!("argument {} {e}", i + 1), range);
+                errors.push(if bad_output { error.help(help) } else { error });
+            }
+        }
+        this.args.routes = routes;
+        if errors.is_empty() { Ok(this) } else { Err(ConfigError(errors)) }
+    }
+    fn args(&mut self) -> &mut Args {
+        &mut self.args
+    }
+}
+
 /// Gives a packet its next hop; where it goes.
 #[inline(always)]
 fn change(p: &mut Packet, route: Route) -> usize {
@@ -358,36 +357,6 @@ fn command(line: &str) -> Result<(Change, &str), String> {
         _ => Err(format!("unknown command '{word}', expected 'add', 'set' or 'remove'")),
     }
 }
-
-/// Gives a route table element its build, handlers and packets.
-macro_rules! route_element {
-    ($class:ty, $table:ty, $label:literal) => {
-        impl Build for $class {
-            fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-                Ok(Self { routes: Routes::<$table>::build(&args, $label, cx)?, args })
-            }
-        }
-        impl Lifecycle for $class {
-            fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
-                self.routes.read(handler, parameters, cx)
-            }
-            fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-                self.routes.write(handler, value, cx)
-            }
-        }
-        impl Element for $class {
-            #[inline]
-            fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-                self.routes.push(batch, cx);
-            }
-            #[inline]
-            fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
-                self.routes.push_one(p, cx);
-            }
-        }
-    };
-}
-pub(super) use route_element;
 
 #[cfg(test)]
 #[path = "tests/routes.rs"]

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! StaticIPLookup: a few routes that never change.
 
-use super::routes::{Args, Routes, route_element};
+use super::routes::Routes;
 use castanet_element::prelude::*;
 use castanet_tables::lpm::StaticTable;
+use std::net::Ipv4Addr;
 
 /// Routes packets by a few routes that never change.
 ///
@@ -29,12 +30,33 @@ use castanet_tables::lpm::StaticTable;
     processing = "h/h",
     packets = "ip/ip"
 )]
-#[class(workers = replicate(first), drops(NoRoute), build, lifecycle)]
-#[handler(name = "table", flags = "r", doc = "The routes: prefix, gateway and output.")]
-#[handler(name = "lookup", flags = "r+", doc = "Output and gateway for an address; -1 if there is no route.")]
+#[class(workers = replicate(first), drops(NoRoute), handlers)]
 pub struct StaticIpLookup {
-    args: Args,
+    #[engine]
     routes: Routes<StaticTable>,
 }
 
-route_element!(StaticIpLookup, StaticTable, "LinearIPLookup");
+#[handlers]
+impl StaticIpLookup {
+    /// The routes: prefix, gateway and output.
+    #[read(merge = first)]
+    fn table(&self) -> Table {
+        self.routes.list()
+    }
+    /// Output and gateway for an address; -1 if there is no route.
+    #[read(merge = first)]
+    fn lookup(&self, address: Ipv4Addr) -> String {
+        self.routes.look_up(address)
+    }
+}
+
+impl Element for StaticIpLookup {
+    #[inline]
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.routes.push(batch, cx);
+    }
+    #[inline]
+    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+        self.routes.push_one(p, cx);
+    }
+}

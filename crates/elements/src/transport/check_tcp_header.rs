@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! CheckTCPHeader: lengths and checksum of TCP segments.
 
-use super::faults::{CheckArgs, Fault, Faults, checker};
+use super::faults::{Checker, Fault, Protocol};
 use super::segment;
 use castanet_element::prelude::*;
 use castanet_wire::ipv4::protocol::TCP;
@@ -11,7 +11,7 @@ use castanet_wire::{TcpHeader, checksum};
 ///
 /// The tests, in this order: the protocol is TCP; the IP and TCP header lengths fit into the IP total length, and that into
 /// the packet; the checksum over segment and pseudo-header is right (RFC 9293 section 3.1). A fragment fails, since the
-/// checksum covers what other fragments carry: IPReassembler goes before. A bad packet leaves on output 1, or is dropped; only the
+/// checksum covers the other fragments too: put an IPReassembler before. A bad packet leaves on output 1, or is dropped; only the
 /// first one is reported, or each with `VERBOSE`. The network header must be marked.
 ///
 /// # Ports
@@ -26,33 +26,42 @@ use castanet_wire::{TcpHeader, checksum};
 #[derive(Class)]
 #[class(name = "CheckTCPHeader", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate(sum))]
 #[class(takes_state = "the counts")]
-#[class(offload = none, effects(prints), drops(BadTransport, NoIpHeader), lifecycle)]
-#[handler(name = "drops", doc = "Bad packets.")]
-#[handler(name = "drop_details", doc = "Bad packets by what was wrong, when DETAILS is true.")]
+#[class(offload = none, effects(prints), drops(BadTransport, NoIpHeader))]
 pub struct CheckTcpHeader {
-    args: CheckArgs,
-    faults: Faults,
+    #[engine]
+    checker: Checker<Tcp>,
 }
 
-#[inline]
-fn examine(network: &[u8]) -> Result<(), Fault> {
-    // Byte 9 of the header; a header that has none is told by its length.
-    if network.get(9).is_some_and(|&protocol| protocol != TCP) {
-        return Err(Fault::Protocol);
+/// TCP, as this class checks it.
+pub enum Tcp {}
+
+impl Protocol for Tcp {
+    const NAME: &'static str = "TCP";
+    #[inline]
+    fn examine(network: &[u8]) -> Result<(), Fault> {
+        // Byte 9 of the header. A shorter header fails the test of the length.
+        if network.get(9).is_some_and(|&protocol| protocol != TCP) {
+            return Err(Fault::Protocol);
+        }
+        let (ip, bytes) = segment(network).ok_or(Fault::Length)?;
+        let header = TcpHeader::from_prefix(bytes).ok_or(Fault::Length)?;
+        let length = header.header_len();
+        if length < TcpHeader::LEN || length > bytes.len() {
+            return Err(Fault::Length);
+        }
+        if ip.is_fragment() || !checksum::transport_ok(ip.src.get(), ip.dst.get(), TCP, bytes) {
+            return Err(Fault::Checksum);
+        }
+        Ok(())
     }
-    let (ip, bytes) = segment(network).ok_or(Fault::Length)?;
-    let header = TcpHeader::from_prefix(bytes).ok_or(Fault::Length)?;
-    let length = header.header_len();
-    if length < TcpHeader::LEN || length > bytes.len() {
-        return Err(Fault::Length);
-    }
-    if ip.is_fragment() || !checksum::transport_ok(ip.src.get(), ip.dst.get(), TCP, bytes) {
-        return Err(Fault::Checksum);
-    }
-    Ok(())
 }
 
-checker!(CheckTcpHeader, "TCP", |cx| format!("{}: ", cx.declaration()));
+impl Action for CheckTcpHeader {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        self.checker.check(p, cx)
+    }
+}
 
 #[cfg(test)]
 mod tests {

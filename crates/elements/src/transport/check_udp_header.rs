@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! CheckUDPHeader: lengths and checksum of UDP datagrams.
 
-use super::faults::{CheckArgs, Fault, Faults, checker};
+use super::faults::{Checker, Fault, Protocol};
 use super::segment;
 use castanet_element::prelude::*;
 use castanet_wire::ipv4::protocol::UDP;
@@ -11,7 +11,7 @@ use castanet_wire::{UdpHeader, checksum};
 ///
 /// The tests, in this order: the protocol is UDP; the UDP length is at least 8 and fits into the IP total length, and that
 /// into the packet; the checksum is right, or zero, which means that there is none (RFC 768). A fragment fails unless it has no
-/// checksum, since that covers what other fragments carry: IPReassembler goes before. A bad packet leaves on output 1, or is
+/// checksum, since a checksum covers the other fragments too: put an IPReassembler before. A bad packet leaves on output 1, or is
 /// dropped; only the first one is reported, or each with `VERBOSE`. The network header must be marked.
 ///
 /// # Ports
@@ -26,38 +26,50 @@ use castanet_wire::{UdpHeader, checksum};
 #[derive(Class)]
 #[class(name = "CheckUDPHeader", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate(sum))]
 #[class(takes_state = "the counts")]
-#[class(offload = none, effects(prints), drops(BadTransport, NoIpHeader), lifecycle)]
-#[handler(name = "drops", doc = "Bad packets.")]
-#[handler(name = "drop_details", doc = "Bad packets by what was wrong, when DETAILS is true.")]
+#[class(offload = none, effects(prints), drops(BadTransport, NoIpHeader))]
 pub struct CheckUdpHeader {
-    args: CheckArgs,
-    faults: Faults,
+    #[engine]
+    checker: Checker<Udp>,
 }
 
-#[inline]
-fn examine(network: &[u8]) -> Result<(), Fault> {
-    // Byte 9 of the header; a header that has none is told by its length.
-    if network.get(9).is_some_and(|&protocol| protocol != UDP) {
-        return Err(Fault::Protocol);
+/// UDP, as this class checks it.
+pub enum Udp {}
+
+impl Protocol for Udp {
+    const NAME: &'static str = "UDP";
+    #[inline]
+    fn examine(network: &[u8]) -> Result<(), Fault> {
+        // Byte 9 of the header. A shorter header fails the test of the length.
+        if network.get(9).is_some_and(|&protocol| protocol != UDP) {
+            return Err(Fault::Protocol);
+        }
+        let (ip, bytes) = segment(network).ok_or(Fault::Length)?;
+        let header = UdpHeader::from_prefix(bytes).ok_or(Fault::Length)?;
+        // The checksum does not cover bytes behind the datagram.
+        let datagram = bytes.get(..usize::from(header.len.get())).ok_or(Fault::Length)?;
+        if datagram.len() < UdpHeader::LEN {
+            return Err(Fault::Length);
+        }
+        let none = header.checksum.get() == 0 && ip.is_first_fragment();
+        if none {
+            return Ok(());
+        }
+        if ip.is_fragment() || !checksum::transport_ok(ip.src.get(), ip.dst.get(), UDP, datagram) {
+            return Err(Fault::Checksum);
+        }
+        Ok(())
     }
-    let (ip, bytes) = segment(network).ok_or(Fault::Length)?;
-    let header = UdpHeader::from_prefix(bytes).ok_or(Fault::Length)?;
-    // Bytes behind the datagram belong to nobody, and its checksum does not cover them.
-    let datagram = bytes.get(..usize::from(header.len.get())).ok_or(Fault::Length)?;
-    if datagram.len() < UdpHeader::LEN {
-        return Err(Fault::Length);
+    fn prefix(_: &Cx<'_>) -> String {
+        String::new()
     }
-    let none = header.checksum.get() == 0 && ip.is_first_fragment();
-    if none {
-        return Ok(());
-    }
-    if ip.is_fragment() || !checksum::transport_ok(ip.src.get(), ip.dst.get(), UDP, datagram) {
-        return Err(Fault::Checksum);
-    }
-    Ok(())
 }
 
-checker!(CheckUdpHeader, "UDP", |_| String::new());
+impl Action for CheckUdpHeader {
+    #[inline]
+    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        self.checker.check(p, cx)
+    }
+}
 
 #[cfg(test)]
 mod tests {

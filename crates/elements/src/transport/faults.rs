@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the checkers of transport headers have in common: their arguments, their counts, their reports.
+//! The engine of the checkers of transport headers: arguments, counts, reports.
 
 use castanet_element::prelude::*;
+use std::marker::PhantomData;
 
 /// Arguments of the checkers of transport headers.
 #[derive(Args)]
@@ -9,14 +10,14 @@ pub struct CheckArgs {
     /// Whether to report every bad packet, not only the first.
     #[arg(keyword, default = false)]
     pub(crate) verbose: bool,
-    /// Whether the handler drop_details tells what was wrong how often.
+    /// Whether the handler drop_details counts bad packets by what was wrong.
     #[arg(keyword, default = false)]
     pub(crate) details: bool,
 }
 
 /// What can be wrong, in the order of the tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// Another protocol.
     Protocol,
     /// Lengths that contradict each other or what is there.
@@ -27,28 +28,15 @@ pub(crate) enum Fault {
 
 /// How many packets had which fault.
 #[derive(Debug, Default)]
-pub(crate) struct Faults([Count; 3]);
+struct Faults([Count; 3]);
 
 impl Faults {
     fn total(&self) -> u64 {
         self.0.iter().map(|c| c.get()).fold(0, u64::wrapping_add)
     }
 
-    /// Goes on with what another one counted (hot swap).
-    pub(crate) fn take(&mut self, old: &mut Faults) {
-        self.0.iter_mut().zip(&mut old.0).for_each(|(mine, theirs)| mine.take(theirs));
-    }
-
-    /// Counts a bad packet of protocol `name`, reports it if that is due with `prefix` before, and says what becomes of it.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn bad(
-        &mut self,
-        fault: Fault,
-        (prefix, name): (&str, &str),
-        args: &CheckArgs,
-        cx: &Cx<'_>,
-    ) -> Verdict {
+    /// Counts a bad packet of protocol `name`, reports it if it is the first or VERBOSE is set, and returns its verdict.
+    fn bad(&mut self, fault: Fault, (prefix, name): (&str, &str), args: &CheckArgs, cx: &Cx<'_>) -> Verdict {
         if args.verbose || self.total() == 0 {
             cx.message(&format!("{prefix}{name} header check failed: {}", text(fault, name)));
         }
@@ -56,18 +44,6 @@ impl Faults {
             n.add(1);
         }
         cx.out_or(1, Reason::BadTransport)
-    }
-
-    /// What the handlers drops and drop_details answer.
-    pub(crate) fn read(&self, handler: &str, name: &str, args: &CheckArgs) -> Result<String, String> {
-        if handler == "drops" {
-            return Ok(self.total().to_string());
-        }
-        if !args.details {
-            return Err("the element keeps no details without 'DETAILS true'".into());
-        }
-        let lines = [Fault::Protocol, Fault::Length, Fault::Checksum].into_iter().zip(self.0);
-        Ok(lines.map(|(fault, n)| format!("{}\t{}\n", n.get(), text(fault, name))).collect())
     }
 }
 
@@ -79,42 +55,82 @@ fn text(fault: Fault, name: &str) -> String {
     }
 }
 
-/// What all checkers but for their `examine` are: handlers, effects, the action.
-macro_rules! checker {
-    ($class:ident, $name:literal, $prefix:expr) => {
-        impl Lifecycle for $class {
-            fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-                self.faults.read(handler, $name, &self.args)
-            }
-            fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
-                self.faults.take(&mut old.faults);
-                Ok(())
-            }
-            /// The report of the first bad packet alone is no reason to run packet by packet.
-            fn effects(&self, declared: Effects) -> Effects {
-                if self.args.verbose { declared } else { Effects::NONE }
-            }
-        }
-
-        impl Action for $class {
-            #[inline]
-            fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
-                let Some(network) = p.network() else { return cx.out_or(1, Reason::NoIpHeader) };
-                match examine(network) {
-                    Ok(()) => Verdict::Next,
-                    Err(fault) => {
-                        let prefix: fn(&Cx<'_>) -> String = $prefix;
-                        self.faults.bad(fault, (&prefix(cx), $name), &self.args, cx)
-                    }
-                }
-            }
-        }
-    };
+/// The protocol of a checker.
+pub trait Protocol: Send + 'static {
+    /// Its name in messages.
+    const NAME: &'static str;
+    /// Checks a packet from its network header on.
+    fn examine(network: &[u8]) -> Result<(), Fault>;
+    /// The beginning of a report.
+    fn prefix(cx: &Cx<'_>) -> String {
+        format!("{}: ", cx.declaration())
+    }
 }
-pub(crate) use checker;
 
-/// Holds a checker against a table of what is wrong with good packets that were changed: every reaction, count and
-/// message.
+/// The engine of the checkers of transport headers.
+pub struct Checker<P> {
+    args: CheckArgs,
+    faults: Faults,
+    protocol: PhantomData<fn() -> P>,
+}
+
+impl<P: Protocol> Checker<P> {
+    /// Checks a packet.
+    #[inline]
+    pub(crate) fn check(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        let Some(network) = p.network() else { return cx.out_or(1, Reason::NoIpHeader) };
+        match P::examine(network) {
+            Ok(()) => Verdict::Next,
+            Err(fault) => self.bad(fault, cx),
+        }
+    }
+    #[cold]
+    #[inline(never)]
+    fn bad(&mut self, fault: Fault, cx: &mut Cx<'_>) -> Verdict {
+        self.faults.bad(fault, (&P::prefix(cx), P::NAME), &self.args, cx)
+    }
+}
+
+#[handlers]
+impl<P: Protocol> Checker<P> {
+    /// Bad packets.
+    #[read(unit = "packets", merge = sum)]
+    fn drops(&self) -> Counted {
+        Counted(self.faults.total())
+    }
+    /// Bad packets by what was wrong, when DETAILS is true.
+    #[read(merge = sum)]
+    fn drop_details(&self) -> Result<Table, String> {
+        if !self.args.details {
+            return Err("the element keeps no details without 'DETAILS true'".into());
+        }
+        let lines = [Fault::Protocol, Fault::Length, Fault::Checksum].into_iter().zip(self.faults.0);
+        Ok(Table(lines.map(|(fault, n)| format!("{}\t{}\n", n.get(), text(fault, P::NAME))).collect()))
+    }
+}
+
+impl<P: Protocol> Lifecycle for Checker<P> {
+    /// Reporting only the first bad packet does not need packets to come one by one.
+    fn effects(&self, declared: Effects) -> Effects {
+        if self.args.verbose { declared } else { Effects::NONE }
+    }
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+        self.faults.0.iter_mut().zip(&mut old.faults.0).for_each(|(mine, theirs)| mine.take(theirs));
+        Ok(())
+    }
+}
+
+impl<P: Protocol> Engine for Checker<P> {
+    type Args = CheckArgs;
+    fn build(args: CheckArgs, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        Ok(Checker { args, faults: Faults::default(), protocol: PhantomData })
+    }
+    fn args(&mut self) -> &mut CheckArgs {
+        &mut self.args
+    }
+}
+
+/// Compares a checker with a table of good packets that were changed: every reaction, count and message.
 #[cfg(test)]
 pub(crate) fn check_table<T: Build + Action>(
     good: &[u8],
