@@ -56,7 +56,7 @@ impl Average {
         self.since.store(if pulled && length > 0 { i64::MAX } else { now }, Relaxed);
         new
     }
-    /// What is left of the average when the queue has been empty (Floyd and Jacobson 1993, section 4).
+    /// The rest of the average when the queue has been empty (Floyd and Jacobson 1993, section 4).
     fn idle(&self, old: f64, now: i64) -> f64 {
         let steps = now.saturating_sub(self.since.load(Relaxed)) / IDLE;
         old * (1.0 - self.weight).powi(i32::try_from(steps.max(1)).unwrap_or(i32::MAX))

@@ -49,7 +49,7 @@ pub struct Args {
     queues: Option<Queues>,
 }
 
-/// What the control law remembers (RFC 8289 section 5.3). Times are nanoseconds since 1970.
+/// The state of the control law (RFC 8289 section 5.3). Times are nanoseconds since 1970.
 #[derive(Clone, Default)]
 struct Law {
     /// When waits will have been too long for a whole interval, since they became too long.
@@ -59,11 +59,11 @@ struct Law {
     next: i64,
     /// Packets dropped since dropping began.
     count: u32,
-    /// What the count was when dropping began.
+    /// The count when dropping began.
     first_count: u32,
 }
 
-/// What is wrong with the two times.
+/// Checks the two times.
 fn check(target: Nanos, interval: Nanos) -> Result<(), String> {
     match (target.0, interval.0) {
         (..0, _) => Err("TARGET: must not be negative".into()),

@@ -14,7 +14,7 @@ const INTERVAL: i64 = 500_000_000;
 /// As many intervals as bring any probability down to the least.
 const MOST_INTERVALS: i64 = 100;
 
-/// What all workers share.
+/// The state that all workers share.
 pub(super) struct State {
     min: AtomicU32,
     max: AtomicU32,
@@ -29,7 +29,7 @@ pub(super) struct State {
     drops: AtomicU64,
 }
 
-/// What an element of either class is configured with.
+/// The configuration of an element of either class.
 pub struct Settings {
     pub(super) min: u32,
     pub(super) max: u32,
@@ -43,7 +43,7 @@ pub struct Settings {
 pub trait EarlyArgs: Args {
     /// Whether the probability is adapted.
     const ADAPTS: bool;
-    /// What they say, or what is wrong with them.
+    /// The settings that they give, or an error.
     fn settings(&self) -> Result<Settings, ConfigError>;
 }
 

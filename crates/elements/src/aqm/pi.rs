@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 /// it was above it the time before. So it rests only when the length is TARGET. Packets are dropped independently of each other.
 /// The paper gives 160, 1.822e-5 and 1.816e-5 for 60 flows over a link of 3750 packets a second, and 200 for TARGET.
 ///
-/// What counts as length, and how it is averaged, is as for `RED`; with STABILITY 0 it is the length itself, as in the paper.
+/// The length and its average are those of `RED`; with STABILITY 0 it is the length itself, as in the paper.
 /// While the queues are empty and nothing is dropped the controller rests.
 ///
 /// # Ports
@@ -44,9 +44,9 @@ pub struct Pi {
 pub struct Args {
     /// How often the controller looks, a second: at most 10,000.
     w: f64,
-    /// What an excess of one packet adds to the probability.
+    /// The increase of the probability for an excess of one packet.
     a: f64,
-    /// What an excess of one packet the time before takes from the probability.
+    /// The decrease of the probability for an excess of one packet the time before.
     b: f64,
     /// The length that is aimed at.
     #[arg(alias = "QREF")]
@@ -58,7 +58,7 @@ pub struct Args {
     stability: u32,
 }
 
-/// What all workers share.
+/// The state that all workers share.
 struct State {
     w: Real,
     a: Real,
@@ -190,7 +190,7 @@ impl Pi {
         self.controller.state.w.set(check_frequency(w)?);
         Ok(())
     }
-    /// What an excess of one packet adds to the probability.
+    /// The increase of the probability for an excess of one packet.
     #[read]
     fn a(&self) -> f64 {
         self.controller.state.a.get()
@@ -199,7 +199,7 @@ impl Pi {
     fn set_a(&mut self, a: f64) {
         self.controller.state.a.set(a);
     }
-    /// What an excess of one packet the time before takes from the probability.
+    /// The decrease of the probability for an excess of one packet the time before.
     #[read]
     fn b(&self) -> f64 {
         self.controller.state.b.get()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ARPFaker: ARP replies that nobody asked for.
+//! ARPFaker: unsolicited ARP replies.
 
 use castanet_element::prelude::*;
 use castanet_wire::arp::{ArpHeader, op};
@@ -11,10 +11,10 @@ const FRAME: usize = EtherHeader::LEN + ArpHeader::LEN;
 /// Time between replies.
 const INTERVAL: i64 = 10_000_000_000;
 
-/// Sends ARP replies (RFC 826) that nobody asked for, one at the start and one every ten seconds.
+/// Sends unsolicited ARP replies (RFC 826), one at the start and one every ten seconds.
 ///
-/// They tell the host DSTIP, whose Ethernet address is DSTETH, that SRCIP is at SRCETH, so that what it sends to SRCIP
-/// comes there.
+/// They are sent to the host DSTIP, whose Ethernet address is DSTETH, and say that SRCIP is at SRCETH. So packets from that host
+/// to SRCIP go to SRCETH.
 ///
 /// # Ports
 /// Output 0 (push): Ethernet frames with ARP replies.
@@ -36,13 +36,13 @@ pub struct ArpFaker {
 /// Arguments of ARPFaker.
 #[derive(Args)]
 pub struct Args {
-    /// The host that is told.
+    /// The host that receives the replies.
     dstip: Ipv4Addr,
     /// Its Ethernet address.
     dsteth: EtherAddr,
-    /// The address that it is told about.
+    /// The address in the replies.
     srcip: Ipv4Addr,
-    /// Where that address is said to be.
+    /// The Ethernet address that the replies give for it.
     srceth: EtherAddr,
 }
 

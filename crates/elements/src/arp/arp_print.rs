@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Prints ARP packets (RFC 826, 903, 2390), one line each, and passes them on.
 ///
-/// The line says what is asked or told. It goes to the standard error, or to OUTFILE. Packets without a marked network
+/// The line shows the question or the answer. It goes to the standard error, or to OUTFILE. Packets without a marked network
 /// header, and ARP packets for another protocol than IPv4, pass unprinted.
 ///
 /// # Ports
@@ -37,7 +37,7 @@ pub struct ArpPrint {
 /// Arguments of ARPPrint.
 #[derive(Args)]
 pub struct Args {
-    /// What each line starts with.
+    /// The beginning of each line.
     #[arg(default = String::new(), show = "")]
     label: String,
     /// Whether to print the timestamp annotation.
@@ -84,7 +84,7 @@ impl Lifecycle for ArpPrint {
     }
 }
 
-/// What an ARP packet says; none if it is for another protocol.
+/// The text of an ARP packet; none if it is for another protocol.
 fn said(packet: &[u8], out: &mut String) -> Option<()> {
     let Some(h) = ArpHeader::from_prefix(packet) else {
         let _ = write!(out, "truncated-arp ({})", packet.len());

@@ -358,7 +358,7 @@ fn lose(lost: Lost, cx: &mut Cx<'_>) {
     }
 }
 
-/// What an ARP packet says of its sender.
+/// The sender of an ARP packet.
 struct Sender {
     ip: u32,
     ether: EtherAddr,

@@ -152,7 +152,7 @@ pub fn expire(state: &State, cx: &mut Cx<'_>) {
     drop_lost(lost, cx);
 }
 
-/// What the handlers of tables and queriers do with a table. Entries that are too old are forgotten first.
+/// The handlers of tables and queriers. Entries that are too old are removed first.
 impl State {
     /// The entries.
     pub fn read_table(&self, cx: &mut Cx<'_>) -> Table {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all elements that send ICMP messages of their own have in common: the headers.
+//! The headers of ICMP messages, for all elements that send some of their own.
 
 use castanet_classify::names;
 use castanet_element::prelude::*;

@@ -74,7 +74,7 @@ pub struct Args {
     /// The longest message in bytes.
     #[arg(keyword, default = 576, handler = "rw")]
     mtu: u32,
-    /// The MTU that `unreachable needfrag` tells.
+    /// The MTU in `unreachable needfrag`.
     #[arg(keyword, default = 0, handler = "rw")]
     pmtu: u16,
     /// Whether FixIPSrc is to set the source address of the messages.
@@ -166,7 +166,7 @@ impl IcmpError {
         }
     }
 
-    /// What is to be sent about a packet: where to, the source route if any, and how much of the packet is quoted.
+    /// The error message for a packet: its destination, its source route if any, and how much of the packet it quotes.
     fn answer(&self, p: &Packet) -> Result<(u32, Option<SourceRoute>, usize), Reason> {
         let ip = p.network().ok_or(Reason::NoIpHeader)?;
         let h = Ipv4Header::from_prefix(ip).ok_or(Reason::NoIpHeader)?;

@@ -8,7 +8,7 @@ use castanet_wire::{Be16, checksum};
 
 /// Turns ICMP echo requests into their replies.
 ///
-/// Whatever unicast address a request asks, it becomes the source of the reply (RFC 792, RFC 1122 section 3.2.2.6);
+/// The unicast address to which a request was sent becomes the source of the reply (RFC 792, RFC 1122 section 3.2.2.6);
 /// the time to live is 255, "do not fragment" is off, the ICMP checksum is updated without being verified, so that
 /// a request damaged on the way makes a reply that its receiver can tell. The destination address annotation is
 /// set, the timestamp is now, and the paint is 0. Everything else, requests in fragments and to multicast or

@@ -57,7 +57,7 @@ pub struct IcmpPingSource {
     stopped: bool,
     /// Whether the first request was due.
     began: bool,
-    /// What pullers sleep on: on while a request is due.
+    /// The notifier that tasks downstream sleep on: on while a request is due.
     note: Option<Note>,
 }
 
@@ -76,7 +76,7 @@ pub struct Args {
     /// Identifier of the requests.
     #[arg(keyword, default = 0)]
     identifier: u16,
-    /// What requests carry.
+    /// The data of requests.
     #[arg(keyword, default = Data::default(), show = "")]
     data: Data,
     /// How many requests to send; negative for no limit.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ICMPRouterAdvertiser: tells hosts that there is a router.
+//! ICMPRouterAdvertiser: router advertisements for hosts.
 
 #[cfg(test)]
 mod tests;
@@ -14,10 +14,10 @@ use std::net::Ipv4Addr;
 
 /// Sends the router advertisements of RFC 1256, by which hosts find their router, for one interface.
 ///
-/// An advertisement tells the router's address there and for how long hosts may believe it. One is sent at random times,
-/// MIN_INTERVAL to MAX_INTERVAL after the other, the first three at most 16 s after each other. Router solicitations on input 0 are
-/// answered by another, for all who hear it, a random part of 2 s later: what is wrong about them (RFC 1256 section
-/// 4.2) is dropped.
+/// An advertisement contains the router's address on that interface and its lifetime. Advertisements are sent at random times,
+/// MIN_INTERVAL to MAX_INTERVAL after each other, the first three at most 16 s after each other. A router solicitation on input 0 is
+/// answered by another advertisement to all hosts, a random part of 2 s later. Malformed solicitations (RFC 1256 section 4.2)
+/// are dropped.
 ///
 /// The time to live is 1. The destination annotation is set, so that an ARPQuerier may follow.
 ///

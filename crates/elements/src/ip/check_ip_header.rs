@@ -105,7 +105,7 @@ impl ArgValue for Interfaces {
     }
 }
 
-/// What can be wrong, in the order of the tests.
+/// The faults, in the order of the tests.
 const FAULTS: [(Reason, &str); 6] = [
     (Reason::TooShort, "tiny packet"),
     (Reason::BadIpHeader, "bad IP version"),

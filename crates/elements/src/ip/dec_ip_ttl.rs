@@ -82,7 +82,7 @@ impl DecIpTtl {
             return self.expire(cx);
         }
         // RFC 1624 in the order of memory (RFC 1071 section 2(B)): the checksum gains 1, with end-around carry as in
-        // `checksum::update_ttl_decrement`; the time to live loses 1 and borrows from nobody.
+        // `checksum::update_ttl_decrement`; the time to live loses 1 without a borrow.
         if word >= 0xfffe_0000 {
             std::hint::cold_path();
             word = word.wrapping_add(0x0001_0000);

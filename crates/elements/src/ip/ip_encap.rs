@@ -35,7 +35,7 @@ pub struct IpEncap {
 /// Arguments of IPEncap.
 #[derive(Args)]
 pub struct Args {
-    /// What packets are: a protocol by name or number.
+    /// The protocol of packets, by name or number.
     proto: IpProto,
     /// Source address.
     #[arg(handler = "rw")]

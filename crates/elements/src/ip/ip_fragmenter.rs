@@ -91,7 +91,7 @@ impl Lifecycle for IpFragmenter {
 /// The most bytes of a packet, header included.
 const LONGEST: usize = 65_535;
 
-/// What is known of a packet that is to be fragmented.
+/// The parts of a packet that is to be fragmented.
 struct Plan {
     /// Bytes of its header.
     header: usize,

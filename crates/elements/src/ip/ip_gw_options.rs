@@ -52,12 +52,12 @@ pub struct Args {
     /// Further addresses of the router.
     #[arg(default = IpList::default(), show = "")]
     otheraddrs: IpList,
-    /// What becomes of packets with a source route: `pass`, `drop` or `follow`.
+    /// The treatment of packets with a source route: `pass`, `drop` or `follow`.
     #[arg(keyword, default = SourceRoutes::Pass, show = "pass")]
     source_route: SourceRoutes,
 }
 
-/// What becomes of packets with a source route.
+/// The treatment of packets with a source route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceRoutes {
     /// Nothing happens.
@@ -80,7 +80,7 @@ impl ArgValue for SourceRoutes {
     }
 }
 
-/// What options come to.
+/// The result of options.
 enum Filled {
     Unchanged,
     Changed,
@@ -113,7 +113,7 @@ impl IpGwOptions {
 
     /// Fills in `options`: what follows the first 20 bytes of a header.
     fn fill(&self, options: &mut [u8], way: &mut Way, now: i64) -> Filled {
-        // What is for the router itself goes no further, unless a source route says so.
+        // A packet for the router itself goes no further, unless a source route says so.
         let ends = way.here && self.args.source_route != SourceRoutes::Pass;
         let mut result = Filled::Unchanged;
         let mut at = 0;

@@ -28,7 +28,7 @@ pub struct IpInputCombo {
 /// Arguments of IPInputCombo.
 #[derive(Args)]
 pub struct Args {
-    /// What packets are painted with, 0 to 255.
+    /// The colour of packets, 0 to 255.
     color: u8,
     /// Source addresses that are bad.
     badsrc: Option<String>,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Prints IP packets, one line each, and passes them on.
 ///
-/// The line has the addresses and what the transport header tells: ports, TCP flags and numbers, ICMP types. It goes to the
+/// The line has the addresses and fields of the transport header: ports, TCP flags and numbers, ICMP types. It goes to the
 /// standard error, or to `OUTFILE`. Packets without a marked network header pass unprinted.
 ///
 /// # Ports
@@ -37,7 +37,7 @@ pub struct IpPrint {
 /// Arguments of IPPrint.
 #[derive(Args)]
 pub struct Args {
-    /// What each line starts with.
+    /// The beginning of each line.
     #[arg(default = String::new(), show = "")]
     label: String,
     /// Whether to dump the packet: no, hex or ascii.
@@ -117,7 +117,7 @@ enum Sink {
     #[default]
     Closed,
     Open(Box<dyn Write + Send>),
-    /// It could not be written, which was told once.
+    /// It could not be written, which was reported once.
     Failed,
     /// It belongs to another router now.
     Gone,
@@ -185,7 +185,7 @@ impl OutFile {
             Sink::Closed | Sink::Gone => Ok(()),
         }
     }
-    /// What tells whether another router has the same file.
+    /// A key that is the same for another router with the same file.
     pub(crate) fn key(name: &str) -> String {
         format!("lines {}", handover::file_key(name).display())
     }

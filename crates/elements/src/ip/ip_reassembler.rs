@@ -86,7 +86,7 @@ impl ArgValue for MtuAnno {
     }
 }
 
-/// What the fragments of one packet have in common (RFC 791 section 3.2).
+/// The key that the fragments of one packet share (RFC 791 section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     src: u32,
@@ -97,9 +97,9 @@ struct Key {
 
 /// How long a packet waits for its next fragment, in nanoseconds.
 const PATIENCE: i64 = 30_000_000_000;
-/// What an empty datagram is charged: those that are suspect keep their entry.
+/// The charge for an empty datagram: those that are suspect keep their entry.
 const ENTRY: u64 = 256;
-/// What a short fragment is charged: the buffer it occupies.
+/// The charge for a short fragment: the buffer it occupies.
 const BUFFER: u64 = 2048;
 /// The most spare lists.
 const SPARE: usize = 64;
@@ -175,7 +175,7 @@ impl Lifecycle for IpReassembler {
     }
 }
 
-/// What a fragment is charged while it waits.
+/// The charge for a fragment while it waits.
 fn charge(p: &Packet) -> u64 {
     (p.len() as u64).max(BUFFER)
 }
@@ -280,7 +280,7 @@ impl IpReassembler {
             }
             self.order.insert(self.next_order, key);
             self.next_order = self.next_order.wrapping_add(1);
-            // Without a timestamp the clock alone tells how long it waits.
+            // Without a timestamp only the clock limits its wait.
             (datagram.stamp, datagram.due) = (if stamp == 0 { i64::MAX } else { stamp }, due);
         }
         match added {

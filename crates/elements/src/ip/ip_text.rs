@@ -19,7 +19,7 @@ pub(super) enum Dump {
     Ascii,
 }
 
-/// What a line tells.
+/// The parts of a line.
 pub(super) struct Line {
     pub(super) timestamp: bool,
     pub(super) aggregate: bool,

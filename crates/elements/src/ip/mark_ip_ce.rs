@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! MarkIPCE: congestion told instead of made felt.
+//! MarkIPCE: marks for congestion in place of drops.
 
 use castanet_element::prelude::*;
 use castanet_wire::Ipv4Header;
 
 /// Marks packets as having met congestion (RFC 3168 section 5).
 ///
-/// To stand where packets would be dropped to slow their senders down, behind RED's second output for example. Packets whose
-/// ends know ECN get the mark, and the header checksum is updated incrementally; others are dropped, or with `FORCE`
+/// It is used where packets would be dropped to slow their senders down, behind RED's second output for example. Packets that
+/// are ECN-capable get the mark, and the header checksum is updated incrementally; others are dropped, or with `FORCE`
 /// marked all the same. The network header must be marked.
 ///
 /// # Ports

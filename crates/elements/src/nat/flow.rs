@@ -3,7 +3,7 @@
 
 use super::tuple::{Change, Tuple, both};
 
-/// What a rewriter rewrites.
+/// The kinds of rewriters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Addresses and ports of TCP, UDP and the like.
@@ -88,7 +88,7 @@ pub mod bit {
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Flow {
-    /// What forward packets and replies carry when they arrive.
+    /// The tuples of forward packets and of replies when they arrive.
     pub tuples: [Tuple; 2],
     /// When the last packet came.
     pub last: i64,
@@ -96,7 +96,7 @@ pub struct Flow {
     pub ip_change: u16,
     /// By what that of the transport header changes, forward.
     pub transport_change: u16,
-    /// Tells flows apart that have the same place one after the other.
+    /// Distinguishes flows that have the same place one after the other.
     pub generation: u32,
     /// Outputs of both directions.
     pub outs: [u16; 2],
@@ -117,7 +117,7 @@ pub struct Flow {
 const _: () = assert!(size_of::<Flow>() == 64);
 
 impl Flow {
-    /// What packets of a direction become.
+    /// The new tuple of packets of a direction.
     #[inline(always)]
     pub fn rewritten(&self, reply: bool) -> Tuple {
         self.tuples[usize::from(!reply)].reversed()

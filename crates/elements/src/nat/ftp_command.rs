@@ -25,7 +25,7 @@ pub struct Command {
     pub length: usize,
 }
 
-/// What there is in a text.
+/// The commands in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// No whole command.
@@ -105,7 +105,7 @@ fn extended(words: &[u8]) -> Option<(Form, Names)> {
     let port = number(port, 5).filter(|_| end.is_empty() && parts.next().is_none())?;
     let names = match family {
         b"1" => Some((std::str::from_utf8(addr).ok()?.parse::<Ipv4Addr>().ok()?.to_bits(), port)),
-        // The address of an IPv6 host is nobody's that speaks IPv4.
+        // No IPv4 host has the address of an IPv6 host.
         b"2" => None,
         // The server says 522.
         _ => return None,

@@ -15,12 +15,12 @@ use std::sync::Arc;
 
 /// Lets FTP clients behind a rewriter open data ports (RFC 959 section 4.1.2, RFC 2428 section 2).
 ///
-/// It stands before the rewriter that its packets go to. A `PORT` or `EPRT` command tells an address and a port that the
-/// server is to connect to. FTPPortMapper makes a flow for that connection in DATA_REWRITER, by what input
-/// DATA_REWRITER_INPUT says, as if the client had sent a packet from there to the server's data port (the control port less
+/// It stands before the rewriter that its packets go to. A `PORT` or `EPRT` command contains an address and a port that
+/// the server is to connect to. FTPPortMapper makes a flow for that connection in DATA_REWRITER, by the specification of input
+/// DATA_REWRITER_INPUT, as if the client had sent a packet from there to the server's data port (the control port less
 /// 1), and puts the address and port of that flow into the command. When that changes its length, CONTROL_REWRITER shifts
 /// the sequence numbers of the connection from there on (RFC 3022 section 4.1). Commands that name another address than
-/// their sender's, or a port below 1024, point at somebody else and are dropped (RFC 2577 section 3), and so are packets
+/// their sender's, or a port below 1024, point at another host and are dropped (RFC 2577 section 3), and so are packets
 /// with several of them. Packets of connections that CONTROL_REWRITER does not know, and commands that are not whole in one
 /// packet, pass unchanged. A client in passive mode (`PASV`, `EPSV`) opens its data connections itself, and needs no help.
 ///
@@ -140,7 +140,7 @@ impl Action for FtpPortMapper {
 struct Segment {
     /// Its addresses and ports.
     connection: Tuple,
-    /// What was found in its text.
+    /// The commands in its text.
     found: Found,
     /// Its sequence number.
     seq: u32,
@@ -178,7 +178,7 @@ fn replace(p: &mut Packet, s: &Segment, c: &Command, text: &[u8]) -> bool {
     let Some(total) = u16::try_from(s.total - c.length + text.len()).ok() else { return false };
     let Some(start) = p.network_offset().and_then(|o| usize::try_from(o).ok()) else { return false };
     let old = p.network().and_then(|n| n.get(s.text..s.total)).map(checksum::sum);
-    // What lies behind the packet, padding for instance, goes.
+    // Bytes behind the packet, padding for instance, are cut off.
     p.truncate(start + s.total);
     if text.len() > c.length && !p.put(text.len() - c.length) {
         return false;

@@ -20,7 +20,7 @@ pub enum Capacity {
     Of(u32),
 }
 
-/// The capacity of those who name none.
+/// The capacity if none is given.
 pub const UNBOUNDED: u32 = i32::MAX as u32;
 
 impl ArgValue for Capacity {
@@ -48,7 +48,7 @@ pub fn rewriter(name: &str, classes: &[&str], cx: &ArgCx<'_>) -> Result<u32, Str
     }
 }
 
-/// What all replicas of a rewriter share, and what other elements know of it.
+/// The state that all replicas of a rewriter share, and other elements use.
 pub struct Handle {
     kind: Kind,
     timeouts: Timeouts,
@@ -69,7 +69,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// The store, for as long as a batch takes. Nobody holds two but a hot swap, while no worker runs.
+    /// The store, for as long as a batch takes. Only a hot swap holds two, while no worker runs.
     #[inline]
     pub fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
@@ -92,7 +92,7 @@ impl Handle {
         let (secret, label) = (cx.secret(), format!("{} :: {}", cx.name, cx.spec.name));
         Handle { kind, timeouts, inputs, capacity, secret, label, link: OnceLock::new() }
     }
-    /// What it rewrites.
+    /// The kind of its packets.
     pub fn kind(&self) -> Kind {
         self.kind
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where packets carry what flows are told apart by, and how it is replaced there.
+//! The keys of packets, and how they are replaced.
 
 use super::tuple::{Tuple, both, changed, is_nothing};
 use castanet_element::prelude::*;
@@ -7,7 +7,7 @@ use castanet_packet::Offload;
 use castanet_wire::icmp;
 use castanet_wire::ipv4::protocol;
 
-/// What a packet is found by.
+/// The key of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
     /// Addresses and ports.
@@ -63,7 +63,7 @@ pub trait Family: Send + 'static {
     fn forward_key(key: Key) -> Tuple {
         key.tuple
     }
-    /// What a packet's tuple becomes, if the flow says `to`.
+    /// The new tuple of a packet, if the flow says `to`.
     #[inline(always)]
     fn become_of(_: Key, to: Tuple, _reply: bool) -> Tuple {
         to
@@ -261,7 +261,7 @@ pub fn mend_partial(net: &mut [u8], key: Key, proto: u8, change: u16) {
     }
 }
 
-/// Flags of a TCP segment, and whether it has data, by the total length that the IP header tells.
+/// Flags of a TCP segment, and whether it has data, by the total length in the IP header.
 #[inline(always)]
 pub fn segment(net: &[u8], header: u8) -> Option<(u8, bool)> {
     let at = usize::from(header);

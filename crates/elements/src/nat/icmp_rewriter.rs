@@ -12,12 +12,12 @@ use castanet_wire::ipv4::protocol;
 use castanet_wire::{IcmpHeader, TcpHeader, checksum, icmp};
 use std::sync::Arc;
 
-/// Rewrites ICMP errors about packets that rewriters rewrote, so that those who sent them understand (RFC 5508 section 4).
+/// Rewrites ICMP errors about packets that rewriters rewrote, for the senders of those packets (RFC 5508 section 4).
 ///
 /// The packet that an error quotes is looked for among the flows of the rewriters in MAPS. If it is there, its addresses and ports
 /// (or identifier) become those that it was sent with, its checksums and that of the ICMP message are updated
-/// (RFC 1624), and the error is sent to whom the packet came from. An error that the packet's receiver sent itself gets the
-/// address as source that the sender knows it by.
+/// (RFC 1624), and the error is sent to the sender of the packet. An error that the packet's receiver sent itself gets as
+/// source the address by which the sender knows the receiver.
 ///
 /// # Ports
 /// Input 0: ICMP packets. Output 0: errors that were rewritten, unless MAPS gives a PORTOFFSET: then the output is

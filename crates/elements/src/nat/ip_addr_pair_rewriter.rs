@@ -10,8 +10,8 @@ use castanet_element::prelude::*;
 
 /// Rewrites source and destination addresses, pair by pair (RFC 2663 section 4.3).
 ///
-/// As IPAddrRewriter, but flows are told apart by both addresses, so that one address may serve several hosts as long as they speak
-/// with different ones, and destinations may be rewritten too.
+/// As IPAddrRewriter, but both addresses distinguish flows. So several hosts may share one address if their peers differ, and
+/// destinations may be rewritten too.
 ///
 /// # Ports
 /// Each input has its input specification. Packets leave by the output that the flow was made with.

@@ -11,7 +11,7 @@ use castanet_element::prelude::*;
 /// Rewrites the source addresses of packets, and the destination addresses of replies (RFC 3022 section 2.1).
 ///
 /// A packet whose source address is known gets another one; otherwise, a packet whose destination address was given to
-/// somebody goes to them. Others do what the specification of their input says. Ports do not matter, so fragments and
+/// a host goes to that host. Others do what the specification of their input says. Ports do not matter, so fragments and
 /// all protocols are rewritten; checksums are updated incrementally (RFC 1624), those of TCP, UDP, UDP-Lite and DCCP too. The
 /// destination annotation becomes the new destination. When CAPACITY is reached, the flow that would be the first to time
 /// out makes room, if its last packet is older than the guarantee; otherwise the new flow is refused and counted.

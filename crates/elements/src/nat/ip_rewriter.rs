@@ -131,7 +131,7 @@ impl IpRewriter {
     fn udp_mappings(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
         self.rewriter.list(Some(protocol::UDP), cx)
     }
-    /// What a TCP packet `SADDR SPORT DADDR DPORT` becomes; empty if its flow is not known.
+    /// The new addresses and ports of a TCP packet `SADDR SPORT DADDR DPORT`; empty if its flow is not known.
     #[read]
     fn tcp_lookup(&self, flow: FlowText, cx: &mut Cx<'_>) -> Result<Option<String>, String> {
         self.rewriter.look_up(&flow, cx)

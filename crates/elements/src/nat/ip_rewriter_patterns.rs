@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Gives names to patterns, which rewriters and mappers use as `pattern NAME FOUT ROUT`.
 ///
-/// Those who use the same name share its sequential order. Inside a compound element the name is known there only.
+/// All elements that use the same name share its sequential order. A name inside a compound element is known only there.
 ///
 /// # Ports
 /// None.

@@ -63,12 +63,12 @@ impl Mapper {
         if self.targets.get().is_none() {
             let all =
                 self.written.iter().map(|t| t.resolve(registry, &self.scope)).collect::<Result<_, _>>()?;
-            // Whoever comes second has found the same.
+            // If another replica was first, it has found the same.
             let _ = self.targets.set(all);
         }
         Ok(())
     }
-    /// What it chooses from.
+    /// The patterns that it chooses from.
     pub fn targets(&self) -> &[Target<Arc<Pattern>>] {
         self.targets.get().map_or(&[], Vec::as_slice)
     }

@@ -16,7 +16,7 @@ pub const MOST_TRIES: u64 = 256;
 /// Where a search that found nothing goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// What is tried next, as a number within the range.
+    /// The next one to try, as a number within the range.
     at: u64,
     /// From one try to the next.
     stride: u64,
@@ -74,11 +74,11 @@ pub struct Pattern {
     order: Order,
     daddr: Option<u32>,
     dport: Option<u16>,
-    /// Where the next flow starts in sequential order. It belongs to the pattern, whoever uses it.
+    /// Where the next flow starts in sequential order. It belongs to the pattern, for all that use it.
     next: AtomicU64,
 }
 
-/// What a range says besides its ends.
+/// The order of a range, by the character behind it.
 fn order_of(word: &str) -> (&str, Order) {
     match (word.strip_suffix('#'), word.strip_suffix('?')) {
         (Some(w), _) => (w, Order::Sequential),
@@ -95,7 +95,7 @@ fn addresses(word: &str, cx: &ArgCx<'_>) -> Result<Option<(u32, u32)>, String> {
     if word.contains('/') {
         let p = Prefix::read(word, cx, false).map_err(bad)?;
         let (lo, hi) = (p.network().to_bits(), p.broadcast().to_bits());
-        // The address of the network and the broadcast address are nobody's, where there are any (RFC 3021).
+        // No host has the address of the network or the broadcast address, where there are any (RFC 3021).
         return Ok(Some(if p.len < 31 { (lo + 1, hi - 1) } else { (lo, hi) }));
     }
     if let Ok(a) = Ipv4Addr::parse(word, cx) {
@@ -187,14 +187,14 @@ impl Pattern {
         }
     }
 
-    /// What of a packet decides whether anything is free for it: all but what is replaced.
+    /// The part of a packet that decides whether anything is free for it: the parts that are not replaced.
     pub fn decisive(&self, t: Tuple) -> Tuple {
         let src = if self.addrs.is_some() { 0 } else { t.src() };
         let sport = if self.ports.is_some() { 0 } else { t.sport() };
         Tuple::new(src, sport, t.dst(), t.dport())
     }
 
-    /// What a new flow becomes; `None` when nothing free was found, which `cursor` then remembers for the next packet.
+    /// The tuple of a new flow; `None` when nothing free was found, which `cursor` then remembers for the next packet.
     /// `with_ports` is false where there are none.
     pub fn choose(
         &self,

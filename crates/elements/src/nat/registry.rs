@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the elements of this family find each other by, in whatever order they are built.
+//! The registry by which the elements of this family find each other, in any order of building.
 
 use super::handle::Handle;
 use super::mapper::Mapper;
@@ -54,7 +54,7 @@ impl Registry {
     pub fn add_mapper(&self, element: u32, mapper: Arc<Mapper>) {
         self.entries().mappers.insert(element, mapper);
     }
-    /// The mapper that an element is, ready for use: it may be initialised later than who asks.
+    /// The mapper that an element is, ready for use: it may be initialised later than the element that asks for it.
     pub fn mapper(&self, element: u32) -> Result<Option<Arc<Mapper>>, String> {
         let found = self.entries().mappers.get(&element).cloned();
         if let Some(m) = &found {

@@ -26,9 +26,9 @@ pub const SHORTEST_REAP: Nanos = Nanos(100_000_000);
 /// Most packets that are looked up ahead.
 const AHEAD: usize = 64;
 
-/// What a rewriter is built with.
+/// The settings of a rewriter.
 pub struct Settings {
-    /// What it rewrites.
+    /// The kind of its packets.
     pub kind: Kind,
     /// How long flows live.
     pub timeouts: Timeouts,
@@ -52,11 +52,11 @@ struct Ahead {
 
 /// The arguments of a class of rewriters.
 pub trait RewriterArgs: Args {
-    /// What its packets are found by, and how they are rewritten.
+    /// The keys of its packets, and how they are rewritten.
     type Family: Family;
-    /// What the rewriter is built with.
+    /// The settings of the rewriter.
     fn settings(&self) -> Settings;
-    /// What each input does with packets of no known flow.
+    /// For each input, the rule for packets of no known flow.
     fn specs(&self) -> &[SpecText];
 }
 
@@ -80,7 +80,7 @@ pub struct Rewriter<A> {
     segments: Batch,
 }
 
-/// What becomes of a packet.
+/// The way of a packet out of the rewriter.
 enum Fate {
     Out(u16),
     Drop(Reason),

@@ -28,14 +28,14 @@ impl Shift {
         }
         *self = Shift { from: Some(from), before: self.after, after: self.after.wrapping_add(by) };
     }
-    /// What the receiver sees of a sequence number.
+    /// The sequence number that the receiver sees.
     pub fn forth(&self, seq: u32) -> u32 {
         match self.from {
             Some(from) if reaches(seq, from) => seq.wrapping_add(self.after),
             _ => seq.wrapping_add(self.before),
         }
     }
-    /// What the sender meant by a sequence number that the receiver saw. Inside the replaced text, that its end is not there.
+    /// The sequence number of the sender for one that the receiver saw. Inside the replaced text, that its end is not there.
     pub fn back(&self, seq: u32) -> u32 {
         let Some(from) = self.from else { return seq };
         if reaches(seq, from.wrapping_add(self.after)) {

@@ -22,7 +22,7 @@ pub enum PatternText {
 /// `SADDR SPORT DADDR DPORT FOUT ROUT` or `NAME FOUT ROUT`.
 #[derive(Clone, Debug)]
 pub struct Target<P> {
-    /// What flows become.
+    /// The rule for new flows.
     pub pattern: P,
     /// Where they leave.
     pub outs: Outs,
@@ -143,7 +143,7 @@ impl SpecText {
             _ => Ok(()),
         }
     }
-    /// What can be told before other elements are built.
+    /// Finds the errors that do not depend on other elements.
     pub fn check(&self, outputs: usize) -> Result<(), String> {
         let most = match &self.kind {
             Kind::Drop | Kind::Mapper(_) => None,

@@ -23,8 +23,8 @@ const CEILING: usize = 1 << 22;
 /// A flow in the order of ageing: its last packet then, its place, its generation.
 type Due = Reverse<(i64, u32, u32)>;
 
-/// Flows of one rewriter with equal timeouts. The heap lags behind: a packet only notes its time in the flow, and what
-/// comes to the top is put where it belongs then. That keeps the order exact for whoever looks at the top.
+/// Flows of one rewriter with equal timeouts. The heap lags behind: a packet only notes its time in the flow, and
+/// an entry that comes to the top is moved to its place then. So the order at the top is exact.
 #[derive(Default)]
 struct Class {
     timeout: i64,
@@ -35,7 +35,7 @@ struct Class {
 
 /// An input of a rewriter.
 pub struct Input {
-    /// What it does with packets of unknown flows.
+    /// The rule for packets of unknown flows.
     pub spec: Spec,
     /// Flows that came from it.
     pub flows: usize,
@@ -91,7 +91,7 @@ struct Search {
     removals: u64,
 }
 
-/// What was asked of a pattern.
+/// A question to a pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Wish {
     pattern: usize,
@@ -106,7 +106,7 @@ pub struct New {
     pub input: u16,
     /// IP protocol.
     pub proto: u8,
-    /// What the packet carries.
+    /// The tuple of the packet.
     pub from: Tuple,
     /// The class that it starts in.
     pub class: u8,
@@ -116,7 +116,7 @@ pub struct New {
     pub now: i64,
 }
 
-/// What became of a packet of an unknown flow.
+/// The result for a packet of an unknown flow.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Made {
     /// A flow: its place.
@@ -211,7 +211,7 @@ impl Store {
     pub fn guess(&self, tag: u32) -> Option<u32> {
         self.index.guess(tag)
     }
-    /// The entry of a key: twice the flow's place, and 1 for a reply. What is too old is not found.
+    /// The entry of a key: twice the flow's place, and 1 for a reply. A flow that is too old is not found.
     #[inline]
     pub fn find(&mut self, tag: u32, space: u16, proto: u8, t: Tuple, now: i64) -> Option<u32> {
         let value = self.index.find(tag, |v| self.is(v, space, proto, t))?;

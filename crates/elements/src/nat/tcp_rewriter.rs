@@ -107,7 +107,7 @@ impl TcpRewriter {
     fn mappings(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
         self.rewriter.list(None, cx)
     }
-    /// What a packet `SADDR SPORT DADDR DPORT` becomes; empty if its flow is not known.
+    /// The new addresses and ports of a packet `SADDR SPORT DADDR DPORT`; empty if its flow is not known.
     #[read]
     fn lookup(&self, flow: FlowText, cx: &mut Cx<'_>) -> Result<Option<String>, String> {
         self.rewriter.look_up(&flow, cx)

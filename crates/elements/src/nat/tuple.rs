@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What tells flows apart: addresses and ports, as they stand in packets.
+//! The keys of flows: addresses and ports, as they stand in packets.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -13,7 +13,7 @@ pub struct Tuple {
     pub ports: u32,
 }
 
-/// What a checksum changes by: one's-complement sums in the order of memory (RFC 1071 section 2(B)).
+/// The change of a checksum: one's-complement sums in the order of memory (RFC 1071 section 2(B)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// By the addresses.
@@ -71,7 +71,7 @@ impl Tuple {
     pub fn dport(self) -> u16 {
         ((self.ports >> 16) as u16).swap_bytes()
     }
-    /// What answers carry.
+    /// The tuple of replies.
     #[inline(always)]
     pub fn reversed(self) -> Tuple {
         Tuple { addrs: self.addrs.rotate_left(32), ports: self.ports.rotate_left(16) }

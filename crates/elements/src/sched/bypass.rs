@@ -30,7 +30,7 @@ pub struct Bypass {
     pulls: bool,
     /// Whether, on a pull path, the detour leads back here.
     returns: bool,
-    /// What output 0 pulls from, on a pull path.
+    /// The input that output 0 pulls from, on a pull path.
     selection: Selection,
 }
 
@@ -77,7 +77,7 @@ impl Element for Bypass {
     fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         self.selection.pull_from(Some(other(port, self.args.active)), max, into, cx);
     }
-    // A notifier upstream that goes on gives a turn to all who asked for it, whether their class has a task or not.
+    // A notifier upstream that goes on gives a turn to every element that listens to it, with a task or without.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.selection.woken(cx);
         Turn::Sleep

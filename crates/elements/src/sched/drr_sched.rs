@@ -7,7 +7,7 @@ use castanet_element::prelude::*;
 /// Gives each input with packets the same number of bytes, by deficit round robin.
 ///
 /// After Shreedhar and Varghese, "Efficient Fair Queuing Using Deficit Round-Robin" (1996): inputs take turns; at the beginning of
-/// its turn an input gets QUANTUM bytes of credit, and gives packets as long as its credit lasts. What is left is kept for its
+/// its turn an input gets QUANTUM bytes of credit, and gives packets as long as its credit lasts. The rest is kept for its
 /// next turn, unless it has no packet left. Input 0 begins without credit. The element keeps at most one packet of each
 /// input in hand, the one whose turn is to come. Inputs whose notifiers are off are not asked.
 ///
@@ -68,7 +68,7 @@ impl DrrSched {
         }
     }
 
-    /// Lets those rounds pass in which nobody could give its packet: with a small quantum they are many.
+    /// Skips the rounds in which no input may give its packet: with a small quantum they are many.
     #[cold]
     fn skip_rounds(&mut self) {
         let (at, quantum) = (self.at, u64::from(self.args.quantum));
@@ -117,7 +117,7 @@ impl Element for DrrSched {
             self.skip_rounds();
         }
     }
-    // A notifier upstream that goes on gives a turn to all who asked for it, whether their class has a task or not.
+    // A notifier upstream that goes on gives a turn to every element that listens to it, with a task or without.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.note.look(self.inputs.iter().any(|i| cx.is_on(&i.signal)), cx);
         Turn::Sleep
@@ -142,7 +142,7 @@ impl Lifecycle for DrrSched {
         Ok(())
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
-        // What an input that is no more has at hand is dropped with the old router.
+        // The packet at hand of an input that is gone is dropped with the old router.
         for (mine, theirs) in self.inputs.iter_mut().zip(&mut old.inputs) {
             (mine.head, mine.deficit) = (theirs.head.take(), theirs.deficit);
         }

@@ -21,7 +21,7 @@ pub mod stride_sched;
 pub mod stride_switch;
 pub mod time_sorted_sched;
 
-/// The signals of so many inputs, to look at. What wakes whoever pulls does not wake a scheduler, which has no task.
+/// The signals of so many inputs, to look at. A scheduler has no task, so it does not listen to them.
 fn signals(inputs: usize, cx: &mut InitCx<'_>) -> Vec<Signal> {
     let signals = (0..inputs).map(|i| cx.upstream(i)).collect();
     cx.listens.clear();

@@ -12,7 +12,7 @@ impl OwnNote {
     /// Takes up the notifier.
     pub fn initialise(&mut self, on: bool, cx: &mut InitCx<'_>) {
         self.0 = cx.note(Capability::EmptyNotifier);
-        // What is upstream may not know yet whether it has something; a first pull finds out.
+        // Elements upstream may not know yet whether they have packets; a first pull finds out.
         if let Some(note) = self.0.filter(|_| on) {
             cx.set_note(note);
         }

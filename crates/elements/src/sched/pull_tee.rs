@@ -5,7 +5,7 @@ use castanet_element::prelude::*;
 
 /// Passes packets that are pulled, and pushes a copy of each to the other outputs.
 ///
-/// The copies leave by outputs 1, 2, ... before the packet itself reaches whoever pulls. When no buffer is free, a copy is left
+/// The copies leave by outputs 1, 2, ... before the packet itself reaches the element that pulls. When no buffer is free, a copy is left
 /// out and counted as dropped.
 ///
 /// # Ports

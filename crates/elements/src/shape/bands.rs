@@ -8,7 +8,7 @@ use castanet_tables::Ewma;
 
 /// The arguments of a meter: they say what its rates count.
 pub trait BandArgs: Args {
-    /// What the rates count.
+    /// The unit of the rates.
     type Unit: Unit;
     /// The rates at which the next outputs begin.
     fn rates(&self) -> &[Bandwidth];

@@ -76,7 +76,7 @@ mod tests {
                     kit.at(i * n * 1_000_000);
                     let out = kit.push(0, (0..n).map(|_| packet(&vec![7; length])));
                     assert_eq!(out.len() as i64, n);
-                    // What comes at once makes the average swing, so only steady packets are held to it.
+                    // Bursts make the average swing, so only steady packets are compared.
                     assert!(i * n < 500 || n > 1 || out.iter().all(|o| o.0 == port), "{length}");
                 }
             }

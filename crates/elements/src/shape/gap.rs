@@ -6,7 +6,7 @@ const SECOND: i64 = 1_000_000_000;
 
 /// Lets `rate` units a second go: within a second, the unit after the n-th may go when n / rate of the second is over.
 ///
-/// What was not used is lost at the end of the second; what was used too much, by long packets, is made up for in the next
+/// Unused units are lost at the end of the second; units that were used too many, by long packets, are made up for in the next
 /// ones. Whole numbers, so nothing is ever rounded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gap {

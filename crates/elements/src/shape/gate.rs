@@ -3,7 +3,7 @@
 
 use castanet_element::prelude::*;
 
-/// What pullers downstream sleep on: on while there is something upstream and time has not to pass first.
+/// The notifier that tasks downstream sleep on: on while there are packets upstream that may go now.
 ///
 /// It stands in place of the notifiers upstream, which stay on while packets wait there that may not go yet. The element
 /// listens to those, though it has no task: the turn that a notifier gives it is passed on to its pullers.

@@ -196,7 +196,7 @@ mod tests {
         loop {
             let (turn, out) = kit.task();
             if turn == Turn::Again && out.is_empty() {
-                // What a queue does that was found empty.
+                // As a queue does when it is found empty.
                 kit.with(|_, cx| cx.clear_note(Note::new(2)));
             }
             for (_, p) in out {

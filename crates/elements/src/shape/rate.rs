@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What rates count, packets or bytes, and the token buckets that allow bursts of either.
+//! The units of rates, packets or bytes, and the token buckets that allow bursts of either.
 
 use castanet_element::prelude::*;
 use castanet_element::spec::Args;
 use castanet_tables::{Ewma, TokenBucket};
 
-/// What a rate counts. The engines of rates are generic over it, so that it costs nothing for each packet.
+/// The unit of a rate. The engines of rates are generic over it, so that it costs nothing for each packet.
 pub trait Unit: 'static {
     /// Whether every packet costs 1.
     const PACKETS: bool;
-    /// What a packet costs.
+    /// The cost of a packet.
     fn cost(p: &Packet) -> u64;
-    /// What several packets cost.
+    /// The cost of several packets.
     fn cost_of_all(packets: &[Packet]) -> u64;
     /// A rate that was measured.
     fn average() -> Ewma;
@@ -75,7 +75,7 @@ impl Unit for Bytes {
 
 /// The arguments of a class with a rate: they say what the rate counts.
 pub trait RateArgs: Args {
-    /// What the rate counts.
+    /// The unit of the rate.
     type Unit: Unit;
     /// Packets or bytes a second.
     fn rate(&self) -> u64;
@@ -149,7 +149,7 @@ impl BurstArgs for ByteRate {
 pub enum Burst {
     /// So many packets or bytes.
     Size(u32),
-    /// What is due in so many nanoseconds.
+    /// The packets or bytes that are due in so many nanoseconds.
     Duration(u64),
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all queues have in common: their argument, their handlers, their lifecycle.
+//! The engine of all queues: argument, handlers, lifecycle.
 
 use super::store::Store;
 use castanet_element::prelude::*;

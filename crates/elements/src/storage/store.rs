@@ -14,7 +14,7 @@ mod ends;
 #[cfg(test)]
 mod tests;
 
-/// What all workers share of a queue. The lock is only ever written to change the capacity.
+/// The part of a queue that all workers share. The lock is only ever written to change the capacity.
 pub(super) struct Shared {
     ring: RwLock<Ring<Packet>>,
     highwater: AtomicUsize,
@@ -226,7 +226,7 @@ impl Store {
         }
         self.push_late(p, cx);
     }
-    /// Tells that there is something now, and that there is no more room if that is so.
+    /// Notifies that there are packets now, and that there is no more room if that is so.
     #[inline(never)]
     fn tell_change(&self, cx: &mut Cx<'_>) {
         if let Some(note) = self.empty {
@@ -244,7 +244,7 @@ impl Store {
         cx.return_batch(batch);
     }
 
-    /// Tells that there is no more room.
+    /// Notifies that there is no more room.
     #[inline(never)]
     fn close(&self, cx: &mut Cx<'_>) {
         let Some(note) = self.full else { return };
@@ -348,7 +348,7 @@ impl Store {
         p
     }
 
-    /// Tells that there is nothing, unless something came meanwhile.
+    /// Notifies that there are no packets, unless some came meanwhile.
     #[cold]
     fn found_empty(&self, cx: &mut Cx<'_>) {
         let Some(note) = self.empty else { return };
@@ -436,7 +436,7 @@ impl Store {
             self.close(cx);
         }
     }
-    /// Gives all packets away, and what was counted: the most that waited, drops, whether an overflow was told of.
+    /// Gives all packets away, and what was counted: the most that waited, drops, whether an overflow was reported.
     fn give(&mut self, into: &mut Batch) -> (usize, u64, bool) {
         match &mut self.packets {
             Packets::Own { fifo, highwater, drops, warned } => {

@@ -15,7 +15,7 @@ pub struct CheckArgs {
     pub(crate) details: bool,
 }
 
-/// What can be wrong, in the order of the tests.
+/// The faults, in the order of the tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Another protocol.

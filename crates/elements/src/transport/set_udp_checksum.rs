@@ -8,8 +8,8 @@ use castanet_wire::{UdpHeader, udp};
 
 /// Sets the UDP checksum (RFC 768).
 ///
-/// Fragments pass unchanged, since the checksum covers what other fragments carry; so do packets of other protocols. A
-/// packet too short for its headers, or for the length that its UDP header tells, leaves on output 1, or is dropped. The network
+/// Fragments pass unchanged, since the checksum covers the other fragments too; so do packets of other protocols. A
+/// packet too short for its headers, or for the length in its UDP header, leaves on output 1, or is dropped. The network
 /// header must be marked.
 ///
 /// # Ports

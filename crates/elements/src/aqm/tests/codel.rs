@@ -152,7 +152,7 @@ fn decides_like_the_pseudo_code_at_any_batch() {
                 let pulls = if round % batch == 0 { batch } else { 0 };
                 let mut want = Vec::new();
                 for _ in 0..pulls {
-                    // What asks for several stops at the first time that there is none.
+                    // A pull of several packets stops at the first that finds none.
                     match rfc.dequeue(START + now) {
                         Some(p) => want.push(p),
                         None => break,

@@ -8,9 +8,9 @@ use std::net::Ipv4Addr;
 /// Arguments of ARPQuerier.
 #[derive(Args)]
 pub struct Args {
-    /// The own IP address; with a prefix length it tells the broadcast address.
+    /// The own IP address; with a prefix length it gives the broadcast address.
     pub(super) ip: OwnAddress,
-    /// The own Ethernet address; a name given as IP may tell it.
+    /// The own Ethernet address; a name given as IP may stand for it.
     pub(super) eth: Option<EtherAddr>,
     /// The most packets that wait; 0: no limit.
     #[arg(keyword, show = "2048")]

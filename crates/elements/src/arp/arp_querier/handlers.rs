@@ -7,7 +7,7 @@ use castanet_element::prelude::*;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// What all replicas of a querier share besides the table.
+/// The state that all replicas of a querier share besides the table.
 pub(super) struct Own {
     pub(super) ip: AtomicU32,
     pub(super) broadcast: AtomicU32,

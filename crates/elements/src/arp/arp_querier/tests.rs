@@ -33,7 +33,7 @@ fn request(ip: u32, n: u8, target: u32) -> Packet {
     let ether = EtherHeader::new(EtherAddr::BROADCAST, you, ethertype::ARP);
     packet(&[&ether.to_bytes()[..], &ArpHeader::request(you, ip, target).to_bytes()].concat())
 }
-/// What an output packet is: `q9` a query for host 9, `3>9` packet 3 sent to Ethernet address ...9.
+/// The kind of an output packet: `q9` a query for host 9, `3>9` packet 3 sent to Ethernet address ...9.
 fn name(port: usize, p: &Packet) -> String {
     let frame = Ethernet2Slice::from_slice_without_fcs(p.data()).unwrap();
     assert_eq!((frame.source(), p.mac_offset()), (ME, Some(0)));
@@ -186,7 +186,7 @@ fn what_nobody_answers_for_is_given_up() {
     k.at(20 * S);
     assert_eq!(sent(&mut k, [to(host(5), 8), to(host(7), 9), to(host(9), 10)]), "8>5 9>7 10>9");
     assert_eq!((k.dropped(Reason::ArpTimeout), k.read("length").unwrap()), (0, "0".into()));
-    // Many hosts that nobody has: what is remembered of them is bounded by the table.
+    // Many addresses without a host: the table bounds what is remembered of them.
     let mut k = Kit::<ArpQuerier>::with_ports(&format!("{CONFIG}, ENTRY_CAPACITY 16"), 2, 3).unwrap();
     for i in 0..2000 {
         k.at(i);
@@ -203,7 +203,7 @@ fn a_host_is_back_at_once_when_others_have_claimed_its_address() {
     sent(&mut k, [to(host(9), 1)]);
     k.push(1, [reply(host(9), 9)]);
     k.at(S);
-    // A flood of forged replies, and a packet after it: everybody is asked, not the forger.
+    // A flood of forged replies, and a packet after it: the query is broadcast, not sent to the forger.
     (0..50).for_each(|i| drop(k.push(1, [reply(host(9), 100 + i % 2)])));
     assert_eq!(sent(&mut k, [to(host(9), 2), to(host(9), 3)]), "2>101 3>101 q9");
     assert_eq!(names(k.push(1, [reply(host(9), 9)])), "");
@@ -239,7 +239,7 @@ fn a_host_with_a_new_ethernet_address_is_found() {
     assert_eq!(asked, ["1>9 q9>9", "1>9 q9>9", "1>9 q9", "1>9 q9", "1>9 q9", "1>9 q9"]);
     k.push(1, [reply(host(9), 8)]);
     assert!(sent(&mut k, [to(host(9), 2)]).starts_with("2>8"));
-    // It says so itself: its own query for somebody else is enough.
+    // Its own query for another host is enough.
     let mut k = kit("");
     k.push(1, [reply(host(9), 9)]);
     k.push(1, [request(host(9), 7, host(50))]);
@@ -259,12 +259,12 @@ fn nothing_is_learnt_that_was_not_asked_for() {
         [reply(foreign, 9), to_other(host(9)), request(host(9), 9, host(50)), request(foreign, 9, host(1))];
     assert!(k.push(1, about).is_empty());
     assert_eq!((k.read("count").unwrap(), k.dropped(Reason::BadArp)), ("0".into(), 4));
-    // What is addressed to this host is learnt if it comes from its subnet, but not its own address.
+    // A packet to this host is learnt from if it comes from its subnet, but not from its own address.
     k.push(1, [reply(host(9), 9), request(host(8), 8, host(1)), reply(host(1), 66)]);
     assert_eq!(sent(&mut k, [to(host(9), 1), to(host(8), 2)]), "1>9 2>8");
     assert_eq!((k.read("count").unwrap(), k.dropped(Reason::BadArp)), ("2".into(), 5));
     assert_eq!(k.read("responses").unwrap(), "1");
-    // What was asked for is learnt whoever it is addressed to, and wherever it is.
+    // An address that was asked for is learnt from any reply, wherever the host is.
     assert_eq!(sent(&mut k, [to(host(7), 3), to(foreign, 4)]), "q7 q9");
     assert_eq!(names(k.push(1, [to_other(host(7)), reply(foreign, 9)])), "3>9 4>9");
     // Without a subnet every neighbour is local.

@@ -56,7 +56,7 @@ impl Settings {
     }
 }
 
-/// What is known of an address.
+/// The entry of an address.
 pub(super) struct Entry {
     /// The broadcast address when it is not known.
     pub(super) ether: EtherAddr,
@@ -70,7 +70,7 @@ pub(super) struct Entry {
     pub(super) releasing: bool,
     /// When the packets that wait now are given up, if they are.
     pub(super) until: i64,
-    /// Whether the address has replaced another one and nobody has confirmed it since: one of the two may be forged or out of date.
+    /// Whether the address has replaced another one and was not confirmed since: one of the two may be forged or out of date.
     pub(super) doubtful: bool,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What leaves an ARP table: entries that are too old, entries and packets that have to make room.
+//! Removal from an ARP table: entries that are too old, entries and packets that have to make room.
 
 use super::state::{Inner, Lost, State};
 use castanet_element::prelude::*;
@@ -71,7 +71,7 @@ impl State {
 }
 
 impl Inner {
-    /// Forgets who no longer waits, when these are many.
+    /// Removes records of waits that are over, when these are many.
     pub(super) fn slim_waiting(&mut self) {
         if self.waiting.len() > 64 + 2 * self.entries.len() {
             let entries = &self.entries;
@@ -83,8 +83,8 @@ impl Inner {
         let turn = self.order.first_key_value().map_or(0, |o| *o.0);
         self.remove(turn)
     }
-    /// Removes the oldest entry without address, and the oldest of all if there is none: addresses that nobody answers for are made
-    /// up faster than hosts are found. The newest entry stays, since it is what room is made for.
+    /// Removes the oldest entry without address, and the oldest of all if there is none: addresses without a host
+    /// can be made up faster than hosts are found. The newest entry stays: room is made for it.
     fn remove_for_room(&mut self) -> VecDeque<Packet> {
         let unknown = self.unknown.first().copied().filter(|&turn| turn != self.turns);
         match unknown {

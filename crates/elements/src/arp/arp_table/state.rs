@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a look-up found.
+/// The result of a look-up.
 #[derive(Debug)]
 pub enum Found {
     /// The address; the packet may go, as may all others before `until`.
@@ -25,7 +25,7 @@ pub enum Found {
         until: i64,
         /// Whether it is time to ask whether the address is still right.
         query: bool,
-        /// Whether everybody is to be asked, because the host of that address may not be the right one or gave no answer.
+        /// Whether the query is to be broadcast: the host of that address may not be the right one, or gave no answer.
         lost: bool,
         /// Packets that waited for this address and go before.
         held: VecDeque<Packet>,
@@ -58,7 +58,7 @@ pub(super) struct Inner {
     /// How long packets wait until they are given up; 0: as long as their entry lives. It belongs to the table, as its settings do,
     /// and does not move with the entries.
     pub(super) patience: i64,
-    /// For which addresses packets wait, and until when, in order. What is there no more is passed over.
+    /// For which addresses packets wait, and until when, in order. Records of entries that are gone are skipped.
     pub(super) waiting: VecDeque<(i64, u32)>,
 }
 
@@ -92,7 +92,7 @@ impl State {
     pub fn give_up_after(&self, patience: i64) {
         self.lock().patience = patience;
     }
-    /// What a copy of an entry is valid for: it counts up when one may have become wrong.
+    /// The generation for which a copy of an entry is valid: it counts up when one may have become wrong.
     #[inline(always)]
     pub fn generation(&self) -> u32 {
         self.generation.load(Ordering::Acquire)
@@ -205,7 +205,7 @@ impl State {
 
     /// Learns an address from an ARP packet and gives the packets that waited for it. As to `workers`, see [`State::look_up`].
     ///
-    /// An entry is updated whoever asked for it; one is made only with `create` (RFC 826, packet reception). Otherwise there is
+    /// An entry is updated by any reply; one is made only with `create` (RFC 826, packet reception). Otherwise there is
     /// none, and nothing was learnt.
     pub fn answer(
         &self,
@@ -216,7 +216,7 @@ impl State {
         create: bool,
         lost: &mut Lost,
     ) -> Option<VecDeque<Packet>> {
-        // Nobody may see the address before it is marked as being released.
+        // No other worker may see the address before it is marked as being released.
         let mut inner = self.lock();
         let inner = &mut *inner;
         self.expire_old(inner, now, lost);
@@ -293,7 +293,7 @@ impl State {
             std::mem::replace(&mut *old, Inner { settings, patience, ..Inner::default() })
         };
         old.invalidate();
-        // What was on its way through a worker has arrived.
+        // Packets that were on their way through a worker have arrived.
         from.entries.values_mut().for_each(|e| e.releasing = false);
         let mut inner = self.lock();
         let inner = &mut *inner;

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 fn ether(n: u8) -> EtherAddr {
     EtherAddr([2, 0, 0, 0, 0, n])
 }
-/// Looks up, and tells what waits or goes.
+/// Looks up, and returns what waits or goes.
 fn look(s: &State, ip: u32, n: u8, now: i64, lost: &mut Lost) -> (Vec<u8>, bool) {
     match s.look_up(ip, packet(&[n]), 0, now, false, lost) {
         Found::Known { held, packet, query, .. } => {

@@ -35,7 +35,7 @@ impl IpGwOptions {
             option[2] = u8::try_from(at + 1).unwrap_or(u8::MAX);
             return filled;
         }
-        // What this router recorded when the packet came here; 3 bytes stand before the addresses.
+        // The address that this router recorded when the packet came here; 3 bytes stand before the addresses.
         let recorded = at.checked_sub(4).filter(|at| *at >= 3).and_then(|at| address(option, at));
         let Some(last) = recorded.filter(|a| self.is_mine(**a)) else { return Filled::Unchanged };
         if kind == kind::STRICT_SOURCE_ROUTE && way.hop != [0; 4] && way.hop != way.dst {

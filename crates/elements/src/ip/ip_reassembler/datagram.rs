@@ -8,7 +8,7 @@ use castanet_wire::ipv4::{DONT_FRAGMENT, Ipv4Header, whole_header};
 /// The most bytes that a packet can carry behind the shortest header.
 const MOST: u32 = 65_535 - Ipv4Header::LEN as u32;
 
-/// What a good fragment says of itself.
+/// The fields of a good fragment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fragment {
     start: u16,
@@ -51,7 +51,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// What the fragment carries.
+    /// The bytes of the fragment.
     fn carried(&self) -> &[u8] {
         carried(&self.packet)
     }
@@ -63,7 +63,7 @@ fn carried(p: &Packet) -> &[u8] {
     n.get(from..).unwrap_or_default()
 }
 
-/// What came of a fragment that was added.
+/// The result for a fragment that was added.
 #[derive(Debug)]
 pub(super) enum Added {
     /// It waits.
@@ -158,7 +158,7 @@ impl Datagram {
     }
 }
 
-/// Makes the first piece the whole packet, with what the others carry. What cannot become one comes back with the reason.
+/// Makes the first piece the whole packet, with the bytes of the others. A packet that is too long comes back with the reason.
 pub(super) fn assemble(first: Piece, others: &[Piece]) -> Result<Packet, (Packet, Reason)> {
     let Piece { end, packet: mut whole, .. } = first;
     let total = others.last().map_or(end, |p| p.end).into();

@@ -29,7 +29,7 @@ fn kit(config: &str) -> Kit<IpReassembler> {
     Kit::with_ports(config, 1, 2).unwrap()
 }
 
-/// What leaves as whole packets, checked; everything else must have been dropped.
+/// The whole packets that leave, checked; all others must have been dropped.
 fn wholes(kit: &mut Kit<IpReassembler>, packets: Vec<Packet>) -> Vec<Vec<u8>> {
     let out = kit.push(0, packets);
     assert!(out.iter().all(|o| o.0 == 0));
@@ -41,7 +41,7 @@ fn wholes(kit: &mut Kit<IpReassembler>, packets: Vec<Packet>) -> Vec<Vec<u8>> {
     out.iter().map(|(_, p)| p.data().to_vec()).collect()
 }
 
-/// What a read of `dump` says of fragments seen, good, failed and bad.
+/// The counts in `dump`: fragments seen, good, failed and bad.
 fn counts(kit: &mut Kit<IpReassembler>) -> [u64; 4] {
     let dump = kit.read("dump").unwrap();
     let mut numbers = dump.lines().map_while(|l| l.split_once(":")?.1.trim().parse().ok());

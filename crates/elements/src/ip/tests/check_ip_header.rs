@@ -112,7 +112,7 @@ fn good_packets_are_cut_and_marked() {
 
 #[test]
 fn bad_sources_and_good_destinations() {
-    // What INTERFACES says of each of the addresses, as source and with the own address as destination.
+    // The result of INTERFACES for each address, as source and with the own address as destination.
     for (src, alone, to_own) in [
         ([18, 26, 4, 255], false, true),
         ([0, 0, 0, 0], false, true),

@@ -33,7 +33,7 @@ fn options_are_filled_in() {
         (&[1, 7, 11, 8, 5, 5, 5, 5, 0, 0, 0, 0], &[1, 7, 11, 12, 5, 5, 5, 5, 10, 0, 0, 1]),
         (&[7, 7, 8, 5, 5, 5, 5, 0], &[7, 7, 8, 5, 5, 5, 5, 0]),
         (&[7, 3, 4, 0], &[7, 3, 4, 0]),
-        // What follows the end of the list is not looked at.
+        // Bytes behind the end of the list are ignored.
         (&[0, 7, 7, 4, 0, 0, 0, 0], &[0, 7, 7, 4, 0, 0, 0, 0]),
         // Source routes pass.
         (&[131, 7, 4, 5, 5, 5, 5, 0], &[131, 7, 4, 5, 5, 5, 5, 0]),
@@ -76,7 +76,7 @@ fn malformed_options_leave_unchanged() {
         // An unknown form, an overflow that overflows.
         (&[68, 8, 5, 2, 0, 0, 0, 0], 23),
         (&[68, 8, 9, 0xf0, 0, 0, 0, 0], 23),
-        // What was good before it is not changed either.
+        // Good options before it are not changed either.
         (&[7, 7, 4, 0, 0, 0, 0, 1, 7, 7, 2, 0, 0, 0, 0, 0], 30),
     ];
     for outputs in [1, 2] {

@@ -39,7 +39,7 @@ impl<A: RewriterArgs> Rewriter<A> {
         let link = self.handle.linked().ok_or("not initialised")?;
         Ok((link.store(), link.space))
     }
-    /// What `show` makes of the counts of this rewriter, when the flows that are too old are gone.
+    /// Calls `show` with the counts of this rewriter, after flows that are too old are removed.
     fn counts<T>(&self, cx: &mut Cx<'_>, show: impl FnOnce(&Space) -> T) -> Result<T, String> {
         let (mut store, space) = self.store()?;
         store.clean(space, cx.now(), usize::MAX);
@@ -50,7 +50,7 @@ impl<A: RewriterArgs> Rewriter<A> {
         let (mut store, space) = self.store()?;
         Ok(Table(store.list(space, proto, cx.now())))
     }
-    /// What a TCP packet of a flow becomes.
+    /// The new addresses and ports of a TCP packet.
     pub(in crate::nat) fn look_up(&self, flow: &FlowText, cx: &mut Cx<'_>) -> Result<Option<String>, String> {
         let (mut store, space) = self.store()?;
         let found = store.look_up(space, protocol::TCP, flow.0, cx.now());
@@ -96,7 +96,7 @@ impl<A: RewriterArgs> Rewriter<A> {
     fn mapping_failures(&self, cx: &mut Cx<'_>) -> Result<Counted, String> {
         self.counts(cx, |space| Counted(space.inputs.iter().fold(0u64, |n, i| n.saturating_add(i.failures))))
     }
-    /// What each input does with new flows, and how many there are from it.
+    /// The rule of each input for new flows, and the number of flows from it.
     #[read]
     fn patterns(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
         self.counts(cx, |space| {

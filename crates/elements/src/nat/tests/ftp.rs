@@ -29,7 +29,7 @@ impl Nat {
         assert!(rig.init("ftp", &mut none).is_err());
         Nat { rig, ftp, rw }
     }
-    /// What the server sees of a packet of the client.
+    /// A packet of the client as the server sees it.
     fn out(&mut self, mut p: Packet) -> Option<Packet> {
         let verdict = self.rig.with("ftp", 1, |cx| self.ftp.action(&mut p, cx)).0;
         match verdict {
@@ -103,7 +103,7 @@ fn super_packets_are_shifted_by_segments() {
         let said = bytes(&got).iter().map(|b| said(&ip(b))).map(|s| (s.0, s.2.len())).collect::<Vec<_>>();
         assert_eq!(said, expected);
     }
-    // What contradicts itself is a counted drop.
+    // A command that contradicts itself is dropped and counted.
     let mut bad = unfinished(whole.data(), 0, 21);
     bad.set_offload(Some(castanet_packet::Offload { checksum: Some((20, 16)), segments: Some((77, 21)) }));
     assert!(nat.rig.push("rw", &mut nat.rw, 0, vec![bad]).is_empty());

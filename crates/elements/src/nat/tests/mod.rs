@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tests of rewriters have in common: packets, an oracle for checksums, and several elements at once.
+//! Shared parts of the tests of rewriters: packets, an oracle for checksums, and several elements at once.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod addresses;
@@ -51,7 +51,7 @@ pub fn tcp(from: ([u8; 4], u16), to: ([u8; 4], u16), flags: &str, seq: u32, ack:
     ip(&data)
 }
 
-/// What a packet says of itself, its checksums having been checked by etherparse.
+/// The fields of a packet; etherparse has checked its checksums.
 pub fn show(p: &Packet) -> String {
     let s = SlicedPacket::from_ip(p.data()).unwrap();
     let Some(etherparse::NetSlice::Ipv4(net)) = &s.net else { panic!("no IPv4") };

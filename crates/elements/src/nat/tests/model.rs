@@ -7,7 +7,7 @@ use castanet_element::kit::Kit;
 use std::collections::HashMap;
 
 type Side = ([u8; 4], u16);
-/// What a packet carries: source and destination.
+/// The addresses and ports of a packet: source and destination.
 type Ends = (Side, Side);
 
 /// Flows as two maps: from what packets carry to what they become, the other direction's key and the last packet's time.
@@ -21,7 +21,7 @@ const TIMEOUT: i64 = 10_000_000_000;
 const CAPACITY: usize = 40;
 
 impl Model {
-    /// What a packet becomes, and by which output; `ports` are those of the pattern.
+    /// The new tuple of a packet, and its output; `ports` are those of the pattern.
     fn packet(
         &mut self,
         from: Side,

@@ -61,7 +61,7 @@ fn all_flows_move_with_their_times_and_back() {
             let (a, b) = (before.replace("exp200", ""), new.read("udp_table").unwrap().replace("exp300", ""));
             assert_eq!(a, sorted(&b).join("\n"), "what was refreshed meanwhile is the same otherwise");
         }
-        // What the host that was asked says finds its way.
+        // The answer of the host finds its way.
         let port = said[7].split([':', ' ']).nth(2).unwrap().parse().unwrap();
         let back = new.push(1, [udp([2, 0, 0, 2], 53, [9, 9, 9, 9], port)]);
         assert_eq!(show(&back[0].1).split(" > ").nth(1), Some("10.0.0.7:5007"));
@@ -159,7 +159,7 @@ fn rewriters_that_share_a_capacity_move_together_or_alone() {
             let mut a: IpRewriter = rig.build("a", USUAL, (2, 2)).unwrap();
             let mut b: UdpRewriter = rig.build("b", &format!("{pattern}, CAPACITY a"), (1, 2)).unwrap();
             for name in order {
-                // Who is asked first joins the store first.
+                // The rewriter that is asked first joins the store first.
                 match name {
                     "a" => rig.init("a", &mut a).unwrap(),
                     _ => rig.init("b", &mut b).unwrap(),

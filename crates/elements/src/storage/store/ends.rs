@@ -14,7 +14,7 @@ impl Store {
             Packets::Own { fifo, highwater, .. } => {
                 let surplus = fifo.len().saturating_add(batch.len()).saturating_sub(fifo.capacity());
                 let stored = fifo.drain_into(surplus, over.as_mut_vec());
-                // What is left are packets that would have come in and been the oldest within this very batch.
+                // The rest are packets that would have come in and become the oldest within this batch.
                 over.extend(batch.as_mut_vec().drain(..surplus - stored));
                 fifo.extend_from(batch.as_mut_vec());
                 *highwater = fifo.len().max(*highwater);
@@ -26,7 +26,7 @@ impl Store {
                 for p in batch.drain() {
                     force(&ring, p, &mut over);
                 }
-                // What others stored before may have made room, so that fewer packets are left than were.
+                // Packets that others stored before may have made room, so fewer packets may be left.
                 self.gauge.add(came);
                 self.gauge.sub(over.len());
                 s.highwater.fetch_max(ring.len(), Ordering::Relaxed);
@@ -51,7 +51,7 @@ impl Store {
         self.tell(over, cx);
     }
 
-    /// Tells pullers, and sends on what had to make room.
+    /// Notifies pullers, and sends on the packets that had to make room.
     fn tell(&mut self, mut over: Batch, cx: &mut Cx<'_>) {
         if let Some(note) = self.empty.filter(|_| self.len() > 0) {
             cx.set_note(note);

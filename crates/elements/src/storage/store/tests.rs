@@ -134,7 +134,7 @@ fn room_that_comes_meanwhile_is_not_slept_over() {
     });
 }
 
-/// A puller on another worker took a packet, was late to tell of it, and told of room that was gone again: the source sends
+/// A puller on another worker took a packet, notified late, and notified room that was gone again: the source sends
 /// nothing, and may sleep.
 #[test]
 fn a_source_is_not_misled_by_a_late_notifier() {
