@@ -24,7 +24,7 @@ pub struct Error {
 /// Arguments of Error.
 #[derive(Args)]
 pub struct Args {
-    /// What is wrong; several texts are several errors.
+    /// The error; several texts are several errors.
     #[arg(rest)]
     message: Vec<String>,
 }

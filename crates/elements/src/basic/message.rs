@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Message: a text of the configuration to whoever runs it.
+//! Message: a text of the configuration, shown to its user.
 
 use castanet_element::prelude::*;
 
@@ -27,7 +27,7 @@ pub struct Message {
 pub struct Args {
     /// The text.
     message: String,
-    /// What kind of message it is: `MESSAGE`, `WARNING` or `ERROR`.
+    /// The kind of message: `MESSAGE`, `WARNING` or `ERROR`.
     #[arg(name = "TYPE", default = Word("MESSAGE".into()), show = "MESSAGE")]
     kind: Word,
 }

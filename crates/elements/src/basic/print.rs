@@ -29,7 +29,7 @@ pub struct Print {
 /// Arguments of Print.
 #[derive(Args)]
 pub struct Args {
-    /// What each line starts with.
+    /// The text at the start of each line.
     #[arg(default = String::new(), show = "")]
     label: String,
     /// The most bytes to show; negative for all, 0 for none.

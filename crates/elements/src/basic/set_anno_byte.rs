@@ -24,7 +24,7 @@ pub struct SetAnnoByte {
 pub struct Args {
     /// The annotation, by name or byte.
     anno: Anno1,
-    /// What it is set to, 0 to 255.
+    /// The value, 0 to 255.
     #[arg(handler = "rw")]
     value: u8,
 }

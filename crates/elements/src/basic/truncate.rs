@@ -6,7 +6,7 @@ use castanet_element::spec::anno;
 
 /// Cuts packets to a length.
 ///
-/// What is cut off still counts in the extra length annotation, so that counters and dumps see the packet's true length.
+/// Bytes that are cut off still count in the extra length annotation, so that counters and dumps see the packet's true length.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same, no longer than LENGTH.

@@ -84,7 +84,7 @@ mod tests {
         data
     }
 
-    /// What the patterns of `ROUTER` say, without a decision tree.
+    /// The output by the patterns of `ROUTER`, without a decision tree.
     fn expected(data: &[u8]) -> usize {
         let at = |offset: usize, value: &[u8]| data.get(offset..offset + 2) == Some(value);
         match () {

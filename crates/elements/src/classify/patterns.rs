@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all classifiers have in common: their patterns, what is said about them, the way of a batch through a program.
+//! The common part of all classifiers: their patterns, errors and warnings about them, the way of a batch through a program.
 
 use castanet_classify::{Kind, Output, PatternError, Program, Shape, Warning, names};
 use castanet_element::prelude::*;
@@ -38,7 +38,7 @@ impl names::Names for ConfigNames<'_> {
     }
 }
 
-/// What compiling gives.
+/// The result of compiling.
 pub(super) type Compiled = Result<(Program, Vec<Warning>), Vec<PatternError>>;
 
 /// Takes what was compiled from the arguments of an element; warnings and errors get their places in its configuration string.
@@ -73,7 +73,7 @@ pub(super) fn of_config(compiled: Compiled, cx: &mut BuildCx<'_>) -> Result<Prog
     }
 }
 
-/// The error of a classifier whose patterns are not as many as its outputs.
+/// An error unless a classifier has as many patterns as outputs.
 pub(super) fn one_per_output(patterns: usize, outputs: usize) -> Result<(), ConfigError> {
     if patterns == outputs {
         return Ok(());

@@ -74,7 +74,7 @@ pub struct Args {
 }
 
 impl ControlSocket {
-    /// What clients may do.
+    /// The rights of clients.
     fn rules(&self, proxy: Option<String>) -> Result<Rules, String> {
         let read = |f: &Filename| Token::read(Path::new(&f.0)).map(Arc::new);
         Ok(Rules {
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(new.next_timer(), None);
         old.cleanup().unwrap();
         assert!(!file.exists());
-        // What it had begun with it may still answer.
+        // It may still answer requests that it had begun.
         while client.read("h", "").is_ok() {}
         // From one that still tries, the other one tries.
         new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What ControlSocket and ChatterSocket have in common: where they listen, trying again, handing over.
+//! The common part of ControlSocket and ChatterSocket: where they listen, trying again, handing over.
 
 use castanet_classify::names;
 use castanet_control::server::{Report, Service, Settings};
@@ -82,7 +82,7 @@ impl Serving {
         cx: &BuildCx<'_>,
     ) -> Serving {
         let report: Report = Arc::new(|text: &str| {
-            // Nobody is left to tell when standard error is closed.
+            // When standard error is closed there is no place left for a report.
             let _ = writeln!(std::io::stderr().lock(), "{text}");
         });
         let name = format!("{} :: {}", cx.name, cx.written_class);
@@ -99,7 +99,7 @@ impl Serving {
         }
     }
 
-    /// What it holds.
+    /// The key for a hot swap.
     pub(super) fn key(&self) -> String {
         self.place.key()
     }
@@ -116,7 +116,7 @@ impl Serving {
     }
 
     fn start(&mut self) -> Result<(), String> {
-        // An element that stands alone has nobody to serve.
+        // An element without a router has no clients.
         let Some(remote) = &self.remote else { return Ok(()) };
         let server = Server::start(&self.place, self.settings.clone(), remote.clone());
         self.server = Some(server.map_err(|e| e.to_string())?);

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 /// The key of what belongs to the router as a whole and to no element.
 pub(super) const ROUTER: u32 = u32::MAX;
 
-/// Who has claimed what.
+/// The claims of elements: what, and by which element.
 #[derive(Default)]
 struct Claims(Mutex<HashMap<String, (u32, String)>>);
 

@@ -197,7 +197,7 @@ impl FromDevice {
         Ok(socket)
     }
 
-    /// Sends a packet on its way.
+    /// Emits a packet.
     #[inline]
     fn emit(&mut self, mut p: Packet, cx: &mut Cx<'_>) {
         if !self.args.timestamp {
@@ -233,7 +233,7 @@ impl FromDevice {
     #[cold]
     fn idle(&mut self, cx: &mut Cx<'_>) -> Turn {
         if let Some((socket, watch)) = &self.socket {
-            // What is wrong wakes the task and brings no frame.
+            // An error wakes the task and brings no frame.
             let fine = std::mem::take(&mut self.received);
             match if fine { Ok(()) } else { socket.check() } {
                 Ok(()) => cx.wait(*watch),

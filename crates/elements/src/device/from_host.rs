@@ -138,7 +138,7 @@ impl Build for FromHost {
             mtu: args.mtu,
         };
         let device = HostDevices::get(&args.devname.0, cx);
-        // Claimed above, so nobody else has said it.
+        // Claimed above, so no other element has set it.
         let _ = device.wanted.set(wanted.clone());
         Ok(FromHost {
             args,

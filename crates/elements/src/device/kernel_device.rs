@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What KernelTap and KernelTun have in common: a device of the host of which the router is the other end.
+//! The common part of KernelTap and KernelTun: a device of the host of which the router is the other end.
 
 use super::args::DeviceName;
 use super::claims::claim;
@@ -52,7 +52,7 @@ pub struct KernelDevice<const TAP: bool> {
     args: Args,
     wanted: Wanted,
     tun: Option<(Tun, Watch)>,
-    /// What it holds (hot swap): the name, or what is asked for while it has none.
+    /// The key for a hot swap: the name, or the arguments while it has none.
     key: String,
     /// The watch of a device that another router took.
     left: Left,

@@ -42,7 +42,7 @@ pub struct Args {
     iptables_command: Option<String>,
 }
 
-/// What is to be kept from the host.
+/// The devices to keep from the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec(DeviceName);
 
@@ -94,7 +94,7 @@ impl Lifecycle for KernelFilter {
         self.shields.append(&mut old.shields);
         Ok(())
     }
-    /// Where both keep the host from a device, the filter that was there first stays: it knows who made room for filters.
+    /// Where both keep the host from a device, the filter that was there first stays: it knows whether it made room for filters.
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         for theirs in &mut old.shields {
             if let Some(mine) = self.shields.iter_mut().find(|s| s.name() == theirs.name()) {

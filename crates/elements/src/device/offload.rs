@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What devices leave to be done, as packets say it and as the system says it.
+//! Work that devices leave undone, as packets and as the system describe it.
 
 use castanet_element::prelude::*;
 use castanet_io::device::{BadOffload, Segments, Start, VnetHeader, complete};
 use castanet_packet::Offload;
 
-/// What is left to be done about a packet, as the system wants to be told.
+/// The work that is left undone on a packet, in the form of the system.
 #[inline]
 pub(super) fn header_of(p: &Packet) -> VnetHeader {
     p.offload().map_or(VnetHeader::NONE, header)

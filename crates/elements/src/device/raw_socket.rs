@@ -12,7 +12,7 @@ use castanet_io::socket::{Options, RawIp};
 /// Packets leave as the host gets them, IP header first, marked, and with the destination address annotation set; the host
 /// handles them too. Packets that are sent must start with their IP header; the host mends length and checksum, and takes its
 /// own routes. What it has no room for stays upstream; what it refuses is dropped and the first refusal reported. With a PORT, for TCP and UDP, only what is sent to it is received, and for UDP the
-/// host does not answer that nobody has the port. Needs the right to open raw sockets.
+/// host does not answer that the port is unreachable. Needs the right to open raw sockets.
 ///
 /// # Ports
 /// Input 0 (optional): IP packets to send. Output 0 (optional): IP packets received.

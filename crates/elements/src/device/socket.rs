@@ -26,7 +26,7 @@ use std::time::Duration;
 /// more still gets what waits for it. A datagram server sends to the host that sent last. Hosts that ALLOW and DENY keep out are turned
 /// away and their datagrams dropped; a host in both tables is let in, and with ALLOW alone only its hosts are.
 ///
-/// What the system has no room for stays upstream, or for a push input waits here, up to 1024 packets; so it does while a client
+/// Packets for which the system has no room stay upstream, or for a push input wait here, up to 1024; so they do while a client
 /// still connects. What is pushed while there is no peer is dropped, and nothing is pulled. A failure is reported once, or
 /// each time with `VERBOSE`. A client that lost its connection does not make a new one.
 ///
@@ -73,7 +73,7 @@ pub struct Socket {
     refused: Count,
 }
 
-/// What a socket is at the moment.
+/// The state of a socket.
 #[derive(Debug)]
 enum Link {
     /// No connection and no socket for datagrams.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all elements on sockets have in common: packets in, packets out, and what waits in between.
+//! The common part of all elements on sockets: packets in, packets out, and those that wait in between.
 
 use castanet_element::prelude::*;
 use castanet_element::spec::anno;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// The most packets from a push input that wait for a socket.
 const WAITING: usize = 1024;
-/// How long to wait when no descriptor tells, in nanoseconds.
+/// How long to wait when there is no descriptor to wait for, in nanoseconds.
 const LATER: i64 = 1_000_000;
 /// The timer of [`Pump`].
 const TIMER: u16 = 0;
@@ -41,7 +41,7 @@ pub(super) fn options(rcvbuf: i32, sndbuf: i32, nodelay: bool) -> Options {
 pub(super) enum Flow {
     /// There may be more to do at once.
     More,
-    /// The socket tells when there is more to do.
+    /// There is nothing to do until the socket is ready.
     Idle,
     /// The other end has gone, in order or not.
     Closed(Option<io::Error>),
@@ -51,7 +51,7 @@ pub(super) enum Flow {
 pub(super) struct Pump {
     shape: Shape,
     buffer: Vec<u8>,
-    /// What was received and could not become a packet yet: bytes in the buffer, and of the whole datagram.
+    /// Data that was received and could not become a packet yet: bytes in the buffer, and of the whole datagram.
     received: Option<(usize, usize)>,
     outputs: bool,
     /// Whether there is a pull input.
@@ -244,7 +244,7 @@ impl Pump {
             if let Some(data) = self.received.take()
                 && !self.emit(data, cx)
             {
-                // What a stream has given must not be lost: it stays until there is a buffer.
+                // Data of a stream must not be lost: it stays until there is a buffer.
                 self.received = Some(data);
                 self.wait_a_while(cx);
                 return Flow::Idle;

@@ -38,7 +38,7 @@ impl Tables {
     }
 
     /// Whether a host is let in. Others than those in a table are let in unless ALLOW alone is given; a table that cannot be
-    /// asked lets nobody in.
+    /// asked lets no host in.
     pub(super) fn let_in(&self, addr: Ipv4Addr, cx: &mut Cx<'_>) -> bool {
         if self.allow.is_some_and(|t| Tables::has(t, addr, cx) == Some(true)) {
             return true;

@@ -19,7 +19,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// What tells it from others: the name, or all else where the system chooses that.
+    /// The key by which devices differ: the name, or all else where the system chooses the name.
     pub(super) fn key(&self) -> String {
         let name = self.name.as_deref().unwrap_or_default();
         let Wanted { tap, ip, gateway, ether, mtu, .. } = self;
@@ -32,7 +32,7 @@ impl Wanted {
     /// Changes the device, which is open and as `old` says. When that fails it is as before.
     pub(super) fn change(&self, old: &Wanted, tun: &Tun) -> Result<(), String> {
         self.change_all(old, tun).map_err(|e| {
-            // What cannot be changed back has not been changed.
+            // A setting that cannot be changed back has not been changed.
             let _ = old.change_all(self, tun);
             e.to_string()
         })
@@ -79,13 +79,13 @@ impl Wanted {
     pub(super) fn start(&self) -> Start {
         if self.tap { Start::Ethernet } else { Start::Ip }
     }
-    /// Bytes that a packet of the host can have, and one more that tells when it has more still.
+    /// Bytes that a packet of the host can have, and one more, by which a longer packet is noticed.
     pub(super) fn room(&self) -> usize {
         (self.mtu as usize).saturating_add(19)
     }
 }
 
-/// What a read from the host gives.
+/// The result of a read from the host.
 pub(super) enum Read {
     /// A packet that is as it should be.
     Packet(Packet),

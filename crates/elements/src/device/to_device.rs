@@ -108,7 +108,7 @@ impl ToDevice {
             let sent = sender.send(self.held.iter().map(|p| Outgoing { vnet: header_of(p), data: p.data() }));
             self.count.add(sent.count as u64);
             if cx.has_output(0) {
-                // What goes on is a copy of what was sent.
+                // The packets that go on are copies of those sent.
                 cx.made(sent.count as u64);
                 cx.left(sent.count as u64);
             }

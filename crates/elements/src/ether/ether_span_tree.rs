@@ -56,7 +56,7 @@ pub struct EtherSpanTree {
     several: bool,
 }
 
-/// What workers share. Messages are rare, so a lock is fast enough.
+/// State that workers share. Messages are rare, so a lock is fast enough.
 struct Shared {
     bridge: Mutex<Option<Bridge>>,
     input: Arc<PortFlags>,
@@ -133,7 +133,7 @@ impl EtherSpanTree {
         }
         if self.first {
             let now = cx.now();
-            // What other workers hear may be due before what this one knows of.
+            // Messages that other workers receive may set a timer that is due earlier.
             let look = self.several.then_some(now.saturating_add(LOOK));
             if let Some(next) = bridge.next().into_iter().chain(look).min() {
                 cx.set_timer(0, next.max(now));

@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[class(workers = share, drops(Suppressed), build, lifecycle, handlers, capabilities(EmptyNotifier))]
 pub struct Suppressor {
     suppressed: Arc<[AtomicBool]>,
-    /// The same flags with what others need who set them.
+    /// The same flags with the notifier, for elements that set them.
     flags: Arc<PortFlags>,
     /// By port: what pullers of the port wait for; none where packets are pushed.
     upstream: Vec<Option<Signal>>,
@@ -99,7 +99,7 @@ impl Element for Suppressor {
         }
         p
     }
-    // A notifier upstream that goes on gives a turn to all who asked for it, whether their class has a task or not.
+    // A notifier upstream that goes on gives a turn to all elements that asked for it, whether their class has a task or not.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.note.look(self.has_something(cx), cx);
         Turn::Sleep
@@ -140,7 +140,7 @@ impl Lifecycle for Suppressor {
         (0..self.suppressed.len()).map(|i| (format!("active{i}"), "rwc")).collect()
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
-        // What a spanning tree has set in the new router holds.
+        // Flags that a spanning tree has set in the new router stay.
         if !self.suppressed.iter().any(|s| s.load(Ordering::Relaxed)) {
             for (mine, theirs) in self.suppressed.iter().zip(old.suppressed.iter()) {
                 mine.store(theirs.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the classes for 802.1Q tags have in common: their arguments, and the tag put into a frame.
+//! The common part of the classes for 802.1Q tags: their arguments, and the tag put into a frame.
 
 use castanet_element::prelude::*;
 use castanet_spec::anno;
@@ -164,7 +164,7 @@ pub trait TagArgs: castanet_spec::Args {
     fn tag(&self) -> Result<Tag, String>;
 }
 
-/// What the classes that tag frames have in common: the tag and its handlers.
+/// The common part of the classes that tag frames: the tag and its handlers.
 pub struct Tagging<A> {
     /// The arguments of the class.
     pub args: A,

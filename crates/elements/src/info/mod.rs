@@ -54,7 +54,7 @@ fn words(config: &str, range: Range<usize>) -> Vec<String> {
     text::words(&argument).into_iter().filter_map(|r| argument.get(r)).map(text::unquote).collect()
 }
 
-/// What a name that is no element is answered with.
+/// The error for a name that is no element.
 fn no_element(name: &str, names: &Names) -> String {
     let near = names.nearest_element(name);
     let hint = near.map(|n| format!(", did you mean '{n}'?")).unwrap_or_default();

@@ -111,7 +111,7 @@ fn call_or_none(text: &str, cx: &Cx<'_>) -> Result<Option<CallAt>, HandlerError>
     }
 }
 
-/// What is to happen once a number is reached.
+/// The actions that are due once a number is reached.
 #[derive(Default)]
 struct Call {
     freeze: Option<u64>,
@@ -177,7 +177,7 @@ impl Build for AggregateCounter {
 }
 
 impl AggregateCounter {
-    /// What a packet counts.
+    /// The amount that a packet adds.
     #[inline]
     fn weight(&self, p: &Packet) -> u64 {
         let extra = || if self.args.extra_length { u64::from(p.anno_u32(anno::EXTRA_LENGTH)) } else { 0 };
@@ -236,7 +236,7 @@ impl Element for AggregateCounter {
     }
     fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         let got = self.pull_through(port, max, into, cx);
-        // What came by input 1 leaves by output 0 where that is the only one.
+        // Packets of input 1 leave by output 0 where that is the only one.
         if port == 0 && got < max && self.inputs > 1 && !cx.has_output(1) {
             self.pull_through(1, max.saturating_sub(got), into, cx);
         }

@@ -38,7 +38,7 @@ pub struct AggregateIpAddrPair {
 /// Arguments of AggregateIPAddrPair.
 #[derive(Args)]
 pub struct Args {
-    /// How long a pair may be idle; 0: for ever.
+    /// How long a pair may be idle; 0: without limit.
     #[arg(keyword, default = Nanos(0), show = "0")]
     timeout: Nanos,
     /// How often pairs that are over are forgotten.

@@ -118,7 +118,7 @@ impl Rates {
     }
     /// The rates at this moment.
     fn at(&mut self, now: i64) -> (f64, f64) {
-        // What waits came soon after the clock was read last.
+        // The counts that wait are from soon after the last look at the clock.
         self.flush(self.now);
         (self.packets.rate(now), self.bytes.rate(now))
     }

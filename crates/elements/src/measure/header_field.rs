@@ -10,7 +10,7 @@ use std::fmt;
 pub enum Layer {
     /// The IP header.
     Ip,
-    /// What follows it in packets of one of these protocols; none: of any.
+    /// The header behind it, in packets of one of these protocols; none: of any.
     Transport(&'static [u8]),
 }
 

@@ -45,7 +45,7 @@ pub struct IpRateMonitor {
 /// Arguments of IPRateMonitor.
 #[derive(Args)]
 pub struct Args {
-    /// What is measured: PACKETS or BYTES.
+    /// The unit of the rates: PACKETS or BYTES.
     #[arg(name = "TYPE")]
     unit: Unit,
     /// The probability that a packet is counted.
@@ -61,7 +61,7 @@ pub struct Args {
     anno: bool,
 }
 
-/// What is measured.
+/// The unit of the rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Packets.

@@ -41,7 +41,7 @@ pub struct InfiniteSource {
 /// Arguments of InfiniteSource.
 #[derive(Args)]
 pub struct Args {
-    /// What packets contain.
+    /// The data of packets.
     #[arg(default = Data(TEXT.to_vec()), show = "69 bytes of text", handler = "rw%.")]
     data: Data,
     /// How many packets to send; negative for no limit.
@@ -225,7 +225,7 @@ impl Lifecycle for InfiniteSource {
     }
 
     fn effects(&self, _: Effects) -> Effects {
-        // What STOP and END_CALL do falls into a turn or pull without packets, where no batch can show it.
+        // STOP and END_CALL act in a turn or pull without packets, so the size of batches does not matter to them.
         Effects::NONE
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {

@@ -85,7 +85,7 @@ const MAX_HEADROOM: u32 = 8192;
 
 /// The packet that a source sends again and again.
 struct Prototype {
-    /// What it was made of.
+    /// The data it was made of.
     data: Vec<u8>,
     length: i32,
     lines: Vec<[u8; LINE]>,
@@ -161,7 +161,7 @@ fn left(limit: i64, count: Count) -> usize {
     }
 }
 
-/// What follows after `n` packets of a burst, of which `sent` were sent before; `left` were allowed in all.
+/// The end of a turn that sent `n` packets of a burst; `sent` were sent before, and `left` were allowed in all.
 fn burst_turn(sent: &mut usize, n: usize, left: usize, burst: usize) -> Turn {
     *sent += n;
     // Without a packet the pool has run out: others must have their turn, so that buffers come back.
@@ -175,7 +175,7 @@ fn burst_turn(sent: &mut usize, n: usize, left: usize, burst: usize) -> Turn {
 /// Lets packets go at a rate, by timers that expire on full milliseconds.
 pub(crate) struct Pace {
     bucket: TokenBucket,
-    /// The same when it was new: what tells rates and bursts apart.
+    /// The same when it was new: rates and bursts are compared by it.
     new: TokenBucket,
     /// When the packet is due that the timer waits for.
     due: i64,

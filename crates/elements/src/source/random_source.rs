@@ -8,7 +8,7 @@ use castanet_packet::MAX_LENGTH;
 /// Sends packets of random bytes, as fast as they are wanted.
 ///
 /// Each packet has its own bytes; the same seed of the run gives the same ones. After LIMIT packets STOP asks the driver to
-/// stop, or END_CALL is called, when all have gone on their way.
+/// stop, or END_CALL is called, in a turn or pull of its own.
 ///
 /// # Ports
 /// No inputs. Output 0: packets, push or pull.

@@ -39,7 +39,7 @@ pub struct RatedSource {
 /// Arguments of RatedSource.
 #[derive(Args)]
 pub struct Args {
-    /// What packets contain.
+    /// The data of packets.
     #[arg(default = Data(TEXT.to_vec()), show = "69 bytes of text", handler = "rw%.")]
     data: Data,
     /// Packets a second.

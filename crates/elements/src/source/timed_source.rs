@@ -38,7 +38,7 @@ pub struct Args {
     /// Time between packets.
     #[arg(default = Nanos(500_000_000), min = Nanos::SHORTEST_PERIOD, show = "0.5", handler = "rw")]
     interval: Nanos,
-    /// What packets contain.
+    /// The data of packets.
     #[arg(default = Data(TEXT.to_vec()), show = "69 bytes of text", handler = "rw")]
     data: Data,
     /// How many packets to send; negative for no limit.

@@ -30,7 +30,7 @@ const MOST_SKIPPED: u32 = 1024;
 /// Without TIMING packets come as fast as they are wanted; with TIMING as far apart as they were captured. START
 /// leaves out packets until the first one at or after that time; at END the element stops as at the end of the
 /// file, until `extend_interval` moves the end. A file cut in its last record ends before that record, with a message. At
-/// the end STOP asks the driver to stop, or END_CALL is called, once all packets have gone on their way.
+/// the end STOP asks the driver to stop, or END_CALL is called, after all packets were emitted.
 ///
 /// # Ports
 /// No inputs. Output 0: packets, push or pull. Output 1 (optional): with FORCE_IP, packets that are not IPv4, which
@@ -179,7 +179,7 @@ impl FromDump {
     }
 }
 
-/// Sets what the trace tells of a packet.
+/// Sets the annotations of a packet that the trace gives.
 fn annotate(p: &mut Packet, link: LinkType, time: i64, original: u32) {
     p.set_timestamp(time);
     let missing = original.saturating_sub(u32::try_from(p.len()).unwrap_or(u32::MAX));
@@ -276,7 +276,7 @@ impl Lifecycle for FromDump {
         Ok(())
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
-        // What came of it is not what the whole file would have made.
+        // The output is not that of the whole file, so the run has failed.
         if self.broken { Err(format!("{}: not read to its end", self.args.filename.0)) } else { Ok(()) }
     }
     fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {

@@ -31,7 +31,7 @@ const MOST_DATA: usize = MAX_LENGTH - DEFAULT_HEADROOM;
 /// number of the first such line; `bad_lines` and `bad_fields` count all.
 ///
 /// With TIMING packets come as far apart as their timestamps. At the end STOP asks the driver to stop, once all packets
-/// have gone on their way.
+/// were emitted.
 ///
 /// # Ports
 /// No inputs. Output 0: packets, push or pull.
@@ -279,7 +279,7 @@ impl Element for FromIpSummaryDump {
 
 #[handlers]
 impl FromIpSummaryDump {
-    /// What packets begin with: `IP`.
+    /// The link type of packets: `IP`.
     #[read]
     fn encap(&self) -> &'static str {
         "IP"
@@ -325,7 +325,7 @@ impl Lifecycle for FromIpSummaryDump {
         Ok(())
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
-        // What came of it is not what the whole file would have made.
+        // The output is not that of the whole file, so the run has failed.
         let name = self.args.filename.as_ref().map_or("<data>", |f| &f.0);
         if self.broken { Err(format!("{name}: not read to its end")) } else { Ok(()) }
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What sources that replay files have in common: when packets are given, pushed or pulled, and when the source sleeps.
+//! The common part of sources that replay files: when packets are given, pushed or pulled, and when the source sleeps.
 
 use castanet_element::prelude::*;
 
-/// What comes next.
+/// The next step of a source.
 pub(super) enum Next {
     Packet(Packet),
     /// A packet, at this time.
@@ -80,7 +80,7 @@ pub(super) trait Source {
                     return Turn::Sleep;
                 }
                 Next::Pause => break,
-                // What was emitted in this turn goes on its way first.
+                // Packets that were emitted in this turn must pass first.
                 Next::End if i > 0 => break,
                 Next::End => {
                     self.finish(cx);

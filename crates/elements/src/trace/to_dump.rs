@@ -47,7 +47,7 @@ pub struct ToDump {
     scratch: Batch,
 }
 
-/// What has become of the file.
+/// The state of the file.
 enum File {
     /// It waits for the router to run.
     Fresh,
@@ -65,10 +65,10 @@ pub struct Args {
     /// The most bytes of a packet that are written; 0: all.
     #[arg(default = 2000)]
     snaplen: u32,
-    /// What packets begin with: `ETHER`, `IP`... or the number of a link type.
+    /// The link type of packets: `ETHER`, `IP`... or its number.
     #[arg(show = "ETHER")]
     encap: Option<Encap>,
-    /// Elements whose `encap` handlers tell what packets begin with, and must agree.
+    /// Elements whose `encap` handlers give the link type; all must give the same.
     #[arg(keyword, default = Sources::default(), show = "")]
     use_encap_from: Sources,
     /// Whether the bytes of the extra length annotation count as packet length.
@@ -200,7 +200,7 @@ impl ToDump {
         cx.message(&format!("{}: {error}", cx.declaration()));
         self.failure = Some(error);
         if let File::Open(w) = &self.file {
-            // What was lost with the buffer was never written.
+            // Packets that were lost with the buffer were never written.
             self.forgotten = self.forgotten.min(w.count());
         } else {
             self.file = File::Gone;

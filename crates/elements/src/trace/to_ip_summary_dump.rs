@@ -53,7 +53,7 @@ pub struct ToIpSummaryDump {
     scratch: Batch,
 }
 
-/// What has become of the file.
+/// The state of the file.
 enum File {
     /// It waits for the router to run.
     Fresh,
@@ -76,7 +76,7 @@ pub struct Args {
     /// Whether there is a head.
     #[arg(keyword, default = true)]
     header: bool,
-    /// What the head calls the maker of the dump.
+    /// The name of the program in the head.
     #[arg(keyword)]
     banner: Option<String>,
     /// Whether a packet that stands for several is written several times.

@@ -11,7 +11,7 @@ use castanet_element::prelude::*;
 use castanet_lang::args as text;
 use rustix::process::{Pid, kill_current_process_group, kill_process, kill_process_group, test_kill_process};
 
-/// What a route that is there already leaves in `$?`: `-EEXIST`. Scripts know this one; every other failure is -1.
+/// The value of `$?` after a route that is there already was added: `-EEXIST`. Scripts know this one; every other failure is -1.
 const EXISTS: i32 = -17;
 
 /// Handlers of every script beside the functions that need nothing but their arguments: name, readable, writable.
@@ -31,7 +31,7 @@ const OWN: &[(&str, bool, bool)] = &[
     ("set", false, true),
 ];
 
-/// What substitution in a script takes its values from.
+/// The source of values for substitution in a script.
 pub(super) struct Scope<'m, 'c, 'x> {
     pub machine: &'m mut Machine,
     pub cx: &'c mut Cx<'x>,
@@ -46,7 +46,7 @@ impl Values for Scope<'_, '_, '_> {
     }
 }
 
-/// Whose handler a call means.
+/// The element that a call means.
 enum Callee {
     Own,
     Global,

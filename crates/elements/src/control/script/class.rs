@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the classes of scripts have in common: arguments, lifecycle, the way from the element to its script.
+//! The common part of the classes of scripts: arguments, lifecycle, the way from the element to its script.
 
 use super::instruction::{Line, Program};
 use super::kind::Kind;
@@ -22,7 +22,7 @@ pub struct Args {
     /// Instructions, run in order.
     #[arg(rest, name = "INSTRUCTION")]
     pub instructions: Vec<Line>,
-    /// What starts the script: ACTIVE, PASSIVE, PACKET (or PUSH), PROXY, DRIVER, or SIGNAL and signals.
+    /// The event that starts the script: ACTIVE, PASSIVE, PACKET (or PUSH), PROXY, DRIVER, or SIGNAL and signals.
     #[arg(keyword, name = "TYPE")]
     pub kind: Option<Kind>,
 }
@@ -129,7 +129,7 @@ impl<const DRIVER: bool> Scripted<DRIVER> {
             }
         }
     }
-    /// A notifier upstream that goes on gives a turn to all who asked for it, whether their class has a task or not.
+    /// A notifier upstream that goes on gives a turn to all elements that asked for it, whether their class has a task or not.
     pub fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.note.look(self.may_have_packets(cx), cx);
         Turn::Sleep

@@ -48,7 +48,7 @@ pub struct File {
     pub append: bool,
 }
 
-/// What an instruction does.
+/// The operation of an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Sets a variable to the text.
@@ -94,9 +94,9 @@ pub enum Op {
 /// An instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instruction {
-    /// What it does.
+    /// Its operation.
     pub op: Op,
-    /// What it does it with; substituted when it runs.
+    /// Its text, substituted when it runs.
     pub text: String,
     /// Whether the substituted text is unquoted (`setq` and its like).
     pub unquote: bool,
@@ -222,7 +222,7 @@ impl Instruction {
             }
             "return" => Op::Return,
             "error" => Op::Error,
-            // What is left takes no text.
+            // The other instructions take no text.
             _ if !rest.is_empty() || (!text.is_empty() && name != "label") => {
                 return bad(
                     if name == "label" { rest } else { text },

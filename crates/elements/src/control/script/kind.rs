@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What starts a script: the argument `TYPE`, and the names of signals.
+//! The events that start a script: the argument `TYPE`, and the names of signals.
 
 use castanet_element::spec::{ArgCx, ArgValue};
 use rustix::process::Signal;
 
-/// What starts a script and what becomes of its end.
+/// The event that starts a script, and the effect of its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Starts with the router.

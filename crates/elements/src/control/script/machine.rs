@@ -93,7 +93,7 @@ pub struct Machine {
     pub(super) foreign: bool,
 }
 
-/// What an instruction leads to.
+/// The step that follows an instruction.
 enum Flow {
     Next,
     Jump(Target),
@@ -240,7 +240,7 @@ impl Machine {
         outcome
     }
 
-    /// The same where nobody waits for a value: an error is shown.
+    /// The same for a run whose value is not used: an error is shown.
     fn proceed_alone(&mut self, cx: &mut Cx<'_>) {
         if let Outcome::Failed(e) = self.proceed(cx)
             && !e.is_empty()
@@ -258,7 +258,7 @@ impl Machine {
         self.jump = None;
     }
 
-    /// A run for a caller who waits for its value.
+    /// A run for a caller that waits for its value.
     pub(super) fn run(&mut self, frame: Frame, cx: &mut Cx<'_>) -> Result<String, String> {
         let outcome = if self.state != State::Running && self.depth == 0 {
             self.restart(frame, cx);
@@ -360,7 +360,7 @@ impl Machine {
         }
     }
 
-    /// What becomes of a packet that arrives on a port: the output it leaves by.
+    /// Runs the script for a packet that arrives on a port; the output it leaves by.
     pub fn packet(&mut self, input: usize, cx: &mut Cx<'_>) -> Option<usize> {
         self.enter(cx);
         self.restart(Frame { input: Some(input), ..Frame::default() }, cx);

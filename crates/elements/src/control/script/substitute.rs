@@ -82,7 +82,7 @@ fn close(text: &str, mut at: usize) -> Option<usize> {
     None
 }
 
-/// What follows a `$`.
+/// The text behind a `$`.
 enum Use<'t> {
     Variable(&'t str),
     Default(&'t str, &'t str),
@@ -91,7 +91,7 @@ enum Use<'t> {
     Text,
 }
 
-/// What the `$` at `at` means, and where that ends.
+/// The meaning of the `$` at `at`, and where that text ends.
 fn usage<'t>(text: &'t str, at: usize, unclosed: &mut usize) -> (Use<'t>, usize) {
     let piece = |r: Range<usize>| text.get(r).unwrap_or("");
     match byte(text, at + 1) {

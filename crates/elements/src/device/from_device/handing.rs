@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What FromDevice takes over from the old router (hot swap).
+//! The state that FromDevice takes over from the old router (hot swap).
 
 use super::{FromDevice, LOOK};
 use crate::device::intake::{Intake, default_headroom};
@@ -67,7 +67,7 @@ impl FromDevice {
         if old.args.devname != self.args.devname {
             return;
         }
-        // What was taken for a swap that failed goes back; the rest is in the old socket too.
+        // Frames that were taken for a swap that failed go back; the rest is in the old socket too.
         if std::mem::take(&mut self.followed) {
             let n = std::mem::take(&mut old.from_old).min(old.waiting.len());
             self.waiting.extend(old.waiting.drain(..n));
@@ -86,7 +86,7 @@ impl FromDevice {
         cx.schedule();
     }
 
-    /// Sends packets on their way that came before all frames that are still to be received.
+    /// Emits packets that came before all frames that are still to be received.
     #[cold]
     pub(super) fn emit_waiting(&mut self, most: usize, cx: &mut Cx<'_>) {
         for _ in 0..most {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the arguments of Socket say: which socket, where, and from where.
+//! The meaning of the arguments of Socket: which socket, where, and from where.
 
 use super::Args;
 use castanet_classify::names;
@@ -92,7 +92,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// What arguments mean; all that is wrong with them at once.
+    /// The plan that arguments give, or all errors in them at once.
     pub(super) fn of(args: &Args, client: bool, cx: &ArgCx<'_>) -> Result<Plan, ConfigError> {
         let (place, local) = if args.kind.is_unix() { Plan::unix(args, cx)? } else { Plan::inet(args, cx)? };
         Ok(Plan { kind: args.kind, place, local: local.filter(|_| client), client })

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a Socket does while the router runs: connections made and ended, packets received and sent.
+//! A Socket while the router runs: connections made and ended, packets received and sent.
 
 use super::{Link, Socket};
 use crate::device::socket_pump::Flow;
@@ -105,7 +105,7 @@ impl Socket {
             }
         };
         let sent = match received {
-            // What waits still goes; nothing more is pulled.
+            // Packets that wait are still sent; nothing more is pulled.
             Flow::Closed(None) => self.pump.send(&mut stream, verbose, cx),
             Flow::Closed(error) => {
                 self.link = Link::Stream(stream);

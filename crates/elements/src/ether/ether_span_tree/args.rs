@@ -21,7 +21,7 @@ pub struct Args {
     /// The priority of the bridge: the least becomes the root.
     #[arg(keyword, default = 0xdead, show = "0xdead")]
     pub(super) bridge_priority: u16,
-    /// What the path through a port costs: 19 for 100 Mb/s, 4 for 1 Gb/s, 2 for 10 Gb/s.
+    /// The cost of the path through a port: 19 for 100 Mb/s, 4 for 1 Gb/s, 2 for 10 Gb/s.
     #[arg(keyword, default = 4)]
     pub(super) path_cost: u32,
     /// How long a port listens and then learns before it forwards, if this bridge is the root; 2 to 30 seconds.
@@ -36,7 +36,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// What does not fit together (section 8.10.2 of the standard and its table 8-3).
+    /// Reports times that do not fit together (section 8.10.2 of the standard and its table 8-3).
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         if !is_station(self.addr) {
             return Err("ADDR: must be the address of one station".into());

@@ -8,7 +8,7 @@ use castanet_wire::ether::EtherHeader;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 
-/// What workers share of a switch besides its table, and what EtherSpanTree may change.
+/// State of a switch besides its table that workers share and that EtherSpanTree may change.
 #[derive(Default)]
 pub struct Control {
     timeout: AtomicI64,
@@ -84,7 +84,7 @@ impl Relay {
         }
     }
 
-    /// What is not relayed goes to the listener, if there is one.
+    /// Sends a frame that is not relayed to the listener, or drops it if there is none.
     fn rest(&self, p: Packet, reason: Reason, cx: &mut Cx<'_>) {
         match self.listener {
             Some(listener) => cx.emit(listener, p),

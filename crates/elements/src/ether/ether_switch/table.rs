@@ -40,7 +40,7 @@ impl Table {
     /// The most ports.
     pub const MAX_PORTS: usize = 0xffff;
 
-    /// An empty table. Who does not know the seed cannot choose addresses that fall together.
+    /// An empty table. Without the seed an attacker cannot choose addresses that fall together.
     pub fn new(seed: u64) -> Table {
         Table { sets: (0..SETS).map(|_| Set::default()).collect(), seed }
     }
@@ -187,7 +187,7 @@ mod tests {
         }
         assert!((WAYS * SETS / 2..=WAYS * SETS).contains(&table.list().len()));
         assert_eq!(table.port(station, 200_000, i64::MAX), Some(3), "one that speaks often stays");
-        // Nothing tells entries without time apart: somebody has to go all the same.
+        // Entries without time are all alike; one must make room all the same.
         let timeless = Table::new(8);
         for n in 0..100_000 {
             timeless.learn(address(n), 0, 0);

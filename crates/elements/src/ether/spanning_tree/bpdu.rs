@@ -39,7 +39,7 @@ impl std::fmt::Display for BridgeId {
     }
 }
 
-/// What bridges compare: which root, how far, through which bridge and which of its ports. The least is the best.
+/// The values that bridges compare: which root, how far, through which bridge and which of its ports. The least is the best.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Priority {
     /// The root.
@@ -66,7 +66,7 @@ pub struct Times {
 /// A configuration message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// What it claims.
+    /// The values that it claims.
     pub priority: Priority,
     /// Whether the topology changes.
     pub change: bool,
@@ -81,7 +81,7 @@ pub struct Config {
 /// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bpdu {
-    /// What a bridge believes.
+    /// The values that a bridge believes.
     Config(Config),
     /// The topology has changed somewhere towards the sender.
     Change,
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(BridgeId::new(0x8000, ME).to_string(), "8000.02-00-00-00-00-07");
     }
 
-    /// What tshark reads in our frames.
+    /// The fields that tshark reads in our frames.
     #[test]
     fn tshark_reads_the_same() {
         let file = tempfile::Builder::new().suffix(".pcap").tempfile().unwrap();

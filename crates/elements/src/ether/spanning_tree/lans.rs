@@ -80,7 +80,7 @@ impl Net {
         let next = bridge.next();
         for (port, message) in sent {
             self.messages += 1;
-            // What is sent is read back from its bytes.
+            // Each message is read back from its bytes.
             let message = Bpdu::parse(&message.frame(EtherAddr::ZERO)).unwrap();
             if let Some(lan) = self.lans[i][port] {
                 let at = self.now + self.delays[lan];
@@ -215,7 +215,7 @@ impl Net {
         (best, roles)
     }
 
-    /// What the bridges say themselves.
+    /// The roots and costs that the bridges report.
     pub fn said(&self) -> (Vec<(BridgeId, u32)>, Vec<Vec<Role>>) {
         let all = || self.bridges.iter().map(|b| b.as_ref().unwrap());
         let roles = all().map(|b| (0..b.ports()).map(|p| b.role(p).unwrap()).collect()).collect();

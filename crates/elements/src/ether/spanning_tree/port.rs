@@ -6,7 +6,7 @@ use super::bpdu::{BridgeId, Priority};
 /// Priority of ports, in the upper byte of their identifier.
 const PORT_PRIORITY: u16 = 0x8000;
 
-/// What a port does with frames (section 8.4).
+/// The state of a port: what it does with frames (section 8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortState {
     /// Nothing: another bridge, or another port, is nearer to the root.
@@ -31,7 +31,7 @@ impl PortState {
     }
 }
 
-/// What a port is in the tree.
+/// The role of a port in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The way to the root.
@@ -58,7 +58,7 @@ impl Role {
 pub(super) struct Port {
     /// Priority and number.
     pub(super) id: u16,
-    /// What it does with frames.
+    /// Its state.
     pub(super) state: PortState,
     /// The best that was heard here, or what this bridge says here itself.
     pub(super) best: Priority,

@@ -10,7 +10,7 @@ pub use super::port::{PortState, Role};
 pub const SECOND: i64 = 1_000_000_000;
 /// Least time between two configuration messages on a port (table 8-3).
 const HOLD: i64 = SECOND;
-/// What a message ages by on its way through a bridge beside the time it stays there (section 8.10.2): one unit of its field.
+/// The age that a bridge adds to a message besides the time it stays there (section 8.10.2): one unit of the field.
 const PASSED_ON: i64 = SECOND / 256;
 /// The most ports of a bridge: a port identifier has 8 bits for the number (section 8.5.5.1).
 pub const MAX_PORTS: usize = 255;
@@ -92,7 +92,7 @@ impl Bridge {
     pub fn state(&self, port: usize) -> Option<PortState> {
         self.ports.get(port).map(|p| p.state)
     }
-    /// What a port is in the tree.
+    /// The role of a port in the tree.
     pub fn role(&self, port: usize) -> Option<Role> {
         let p = self.ports.get(port)?;
         Some(match self.root_port == Some(port) {
@@ -234,7 +234,7 @@ impl Bridge {
         }
     }
 
-    /// What was heard at a port has grown too old (section 8.7.5).
+    /// Forgets the message of a port that has grown too old (section 8.7.5).
     fn forget(&mut self, port: usize, now: i64) {
         let was_root = self.is_root();
         let own = Priority { root: self.root, cost: self.cost, bridge: self.id, port: 0 };

@@ -117,13 +117,13 @@ impl Table {
         self.map.len()
     }
 
-    /// What is known of a packet's flow, if it is.
+    /// The flow of a packet, if it is known.
     pub fn find(&self, key: Key, up: bool, now: i64, timeouts: &Timeouts) -> Option<Seen> {
         let flow = self.map.get(&key).filter(|f| !f.is_over(now, timeouts))?;
         Some(Seen { aggregate: flow.aggregate, paint: flow.paint(up) })
     }
 
-    /// Counts a packet in its flow, which may be a new one. `gone` is told of a flow that ends by that.
+    /// Counts a packet in its flow, which may be a new one. `gone` is called with a flow that ends by that.
     pub fn packet(
         &mut self,
         key: Key,
@@ -204,7 +204,7 @@ impl Table {
     }
 }
 
-/// What all fragments of a packet have in common (RFC 791 section 3.2).
+/// The fields that all fragments of a packet share (RFC 791 section 3.2).
 type Identity = ([u8; 8], [u8; 2], u8);
 
 fn identity(ip: &[u8; 20]) -> Identity {
@@ -248,7 +248,7 @@ impl Fragments {
         self.map.insert(identity, (seen, now));
         self.order.push_back((identity, now));
     }
-    /// What is known of the first fragment of a later one.
+    /// The flow of the first fragment, if that came; for a later fragment.
     pub fn find(&self, ip: &[u8; 20], now: i64) -> Option<Seen> {
         let (seen, time) = self.map.get(&identity(ip))?;
         (now.saturating_sub(*time) <= self.timeout).then_some(*seen)

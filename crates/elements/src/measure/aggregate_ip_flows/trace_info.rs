@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is known of flows, as an XML file.
+//! The XML file that describes flows.
 
 use super::flows::Flow;
 use std::fs::File;
@@ -16,7 +16,7 @@ pub struct TraceInfo {
     begun: bool,
     /// None for the standard output.
     file: Option<File>,
-    /// What waits to be written, from the first flow on.
+    /// Text that waits to be written, from the first flow on.
     buffer: Vec<u8>,
     failure: Option<io::Error>,
 }

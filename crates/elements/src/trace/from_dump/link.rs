@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the link header of a captured frame tells: how it was addressed, and where its IPv4 header starts.
+//! The link header of a captured frame: how the frame was addressed, and where its IPv4 header starts.
 
 use castanet_io::LinkType;
 use castanet_packet::PacketType;
@@ -14,7 +14,7 @@ fn be16(data: &[u8], at: usize) -> Option<u16> {
 }
 
 /// How a frame was addressed at link level, where the capture says it: in the "cooked" header of Linux. Ethernet frames
-/// are HostEtherFilter's business.
+/// are left to HostEtherFilter.
 pub fn packet_type(link: LinkType, data: &[u8]) -> PacketType {
     match link.0 {
         113 => match be16(data, 0) {

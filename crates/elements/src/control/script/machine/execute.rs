@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each instruction does.
+//! The effect of each instruction.
 
 use super::{Flow, Machine, Outcome, State, TIMER};
 use crate::control::script::call::Scope;
