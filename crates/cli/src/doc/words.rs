@@ -248,6 +248,7 @@ pub fn value(h: &HandlerSpec) -> String {
     match (h.readable(), h.unit) {
         (false, _) => String::new(),
         (true, "") => h.kind.word().to_string(),
+        (true, unit) if unit == h.kind.word() => unit.to_string(),
         (true, unit) => format!("{}, {unit}", h.kind.word()),
     }
 }
@@ -373,6 +374,19 @@ mod tests {
         assert_eq!(p.section("Ports"), Some("In."));
         assert_eq!(p.section("Example"), Some("```click\n# 1 \"x\"\nIdle;\n```"));
         assert!(Parts::of("").sections.is_empty());
+    }
+
+    #[test]
+    fn values_in_words() {
+        for (flags, kind, unit, words) in [
+            ("w", ValueKind::Text, "", ""),
+            ("r", ValueKind::Flag, "", "flag"),
+            ("rw", ValueKind::Counter, "packets", "counter, packets"),
+            ("r", ValueKind::Time, "seconds", "seconds"),
+        ] {
+            let spec = HandlerSpec { unit, ..HandlerSpec::new("x", flags, "", kind) };
+            assert_eq!(value(&spec), words);
+        }
     }
 
     #[test]
