@@ -79,9 +79,8 @@ impl Element for FaultyPull {
 
 /// Panics in one of the calls that bring no packets.
 #[derive(Class)]
-#[class(name = "Faulty", ports = "0/1", processing = "a/h", packets = "/any", workers = exclusive, task, lifecycle)]
+#[class(name = "Faulty", ports = "0/1", processing = "a/h", packets = "/any", workers = exclusive, task, lifecycle, handlers)]
 #[class(books(enters))]
-#[handler(name = "boom", flags = "rw", doc = "Panics.")]
 struct Faulty {
     args: Call,
     /// Turns so far.
@@ -118,6 +117,19 @@ impl Element for Faulty {
     }
 }
 
+#[handlers]
+impl Faulty {
+    /// Panics.
+    #[read]
+    fn boom(&self) -> String {
+        panic!("over a question")
+    }
+    #[write]
+    fn set_boom(&mut self) {
+        panic!("over an order")
+    }
+}
+
 impl Lifecycle for Faulty {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         self.call("initialise");
@@ -128,12 +140,6 @@ impl Lifecycle for Faulty {
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
         self.call("cleanup");
         Ok(())
-    }
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        panic!("over a question")
-    }
-    fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
-        panic!("over an order")
     }
 }
 

@@ -19,9 +19,8 @@ use support::*;
 
 /// The end of numbered packets: each source's must come in order, all of them, once.
 #[derive(Class)]
-#[class(name = "Track", ports = "1/0", processing = "h/a", packets = "any/", workers = exclusive, lifecycle)]
+#[class(name = "Track", ports = "1/0", processing = "h/a", packets = "any/", workers = exclusive, lifecycle, handlers)]
 #[class(takes_state = "the next number of each source", drops(Consumed), ends(Consumed))]
-#[handler(name = "next", flags = "r", doc = "The next number of each source.")]
 struct Track {
     /// Packets taken in.
     #[handler]
@@ -46,10 +45,16 @@ impl Element for Track {
     }
 }
 
-impl Lifecycle for Track {
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(format!("{:?}", self.next))
+#[handlers]
+impl Track {
+    /// The next number of each source.
+    #[read]
+    fn next(&self) -> String {
+        format!("{:?}", self.next)
     }
+}
+
+impl Lifecycle for Track {
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         std::mem::swap(&mut self.next, &mut old.next);
         Ok(())
@@ -61,9 +66,8 @@ static OPEN: AtomicU32 = AtomicU32::new(0);
 
 /// Something outside that is open once: a key, whether it can be opened, and whether its state can move.
 #[derive(Class)]
-#[class(name = "Door", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle, build)]
+#[class(name = "Door", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle, handlers, build)]
 #[class(takes_state = "nothing but its mood")]
-#[handler(name = "opened", flags = "r", doc = "Who opened it.")]
 struct Door {
     args: DoorArgs,
     opened: Option<String>,
@@ -88,6 +92,15 @@ impl Build for Door {
 
 impl Element for Door {}
 
+#[handlers]
+impl Door {
+    /// The element that opened it.
+    #[read]
+    fn opened(&self) -> Option<String> {
+        self.opened.clone()
+    }
+}
+
 impl Lifecycle for Door {
     fn holds(&self) -> Option<String> {
         Some(self.args.key.clone())
@@ -107,9 +120,6 @@ impl Lifecycle for Door {
             OPEN.fetch_sub(1, Ordering::SeqCst);
         }
         Ok(())
-    }
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.opened.clone().unwrap_or_default())
     }
     fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.opened = old.opened.take();

@@ -17,8 +17,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "CheckSize", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate(sum))]
-#[class(build, lifecycle, drops(TooShort, TooLong))]
-#[handler(name = "reset_counts", flags = "wb", doc = "Sets the count to 0.")]
+#[class(build, handlers, drops(TooShort, TooLong))]
 pub struct CheckSize {
     args: Args,
     /// Packets outside the limits.
@@ -46,6 +45,15 @@ impl Build for CheckSize {
     }
 }
 
+#[handlers]
+impl CheckSize {
+    /// Sets the count to 0.
+    #[write(button)]
+    fn reset_counts(&mut self) {
+        self.rejected.reset();
+    }
+}
+
 impl Action for CheckSize {
     #[inline]
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
@@ -56,13 +64,6 @@ impl Action for CheckSize {
         };
         self.rejected.add(1);
         cx.out_or(1, reason)
-    }
-}
-
-impl Lifecycle for CheckSize {
-    fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
-        self.rejected.reset();
-        Ok(())
     }
 }
 

@@ -17,9 +17,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "TallySwitch", ports = "1/1-", processing = "h/h", packets = "any/same", workers = exclusive)]
-#[class(build, lifecycle, drops(TooShort, NoMatch))]
-#[handler(name = "tally", flags = "r", doc = "Packets of each output, one line per output.")]
-#[handler(name = "reset", flags = "wb", doc = "Sets the tally to 0.")]
+#[class(build, handlers, drops(TooShort, NoMatch))]
 pub struct TallySwitch {
     args: Args,
     tally: Vec<Count>,
@@ -39,6 +37,20 @@ impl Build for TallySwitch {
     }
 }
 
+#[handlers]
+impl TallySwitch {
+    /// Packets of each output, one line per output.
+    #[read]
+    fn tally(&self) -> Table {
+        Table(self.tally.iter().enumerate().map(|(port, n)| format!("{port} {}\n", n.get())).collect())
+    }
+    /// Sets the tally to 0.
+    #[write(button)]
+    fn reset(&mut self) {
+        self.tally.fill(Count::default());
+    }
+}
+
 impl Element for TallySwitch {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         for p in batch.drain() {
@@ -52,16 +64,6 @@ impl Element for TallySwitch {
             }
             cx.emit_or(port, p, Reason::NoMatch);
         }
-    }
-}
-
-impl Lifecycle for TallySwitch {
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.tally.iter().enumerate().map(|(port, n)| format!("{port} {}\n", n.get())).collect())
-    }
-    fn write(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
-        self.tally.fill(Count::default());
-        Ok(())
     }
 }
 

@@ -439,19 +439,20 @@ impl Lifecycle for Restless {
 
 /// Shows what is written to its handler, and when, in milliseconds since simulated time began.
 #[derive(Class)]
-#[class(name = "Tell", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle, effects(prints))]
-#[handler(name = "say", flags = "w", doc = "Shows a text.")]
+#[class(name = "Tell", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, handlers, effects(prints))]
 pub struct Tell {}
 
-impl Element for Tell {}
-
-impl Lifecycle for Tell {
-    fn write(&mut self, _: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+#[handlers]
+impl Tell {
+    /// Shows a text.
+    #[write]
+    fn say(&mut self, text: &str, cx: &mut Cx<'_>) {
         let ms = (cx.now() - super::START) / 1_000_000;
-        cx.message(&format!("{ms} {value}"));
-        Ok(())
+        cx.message(&format!("{ms} {text}"));
     }
 }
+
+impl Element for Tell {}
 
 /// Reads a handler every millisecond, N times, and stops the driver then. A task of its own puts it on a worker.
 #[derive(Class)]

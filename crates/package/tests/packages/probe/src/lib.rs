@@ -50,8 +50,7 @@ impl Element for ProbeSource {
 /// Keeps a copy of every packet, which shares its buffer. The last few stay until the end.
 #[derive(Class)]
 #[class(name = "ProbeKeep", ports = "1/1", processing = "h/h", packets = "any/same", workers = exclusive)]
-#[class(lifecycle, books(makes, holds), drops(Consumed))]
-#[handler(name = "kept", flags = "r", doc = "How many packets are kept.")]
+#[class(lifecycle, handlers, books(makes, holds), drops(Consumed))]
 pub struct ProbeKeep {
     kept: Vec<Packet>,
     /// Packets seen.
@@ -59,10 +58,16 @@ pub struct ProbeKeep {
     seen: Count,
 }
 
-impl Lifecycle for ProbeKeep {
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.kept.len().to_string())
+#[handlers]
+impl ProbeKeep {
+    /// The number of packets that are kept.
+    #[read(name = "kept", unit = "packets")]
+    fn length(&self) -> usize {
+        self.kept.len()
     }
+}
+
+impl Lifecycle for ProbeKeep {
     fn held(&self) -> u64 {
         self.kept.len() as u64
     }
@@ -86,8 +91,7 @@ impl Element for ProbeKeep {
 /// Panics at the place given by its argument.
 #[derive(Class)]
 #[class(name = "ProbePanic", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive)]
-#[class(build, lifecycle)]
-#[handler(name = "boom", flags = "r", doc = "Panics.")]
+#[class(build, lifecycle, handlers)]
 pub struct ProbePanic {
     args: PanicArgs,
 }
@@ -113,14 +117,20 @@ impl Build for ProbePanic {
     }
 }
 
+#[handlers]
+impl ProbePanic {
+    /// Panics.
+    #[read]
+    fn boom(&self) -> &'static str {
+        self.at("handler");
+        ""
+    }
+}
+
 impl Lifecycle for ProbePanic {
     fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
         self.at("initialise");
         Ok(())
-    }
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        self.at("handler");
-        Ok(String::new())
     }
 }
 
