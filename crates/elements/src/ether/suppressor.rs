@@ -190,6 +190,8 @@ mod tests {
     #[test]
     fn pullers_sleep_while_all_that_has_packets_is_suppressed() {
         let mut kit = Kit::<Suppressor>::with_ports("", 2, 2).unwrap();
+        // The kit makes agnostic ports push.
+        kit.element.upstream = (2..4).map(|note| Some(Signal::new(vec![note], false))).collect();
         let on = |kit: &Kit<Suppressor>| kit.note(Capability::EmptyNotifier);
         (0..4).for_each(|_| kit.supply(0, packet(b"x")));
         assert!(on(&kit) && kit.pull(0, 1).len() == 1);
