@@ -32,24 +32,26 @@ const TEXT: &str =
 /// InfiniteSource(LIMIT 5, STOP true) -> CpuMeter -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "CpuMeter", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, lifecycle)]
-#[handler(name = "sample", flags = "r", doc = "Packets, and nanoseconds of processor time of this worker.")]
+#[class(name = "CpuMeter", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, handlers)]
 pub struct CpuMeter {
     count: Count,
+}
+
+#[handlers]
+impl CpuMeter {
+    /// Packets, and nanoseconds of processor time of this worker.
+    #[read]
+    fn sample(&self) -> String {
+        let t = clock_gettime(ClockId::ThreadCPUTime);
+        let ns = t.tv_sec.wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec);
+        format!("{} {ns}", self.count.show())
+    }
 }
 
 impl Action for CpuMeter {
     fn action(&mut self, _: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         self.count.add(1);
         Verdict::Next
-    }
-}
-
-impl Lifecycle for CpuMeter {
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        let t = clock_gettime(ClockId::ThreadCPUTime);
-        let ns = t.tv_sec.wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec);
-        Ok(format!("{} {ns}", self.count.show()))
     }
 }
 

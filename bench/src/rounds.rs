@@ -31,9 +31,8 @@ fn thread_time() -> i64 {
 /// r :: Rounds(a b, ROUNDS 10);
 /// ```
 #[derive(Class)]
-#[class(name = "Rounds", ports = "0/0", processing = "a/a", packets = "any/any", workers = exclusive, build, lifecycle)]
+#[class(name = "Rounds", ports = "0/0", processing = "a/a", packets = "any/any", workers = exclusive, build, lifecycle, handlers)]
 #[class(effects(stops, calls))]
-#[handler(name = "times", flags = "r", doc = "One line a round: the nanoseconds of each contestant.")]
 pub struct Rounds {
     args: Args,
     contestants: Vec<Contestant>,
@@ -166,15 +165,21 @@ impl Element for Rounds {
     }
 }
 
+#[handlers]
+impl Rounds {
+    /// One line a round: the nanoseconds of each contestant.
+    #[read]
+    fn times(&self) -> Table {
+        let line = |round: &[i64]| round.iter().map(i64::to_string).collect::<Vec<_>>().join(" ") + "\n";
+        Table(self.times.chunks(self.contestants.len().max(1)).map(line).collect())
+    }
+}
+
 impl Lifecycle for Rounds {
     fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
         self.times.reserve(
             usize::try_from(self.left).unwrap_or(0).saturating_mul(self.contestants.len()).min(1 << 20),
         );
         Ok(())
-    }
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        let line = |round: &[i64]| round.iter().map(i64::to_string).collect::<Vec<_>>().join(" ") + "\n";
-        Ok(self.times.chunks(self.contestants.len().max(1)).map(line).collect())
     }
 }

@@ -21,11 +21,19 @@ use std::fmt::Write;
 /// MemSource(LIMIT 1) -> Collect;
 /// ```
 #[derive(Class)]
-#[class(name = "Collect", ports = "1/0", processing = "h/h", packets = "any/", workers = exclusive, lifecycle)]
+#[class(name = "Collect", ports = "1/0", processing = "h/h", packets = "any/", workers = exclusive, handlers)]
 #[class(drops(Consumed), ends(Consumed))]
-#[handler(name = "frames", flags = "r", doc = "One line a frame.")]
 struct Collect {
     text: String,
+}
+
+#[handlers]
+impl Collect {
+    /// One line a frame.
+    #[read]
+    fn frames(&self) -> Table {
+        Table(self.text.clone())
+    }
 }
 
 impl Element for Collect {
@@ -34,12 +42,6 @@ impl Element for Collect {
             writeln!(self.text, "{}", hex(p.data())).unwrap();
             cx.drop(p, Reason::Consumed);
         }
-    }
-}
-
-impl Lifecycle for Collect {
-    fn read(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        Ok(self.text.clone())
     }
 }
 
