@@ -59,12 +59,13 @@ struct Handler {
     name: String,
     flags: String,
     doc: String,
-    /// What says what its value is: a type that implements `Show`.
-    shows: Option<syn::Type>,
+    /// The type of the field, which implements `Show` and so says what the value is.
+    shows: syn::Type,
 }
 
-fn handler(a: &Attribute, default_name: Option<String>, doc: String) -> syn::Result<Handler> {
-    let mut h = Handler { name: default_name.unwrap_or_default(), flags: "r".into(), doc, shows: None };
+/// The handler that `#[handler]` on a field declares.
+fn handler(a: &Attribute, field: String, doc: String, shows: syn::Type) -> syn::Result<Handler> {
+    let mut h = Handler { name: field, flags: "r".into(), doc, shows };
     if !matches!(a.meta, syn::Meta::Path(_)) {
         a.parse_nested_meta(|m| {
             let v: LitStr = m.value()?.parse()?;
@@ -85,10 +86,7 @@ fn handler(a: &Attribute, default_name: Option<String>, doc: String) -> syn::Res
 
 fn spec_of(h: &Handler) -> TokenStream {
     let Handler { name, flags, doc, shows } = h;
-    let kind = match shows {
-        Some(ty) => quote!(<#ty as ::castanet_element::spec::Show>::KIND),
-        None => quote!(::castanet_element::spec::ValueKind::Text),
-    };
+    let kind = quote!(<#shows as ::castanet_element::spec::Show>::KIND);
     quote!(::castanet_element::spec::HandlerSpec::new(#name, #flags, #doc, #kind))
 }
 
@@ -216,8 +214,10 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
 
     let mut handlers = Vec::new();
     let mut reads = Vec::new();
-    for a in input.attrs.iter().filter(|a| a.path().is_ident("handler")) {
-        handlers.push(spec_of(&handler(a, None, String::new())?));
+    if let Some(a) = input.attrs.iter().find(|a| a.path().is_ident("handler")) {
+        let message = "a handler of a class is a method with #[read] or #[write] in an `impl` block with #[handlers], \
+            and the class says `handlers`; only a field has #[handler]";
+        return Err(Error::new_spanned(a, message));
     }
     let Data::Struct(data) = &input.data else {
         return Err(Error::new_spanned(ident, "a class is a struct"));
@@ -252,7 +252,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         }
         for a in f.attrs.iter().filter(|a| a.path().is_ident("handler")) {
             let doc = crate::doc_line(&f.attrs);
-            let h = Handler { shows: Some(f.ty.clone()), ..handler(a, Some(id.to_string()), doc)? };
+            let h = handler(a, id.to_string(), doc, f.ty.clone())?;
             handlers.push(spec_of(&h));
             let n = &h.name;
             if h.flags.contains('r') {

@@ -11,7 +11,7 @@ mod handlers;
 use proc_macro::TokenStream;
 use syn::{Attribute, DeriveInput, Expr, Lit, Meta, parse_macro_input};
 
-/// Declares an element class: `#[class(name = "DecIPTTL", ports = "1/1-2", ...)]`, `#[handler(...)]`.
+/// Declares an element class: `#[class(name = "DecIPTTL", ports = "1/1-2", ...)]`, and `#[handler]` on a field.
 #[proc_macro_derive(Class, attributes(class, handler, engine))]
 pub fn derive_class(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
