@@ -199,14 +199,14 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     };
     let effects = attr.effects.iter().map(|e| {
         let upper = Ident::new(&e.to_string().to_uppercase(), e.span());
-        quote!(.and(::castanet_element::spec::Effects::#upper))
+        quote!(.union(::castanet_element::spec::Effects::#upper))
     });
     let books = attr.books.iter().map(|b| {
         let upper = Ident::new(&b.to_string().to_uppercase(), b.span());
-        quote!(.and(::castanet_element::spec::Books::#upper))
+        quote!(.union(::castanet_element::spec::Books::#upper))
     });
     // Packets that end at an element have left by it.
-    let leaves = (!attr.ends.is_empty()).then(|| quote!(.and(::castanet_element::spec::Books::LEAVES)));
+    let leaves = (!attr.ends.is_empty()).then(|| quote!(.union(::castanet_element::spec::Books::LEAVES)));
     let (drops, ends) = (&attr.drops, &attr.ends);
     let capabilities = &attr.capabilities;
     let flag = |f: &str| attr.flags.iter().any(|x| x == f);
@@ -367,11 +367,11 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 arg_handlers: <#args_ty as ::castanet_element::spec::Args>::HANDLERS,
                 workers: ::castanet_element::spec::Workers::#workers,
                 offload: ::castanet_element::spec::Offload::#offload,
-                effects: ::castanet_element::spec::Effects::NONE #(#effects)*,
+                effects: ::castanet_element::spec::Effects::empty() #(#effects)*,
                 takes_state: #takes_state,
                 counts: #has_counts,
                 drops: &[#(::castanet_element::spec::Reason::#drops),*],
-                books: ::castanet_element::spec::Books::NONE #(#books)* #leaves,
+                books: ::castanet_element::spec::Books::empty() #(#books)* #leaves,
                 ends: &[#(::castanet_element::spec::Reason::#ends),*],
                 capabilities: &[#(::castanet_element::spec::Capability::#capabilities),*],
                 task: #task,

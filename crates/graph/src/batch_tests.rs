@@ -53,7 +53,7 @@ fn random_graphs_agree_with_the_model() {
         let g = random_graph(&mut random, &classes);
         let mask = random.below(64) & random.below(64);
         let acts = |e: usize| mask >> e & 1 == 1;
-        let effects = |e: usize| if acts(e) { Effects::PRINTS } else { Effects::NONE };
+        let effects = |e: usize| if acts(e) { Effects::PRINTS } else { Effects::empty() };
         let tasks: Vec<_> = (0..g.len()).collect();
         for (t, why) in batch_limits(&g, &effects, &tasks) {
             assert_eq!(why.is_some(), many_effects(&g, &acts, t), "{t} {why:?} {mask} {:?}", g.flat);
@@ -103,7 +103,7 @@ fn reasons() {
     ];
     for (text, expected) in cases {
         let g = graph(text);
-        let effects = |e: usize| g.spec(e).map_or(Effects::NONE, |s| s.effects);
+        let effects = |e: usize| g.spec(e).map_or(Effects::empty(), |s| s.effects);
         let limits = batch_limits(&g, &effects, &[g.find("x").unwrap()]);
         let why = limits[0].1.map(|w| w.describe(&g));
         assert_eq!(why.as_deref(), expected, "{text}");
@@ -114,7 +114,7 @@ fn reasons() {
 fn reading_queue_lengths_is_no_outside_effect_but_needs_single_packets() {
     let g = graph("x :: Source -> a :: Check -> b :: Check -> Queue -> Unqueue -> Discard;");
     let [x, a, b] = ["x", "a", "b"].map(|name| g.find(name).unwrap());
-    let (none, looks, prints) = (Effects::NONE, Effects::LOOKS, Effects::PRINTS);
+    let (none, looks, prints) = (Effects::empty(), Effects::LOOKS, Effects::PRINTS);
     for (of_a, of_b, why) in [
         (looks, none, Some(Constraint::ReadsLengths(a))),
         (looks, prints, Some(Constraint::ReadsLengths(a))),

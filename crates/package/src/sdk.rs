@@ -10,9 +10,10 @@ use std::time::SystemTime;
 
 /// `castanet-element` and its dependencies, without the standard library. `castanet sdk` copies these crates. A
 /// test compares the list with the lock file.
-pub const CRATES: [&str; 30] = [
+pub const CRATES: [&str; 31] = [
     "annotate_snippets",
     "anstyle",
+    "bitflags",
     "castanet_derive",
     "castanet_element",
     "castanet_lang",

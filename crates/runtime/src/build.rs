@@ -161,7 +161,7 @@ fn build_elements(
 ) -> Built {
     let mut built = Built {
         workers: (0..placement.workers()).map(|_| Vec::new()).collect(),
-        effects: vec![Effects::NONE; graph.len()],
+        effects: vec![Effects::empty(); graph.len()],
         driver: None,
         signals: Vec::new(),
     };

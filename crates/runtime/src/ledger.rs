@@ -61,7 +61,7 @@ impl Account {
             element: info.name,
             class: info.class,
             config: info.config,
-            books: spec.map_or(Books::NONE, |s| s.books),
+            books: spec.map_or(Books::empty(), |s| s.books),
             held: held_by(shared, element, held),
             ..Account::default()
         };

@@ -38,62 +38,34 @@ pub enum Offload {
     None,
 }
 
-/// Effects outside the packets, as a set of flags.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Effects(pub u8);
-
-impl Effects {
-    /// No outside effect.
-    pub const NONE: Effects = Effects(0);
-    /// Prints messages.
-    pub const PRINTS: Effects = Effects(1);
-    /// Writes files.
-    pub const FILES: Effects = Effects(2);
-    /// Calls handlers of elements from the data path.
-    pub const CALLS: Effects = Effects(4);
-    /// May stop the driver.
-    pub const STOPS: Effects = Effects(8);
-    /// Looks at what others change packet by packet: the length of a storage downstream.
-    pub const LOOKS: Effects = Effects(16);
-
-    /// Both sets together.
-    pub const fn and(self, other: Effects) -> Effects {
-        Effects(self.0 | other.0)
+bitflags::bitflags! {
+    /// Effects outside the packets.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Effects: u8 {
+        /// Prints messages.
+        const PRINTS = 1;
+        /// Writes files.
+        const FILES = 2;
+        /// Calls handlers of elements from the data path.
+        const CALLS = 4;
+        /// May stop the driver.
+        const STOPS = 8;
+        /// Looks at what others change packet by packet: the length of a storage downstream.
+        const LOOKS = 16;
     }
-    /// Whether every flag of `other` is set.
-    pub const fn contains(self, other: Effects) -> bool {
-        self.0 & other.0 == other.0
-    }
-    /// Whether no flag is set.
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-}
 
-/// Which entries of the router's ledger a class makes, as a set of flags. The ledger balances: packets that entered or were made
-/// are packets that left, were dropped, or are held. Packets that arrive at an element and leave it again need no entry.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Books(pub u8);
-
-impl Books {
-    /// No entry: what arrives goes on or is dropped.
-    pub const NONE: Books = Books(0);
-    /// Packets enter the router by it: it generates, reads or receives them.
-    pub const ENTERS: Books = Books(1);
-    /// It makes packets of others: copies, fragments, answers.
-    pub const MAKES: Books = Books(2);
-    /// Packets leave the router by it: it sends, writes or counts them.
-    pub const LEAVES: Books = Books(4);
-    /// It holds packets from one call to the next.
-    pub const HOLDS: Books = Books(8);
-
-    /// Both sets together.
-    pub const fn and(self, other: Books) -> Books {
-        Books(self.0 | other.0)
-    }
-    /// Whether every flag of `other` is set.
-    pub const fn contains(self, other: Books) -> bool {
-        self.0 & other.0 == other.0
+    /// The entries of the router's ledger that a class makes. The ledger balances: packets that entered or were made are packets
+    /// that left, were dropped, or are held. Packets that arrive at an element and leave it again need no entry.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Books: u8 {
+        /// Packets enter the router by it: it generates, reads or receives them.
+        const ENTERS = 1;
+        /// It makes packets from others: copies, fragments, answers.
+        const MAKES = 2;
+        /// Packets leave the router by it: it sends, writes or counts them.
+        const LEAVES = 4;
+        /// It holds packets from one call to the next.
+        const HOLDS = 8;
     }
 }
 

@@ -180,7 +180,7 @@ impl<A: EarlyArgs> Lifecycle for Early<A> {
     }
     fn effects(&self, declared: Effects) -> Effects {
         // A single pull finds the queues as they are. Packets that are pushed must come one by one for that.
-        if self.pulled { Effects::NONE } else { declared }
+        if self.pulled { Effects::empty() } else { declared }
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         let (new, old) = (&self.state, &old.state);

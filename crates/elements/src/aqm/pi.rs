@@ -241,7 +241,7 @@ impl Lifecycle for Pi {
     }
     fn effects(&self, declared: Effects) -> Effects {
         // A single pull finds the queues as they are. Packets that are pushed must come one by one for that.
-        if self.controller.pulled { Effects::NONE } else { declared }
+        if self.controller.pulled { Effects::empty() } else { declared }
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         let (new, old) = (&self.controller.state, &old.controller.state);

@@ -247,7 +247,9 @@ mod tests {
 
     #[test]
     fn effects_are_where_the_lines_go() {
-        let effects = |config: &str| Kit::<ArpPrint>::new(config).unwrap().element.effects(Effects(15));
+        let effects = |config: &str| {
+            Kit::<ArpPrint>::new(config).unwrap().element.effects(Effects::from_bits_truncate(15))
+        };
         assert_eq!((effects("A"), effects("OUTFILE -")), (Effects::PRINTS, Effects::FILES));
     }
 }

@@ -372,7 +372,7 @@ impl Lifecycle for FromDevice {
 
     fn effects(&self, _: Effects) -> Effects {
         // Messages about the device concern no packet.
-        Effects::NONE
+        Effects::empty()
     }
 }
 

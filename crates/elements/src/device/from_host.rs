@@ -243,6 +243,6 @@ impl Lifecycle for FromHost {
         Ok(())
     }
     fn effects(&self, _: Effects) -> Effects {
-        Effects::NONE
+        Effects::empty()
     }
 }

@@ -290,6 +290,6 @@ impl<const TAP: bool> Lifecycle for KernelDevice<TAP> {
     }
     fn effects(&self, _: Effects) -> Effects {
         // Messages about the device concern no packet.
-        Effects::NONE
+        Effects::empty()
     }
 }

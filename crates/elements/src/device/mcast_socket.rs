@@ -139,7 +139,7 @@ impl Lifecycle for McastSocket {
     }
     /// The report of the first failure is no reason to run packet by packet.
     fn effects(&self, _: Effects) -> Effects {
-        Effects::NONE
+        Effects::empty()
     }
 }
 

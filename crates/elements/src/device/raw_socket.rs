@@ -117,7 +117,7 @@ impl Lifecycle for RawSocket {
     }
     /// The report of the first failure is no reason to run packet by packet.
     fn effects(&self, _: Effects) -> Effects {
-        Effects::NONE
+        Effects::empty()
     }
 }
 

@@ -259,6 +259,6 @@ impl Lifecycle for Socket {
     }
     /// Reports of connections are no reason to run packet by packet.
     fn effects(&self, _: Effects) -> Effects {
-        Effects::NONE
+        Effects::empty()
     }
 }

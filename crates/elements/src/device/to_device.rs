@@ -283,6 +283,6 @@ impl Lifecycle for ToDevice {
 
     fn effects(&self, _: Effects) -> Effects {
         // Messages about the device and about packets that it refuses show nothing of how packets are batched.
-        Effects::NONE
+        Effects::empty()
     }
 }

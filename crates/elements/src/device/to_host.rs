@@ -91,6 +91,6 @@ impl Lifecycle for ToHost {
         Ok(())
     }
     fn effects(&self, _: Effects) -> Effects {
-        Effects::NONE
+        Effects::empty()
     }
 }

@@ -238,7 +238,7 @@ impl Lifecycle for IcmpPingSource {
     }
     /// STOP happens in a turn without packets, so no batch can show its effect.
     fn effects(&self, _: Effects) -> Effects {
-        if self.args.verbose { Effects::PRINTS } else { Effects::NONE }
+        if self.args.verbose { Effects::PRINTS } else { Effects::empty() }
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         std::mem::swap(&mut self.statistics, &mut old.statistics);

@@ -152,7 +152,7 @@ impl Build for CheckIpHeader {
 impl Lifecycle for CheckIpHeader {
     /// Reporting only the first bad packet does not need packets to come one by one.
     fn effects(&self, declared: Effects) -> Effects {
-        if self.args.verbose { declared } else { Effects::NONE }
+        if self.args.verbose { declared } else { Effects::empty() }
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.bad.iter_mut().zip(&mut old.bad).for_each(|(mine, theirs)| mine.take(theirs));

@@ -84,7 +84,7 @@ impl Build for IpFragmenter {
 impl Lifecycle for IpFragmenter {
     /// The report of a few packets is no reason to run packet by packet.
     fn effects(&self, declared: Effects) -> Effects {
-        if self.args.verbose { declared } else { Effects::NONE }
+        if self.args.verbose { declared } else { Effects::empty() }
     }
 }
 

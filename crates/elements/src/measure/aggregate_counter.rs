@@ -365,9 +365,9 @@ impl AggregateCounter {
 impl Lifecycle for AggregateCounter {
     fn effects(&self, _: Effects) -> Effects {
         let calls = [&self.aggregate_call, &self.count_call];
-        let if_so = |yes, effect| if yes { effect } else { Effects::NONE };
+        let if_so = |yes, effect| if yes { effect } else { Effects::empty() };
         let stops = if_so(calls.iter().any(|c| c.stop.is_some()), Effects::STOPS);
-        stops.and(if_so(calls.iter().any(|c| c.call.is_some()), Effects::CALLS))
+        stops.union(if_so(calls.iter().any(|c| c.call.is_some()), Effects::CALLS))
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         std::mem::swap(&mut self.counts, &mut old.counts);

@@ -259,7 +259,7 @@ impl Lifecycle for AggregateIpFlows {
     fn effects(&self, declared: Effects) -> Effects {
         // A handler is read when the file is begun, which the first packet does.
         match (&self.args.traceinfo, self.args.source) {
-            (None, _) => Effects::NONE,
+            (None, _) => Effects::empty(),
             (Some(_), None) => Effects::FILES,
             _ => declared,
         }

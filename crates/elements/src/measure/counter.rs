@@ -239,7 +239,7 @@ impl Action for Counter {
 impl Lifecycle for Counter {
     fn effects(&self, declared: Effects) -> Effects {
         let calls = self.args.count_call.is_some() || self.args.byte_count_call.is_some();
-        if calls { declared } else { Effects::NONE }
+        if calls { declared } else { Effects::empty() }
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         // Of several workers' rates the greatest stands for all; it is right again as soon as packets came for some seconds.

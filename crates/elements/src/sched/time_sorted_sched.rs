@@ -185,7 +185,7 @@ impl Lifecycle for TimeSortedSched {
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {
-        if self.args.stop { declared } else { Effects::NONE }
+        if self.args.stop { declared } else { Effects::empty() }
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         (self.entered, self.last) = (self.entered.max(old.entered), old.last);

@@ -226,7 +226,7 @@ impl Lifecycle for InfiniteSource {
 
     fn effects(&self, _: Effects) -> Effects {
         // STOP and END_CALL act in a turn or pull without packets, so the size of batches does not matter to them.
-        Effects::NONE
+        Effects::empty()
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         (self.ended, self.sent) = (old.ended, old.sent);

@@ -297,7 +297,7 @@ impl Lifecycle for MemSource {
     }
     fn effects(&self, _: Effects) -> Effects {
         // STOP falls into a turn without packets, where no batch can show it.
-        Effects::NONE
+        Effects::empty()
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.next = if old.next < self.frames.len() { old.next } else { 0 };

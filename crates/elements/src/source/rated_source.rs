@@ -188,7 +188,7 @@ impl Lifecycle for RatedSource {
     }
     fn effects(&self, _: Effects) -> Effects {
         // STOP falls into a turn without packets, where no batch can show it.
-        Effects::NONE
+        Effects::empty()
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.pace.go_on_from(&mut old.pace, cx.now());

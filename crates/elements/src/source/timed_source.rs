@@ -134,7 +134,7 @@ impl Lifecycle for TimedSource {
     }
     fn effects(&self, _: Effects) -> Effects {
         // STOP falls into a turn without packets, where no batch can show it.
-        Effects::NONE
+        Effects::empty()
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.stopped = old.stopped && left(self.args.limit, self.count) == 0;

@@ -284,8 +284,8 @@ impl Lifecycle for FromDump {
         Ok(())
     }
     fn effects(&self, _: Effects) -> Effects {
-        let if_so = |yes, effect| if yes { effect } else { Effects::NONE };
-        if_so(self.args.stop, Effects::STOPS).and(if_so(self.args.end_call.is_some(), Effects::CALLS))
+        let if_so = |yes, effect| if yes { effect } else { Effects::empty() };
+        if_so(self.args.stop, Effects::STOPS).union(if_so(self.args.end_call.is_some(), Effects::CALLS))
     }
     fn holds(&self) -> Option<String> {
         handover::once_readable(&self.args.filename.0)

@@ -334,7 +334,7 @@ impl Lifecycle for FromIpSummaryDump {
         Ok(())
     }
     fn effects(&self, _: Effects) -> Effects {
-        if self.args.stop { Effects::STOPS } else { Effects::NONE }
+        if self.args.stop { Effects::STOPS } else { Effects::empty() }
     }
     fn holds(&self) -> Option<String> {
         self.args.filename.as_ref().and_then(|name| handover::once_readable(&name.0))

@@ -170,8 +170,8 @@ impl Lifecycle for TimeFilter {
         Ok(())
     }
     fn effects(&self, _: Effects) -> Effects {
-        let if_so = |yes, effect| if yes { effect } else { Effects::NONE };
-        if_so(self.args.stop, Effects::STOPS).and(if_so(self.args.end_call.is_some(), Effects::CALLS))
+        let if_so = |yes, effect| if yes { effect } else { Effects::empty() };
+        if_so(self.args.stop, Effects::STOPS).union(if_so(self.args.end_call.is_some(), Effects::CALLS))
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         let asked =

@@ -112,7 +112,7 @@ impl<P: Protocol> Checker<P> {
 impl<P: Protocol> Lifecycle for Checker<P> {
     /// Reporting only the first bad packet does not need packets to come one by one.
     fn effects(&self, declared: Effects) -> Effects {
-        if self.args.verbose { declared } else { Effects::NONE }
+        if self.args.verbose { declared } else { Effects::empty() }
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.faults.0.iter_mut().zip(&mut old.faults.0).for_each(|(mine, theirs)| mine.take(theirs));

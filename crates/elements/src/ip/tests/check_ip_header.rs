@@ -141,7 +141,7 @@ fn only_the_first_bad_packet_is_reported() {
     kit.act((0..5).map(|_| packet(&[0x65; 30])));
     assert_eq!(kit.messages(), ["e: IP header check failed: bad IP version"]);
     assert!(kit.read("drop_details").is_err());
-    assert_eq!(kit.element.effects(Effects::PRINTS), Effects::NONE);
+    assert_eq!(kit.element.effects(Effects::PRINTS), Effects::empty());
     let kit = Kit::<CheckIpHeader>::new("VERBOSE true").unwrap();
     assert_eq!(kit.element.effects(Effects::PRINTS), Effects::PRINTS);
 }

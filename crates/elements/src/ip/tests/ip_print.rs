@@ -183,7 +183,7 @@ fn to_a_file() {
     let line = "x: 10.0.0.1 > 10.0.0.2: ip-proto-50\n";
     assert_eq!(std::fs::read_to_string(&name).unwrap(), line.repeat(2));
     std::fs::remove_dir_all(&folder).unwrap();
-    assert_eq!(kit.element.effects(Effects::NONE), Effects::FILES);
+    assert_eq!(kit.element.effects(Effects::empty()), Effects::FILES);
 }
 
 #[test]

@@ -87,8 +87,9 @@ fn calls_and_stops() {
     assert_eq!(kit.calls(), [(None, "now".into(), "3".into())]);
     kit.write("stop", "").unwrap();
     assert_eq!(kit.stops(), 2);
-    let effects = |c: &str| Kit::<AggregateCounter>::new(c).unwrap().element.effects(Effects(15));
-    assert_eq!((effects(""), effects("COUNT_STOP 1")), (Effects::NONE, Effects::STOPS));
+    let effects =
+        |c: &str| Kit::<AggregateCounter>::new(c).unwrap().element.effects(Effects::from_bits_truncate(15));
+    assert_eq!((effects(""), effects("COUNT_STOP 1")), (Effects::empty(), Effects::STOPS));
     for bad in [
         "COUNT_CALL x",
         "COUNT_CALL 1",

@@ -266,8 +266,8 @@ fn arguments_effects_and_state() {
     assert_eq!(fails("END 1, INTERVAL 1"), "specify at most one of END, END_AFTER and INTERVAL");
     assert_eq!(fails("STOP true, END_CALL stop"), "specify at most one of STOP and END_CALL");
     let t = counted(5);
-    let effects = |more: &str| kit(&t, more).element.effects(Effects(15));
-    assert_eq!((effects(", MMAP true"), effects(", STOP true")), (Effects::NONE, Effects::STOPS));
+    let effects = |more: &str| kit(&t, more).element.effects(Effects::from_bits_truncate(15));
+    assert_eq!((effects(", MMAP true"), effects(", STOP true")), (Effects::empty(), Effects::STOPS));
     assert_eq!(effects(", END_CALL stop"), Effects::CALLS);
     let mut old = kit(&t, ", END 4").limit(1);
     old.task();

@@ -155,5 +155,5 @@ fn sampling_and_state() {
     assert!(k.woken() && run(&mut k).len() == 1000);
     k.write("stop", "").unwrap();
     assert_eq!((k.stops(), k.read("active").unwrap()), (1, "false".into()));
-    assert_eq!(kit(&dump, "").element.effects(Effects(15)), Effects::NONE);
+    assert_eq!(kit(&dump, "").element.effects(Effects::from_bits_truncate(15)), Effects::empty());
 }
