@@ -33,11 +33,12 @@ pub enum OnPanic {
 }
 
 /// What is known of the panic that unwinds a thread.
+#[derive(Default)]
 struct Trail {
     /// Its message, and the place in the source.
     what: String,
     /// [`pool::dropped`] before unwinding.
-    dropped: usize,
+    dropped: Option<usize>,
     /// The element that ran.
     culprit: Option<u32>,
     /// Bodies that were taken out of their nodes while they ran, innermost first.
@@ -48,7 +49,7 @@ thread_local! {
     /// Whether panics of this thread are caught here.
     static WATCHED: Cell<bool> = const { Cell::new(false) };
     static TRAIL: RefCell<Trail> =
-        const { RefCell::new(Trail { what: String::new(), dropped: 0, culprit: None, bodies: Vec::new() }) };
+        const { RefCell::new(Trail { what: String::new(), dropped: None, culprit: None, bodies: Vec::new() }) };
 }
 
 /// Adds to what is known of the panic.
@@ -64,7 +65,7 @@ fn begin(info: &PanicHookInfo<'_>) {
         Some(place) => format!("{message} (at {place})"),
         None => message.to_string(),
     };
-    note(|t| *t = Trail { what, dropped: pool::dropped(), culprit: None, bodies: Vec::new() });
+    note(|t| *t = Trail { what, dropped: Some(pool::dropped()), ..Trail::default() });
     let trace = std::backtrace::Backtrace::capture();
     if trace.status() == std::backtrace::BacktraceStatus::Captured {
         // There may be nobody to read it.
@@ -86,9 +87,7 @@ fn caught<R>(f: impl FnOnce() -> R) -> Result<R, (Trail, Box<dyn Any + Send>)> {
     let out = catch_unwind(AssertUnwindSafe(f));
     WATCHED.set(before);
     out.map_err(|panic| {
-        let empty =
-            Trail { what: String::new(), dropped: pool::dropped(), culprit: None, bodies: Vec::new() };
-        let mut trail = TRAIL.with(|t| t.replace(empty));
+        let mut trail = TRAIL.with(RefCell::take);
         // A panic that a package raises again does not pass the hook.
         if trail.what.is_empty() {
             let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -107,7 +106,12 @@ pub(crate) fn blamed<'a, R>(cx: &mut Cx<'a>, f: impl FnOnce(&mut Cx<'a>) -> R) -
         #[inline(never)]
         fn drop(&mut self) {
             let me = self.0.me();
-            note(|t| t.culprit = t.culprit.or(Some(me)));
+            // A panic that a package raises again has not passed the hook: its unwinding here begins with this frame.
+            let dropped = pool::dropped();
+            note(|t| {
+                t.culprit = t.culprit.or(Some(me));
+                t.dropped = t.dropped.or(Some(dropped));
+            });
         }
     }
     let guard = Guard(cx);
@@ -240,7 +244,7 @@ impl Nodes {
     /// packets, and the message.
     fn collect(&mut self, core: &mut Core, trail: Trail, caller: Option<u32>) -> (Option<u32>, u64, String) {
         let culprit = trail.culprit.or(caller);
-        let mut lost = pool::dropped().wrapping_sub(trail.dropped) as u64;
+        let mut lost = trail.dropped.map_or(0, |before| pool::dropped().wrapping_sub(before)) as u64;
         for (n, body) in trail.bodies {
             self.put_back(n, body, 1);
         }
