@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counters that handlers show.
 
-use castanet_spec::Show;
+use castanet_spec::{Show, ValueKind};
 
 /// A number of packets, bytes, events; wraps at 64 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +28,7 @@ impl Count {
 }
 
 impl Show for Count {
+    const KIND: ValueKind = ValueKind::Counter;
     fn show(&self) -> String {
         self.0.to_string()
     }
