@@ -18,7 +18,8 @@ pub const PRIORITY: &str = "Draws the output rates of three classes of packets o
 
 Each point is a run of conf/priority-late.click and of conf/priority-early.click in simulated time. High priority is limited to 30,000 \
 packets a second; from 57,000 on the link is full, and medium displaces low. The processor of the figure is an element of the \
-configuration, a RatedUnqueue, also with --hosts: no real processor is at its limit. From 100,000 on it is overloaded. If packets are \
+configuration, a RatedUnqueue, also with --hosts: no real processor is at its limit. `castanet bench veth` measures that: the whole IP router of Figure 8 on a real \
+processor, at rates far beyond its limit. From 100,000 on it is overloaded. If packets are \
 classified late, after the processor, it loses packets of every class, and low gets the rate that medium loses. If they are classified \
 early, before the processor, medium keeps the link. The table shows the measured rates and, in brackets, the ideal ones.";
 
