@@ -103,7 +103,7 @@ fn another_version_has_other_types() {
     let first = hashes(&one);
     let path = folder.path().join("src/check_size.rs");
     let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, text.replace("Packets of another length.", "Packets of other lengths.")).unwrap();
+    std::fs::write(&path, text.replace("Packets outside the limits.", "Packets of other lengths.")).unwrap();
     let two =
         packages.load_file(&built(folder.path(), false, None).unwrap().file.display().to_string()).unwrap();
     let again = packages.load_file(&folder.path().join("out.castanet").display().to_string()).unwrap();
@@ -113,7 +113,7 @@ fn another_version_has_other_types() {
         let mut all = l.get("CheckSize").unwrap().spec.all_handlers();
         all.find(|h| h.name == "rejected").unwrap().doc.trim()
     };
-    assert_eq!((doc(&one), doc(&two)), ("Packets of another length.", "Packets of other lengths."));
+    assert_eq!((doc(&one), doc(&two)), ("Packets outside the limits.", "Packets of other lengths."));
     assert!(first.len() > 4 && first.is_disjoint(&hashes(&two)), "{first:?}");
 }
 

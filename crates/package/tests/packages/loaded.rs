@@ -40,7 +40,7 @@ fn a_package_is_there_as_long_as_a_router_uses_it() {
         drop(second);
         assert_eq!(mapped("tally"), 0, "no router uses it");
         assert_eq!(packages.names(), [""; 0]);
-        assert!(spec.doc.contains("keeps a tally") && spec.args[0].name == "OFFSET");
+        assert!(spec.doc.contains("counts them") && spec.args[0].name == "OFFSET");
         next.run().unwrap();
         assert_eq!(next.read(next.find("d"), "count", "").unwrap(), "10");
     }
