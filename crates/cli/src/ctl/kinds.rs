@@ -1,28 +1,52 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the values of handlers are, as their classes declare them.
+//! The kinds of handlers' values, as the classes declare them.
 
 use castanet_control::Client;
 use castanet_control::client::ClientError;
 use castanet_elements::Registry;
 use castanet_runtime::Classes;
-use castanet_spec::ValueKind;
+use castanet_spec::{ClassSpec, ValueKind};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 
-/// What the value of a handler is; none if its class is not known here (it may come from a package of the router) or does
-/// not declare the handler.
-///
-/// # Errors
-/// When the connection breaks. A router that refuses to tell the class of the element is no error.
-pub fn kind(client: &mut Client, handler: &str) -> Result<Option<ValueKind>, ClientError> {
-    let Some((element, handler)) = handler.rsplit_once('.') else { return Ok(None) };
-    let class = match client.read_text(&format!("{element}.class"), "") {
-        Ok(class) => class,
-        Err(e) if e.is_refusal() => return Ok(None),
-        Err(e) => return Err(e),
-    };
-    let spec = Registry::new().get(class.trim()).map(|d| d.spec);
-    let declared = spec.and_then(|s| s.all_handlers().find(|h| h.name == handler));
-    Ok(declared.filter(|h| h.readable()).map(|h| h.kind))
+/// Knows the kinds of values of a router's handlers. Asks the router once for the class of each element.
+pub struct Kinds {
+    registry: Registry,
+    /// The specs of elements; none if the class is not known here, because it comes from a package of the router.
+    specs: HashMap<String, Option<&'static ClassSpec>>,
+}
+
+impl Kinds {
+    /// Of a router of which nothing is known yet.
+    pub fn new() -> Kinds {
+        Kinds { registry: Registry::new(), specs: HashMap::new() }
+    }
+
+    /// The kind of a handler's value; none if its class is not known here or does not declare the handler.
+    ///
+    /// # Errors
+    /// When the connection breaks. A router that refuses to tell the class of the element is no error.
+    pub fn of(&mut self, client: &mut Client, handler: &str) -> Result<Option<ValueKind>, ClientError> {
+        let Some((element, handler)) = handler.rsplit_once('.') else { return Ok(None) };
+        let spec = match self.specs.get(element) {
+            Some(spec) => *spec,
+            None => {
+                let spec = self.spec(client, element)?;
+                self.specs.insert(element.to_string(), spec);
+                spec
+            }
+        };
+        let declared = spec.and_then(|s| s.all_handlers().find(|h| h.name == handler));
+        Ok(declared.filter(|h| h.readable()).map(|h| h.kind))
+    }
+
+    fn spec(&self, client: &mut Client, element: &str) -> Result<Option<&'static ClassSpec>, ClientError> {
+        match client.read_text(&format!("{element}.class"), "") {
+            Ok(class) => Ok(self.registry.get(class.trim()).map(|d| d.spec)),
+            Err(e) if e.is_refusal() => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
 }
 
 /// A value for JSON: numbers and flags as such where they are known to be that, and whole numbers of which nothing is known.

@@ -145,7 +145,7 @@ fn run(a: &Ctl) -> Result<(), Failure> {
             let mut value = client.read(handler, &parameters.join(" "))?;
             if a.json {
                 let value = String::from_utf8_lossy(&value);
-                let value = kinds::json(&value, kinds::kind(&mut client, handler)?);
+                let value = kinds::json(&value, kinds::Kinds::new().of(&mut client, handler)?);
                 value_out(&serde_json::json!({ "handler": handler, "value": value }))?;
             } else {
                 if value.last() != Some(&b'\n') {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet ctl ADDRESS watch`: values of handlers and their rates, repeatedly.
 
+use super::kinds::{self, Kinds};
 use super::list::{elements, handlers};
-use super::{Failure, kinds, seconds, value_out};
+use super::{Failure, seconds, value_out};
 use crate::load::write_out;
 use crate::requests::matches;
 use castanet_control::Client;
@@ -158,7 +159,8 @@ pub fn watch(client: &mut Client, w: &Watch, json: bool) -> Result<(), Failure> 
     let names = expand(client, &w.handlers)?;
     let terminal = std::io::stdout().is_terminal() && !json;
     let start = Instant::now();
-    let kinds: Vec<_> = names.iter().map(|n| kinds::kind(client, n)).collect::<Result<_, _>>()?;
+    let mut known = Kinds::new();
+    let kinds: Vec<_> = names.iter().map(|n| known.of(client, n)).collect::<Result<_, _>>()?;
     let mut before: Option<Reading<'_>> = None;
     // Lines of the table that are on the terminal.
     let mut shown = 0;
