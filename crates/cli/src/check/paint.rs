@@ -6,8 +6,9 @@
 //! colours.
 
 use castanet_graph::Graph;
-use castanet_lang::args::{cleaned, keyword, split, unquote};
+use castanet_lang::args::{cleaned, unquote};
 use castanet_lang::{Diagnostic, PortRef};
+use castanet_spec::{ArgCx, ClassSpec, Names, Origin, Parser};
 
 /// The type of redirects (RFC 792).
 const REDIRECT: &str = "5";
@@ -49,7 +50,7 @@ fn redirect_behind(graph: &Graph, from: PortRef) -> Option<usize> {
             continue;
         }
         if is(graph, element, "ICMPError") {
-            if sends_redirects(&graph.element(element)?.config) {
+            if sends_redirects(&graph.element(element)?.config, graph.spec(element)?) {
                 return Some(element);
             }
         } else if graph.outputs(element) == 1 {
@@ -59,15 +60,16 @@ fn redirect_behind(graph: &Graph, from: PortRef) -> Option<usize> {
     None
 }
 
-/// Whether the second argument of an ICMPError, or its argument TYPE, is `redirect`.
-fn sends_redirects(config: &str) -> bool {
-    let arguments: Vec<_> = split(config).into_iter().map(|range| cleaned(config, range)).collect();
-    let named = |a: &str| match keyword(a) {
-        Some(("TYPE", value)) => a.get(value).map(unquote),
-        _ => None,
-    };
-    let kind = arguments.iter().find_map(|a| named(a)).or_else(|| arguments.get(1).map(|a| unquote(a)));
-    kind.is_some_and(|k| matches!(k.trim(), "redirect" | REDIRECT))
+/// Whether the argument TYPE of an ICMPError is `redirect`.
+fn sends_redirects(config: &str, spec: &ClassSpec) -> bool {
+    let names = Names::default();
+    let cx = ArgCx { scope: "", names: &names, origin: Origin::Operator };
+    let place = spec
+        .args
+        .iter()
+        .position(|a| a.name == "TYPE")
+        .and_then(|i| Parser::new(config, spec.args, cx).place(i));
+    place.is_some_and(|p| matches!(unquote(&cleaned(config, p)).trim(), "redirect" | REDIRECT))
 }
 
 #[cfg(test)]
