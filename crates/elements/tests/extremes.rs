@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers as large or as small as they can be written: checking a configuration neither panics nor takes much memory.
-//! Alone in its file, because it replaces the allocator of the whole process.
+//! Alone in its file, because allocation_counter replaces the allocator of the whole process.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "../../runtime/tests/support/mod.rs"]
@@ -10,46 +10,10 @@ use castanet_element::spec::{ArgKind, ArgSpec, ClassSpec};
 use castanet_elements::Registry;
 use castanet_lang::{NoLibrary, Sources, Unknown, args};
 use castanet_runtime::{Options, Table};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-/// The system's allocator, which counts the bytes in use.
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-fn taken(bytes: usize) {
-    let now = NOW.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes);
-    MOST.fetch_max(now, Ordering::Relaxed);
-}
-
-// SAFETY: every call goes unchanged to the system's allocator, which keeps the contract; counting touches no memory of it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        taken(layout.size());
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: `ptr` came from `System` with this layout, because all of this allocator's memory does.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        taken(new_size);
-        // SAFETY: `ptr` came from `System` with this layout; the caller answers for the size.
-        unsafe { System.realloc(ptr, layout, new_size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// The most bytes that checking a small configuration may take beside those that are in use before.
-const MOST_BYTES: usize = 4 << 20;
+/// The most bytes that checking a small configuration may take beyond those in use before.
+const MOST_BYTES: u64 = 4 << 20;
 
 const EXTREMES: [&str; 8] =
     ["0", "1", "-1", "1000000000", "2147483647", "4294967295", "9223372036854775808", "1e18"];
@@ -58,18 +22,16 @@ const EXTREMES: [&str; 8] =
 const NUMBERS: [&str; 10] =
     ["uint8", "uint16", "uint", "uint64", "int", "int64", "real", "seconds", "bandwidth", "rate"];
 
-/// Held while bytes are counted, because tests run side by side.
-static ALONE: Mutex<()> = Mutex::new(());
-
-/// Checks a configuration with so many workers; how many bytes that took, and whether it was free of errors.
-fn check(text: &str, workers: usize) -> (usize, bool) {
-    let before = NOW.load(Ordering::Relaxed);
-    MOST.store(before, Ordering::Relaxed);
-    let well = support::graph(text).is_ok_and(|(graph, classes, _)| {
-        let options = Options { workers, ..Options::default() };
-        !castanet_runtime::check(graph, classes, &options).iter().any(|d| d.is_error())
+/// Checks a configuration with so many workers. Returns the number of bytes that took, and whether there were no errors.
+fn check(text: &str, workers: usize) -> (u64, bool) {
+    let mut well = false;
+    let taken = allocation_counter::measure(|| {
+        well = support::graph(text).is_ok_and(|(graph, classes, _)| {
+            let options = Options { workers, ..Options::default() };
+            !castanet_runtime::check(graph, classes, &options).iter().any(|d| d.is_error())
+        });
     });
-    (MOST.load(Ordering::Relaxed).saturating_sub(before), well)
+    (taken.bytes_max, well)
 }
 
 /// A configuration string with another value for the argument `index`.
@@ -120,7 +82,6 @@ fn example(spec: &ClassSpec) -> Option<castanet_lang::Flat> {
 
 #[test]
 fn checking_takes_little_memory_whatever_the_numbers() {
-    let _guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     // What is made once in a process does not count.
     check("Idle -> Discard;", 2);
     let (mut bad, mut accepted, mut tried) = (Vec::new(), 0, 0);
@@ -154,7 +115,6 @@ fn checking_takes_little_memory_whatever_the_numbers() {
 
 #[test]
 fn queues_of_several_workers_take_their_memory_late() {
-    let _guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let shared = |capacity: &str| {
         format!(
             "q :: Queue({capacity}); InfiniteSource(LIMIT 1) -> q; InfiniteSource(LIMIT 1) -> q;

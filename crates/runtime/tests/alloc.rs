@@ -1,57 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nothing on the packet path allocates. Alone in its file, because it replaces the allocator of the whole process.
+//! Nothing on the packet path allocates. Alone in its file, because allocation_counter replaces the allocator of the whole process.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
 
 use castanet_elements::Registry;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
 use support::{Log, number, router, simulated};
 
-/// The system's allocator, which counts how often it is called.
-struct Counting;
-
-static CALLS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call goes unchanged to the system's allocator, which keeps the contract; counting touches no memory of it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        CALLS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        CALLS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: `ptr` came from `System` with this layout, because all of this allocator's memory does.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        CALLS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: `ptr` came from `System` with this layout; the caller answers for the size.
-        unsafe { System.realloc(ptr, layout, new_size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Calls of the allocator while a configuration runs that many packets through.
+/// Allocations while a configuration runs that many packets through.
 fn calls(text: &str, packets: u64, batch: usize) -> u64 {
     let (mut options, _) = simulated(batch);
     let log = Log::default();
     options.printer = log.printer();
     let mut r = router(&text.replace("PACKETS", &packets.to_string()), options);
-    let before = CALLS.load(Ordering::Relaxed);
-    r.run().unwrap();
-    let after = CALLS.load(Ordering::Relaxed);
+    let taken = allocation_counter::measure(|| r.run().unwrap());
     assert_eq!(r.waiting(), 0);
     if r.find("out").is_some() {
         // What is measured must not be the dropping of packets.
         assert_eq!(number(&mut r, "out", "count"), packets, "{:?}", r.drops());
     }
     assert_eq!(log.lines(), [""; 0], "a message is not steady state");
-    after - before
+    taken.count_total
 }
 
 /// An IPv4 header with a right checksum, and UDP: 10.0.0.1 to 10.1.0.2.
