@@ -282,7 +282,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 let written = cx.with_args(|a| ::castanet_element::spec::Args::write(#args, handler, value, a))?;
                 let changed = match written {
                     Ok(()) => ::castanet_element::Lifecycle::changed(self, handler, cx).map_err(Into::into),
-                    Err(e) => Err(::castanet_element::HandlerError::Value(e.replace('\0', ""))),
+                    Err(e) => Err(::castanet_element::HandlerError::value(e)),
                 };
                 Some(changed)
             },
@@ -324,21 +324,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     };
     let methods = match flag("handlers") {
         true => quote!(),
-        false => quote! {
-            impl ::castanet_element::Handlers for #ident {
-                const METHODS: &'static [::castanet_element::spec::HandlerSpec] = &[];
-                fn read_method(&mut self, _: &str, _: &str, _: &mut ::castanet_element::Cx<'_>)
-                    -> Option<Result<String, ::castanet_element::HandlerError>>
-                {
-                    None
-                }
-                fn write_method(&mut self, _: &str, _: &str, _: &mut ::castanet_element::Cx<'_>)
-                    -> Option<Result<(), ::castanet_element::HandlerError>>
-                {
-                    None
-                }
-            }
-        },
+        false => quote!(impl ::castanet_element::Handlers for #ident {}),
     };
     let codes = code_checks(&attr);
     Ok(quote! {

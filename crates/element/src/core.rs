@@ -2,6 +2,7 @@
 //! What the elements of one worker share, and what connects them.
 
 use crate::clock::Clock;
+use crate::handler::HandlerError;
 use crate::notify::{Note, Notes};
 use crate::remote::Remote;
 use crate::watch::Watches;
@@ -58,6 +59,12 @@ pub enum CallError {
     Failed(String),
     /// The caller has not the right to call it.
     Denied(String),
+}
+
+impl From<HandlerError> for CallError {
+    fn from(e: HandlerError) -> Self {
+        CallError::Failed(e.to_string())
+    }
 }
 
 impl std::fmt::Display for CallError {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Handlers as methods.
 
+use crate::class::Object;
 use crate::cx::Cx;
 use castanet_spec::{ArgValue, HandlerSpec};
 
@@ -13,6 +14,14 @@ pub enum HandlerError {
     /// The value is right, but the element cannot do as it says now.
     #[error("{0}")]
     Failed(String),
+}
+
+impl HandlerError {
+    /// For a text that is no value of the handler, with the message of [`ArgValue::parse`]. A NUL byte there marks a message that no
+    /// argument name is put before; a handler has no argument name.
+    pub fn value(message: String) -> HandlerError {
+        HandlerError::Value(message.replace('\0', ""))
+    }
 }
 
 impl From<String> for HandlerError {
@@ -31,29 +40,59 @@ impl From<HandlerError> for String {
     }
 }
 
-/// The handlers of a class that are methods. [`#[handlers]`](crate::handlers) on an `impl` block writes this; `#[derive(Class)]`
-/// writes one without any unless the class says `handlers`.
+/// The handlers of a class that are methods; by default there are none. [`#[handlers]`](crate::handlers) on an `impl` block writes
+/// this, and `#[derive(Class)]` writes an empty one unless the class says `handlers`.
+#[allow(unused_variables)]
 pub trait Handlers: Sized {
     /// Their declarations, in order.
-    const METHODS: &'static [HandlerSpec];
+    const METHODS: &'static [HandlerSpec] = &[];
     /// Calls the method of a read handler; none if no method has that name.
     fn read_method(
         &mut self,
         handler: &str,
         parameters: &str,
         cx: &mut Cx<'_>,
-    ) -> Option<Result<String, HandlerError>>;
+    ) -> Option<Result<String, HandlerError>> {
+        None
+    }
     /// Calls the method of a write handler; none if no method has that name.
     fn write_method(
         &mut self,
         handler: &str,
         value: &str,
         cx: &mut Cx<'_>,
-    ) -> Option<Result<(), HandlerError>>;
+    ) -> Option<Result<(), HandlerError>> {
+        None
+    }
 }
 
 /// Reads a value that was written to a handler, or the parameters of a read.
 pub fn parse<T: ArgValue>(text: &str, cx: &Cx<'_>) -> Result<T, HandlerError> {
-    // A NUL byte marks a message that no argument name is put before; here there is none.
-    cx.with_args(|a| T::parse(text.trim(), a)).map_err(|e| HandlerError::Value(e.replace('\0', "")))
+    cx.with_args(|a| T::parse(text.trim(), a)).map_err(HandlerError::value)
+}
+
+/// Reads a handler of an element: one that its class declares, or one of its [own](crate::Lifecycle::own_handlers).
+pub fn read<E: Object + ?Sized>(
+    e: &mut E,
+    handler: &str,
+    parameters: &str,
+    cx: &mut Cx<'_>,
+) -> Result<String, HandlerError> {
+    match e.read_handler(handler, parameters, cx) {
+        Some(value) => value,
+        None => Ok(e.read(handler, parameters, cx)?),
+    }
+}
+
+/// Writes a handler of an element: one that its class declares, or one of its [own](crate::Lifecycle::own_handlers).
+pub fn write<E: Object + ?Sized>(
+    e: &mut E,
+    handler: &str,
+    value: &str,
+    cx: &mut Cx<'_>,
+) -> Result<(), HandlerError> {
+    match e.write_handler(handler, value, cx) {
+        Some(done) => done,
+        None => Ok(e.write(handler, value, cx)?),
+    }
 }

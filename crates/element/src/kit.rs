@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::core::{CallError, Core, Edge, Entry, Info, Messages, Router};
 use crate::cx::Cx;
 use crate::gauge::Gauge;
+use crate::handler;
 use crate::notify::{Note, Notes};
 use crate::random::Seed;
 use castanet_packet::{Batch, Packet};
@@ -329,17 +330,11 @@ impl<T: Build> Kit<T> {
     }
     /// What a read handler answers to parameters.
     pub fn read_with(&mut self, handler: &str, parameters: &str) -> Result<String, String> {
-        self.lend(|e, cx| match e.read_handler(handler, parameters, cx) {
-            Some(value) => value.map_err(String::from),
-            None => e.read(handler, parameters, cx),
-        })
+        self.lend(|e, cx| handler::read(e, handler, parameters, cx)).map_err(String::from)
     }
     /// Writes a handler.
     pub fn write(&mut self, handler: &str, value: &str) -> Result<(), String> {
-        self.lend(|e, cx| match e.write_handler(handler, value, cx) {
-            Some(done) => done.map_err(String::from),
-            None => e.write(handler, value, cx),
-        })
+        self.lend(|e, cx| handler::write(e, handler, value, cx)).map_err(String::from)
     }
     /// What handlers of other elements answer.
     pub fn answer(&mut self, handler: &str, value: &str) {

@@ -2,16 +2,17 @@
 //! Handlers: those of elements, the standard ones that every element has, the global ones of the router.
 
 use crate::ledger;
+use crate::merge::merge;
 use crate::nodes::{Body, Nodes, deliver};
 use crate::panics::Taken;
 use crate::running::BY_HANDLER;
 use crate::shared::{Mail, Shared};
 use crate::swap::Style;
-use castanet_element::{CallError, Core, Cx, Edge, Object, Router};
+use castanet_element::{CallError, Core, Cx, Edge, Object, Router, handler};
 use castanet_graph::Kind;
 use castanet_lang::PortRef;
 use castanet_packet::Batch;
-use castanet_spec::{ClassSpec, HandlerSpec, Merge, Workers};
+use castanet_spec::{HandlerSpec, Workers};
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -43,32 +44,6 @@ pub const GLOBAL: &[(&str, &str)] = &[
 ];
 /// Global handlers of a router that may be swapped.
 pub const SWAP: &[(&str, &str)] = &[("hotconfig", "wR"), ("loadpackage", "wR"), ("swapplan", "wR")];
-
-/// Reads a handler of an element: one that its class declares, or one of its own.
-pub(crate) fn read(
-    e: &mut dyn Object,
-    handler: &str,
-    parameters: &str,
-    cx: &mut Cx<'_>,
-) -> Result<String, CallError> {
-    match e.read_handler(handler, parameters, cx) {
-        Some(value) => value.map_err(|e| CallError::Failed(e.to_string())),
-        None => e.read(handler, parameters, cx).map_err(CallError::Failed),
-    }
-}
-
-/// Writes a handler of an element: one that its class declares, or one of its own.
-pub(crate) fn write(
-    e: &mut dyn Object,
-    handler: &str,
-    value: &str,
-    cx: &mut Cx<'_>,
-) -> Result<(), CallError> {
-    match e.write_handler(handler, value, cx) {
-        Some(done) => done.map_err(|e| CallError::Failed(e.to_string())),
-        None => e.write(handler, value, cx).map_err(CallError::Failed),
-    }
-}
 
 /// There is no such handler to read or write.
 pub(crate) fn missing(handler: &str, kind: &str) -> CallError {
@@ -311,7 +286,7 @@ impl Nodes {
             }
             None => return self.shared.standard(element, handler).ok_or(none),
         }
-        self.with(core, element, |e, cx| read(e, handler, parameters, cx)).ok_or(none)??
+        Ok(self.with(core, element, |e, cx| handler::read(e, handler, parameters, cx)).ok_or(none)???)
     }
 
     /// Writes a handler of the replica on this worker.
@@ -341,8 +316,8 @@ impl Nodes {
             Some(f) if f.contains('w') => return Err(denied(&name)),
             _ => return Err(missing(&name, "write")),
         }
-        self.with(core, element, |e, cx| write(e, handler, value, cx))
-            .ok_or_else(|| missing(&name, "write"))??
+        let done = self.with(core, element, |e, cx| handler::write(e, handler, value, cx));
+        Ok(done.ok_or_else(|| missing(&name, "write"))???)
     }
 
     /// Answers mail about handlers.
@@ -410,72 +385,6 @@ impl Nodes {
                 Err(_) => return Err(CallError::Busy("the worker has stopped".into())),
             }
         }
-    }
-}
-
-/// Combines what the replicas of an element answered to a handler of it.
-pub(crate) fn merge(shared: &Shared, element: u32, handler: &str, values: Vec<String>) -> String {
-    if shared.counts_drops(element, handler) {
-        return ledger::merge_reasons(&values);
-    }
-    merge_values(shared.spec(element), handler, values)
-}
-
-/// Adds tables line by line, where each line is a number, a tab, and the same text in all of them.
-fn add_lines(values: &[String]) -> Option<String> {
-    let mut sums: Vec<(u64, &str)> = Vec::new();
-    for (i, value) in values.iter().enumerate() {
-        let lines = value.lines().map(|line| {
-            let (n, text) = line.split_once('\t')?;
-            Some((n.parse().ok()?, text))
-        });
-        let lines: Vec<(u64, &str)> = lines.collect::<Option<_>>()?;
-        if i == 0 {
-            sums = lines;
-            continue;
-        }
-        if lines.len() != sums.len() {
-            return None;
-        }
-        for (sum, (n, text)) in sums.iter_mut().zip(lines) {
-            if sum.1 != text {
-                return None;
-            }
-            sum.0 = sum.0.wrapping_add(n);
-        }
-    }
-    Some(sums.into_iter().map(|(n, text)| format!("{n}\t{text}\n")).collect())
-}
-
-/// Combines the values of a handler of several replicas. A handler that does not say how: arguments are the same for all; other
-/// numbers are added if the class says so.
-fn merge_values(spec: Option<&ClassSpec>, handler: &str, values: Vec<String>) -> String {
-    let declared = spec.and_then(|s| s.handlers.iter().find(|h| h.name == handler)).and_then(|h| h.merge);
-    let of_class = || match spec {
-        Some(s) if s.arg_handlers.iter().any(|h| h.name == handler) => Merge::First,
-        Some(ClassSpec { workers: Workers::Replicate(merge), .. }) => *merge,
-        _ => Merge::First,
-    };
-    fn numbers<T: std::str::FromStr>(values: &[String]) -> Option<Vec<T>> {
-        values.iter().map(|v| v.trim().parse().ok()).collect()
-    }
-    let first = || values.first().cloned().unwrap_or_default();
-    match declared.unwrap_or_else(of_class) {
-        _ if values.len() < 2 => first(),
-        Merge::First => first(),
-        Merge::Sum => match (numbers::<u64>(&values), numbers::<f64>(&values)) {
-            (Some(whole), _) => whole.iter().fold(0u64, |a, b| a.wrapping_add(*b)).to_string(),
-            (None, Some(real)) => real.iter().sum::<f64>().to_string(),
-            (None, None) if declared.is_some() => add_lines(&values).unwrap_or_else(first),
-            (None, None) => first(),
-        },
-        Merge::Max => match numbers::<f64>(&values) {
-            Some(real) => {
-                let largest = values.iter().zip(&real).max_by(|a, b| a.1.total_cmp(b.1));
-                largest.map_or_else(first, |l| l.0.clone())
-            }
-            None => first(),
-        },
     }
 }
 
@@ -607,26 +516,5 @@ impl Shared {
     /// How often the driver has been asked to stop and has not answered.
     pub fn requests(&self) -> u32 {
         self.requests.load(Ordering::SeqCst)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::add_lines;
-
-    #[test]
-    fn tables_with_the_same_texts_are_added_line_by_line() {
-        let add = |values: &[&str]| add_lines(&values.iter().map(ToString::to_string).collect::<Vec<_>>());
-        for (values, sum) in [
-            (&["1\tbad length\n2\tbad checksum\n", "10\tbad length\n0\tbad checksum\n"][..], Some((11, 2))),
-            (&["1\tbad length\n2\tbad checksum\n"; 3], Some((3, 6))),
-            (&["1\tbad length\n", "1\tbad checksum\n"], None),
-            (&["1\tbad length\n2\tbad checksum\n", "1\tbad length\n"], None),
-            (&["1\tbad length\n", "many\tbad length\n"], None),
-            (&["10.0.0.1 eth0\n", "10.0.0.1 eth0\n"], None),
-        ] {
-            let text = |(a, b)| format!("{a}\tbad length\n{b}\tbad checksum\n");
-            assert_eq!(add(values), sum.map(text), "{values:?}");
-        }
     }
 }

@@ -12,6 +12,7 @@ mod initialise;
 pub mod ledger;
 pub mod link;
 mod meeting;
+mod merge;
 pub mod naive;
 pub mod nodes;
 mod panics;

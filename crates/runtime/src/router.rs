@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A router: its workers, run together, and looked at when they have stopped.
 
-use crate::handlers::{DROP_REASONS, merge};
+use crate::handlers::DROP_REASONS;
 use crate::ledger::{self, Account, Ledger, held_by};
+use crate::merge::merge;
 use crate::shared::Shared;
 use crate::swap;
 use crate::worker::Worker;

@@ -2,8 +2,8 @@
 //! A running router as those see it who stand outside its workers, whatever configuration it has at the moment.
 
 use crate::build::Settings;
-use crate::handlers::merge;
 use crate::ledger::Former;
+use crate::merge::merge;
 use crate::shared::{Mail, Printer, Shared};
 use crate::swap::{Desk, Loader, STOPPED, Style};
 use castanet_element::CallError;

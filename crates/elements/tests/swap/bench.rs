@@ -8,7 +8,7 @@ use castanet_element::notify::Notes;
 use castanet_element::prelude::*;
 use castanet_element::spec::ClassSpec;
 use castanet_element::spec::codes::{Processing, ProcessingCode};
-use castanet_element::{Clock, Core, Edge, Gauge, Info, Instance, Messages};
+use castanet_element::{Clock, Core, Edge, Gauge, Info, Instance, Messages, handler};
 use castanet_elements::Registry;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -162,11 +162,7 @@ impl Bench {
         })
     }
     pub fn write(&mut self, handler: &str, value: &str) {
-        self.with(0, |i, cx| match i.common().write_handler(handler, value, cx) {
-            Some(done) => done.map_err(String::from),
-            None => i.common().write(handler, value, cx),
-        })
-        .unwrap();
+        self.with(0, |i, cx| handler::write(i.common(), handler, value, cx)).unwrap();
     }
     /// What the handlers tell that need no parameters.
     pub fn told(&mut self) -> Vec<(String, String)> {
@@ -175,11 +171,8 @@ impl Bench {
         let declared = self.spec.all_handlers().map(|h| (h.name.to_string(), h.flags));
         for (name, flags) in declared.chain(own) {
             if flags.contains('r') && !flags.contains('+') {
-                let text = self.with(0, |i, cx| match i.common().read_handler(&name, "", cx) {
-                    Some(text) => text.map_err(String::from),
-                    None => i.common().read(&name, "", cx),
-                });
-                all.push((name, coarse(&text.unwrap_or_else(|e| e))));
+                let text = self.with(0, |i, cx| handler::read(i.common(), &name, "", cx));
+                all.push((name, coarse(&text.unwrap_or_else(String::from))));
             }
         }
         all

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Elements of the naive interpreter, and the packets that move among them.
 
-use crate::handlers;
 use crate::push::{HOPS, ROUNDS};
 use crate::shared::Shared;
 use crate::tasks::TICKETS;
-use castanet_element::{CallError, Core, Cx, Edge, Instance, Messages, Object, Router, Verdict};
+use castanet_element::{CallError, Core, Cx, Edge, Instance, Messages, Object, Router, Verdict, handler};
 use castanet_graph::{Graph, Kind};
 use castanet_lang::PortRef;
 use castanet_packet::{Batch, Packet};
@@ -270,8 +269,8 @@ impl Router for Net {
         if !self.has(core, element, handler).0 {
             return Err(missing);
         }
-        let value = self.visit(core, e as usize, |e, cx| handlers::read(e, handler, parameters, cx));
-        value.ok_or_else(|| busy(core, e))?
+        let value = self.visit(core, e as usize, |e, cx| handler::read(e, handler, parameters, cx));
+        Ok(value.ok_or_else(|| busy(core, e))??)
     }
 
     fn write(
@@ -296,8 +295,8 @@ impl Router for Net {
         if !self.has(core, element, handler).1 {
             return Err(missing);
         }
-        let done = self.visit(core, e as usize, |e, cx| handlers::write(e, handler, value, cx));
-        done.ok_or_else(|| busy(core, e))?
+        let done = self.visit(core, e as usize, |e, cx| handler::write(e, handler, value, cx));
+        Ok(done.ok_or_else(|| busy(core, e))??)
     }
 
     fn has(&self, _: &Core, element: Option<u32>, handler: &str) -> (bool, bool) {
