@@ -134,7 +134,7 @@ pub struct Run {
     pub help: Option<bool>,
 }
 
-/// What to do when an element panics.
+/// The reaction to a panic of an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum OnPanic {
     /// Stop in an orderly way.
@@ -226,7 +226,7 @@ pub struct List {
     pub json: bool,
 }
 
-/// What `castanet list` can list.
+/// The subjects of `castanet list`.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub enum Listed {
     /// Element classes, by family.

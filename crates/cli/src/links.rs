@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What exists at the path of a link.
+/// The kind of file at the path of a link.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
     /// Nothing.

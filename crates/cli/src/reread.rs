@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 pub struct Reader {
     packages: Arc<Packages>,
     defines: Vec<(String, String)>,
-    /// What configurations of clients may require.
+    /// The limits for configurations that clients send.
     allowed: FromClients,
     /// Registers the signals that elements watch.
     signals: OnceLock<Handle>,

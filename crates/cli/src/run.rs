@@ -85,7 +85,7 @@ fn uncaught(e: std::io::Error) -> String {
     format!("signals cannot be caught: {}", crate::load::reason(&e))
 }
 
-/// What SIGHUP does: a configuration from a file is reread.
+/// The action for SIGHUP: rereads a configuration that came from a file.
 fn hangup(args: &Run, running: &Arc<Running>) -> Option<Hangup> {
     let (again, running) = (args.configuration.clone(), running.clone());
     again.is_file().then(|| -> Hangup { Box::new(move || reread(&running, || Source::read(&again))) })
