@@ -188,7 +188,7 @@ fn client(
 /// The router does not run, or its control socket fails.
 pub fn run(settings: &Settings) -> Result<Results, String> {
     let mut router = path::router(TEXT, &Vec::new(), 32, &[action::<CpuMeter>()], Clock::real())?;
-    let running = router.shared().running.clone();
+    let running = router.running().clone();
     let place = Place::Tcp { address: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0, following: false };
     let server = Server::start(&place, ServerSettings::control(Rules::default()), running.clone());
     let server = server.map_err(|e| e.to_string())?;

@@ -82,7 +82,7 @@ fn measure(elements: usize, settings: &Settings, loader: &Arc<dyn Loader>) -> Re
     let options = Options { workers: settings.workers, ..Options::default() };
     let built = build(loaded.graph, loaded.classes, &loaded.sources, options);
     let (mut router, _) = built.map_err(|d| loader.render(&loaded.sources, &d, Style::Snippets))?;
-    let running = router.shared().running.clone();
+    let running = router.running().clone();
     running.set_loader(loader.clone());
     std::thread::scope(|scope| {
         let runner = scope.spawn(move || router.run().map_err(|e| e.to_string()));

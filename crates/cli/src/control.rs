@@ -4,7 +4,7 @@
 use crate::load::complain;
 use castanet_control::session::Rules;
 use castanet_control::{Place, Server, Settings, Token};
-use castanet_runtime::Shared;
+use castanet_runtime::Running;
 use clap::Args;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -67,13 +67,12 @@ impl Sockets {
     ///
     /// # Errors
     /// When an address is in use or not permitted.
-    pub fn open(&self, shared: &Arc<Shared>) -> Result<Vec<Server>, String> {
+    pub fn open(&self, running: &Arc<Running>) -> Result<Vec<Server>, String> {
         let token = self.control_token.as_deref().map(Token::read).transpose()?.map(Arc::new);
         let mut servers = Vec::new();
         for place in self.places()? {
             let settings = Settings::control(Rules { token: token.clone(), ..Rules::default() });
-            let server =
-                Server::start(&place, settings, shared.running.clone()).map_err(|e| e.to_string())?;
+            let server = Server::start(&place, settings, running.clone()).map_err(|e| e.to_string())?;
             if let (Place::Tcp { port, .. }, Some(p)) = (&place, server.port())
                 && *port != p
             {

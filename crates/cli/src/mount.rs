@@ -23,7 +23,7 @@ pub struct Unmounter {
 
 /// Mounts the handlers of a router until the result is dropped.
 pub fn over(folder: &Path, router: &Router) -> Result<Mount, String> {
-    let running = router.shared().running.clone();
+    let running = router.running().clone();
     let (remote, printer) = (running.clone(), running);
     let say = move |text: &str| match printer.current() {
         Some(shared) => shared.message(text),

@@ -107,12 +107,12 @@ fn run(args: &Run) -> Result<ExitCode, String> {
     let Some(mut router) = build(loaded, options, args.configuration.json) else {
         return Ok(ExitCode::FAILURE);
     };
-    let running = router.shared().running.clone();
+    let running = router.running().clone();
     Reader::new(packages, &source.defines, &args.from_clients)
         .attend(&running, args.allow_reconfigure, hangup(args, &running))
         .map_err(uncaught)?;
     let mount = args.mount.as_deref().map(|folder| crate::mount::over(folder, &router)).transpose()?;
-    let servers = args.sockets.open(router.shared())?;
+    let servers = args.sockets.open(router.running())?;
     if mount.is_none() && servers.is_empty() {
         running.stop_when_idle();
     }

@@ -50,7 +50,7 @@ impl Summary {
             held: Vec::new(),
             missed: Vec::new(),
             missing: ledger.missing(),
-            panics: router.shared().running.panics(),
+            panics: router.running().panics(),
             elapsed,
         };
         let shared = router.shared().clone();

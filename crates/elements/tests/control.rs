@@ -48,7 +48,7 @@ impl Live {
         let (alone, watchdog) = alone();
         let (options, log) = real(workers);
         let mut r = router(text, options);
-        let running = r.shared().running.clone();
+        let running = r.running().clone();
         let thread = std::thread::spawn(move || {
             r.run().unwrap();
             r

@@ -30,7 +30,7 @@ fn during_calls(text: &str, workers: usize, body: impl FnOnce(&Log, &dyn Remote)
     let (options, log) = real(workers);
     let mut r = router(text, options);
     let shared = r.shared().clone();
-    let running = shared.running.clone();
+    let running = r.running().clone();
     let thread = std::thread::spawn(move || {
         r.run().unwrap();
         r

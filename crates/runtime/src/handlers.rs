@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Handlers: those of elements, the standard ones that every element has, the global ones of the router.
 
+use crate::accounts;
 use crate::ledger;
+use crate::mail::Mail;
 use crate::merge::merge;
-use crate::nodes::{Body, Nodes, deliver};
-use crate::panics::Taken;
-use crate::running::BY_HANDLER;
-use crate::shared::{Mail, Shared};
-use crate::swap::Style;
+use crate::node::Body;
+use crate::nodes::{Nodes, deliver};
+use crate::shared::Shared;
+use crate::trail::Taken;
 use castanet_element::{CallError, Core, Cx, Edge, Object, Router, handler};
 use castanet_graph::Kind;
 use castanet_lang::PortRef;
@@ -61,13 +62,6 @@ impl Shared {
         match element {
             Some(e) => format!("{}.{handler}", self.graph.name(e as usize)),
             None => handler.to_string(),
-        }
-    }
-    /// The workers that have an element; the first one has what no task reaches.
-    pub fn workers_of(&self, element: u32) -> &[usize] {
-        match self.placement.workers_of(element as usize) {
-            [] => &[0],
-            some => some,
         }
     }
     pub(crate) fn has_task(&self, element: u32) -> bool {
@@ -138,7 +132,7 @@ impl Shared {
     }
     /// The global handlers, with their flags.
     pub fn globals(&self) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-        GLOBAL.iter().chain(SWAP.iter().filter(|_| self.running.allows_swaps()))
+        GLOBAL.iter().chain(SWAP.iter().filter(|_| self.supervisor.allows_swaps()))
     }
     /// The value of a global read handler, as far as it needs no worker.
     pub fn global(&self, handler: &str) -> Option<String> {
@@ -151,7 +145,7 @@ impl Shared {
             "requirements" => {
                 lines(self.graph.flat.requirements.iter().map(|r| format!("{} {}", r.0, r.1)).collect())
             }
-            "packages" => lines(self.running.packages()),
+            "packages" => lines(self.supervisor.packages()),
             "list" => {
                 let names = (0..self.graph.len()).map(|e| self.graph.name(e).to_string());
                 format!("{}\n{}", self.graph.len(), lines(names.collect()))
@@ -358,7 +352,7 @@ impl Nodes {
         for w in (0..shared.inboxes.len()).filter(|&w| w != here) {
             all.extend(self.ask(core, w, |reply| Mail::Drops { reply })?);
         }
-        Ok(ledger::table(&shared, all))
+        Ok(accounts::table(&shared, all))
     }
 
     /// Asks another worker, and serves its questions while waiting.
@@ -461,9 +455,8 @@ impl Router for Nodes {
                 },
                 _ => {
                     let (from, clock) = (core.origin, core.clock.clone());
-                    let soon = |text: &str| shared.running.swap_soon(from, BY_HANDLER, text, clock);
-                    let done = shared.running.write_swap(from, handler, value, Style::Lines, soon);
-                    done.map(|answer| answer.map(drop)).unwrap_or_else(|| Err(missing(handler, "write")))
+                    let done = shared.supervisor.write_soon(from, handler, value, clock);
+                    done.unwrap_or_else(|| Err(missing(handler, "write")))
                 }
             };
         };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Initialising: elements that were built and linked get their router context, open what they need and are scheduled.
 
-use crate::build::explain;
-use crate::router::Router;
+use crate::assembly::Assembly;
+use crate::errors::explain;
 use castanet_element::build::Wiring;
 use castanet_element::notify::Notes;
 use castanet_element::{Gauge, InitCx, Note};
@@ -52,18 +52,18 @@ impl Wiring for Context<'_> {
 /// Initialises all elements, in order, and schedules their tasks. With an old router, what that one has open and these are to
 /// have (`inherited`) stays closed.
 pub(crate) fn initialise(
-    router: &mut Router,
+    assembly: &mut Assembly,
     notes_of: &HashMap<(u32, Capability), u32>,
     gauges: &HashMap<u32, Gauge>,
     notes: &Notes,
     inherited: &HashSet<u32>,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    let shared = router.shared.clone();
+    let shared = assembly.shared.clone();
     let context = Context { graph: &shared.graph, notes: notes_of, gauges };
     let mut listeners: HashMap<u32, Vec<(u32, u32)>> = HashMap::new();
     for e in 0..shared.graph.len() as u32 {
-        for worker in &mut router.workers {
+        for worker in &mut assembly.workers {
             let w = worker.core.worker;
             let mut scheduled = false;
             let done = worker.nodes.with(&mut worker.core, e, |element, cx| {

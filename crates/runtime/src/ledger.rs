@@ -5,10 +5,8 @@
 //! What has begun and not ended is held by an element or waits between two. Elements count what begins and ends
 //! ([`Entry`], drops) and answer how much they hold; packets that only pass are not counted, so the ledger costs them nothing.
 
-use crate::nodes::{Body, Nodes};
-use crate::shared::Shared;
-use castanet_element::{Core, Entry};
-use castanet_spec::{Books, ClassSpec, Reason, Workers};
+use castanet_element::Entry;
+use castanet_spec::{Books, ClassSpec, Reason};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -48,29 +46,6 @@ pub struct Ledger {
 }
 
 impl Account {
-    /// That of an element. `held` answers how many packets its replica on a worker holds.
-    pub(crate) fn of<'a>(
-        shared: &Shared,
-        element: u32,
-        cores: impl Iterator<Item = &'a Core>,
-        held: impl Fn(usize, u32) -> u64,
-    ) -> Account {
-        let info = shared.info.get(element as usize).cloned().unwrap_or_default();
-        let spec = shared.spec(element);
-        let mut account = Account {
-            element: info.name,
-            class: info.class,
-            config: info.config,
-            books: spec.map_or(Books::empty(), |s| s.books),
-            held: held_by(shared, element, held),
-            ..Account::default()
-        };
-        for core in cores {
-            core.entries_of(element).for_each(|(entry, n)| account.enter(entry, n));
-            core.drops_of(element).for_each(|(reason, n)| account.drop(spec, reason, n));
-        }
-        account
-    }
     /// Packets that it dropped.
     pub fn dropped(&self) -> u64 {
         self.drops.values().sum()
@@ -101,14 +76,14 @@ impl Account {
             *self.drops.entry(reason).or_default() += n;
         }
     }
-    fn enter(&mut self, entry: Entry, n: u64) {
+    pub(crate) fn enter(&mut self, entry: Entry, n: u64) {
         *match entry {
             Entry::Entered => &mut self.entered,
             Entry::Made => &mut self.made,
             Entry::Left => &mut self.left,
         } += n;
     }
-    fn drop(&mut self, spec: Option<&ClassSpec>, reason: Reason, n: u64) {
+    pub(crate) fn drop(&mut self, spec: Option<&ClassSpec>, reason: Reason, n: u64) {
         if spec.is_some_and(|s| s.ends.contains(&reason)) {
             self.left += n;
         } else {
@@ -117,25 +92,7 @@ impl Account {
     }
 }
 
-/// How many packets an element holds. Replicas that share their state all hold the same ones.
-pub(crate) fn held_by(shared: &Shared, element: u32, held: impl Fn(usize, u32) -> u64) -> u64 {
-    let share = shared.spec(element).is_some_and(|s| s.workers == Workers::Share);
-    let workers = shared.workers_of(element).iter().take(if share { 1 } else { usize::MAX });
-    workers.map(|&w| held(w, element)).sum()
-}
-
 impl Ledger {
-    /// The accounts of all elements of a router. `held` answers how many packets the replica of an element on a worker holds.
-    pub(crate) fn new<'a>(
-        shared: &Shared,
-        cores: impl Iterator<Item = &'a Core> + Clone,
-        held: impl Fn(usize, u32) -> u64,
-        waiting: usize,
-    ) -> Ledger {
-        let accounts = (0..shared.graph.len() as u32).map(|e| Account::of(shared, e, cores.clone(), &held));
-        Ledger { accounts: accounts.collect(), waiting: waiting as u64 }
-    }
-
     fn sum(&self, f: impl Fn(&Account) -> u64) -> u64 {
         self.accounts.iter().map(f).sum()
     }
@@ -260,40 +217,6 @@ pub(crate) fn merge_reasons(tables: &[String]) -> String {
     }
     let known = Reason::ALL.iter().filter_map(|r| Some((r, all.get(r.name())?)));
     known.fold(String::new(), |out, (r, n)| out + &format!("{r}\t{n}\n"))
-}
-
-/// What all elements dropped: one line for each element and reason, with the number.
-pub(crate) fn table(shared: &Shared, drops: Vec<(u32, Reason, u64)>) -> String {
-    let mut all: BTreeMap<(u32, Reason), u64> = BTreeMap::new();
-    for (e, reason, n) in drops {
-        if !shared.spec(e).is_some_and(|s| s.ends.contains(&reason)) {
-            *all.entry((e, reason)).or_default() += n;
-        }
-    }
-    let here = all.into_iter().map(|((e, r), n)| (shared.graph.name(e as usize).to_string(), r, n));
-    let former = shared.running.former.accounts();
-    let gone = former
-        .iter()
-        .flat_map(|a| a.drops.iter().map(|(r, n)| (format!("{} (swapped away)", a.element), *r, *n)));
-    here.chain(gone).fold(String::new(), |out, (name, r, n)| out + &format!("{name}\t{r}\t{n}\n"))
-}
-
-impl Nodes {
-    /// How many packets the replica of an element on this worker holds.
-    pub(crate) fn held(&self, element: u32) -> u64 {
-        let Some(&(n, member)) = self.places.get(element as usize) else { return 0 };
-        match self.nodes.get(n as usize).map(|n| &n.body) {
-            Some(Body::Chain(members)) => members.get(member as usize).map_or(0, |m| m.action.held()),
-            Some(Body::Element(e) | Body::Reaching(e, _)) => e.held(),
-            Some(Body::Busy) | None => 0,
-        }
-    }
-    /// How many packets wait that an element has emitted.
-    pub(crate) fn waiting_of(&self, element: u32) -> u64 {
-        let Some(node) = self.node_of(element).and_then(|n| self.nodes.get(n)) else { return 0 };
-        let edges = self.edges.iter().skip(node.base as usize).take(node.count as usize);
-        edges.filter(|e| e.from == element).map(|e| e.batch.len() as u64).sum()
-    }
 }
 
 #[cfg(test)]

@@ -1,36 +1,52 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The runtime: elements built and linked, packets moved, tasks and timers run, handlers answered.
 //!
-//! [`build`](mod@build) turns a checked graph into a [`Router`]; [`nodes`] owns the elements of one worker and moves packets among
-//! them; [`worker`] is the run loop of tasks, timers and mail; [`handlers`] answers reads and writes; [`shared`] is what
-//! workers have in common, [`running`] what those see who stand outside. [`naive`] is the obvious interpreter that the fast one is compared with.
+//! Files use only files before them in this order:
+//! - [`options`], [`ledger`], [`table`], [`tasks`], `session`, `mail`, [`shared`]: data.
+//! - `node`, `nodes`, `trail`, `push`, `pull`, `drive`: the elements of one worker, and how packets move among them.
+//! - [`handlers`] answers reads and writes; [`worker`] is the run loop of tasks, timers and mail; `panics` guards both.
+//! - `prepare`, [`link`](mod@link), `initialise`, `assemble`: a checked graph becomes an `assembly`, all workers of one configuration.
+//! - [`swap`], [`running`], `remote`: the way to the router for threads outside, and how its configuration is replaced.
+//! - [`router`] builds and runs all of it. [`naive`] is the obvious interpreter that the fast one is compared with.
 #![forbid(unsafe_code)]
 
-pub mod build;
+mod accounts;
+mod assemble;
+mod assembly;
+mod drive;
+mod errors;
 pub mod handlers;
 mod initialise;
 pub mod ledger;
-pub mod link;
+mod link;
+mod mail;
 mod meeting;
 mod merge;
 pub mod naive;
-pub mod nodes;
+mod node;
+mod nodes;
+pub mod options;
 mod panics;
+mod prepare;
 mod pull;
 mod push;
+mod remote;
 pub mod router;
 pub mod running;
+mod session;
 pub mod shared;
 mod sleep;
 pub mod swap;
 pub mod table;
 pub mod tasks;
-pub mod worker;
+mod trail;
+mod worker;
 
-pub use build::{Classes, Options, build, check, place};
+pub use castanet_element::class::Classes;
 pub use ledger::Ledger;
-pub use panics::OnPanic;
-pub use router::Router;
+pub use options::{OnPanic, Options};
+pub use prepare::{check, place};
+pub use router::{Router, build};
 pub use running::Running;
 pub use shared::Shared;
 pub use table::Table;

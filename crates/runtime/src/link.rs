@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Linking: the elements of one worker become nodes; maximal runs of actions become chains.
 
-use crate::nodes::{Body, Member, NONE, Node, Nodes};
+use crate::node::{Body, Member, NONE, Node};
+use crate::nodes::Nodes;
 use crate::shared::Shared;
 use castanet_element::{Edge, Instance};
 use castanet_graph::{Graph, Kind};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where the workers of a router wait for each other before another router takes its place.
 
-use crate::shared::Shared;
+use crate::mail::Inbox;
 use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,17 +27,17 @@ impl Meeting {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Waits until all workers are there, or the router ends; `answer` is called when worker `me` has mail.
-    pub fn wait(&self, shared: &Shared, me: usize, mut answer: impl FnMut()) {
-        let mail = || shared.inboxes.get(me).is_some_and(|i| i.full.load(Ordering::SeqCst));
+    /// Waits until all workers are there, or `ended`; `answer` is called when worker `me` has mail.
+    pub fn wait(&self, inboxes: &[Inbox], me: usize, ended: impl Fn() -> bool, mut answer: impl FnMut()) {
+        let mail = || inboxes.get(me).is_some_and(|i| i.full.load(Ordering::SeqCst));
         let mut state = self.lock();
         state.there += 1;
         loop {
-            if state.there == shared.inboxes.len() {
+            if state.there == inboxes.len() {
                 state.over = true;
                 self.changed.notify_all();
             }
-            if state.over || shared.is_stopped() {
+            if state.over || ended() {
                 return;
             }
             if mail() {

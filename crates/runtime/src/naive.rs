@@ -6,12 +6,14 @@
 //! action emits on the side goes before the packet itself. Pulls ask for one packet at a time. There are no chains, no
 //! batches and no stacks of packets that wait.
 
-use crate::build::{Prepared, explain, failed, prepare};
+use crate::errors::{explain, failed};
 use crate::initialise::Context;
 use crate::ledger::Ledger;
-use crate::router::STACK;
+use crate::prepare::{Prepared, prepare};
+use crate::running::Running;
 use crate::shared::Shared;
 use crate::tasks::LONGEST_BURST;
+use crate::worker::STACK;
 use crate::{Classes, Options};
 use castanet_element::notify::Notes;
 use castanet_element::{CallError, Core, Cx, Drive, Element, Gauge, InitCx, Instance, Router, Turn};
@@ -46,9 +48,10 @@ impl Naive {
         sources: &Sources,
         options: Options,
     ) -> Result<Naive, Vec<Diagnostic>> {
-        let (running, settings, config) = Options { workers: 1, ..options }.split();
+        let (settings, printer, config) = Options { workers: 1, ..options }.split();
+        let running = Running::new(printer, settings.clone());
         let Prepared { built, shared, clock, notes, notes_of, gauges, mut diagnostics, .. } =
-            prepare(graph, classes, sources, running.clone(), settings, config)?;
+            prepare(graph, classes, sources, running.parts(), settings, config)?;
         running.set_current(&shared);
         let core = Core::new(shared.info.clone(), shared.names.clone(), notes.clone(), shared.clone(), clock);
         let net = Net::new(shared, built.workers.into_iter().flatten());

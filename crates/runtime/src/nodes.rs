@@ -5,66 +5,18 @@
 //! one element. After a node has run, the first of its outputs that has packets is followed at once; the others wait
 //! on a stack, so that, as when pushing packet by packet, all of output 0's downstream runs before output 1's.
 
-use crate::panics::{Casualties, Taken, blamed};
-use crate::pull::Direct;
-use crate::push::{Rest, is_all, pass, walk};
-use crate::shared::{Mail, Shared};
+use crate::mail::Mail;
+use crate::node::{Body, NONE, Node, Rest};
+use crate::shared::Shared;
 use crate::tasks::Tasks;
-use castanet_element::{Action, Core, Cx, Edge, Element, Messages as _, Place, Router as _, Turn};
-use castanet_packet::{Batch, Packet};
+use crate::trail::Casualties;
+use castanet_element::{Core, Edge, Messages as _, Router as _};
+use castanet_packet::Batch;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 /// How many calls may be carried out one because of the other.
 const CALLS: u32 = 64;
-/// No edge, no node.
-pub(crate) const NONE: u32 = u32::MAX;
-
-/// One action of a chain.
-#[repr(C)]
-pub(crate) struct Member {
-    pub me: u32,
-    /// Where the edges of its side outputs start, how many they are, and how many of its node come before them.
-    pub base: u32,
-    pub count: u32,
-    pub skip: u32,
-    pub action: Box<dyn Action>,
-    /// Where the packets wait that go on after this action when it has emitted copies or put packets behind them: an edge
-    /// that leads back into the chain. `NONE` for actions that do no such thing.
-    pub resume: u32,
-}
-
-/// What runs.
-pub(crate) enum Body {
-    /// Actions in order.
-    Chain(Box<[Member]>),
-    /// An element that reaches nobody.
-    Element(Box<dyn Element>),
-    /// One that pulls or calls handlers, so that the others must be within its reach while it runs; what it emits waits on
-    /// edges of its own until it has returned.
-    Reaching(Box<dyn Element>, Box<[Edge]>),
-    /// It is running just now, further up.
-    Busy,
-}
-
-#[repr(C)]
-pub(crate) struct Node {
-    pub body: Body,
-    /// The element, or the first of the chain.
-    pub me: u32,
-    /// Where its edges start, and how many they are. An element has one for each output. A chain has that of its last
-    /// output 0, then those that lead back into it, then its side outputs.
-    pub base: u32,
-    pub count: u32,
-    /// How many of a chain's edges come before its side outputs; none for an element.
-    pub mains: u32,
-    /// Whether packets may leave a chain before its end: dropped, or by a side output.
-    pub loses: bool,
-    /// For each pull input the node and output it pulls from.
-    pub sources: Box<[(u32, u32)]>,
-    /// All that it reaches, when that is one element that reaches nobody: the queue that a task pulls from.
-    pub direct: Option<(u32, u32)>,
-}
 
 /// The elements of one worker.
 pub struct Nodes {
@@ -95,21 +47,6 @@ pub struct Nodes {
     /// Mail from other workers.
     pub(crate) mail: Option<Receiver<Mail>>,
     pub(crate) shared: Arc<Shared>,
-}
-
-impl Member {
-    #[inline(always)]
-    pub(crate) fn place(&self) -> Place {
-        Place { me: self.me, base: self.base, count: self.count, skip: self.skip }
-    }
-}
-
-impl Node {
-    /// That of an element that stands alone.
-    #[inline(always)]
-    pub(crate) fn place(&self) -> Place {
-        Place { me: self.me, base: self.base, count: self.count, skip: self.mains }
-    }
 }
 
 impl Nodes {
@@ -143,97 +80,6 @@ impl Nodes {
     #[inline]
     pub(crate) fn node_of(&self, element: u32) -> Option<usize> {
         self.places.get(element as usize).filter(|p| p.0 != NONE).map(|p| p.0 as usize)
-    }
-
-    /// Gives an element's task a turn and moves what it emits to where it ends.
-    #[inline(always)]
-    pub(crate) fn run_task(&mut self, core: &mut Core, element: u32) -> Turn {
-        self.run(core, element, |e, cx| e.task(cx)).unwrap_or(Turn::Sleep)
-    }
-
-    /// Calls an element that stands alone, then moves what it emitted to where it ends.
-    #[inline(always)]
-    pub(crate) fn run<R>(
-        &mut self,
-        core: &mut Core,
-        element: u32,
-        f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R,
-    ) -> Option<R> {
-        let n = self.places.get(element as usize)?.0 as usize;
-        let single = core.limit == 1;
-        let Nodes { nodes, edges, rest, .. } = self;
-        let node = nodes.get_mut(n)?;
-        let (out, all) = match &mut node.body {
-            Body::Element(e) => {
-                let place = Place { me: node.me, base: node.base, count: node.count, skip: node.mains };
-                let mut cx = Cx::over(edges, core, None, place, single);
-                let out = blamed(&mut cx, |cx| f(e.as_mut(), cx));
-                (out, blamed(&mut cx, |cx| walk(nodes, cx, n, rest)))
-            }
-            Body::Reaching(..) => match node.direct {
-                Some((up, port)) => {
-                    let Ok([node, upstream]) = nodes.get_disjoint_mut([n, up as usize]) else { return None };
-                    let place = node.place();
-                    let Body::Reaching(e, outbox) = &mut node.body else { return None };
-                    let mut reach = Direct { node: upstream, outbox, port: port as usize, left: false };
-                    let (out, emitted, touched) = {
-                        let mut cx = Cx::over(edges, core, Some(&mut reach), place, single);
-                        let out = blamed(&mut cx, |cx| f(e.as_mut(), cx));
-                        (out, cx.take_slot(), cx.touched())
-                    };
-                    if reach.left {
-                        let base = reach.node.base;
-                        deliver(reach.outbox, edges, base);
-                        self.defer(up as usize);
-                    }
-                    (out, self.go(core, n, emitted, touched))
-                }
-                None => self.run_reaching(core, n, single, f)?,
-            },
-            Body::Chain(_) | Body::Busy => return None,
-        };
-        if !all || !self.stack.is_empty() {
-            self.finish(core);
-        }
-        Some(out)
-    }
-
-    /// Goes on with the packet that node `n` has emitted while it reached others. True when nothing else is to be moved.
-    #[inline(always)]
-    fn go(&mut self, core: &mut Core, n: usize, emitted: Option<(usize, Packet)>, touched: u64) -> bool {
-        let Nodes { nodes, edges, rest, .. } = self;
-        match emitted {
-            Some((x, p)) => {
-                let mut cx = Cx::over(edges, core, None, Place::default(), false);
-                blamed(&mut cx, |cx| pass(nodes, cx, x, p, rest))
-            }
-            None => is_all(n, touched, rest),
-        }
-    }
-
-    /// Calls an element that has the others within its reach.
-    fn run_reaching<R>(
-        &mut self,
-        core: &mut Core,
-        n: usize,
-        single: bool,
-        f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R,
-    ) -> Option<(R, bool)> {
-        let node = self.nodes.get_mut(n)?;
-        let (me, base) = (node.me, node.base as usize);
-        if !matches!(node.body, Body::Reaching(..)) {
-            return None;
-        }
-        let mut taken = Taken::new(n, &mut node.body);
-        let Body::Reaching(e, outbox) = &mut taken.body else { return None };
-        let own = Place { me, base: 0, count: outbox.len() as u32, skip: 0 };
-        let mut cx = Cx::over(outbox, core, Some(self), own, single);
-        let out = blamed(&mut cx, |cx| f(e.as_mut(), cx));
-        let (emitted, touched) = (cx.take_slot(), cx.touched());
-        self.put_back(n, taken.back(), touched);
-        self.settle(core);
-        let emitted = emitted.map(|(i, p)| (i + base, p));
-        Some((out, self.go(core, n, emitted, touched)))
     }
 
     /// Ends the run of a body that had the others within its reach; what it emitted goes to its edges.

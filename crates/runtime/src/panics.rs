@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Panics of elements: which element it was, what becomes of its packets, and how the router goes on.
-//!
-//! The packet path pays nothing: a panic is caught around the run loop of a worker, and what is needed to name the element and to
-//! go on is collected while the stack unwinds, by guards that are forgotten when a call returns.
+//! Panics of elements: they are caught around the run loop of a worker, packets that were lost are counted, and the router goes
+//! on as [`OnPanic`] says.
 
-use crate::nodes::{Body, Nodes, deliver};
-use crate::push::Rest;
+use crate::node::{Body, Rest};
+use crate::nodes::{Nodes, deliver};
+use crate::options::OnPanic;
+use crate::trail::{Trail, caught};
 use crate::worker::Worker;
 use castanet_element::{
     Action, CallError, Core, Cx, Element, HandlerError, Instance, Lifecycle, Object, Verdict,
@@ -13,161 +13,8 @@ use castanet_element::{
 use castanet_packet::{Batch, Packet, pool};
 use castanet_spec::Reason;
 use std::any::Any;
-use std::cell::{Cell, RefCell};
-use std::io::Write as _;
-use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, resume_unwind};
-use std::sync::Once;
+use std::panic::resume_unwind;
 use std::sync::atomic::Ordering;
-
-/// What a router does when an element has panicked over a packet, in its task or in a timer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnPanic {
-    /// It stops, in good order.
-    // An element that panicked may be inconsistent. A run that ends says so; one that goes on may give wrong results unnoticed.
-    #[default]
-    Stop,
-    /// It goes on without the element, which drops its packets from then on.
-    Disable,
-    /// It goes on with the element.
-    Continue,
-}
-
-/// What is known of the panic that unwinds a thread.
-#[derive(Default)]
-struct Trail {
-    /// Its message, and the place in the source.
-    what: String,
-    /// [`pool::dropped`] before unwinding.
-    dropped: Option<usize>,
-    /// The element that ran.
-    culprit: Option<u32>,
-    /// Bodies that were taken out of their nodes while they ran, innermost first.
-    bodies: Vec<(usize, Body)>,
-}
-
-thread_local! {
-    /// Whether panics of this thread are caught here.
-    static WATCHED: Cell<bool> = const { Cell::new(false) };
-    static TRAIL: RefCell<Trail> =
-        const { RefCell::new(Trail { what: String::new(), dropped: None, culprit: None, bodies: Vec::new() }) };
-}
-
-/// Adds to what is known of the panic.
-fn note(f: impl FnOnce(&mut Trail)) {
-    // A destructor of the thread may run after that of the trail.
-    let _ = TRAIL.try_with(|t| t.try_borrow_mut().map(|mut t| f(&mut t)));
-}
-
-/// Begins the trail of a panic, while the stack still stands.
-fn begin(info: &PanicHookInfo<'_>) {
-    let message = info.payload_as_str().unwrap_or("a panic without text");
-    let what = match info.location() {
-        Some(place) => format!("{message} (at {place})"),
-        None => message.to_string(),
-    };
-    note(|t| *t = Trail { what, dropped: Some(pool::dropped()), ..Trail::default() });
-    let trace = std::backtrace::Backtrace::capture();
-    if trace.status() == std::backtrace::BacktraceStatus::Captured {
-        // There may be nobody to read it.
-        let _ = writeln!(std::io::stderr().lock(), "{trace}");
-    }
-}
-
-/// Calls `f`; the result of a panic is what is known of it. Panics of other threads are reported as before.
-fn caught<R>(f: impl FnOnce() -> R) -> Result<R, (Trail, Box<dyn Any + Send>)> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let previous = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| match WATCHED.try_with(Cell::get) {
-            Ok(true) => begin(info),
-            _ => previous(info),
-        }));
-    });
-    let before = WATCHED.replace(true);
-    let out = catch_unwind(AssertUnwindSafe(f));
-    WATCHED.set(before);
-    out.map_err(|panic| {
-        let mut trail = TRAIL.with(RefCell::take);
-        // A panic that a package raises again does not pass the hook.
-        if trail.what.is_empty() {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            trail.what = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default().into();
-        }
-        (trail, panic)
-    })
-}
-
-/// Calls an element, or several in turn. If one panics, it is the one that `cx` names.
-#[inline(always)]
-pub(crate) fn blamed<'a, R>(cx: &mut Cx<'a>, f: impl FnOnce(&mut Cx<'a>) -> R) -> R {
-    struct Guard<'c, 'a>(&'c mut Cx<'a>);
-    impl Drop for Guard<'_, '_> {
-        #[cold]
-        #[inline(never)]
-        fn drop(&mut self) {
-            let me = self.0.me();
-            // A panic that a package raises again has not passed the hook: its unwinding here begins with this frame.
-            let dropped = pool::dropped();
-            note(|t| {
-                t.culprit = t.culprit.or(Some(me));
-                t.dropped = t.dropped.or(Some(dropped));
-            });
-        }
-    }
-    let guard = Guard(cx);
-    let out = f(guard.0);
-    std::mem::forget(guard);
-    out
-}
-
-/// Calls what puts packets into a batch of somebody else, or works on them there. A panic clears the batch: packets that an element
-/// has not finished with must not go on as if it had.
-#[inline(always)]
-pub(crate) fn spoiled<R>(batch: &mut Batch, f: impl FnOnce(&mut Batch) -> R) -> R {
-    struct Guard<'b>(&'b mut Batch);
-    impl Drop for Guard<'_> {
-        #[cold]
-        #[inline(never)]
-        fn drop(&mut self) {
-            self.0.clear();
-        }
-    }
-    let guard = Guard(batch);
-    let out = f(guard.0);
-    std::mem::forget(guard);
-    out
-}
-
-/// A body that was taken out of its node while it runs; a panic leaves it on the trail.
-pub(crate) struct Taken {
-    n: usize,
-    pub body: Body,
-}
-
-impl Taken {
-    #[inline(always)]
-    pub fn new(n: usize, body: &mut Body) -> Taken {
-        Taken { n, body: std::mem::replace(body, Body::Busy) }
-    }
-    /// The body, to be put back.
-    #[inline(always)]
-    pub fn back(mut self) -> Body {
-        let body = std::mem::replace(&mut self.body, Body::Busy);
-        std::mem::forget(self);
-        body
-    }
-}
-
-impl Drop for Taken {
-    #[cold]
-    #[inline(never)]
-    fn drop(&mut self) {
-        let body = std::mem::replace(&mut self.body, Body::Busy);
-        if !matches!(body, Body::Busy) {
-            note(|t| t.bodies.push((self.n, body)));
-        }
-    }
-}
 
 /// Stands in the place of an element that is disabled.
 struct Disabled {
@@ -214,31 +61,6 @@ impl Element for Disabled {
     }
 }
 
-/// The elements of a worker that have panicked.
-#[derive(Default)]
-pub(crate) struct Casualties {
-    /// Those that are disabled; [`Disabled`] stands in their places.
-    pub disabled: Vec<(u32, Instance)>,
-    /// How often each has panicked.
-    counts: Vec<(u32, u64)>,
-}
-
-impl Casualties {
-    /// Counts a panic of an element; the number of its panics.
-    fn count(&mut self, element: u32) -> u64 {
-        match self.counts.iter_mut().find(|c| c.0 == element) {
-            Some(c) => {
-                c.1 += 1;
-                c.1
-            }
-            None => {
-                self.counts.push((element, 1));
-                1
-            }
-        }
-    }
-}
-
 impl Nodes {
     /// Puts what ran when a panic came back in its place, and counts the packets that unwinding dropped. The element, how many
     /// packets, and the message.
@@ -252,7 +74,7 @@ impl Nodes {
         if let Some(c) = culprit {
             core.count_drops(c, Reason::Panicked, lost);
         }
-        self.shared.running.panics.fetch_add(1, Ordering::Relaxed);
+        self.shared.session.panics.fetch_add(1, Ordering::Relaxed);
         (culprit, lost, trail.what)
     }
 
@@ -320,10 +142,10 @@ impl Worker {
             let (culprit, lost, what) = self.nodes.collect(&mut self.core, trail, None);
             let shared = self.nodes.shared.clone();
             let Some(culprit) = culprit else {
-                shared.running.say(crate::running::DEFAULT, &format!("the run loop panicked: {what}"));
+                shared.session.print(&format!("the run loop panicked: {what}"));
                 resume_unwind(panic);
             };
-            let policy = shared.running.settings.on_panic;
+            let policy = shared.session.on_panic;
             let times = self.nodes.casualties.count(culprit);
             // A packet may come as often as its sender likes.
             if times.is_power_of_two() {
@@ -335,7 +157,7 @@ impl Worker {
                     OnPanic::Continue => "it goes on",
                 };
                 let text = format!("{who} panicked{again}: {what}; packets dropped: {lost}; {next}");
-                shared.running.say(crate::running::DEFAULT, &text);
+                shared.session.print(&text);
             }
             match policy {
                 OnPanic::Stop => shared.end(),

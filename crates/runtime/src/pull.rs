@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Moving packets by pull: from the element that asks upstream to the one that stores.
 
-use crate::nodes::{Body, NONE, Node, Nodes};
-use crate::panics::{Taken, blamed, spoiled};
+use crate::node::{Body, NONE, Node};
+use crate::nodes::Nodes;
 use crate::push::run_chain;
+use crate::trail::{Taken, blamed, spoiled};
 use castanet_element::{CallError, Core, Cx, Edge, Place};
 use castanet_packet::{Batch, Packet};
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Moving packets by push: in batches, or one alone without any batch.
 
-use crate::nodes::{Body, Member, NONE, Node, Nodes};
-use crate::panics::{Taken, blamed};
+use crate::node::{Body, Member, NONE, Node, Rest};
+use crate::nodes::Nodes;
+use crate::trail::{Taken, blamed};
 use castanet_element::{Core, Cx, Edge, Place, Verdict};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::Reason;
@@ -11,16 +12,6 @@ use castanet_spec::Reason;
 pub(crate) const HOPS: u16 = 1000;
 /// How often packets may go round cycles for each packet of the batch that started it: copies in a cycle multiply.
 pub(crate) const ROUNDS: u64 = 20_000;
-
-/// What a packet that went alone has left to be done.
-pub(crate) enum Rest {
-    /// Something waits on the edges of a node.
-    Touched(usize, u64),
-    /// The packet waits before an edge that takes batches only.
-    Queue(usize, Packet),
-    /// There was nothing where an edge of this element leads.
-    Nowhere(u32),
-}
 
 impl Nodes {
     /// Follows an edge, and from there the first pending edge of each node, until nothing is left there.

@@ -1,32 +1,60 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A router: its workers, run together, and looked at when they have stopped.
+//! A router: built from a graph, run, and examined when it has stopped.
 
-use crate::handlers::DROP_REASONS;
-use crate::ledger::{self, Account, Ledger, held_by};
-use crate::merge::merge;
+use crate::assemble::assemble;
+use crate::assembly::Assembly;
+use crate::ledger::Ledger;
+use crate::options::Options;
+use crate::prepare::prepare;
+use crate::running::Running;
 use crate::shared::Shared;
-use crate::swap;
-use crate::worker::Worker;
-use castanet_element::{CallError, Router as _};
-use castanet_spec::{Reason, Workers};
-use std::collections::BTreeMap;
+use crate::swap::cleaner::Cleaner;
+use crate::swap::commit::commit;
+use crate::worker::{STACK, Worker};
+use castanet_element::CallError;
+use castanet_element::class::Classes;
+use castanet_graph::Graph;
+use castanet_lang::{Diagnostic, Sources};
+use castanet_spec::Reason;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
-/// Stack of a worker's thread: pulls recurse, one frame an element.
-pub(crate) const STACK: usize = 256 << 20;
+/// A router that was built. It is run at most once.
+pub struct Router {
+    /// The configuration of the moment.
+    assembly: Assembly,
+    running: Arc<Running>,
+}
 
-/// A thread that runs a worker, and the one of the next router after it: pools of packets belong to threads.
-struct Hand<'scope> {
+/// Builds a router from a graph whose checks have passed, and initialises it. The second value are warnings.
+///
+/// # Errors
+/// Everything that keeps the router from running, phase by phase: errors of one phase hide those of the next.
+pub fn build(
+    graph: Graph,
+    classes: Arc<dyn Classes>,
+    sources: &Sources,
+    options: Options,
+) -> Result<(Router, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let (settings, printer, config) = options.split();
+    let running = Running::new(printer, settings.clone());
+    let prepared = prepare(graph, classes, sources, running.parts(), settings, config)?;
+    let (assembly, diagnostics) = assemble(prepared, |_| HashSet::new())?;
+    running.set_current(&assembly.shared);
+    Ok((Router { assembly, running }, diagnostics))
+}
+
+/// The thread of a worker. After a swap it runs the worker of the new configuration, because packet pools belong to threads.
+struct Thread<'scope> {
     work: Sender<Worker>,
     done: Receiver<Worker>,
     thread: ScopedJoinHandle<'scope, ()>,
 }
 
-impl<'scope> Hand<'scope> {
-    fn start(scope: &'scope Scope<'scope, '_>, number: u32) -> std::io::Result<Hand<'scope>> {
+impl<'scope> Thread<'scope> {
+    fn start(scope: &'scope Scope<'scope, '_>, number: u32) -> std::io::Result<Thread<'scope>> {
         let ((work, todo), (ready, done)) = (channel::<Worker>(), channel());
         let run = move || {
             for mut worker in todo {
@@ -38,33 +66,19 @@ impl<'scope> Hand<'scope> {
         };
         let name = format!("worker {number}");
         let thread = std::thread::Builder::new().name(name).stack_size(STACK).spawn_scoped(scope, run)?;
-        Ok(Hand { work, done, thread })
-    }
-}
-
-/// A router that was built. It is run at most once.
-pub struct Router {
-    // The workers go first: what elements are made of may live in what is shared.
-    pub(crate) workers: Vec<Worker>,
-    pub(crate) shared: Arc<Shared>,
-}
-
-impl Drop for Router {
-    fn drop(&mut self) {
-        // Listeners end with their elements, and must be forgotten before the classes may be gone.
-        self.workers.clear();
-        self.shared.running.forget_the_gone();
+        Ok(Thread { work, done, thread })
     }
 }
 
 impl Router {
-    pub(crate) fn new(shared: Arc<Shared>) -> Router {
-        Router { workers: Vec::new(), shared }
+    /// The data that its workers share; it stays usable while the router runs.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.assembly.shared
     }
 
-    /// What its workers have in common; it stays usable while the router runs.
-    pub fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+    /// The way to the router for other threads while it runs, whatever its configuration is then.
+    pub fn running(&self) -> &Arc<Running> {
+        &self.running
     }
 
     /// Runs until the router is stopped, each worker on a thread of its own. After hot swaps this is the router that ran last.
@@ -72,31 +86,31 @@ impl Router {
     /// # Errors
     /// When a thread cannot be started; the router has not run then.
     pub fn run(&mut self) -> std::io::Result<()> {
-        let running = self.shared.running.clone();
+        let running = self.running.clone();
         let result = std::thread::scope(|scope| {
-            let (mut crew, mut cleaner) = (Vec::new(), swap::Cleaner::new(scope));
-            for w in &self.workers {
-                match Hand::start(scope, w.core.worker) {
-                    Ok(h) => crew.push(h),
+            let (mut threads, mut cleaner) = (Vec::new(), Cleaner::new(scope));
+            for w in &self.assembly.workers {
+                match Thread::start(scope, w.core.worker) {
+                    Ok(t) => threads.push(t),
                     Err(e) => {
-                        self.shared.end();
+                        self.assembly.shared.end();
                         return Err(e);
                     }
                 }
             }
             loop {
-                self.round(&mut crew);
-                // Who wants to swap when the router has stopped is told so when the desk closes.
-                if self.shared.is_stopped() {
+                self.round(&mut threads);
+                // Threads that wait to swap get an error when the slot closes.
+                if self.assembly.shared.is_stopped() {
                     break;
                 }
-                let Some(candidate) = running.desk.candidate() else { break };
-                swap::commit(self, *candidate, &running, &mut cleaner);
-                running.desk.free();
+                let Some(candidate) = running.slot.take() else { break };
+                commit(&mut self.assembly, *candidate, &running, &mut cleaner);
+                running.slot.release();
             }
             cleaner.finish();
             // A scope does not wait for what threads do at their very end, such as giving up their pools.
-            for Hand { work, done, thread } in crew {
+            for Thread { work, done, thread } in threads {
                 drop((work, done));
                 if let Err(panic) = thread.join() {
                     std::panic::resume_unwind(panic);
@@ -104,27 +118,27 @@ impl Router {
             }
             Ok(())
         });
-        running.desk.close();
+        running.slot.close();
         // A class that does not count what it should is found by any test that runs it.
         // Packets that an element had when it panicked are beyond counting.
-        if cfg!(debug_assertions) && result.is_ok() && running.panics.load(Ordering::Relaxed) == 0 {
+        if cfg!(debug_assertions) && result.is_ok() && running.panics() == 0 {
             self.ledger().check();
         }
         result
     }
 
-    /// Has the crew run the workers until these return.
-    fn round(&mut self, crew: &mut Vec<Hand<'_>>) {
-        for (hand, worker) in crew.iter().zip(self.workers.drain(..)) {
+    /// Runs the workers on their threads until they return.
+    fn round(&mut self, threads: &mut Vec<Thread<'_>>) {
+        for (thread, worker) in threads.iter().zip(self.assembly.workers.drain(..)) {
             // It takes work as long as it lives, and its end is seen below.
-            let _ = hand.work.send(worker);
+            let _ = thread.work.send(worker);
         }
-        for i in 0..crew.len() {
-            match crew.get(i).map(|h| h.done.recv()) {
-                Some(Ok(worker)) => self.workers.push(worker),
+        for i in 0..threads.len() {
+            match threads.get(i).map(|t| t.done.recv()) {
+                Some(Ok(worker)) => self.assembly.workers.push(worker),
                 _ => {
-                    self.shared.end();
-                    if let Err(panic) = crew.swap_remove(i).thread.join() {
+                    self.assembly.shared.end();
+                    if let Err(panic) = threads.swap_remove(i).thread.join() {
                         std::panic::resume_unwind(panic);
                     }
                 }
@@ -132,136 +146,49 @@ impl Router {
         }
     }
 
-    /// Moves to its ledger what another router has counted, which does not run again. Packets that the other one still has are
-    /// booked by [`Router::settle_ledger`].
-    pub(crate) fn inherit_ledger(&mut self, other: &mut Router) {
-        for e in 0..other.shared.graph.len() as u32 {
-            let cores = other.workers.iter().map(|w| &w.core);
-            let twin = other.shared.twin(e, &self.shared);
-            let worker = twin.and_then(|m| self.shared.workers_of(m).first().copied());
-            if let (Some(m), Some(w)) = (twin, worker.and_then(|w| self.workers.get_mut(w))) {
-                for core in cores {
-                    core.entries_of(e).for_each(|(entry, n)| w.core.book(m, entry, n));
-                    core.drops_of(e).for_each(|(reason, n)| w.core.count_drops(m, reason, n));
-                }
-                continue;
-            }
-            let account = Account::of(&other.shared, e, cores, |_, _| 0);
-            self.shared.running.former.add(account.end(0));
-        }
-        other.workers.iter_mut().for_each(|w| w.core.clear_ledger());
-    }
-
-    /// Books what a router counted after another one took its place, while it was cleaned up, and the packets that it still has:
-    /// they end with it.
-    pub(crate) fn settle_ledger(&self) {
-        for e in 0..self.shared.graph.len() as u32 {
-            let waiting: u64 = self.workers.iter().map(|w| w.nodes.waiting_of(e)).sum();
-            let lost = waiting + held_by(&self.shared, e, |w, e| self.held(w, e));
-            let account = Account::of(&self.shared, e, self.workers.iter().map(|w| &w.core), |_, _| 0);
-            self.shared.running.former.add(account.end(lost));
-        }
-    }
-
-    fn held(&self, worker: usize, element: u32) -> u64 {
-        self.workers.get(worker).map_or(0, |w| w.nodes.held(element))
-    }
-
-    /// The ledger: where packets came from and what became of them, also at elements that a hot swap took away.
-    pub fn ledger(&self) -> Ledger {
-        let cores = self.workers.iter().map(|w| &w.core);
-        let mut ledger = Ledger::new(&self.shared, cores, |w, e| self.held(w, e), self.waiting());
-        ledger.accounts.extend(self.shared.running.former.accounts());
-        ledger
-    }
-
-    /// Cleans all elements up, in order, and returns what went wrong: declaration and reason.
-    pub fn cleanup(&mut self) -> Vec<(String, String)> {
-        self.cleanup_of(|_| true)
-    }
-
-    /// Cleans some elements up.
-    pub(crate) fn cleanup_of(&mut self, which: impl Fn(u32) -> bool) -> Vec<(String, String)> {
-        let mut errors = Vec::new();
-        for e in (0..self.shared.graph.len() as u32).filter(|&e| which(e)) {
-            for w in &mut self.workers {
-                let text = match w.nodes.with(&mut w.core, e, |e, cx| e.cleanup(cx)) {
-                    Some(Ok(Err(text))) => text,
-                    Some(Err(panicked)) => panicked.to_string(),
-                    Some(Ok(Ok(()))) | None => continue,
-                };
-                errors.push((self.shared.graph.declaration(e as usize), text));
-            }
-        }
-        errors
-    }
-
     /// Reads a handler while the router does not run.
     ///
     /// # Errors
-    /// When there is no such handler, or it says no.
+    /// When there is no such handler, or it fails.
     pub fn read(
         &mut self,
         element: Option<u32>,
         handler: &str,
         parameters: &str,
     ) -> Result<String, CallError> {
-        let Some(e) = element else {
-            if handler == DROP_REASONS {
-                let drops = self.workers.iter().flat_map(|w| w.core.all_drops());
-                return Ok(ledger::table(&self.shared, drops.collect()));
-            }
-            let Some(w) = self.workers.first_mut() else { return Ok(String::new()) };
-            return w.nodes.read(&mut w.core, None, handler, parameters);
-        };
-        let mut values = Vec::new();
-        for w in self.workers.iter_mut().filter(|w| w.nodes.node_of(e).is_some()) {
-            values.push(w.nodes.read_here(&mut w.core, e, handler, parameters)?);
-        }
-        if values.is_empty() {
-            return Err(CallError::Missing(format!(
-                "no '{}' read handler",
-                self.shared.handler_name(element, handler)
-            )));
-        }
-        Ok(merge(&self.shared, e, handler, values))
+        self.assembly.read(element, handler, parameters)
     }
 
     /// Writes a handler while the router does not run.
     ///
     /// # Errors
-    /// When there is no such handler, or it says no.
+    /// When there is no such handler, or it fails.
     pub fn write(&mut self, element: Option<u32>, handler: &str, value: &str) -> Result<(), CallError> {
-        let Some(e) = element else {
-            let Some(w) = self.workers.first_mut() else { return Ok(()) };
-            return w.nodes.write(&mut w.core, None, handler, value);
-        };
-        let share = self.shared.spec(e).is_some_and(|s| s.workers == Workers::Share);
-        for w in self.workers.iter_mut().filter(|w| w.nodes.node_of(e).is_some()) {
-            w.nodes.write_here(&mut w.core, e, handler, value)?;
-            if share {
-                break;
-            }
-        }
-        Ok(())
+        self.assembly.write(element, handler, value)
+    }
+
+    /// The ledger: where packets came from and what became of them, also at elements that swaps removed.
+    pub fn ledger(&self) -> Ledger {
+        self.assembly.ledger()
+    }
+
+    /// Cleans all elements up, in order. Returns the declarations of those that failed, with the errors.
+    pub fn cleanup(&mut self) -> Vec<(String, String)> {
+        self.assembly.cleanup()
     }
 
     /// Packets dropped, by element and reason, over all workers.
     pub fn drops(&self) -> BTreeMap<(u32, Reason), u64> {
-        let mut out = BTreeMap::new();
-        for (e, r, n) in self.workers.iter().flat_map(|w| w.core.all_drops()) {
-            *out.entry((e, r)).or_insert(0) += n;
-        }
-        out
+        self.assembly.drops()
     }
 
     /// Packets that wait between elements; none when every task has returned.
     pub fn waiting(&self) -> usize {
-        self.workers.iter().map(|w| w.nodes.waiting()).sum()
+        self.assembly.waiting()
     }
 
-    /// The element of that name, as handler calls number it.
+    /// The number of the element of that name in handler calls.
     pub fn find(&self, name: &str) -> Option<u32> {
-        self.shared.find(name)
+        self.assembly.shared.find(name)
     }
 }

@@ -1,88 +1,43 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all workers of a router have in common: the graph, the mail between workers, requests to stop.
+//! The data that all workers of one configuration share: the graph, the inboxes, requests to stop.
 
-use crate::build::Classes;
+use crate::mail::{Inbox, Mail};
 use crate::meeting::Meeting;
-use crate::running::{DEFAULT, Running};
-use crate::sleep::Waker;
-use castanet_element::{CallError, Info, Messages, Remote};
+use crate::session::{DEFAULT, Session};
+use castanet_element::class::Classes;
+use castanet_element::{CallError, Clock, Info, Messages, Remote};
 use castanet_graph::Graph;
 use castanet_graph::placement::Placement;
-use castanet_spec::{ClassSpec, Names, Origin, Reason};
+use castanet_spec::{ClassSpec, Names, Origin};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc::{Sender, SyncSender};
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// Packets dropped, by element and reason.
-pub type Dropped = Vec<(u32, Reason, u64)>;
-
-/// What one worker asks of another.
-pub enum Mail {
-    /// Schedule the task of an element.
-    Wake(u32),
-    /// Read a handler of an element's replica, or a global one.
-    Read {
-        /// For whom.
-        from: Origin,
-        /// The element.
-        element: Option<u32>,
-        /// The handler.
-        handler: String,
-        /// Its parameters.
-        parameters: String,
-        /// Where the answer goes.
-        reply: SyncSender<Result<String, CallError>>,
-    },
-    /// Write a handler of an element's replica, or a global one.
-    Write {
-        /// For whom.
-        from: Origin,
-        /// The element.
-        element: Option<u32>,
-        /// The handler.
-        handler: String,
-        /// The value.
-        value: String,
-        /// Where the answer goes.
-        reply: SyncSender<Result<(), CallError>>,
-    },
-    /// Tell what elements dropped on this worker.
-    Drops {
-        /// Where the answer goes.
-        reply: SyncSender<Result<Dropped, CallError>>,
-    },
-    /// A signal that an element watches has arrived.
-    Signal(u32, i32),
-}
-
-/// The way to one worker.
-pub struct Inbox {
-    pub(crate) sender: Mutex<Sender<Mail>>,
-    pub(crate) waker: Arc<Waker>,
-    /// Whether there is mail; looked at once a turn, so it must be cheap.
-    pub(crate) full: AtomicBool,
-    /// How often the worker has gone round its run loop; only the worker writes it.
-    pub(crate) rounds: AtomicU64,
-}
-
-impl Inbox {
-    /// Sends mail and wakes the worker.
-    pub fn send(&self, mail: Mail) {
-        // A worker that is gone needs no mail.
-        let _ = self.sender.lock().unwrap_or_else(PoisonError::into_inner).send(mail);
-        self.full.store(true, Ordering::SeqCst);
-        self.waker.wake();
-    }
-}
-
-/// Where messages of elements go.
-pub type Printer = Box<dyn Fn(&str) + Send + Sync>;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// By class and key the elements that hold it, in order: mostly one.
 pub(crate) type Held = HashMap<(&'static str, String), Vec<u32>>;
 
-/// What all workers of a router have in common.
+/// The running router, as its configurations see it: swaps replace them and leave it.
+pub(crate) trait Supervisor: Remote {
+    /// Calls `f` for a configuration, or for its successor if it has been replaced. `f` must not call the supervisor.
+    fn reach(&self, shared: &Shared, f: &dyn Fn(&Shared));
+    /// Rereads a configuration on another thread, unless it is replaced before. Returns whether that was started.
+    fn reread(&self, shared: &Shared) -> bool;
+    /// Whether there are handlers that swap.
+    fn allows_swaps(&self) -> bool;
+    /// The names of the packages that are loaded.
+    fn packages(&self) -> Vec<String>;
+    /// Carries out a write to a handler that swaps, for a worker: the swap begins when the worker has ended its turn. None if
+    /// there is no such handler.
+    fn write_soon(
+        &self,
+        from: Origin,
+        handler: &str,
+        value: &str,
+        clock: Clock,
+    ) -> Option<Result<(), CallError>>;
+}
+
+/// The data that all workers of one configuration share.
 pub struct Shared {
     /// The configuration.
     pub graph: Graph,
@@ -107,13 +62,14 @@ pub struct Shared {
     /// Whether the workers are to return: the router has ended, or another configuration is about to take its place.
     pub(crate) halted: AtomicBool,
     pub(crate) ended: AtomicBool,
-    /// Whether another router has taken its place. Changes only while [`Running`] has its lock.
+    /// Whether another configuration has replaced this one. Changes only while the supervisor holds its lock.
     pub(crate) retired: AtomicBool,
     pub(crate) meeting: Meeting,
     /// What elements have open outside that a router holds once.
     pub(crate) held: Held,
-    /// What stays when this router gives way to another.
-    pub running: Arc<Running>,
+    /// The state that later configurations have too.
+    pub(crate) session: Arc<Session>,
+    pub(crate) supervisor: Arc<dyn Supervisor>,
 }
 
 impl Shared {
@@ -132,7 +88,7 @@ impl Shared {
     }
     /// Ends the router, or the one that has taken its place, whatever its driver script says.
     pub fn end(&self) {
-        self.running.reach(self, Shared::end_here);
+        self.supervisor.reach(self, &Shared::end_here);
     }
     pub(crate) fn end_here(&self) {
         self.ended.store(true, Ordering::SeqCst);
@@ -161,9 +117,26 @@ impl Shared {
             i.waker.wake();
         }
     }
+    /// Under simulated time, when nothing can happen any more: requests a stop, with a message. False if the router waits
+    /// instead.
+    pub(crate) fn stop_idle(&self) -> bool {
+        // A script may wait for a signal.
+        let stops = self.signals.is_empty() && self.session.stops_when_idle();
+        if stops {
+            self.stop_here(1);
+        }
+        stops
+    }
     /// The class of an element.
     pub fn spec(&self, element: u32) -> Option<&'static ClassSpec> {
         self.graph.spec(element as usize)
+    }
+    /// The workers that have an element; the first one has what no task reaches.
+    pub fn workers_of(&self, element: u32) -> &[usize] {
+        match self.placement.workers_of(element as usize) {
+            [] => &[0],
+            some => some,
+        }
     }
     /// How messages name an element: name, class, and where it is declared.
     pub(crate) fn declared_at(&self, element: u32) -> String {
@@ -196,17 +169,18 @@ impl Messages for Shared {
         self.message_on(DEFAULT, text);
     }
     fn message_on(&self, channel: &str, text: &str) {
-        self.running.say(channel, text);
+        self.session.message(channel, text);
     }
     fn call_failed(&self) {
-        self.running.failed_calls.fetch_add(1, Ordering::Relaxed);
+        self.session.failed_calls.fetch_add(1, Ordering::Relaxed);
     }
     fn remote(&self) -> Option<Arc<dyn Remote>> {
-        self.running.reached_from_outside();
-        Some(self.running.clone())
+        // Threads outside may call the router at any time from here on.
+        self.session.set_stops_when_idle(false);
+        Some(self.supervisor.clone())
     }
     fn stop(&self, times: u32) {
-        self.running.reach(self, |shared| shared.stop_here(times));
+        self.supervisor.reach(self, &|shared| shared.stop_here(times));
     }
     fn wake(&self, worker: u32, element: u32) {
         if let Some(i) = self.inboxes.get(worker as usize) {
@@ -214,6 +188,6 @@ impl Messages for Shared {
         }
     }
     fn device_changed(&self, device: &str) -> bool {
-        self.names.uses_device(device) && self.running.read_again(self)
+        self.names.uses_device(device) && self.supervisor.reread(self)
     }
 }

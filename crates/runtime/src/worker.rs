@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The run loop of one worker: requests to stop, mail, tasks, timers, sleep.
 
+use crate::mail::Mail;
 use crate::nodes::Nodes;
-use crate::shared::{Mail, Shared};
+use crate::shared::Shared;
 use crate::sleep::Sleeper;
 use crate::tasks::LONGEST_BURST;
 use castanet_element::{Core, Drive, Turn};
@@ -14,6 +15,9 @@ use std::sync::mpsc::Receiver;
 const TURNS: usize = 128;
 /// Timers that expire before tasks and mail get their turn: one that is set to now whenever it expires must not hold up the rest.
 const TIMERS: usize = 4096;
+
+/// Stack of a worker's thread: pulls recurse, one frame an element.
+pub(crate) const STACK: usize = 256 << 20;
 
 /// One worker: its elements and its run loop.
 pub struct Worker {
@@ -73,7 +77,7 @@ impl Worker {
             }
         }
         // Another worker may be waiting for an answer of this one.
-        shared.meeting.wait(&shared, me, || self.take_mail(&shared, me));
+        shared.meeting.wait(&shared.inboxes, me, || shared.is_stopped(), || self.take_mail(&shared, me));
     }
 
     /// What time it is, which is the recent time from here on. (In simulated time the recent time is always exact.)
@@ -197,7 +201,7 @@ impl Worker {
             None if self.core.clock.is_simulated()
                 && !self.core.watches.any()
                 && !stay()
-                && shared.running.stop_idle(shared) =>
+                && shared.stop_idle() =>
             {
                 return;
             }

@@ -21,7 +21,7 @@ fn pairs(listing: &str) -> Vec<(&str, &str)> {
 #[test]
 fn global_handlers_describe_the_router() {
     let (mut r, _) = run(TEXT, 32);
-    let running = r.shared().running.clone();
+    let running = r.running().clone();
     let classes: Vec<&str> = Registry::new().names();
     for remote in [false, true] {
         let mut read = |h: &str| if remote { running.read(None, h, "") } else { r.read(None, h, "") };
@@ -87,7 +87,7 @@ fn time_is_warped_only_by_positive_factors_and_never_if_simulated() {
     const BAD: [&str; 6] = ["0", "-1", "inf", "nan", "x", ""];
     let (options, _) = real(1);
     let mut r = router("Idle -> c :: Counter -> Discard", options);
-    let running = r.shared().running.clone();
+    let running = r.running().clone();
     std::thread::scope(|scope| {
         scope.spawn(|| r.run().unwrap());
         let write = |h: &str, v: &str| running.write(Origin::Operator, None, h, v);

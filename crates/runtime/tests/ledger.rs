@@ -52,7 +52,7 @@ fn drops_of_several_workers_are_added_up() {
         StaticThreadSched(a 0, b 1, a2 0, b2 1);";
     let (options, _) = real(2);
     let mut r = router(text, options);
-    let running = r.shared().running.clone();
+    let running = r.running().clone();
     let end = r.shared().clone();
     let asker = std::thread::spawn(move || {
         let count =

@@ -203,7 +203,7 @@ fn what_an_element_had_when_it_panicked_is_counted() {
                 assert!(first.contains(part), "{part}, {what}");
             }
             assert!(lines.len() < 6, "{what}");
-            assert!(r.shared().running.panics() >= 10, "{what}");
+            assert!(r.running().panics() >= 10, "{what}");
         }
     }
 }
@@ -247,7 +247,7 @@ fn a_router_that_stops_does_so_in_good_order() {
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(lines[0].contains("the router stops"), "{lines:?}");
         assert_eq!(number(&mut r, "f", "seen"), 70);
-        assert_eq!(r.shared().running.panics(), 1);
+        assert_eq!(r.running().panics(), 1);
     }
     // So do its other workers.
     watched(|| {
@@ -300,7 +300,7 @@ fn who_asks_an_element_that_panics_gets_an_error() {
         "{e}"
     );
     watched(move || {
-        let running = r.shared().running.clone();
+        let running = r.running().clone();
         let thread = std::thread::spawn(move || {
             r.run().unwrap();
             r

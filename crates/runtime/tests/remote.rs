@@ -28,7 +28,7 @@ fn handlers_are_called_while_packets_move() {
     for workers in [1, 2] {
         let (options, _) = real(workers);
         let mut r = router(TEXT, options);
-        let running = r.shared().running.clone();
+        let running = r.running().clone();
         let shared = r.shared().clone();
         std::thread::scope(|s| {
             s.spawn(|| r.run().unwrap());
@@ -77,8 +77,8 @@ fn listeners_hear_their_channel_as_long_as_they_exist() {
     let (options, log) = real(1);
     let r = router("Idle -> Discard", options);
     let (ear, other) = (Arc::new(Ear::default()), Arc::new(Ear::default()));
-    r.shared().running.listen("default", Arc::downgrade(&ear) as _);
-    r.shared().running.listen("news", Arc::downgrade(&other) as _);
+    r.running().listen("default", Arc::downgrade(&ear) as _);
+    r.running().listen("news", Arc::downgrade(&other) as _);
     r.shared().message("one");
     r.shared().message_on("news", "two");
     let heard = |e: &Ear| e.0.lock().unwrap().join(" ");
@@ -98,7 +98,7 @@ fn a_long_burst_keeps_neither_mail_nor_stop_waiting() {
         let text = "s :: InfiniteSource(BURST 2000000000) -> c :: Counter -> Discard;
              t :: InfiniteSource(BURST 2000000000) -> d :: Counter -> Discard; u :: TimedSource(0.000001) -> e :: Counter -> Discard";
         let mut r = router(text, Options { batch, ..options });
-        let running = r.shared().running.clone();
+        let running = r.running().clone();
         std::thread::scope(|s| {
             s.spawn(|| r.run().unwrap());
             let read = |e: &str, h: &str| running.read(Some(e), h, "").unwrap();
@@ -132,7 +132,7 @@ fn a_call_has_the_rights_of_the_one_who_makes_it() {
     for workers in [1, 2] {
         let (options, log) = real(workers);
         let mut r = router(&text, options);
-        let running = r.shared().running.clone();
+        let running = r.running().clone();
         std::thread::scope(|scope| {
             scope.spawn(|| r.run().unwrap());
             let _stop = Stop(&running);

@@ -267,7 +267,7 @@ fn one_source_overflows_no_queue_of_another_worker() {
         let placed = |e: &str| shared.placement.task_worker(shared.graph.find(e).unwrap());
         assert_ne!(placed("a"), placed("u"));
         let watch = {
-            let running = shared.running.clone();
+            let running = r.running().clone();
             std::thread::spawn(move || {
                 let started = Instant::now();
                 let count = || running.read(Some("c"), "count", "").unwrap().parse::<u64>().unwrap();

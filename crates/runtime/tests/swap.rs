@@ -239,8 +239,8 @@ impl Loader for Texts {
 
 fn swappable(text: &str, options: Options) -> Router {
     let r = try_router_with(text, options, more).unwrap_or_else(|e| panic!("{e}"));
-    r.shared().running.set_loader(Arc::new(Texts));
-    r.shared().running.allow_swaps();
+    r.running().set_loader(Arc::new(Texts));
+    r.running().allow_swaps();
     r
 }
 
@@ -248,7 +248,7 @@ fn swappable(text: &str, options: Options) -> Router {
 fn running(text: &str, workers: usize, f: impl FnOnce(&Running)) -> (Router, Log) {
     let (options, log) = real(workers);
     let mut r = swappable(text, options);
-    let running = r.shared().running.clone();
+    let running = r.running().clone();
     std::thread::scope(|s| {
         let thread = s.spawn(|| r.run().unwrap());
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| f(&running)));
@@ -404,7 +404,7 @@ fn swaps_from_many_threads_and_stops_race() {
     for round in 0..20 {
         let (options, _) = real(1 + round % 2);
         let mut r = swappable(STREAM[0], options);
-        let running = r.shared().running.clone();
+        let running = r.running().clone();
         std::thread::scope(|s| {
             s.spawn(|| r.run().unwrap());
             for i in 0..3 {
@@ -465,14 +465,13 @@ fn without_leave_there_is_no_such_handler() {
         assert!(!r.read(None, "handlers", "").unwrap().contains(h));
     }
     assert!(
-        r.shared()
-            .running
+        r.running()
             .swap(Origin::Operator, "config", "Idle -> Discard")
             .unwrap_err()
             .contains("cannot be swapped")
     );
-    r.shared().running.set_loader(Arc::new(Texts));
-    r.shared().running.allow_swaps();
+    r.running().set_loader(Arc::new(Texts));
+    r.running().allow_swaps();
     let listing = r.read(None, "handlers", "").unwrap();
     assert!(listing.contains("hotconfig\twR\n") && listing.contains("swapplan\twR\n"));
 }
@@ -506,7 +505,7 @@ fn requests_that_come_in_a_commit_reach_the_new_router() {
             let text = format!("n :: Numbers(1, 4000000000) -> g :: Gate({key}) -> Discard");
             let (options, _) = real(1);
             let mut r = swappable(&text, options);
-            let running = r.shared().running.clone();
+            let running = r.running().clone();
             let thread = std::thread::spawn(move || {
                 r.run().unwrap();
                 r

@@ -227,7 +227,7 @@ fn run(mut s: Settings) -> u8 {
         Ok(router) => router,
         Err(code) => return code,
     };
-    let servers = match s.sockets.open(router.shared()) {
+    let servers = match s.sockets.open(router.running()) {
         Ok(servers) => servers,
         Err(e) => {
             say(&format!("{}: {e}", ABOUT.name));
@@ -247,7 +247,7 @@ fn run(mut s: Settings) -> u8 {
     }
     let start = Times::now();
     if !s.quit {
-        let running = router.shared().running.clone();
+        let running = router.running().clone();
         let attended =
             Reader::new(packages, &source.defines, &Default::default()).attend(&running, s.swaps, None);
         let ran = attended.and_then(|()| router.run());
@@ -257,7 +257,7 @@ fn run(mut s: Settings) -> u8 {
         }
     }
     // The message of each panic has been printed.
-    if router.shared().running.panics() > 0 {
+    if router.running().panics() > 0 {
         code = 1;
     }
     let took = start.until(&Times::now());

@@ -17,6 +17,12 @@ fn facts_are_those_of_the_ip_command() {
             up: Some(true),
         };
         set_up("va", &setup).unwrap();
+        // The system reports the carrier of a link some time after the link was set up.
+        let start = std::time::Instant::now();
+        while !info("va").unwrap().running {
+            assert!(start.elapsed().as_secs() < 100, "no carrier");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
         let a = info("va").unwrap();
         assert_eq!((a.ip, a.gateway, a.mtu), (setup.ip, setup.gateway, 1300));
         assert_eq!((a.ether, a.ether_broadcast), (setup.ether, Some(ALL)));

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The second phase of a hot swap: no worker runs, and all that is to move moves, or nothing does.
 
-use super::{Candidate, Cleaner, Done, Moves};
-use crate::router::Router;
-use crate::running::{DEFAULT, Running};
-use crate::shared::{Mail, Shared};
+use super::candidate::{Candidate, Done};
+use super::cleaner::Cleaner;
+use super::plan::Moves;
+use crate::assembly::Assembly;
+use crate::mail::Mail;
+use crate::running::Running;
+use crate::shared::Shared;
 use castanet_element::{Cx, Messages as _, Object};
 use std::any::Any;
 use std::collections::HashSet;
@@ -39,7 +42,7 @@ impl What {
 }
 
 /// Moves what element `o` of one router has to element `e` of the other: of each replica to one that the other has.
-fn hand(from: &mut Router, o: u32, to: &mut Router, e: u32, what: What) -> Result<(), String> {
+fn hand(from: &mut Assembly, o: u32, to: &mut Assembly, e: u32, what: What) -> Result<(), String> {
     let donors = from.shared.workers_of(o).to_vec();
     let heirs = to.shared.workers_of(e).to_vec();
     for (&d, &h) in donors.iter().zip(heirs.iter().cycle()) {
@@ -57,7 +60,7 @@ fn hand(from: &mut Router, o: u32, to: &mut Router, e: u32, what: What) -> Resul
 }
 
 /// Moves everything, or takes back what was moved and says what went wrong.
-fn transfer(old: &mut Router, new: &mut Router, moves: &Moves) -> Result<(), String> {
+fn transfer(old: &mut Assembly, new: &mut Assembly, moves: &Moves) -> Result<(), String> {
     let over = moves.over.iter().map(|&m| (m, What::Over));
     let state = moves.state.iter().map(|&m| (m, What::State));
     let all: Vec<((u32, u32), What)> = over.chain(state).collect();
@@ -76,7 +79,7 @@ fn transfer(old: &mut Router, new: &mut Router, moves: &Moves) -> Result<(), Str
 }
 
 /// What the old router was asked and has not done yet, the new one is asked.
-fn forward(old: &mut Router, new: &Router) {
+fn forward(old: &mut Assembly, new: &Assembly) {
     let asked = old.shared.requests.swap(0, Ordering::SeqCst);
     new.shared.requests.fetch_add(asked, Ordering::SeqCst);
     for w in &mut old.workers {
@@ -85,7 +88,7 @@ fn forward(old: &mut Router, new: &Router) {
         for m in mail.try_iter() {
             // Questions are asked again by whoever waits for the answer; tasks of the new router all have a turn.
             if let Mail::Signal(e, signal) = m
-                && let Some(to) = new.find(old.shared.graph.name(e as usize))
+                && let Some(to) = new.shared.find(old.shared.graph.name(e as usize))
                 && new.shared.signals.contains(&(to, signal))
             {
                 new.shared.signal(to, signal);
@@ -94,44 +97,44 @@ fn forward(old: &mut Router, new: &Router) {
     }
 }
 
-/// Puts a candidate in the place of a router whose workers have returned, or says why not.
+/// Replaces a configuration whose workers have returned by a candidate, or reports why it cannot.
 pub(crate) fn commit(
-    router: &mut Router,
+    current: &mut Assembly,
     candidate: Candidate,
     running: &Arc<Running>,
     cleaner: &mut Cleaner<'_, '_>,
 ) {
-    let Candidate { router: mut new, moves, plan, loader, since, reply } = candidate;
-    for (w, old) in new.workers.iter_mut().zip(&router.workers) {
+    let Candidate { assembly: mut new, moves, plan, loader, since, reply } = candidate;
+    for (w, old) in new.workers.iter_mut().zip(&current.workers) {
         w.core.clock = old.core.clock.clone();
         w.core.recent = old.core.recent;
     }
-    if let Err(error) = transfer(router, &mut new, &moves) {
+    if let Err(error) = transfer(current, &mut new, &moves) {
         // It never ran: what cleaning up says is of no interest beside the error.
         new.cleanup();
         // What it received and gave back or dropped meanwhile was received.
-        router.inherit_ledger(&mut new);
+        current.inherit_ledger(&mut new);
         new.settle_ledger();
-        router.shared.go_on();
-        return Candidate::tell(reply, running, Err(error));
+        current.shared.go_on();
+        return Candidate::tell(reply, &running.session, Err(error));
     }
-    let reopened = reopened(&router.shared, &new.shared, &moves);
-    let errors = router.cleanup_of(|e| reopened.contains(&e));
-    new.inherit_ledger(router);
-    std::mem::swap(router, &mut new);
+    let reopened = reopened(&current.shared, &new.shared, &moves);
+    let errors = current.cleanup_of(|e| reopened.contains(&e));
+    new.inherit_ledger(current);
+    std::mem::swap(current, &mut new);
     let mut old = new;
-    running.succeed(&old.shared.clone(), &router.shared, || forward(&mut old, router));
+    running.succeed(&old.shared.clone(), &current.shared, || forward(&mut old, current));
     let done = Done { plan, standstill: since.elapsed() };
-    let (shared, running) = (router.shared.clone(), running.clone());
+    let (shared, session) = (current.shared.clone(), running.session.clone());
     cleaner.retire(move || {
         let errors = errors.into_iter().chain(old.cleanup_of(|e| !reopened.contains(&e)));
         for (who, what) in errors {
-            running.say(DEFAULT, &format!("{who}: {what}"));
+            session.print(&format!("{who}: {what}"));
         }
         old.settle_ledger();
         drop(old);
         loader.swapped(&shared);
-        Candidate::tell(reply, &running, Ok(done));
+        Candidate::tell(reply, &session, Ok(done));
     });
 }
 

@@ -1,38 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where hot swaps are asked for, one at a time.
+//! The slot for the one configuration that may be ready to replace the running one.
 
-use super::{Candidate, STOPPED};
+use super::candidate::{Candidate, STOPPED};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 enum State {
-    /// Nobody wants anything.
+    /// No swap is under way.
     Free,
-    /// Somebody prepares.
+    /// A thread prepares a candidate, or the candidate is being committed.
     Taken,
-    /// A router waits to take the place of the one that runs.
+    /// A candidate waits.
     Ready(Box<Candidate>),
     /// The router has stopped.
     Closed,
 }
 
-/// Where hot swaps are asked for.
-pub(crate) struct Desk {
+/// The slot for one candidate. Threads that want to swap take their permit in turn.
+pub(crate) struct Slot {
     state: Mutex<State>,
     changed: Condvar,
 }
 
-/// The right to offer a candidate; the next one has it when this is dropped, or when the candidate has been dealt with.
-pub(crate) struct Turn<'a>(Option<&'a Desk>);
+/// The permit to submit a candidate. The next thread gets it when this is dropped, or when the candidate was committed or refused.
+pub(crate) struct Permit<'a>(Option<&'a Slot>);
 
-impl Desk {
-    pub fn new() -> Desk {
-        Desk { state: Mutex::new(State::Free), changed: Condvar::new() }
+impl Slot {
+    pub fn new() -> Slot {
+        Slot { state: Mutex::new(State::Free), changed: Condvar::new() }
     }
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Takes a turn; with `wait`, as soon as those who came before have had theirs.
-    pub fn take(&self, wait: bool) -> Result<Turn<'_>, String> {
+    /// Takes the permit. With `wait`, waits until other threads have returned theirs.
+    ///
+    /// # Errors
+    /// When the router has stopped; without `wait`, also when a swap is under way.
+    pub fn acquire(&self, wait: bool) -> Result<Permit<'_>, String> {
         let mut state = self.lock();
         loop {
             match *state {
@@ -43,10 +46,10 @@ impl Desk {
             }
         }
         *state = State::Taken;
-        Ok(Turn(Some(self)))
+        Ok(Permit(Some(self)))
     }
-    /// The candidate, if one waits.
-    pub fn candidate(&self) -> Option<Box<Candidate>> {
+    /// Takes the candidate, if one waits.
+    pub fn take(&self) -> Option<Box<Candidate>> {
         let mut state = self.lock();
         match std::mem::replace(&mut *state, State::Taken) {
             State::Ready(c) => Some(c),
@@ -56,15 +59,15 @@ impl Desk {
             }
         }
     }
-    /// The candidate has been dealt with.
-    pub fn free(&self) {
+    /// Lets the next thread have the permit, after the candidate was committed or refused.
+    pub fn release(&self) {
         let mut state = self.lock();
         if matches!(*state, State::Taken) {
             *state = State::Free;
             self.changed.notify_one();
         }
     }
-    /// The router has stopped: who waits, or comes, is told.
+    /// Refuses all permits and candidates from now on, because the router has stopped.
     pub fn close(&self) {
         let last = std::mem::replace(&mut *self.lock(), State::Closed);
         self.changed.notify_all();
@@ -74,11 +77,14 @@ impl Desk {
     }
 }
 
-impl Turn<'_> {
-    /// Hands a candidate in.
-    pub fn offer(mut self, candidate: Candidate) -> Result<(), String> {
-        let Some(desk) = self.0.take() else { return Err(STOPPED.into()) };
-        let mut state = desk.lock();
+impl Permit<'_> {
+    /// Submits a candidate.
+    ///
+    /// # Errors
+    /// When the router has stopped.
+    pub fn submit(mut self, candidate: Candidate) -> Result<(), String> {
+        let Some(slot) = self.0.take() else { return Err(STOPPED.into()) };
+        let mut state = slot.lock();
         if matches!(*state, State::Closed) {
             drop(state);
             candidate.discard();
@@ -89,10 +95,10 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        if let Some(desk) = self.0 {
-            desk.free();
+        if let Some(slot) = self.0 {
+            slot.release();
         }
     }
 }

@@ -1,116 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Building: a checked graph becomes a router, or a list of what keeps it from becoming one.
+//! The first phase of building: the elements of a checked graph are placed and built, and none is initialised.
 
-use crate::initialise::initialise;
-use crate::link::link;
+use crate::errors::{explain, failed};
+use crate::mail::{Inbox, Mail};
 use crate::meeting::Meeting;
-use crate::panics::OnPanic;
-use crate::router::Router;
-use crate::running::Running;
-use crate::shared::{Held, Inbox, Mail, Printer, Shared};
+use crate::options::{Options, Settings};
+use crate::session::Session;
+use crate::shared::{Held, Shared, Supervisor};
 use crate::sleep::Sleeper;
 use crate::table::Table;
-use crate::worker::Worker;
 use castanet_element::build::Shared as Replicas;
+use castanet_element::class::Classes;
 use castanet_element::notify::Notes;
-use castanet_element::{BuildCx, Clock, ConfigError, Core, Gauge, Info, Instance, Seed};
+use castanet_element::{BuildCx, Clock, ConfigError, Gauge, Info, Instance, Seed};
 use castanet_graph::batch::batch_limits;
 use castanet_graph::offload;
 use castanet_graph::placement::Placement;
 use castanet_graph::{Graph, Kind};
 use castanet_lang::{Diagnostic, Sources, Span};
-use castanet_spec::{Capability, Effects, Names, Origin};
-use std::collections::{HashMap, HashSet};
+use castanet_spec::{Capability, Effects, Names};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
-
-pub use castanet_element::class::Classes;
-
-/// How a router is to be built.
-pub struct Options {
-    /// Number of workers.
-    pub workers: usize,
-    /// The most packets of a batch, 1 to 256.
-    pub batch: usize,
-    /// Seed of random numbers. None: numbers of the kernel that others cannot predict, or under simulated time, where each run
-    /// is to give the same, the seed 1.
-    pub seed: Option<u64>,
-    /// Time; with simulated time there is one worker.
-    pub clock: Clock,
-    /// Where messages go.
-    pub printer: Printer,
-    /// What happens when an element panics.
-    pub on_panic: OnPanic,
-    /// The text of the configuration, for the handler of that name.
-    pub config: String,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            workers: 1,
-            batch: 32,
-            seed: None,
-            clock: Clock::real(),
-            printer: Box::new(|text| eprintln!("{text}")),
-            config: String::new(),
-            on_panic: OnPanic::default(),
-        }
-    }
-}
-
-/// What is the same for every configuration that a running router has.
-#[derive(Clone)]
-pub(crate) struct Settings {
-    pub workers: usize,
-    pub batch: usize,
-    pub seed: Seed,
-    pub clock: Clock,
-    /// Where the configuration comes from.
-    pub origin: Origin,
-    pub on_panic: OnPanic,
-}
-
-impl Options {
-    /// Where random numbers come from.
-    fn seed(&self) -> Seed {
-        match self.seed {
-            Some(n) => Seed::Fixed(n),
-            None if self.clock.is_simulated() => Seed::Fixed(1),
-            None => Seed::System,
-        }
-    }
-    /// What stays when the configuration is swapped, and the text of this one.
-    pub(crate) fn split(self) -> (Arc<Running>, Settings, String) {
-        let seed = self.seed();
-        let Options { workers, batch, clock, printer, config, on_panic, .. } = self;
-        let workers = if clock.is_simulated() { 1 } else { workers.max(1) };
-        let batch = batch.clamp(1, castanet_packet::Batch::MAX);
-        let settings = Settings { workers, batch, seed, clock, on_panic, origin: Origin::Operator };
-        (Running::new(printer, settings.clone()), settings, config)
-    }
-}
-
-/// Errors of one element as diagnostics, each at its place in the configuration string.
-pub(crate) fn explain(graph: &Graph, e: usize, doing: &str, errors: ConfigError) -> Vec<Diagnostic> {
-    let Some(element) = graph.element(e) else { return Vec::new() };
-    let context = format!("While {doing} '{}':", element.declaration());
-    let each = errors.0.into_iter().map(|error| {
-        let whole = error.range.end > element.config.len();
-        let span = if whole { element.span } else { element.config_place(error.range.clone()) };
-        let mut d = match error.warning {
-            true => Diagnostic::warning(error.message, span),
-            false => Diagnostic::error(error.message, span),
-        };
-        d = d.context(context.clone(), element.span);
-        for o in element.origin.iter().rev() {
-            d = d.label(format!("in '{}', used here", o.instance), o.span);
-        }
-        if error.help.is_empty() { d } else { d.help(error.help) }
-    });
-    each.collect()
-}
 
 /// The elements whose tasks run: those that have one, push what they have and are not pushed to; sources of any kind; and
 /// those that push packets of their own, which nothing that is pushed to them becomes: devices and sockets.
@@ -267,10 +179,6 @@ pub(crate) struct Prepared {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-pub(crate) fn failed(diagnostics: &[Diagnostic]) -> bool {
-    diagnostics.iter().any(Diagnostic::is_error)
-}
-
 /// What the elements have open outside, or will have.
 fn held(graph: &Graph, built: &Built) -> Held {
     let mut held = Held::new();
@@ -292,7 +200,7 @@ pub(crate) fn prepare(
     graph: Graph,
     classes: Arc<dyn Classes>,
     sources: &Sources,
-    running: Arc<Running>,
+    (session, supervisor): (Arc<Session>, Arc<dyn Supervisor>),
     settings: Settings,
     config: String,
 ) -> Result<Prepared, Vec<Diagnostic>> {
@@ -385,7 +293,8 @@ pub(crate) fn prepare(
         retired: AtomicBool::new(false),
         meeting: Meeting::default(),
         held,
-        running,
+        session,
+        supervisor,
     });
     let limits = limits.into();
     Ok(Prepared {
@@ -401,63 +310,4 @@ pub(crate) fn prepare(
         mails,
         diagnostics,
     })
-}
-
-/// Builds a router from a graph whose checks have passed, and initialises it. The second value are warnings.
-///
-/// # Errors
-/// Everything that keeps the router from running, phase by phase: errors of one phase hide those of the next.
-pub fn build(
-    graph: Graph,
-    classes: Arc<dyn Classes>,
-    sources: &Sources,
-    options: Options,
-) -> Result<(Router, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let (running, settings, config) = options.split();
-    let prepared = prepare(graph, classes, sources, running.clone(), settings, config)?;
-    let (router, diagnostics) = assemble(prepared, |_| HashSet::new())?;
-    running.set_current(&router.shared);
-    Ok((router, diagnostics))
-}
-
-/// Links and initialises elements that were built. `inherited` tells which of them are given what they hold by an old router.
-pub(crate) fn assemble(
-    prepared: Prepared,
-    inherited: impl FnOnce(&Shared) -> HashSet<u32>,
-) -> Result<(Router, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let Prepared {
-        built,
-        shared,
-        clock,
-        notes,
-        notes_of,
-        gauges,
-        limits,
-        batch,
-        sleepers,
-        mails,
-        mut diagnostics,
-    } = prepared;
-    let back = shared.graph.back_edges();
-    let mut router = Router::new(shared.clone());
-    for (w, ((instances, sleeper), mail)) in built.workers.into_iter().zip(sleepers).zip(mails).enumerate() {
-        let nodes = link(&shared, instances, &back, &built.effects);
-        let mut core = Core::new(
-            shared.info.clone(),
-            shared.names.clone(),
-            notes.clone(),
-            shared.clone(),
-            clock.clone(),
-        );
-        core.worker = w as u32;
-        router.workers.push(Worker::new(nodes, core, sleeper, mail, limits.clone(), batch));
-    }
-    let inherited = inherited(&shared);
-    initialise(&mut router, &notes_of, &gauges, &notes, &inherited, &mut diagnostics);
-    if failed(&diagnostics) {
-        // What was opened is closed again; what that says is of no interest beside the error.
-        router.cleanup();
-        return Err(diagnostics);
-    }
-    Ok((router, diagnostics))
 }

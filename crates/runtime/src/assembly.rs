@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! All workers of one configuration, while they do not run.
+
+use crate::accounts::{self, held_by};
+use crate::handlers::DROP_REASONS;
+use crate::ledger::{Account, Ledger};
+use crate::merge::merge;
+use crate::shared::Shared;
+use crate::worker::Worker;
+use castanet_element::{CallError, Router as _};
+use castanet_spec::{Reason, Workers};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// All workers of one configuration, linked. It is run at most once.
+pub(crate) struct Assembly {
+    // The workers go first: what elements are made of may live in what is shared.
+    pub workers: Vec<Worker>,
+    pub shared: Arc<Shared>,
+}
+
+impl Drop for Assembly {
+    fn drop(&mut self) {
+        // Listeners end with their elements, and must be forgotten before the classes may be gone.
+        self.workers.clear();
+        self.shared.session.remove_dead_listeners();
+    }
+}
+
+impl Assembly {
+    pub fn new(shared: Arc<Shared>) -> Assembly {
+        Assembly { workers: Vec::new(), shared }
+    }
+
+    /// Moves to its ledger what another router has counted, which does not run again. Packets that the other one still has are
+    /// booked by [`Assembly::settle_ledger`].
+    pub fn inherit_ledger(&mut self, other: &mut Assembly) {
+        for e in 0..other.shared.graph.len() as u32 {
+            let cores = other.workers.iter().map(|w| &w.core);
+            let twin = other.shared.twin(e, &self.shared);
+            let worker = twin.and_then(|m| self.shared.workers_of(m).first().copied());
+            if let (Some(m), Some(w)) = (twin, worker.and_then(|w| self.workers.get_mut(w))) {
+                for core in cores {
+                    core.entries_of(e).for_each(|(entry, n)| w.core.book(m, entry, n));
+                    core.drops_of(e).for_each(|(reason, n)| w.core.count_drops(m, reason, n));
+                }
+                continue;
+            }
+            let account = Account::of(&other.shared, e, cores, |_, _| 0);
+            self.shared.session.former.add(account.end(0));
+        }
+        other.workers.iter_mut().for_each(|w| w.core.clear_ledger());
+    }
+
+    /// Books what a router counted after another one took its place, while it was cleaned up, and the packets that it still has:
+    /// they end with it.
+    pub fn settle_ledger(&self) {
+        for e in 0..self.shared.graph.len() as u32 {
+            let waiting: u64 = self.workers.iter().map(|w| w.nodes.waiting_of(e)).sum();
+            let lost = waiting + held_by(&self.shared, e, |w, e| self.held(w, e));
+            let account = Account::of(&self.shared, e, self.workers.iter().map(|w| &w.core), |_, _| 0);
+            self.shared.session.former.add(account.end(lost));
+        }
+    }
+
+    fn held(&self, worker: usize, element: u32) -> u64 {
+        self.workers.get(worker).map_or(0, |w| w.nodes.held(element))
+    }
+
+    /// The ledger: where packets came from and what became of them, also at elements that a hot swap took away.
+    pub fn ledger(&self) -> Ledger {
+        let cores = self.workers.iter().map(|w| &w.core);
+        let mut ledger = Ledger::new(&self.shared, cores, |w, e| self.held(w, e), self.waiting());
+        ledger.accounts.extend(self.shared.session.former.accounts());
+        ledger
+    }
+
+    /// Cleans all elements up, in order, and returns what went wrong: declaration and reason.
+    pub fn cleanup(&mut self) -> Vec<(String, String)> {
+        self.cleanup_of(|_| true)
+    }
+
+    /// Cleans some elements up.
+    pub fn cleanup_of(&mut self, which: impl Fn(u32) -> bool) -> Vec<(String, String)> {
+        let mut errors = Vec::new();
+        for e in (0..self.shared.graph.len() as u32).filter(|&e| which(e)) {
+            for w in &mut self.workers {
+                let text = match w.nodes.with(&mut w.core, e, |e, cx| e.cleanup(cx)) {
+                    Some(Ok(Err(text))) => text,
+                    Some(Err(panicked)) => panicked.to_string(),
+                    Some(Ok(Ok(()))) | None => continue,
+                };
+                errors.push((self.shared.graph.declaration(e as usize), text));
+            }
+        }
+        errors
+    }
+
+    /// Packets dropped, by element and reason, over all workers.
+    pub fn drops(&self) -> BTreeMap<(u32, Reason), u64> {
+        let mut out = BTreeMap::new();
+        for (e, r, n) in self.workers.iter().flat_map(|w| w.core.all_drops()) {
+            *out.entry((e, r)).or_insert(0) += n;
+        }
+        out
+    }
+
+    /// Packets that wait between elements; none when every task has returned.
+    pub fn waiting(&self) -> usize {
+        self.workers.iter().map(|w| w.nodes.waiting()).sum()
+    }
+
+    /// Reads a handler while the router does not run.
+    ///
+    /// # Errors
+    /// When there is no such handler, or it says no.
+    pub fn read(
+        &mut self,
+        element: Option<u32>,
+        handler: &str,
+        parameters: &str,
+    ) -> Result<String, CallError> {
+        let Some(e) = element else {
+            if handler == DROP_REASONS {
+                let drops = self.workers.iter().flat_map(|w| w.core.all_drops());
+                return Ok(accounts::table(&self.shared, drops.collect()));
+            }
+            let Some(w) = self.workers.first_mut() else { return Ok(String::new()) };
+            return w.nodes.read(&mut w.core, None, handler, parameters);
+        };
+        let mut values = Vec::new();
+        for w in self.workers.iter_mut().filter(|w| w.nodes.node_of(e).is_some()) {
+            values.push(w.nodes.read_here(&mut w.core, e, handler, parameters)?);
+        }
+        if values.is_empty() {
+            return Err(CallError::Missing(format!(
+                "no '{}' read handler",
+                self.shared.handler_name(element, handler)
+            )));
+        }
+        Ok(merge(&self.shared, e, handler, values))
+    }
+
+    /// Writes a handler while the router does not run.
+    ///
+    /// # Errors
+    /// When there is no such handler, or it says no.
+    pub fn write(&mut self, element: Option<u32>, handler: &str, value: &str) -> Result<(), CallError> {
+        let Some(e) = element else {
+            let Some(w) = self.workers.first_mut() else { return Ok(()) };
+            return w.nodes.write(&mut w.core, None, handler, value);
+        };
+        let share = self.shared.spec(e).is_some_and(|s| s.workers == Workers::Share);
+        for w in self.workers.iter_mut().filter(|w| w.nodes.node_of(e).is_some()) {
+            w.nodes.write_here(&mut w.core, e, handler, value)?;
+            if share {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

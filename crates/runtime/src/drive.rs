@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Calling elements from the run loop, and moving what they emit.
+
+use crate::node::Body;
+use crate::nodes::{Nodes, deliver};
+use crate::pull::Direct;
+use crate::push::{is_all, pass, walk};
+use crate::trail::{Taken, blamed};
+use castanet_element::{Core, Cx, Element, Place, Turn};
+use castanet_packet::Packet;
+
+impl Nodes {
+    /// Gives an element's task a turn and moves what it emits to where it ends.
+    #[inline(always)]
+    pub(crate) fn run_task(&mut self, core: &mut Core, element: u32) -> Turn {
+        self.run(core, element, |e, cx| e.task(cx)).unwrap_or(Turn::Sleep)
+    }
+
+    /// Calls an element that stands alone, then moves what it emitted to where it ends.
+    #[inline(always)]
+    pub(crate) fn run<R>(
+        &mut self,
+        core: &mut Core,
+        element: u32,
+        f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R,
+    ) -> Option<R> {
+        let n = self.places.get(element as usize)?.0 as usize;
+        let single = core.limit == 1;
+        let Nodes { nodes, edges, rest, .. } = self;
+        let node = nodes.get_mut(n)?;
+        let (out, all) = match &mut node.body {
+            Body::Element(e) => {
+                let place = Place { me: node.me, base: node.base, count: node.count, skip: node.mains };
+                let mut cx = Cx::over(edges, core, None, place, single);
+                let out = blamed(&mut cx, |cx| f(e.as_mut(), cx));
+                (out, blamed(&mut cx, |cx| walk(nodes, cx, n, rest)))
+            }
+            Body::Reaching(..) => match node.direct {
+                Some((up, port)) => {
+                    let Ok([node, upstream]) = nodes.get_disjoint_mut([n, up as usize]) else { return None };
+                    let place = node.place();
+                    let Body::Reaching(e, outbox) = &mut node.body else { return None };
+                    let mut reach = Direct { node: upstream, outbox, port: port as usize, left: false };
+                    let (out, emitted, touched) = {
+                        let mut cx = Cx::over(edges, core, Some(&mut reach), place, single);
+                        let out = blamed(&mut cx, |cx| f(e.as_mut(), cx));
+                        (out, cx.take_slot(), cx.touched())
+                    };
+                    if reach.left {
+                        let base = reach.node.base;
+                        deliver(reach.outbox, edges, base);
+                        self.defer(up as usize);
+                    }
+                    (out, self.go(core, n, emitted, touched))
+                }
+                None => self.run_reaching(core, n, single, f)?,
+            },
+            Body::Chain(_) | Body::Busy => return None,
+        };
+        if !all || !self.stack.is_empty() {
+            self.finish(core);
+        }
+        Some(out)
+    }
+
+    /// Goes on with the packet that node `n` has emitted while it reached others. True when nothing else is to be moved.
+    #[inline(always)]
+    fn go(&mut self, core: &mut Core, n: usize, emitted: Option<(usize, Packet)>, touched: u64) -> bool {
+        let Nodes { nodes, edges, rest, .. } = self;
+        match emitted {
+            Some((x, p)) => {
+                let mut cx = Cx::over(edges, core, None, Place::default(), false);
+                blamed(&mut cx, |cx| pass(nodes, cx, x, p, rest))
+            }
+            None => is_all(n, touched, rest),
+        }
+    }
+
+    /// Calls an element that has the others within its reach.
+    fn run_reaching<R>(
+        &mut self,
+        core: &mut Core,
+        n: usize,
+        single: bool,
+        f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R,
+    ) -> Option<(R, bool)> {
+        let node = self.nodes.get_mut(n)?;
+        let (me, base) = (node.me, node.base as usize);
+        if !matches!(node.body, Body::Reaching(..)) {
+            return None;
+        }
+        let mut taken = Taken::new(n, &mut node.body);
+        let Body::Reaching(e, outbox) = &mut taken.body else { return None };
+        let own = Place { me, base: 0, count: outbox.len() as u32, skip: 0 };
+        let mut cx = Cx::over(outbox, core, Some(self), own, single);
+        let out = blamed(&mut cx, |cx| f(e.as_mut(), cx));
+        let (emitted, touched) = (cx.take_slot(), cx.touched());
+        self.put_back(n, taken.back(), touched);
+        self.settle(core);
+        let emitted = emitted.map(|(i, p)| (i + base, p));
+        Some((out, self.go(core, n, emitted, touched)))
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Errors of elements as diagnostics.
+
+use castanet_element::ConfigError;
+use castanet_graph::Graph;
+use castanet_lang::Diagnostic;
+
+/// Errors of one element as diagnostics, each at its place in the configuration string.
+pub(crate) fn explain(graph: &Graph, e: usize, doing: &str, errors: ConfigError) -> Vec<Diagnostic> {
+    let Some(element) = graph.element(e) else { return Vec::new() };
+    let context = format!("While {doing} '{}':", element.declaration());
+    let each = errors.0.into_iter().map(|error| {
+        let whole = error.range.end > element.config.len();
+        let span = if whole { element.span } else { element.config_place(error.range.clone()) };
+        let mut d = match error.warning {
+            true => Diagnostic::warning(error.message, span),
+            false => Diagnostic::error(error.message, span),
+        };
+        d = d.context(context.clone(), element.span);
+        for o in element.origin.iter().rev() {
+            d = d.label(format!("in '{}', used here", o.instance), o.span);
+        }
+        if error.help.is_empty() { d } else { d.help(error.help) }
+    });
+    each.collect()
+}
+
+/// Whether one of them is an error.
+pub(crate) fn failed(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(Diagnostic::is_error)
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Messages to workers, and the inboxes they go to.
+
+use crate::sleep::Waker;
+use castanet_element::CallError;
+use castanet_spec::{Origin, Reason};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Packets dropped, by element and reason.
+pub type Dropped = Vec<(u32, Reason, u64)>;
+
+/// What one worker asks of another.
+pub enum Mail {
+    /// Schedule the task of an element.
+    Wake(u32),
+    /// Read a handler of an element's replica, or a global one.
+    Read {
+        /// For whom.
+        from: Origin,
+        /// The element.
+        element: Option<u32>,
+        /// The handler.
+        handler: String,
+        /// Its parameters.
+        parameters: String,
+        /// Where the answer goes.
+        reply: SyncSender<Result<String, CallError>>,
+    },
+    /// Write a handler of an element's replica, or a global one.
+    Write {
+        /// For whom.
+        from: Origin,
+        /// The element.
+        element: Option<u32>,
+        /// The handler.
+        handler: String,
+        /// The value.
+        value: String,
+        /// Where the answer goes.
+        reply: SyncSender<Result<(), CallError>>,
+    },
+    /// Tell what elements dropped on this worker.
+    Drops {
+        /// Where the answer goes.
+        reply: SyncSender<Result<Dropped, CallError>>,
+    },
+    /// A signal that an element watches has arrived.
+    Signal(u32, i32),
+}
+
+/// The way to one worker.
+pub struct Inbox {
+    pub(crate) sender: Mutex<Sender<Mail>>,
+    pub(crate) waker: Arc<Waker>,
+    /// Whether there is mail; looked at once a turn, so it must be cheap.
+    pub(crate) full: AtomicBool,
+    /// How often the worker has gone round its run loop; only the worker writes it.
+    pub(crate) rounds: AtomicU64,
+}
+
+impl Inbox {
+    /// Sends mail and wakes the worker.
+    pub fn send(&self, mail: Mail) {
+        // A worker that is gone needs no mail.
+        let _ = self.sender.lock().unwrap_or_else(PoisonError::into_inner).send(mail);
+        self.full.store(true, Ordering::SeqCst);
+        self.waker.wake();
+    }
+}

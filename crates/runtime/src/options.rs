@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How a router is built and run.
+
+use castanet_element::{Clock, Seed};
+use castanet_spec::Origin;
+
+/// Where messages of elements go.
+pub type Printer = Box<dyn Fn(&str) + Send + Sync>;
+
+/// The reaction of a router to an element that panics over a packet, in its task or in a timer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnPanic {
+    /// It stops, in good order.
+    // An element that panicked may be inconsistent. A run that ends says so; one that goes on may give wrong results unnoticed.
+    #[default]
+    Stop,
+    /// It goes on without the element, which drops its packets from then on.
+    Disable,
+    /// It goes on with the element.
+    Continue,
+}
+
+/// How a router is to be built.
+pub struct Options {
+    /// Number of workers.
+    pub workers: usize,
+    /// The most packets of a batch, 1 to 256.
+    pub batch: usize,
+    /// Seed of random numbers. None: numbers of the kernel that others cannot predict, or under simulated time, where each run
+    /// is to give the same, the seed 1.
+    pub seed: Option<u64>,
+    /// Time; with simulated time there is one worker.
+    pub clock: Clock,
+    /// Where messages go.
+    pub printer: Printer,
+    /// What happens when an element panics.
+    pub on_panic: OnPanic,
+    /// The text of the configuration, for the handler of that name.
+    pub config: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            workers: 1,
+            batch: 32,
+            seed: None,
+            clock: Clock::real(),
+            printer: Box::new(|text| eprintln!("{text}")),
+            config: String::new(),
+            on_panic: OnPanic::default(),
+        }
+    }
+}
+
+/// What is the same for every configuration that a running router has.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub workers: usize,
+    pub batch: usize,
+    pub seed: Seed,
+    pub clock: Clock,
+    /// Where the configuration comes from.
+    pub origin: Origin,
+    pub on_panic: OnPanic,
+}
+
+impl Options {
+    /// Where random numbers come from.
+    pub(crate) fn seed(&self) -> Seed {
+        match self.seed {
+            Some(n) => Seed::Fixed(n),
+            None if self.clock.is_simulated() => Seed::Fixed(1),
+            None => Seed::System,
+        }
+    }
+    /// The settings that later configurations have too, where messages go, and the text of this configuration.
+    pub(crate) fn split(self) -> (Settings, Printer, String) {
+        let seed = self.seed();
+        let Options { workers, batch, clock, printer, config, on_panic, .. } = self;
+        let workers = if clock.is_simulated() { 1 } else { workers.max(1) };
+        let batch = batch.clamp(1, castanet_packet::Batch::MAX);
+        (Settings { workers, batch, seed, clock, on_panic, origin: Origin::Operator }, printer, config)
+    }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Handler calls from threads outside: each goes to the workers of the element, and to the next configuration if a swap was faster.
+
+use crate::mail::Mail;
+use crate::merge::merge;
+use crate::running::Running;
+use crate::shared::Shared;
+use crate::swap::candidate::STOPPED;
+use crate::swap::loader::Style;
+use crate::swap::prepare::BY_HANDLER;
+use castanet_element::CallError;
+use castanet_element::remote::{Listener, Remote};
+use castanet_spec::{Origin, Workers};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// The interval at which a thread that waits for a worker checks that the worker still runs.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// How long a thread that asks a worker spins before it sleeps.
+const AWAKE: Duration = Duration::from_micros(150);
+
+/// Why a worker gave no answer.
+enum Silent {
+    /// The router has stopped.
+    Stopped,
+    /// Its configuration was swapped before the worker came to the question.
+    Swapped,
+}
+
+/// Asks a worker and waits for its answer.
+fn ask<T>(
+    shared: &Shared,
+    worker: usize,
+    mail: impl FnOnce(SyncSender<Result<T, CallError>>) -> Mail,
+) -> Result<Result<T, CallError>, Silent> {
+    let (tx, rx) = sync_channel(1);
+    let Some(inbox) = shared.inboxes.get(worker) else { return Err(Silent::Stopped) };
+    inbox.send(mail(tx));
+    // A worker that packets keep busy answers after some turns of tasks. To wake who sleeps would cost it more than the answer.
+    let soon = Instant::now() + AWAKE;
+    while Instant::now() < soon {
+        match rx.try_recv() {
+            Ok(answer) => return Ok(answer),
+            Err(TryRecvError::Empty) => std::thread::yield_now(),
+            Err(TryRecvError::Disconnected) => break,
+        }
+    }
+    loop {
+        match rx.recv_timeout(PATIENCE) {
+            Ok(answer) => return Ok(answer),
+            Err(_) if shared.is_stopped() => return Err(Silent::Stopped),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(Silent::Swapped),
+        }
+    }
+}
+
+impl Running {
+    /// Calls the router of the moment, and the next one if it was swapped meanwhile.
+    fn call<T>(
+        &self,
+        element: Option<&str>,
+        f: impl Fn(&Arc<Shared>, Option<u32>) -> Result<Result<T, CallError>, Silent>,
+    ) -> Result<T, CallError> {
+        loop {
+            let gone = || CallError::Missing(STOPPED.into());
+            let shared = self.current().ok_or_else(gone)?;
+            let e = match element {
+                None => None,
+                Some(name) => {
+                    let none = || CallError::Missing(format!("no element named '{name}'"));
+                    Some(shared.find(name).ok_or_else(none)?)
+                }
+            };
+            match f(&shared, e) {
+                Ok(answer) => return answer,
+                Err(Silent::Stopped) => return Err(gone()),
+                // Its workers are gone before the next router has its place: that takes a moment.
+                Err(Silent::Swapped) => std::thread::yield_now(),
+            }
+        }
+    }
+}
+
+impl Remote for Running {
+    fn elements(&self) -> Vec<String> {
+        let Some(shared) = self.current() else { return Vec::new() };
+        (0..shared.graph.len()).map(|e| shared.graph.name(e).to_string()).collect()
+    }
+
+    fn read(&self, element: Option<&str>, handler: &str, parameters: &str) -> Result<String, CallError> {
+        self.call(element, |shared, e| {
+            let read = |worker| {
+                let (handler, parameters) = (handler.to_string(), parameters.to_string());
+                let from = Origin::Anonymous;
+                ask(shared, worker, |reply| Mail::Read { from, element: e, handler, parameters, reply })
+            };
+            let Some(element) = e else {
+                return match shared.global(handler) {
+                    Some(value) => Ok(Ok(value)),
+                    None => read(0),
+                };
+            };
+            if let Some(value) = shared.unasked(element, handler) {
+                return Ok(Ok(value));
+            }
+            let mut values = Vec::new();
+            for &w in shared.workers_of(element) {
+                match read(w)? {
+                    Ok(v) => values.push(v),
+                    error => return Ok(error),
+                }
+                if shared.spec(element).is_some_and(|s| s.workers == Workers::Share)
+                    && !shared.counts_drops(element, handler)
+                {
+                    break;
+                }
+            }
+            Ok(Ok(merge(shared, element, handler, values)))
+        })
+    }
+
+    fn write(
+        &self,
+        from: Origin,
+        element: Option<&str>,
+        handler: &str,
+        value: &str,
+    ) -> Result<String, CallError> {
+        let swap = |text: &str| self.swap(from, BY_HANDLER, text).map(drop);
+        // No worker is kept from its packets meanwhile. Under simulated time the worker alone knows what time it is, and swaps.
+        if element.is_none()
+            && (handler != "hotconfig" || !self.settings.clock.is_simulated())
+            && let Some(done) = self.write_swap(from, handler, value, Style::Snippets, swap)
+        {
+            return done;
+        }
+        self.call(element, |shared, e| {
+            let write = |worker| {
+                let (handler, value) = (handler.to_string(), value.to_string());
+                ask(shared, worker, |reply| Mail::Write { from, element: e, handler, value, reply })
+            };
+            let Some(element) = e else { return write(0) };
+            for &w in shared.workers_of(element) {
+                if let error @ Err(_) = write(w)? {
+                    return Ok(error);
+                }
+                if shared.spec(element).is_some_and(|s| s.workers == Workers::Share) {
+                    break;
+                }
+            }
+            Ok(Ok(()))
+        })
+        .map(|()| String::new())
+    }
+
+    fn swaps(&self) -> u64 {
+        self.swapped()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.current().is_none_or(|s| s.is_stopped())
+    }
+
+    fn listen(&self, channel: &str, listener: Weak<dyn Listener>) {
+        self.session.listen(channel, listener);
+    }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The state of a running router that no swap replaces: messages and their listeners, counts of failures, and the ledger of
+//! elements that swaps removed.
+
+use crate::ledger::Former;
+use crate::options::{OnPanic, Printer};
+use castanet_element::remote::Listener;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError, Weak};
+
+/// The channel of messages that name none.
+pub(crate) const DEFAULT: &str = "default";
+
+/// The state of a running router that no swap replaces.
+pub(crate) struct Session {
+    printer: Printer,
+    listeners: Mutex<Vec<(String, Weak<dyn Listener>)>>,
+    /// Whether there are listeners: messages may be many.
+    heard: AtomicBool,
+    /// Whether the router is to stop when nothing can happen any more (simulated time only).
+    stops_when_idle: AtomicBool,
+    /// Whether the message about that has been printed.
+    idle_reported: AtomicBool,
+    /// The reaction to elements that panic.
+    pub on_panic: OnPanic,
+    /// Panics of elements.
+    pub panics: AtomicU64,
+    /// Handler calls of scripts that failed.
+    pub failed_calls: AtomicU64,
+    /// Accounts of elements that swaps removed.
+    pub former: Former,
+}
+
+impl Session {
+    pub fn new(printer: Printer, on_panic: OnPanic) -> Session {
+        Session {
+            printer,
+            listeners: Mutex::default(),
+            heard: AtomicBool::new(false),
+            stops_when_idle: AtomicBool::new(false),
+            idle_reported: AtomicBool::new(false),
+            on_panic,
+            panics: AtomicU64::new(0),
+            failed_calls: AtomicU64::new(0),
+            former: Former::default(),
+        }
+    }
+    /// Prints a message on the default channel.
+    pub fn print(&self, text: &str) {
+        self.message(DEFAULT, text);
+    }
+    /// Sends a message to the listeners of a channel; the default channel is printed too.
+    pub fn message(&self, channel: &str, text: &str) {
+        if channel == DEFAULT {
+            (self.printer)(text);
+        }
+        if self.heard.load(Ordering::Relaxed) {
+            let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+            listeners.retain(|(c, l)| match l.upgrade() {
+                Some(l) => {
+                    if c == channel {
+                        l.hear(text);
+                    }
+                    true
+                }
+                None => false,
+            });
+        }
+    }
+    /// Adds a listener to a channel.
+    pub fn listen(&self, channel: &str, listener: Weak<dyn Listener>) {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push((channel.to_string(), listener));
+        self.heard.store(true, Ordering::SeqCst);
+    }
+    /// Removes listeners that no longer exist.
+    pub fn remove_dead_listeners(&self) {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|l| l.1.strong_count() > 0);
+    }
+    /// Sets whether the router stops when nothing can happen any more.
+    pub fn set_stops_when_idle(&self, stops: bool) {
+        self.stops_when_idle.store(stops, Ordering::Relaxed);
+    }
+    /// Whether the router stops when nothing can happen any more. The first time, prints a message about it.
+    pub fn stops_when_idle(&self) -> bool {
+        if !self.stops_when_idle.load(Ordering::Relaxed) {
+            return false;
+        }
+        if !self.idle_reported.swap(true, Ordering::Relaxed) {
+            self.print("simulated time cannot advance: no task is scheduled and no timer is set; stopping");
+        }
+        true
+    }
+}

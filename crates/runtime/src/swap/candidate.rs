@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A configuration that is ready to replace the one that runs.
+
+use super::loader::Loader;
+use super::plan::{Moves, Plan};
+use crate::assembly::Assembly;
+use crate::session::Session;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant};
+
+/// Where the outcome of a swap is sent.
+pub(crate) type Reply = SyncSender<Result<Done, String>>;
+
+/// A swap that has happened.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// What has changed.
+    pub plan: Plan,
+    /// How long no packet moved.
+    pub standstill: Duration,
+}
+
+/// A configuration that waits to replace the one that runs.
+pub(crate) struct Candidate {
+    pub assembly: Assembly,
+    pub moves: Moves,
+    pub plan: Plan,
+    pub loader: Arc<dyn Loader>,
+    /// When the workers were asked to return.
+    pub since: Instant,
+    /// The thread that waits for the outcome. Without one, failures are printed.
+    pub reply: Option<Reply>,
+}
+
+impl Candidate {
+    /// Closes again what was opened for nothing; what that says is of no interest.
+    pub fn discard(mut self) {
+        self.assembly.cleanup();
+    }
+    /// Tells how it went.
+    pub fn tell(reply: Option<Reply>, session: &Session, outcome: Result<Done, String>) {
+        match (reply, outcome) {
+            // Who asked may have gone.
+            (Some(reply), outcome) => drop(reply.send(outcome)),
+            (None, Err(e)) => session.print(&format!("hot swap failed: {e}")),
+            (None, Ok(_)) => {}
+        }
+    }
+}
+
+/// The error after the router has stopped.
+pub(crate) const STOPPED: &str = "the router has stopped";

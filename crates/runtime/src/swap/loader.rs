@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reading configurations for hot swaps.
+
+use crate::shared::Shared;
+use castanet_element::class::Classes;
+use castanet_graph::Graph;
+use castanet_lang::{Diagnostic, Sources};
+use castanet_spec::Origin;
+use std::sync::Arc;
+
+/// A text that became a graph.
+pub struct Loaded {
+    /// The graph; its checks have passed.
+    pub graph: Graph,
+    /// What its elements are made from.
+    pub classes: Arc<dyn Classes>,
+    /// What it was read from.
+    pub sources: Sources,
+}
+
+/// How the errors of a new configuration are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// One line per error, in the format of Click: for scripts of a configuration.
+    Lines,
+    /// With the line of the configuration, a caret and help.
+    Snippets,
+}
+
+/// Reads configurations for hot swaps.
+pub trait Loader: Send + Sync {
+    /// Reads and checks a text; diagnostics call it by `name`. Its origin decides what it may require.
+    ///
+    /// # Errors
+    /// What is wrong, for a person to read.
+    fn load(&self, from: Origin, name: &str, text: &str, style: Style) -> Result<Loaded, String>;
+    /// Diagnostics for a person to read.
+    fn render(&self, sources: &Sources, diagnostics: &[Diagnostic], style: Style) -> String;
+    /// Loads a package of classes for configurations to come, given its name or file; the names of its classes.
+    ///
+    /// # Errors
+    /// Why it cannot be loaded, for a person to read.
+    fn load_package(&self, _from: Origin, name: &str) -> Result<Vec<String>, String> {
+        Err(format!("package '{name}': this program loads none"))
+    }
+    /// The names of the packages that are loaded.
+    fn packages(&self) -> Vec<String> {
+        Vec::new()
+    }
+    /// Called when a router has been prepared that may take the place of the one that runs.
+    fn prepared(&self, _shared: &Arc<Shared>) {}
+    /// Called when another router has taken the place of the one that ran, and that one is gone.
+    fn swapped(&self, _shared: &Arc<Shared>) {}
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The first phase of a hot swap: a configuration is read, built and initialised beside the one that runs.
+
+use super::candidate::{Candidate, Done, Reply, STOPPED};
+use super::loader::{Loaded, Loader, Style};
+use super::plan::{Moves, Plan};
+use crate::assemble::assemble;
+use crate::handlers::{SWAP, denied};
+use crate::options::Settings;
+use crate::prepare::prepare;
+use crate::running::Running;
+use crate::shared::Shared;
+use castanet_element::{CallError, Clock};
+use castanet_lang::Diagnostic;
+use castanet_spec::Origin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::sync_channel;
+use std::time::Instant;
+
+/// The name of configurations that came by a handler, in diagnostics.
+pub(crate) const BY_HANDLER: &str = "config";
+
+impl Running {
+    /// Says once how configurations are read.
+    pub fn set_loader(&self, loader: Arc<dyn Loader>) {
+        // The first one stays.
+        let _ = self.loader.set(loader);
+    }
+    /// Lets whoever calls handlers swap: from now on there are `hotconfig` and `swapplan`.
+    pub fn allow_swaps(&self) {
+        self.open.store(true, Ordering::SeqCst);
+    }
+    /// Loads a package of classes for configurations to come; the names of its classes.
+    ///
+    /// # Errors
+    /// Why it cannot be loaded.
+    pub fn load_package(&self, from: Origin, name: &str) -> Result<Vec<String>, String> {
+        self.loader()?.load_package(from, name)
+    }
+    /// Carries out the handlers that swap and prepare for it, and returns what they answer; none if it is another one, or swaps
+    /// are not allowed. `swap` is how the caller may swap.
+    pub(crate) fn write_swap(
+        &self,
+        from: Origin,
+        handler: &str,
+        value: &str,
+        style: Style,
+        swap: impl FnOnce(&str) -> Result<(), String>,
+    ) -> Option<Result<String, CallError>> {
+        if !self.open.load(Ordering::Relaxed) {
+            return None;
+        }
+        let flags = SWAP.iter().find(|h| h.0 == handler)?.1;
+        if !from.may_write(flags) {
+            return Some(Err(denied(handler)));
+        }
+        let done = match handler {
+            "hotconfig" => swap(value).map(|()| String::new()),
+            "loadpackage" => self.load_package(from, value.trim()).map(|_| String::new()),
+            // A write because it reads what the text requires, which takes a right.
+            "swapplan" => self.plan(from, BY_HANDLER, value, style).map(|p| p.to_string()),
+            _ => return None,
+        };
+        Some(done.map_err(CallError::Failed))
+    }
+    fn loader(&self) -> Result<Arc<dyn Loader>, String> {
+        self.loader.get().cloned().ok_or_else(|| "the configuration cannot be swapped".into())
+    }
+
+    /// Rereads a configuration on another thread, unless it is replaced before. Returns whether that was started.
+    pub(crate) fn reread_config(&self, shared: &Shared) -> bool {
+        let (Ok(_), Some(running)) = (self.loader(), self.strong()) else { return false };
+        // A client that sent the configuration may do no more by it than before.
+        let (origin, config, before) = (shared.names.origin(), shared.config.clone(), self.swapped());
+        let work = move || {
+            // Several elements may have asked.
+            if running.swapped() != before {
+                return;
+            }
+            if let Err(e) = running.swap(origin, "configuration", &config) {
+                let text =
+                    format!("the old configuration goes on, it cannot be read again:\n{}", e.trim_end());
+                running.session.print(&text);
+            }
+        };
+        std::thread::Builder::new().name("reread".into()).spawn(work).is_ok()
+    }
+
+    /// What a swap to a configuration would change.
+    ///
+    /// # Errors
+    /// When swaps are not allowed, or something is wrong with the configuration.
+    pub fn plan(&self, from: Origin, name: &str, text: &str, style: Style) -> Result<Plan, String> {
+        let loader = self.loader()?;
+        let shared = self.current().ok_or(STOPPED)?;
+        let Loaded { graph, classes, sources } = loader.load(from, name, text, style)?;
+        let settings = Settings { origin: from, ..self.settings.clone() };
+        let running = self.strong().ok_or(STOPPED)?;
+        let prepared = prepare(graph, classes, &sources, running.parts(), settings, text.to_string());
+        let prepared = prepared.map_err(|d| loader.render(&sources, &d, style))?;
+        Ok(Plan::new(&shared, &prepared.shared))
+    }
+
+    /// Swaps the configuration, and waits until that has happened. Not for workers.
+    ///
+    /// # Errors
+    /// What keeps the new configuration from running; the old one runs on then.
+    pub fn swap(&self, from: Origin, name: &str, text: &str) -> Result<Done, String> {
+        let permit = self.slot.acquire(true)?;
+        let (tx, rx) = sync_channel(1);
+        let (clock, style) = (self.settings.clock.clone(), Style::Snippets);
+        let (old, candidate) = self.candidate(from, (name, text), style, clock, Some(tx))?;
+        permit.submit(candidate)?;
+        old.halt();
+        rx.recv().unwrap_or_else(|_| Err(STOPPED.into()))
+    }
+
+    /// Swaps the configuration as soon as the worker that asks has ended its turn.
+    pub(crate) fn swap_soon(&self, from: Origin, text: &str, clock: Clock) -> Result<(), String> {
+        let permit = self.slot.acquire(false)?;
+        let (old, candidate) = self.candidate(from, (BY_HANDLER, text), Style::Lines, clock, None)?;
+        permit.submit(candidate)?;
+        old.halt();
+        Ok(())
+    }
+
+    fn candidate(
+        &self,
+        from: Origin,
+        (name, text): (&str, &str),
+        style: Style,
+        clock: Clock,
+        reply: Option<Reply>,
+    ) -> Result<(Arc<Shared>, Candidate), String> {
+        let loader = self.loader()?;
+        let old = self.current().ok_or(STOPPED)?;
+        let Loaded { graph, classes, sources } = loader.load(from, name, text, style)?;
+        let settings = Settings { clock, origin: from, ..self.settings.clone() };
+        let render = |d: Vec<Diagnostic>| loader.render(&sources, &d, style);
+        let running = self.strong().ok_or(STOPPED)?;
+        let prepared =
+            prepare(graph, classes, &sources, running.parts(), settings, text.to_string()).map_err(render)?;
+        let (assembly, warnings) = assemble(prepared, |new| Moves::inherited(&old, new)).map_err(render)?;
+        if !warnings.is_empty() {
+            self.session.print(loader.render(&sources, &warnings, style).trim_end());
+        }
+        loader.prepared(&assembly.shared);
+        let (moves, plan) = (Moves::new(&old, &assembly.shared), Plan::new(&old, &assembly.shared));
+        let since = Instant::now();
+        Ok((old, Candidate { assembly, moves, plan, loader, since, reply }))
+    }
+}
