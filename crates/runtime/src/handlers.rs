@@ -494,13 +494,13 @@ impl Router for Nodes {
             return of(h.1);
         }
         // Handlers of the element's own need the element; one that is running is left out.
-        let found = self.node_of(e).and_then(|n| self.nodes.get(n)).and_then(|n| match &n.body {
-            Body::Element(x) => {
-                let own = x.own_handlers();
-                own.iter().find(|h| h.0 == handler).or_else(|| own.iter().find(|h| h.0 == "*")).cloned()
-            }
-            _ => None,
-        });
+        let member = self.places.get(e as usize).map_or(0, |p| p.1 as usize);
+        let own = match self.node_of(e).and_then(|n| self.nodes.get(n)).map(|n| &n.body) {
+            Some(Body::Element(x) | Body::Reaching(x, _)) => x.own_handlers(),
+            Some(Body::Chain(members)) => members.get(member).map_or(Vec::new(), |m| m.action.own_handlers()),
+            Some(Body::Busy) | None => Vec::new(),
+        };
+        let found = own.iter().find(|h| h.0 == handler).or_else(|| own.iter().find(|h| h.0 == "*"));
         found.map_or((false, false), |h| of(h.1))
     }
 }
