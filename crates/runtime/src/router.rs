@@ -24,7 +24,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 /// A router that was built. It is run at most once.
 pub struct Router {
     /// The configuration of the moment.
-    assembly: Assembly,
+    pub(crate) assembly: Assembly,
     running: Arc<Running>,
 }
 

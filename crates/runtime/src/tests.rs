@@ -7,6 +7,8 @@ use castanet_graph::Graph;
 use castanet_lang::{NoLibrary, Sources, Unknown};
 use std::sync::{Arc, Mutex};
 
+mod links;
+
 /// What a run printed.
 pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 
