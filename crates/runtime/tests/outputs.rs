@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Order and completeness of what one element emits: to many outputs, and in long bursts.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod support;
+
+use castanet_element::element;
+use castanet_element::prelude::*;
+use std::fmt::Write as _;
+use support::*;
+
+const BATCHES: [usize; 5] = [1, 2, 3, 32, 256];
+/// Annotation that holds the source of packets of [`Numbers`](classes::Numbers).
+const SOURCE: usize = 18;
+
+/// The end of packets: counts how many of the same source follow each other.
+#[derive(Class)]
+#[class(name = "Runs", ports = "1/0", processing = "h/a", packets = "any/", workers = exclusive, handlers)]
+#[class(drops(Consumed), ends(Consumed))]
+struct Runs {
+    runs: Vec<(u8, usize)>,
+}
+
+impl Element for Runs {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        for p in batch.iter() {
+            let source = p.anno_u8(SOURCE);
+            match self.runs.last_mut().filter(|last| last.0 == source) {
+                Some(last) => last.1 += 1,
+                None => self.runs.push((source, 1)),
+            }
+        }
+        cx.drop_all(batch, Reason::Consumed);
+    }
+}
+
+#[handlers]
+impl Runs {
+    /// Sources and how many of their packets came in a row.
+    #[read]
+    fn runs(&self) -> String {
+        self.runs.iter().map(|(s, n)| format!("{s}:{n}")).collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn finished(text: &str, batch: usize) -> castanet_runtime::Router {
+    let (options, _) = simulated(batch);
+    let mut r =
+        try_router_with(text, options, |r| r.add(element::<Runs>())).unwrap_or_else(|e| panic!("{e}"));
+    r.run().unwrap();
+    assert_eq!(r.waiting(), 0, "batch {batch}: {text}");
+    r
+}
+
+#[test]
+fn tasks_take_turns_in_long_bursts() {
+    for batch in BATCHES {
+        // A burst is split after 16384 packets. Its rest follows after the turns of the other tasks.
+        for (first, second, runs) in [
+            (16_384, 5, "1:16384 2:5"),
+            (16_385, 5, "1:16384 2:5 1:1"),
+            (40_000, 20_000, "1:16384 2:16384 1:16384 2:3616 1:7232"),
+        ] {
+            let text = format!(
+                "Numbers(1, {first}, {first}) -> r :: Runs; Numbers(2, {second}, {second}) -> r; Quit(1);"
+            );
+            let mut r = finished(&text, batch);
+            assert_eq!(value(&mut r, "r", "runs"), runs, "batch {batch}");
+        }
+    }
+}
+
+#[test]
+fn timers_come_after_a_number_of_turns() {
+    // All tasks together have 128 turns before the run loop looks at timers. The timer of Quit ends the run.
+    for batch in BATCHES {
+        for (sources, burst, each) in [(2, 1, 64), (2, 100, 6_400), (4, 3, 96)] {
+            let mut text = String::from("Quit(0);\n");
+            (0..sources).for_each(|s| {
+                writeln!(text, "InfiniteSource(BURST {burst}) -> c{s} :: Counter -> Discard;").unwrap();
+            });
+            let mut r = finished(&text, batch);
+            for s in 0..sources {
+                assert_eq!(
+                    number(&mut r, &format!("c{s}"), "count"),
+                    each,
+                    "batch {batch}, {sources}, {burst}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn elements_may_have_more_outputs_than_bits() {
+    let outputs = 70_usize;
+    for batch in BATCHES {
+        for port in [0, 1, 62, 63, 64, 69] {
+            let mut text = format!("Numbers(1, 10, 5) -> s :: Switch({port}); Quit(1);\n");
+            (0..outputs).for_each(|o| writeln!(text, "s [{o}] -> c{o} :: Counter -> Discard;").unwrap());
+            let mut r = finished(&text, batch);
+            for o in 0..outputs {
+                let want = if o == port { 10 } else { 0 };
+                assert_eq!(number(&mut r, &format!("c{o}"), "count"), want, "batch {batch}, {port}, {o}");
+            }
+        }
+        // Packets for several outputs: those for output 0 go first.
+        let mut text = String::from("Numbers(1, 2, 2) -> t :: Tee; Quit(1);\n");
+        (0..outputs).for_each(|o| writeln!(text, "t [{o}] -> Stamp({o}) -> r;").unwrap());
+        let mut r = finished(&format!("r :: Runs; {text}"), batch);
+        let runs: Vec<String> = (0..outputs).map(|o| format!("{o}:2")).collect();
+        let singly: Vec<String> = (0..2 * outputs).map(|o| format!("{}:1", o % outputs)).collect();
+        let got = value(&mut r, "r", "runs");
+        assert!(got == runs.join(" ") || got == singly.join(" "), "batch {batch}: {got}");
+    }
+}
