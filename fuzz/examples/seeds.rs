@@ -46,7 +46,7 @@ const SUMMARIES: &[&[u8]] = &[
     b"\0!IPSummaryDump 1.3\n!data timestamp ip_src ip_dst ip_proto sport dport ip_len\n1.5 1.0.0.1 2.0.0.2 T 10 20 40\n2.123456789 1.0.0.2 2.0.0.1 U 53 53 100\n3 - - I - - 28\n",
     b"\x01!data ip_fragoff ip_frag tcp_flags tcp_opt tcp_ntopt tcp_sack ip_opt\n8+ f FSRPAUECN mss1460;wscale3;sackok;ts5:6 . sack1-2;sack3-4 rr{1.2.3.4,5.6.7.8}+2\n0! ! SA . sackok 30=1:2 ts{1,2,!3}+1;148=0:0\n. . 18 - - - lsrr{1.2.3.4^5.6.7.8}\n",
     b"\x02# c\n!flowid 1.0.0.1 10 2.0.0.2 20 U\n!aggregate 7\n!proto I\n!contents icmp_type_name icmp_code_name icmp_flowid icmp_seq icmp_nextmtu count link direction\nunreachable needfrag - - 1400 9 < >\necho 0 1 2 - 1 R 7\n",
-    b"\x03!data eth_src eth_dst eth_type payload payload_md5 payload_md5_hex payload_len wire_len ip_capture_len\n02-00-00-00-00-01 2:0:0:0:0:2 86DD \"\\000ab\\\"c\" kAFQmDzST7DWlj99KOF_cg 900150983cd24fb0d6963f7d28e17f72 9 1500 40\n",
+    b"\x03!data eth_src eth_dst eth_type payload payload_md5 payload_md5_hex payload_len wire_len ip_capture_len\n02-00-00-00-00-01 2:0:0:0:0:2 86DD \"\\000ab\\\"c\" qgauyYJ0pbR1w_tFOe_FYb 900150983cd24fb0d6963f7d28e17f72 9 1500 40\n",
     b"\0!data ntimestamp ip_src sport\n!binary\n\0\0\0\x12\x1d\xcde\0\0\0\0\x01\x01\x02\x03\x04\0\n\x80\0\0\x13!proto I        \n\0\0\0\x12\0\0\0\0\0\0\0\x02\x05\x06\x07\x08\xff\xff",
     b"\x01!data payload tcp_opt ip_opt ip_frag eth_src ip_ecn first_timestamp\n!binary\n\0\0\0#\0\0\0\x03abc\x04\x02\x04\x05\xb4\x04\x94\x04\0\0F\x02\0\0\0\0\x01\x03\0\0\0\x01\0\0\0\x02",
     b"\0!IPSummaryDump 9.9\n!data foo ip_src\nx y\n1 2 3\n",

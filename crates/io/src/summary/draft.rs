@@ -204,7 +204,11 @@ impl Draft {
         if self.len.is_none() || !has_ip {
             whole = whole.max(said(self.wire_len));
         }
-        whole = whole.max(out.len());
+        // A given IP length shortens the packet, down to the IP header.
+        whole = match self.len.filter(|_| has_ip) {
+            Some(_) => whole.max(link.saturating_add(header)),
+            None => whole.max(out.len()),
+        };
         let mut most = making.most;
         if let Some(n) = self.capture_len.filter(|_| has_ip) {
             let n = usize::try_from(n).unwrap_or(usize::MAX).max(header).saturating_add(link);
@@ -245,8 +249,15 @@ impl Draft {
         if fragment & OFFSET_MASK == 0 {
             self.make_transport(defaults, kind, out);
         }
-        let headers = out.len() - start;
-        out.extend_from_slice(self.payload.as_deref().unwrap_or_default());
+        let mut headers = out.len() - start;
+        let payload = self.payload.as_deref().unwrap_or_default();
+        if kind == protocol::ICMP && fragment & OFFSET_MASK == 0 {
+            // The payload of ICMP begins with the ICMP header.
+            headers = header;
+            self.put_icmp_payload(payload, start + header, out);
+        } else {
+            out.extend_from_slice(payload);
+        }
         let said = |n: Option<u32>| n.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         let total = said(self.len)
             .or_else(|| said(self.payload_len).map(|n| headers.saturating_add(n)))
@@ -274,6 +285,34 @@ impl Draft {
             set(ip, header + 4, len.to_be_bytes());
         }
         (header, total)
+    }
+
+    /// Writes the ICMP fields of the record to an ICMP header.
+    fn put_icmp(&self, header: &mut [u8]) {
+        if let Some(kind) = self.icmp_type {
+            set(header, 0, [kind]);
+        }
+        if let Some(code) = self.icmp_code {
+            set(header, 1, [code]);
+        }
+        if let Some(id) = self.icmp_id {
+            set(header, 4, id.to_be_bytes());
+        }
+        let error = self.icmp_type == Some(castanet_wire::icmp::kind::UNREACHABLE);
+        let last = if error { self.icmp_mtu.or(self.icmp_seq) } else { self.icmp_seq.or(self.icmp_mtu) };
+        if let Some(last) = last {
+            set(header, 6, last.to_be_bytes());
+        }
+    }
+
+    /// Writes the payload of an ICMP packet from `at` on; the other fields of the record take precedence.
+    fn put_icmp_payload(&self, payload: &[u8], at: usize, out: &mut Vec<u8>) {
+        let end = at.saturating_add(payload.len());
+        out.resize(out.len().max(end), 0);
+        if let Some(place) = out.get_mut(at..end) {
+            place.copy_from_slice(payload);
+        }
+        self.put_icmp(out.get_mut(at..).unwrap_or_default());
     }
 
     /// Appends a transport header.
@@ -306,13 +345,7 @@ impl Draft {
             }
             protocol::ICMP => {
                 out.resize(at + 8, 0);
-                let header = out.get_mut(at..).unwrap_or_default();
-                set(header, 0, [self.icmp_type.unwrap_or(0), self.icmp_code.unwrap_or(0)]);
-                set(header, 4, self.icmp_id.unwrap_or(0).to_be_bytes());
-                let error = self.icmp_type == Some(castanet_wire::icmp::kind::UNREACHABLE);
-                let last =
-                    if error { self.icmp_mtu.or(self.icmp_seq) } else { self.icmp_seq.or(self.icmp_mtu) };
-                set(header, 6, last.unwrap_or(0).to_be_bytes());
+                self.put_icmp(out.get_mut(at..).unwrap_or_default());
             }
             protocol::DCCP | protocol::UDP_LITE if self.sport.is_some() || self.dport.is_some() => two(out),
             _ => {}

@@ -149,9 +149,9 @@ fields! {
     /// The destination port.
     "dport", Number(2), |v| number(v.port(2)), set!(dport: u16);
     /// The ICMP type.
-    "icmp_type", Number(1), |v| number(v.icmp8(0)), set!(icmp_type: u8);
+    "icmp_type", Kind::IcmpTypeNumber, |v| number(v.icmp8(0)), set!(icmp_type: u8);
     /// The ICMP code.
-    "icmp_code", Number(1), |v| number(v.icmp8(1)), set!(icmp_code: u8);
+    "icmp_code", Kind::IcmpCodeNumber, |v| number(v.icmp8(1)), set!(icmp_code: u8);
     /// The name of the ICMP type.
     "icmp_type_name", Kind::IcmpType, |v| number(v.icmp8(0)), set!(icmp_type: u8);
     /// The name of the ICMP code.

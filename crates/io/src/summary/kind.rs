@@ -3,8 +3,8 @@
 
 use super::options::{self, TcpOptions};
 use super::words::{
-    DONT, MORE, OFFSET, base64, fragment_offset, hex_bytes, parse_flags, parse_time, print_flags, print_time,
-    protocol, quote, unbase64, unquote,
+    DONT, MORE, OFFSET, fragment_offset, hex_bytes, parse_digest, parse_flags, parse_number, parse_time,
+    print_digest, print_flags, print_time, protocol, quote, unquote,
 };
 use castanet_classify::names;
 use std::borrow::Cow;
@@ -50,7 +50,7 @@ pub enum Kind {
     Time,
     /// A time; in binary nanoseconds and seconds.
     NanoTime,
-    /// A decimal number of this size in bytes.
+    /// A number of this size in bytes, printed in decimal.
     Number(u8),
     /// A paint annotation as the number of a link; `>` is read as 0 and `<` as 1.
     Link,
@@ -78,6 +78,10 @@ pub enum Kind {
     Md5,
     /// An MD5 digest in 32 hexadecimal digits.
     Md5Hex,
+    /// An ICMP type as a number; its name is read too.
+    IcmpTypeNumber,
+    /// An ICMP code as a number; its name is read too.
+    IcmpCodeNumber,
     /// An ICMP type by name.
     IcmpType,
     /// An ICMP code by name; the value is type and code.
@@ -112,7 +116,7 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Kind::Time | Kind::NanoTime => "time",
-            Kind::Number(_) | Kind::Link => "number",
+            Kind::Number(_) | Kind::Link | Kind::IcmpTypeNumber | Kind::IcmpCodeNumber => "number",
             Kind::Direction => "direction",
             Kind::Address => "IP address",
             Kind::Protocol => "protocol",
@@ -138,6 +142,7 @@ impl Kind {
             Kind::FragmentOffset | Kind::EtherType => 2,
             Kind::Link | Kind::Direction | Kind::Protocol | Kind::Ecn | Kind::Fragment => 1,
             Kind::TcpFlags | Kind::IcmpType | Kind::IcmpCode => 1,
+            Kind::IcmpTypeNumber | Kind::IcmpCodeNumber => 1,
             _ => return None,
         })
     }
@@ -160,7 +165,7 @@ impl Kind {
                 print_time(value.time(), out);
                 Ok(())
             }
-            Kind::Number(_) | Kind::Link => write!(out, "{n}"),
+            Kind::Number(_) | Kind::Link | Kind::IcmpTypeNumber | Kind::IcmpCodeNumber => write!(out, "{n}"),
             Kind::Direction => match n {
                 0 => write!(out, ">"),
                 1 => write!(out, "<"),
@@ -194,7 +199,7 @@ impl Kind {
                 Ok(())
             }
             Kind::Md5 => {
-                base64(value.bytes(), out);
+                print_digest(value.bytes(), out);
                 Ok(())
             }
             Kind::Md5Hex => value.bytes().iter().try_for_each(|b| write!(out, "{b:02x}")),
@@ -223,18 +228,18 @@ impl Kind {
             return Some(Value::Bytes(unquote(word).into()));
         }
         let text = std::str::from_utf8(word).ok()?;
-        let decimal = |size: usize| {
-            let n: u64 = text.parse().ok()?;
+        let number_of = |size: usize| {
+            let n = parse_number(text)?;
             (size >= 8 || n >> (8 * size) == 0).then_some(Value::Number(n))
         };
         let number = |n: Option<u64>| n.map(Value::Number);
         match self {
             Kind::Time | Kind::NanoTime => parse_time(text).map(Value::Time),
-            Kind::Number(size) => decimal(usize::from(size)),
+            Kind::Number(size) => number_of(usize::from(size)),
             Kind::Link | Kind::Direction => match text {
                 ">" | "L" => number(Some(0)),
                 "<" | "R" | "X" => number(Some(1)),
-                _ => decimal(1),
+                _ => number_of(1),
             },
             Kind::Address => number(text.parse::<Ipv4Addr>().ok().map(|a| u64::from(u32::from(a)))),
             Kind::Protocol => number(protocol(text).map(u64::from)),
@@ -256,15 +261,15 @@ impl Kind {
                 let hex = text.len() <= 4 && text.bytes().all(|b| b.is_ascii_hexdigit());
                 number(u64::from_str_radix(text, 16).ok().filter(|_| hex))
             }
-            Kind::Md5 => digest(unbase64(text)),
+            Kind::Md5 => digest(parse_digest(text)),
             Kind::Md5Hex => digest(hex_bytes(text)),
-            Kind::IcmpType => match names::icmp_type_number(text) {
+            Kind::IcmpType | Kind::IcmpTypeNumber => match names::icmp_type_number(text) {
                 Some(n) => number(Some(n.into())),
-                None => decimal(1),
+                None => number_of(1),
             },
-            Kind::IcmpCode => match names::ICMP_CODES.iter().find(|c| c.1 == text) {
+            Kind::IcmpCode | Kind::IcmpCodeNumber => match names::ICMP_CODES.iter().find(|c| c.1 == text) {
                 Some(code) => number(Some(u64::from(code.0) << 8 | u64::from(code.2))),
-                None => decimal(1),
+                None => number_of(1),
             },
             Kind::TcpOptions(_) => options::parse_tcp(text).map(|b| Value::Bytes(b.into())),
             Kind::IpOptions => options::parse_ip(text).map(|b| Value::Bytes(b.into())),

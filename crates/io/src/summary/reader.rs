@@ -5,7 +5,7 @@ use super::draft::{Defaults, Draft};
 use super::field::Field;
 use super::flow::Flow;
 use super::kind::{Kind, Value};
-use super::words::protocol;
+use super::words::{parse_number, protocol};
 use crate::CaptureError;
 use crate::source::Source;
 use std::path::Path;
@@ -258,7 +258,7 @@ impl SummaryReader {
                 Some(n) => self.defaults.protocol = n,
                 None => return Err(self.header_problem("bad protocol")),
             },
-            "aggregate" => match words.first().and_then(|w| w.parse().ok()) {
+            "aggregate" => match words.first().and_then(|w| parse_number(w)?.try_into().ok()) {
                 Some(n) => self.defaults.aggregate = n,
                 None => return Err(self.header_problem("bad aggregate")),
             },

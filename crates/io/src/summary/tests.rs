@@ -151,13 +151,19 @@ fn lines_come_back() {
         ("tcp_opt tcp_ntopt tcp_sack", "mss1460;wscale3;sackok;ts5:6 mss1460;wscale3;sackok sackok"),
         ("ip_opt", "rr{1.2.3.4,5.6.7.8}+2"),
         ("payload payload_len", "\"\\000\\000ab\\\"\\\\ c\" 8"),
+        ("payload", "\"\\n\\r\\t\\$a\\013\\177\""),
+        ("payload ip_len", "- 100"),
+        (
+            "ip_proto icmp_type icmp_flowid payload payload_len",
+            "I 8 12 \"\\010\\000\\000\\000\\000\\014\\000\\000x\" 9",
+        ),
         ("payload ip_len", "\"\" 40"),
         ("payload_len ip_len ip_capture_len", "100 140 40"),
         ("ip_len ip_capture_len", "140 60"),
         ("ip_capture_len sport dport", "20 - -"),
         (
             "payload payload_md5 payload_md5_hex",
-            "\"abc\" kAFQmDzST7DWlj99KOF_cg 900150983cd24fb0d6963f7d28e17f72",
+            "\"abc\" qgauyYJ0pbR1w_tFOe_FYb 900150983cd24fb0d6963f7d28e17f72",
         ),
     ];
     for (names, line) in table {
@@ -185,6 +191,24 @@ fn other_words() {
     let table: &[(&str, &str, &str)] = &[
         ("timestamp", "5", "5.000000"),
         ("timestamp", "5.1234567891", "5.123456789"),
+        ("timestamp", ".5", "0.500000"),
+        ("timestamp", ".1", "0.100000"),
+        ("timestamp", "5.", "5.000000"),
+        ("timestamp", "1e3", "1000.000000"),
+        ("timestamp", "1.5E-3", "0.001500"),
+        ("timestamp", "1795255989123456789e-9", "1795255989.123456789"),
+        ("timestamp", "00000000000000000000001.5", "1.500000"),
+        ("timestamp", "0e99999", "0.000000"),
+        ("ip_tos ip_id", "0xff 0x1F", "255 31"),
+        ("ip_proto icmp_type icmp_code", "I 0x8 0x10", "I 8 16"),
+        ("ip_proto icmp_type icmp_code", "I unreachable host", "I 3 1"),
+        ("ip_proto icmp_type", "I echo", "I 8"),
+        ("ip_proto icmp_type", "I timeexceeded", "I 11"),
+        ("ip_proto icmp_type ip_id", "I nonesuch 5", "I 0 5"),
+        ("ip_proto", "0x11", "U"),
+        ("ip_fragoff", "0x10+", "16+"),
+        ("tcp_flags", "0x12", "SA"),
+        ("link", "0x7", "7"),
         ("ip_proto", "udp", "U"),
         ("ip_proto", "6", "T"),
         ("ip_ecn", "ECT(0)", "ect2"),
@@ -200,7 +224,9 @@ fn other_words() {
         ("ip_fragoff", "!", "0!"),
         ("ip_fragoff", "F", "0+"),
         ("payload", "ab\\c", "\"ab\\\\c\""),
-        ("payload", "\"\\n\\x\" 5", "\"\\012x\""),
+        ("payload", "\"\\n\\x\" 5", "\"\\nx\""),
+        ("payload", "\"\\v\\f\\a\\b\\x41\\x141z\"", "\"\\013\\014\\007\\010AAz\""),
+        ("payload", "\"\\<41 42>c\\<4\"", "\"ABc\""),
         ("tcp_ntopt", "mss5", "mss5"),
         ("tcp_sack", "sackok", "sackok"),
         ("ip_hl", "19", "-"),
@@ -210,6 +236,50 @@ fn other_words() {
     for (names, line, want) in table {
         let want = if *want == "19" { "-" } else { want };
         assert_eq!(again(names, line), [want], "{names} {line}");
+    }
+}
+
+/// Words that are no timestamp: signs, hexadecimal numbers, numbers out of range.
+#[test]
+fn bad_times() {
+    for word in ["+1", "-1", "0x1", ".", "e3", "1e", "1e40", "1.5.2", "1e3.5", "1_0", "99999999999", "1e-"] {
+        let (packets, problems) = read(format!("!data timestamp\n{word}\n").as_bytes());
+        assert_eq!(
+            (packets.len(), &problems[..]),
+            (0, &["<data>:2: packet parse error".to_string()][..]),
+            "{word}"
+        );
+    }
+}
+
+/// A given IP length shortens the packet, but the IP header stays.
+#[test]
+fn lengths_shorter_than_the_headers() {
+    for (proto, len, want) in
+        [("T", 40, 40), ("T", 24, 24), ("T", 20, 20), ("T", 10, 20), ("U", 25, 25), ("I", 0, 20)]
+    {
+        let text = format!("!data ip_src ip_proto ip_len eth_type\n1.2.3.4 {proto} {len} -\n");
+        for checksum in [false, true] {
+            let mut reader = SummaryReader::from_bytes("x", text.as_str()).unwrap();
+            let (packets, _) = read_all(&mut reader, Making { checksum, ..MAKING });
+            let Packet { data, made } = &packets[0];
+            assert_eq!((data.len(), made.extra_length, data[3]), (want, 0, len), "{proto} {len}");
+        }
+    }
+    let mut reader = SummaryReader::from_bytes("x", "!data eth_type ip_len\n0800 24\n").unwrap();
+    assert_eq!(read_all(&mut reader, MAKING).0[0].data.len(), 14 + 24);
+}
+
+/// The text of a digest: 22 characters of six bits, the lowest first.
+#[test]
+fn digests() {
+    for (payload, want) in [("\"\"", "u3bJz@iaYsq6aMaMSJVq_b"), ("\"abc\"", "")] {
+        let line = again("payload payload_md5", payload).remove(0);
+        let digest = line.rsplit(' ').next().unwrap().to_string();
+        assert_eq!(digest.len(), 22);
+        assert!(want.is_empty() || digest == want, "{digest}");
+        let value = Field::find("payload_md5").unwrap().kind.parse(digest.as_bytes()).unwrap();
+        assert_eq!(value, Value::Bytes(md5::md5(payload.trim_matches('"').as_bytes()).to_vec().into()));
     }
 }
 

@@ -213,7 +213,7 @@ impl<'a> View<'a> {
         at16(self.transport(&[protocol::ICMP])?, 6).filter(|_| told)
     }
 
-    /// The length of the IP and transport headers.
+    /// The length of the IP and transport headers. The payload of ICMP begins with the ICMP header.
     fn payload_at(&self, ip: &Ip<'_>) -> usize {
         let transport = match ip.header.get(9).copied() {
             _ if at16(ip.header, 6).is_none_or(|f| f & castanet_wire::ipv4::OFFSET_MASK != 0) => 0,
@@ -221,14 +221,18 @@ impl<'a> View<'a> {
                 let offset = ip.captured.get(ip.header.len().saturating_add(12));
                 offset.map_or(20, |b| usize::from(b >> 4) * 4).max(20)
             }
-            Some(protocol::UDP | protocol::ICMP) => 8,
+            Some(protocol::UDP) => 8,
             _ => 0,
         };
         ip.header.len().saturating_add(transport)
     }
+    /// The captured part of the payload; `None` if there is payload, but no byte of it was captured.
     pub(super) fn payload(&self) -> Option<&'a [u8]> {
         match &self.ip {
-            Some(ip) => ip.captured.get(self.payload_at(ip)..),
+            Some(ip) => {
+                let at = self.payload_at(ip);
+                ip.captured.get(at..).filter(|p| !p.is_empty() || ip.len == at)
+            }
             None => Some(self.data),
         }
     }

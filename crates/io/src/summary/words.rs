@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 const FLAGS: &[u8; 9] = b"FSRPAUECN";
 /// Other accepted letters for flags.
 const MORE_FLAGS: &[(u8, u8)] = &[(b'X', 6), (b'Y', 7), (b'W', 7)];
-/// The characters for six bits each.
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+/// The characters for six bits each, of MD5 digests.
+const SIX_BITS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@";
 
 pub(super) const DONT: u64 = castanet_wire::ipv4::DONT_FRAGMENT as u64;
 pub(super) const MORE: u64 = castanet_wire::ipv4::MORE_FRAGMENTS as u64;
@@ -26,14 +26,34 @@ pub fn print_time(ns: i64, out: &mut String) {
     };
 }
 
+/// Parses a time in seconds: `1`, `.5`, `5.` and `1e3`, but no sign. Digits below a nanosecond are ignored.
 pub(super) fn parse_time(text: &str) -> Option<i64> {
-    let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
-    if !fraction.bytes().all(|b| b.is_ascii_digit()) || !seconds.bytes().all(|b| b.is_ascii_digit()) {
+    let (number, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() && fraction.is_empty() {
         return None;
     }
-    let digits = fraction.get(..9).unwrap_or(fraction);
-    let ns: i64 = format!("{digits:0<9}").parse().ok()?;
-    seconds.parse::<i64>().ok()?.checked_mul(1_000_000_000)?.checked_add(ns)
+    // The value is `digits` * 10^shift nanoseconds.
+    let exponent: i64 = exponent.parse::<i32>().ok()?.into();
+    let mut shift = exponent.checked_sub(i64::try_from(fraction.len()).ok()?)?.checked_add(9)?;
+    let mut digits: Vec<u8> = Vec::new();
+    for b in whole.bytes().chain(fraction.bytes()) {
+        digits.push(char::from(b).to_digit(10).and_then(|d| u8::try_from(d).ok())?);
+    }
+    while shift < 0 && digits.pop().is_some() {
+        shift += 1;
+    }
+    let n = digits.iter().try_fold(0_i64, |n, d| n.checked_mul(10)?.checked_add(i64::from(*d)))?;
+    if n == 0 { Some(0) } else { n.checked_mul(10_i64.checked_pow(u32::try_from(shift).ok()?)?) }
+}
+
+/// Parses an unsigned number, decimal or hexadecimal with `0x`.
+pub(super) fn parse_number(text: &str) -> Option<u64> {
+    let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hex) => (hex, 16),
+        None => (text, 10),
+    };
+    if digits.starts_with('+') { None } else { u64::from_str_radix(digits, radix).ok() }
 }
 
 pub(super) fn print_flags(flags: u64, out: &mut String) {
@@ -52,7 +72,7 @@ pub(super) fn parse_flags(text: &str) -> Option<u64> {
     if text == "." {
         return Some(0);
     }
-    if let Ok(n) = text.parse::<u64>() {
+    if let Some(n) = parse_number(text) {
         return (n < 0x1000).then_some(n);
     }
     text.bytes().try_fold(0, |flags, letter| {
@@ -62,12 +82,15 @@ pub(super) fn parse_flags(text: &str) -> Option<u64> {
     })
 }
 
-/// Quotes bytes, with octal escapes for bytes that are not printable ASCII.
+/// Quotes bytes, with escapes for line ends, tabs and `$`, and octal escapes for other bytes that are not printable ASCII.
 pub(super) fn quote(bytes: &[u8], out: &mut String) {
     out.push('"');
     for b in bytes {
         match b {
-            b'"' | b'\\' => out.extend(['\\', char::from(*b)]),
+            b'"' | b'\\' | b'$' => out.extend(['\\', char::from(*b)]),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
             b' '..=b'~' => out.push(char::from(*b)),
             _ => {
                 let _ = write!(out, "\\{b:03o}");
@@ -77,7 +100,8 @@ pub(super) fn quote(bytes: &[u8], out: &mut String) {
     out.push('"');
 }
 
-/// The inverse of [`quote`]. It also accepts the other escapes of C. A word without quotes is unchanged.
+/// The inverse of [`quote`]. It also accepts the other escapes of configuration strings: `\\v`, `\\f`, `\\a`, `\\b`, `\\xHH` and
+/// `\\<HH HH>`. A word without quotes is unchanged.
 pub(super) fn unquote(word: &[u8]) -> Vec<u8> {
     let Some(mut rest) = word.strip_prefix(b"\"") else { return word.to_vec() };
     let mut out = Vec::new();
@@ -92,11 +116,31 @@ pub(super) fn unquote(word: &[u8]) -> Vec<u8> {
                 out.push((n & 255) as u8);
                 rest = later;
             }
+            (b'\\', [b'x', after @ ..]) if after.first().is_some_and(u8::is_ascii_hexdigit) => {
+                let digits = after.iter().take_while(|d| d.is_ascii_hexdigit()).count();
+                let (hex, later) = after.split_at(digits);
+                let n =
+                    hex.iter().fold(0_u32, |n, d| (n << 4 | char::from(*d).to_digit(16).unwrap_or(0)) & 255);
+                out.push(n as u8);
+                rest = later;
+            }
+            (b'\\', [b'<', after @ ..]) => {
+                let end = after.iter().position(|b| *b == b'>').unwrap_or(after.len());
+                let (hex, later) = after.split_at(end);
+                let digits: Vec<u8> =
+                    hex.iter().filter_map(|b| char::from(*b).to_digit(16)).map(|d| d as u8).collect();
+                out.extend(digits.as_chunks::<2>().0.iter().map(|[high, low]| high << 4 | low));
+                rest = later.get(1..).unwrap_or_default();
+            }
             (b'\\', [letter, later @ ..]) => {
                 out.push(match letter {
                     b'n' => b'\n',
                     b'r' => b'\r',
                     b't' => b'\t',
+                    b'v' => 0x0b,
+                    b'f' => 0x0c,
+                    b'a' => 0x07,
+                    b'b' => 0x08,
                     other => *other,
                 });
                 rest = later;
@@ -114,30 +158,37 @@ pub(super) fn hex_bytes(text: &str) -> Option<Vec<u8>> {
     Some(digits.as_chunks::<2>().0.iter().map(|[high, low]| high << 4 | low).collect())
 }
 
-pub(super) fn base64(bytes: &[u8], out: &mut String) {
-    for piece in bytes.chunks(3) {
-        let mut word = [0; 4];
-        for (to, from) in word.iter_mut().skip(1).zip(piece) {
-            *to = *from;
+/// Prints a digest as a little-endian number, the lowest six bits first.
+pub(super) fn print_digest(bytes: &[u8], out: &mut String) {
+    let (mut bits, mut n) = (0_u32, 0);
+    let mut letter =
+        |bits: u32| out.push(SIX_BITS.get((bits & 63) as usize).copied().map_or('?', char::from));
+    for b in bytes {
+        bits |= u32::from(*b) << n;
+        n += 8;
+        while n >= 6 {
+            letter(bits);
+            bits >>= 6;
+            n -= 6;
         }
-        let bits = u32::from_be_bytes(word);
-        for i in 0..=piece.len() {
-            let six = bits >> (18 - 6 * i) & 63;
-            out.push(BASE64.get(six as usize).copied().map_or('?', char::from));
-        }
+    }
+    if n > 0 {
+        letter(bits);
     }
 }
 
-pub(super) fn unbase64(text: &str) -> Option<Vec<u8>> {
+/// The inverse of [`print_digest`].
+pub(super) fn parse_digest(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let (mut bits, mut n) = (0_u32, 0);
     for letter in text.bytes() {
-        let six = BASE64.iter().position(|b| *b == letter)?;
-        bits = (bits << 6 | u32::try_from(six).ok()?) & 0xffff;
+        let six = SIX_BITS.iter().position(|b| *b == letter)?;
+        bits |= u32::try_from(six).ok()? << n;
         n += 6;
         if n >= 8 {
+            out.push((bits & 255) as u8);
+            bits >>= 8;
             n -= 8;
-            out.push((bits >> n & 255) as u8);
         }
     }
     Some(out)
@@ -149,7 +200,9 @@ pub fn protocol(text: &str) -> Option<u8> {
         "T" => Some(6),
         "U" => Some(17),
         "I" => Some(1),
-        _ => text.parse().ok().or_else(|| names::ip_proto_number(&text.to_ascii_lowercase())),
+        _ => parse_number(text)
+            .and_then(|n| u8::try_from(n).ok())
+            .or_else(|| names::ip_proto_number(&text.to_ascii_lowercase())),
     }
 }
 
@@ -164,7 +217,7 @@ pub(super) fn fragment_offset(text: &str) -> Option<u64> {
     }
     let digits = text.trim_end_matches(['+', '!']);
     let marks = text.get(digits.len()..)?;
-    let offset: u64 = digits.parse().ok()?;
+    let offset = parse_number(digits)?;
     if !offset.is_multiple_of(8) || offset / 8 > OFFSET {
         return None;
     }
