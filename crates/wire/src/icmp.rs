@@ -177,6 +177,25 @@ pub fn set_checksum(message: &mut [u8]) {
     }
 }
 
+/// Corrects a checksum that an incremental update made 0: that of a message whose other bytes are all 0 is 0xffff, which RFC
+/// 1624 cannot tell from 0. Only ICMP needs this: the sums of all other headers contain a byte that is not 0.
+#[inline]
+pub fn settle_checksum(message: &mut [u8]) {
+    let Some(header) = IcmpHeader::from_prefix_mut(message) else { return };
+    if header.checksum.get() == 0 {
+        settle_zero(message);
+    }
+}
+
+#[cold]
+fn settle_zero(message: &mut [u8]) {
+    if message.iter().all(|b| *b == 0)
+        && let Some(header) = IcmpHeader::from_prefix_mut(message)
+    {
+        header.checksum.set(0xffff);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

@@ -76,6 +76,7 @@ fn turn(ip: &mut [u8]) -> Option<u32> {
         checksum::update_field16(&mut m.checksum, old, u16::from(icmp::kind::ECHO_REPLY) << 8 | code);
         m.kind = icmp::kind::ECHO_REPLY;
     }
+    icmp::settle_checksum(message);
     Some(dst)
 }
 
@@ -126,6 +127,25 @@ mod tests {
             assert_eq!(m.icmp_type().calc_checksum(m.payload()), m.checksum(), "{n}");
             assert_eq!((p.dst_ip(), p.paint(), p.timestamp() > 0), (0x0100_0001, 0, true));
         }
+    }
+
+    /// A message of zeros has the checksum 0xffff: an incremental update alone would make it 0, and receivers would drop it.
+    #[test]
+    fn a_reply_of_zeros_has_a_right_checksum() {
+        for payload in [vec![], vec![0; 8], vec![0; 33]] {
+            let mut data = Vec::new();
+            let b = PacketBuilder::ipv4([1, 0, 0, 1], [2, 0, 0, 2], 7).icmpv4_echo_request(0, 0);
+            b.write(&mut data, &payload).unwrap();
+            let mut kit = Kit::<IcmpPingResponder>::new("").unwrap();
+            let out = kit.act([marked(&data)]);
+            assert_eq!(out[0].1.data()[20..24], [0, 0, 0xff, 0xff]);
+        }
+        // A sum of 0xffff of bytes that are not all zeros is 0.
+        let mut data = request(&[]);
+        data[24..28].copy_from_slice(&[0xff, 0xff, 0, 0]);
+        data[22..24].copy_from_slice(&[0xf7, 0xff]);
+        let mut kit = Kit::<IcmpPingResponder>::new("").unwrap();
+        assert_eq!(kit.act([marked(&data)])[0].1.data()[20..24], [0, 0, 0, 0]);
     }
 
     #[test]

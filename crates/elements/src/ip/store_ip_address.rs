@@ -78,8 +78,8 @@ fn checksum_place(h: &Ipv4Header) -> Option<(usize, bool)> {
     }
     match h.protocol {
         TCP => Some((16, false)),
-        UDP => Some((6, true)),
-        UDP_LITE | DCCP => Some((6, false)),
+        UDP | UDP_LITE => Some((6, true)),
+        DCCP => Some((6, false)),
         _ => None,
     }
 }
@@ -103,7 +103,7 @@ fn rewrite(network: &mut [u8], at: usize, addr: u32) -> bool {
         let before = u16::from_be_bytes(*field);
         let mut after = Be16::new(before);
         checksum::update_field32(&mut after, old, addr);
-        // RFC 768: zero is no checksum, and a sum of zero is sent as 0xffff.
+        // RFC 768, RFC 3828 section 3.1: zero is no checksum, and a sum of zero is sent as 0xffff.
         if !(optional && before == 0) {
             let after = after.get();
             *field = if optional && after == 0 { [255, 255] } else { after.to_be_bytes() };

@@ -6,8 +6,10 @@ use super::tuple::{Change, Tuple, both};
 /// The kinds of rewriters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Addresses and ports of TCP, UDP and the like.
+    /// Addresses and ports of TCP, UDP and the like, each protocol with flows of its own.
     Ports,
+    /// Addresses and ports, one flow for all protocols that have them. All protocols have the timeouts of UDP.
+    AnyPorts,
     /// Addresses and identifiers of ICMP echo messages.
     Ping,
     /// Source addresses of forward packets, destination addresses of replies.
@@ -19,12 +21,22 @@ pub enum Kind {
 impl Kind {
     /// Whether patterns may vary ports.
     pub fn has_ports(self) -> bool {
-        matches!(self, Kind::Ports | Kind::Ping)
+        self.is_by_ports() || self == Kind::Ping
+    }
+    /// Whether flows have two ports.
+    #[inline(always)]
+    pub fn is_by_ports(self) -> bool {
+        matches!(self, Kind::Ports | Kind::AnyPorts)
+    }
+    /// The protocol that flows are kept under.
+    #[inline(always)]
+    pub fn table(self, proto: u8) -> u8 {
+        if self == Kind::Ports { proto } else { 0 }
     }
     /// By what the checksum behind the IP header changes: that of ICMP has no pseudo-header.
     pub fn transport_change(self, c: Change) -> u16 {
         match self {
-            Kind::Ports => both(c.addrs, c.ports),
+            Kind::Ports | Kind::AnyPorts => both(c.addrs, c.ports),
             Kind::Ping => c.ports,
             Kind::Addr | Kind::Pair => c.addrs,
         }
@@ -35,7 +47,7 @@ impl Kind {
 pub mod class {
     /// All flows but TCP's and those that stream.
     pub const PLAIN: u8 = 0;
-    /// UDP with more than a question and its answer.
+    /// UDP after three packets, of which at least one went in each direction.
     pub const STREAMING: u8 = 1;
     /// TCP that has not carried data both ways.
     pub const TCP_NEW: u8 = 2;
@@ -72,11 +84,13 @@ pub mod bit {
     pub const REPLY: u8 = 2;
     /// Either.
     pub const ALIVE: u8 = FORWARD | REPLY;
-    /// No more data in the forward direction; shifted by one for replies.
+    /// TCP: no more data in the forward direction; shifted by one for replies.
     pub const DONE: u8 = 4;
+    /// UDP: the number of packets up to 3, in two bits; `DONE` counts one.
+    pub const THREE: u8 = BOTH_DONE;
     /// Both.
     pub const BOTH_DONE: u8 = DONE | DONE << 1;
-    /// Data was seen in the forward direction; shifted by one for replies.
+    /// Data (of UDP: a packet) was seen in the forward direction; shifted by one for replies.
     pub const DATA: u8 = 16;
     /// Both.
     pub const BOTH_DATA: u8 = DATA | DATA << 1;
@@ -157,14 +171,19 @@ pub fn after_segment(bits: u8, reply: bool, flags: u8, payload: bool) -> (u8, u8
     (bits, class)
 }
 
-/// The bits and the class of a UDP flow after a datagram: question, answer, and whatever comes next streams.
+/// The bits and the class of a UDP flow after a datagram: after three packets, of which at least one went in each
+/// direction, it streams.
 #[inline]
 pub fn after_datagram(bits: u8, class: u8, reply: bool) -> (u8, u8) {
-    match reply {
-        true => (bits | bit::DATA << 1, class),
-        false if bits & bit::DATA << 1 != 0 => (bits, class::STREAMING),
-        false => (bits, class),
+    if class == class::STREAMING {
+        return (bits, class);
     }
+    let mut bits = bits | bit::DATA << u8::from(reply);
+    if bits & bit::THREE != bit::THREE {
+        bits += bit::DONE;
+    }
+    let streams = bits & (bit::THREE | bit::BOTH_DATA) == bit::THREE | bit::BOTH_DATA;
+    (bits, if streams { class::STREAMING } else { class })
 }
 
 #[cfg(test)]
@@ -208,8 +227,13 @@ mod tests {
         let run =
             |d: &[bool]| d.iter().fold((bit::ALIVE, class::PLAIN), |(b, c), &r| after_datagram(b, c, r)).1;
         assert_eq!(run(&[false, false, false]), class::PLAIN);
-        assert_eq!(run(&[false, true, true]), class::PLAIN);
+        assert_eq!(run(&[false; 9]), class::PLAIN, "one direction alone");
+        assert_eq!(run(&[true; 9]), class::PLAIN, "one direction alone");
+        assert_eq!(run(&[false, true]), class::PLAIN);
+        assert_eq!(run(&[false, true, true]), class::STREAMING);
         assert_eq!(run(&[false, true, false]), class::STREAMING);
+        assert_eq!(run(&[false, false, true]), class::STREAMING);
         assert_eq!(run(&[false, true, false, true]), class::STREAMING);
+        assert_eq!(run(&[[false; 9].as_slice(), &[true]].concat()), class::STREAMING, "a late reply");
     }
 }

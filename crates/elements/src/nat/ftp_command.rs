@@ -2,6 +2,7 @@
 //! FTP commands that tell a server where to connect to: `PORT` (RFC 959 section 4.1.2) and `EPRT` (RFC 2428 section 2).
 
 use std::net::Ipv4Addr;
+use std::ops::Range;
 
 /// How a command is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,9 +20,9 @@ pub struct Command {
     pub form: Form,
     /// Address and port that it names; none: an address that IPv4 does not have.
     pub names: Option<(u32, u16)>,
-    /// Where it starts in the text.
+    /// Where its argument starts in the text.
     pub start: usize,
-    /// Its bytes with the end of the line.
+    /// Bytes of its argument, without white space around it.
     pub length: usize,
 }
 
@@ -37,17 +38,17 @@ pub enum Found {
 }
 
 impl Form {
-    /// The command that names an address and a port.
+    /// The argument that names an address and a port.
     pub fn text(self, addr: u32, port: u16) -> String {
         let addr = Ipv4Addr::from_bits(addr);
         match self {
             Form::Port => {
                 let ([a, b, c, d], [high, low]) = (addr.octets(), port.to_be_bytes());
-                format!("PORT {a},{b},{c},{d},{high},{low}\r\n")
+                format!("{a},{b},{c},{d},{high},{low}")
             }
             Form::Extended(bar) => {
                 let bar = char::from(bar);
-                format!("EPRT {bar}1{bar}{addr}{bar}{port}{bar}\r\n")
+                format!("{bar}1{bar}{addr}{bar}{port}{bar}")
             }
         }
     }
@@ -59,27 +60,30 @@ pub fn find(text: &[u8]) -> Found {
     for line in text.split_inclusive(|b| *b == b'\n') {
         let at = start;
         start += line.len();
-        let Some((form, names)) = command(line) else { continue };
+        let Some((form, names, argument)) = command(line) else { continue };
         if found != Found::Nothing {
             return Found::Several;
         }
-        found = Found::One(Command { form, names, start: at, length: line.len() });
+        found = Found::One(Command { form, names, start: at + argument.start, length: argument.len() });
     }
     found
 }
 
 type Names = Option<(u32, u16)>;
 
-fn command(line: &[u8]) -> Option<(Form, Names)> {
-    let (verb, words) = line.strip_suffix(b"\n")?.split_first_chunk::<5>()?;
-    let words = words.trim_ascii();
-    if verb.eq_ignore_ascii_case(b"PORT ") {
-        Some((Form::Port, Some(port(words)?)))
+/// The command in a line, and the place of its argument.
+fn command(line: &[u8]) -> Option<(Form, Names, Range<usize>)> {
+    let (verb, rest) = line.strip_suffix(b"\n")?.split_first_chunk::<5>()?;
+    let from = verb.len() + (rest.len() - rest.trim_ascii_start().len());
+    let words = rest.trim_ascii();
+    let (form, names) = if verb.eq_ignore_ascii_case(b"PORT ") {
+        (Form::Port, Some(port(words)?))
     } else if verb.eq_ignore_ascii_case(b"EPRT ") {
-        extended(words)
+        extended(words)?
     } else {
-        None
-    }
+        return None;
+    };
+    Some((form, names, from..from + words.len()))
 }
 
 /// A decimal number of at most so many digits, no sign.
@@ -123,12 +127,12 @@ mod tests {
         let one = |form, names, start, length| Found::One(Command { form, names, start, length });
         let bar = Form::Extended(b'|');
         for (text, want) in [
-            ("PORT 1,0,0,1,19,137\r\n", one(Form::Port, here, 0, 21)),
-            ("port  1,0,0,1,19,137 \n", one(Form::Port, here, 0, 22)),
-            ("EPRT |1|1.0.0.1|5001|\r\n", one(bar, here, 0, 23)),
-            ("eprt !1!1.0.0.1!05001!\n", one(Form::Extended(b'!'), here, 0, 23)),
-            ("EPRT |2|::1|5001|\r\n", one(bar, None, 0, 19)),
-            ("NOOP\r\nPORT 1,0,0,1,19,137\r\nNOOP\r\n", one(Form::Port, here, 6, 21)),
+            ("PORT 1,0,0,1,19,137\r\n", one(Form::Port, here, 5, 14)),
+            ("port  1,0,0,1,19,137 \n", one(Form::Port, here, 6, 14)),
+            ("EPRT |1|1.0.0.1|5001|\r\n", one(bar, here, 5, 16)),
+            ("eprt !1!1.0.0.1!05001!\n", one(Form::Extended(b'!'), here, 5, 17)),
+            ("EPRT |2|::1|5001|\r\n", one(bar, None, 5, 12)),
+            ("NOOP\r\nPORT 1,0,0,1,19,137\r\nNOOP\r\n", one(Form::Port, here, 11, 14)),
             ("PORT 1,0,0,1,19,137\r\nEPRT |1|1.0.0.1|5001|\r\n", Found::Several),
         ] {
             assert_eq!(find(text.as_bytes()), want, "{text}");
@@ -170,8 +174,10 @@ mod tests {
     fn what_is_written_is_found_again() {
         for form in [Form::Port, Form::Extended(b'|'), Form::Extended(b'$')] {
             for (addr, port) in [(0, 0), (u32::MAX, u16::MAX), (0x0a01_02fe, 1024)] {
-                let text = form.text(addr, port);
-                let want = Command { form, names: Some((addr, port)), start: 0, length: text.len() };
+                let argument = form.text(addr, port);
+                let verb = if form == Form::Port { "PORT" } else { "EPRT" };
+                let text = format!("{verb} {argument}\r\n");
+                let want = Command { form, names: Some((addr, port)), start: 5, length: argument.len() };
                 assert_eq!(find(text.as_bytes()), Found::One(want), "{text}");
             }
         }

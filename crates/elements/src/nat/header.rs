@@ -225,8 +225,8 @@ fn mend_transport(rest: &mut [u8], proto: u8, change: u16) {
     let Some(at) = checksum_at(proto) else { return };
     let Some(place) = rest.get_mut(at..).and_then(|r| r.first_chunk_mut::<2>()) else { return };
     let old = u16::from_le_bytes(*place);
-    if proto == protocol::UDP {
-        // 0 means that there is none, and stays (RFC 768).
+    if proto == protocol::UDP || proto == protocol::UDP_LITE {
+        // 0 means that there is none, and stays (RFC 768). UDP-Lite has no 0 either (RFC 3828 section 3.1).
         if old != 0 {
             let new = changed(old, change);
             *place = if new == 0 { u16::MAX } else { new }.to_le_bytes();
@@ -234,6 +234,9 @@ fn mend_transport(rest: &mut [u8], proto: u8, change: u16) {
         return;
     }
     *place = changed(old, change).to_le_bytes();
+    if proto == protocol::ICMP {
+        icmp::settle_checksum(rest);
+    }
 }
 
 /// Whether the checksum behind the IP header is partial: a device completes it from the transport header on.
@@ -289,6 +292,8 @@ mod tests {
         assert_eq!(mended(protocol::UDP, 0x1234, 0x1234), 0xffff);
         assert_eq!(mended(protocol::UDP, 0x1234, 0x1233), 1);
         assert_eq!(mended(protocol::UDP, 0, 0x1234), 0, "none stays none");
+        assert_eq!(mended(protocol::UDP_LITE, 0x1234, 0x1234), 0xffff);
         assert_eq!(mended(protocol::TCP, 0x1234, 0x1234), 0);
+        assert_eq!(mended(protocol::ICMP, 0x1234, 0x1234), 0xffff, "of zeros alone");
     }
 }

@@ -148,9 +148,10 @@ impl Quote {
     fn tuple(&self, kind: Kind) -> Option<(Tuple, u8)> {
         let addrs = self.addrs;
         match kind {
-            Kind::Ports => {
-                let [a, b, c, d, ..] = self.first?;
-                Some((Tuple { addrs, ports: u32::from_le_bytes([a, b, c, d]) }, self.proto))
+            Kind::Ports | Kind::AnyPorts => {
+                let has_ports = matches!(self.proto, protocol::TCP | protocol::UDP | protocol::DCCP);
+                let [a, b, c, d, ..] = self.first.filter(|_| has_ports)?;
+                Some((Tuple { addrs, ports: u32::from_le_bytes([a, b, c, d]) }, kind.table(self.proto)))
             }
             Kind::Ping if self.proto == protocol::ICMP => {
                 let [kind, _, _, _, a, b, ..] = self.first?;
@@ -195,11 +196,14 @@ impl IcmpRewriter {
                 to = Addr::become_of(Key { tuple: back, proto, header: 20 }, to, reply);
             }
             let (out, anno) = (flow.outs[usize::from(reply)], flow.anno);
-            let shift = (flow.bits & bit::SHIFTED != 0).then(|| store.shifts(place).copied()).flatten();
-            let shift = shift.map(|[forward, back]| if reply { forward } else { back });
-            drop(store);
             // The sequence number that the quoted segment was sent with.
-            let seq = |n: u32| shift.map_or(n, |s| s.back(n));
+            let shifted = flow.bits & bit::SHIFTED != 0 && quote.proto == protocol::TCP;
+            let shifts = if shifted { store.shifts(place) } else { None };
+            let seq = shifts.zip(quote.first).map(|([forward, back], [.., a, b, c, d])| {
+                let shift = if reply { forward } else { back };
+                shift.back(u32::from_be_bytes([a, b, c, d]))
+            });
+            drop(store);
             mend(p.network_mut()?, &quote, *kind, sent, to, seq);
             if self.args.dst_anno {
                 p.set_dst_ip(to.dst());
@@ -216,8 +220,8 @@ impl IcmpRewriter {
 }
 
 /// Puts the quoted packet back as it was sent, and sends the error to its sender. `to` is what packets in the direction of
-/// the error become.
-fn mend(net: &mut [u8], quote: &Quote, kind: Kind, sent: Tuple, to: Tuple, seq: impl Fn(u32) -> u32) {
+/// the error become, `seq` a sequence number to put in.
+fn mend(net: &mut [u8], quote: &Quote, kind: Kind, sent: Tuple, to: Tuple, seq: Option<u32>) {
     let original = to.reversed();
     let change = sent.change(original);
     let key = Key { tuple: sent, proto: quote.proto, header: quote.header };
@@ -227,7 +231,7 @@ fn mend(net: &mut [u8], quote: &Quote, kind: Kind, sent: Tuple, to: Tuple, seq: 
     let reach = (usize::from(quote.header) + TcpHeader::LEN).min(quoted.len());
     let before = checksum::sum(quoted.get(..reach).unwrap_or_default());
     match kind {
-        Kind::Ports => {
+        Kind::Ports | Kind::AnyPorts => {
             header::rewrite::<Ports<true, true, true>>(
                 quoted, key, key.proto, original, false, ip, transport,
             );
@@ -237,7 +241,7 @@ fn mend(net: &mut [u8], quote: &Quote, kind: Kind, sent: Tuple, to: Tuple, seq: 
             header::rewrite::<AddrPair>(quoted, key, key.proto, original, false, ip, transport);
         }
     }
-    if quote.proto == protocol::TCP && quote.first.is_some() {
+    if let Some(seq) = seq {
         mend_sequence(quoted.get_mut(usize::from(quote.header)..).unwrap_or_default(), seq);
     }
     let after = checksum::sum(quoted.get(..reach).unwrap_or_default());
@@ -253,10 +257,10 @@ fn mend(net: &mut [u8], quote: &Quote, kind: Kind, sent: Tuple, to: Tuple, seq: 
     header::rewrite::<AddrPair>(outer, quote.outer, protocol::ICMP, new, false, old.change(new).addrs, 0);
 }
 
-/// The quoted sequence number as it was sent; its checksum too, if it is quoted.
-fn mend_sequence(segment: &mut [u8], seq: impl Fn(u32) -> u32) {
+/// Puts in the quoted sequence number as it was sent; the checksum follows, if it is quoted.
+fn mend_sequence(segment: &mut [u8], seq: u32) {
     let Some(&old) = segment.get(4..).and_then(|s| s.first_chunk::<4>()) else { return };
-    let new = seq(u32::from_be_bytes(old)).to_be_bytes();
+    let new = seq.to_be_bytes();
     if let Some(place) = segment.get_mut(4..8) {
         place.copy_from_slice(&new);
     }

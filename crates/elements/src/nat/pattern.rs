@@ -5,7 +5,6 @@ use super::flow::Kind;
 use super::tuple::Tuple;
 use castanet_element::prelude::*;
 use castanet_lang::args as text;
-use std::fmt;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -269,35 +268,26 @@ impl Pattern {
     }
 }
 
-impl fmt::Display for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mark = match self.order {
-            Order::Keep => "",
-            Order::Sequential => "#",
-            Order::Random => "?",
+impl Pattern {
+    /// As handlers list it: without the order, and without ports where there are none.
+    pub fn show(&self, kind: Kind) -> String {
+        let mut out = match self.addrs {
+            None => "-".to_string(),
+            Some((a, b)) if a == b => Ipv4Addr::from_bits(a).to_string(),
+            Some((a, b)) => format!("{}-{}", Ipv4Addr::from_bits(a), Ipv4Addr::from_bits(b)),
         };
-        let vary_ports = self.ports.is_some_and(|(a, b)| a < b);
-        match self.addrs {
-            None => f.write_str("-")?,
-            Some((a, b)) if a == b => write!(f, "{}", Ipv4Addr::from_bits(a))?,
-            Some((a, b)) => {
-                let mark = if vary_ports { "" } else { mark };
-                write!(f, "{}-{}{mark}", Ipv4Addr::from_bits(a), Ipv4Addr::from_bits(b))?;
-            }
+        if kind.has_ports() {
+            out += &match self.ports {
+                None => " -".to_string(),
+                Some((a, b)) if a == b => format!(" {a}"),
+                Some((a, b)) => format!(" {a}-{b}"),
+            };
         }
-        match self.ports {
-            None => f.write_str(" -")?,
-            Some((a, b)) if a == b => write!(f, " {a}")?,
-            Some((a, b)) => write!(f, " {a}-{b}{mark}")?,
+        out += &self.daddr.map_or(" -".into(), |a| format!(" {}", Ipv4Addr::from_bits(a)));
+        if kind.has_ports() {
+            out += &self.dport.map_or(" -".into(), |p| format!(" {p}"));
         }
-        match self.daddr {
-            None => f.write_str(" -")?,
-            Some(a) => write!(f, " {}", Ipv4Addr::from_bits(a))?,
-        }
-        match self.dport {
-            None => f.write_str(" -"),
-            Some(p) => write!(f, " {p}"),
-        }
+        out
     }
 }
 
@@ -327,16 +317,20 @@ mod tests {
         for (given, shown) in [
             ("- - - -", "- - - -"),
             ("9.9.9.9 1024-1026 - -", "9.9.9.9 1024-1026 - -"),
-            ("9.9.9.9 1024-65535# 1.2.3.4 80", "9.9.9.9 1024-65535# 1.2.3.4 80"),
+            ("9.9.9.9 1024-65535# 1.2.3.4 80", "9.9.9.9 1024-65535 1.2.3.4 80"),
             ("9.9.9.9 5?  - -", "9.9.9.9 5 - -"),
-            ("1.0.0.1-1.0.0.9# -", "1.0.0.1-1.0.0.9# - - -"),
+            ("1.0.0.1-1.0.0.9# -", "1.0.0.1-1.0.0.9 - - -"),
             ("1.0.0.0/29 - - -", "1.0.0.1-1.0.0.6 - - -"),
             ("1.0.0.0/31 -", "1.0.0.0-1.0.0.1 - - -"),
             ("1.0.0.7/32 -", "1.0.0.7 - - -"),
             ("9.9.9.9 2.2.2.2 77", "9.9.9.9 77 2.2.2.2 -"),
         ] {
-            assert_eq!(pattern(given).unwrap().to_string(), shown, "{given}");
+            assert_eq!(pattern(given).unwrap().show(Kind::Ports), shown, "{given}");
         }
+        let shown = |text: &str, kind| pattern(text).unwrap().show(kind);
+        assert_eq!(shown("1.0.0.1-1.0.0.9# -", Kind::Addr), "1.0.0.1-1.0.0.9 -");
+        assert_eq!(shown("1.1.1.1 2.2.2.2", Kind::Pair), "1.1.1.1 2.2.2.2");
+        assert_eq!(shown("9.9.9.9 5-9? - -", Kind::Ping), "9.9.9.9 5-9 - -");
         for t in [
             "",
             "-",

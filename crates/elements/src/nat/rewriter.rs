@@ -150,15 +150,9 @@ impl<A: RewriterArgs> Rewriter<A> {
         let key = A::Family::key(p.network()?)?;
         // For families with two keys the first one is that of forward packets.
         let key = Key { tuple: A::Family::forward_key(key), ..key };
-        let proto = self.table(key.proto);
+        let proto = self.kind.table(key.proto);
         Some(Ahead { key: Key { proto, ..key }, tag: store.tag(space, proto, key.tuple), guess: None })
     }
-    /// The protocol that flows are kept under.
-    #[inline(always)]
-    fn table(&self, proto: u8) -> u8 {
-        if self.kind == Kind::Ports { proto } else { 0 }
-    }
-
     #[allow(clippy::too_many_arguments)]
     #[inline(always)]
     fn one(
@@ -249,7 +243,7 @@ impl<A: RewriterArgs> Rewriter<A> {
             if let Some((flags, payload)) = header::segment(net, key.header) {
                 (bits, kept) = after_segment(bits, reply, flags, payload);
             }
-        } else if self.kind == Kind::Ports {
+        } else if self.kind.is_by_ports() {
             (bits, kept) = after_datagram(bits, kept, reply);
         }
         let class = f.class;
@@ -369,8 +363,8 @@ fn is_shifted(value: u32, store: &Store) -> bool {
 
 /// Shifts the sequence numbers of a segment.
 #[cold]
-fn shift(net: &mut [u8], header: u8, store: &Store, place: u32, reply: bool) {
-    if let Some([forward, back]) = store.shifts(place)
+fn shift(net: &mut [u8], header: u8, store: &mut Store, place: u32, reply: bool) {
+    if let Some([forward, back]) = store.shifts_mut(place)
         && let Some(segment) = net.get_mut(usize::from(header)..)
     {
         let (own, other) = if reply { (back, forward) } else { (forward, back) };

@@ -4,14 +4,23 @@
 use castanet_wire::TcpHeader;
 use castanet_wire::checksum;
 use castanet_wire::tcp::flag;
+use std::collections::VecDeque;
 
-/// By how much sequence numbers of one direction are shifted: before a place in the stream, and from there on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Most shifts that are kept for one direction. Clients wait for the reply to a command, so those of a window are far fewer.
+const MOST: usize = 64;
+/// A shift that lies so far behind is forgotten: no segment of any window comes from before it (RFC 7323 section 2.3), and
+/// numbers can be compared only within half their range.
+const FAR: u32 = 1 << 30;
+
+/// By how much sequence numbers of one direction are shifted: the places in the stream where the shift changes.
+///
+/// All places are kept that segments may be retransmitted from, so that these are shifted as the originals were.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shift {
-    /// The first sequence number, as the sender counts, that the later shift holds for; none: nothing is shifted.
-    from: Option<u32>,
+    /// The shift before the first place.
     before: u32,
-    after: u32,
+    /// Places, as the sender counts, and the shift from there on, in the order of the stream.
+    places: VecDeque<(u32, u32)>,
 }
 
 /// Whether sequence number `a` is `b` or later (RFC 9293 section 3.4).
@@ -20,37 +29,59 @@ fn reaches(a: u32, b: u32) -> bool {
 }
 
 impl Shift {
-    /// From `from` on everything moves by `by` more. The same place again is the same text sent again, and one that lies
-    /// before it is too old to matter.
+    /// From `from` on everything moves by `by` more. A place up to the last one is of text that is sent again.
     pub fn add(&mut self, from: u32, by: u32) {
-        if self.from.is_some_and(|old| reaches(old, from)) {
+        let last = self.places.back();
+        if last.is_some_and(|l| reaches(l.0, from)) {
             return;
         }
-        *self = Shift { from: Some(from), before: self.after, after: self.after.wrapping_add(by) };
+        let after = last.map_or(self.before, |l| l.1).wrapping_add(by);
+        if self.places.len() >= MOST {
+            self.forget_first();
+        }
+        self.places.push_back((from, after));
+    }
+    fn forget_first(&mut self) {
+        if let Some((_, after)) = self.places.pop_front() {
+            self.before = after;
+        }
+    }
+    /// Forgets places far before `seq`.
+    fn pass(&mut self, seq: u32) {
+        while self.places.front().is_some_and(|p| (FAR..1 << 31).contains(&seq.wrapping_sub(p.0))) {
+            self.forget_first();
+        }
     }
     /// The sequence number that the receiver sees.
     pub fn forth(&self, seq: u32) -> u32 {
-        match self.from {
-            Some(from) if reaches(seq, from) => seq.wrapping_add(self.after),
-            _ => seq.wrapping_add(self.before),
-        }
+        let place = self.places.iter().rev().find(|p| reaches(seq, p.0));
+        seq.wrapping_add(place.map_or(self.before, |p| p.1))
     }
     /// The sequence number of the sender for one that the receiver saw. Inside the replaced text, that its end is not there.
     pub fn back(&self, seq: u32) -> u32 {
-        let Some(from) = self.from else { return seq };
-        if reaches(seq, from.wrapping_add(self.after)) {
-            return seq.wrapping_sub(self.after);
+        let mut next = None;
+        let mut shift = self.before;
+        for &(from, after) in self.places.iter().rev() {
+            if reaches(seq, from.wrapping_add(after)) {
+                shift = after;
+                break;
+            }
+            next = Some(from);
         }
-        let seq = seq.wrapping_sub(self.before);
-        if reaches(seq, from) { from.wrapping_sub(1) } else { seq }
+        let seq = seq.wrapping_sub(shift);
+        match next {
+            Some(next) if reaches(seq, next) => next.wrapping_sub(1),
+            _ => seq,
+        }
     }
 }
 
 /// Shifts the numbers of a segment: its own by `own`, those that acknowledge by `other`. Selective acknowledgements
 /// (RFC 2018) count too; nothing happens to numbers that are not in the packet.
-pub fn apply(segment: &mut [u8], own: &Shift, other: &Shift) {
+pub fn apply(segment: &mut [u8], own: &mut Shift, other: &Shift) {
     let Some(h) = TcpHeader::from_prefix_mut(segment) else { return };
     let seq = h.seq.get();
+    own.pass(seq);
     checksum::update_field32(&mut h.checksum, seq, own.forth(seq));
     h.seq.set(own.forth(seq));
     if !h.has(flag::ACK) {
@@ -138,6 +169,55 @@ mod tests {
         }
     }
 
+    /// Each of many changes holds for the text between its place and the next one, however often that is sent again.
+    #[test]
+    fn retransmissions_come_out_as_the_originals() {
+        for start in [1000u32, u32::MAX - 50] {
+            let place = |n: u32| start.wrapping_add(n);
+            let mut s = Shift::default();
+            // Three commands: 2 bytes more, 5 more, 4 less.
+            for (n, by) in [(10, 2), (30, 5), (50, 4u32.wrapping_neg())] {
+                s.add(place(n), by);
+            }
+            for (n, by) in [(0, 0), (9, 0), (10, 2), (29, 2), (30, 7), (49, 7), (50, 3), (999, 3)] {
+                assert_eq!(s.forth(place(n)), place(n + by), "{n}");
+                // The last 4 bytes of the third command have no counterpart in what the receiver saw.
+                let heard = if n == 49 { 53 } else { n };
+                assert_eq!(s.back(place(n + by)), place(heard), "{n}");
+            }
+            // The receiver saw 5 bytes more of the second command.
+            assert_eq!(s.back(place(34)), place(29));
+            s.pass(place(10 + FAR - 1));
+            assert_eq!(s.forth(place(9)), place(9), "not far enough");
+            s.pass(place(30 + FAR));
+            assert_eq!(
+                (s.forth(place(9)), s.places.len()),
+                (place(9 + 7), 1),
+                "what is far behind is forgotten"
+            );
+            s.pass(place(49));
+            assert_eq!(s.places.len(), 1, "an old segment forgets nothing");
+            s.pass(place(50 + FAR));
+            let far = place(3 << 30);
+            assert_eq!(
+                (s.forth(far), s.back(far)),
+                (far.wrapping_add(3), far.wrapping_sub(3)),
+                "beyond half of all numbers"
+            );
+        }
+    }
+
+    #[test]
+    fn the_number_of_shifts_is_bounded() {
+        let mut s = Shift::default();
+        for n in 0..1000 {
+            s.add(n * 20, 1);
+        }
+        assert_eq!(s.places.len(), MOST);
+        assert_eq!((s.forth(999 * 20), s.back(999 * 20 + 1000)), (999 * 20 + 1000, 999 * 20));
+        assert_eq!(s.forth(999 * 20 - 1), 999 * 20 - 1 + 999);
+    }
+
     #[test]
     fn options_behind_selective_acknowledgements_stay() {
         let mut shift = Shift::default();
@@ -150,7 +230,7 @@ mod tests {
         b.extend([200u32.to_be_bytes(), 300u32.to_be_bytes()].concat());
         b.extend(stamps);
         tcp::set_checksum(1, 2, &mut b);
-        apply(&mut b, &Shift::default(), &shift);
+        apply(&mut b, &mut Shift::default(), &shift);
         assert!(tcp::checksum_ok(1, 2, &b));
         assert_eq!(b[22..30], [193u32.to_be_bytes(), 293u32.to_be_bytes()].concat());
         assert_eq!(b[30..], stamps);
@@ -174,13 +254,13 @@ mod tests {
             b[8..12].copy_from_slice(&150u32.to_be_bytes());
             b.extend(&options);
             tcp::set_checksum(1, 2, &mut b);
-            apply(&mut b, &Shift::default(), &shift);
+            apply(&mut b, &mut Shift::default(), &shift);
             assert!(tcp::checksum_ok(1, 2, &b), "{padding:?}");
             let at = 20 + padding.len() + 2;
             assert_eq!(b[8..12], 143u32.to_be_bytes());
             assert_eq!(b[at..at + 8], [193u32.to_be_bytes(), 293u32.to_be_bytes()].concat());
             for n in 0..b.len() {
-                apply(&mut b[..n].to_vec(), &shift, &shift);
+                apply(&mut b[..n].to_vec(), &mut shift.clone(), &shift);
             }
         }
     }

@@ -199,12 +199,12 @@ impl Spec {
         }
     }
     /// As handlers list it.
-    pub fn show(&self) -> String {
+    pub fn show(&self, kind: super::flow::Kind) -> String {
         match self {
             Spec::Drop => "<drop>".into(),
             Spec::Pass(_) => "<nochange>".into(),
             Spec::Keep(_) => "<keep>".into(),
-            Spec::Pattern(t) => t.pattern.to_string(),
+            Spec::Pattern(t) => t.pattern.show(kind),
             Spec::Mapper(_) => "<mapper>".into(),
         }
     }

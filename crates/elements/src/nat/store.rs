@@ -248,8 +248,9 @@ impl Store {
 
     /// Enters a flow whose packets become `to`. It makes room if it must and can.
     pub fn insert(&mut self, new: &New, to: Tuple, outs: Outs) -> Result<u32, Reason> {
+        let takes_part = self.expiry_of_newcomer(new);
         while self.count() >= self.limit() {
-            if !self.evict(new.now) {
+            if !self.evict(new.now, takes_part) {
                 return Err(Reason::TableFull);
             }
         }
@@ -273,8 +274,8 @@ impl Store {
             input: new.input,
             proto: new.proto,
             class: new.class,
-            // A flow that answers itself is found once.
-            bits: if new.from == reply { bit::FORWARD } else { bit::ALIVE },
+            // Where both directions look the same, all packets but the first count as replies.
+            bits: if new.from == reply { bit::REPLY } else { bit::ALIVE },
             anno: new.anno,
         };
         let place = match self.free.pop() {
@@ -289,12 +290,12 @@ impl Store {
         let entries = f.bits.count_ones() as usize;
         let Some(old) = self.flows.get_mut(place as usize) else { return Err(Reason::TableFull) };
         f.generation = old.generation;
-        let (now, generation, both) = (f.last, f.generation, f.bits == bit::ALIVE);
+        let (now, generation, forward) = (f.last, f.generation, f.has(false));
         *old = f;
-        self.index.insert(from_tag, place << 1);
-        if both {
-            self.index.insert(reply_tag, place << 1 | 1);
+        if forward {
+            self.index.insert(from_tag, place << 1);
         }
+        self.index.insert(reply_tag, place << 1 | 1);
         if let Some(s) = self.spaces.get_mut(usize::from(new.space)) {
             s.entries += entries;
             if let Some(i) = s.inputs.get_mut(usize::from(new.input)) {
@@ -371,15 +372,27 @@ impl Store {
         let all = (0u32..).zip(&self.flows);
         all.filter(|(_, f)| f.space == space && f.bits & bit::ALIVE != 0).map(|(p, _)| p).collect()
     }
+    /// Forgets all flows that came from an input of a rewriter.
+    pub fn clear_input(&mut self, space: u16, input: u16) {
+        for place in self.places(space) {
+            if self.flow(place).is_some_and(|f| f.input == input) {
+                self.remove(place);
+            }
+        }
+    }
     /// Sets the capacity; as many flows go at once as may.
     pub fn set_capacity(&mut self, capacity: u32, now: i64) {
         self.capacity = capacity;
-        while self.count() > self.limit() && self.evict(now) {}
+        while self.count() > self.limit() && self.evict(now, i64::MAX) {}
     }
 
     /// How the sequence numbers of a flow are shifted, forward and back.
     pub fn shifts(&self, place: u32) -> Option<&[Shift; 2]> {
         self.shifts.get(&place)
+    }
+    /// The same, for one of the flow's packets, which may be far behind old shifts.
+    pub fn shifts_mut(&mut self, place: u32) -> Option<&mut [Shift; 2]> {
+        self.shifts.get_mut(&place)
     }
     /// The same, to be changed; the flow is marked.
     pub fn shift(&mut self, place: u32, reply: bool) -> Option<&mut Shift> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! UDPRewriter: addresses and ports of UDP and DCCP.
+//! UDPRewriter: addresses and ports of UDP, DCCP and TCP.
 
 use super::flow::{Kind, Timeouts};
 use super::handle::{Capacity, UNBOUNDED};
@@ -8,13 +8,14 @@ use super::rewriter::{Rewriter, RewriterArgs, SHORTEST_REAP, Settings};
 use super::spec::SpecText;
 use castanet_element::prelude::*;
 
-/// Rewrites addresses and ports of UDP and DCCP packets, flow by flow (RFC 3022, RFC 4787).
+/// Rewrites addresses and ports of UDP, DCCP and TCP packets, flow by flow (RFC 3022, RFC 4787).
 ///
 /// A packet of a flow that is known, in either direction and on any input, is rewritten as the flow says, its checksums updated
 /// incrementally (RFC 1624). A packet of no known flow does what the specification of its input says, which may make a
 /// flow. Flows are bounded: when CAPACITY is reached, the one that would be the first to time out makes room, if its
 /// last packet is older than the guarantee; otherwise the new flow is refused and counted.
-/// Other protocols, later fragments and packets cut short are dropped, unless the
+/// Protocols are not distinguished: packets with the same addresses and ports belong to one flow, with the timeouts given
+/// here. TCPRewriter and IPRewriter have timeouts for TCP. Other protocols, later fragments and packets cut short are dropped, unless the
 /// input says `pass`.
 ///
 /// # Ports
@@ -46,7 +47,7 @@ pub struct Args {
     /// How long a UDP flow lives without packets.
     #[arg(keyword, alias = "TIMEOUT", default = Nanos(300_000_000_000), show = "300s")]
     udp_timeout: Nanos,
-    /// The same once packets have gone back and forth more than once; UDP_TIMEOUT if not given.
+    /// The same after three packets, of which at least one went in each direction; UDP_TIMEOUT if not given.
     #[arg(keyword, alias = "STREAMING_TIMEOUT")]
     udp_streaming_timeout: Option<Nanos>,
     /// For how long after its last packet a flow is not forgotten to make room.
@@ -67,12 +68,12 @@ pub struct Args {
 }
 
 impl RewriterArgs for Args {
-    type Family = header::Ports<false, true, true>;
+    type Family = header::Ports<true, true, true>;
     fn settings(&self) -> Settings {
         let streaming = self.udp_streaming_timeout.unwrap_or(self.udp_timeout);
         let timeouts = Timeouts::ports([self.udp_timeout.0, streaming.0], self.udp_guarantee.0, [0; 3], 0);
         Settings {
-            kind: Kind::Ports,
+            kind: Kind::AnyPorts,
             timeouts,
             capacity: self.capacity,
             reap: self.reap_interval.0,

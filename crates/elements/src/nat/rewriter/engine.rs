@@ -59,8 +59,8 @@ impl<A: RewriterArgs> Lifecycle for Rewriter<A> {
         self.link = Some(link);
         Ok(())
     }
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
-        self.pattern(handler)
+    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+        self.pattern(handler, cx)
     }
     fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
         self.set_pattern(handler, value, cx)

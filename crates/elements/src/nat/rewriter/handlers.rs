@@ -4,7 +4,7 @@
 use super::{Rewriter, RewriterArgs};
 use crate::nat::pattern::words;
 use crate::nat::spec::SpecText;
-use crate::nat::store::{Space, Store};
+use crate::nat::store::{Input, Space, Store};
 use crate::nat::tuple::Tuple;
 use castanet_element::prelude::*;
 use castanet_wire::ipv4::protocol;
@@ -60,12 +60,18 @@ impl<A: RewriterArgs> Rewriter<A> {
             format!("{src} {} {dst} {}", t.sport(), t.dport())
         }))
     }
-    /// The specification of an input.
-    pub(super) fn pattern(&self, handler: &str) -> Result<String, String> {
-        let text = input(handler).and_then(|n| self.specs.get(n)).ok_or("no such input")?;
-        Ok(text.text().to_string())
+    /// The rule of an input for new flows, and the number of flows from it.
+    pub(super) fn pattern(&self, handler: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+        let n = input(handler).ok_or("no such input")?;
+        let line = self.counts(cx, |space| space.inputs.get(n).map(|i| self.line(i)))?;
+        line.ok_or_else(|| "no such input".into())
     }
-    /// Changes the specification of an input.
+    /// An input as `patterns` lists it.
+    fn line(&self, input: &Input) -> String {
+        let rule = input.spec.show(self.kind);
+        if input.flows > 0 { format!("{rule} [{}]", input.flows) } else { rule }
+    }
+    /// Changes the specification of an input. The flows that it made are forgotten.
     pub(super) fn set_pattern(&mut self, handler: &str, value: &str, cx: &Cx<'_>) -> Result<(), String> {
         let handle = self.handle.clone();
         let link = handle.linked().ok_or("not initialised")?;
@@ -74,7 +80,9 @@ impl<A: RewriterArgs> Rewriter<A> {
         self.check(&spec)?;
         let n = input(handler).ok_or("no such input")?;
         *self.specs.get_mut(n).ok_or("no such input")? = text;
-        link.store().set_spec(link.space, n, spec);
+        let mut store = link.store();
+        store.clear_input(link.space, u16::try_from(n).unwrap_or(u16::MAX));
+        store.set_spec(link.space, n, spec);
         Ok(())
     }
 }
@@ -102,8 +110,7 @@ impl<A: RewriterArgs> Rewriter<A> {
         self.counts(cx, |space| {
             let mut out = String::new();
             for i in &space.inputs {
-                let _ = write!(out, "{}", i.spec.show());
-                let _ = if i.flows > 0 { writeln!(out, " [{}]", i.flows) } else { writeln!(out) };
+                let _ = writeln!(out, "{}", self.line(i));
             }
             Table(out)
         })

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which flow goes next.
 
-use super::{Store, class};
+use super::{New, Store, class};
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 
@@ -71,8 +71,18 @@ impl Store {
         }
     }
 
-    /// Forgets the flow that would be the first to become too old, of those without guarantee; false if there is none.
-    pub(super) fn evict(&mut self, now: i64) -> bool {
+    /// When a new flow would time out, for the choice which flow makes room; a guarantee keeps it from being chosen.
+    pub(super) fn expiry_of_newcomer(&self, new: &New) -> i64 {
+        let class = self.space(new.space).and_then(|s| s.classes.get(usize::from(new.class)));
+        match class {
+            Some(c) if c.guarantee <= 0 => new.now.saturating_add(c.timeout),
+            _ => i64::MAX,
+        }
+    }
+
+    /// Forgets the flow that would be the first to become too old, of those without guarantee; false if there is none, or if
+    /// it would outlive `newcomer`, the expiry of the flow that needs room.
+    pub(super) fn evict(&mut self, now: i64, newcomer: i64) -> bool {
         let mut first: Option<(i64, u32)> = None;
         for space in 0..self.spaces.len() {
             for class in 0..class::COUNT {
@@ -84,7 +94,7 @@ impl Store {
                 }
             }
         }
-        first.is_some_and(|(_, place)| {
+        first.filter(|f| f.0 <= newcomer).is_some_and(|(_, place)| {
             self.remove(place);
             true
         })
@@ -111,7 +121,7 @@ mod tests {
     use crate::nat::flow::{Kind, Timeouts};
     use crate::nat::handle::UNBOUNDED;
     use crate::nat::spec::Spec;
-    use crate::nat::store::{Made, New};
+    use crate::nat::store::Made;
     use crate::nat::tuple::Tuple;
     use castanet_element::{Secret, Seed};
 

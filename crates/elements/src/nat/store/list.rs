@@ -26,7 +26,7 @@ impl Store {
             for reply in [false, true].into_iter().filter(|r| f.has(*r)) {
                 let (from, to) = (f.tuples[usize::from(reply)], f.rewritten(reply));
                 let _ = match kind {
-                    Kind::Ports | Kind::Ping => write!(out, "{from} => {to}"),
+                    Kind::Ports | Kind::AnyPorts | Kind::Ping => write!(out, "{from} => {to}"),
                     Kind::Pair => write!(out, "{} => {}", Pair(from), Pair(to)),
                     Kind::Addr => {
                         let end = |t: Tuple| ip(if reply { t.dst() } else { t.src() });

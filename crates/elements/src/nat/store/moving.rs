@@ -36,7 +36,7 @@ impl Store {
             let moved = match old.flow(place).and_then(|f| self.fit(space, f)) {
                 Some((input, outs)) => old.flow(place).is_some_and(|f| {
                     let flow = Flow { space, input, outs, ..f.clone() };
-                    self.put_in(flow, old.shifts(place).copied())
+                    self.put_in(flow, old.shifts(place).cloned())
                 }),
                 None => false,
             };
@@ -105,7 +105,7 @@ impl Store {
         }
         for place in strangers {
             if let Some(f) = self.flow(place) {
-                old.put_in(f.clone(), self.shifts(place).copied());
+                old.put_in(f.clone(), self.shifts(place).cloned());
                 self.remove(place);
             }
         }

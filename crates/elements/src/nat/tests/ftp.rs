@@ -81,7 +81,7 @@ fn a_dialogue() {
         let both = b"port 1,0,0,1,19,138\r\nNOOP\r\n";
         let p = nat.out(tcp(CLIENT, SERVER, "A", at(9 + old), 909, both)).unwrap();
         let (seq, _, text) = said(&p);
-        assert_eq!((seq, text.as_str()), (at(9 + new), "PORT 199,199,199,199,39,18\r\nNOOP\r\n"));
+        assert_eq!((seq, text.as_str()), (at(9 + new), "port 199,199,199,199,39,18\r\nNOOP\r\n"));
         let grown = new + text.len() as u32;
         let p = nat.back(tcp(SERVER, outside, "A", 909, at(9 + grown), b"200 ok\r\n")).unwrap();
         assert_eq!(said(&p).1, at(9 + old + both.len() as u32));
@@ -268,4 +268,51 @@ fn whatever_clients_say_nobody_else_is_named() {
         seq += text.len() as u32;
     }
     assert!(passed > 1000 && translated > 300 && refused > 300, "{passed} {translated} {refused}");
+}
+
+/// Only the argument of a command is replaced: verb, white space and line end stay as the client wrote them.
+#[test]
+fn what_stands_around_the_argument_stays() {
+    for (said_by_client, want) in [
+        ("PORT 1,0,0,1,19,137\n", "PORT 199,199,199,199,39,17\n"),
+        ("port  1,0,0,1,19,137 \t\r\nNOOP\n", "port  199,199,199,199,39,17 \t\r\nNOOP\n"),
+        ("Eprt |1|1.0.0.1|5001|\n", "Eprt |1|199.199.199.199|10001|\n"),
+    ] {
+        let mut nat = Nat::new("pattern 199.199.199.199 10000-20000# - - 0 1");
+        nat.out(tcp(CLIENT, SERVER, "S", 100, 0, b"")).unwrap();
+        let p = nat.out(tcp(CLIENT, SERVER, "A", 101, 901, said_by_client.as_bytes())).unwrap();
+        assert_eq!(said(&p), (101, 901, want.into()));
+        // What comes next is shifted by the change of the length, and so is the end of a line that comes again alone.
+        let by = want.len() as u32 - said_by_client.len() as u32;
+        let end = 101 + said_by_client.len() as u32;
+        let p = nat.out(tcp(CLIENT, SERVER, "A", end, 901, b"x")).unwrap();
+        assert_eq!(said(&p).0, end + by);
+        let p = nat.out(tcp(CLIENT, SERVER, "A", end - 1, 901, b"\n")).unwrap();
+        assert_eq!(said(&p).0, end - 1 + by);
+    }
+}
+
+/// A segment that is sent again after three commands comes out as it did the first time, whatever came between.
+#[test]
+fn retransmissions_after_several_commands() {
+    let mut nat = Nat::new("pattern 199.199.199.199 10000-20000# - - 0 1");
+    nat.out(tcp(CLIENT, SERVER, "S", 100, 0, b"")).unwrap();
+    let outside = ([199, 199, 199, 199], 10000);
+    let (mut seq, mut sent) = (101, Vec::new());
+    for n in 0..4 {
+        for text in [format!("PORT 1,0,0,1,19,{}\r\n", 137 + n), format!("RETR {n}\r\n")] {
+            let segment = || tcp(CLIENT, SERVER, "A", seq, 901, text.as_bytes());
+            let out = nat.out(segment()).unwrap();
+            sent.push((segment(), seq, out));
+            seq += text.len() as u32;
+        }
+    }
+    for (again, seq, first) in sent {
+        let out = nat.out(again).unwrap();
+        assert_eq!(out.data(), first.data(), "{seq}");
+        // The server acknowledges up to the start of the segment.
+        let (outside_seq, _, _) = said(&out);
+        let p = nat.back(tcp(SERVER, outside, "A", 901, outside_seq, b"")).unwrap();
+        assert_eq!(said(&p).1, seq);
+    }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod addresses;
+mod agreement;
 mod bounds;
 mod fragments;
 mod ftp;

@@ -57,7 +57,7 @@ fn names_and_mappers() {
     assert!((5..35).contains(&first.iter().filter(|s| **s == first[0]).count()));
     assert_eq!(
         rig.read("rw", &mut rw, "patterns"),
-        "<mapper> [4]\n<mapper> [80]\n9.9.9.9 1024-65535# - - [1]\n"
+        "<mapper> [4]\n<mapper> [80]\n9.9.9.9 1024-65535 - - [1]\n"
     );
     assert!(rig.build::<IpRewriter>("rw", "q", (1, 1)).is_err(), "no mapper");
     let mut narrow: IpRewriter = rig.build("rw", "rr", (1, 1)).unwrap();

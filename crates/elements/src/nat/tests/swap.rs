@@ -112,7 +112,7 @@ fn flows_of_a_pattern_that_is_gone_are_told_of_and_come_back_when_the_swap_fails
     assert_eq!(new.read("table_size").unwrap(), "60");
     take(&mut old, &mut new);
     assert_eq!(sorted(&old.read("udp_table").unwrap()), sorted(&before));
-    assert_eq!(old.read("patterns").unwrap(), "9.9.9.9 1024-65535 - - [30]\n8.8.8.8 2000-2001# - - [2]\n");
+    assert_eq!(old.read("patterns").unwrap(), "9.9.9.9 1024-65535 - - [30]\n8.8.8.8 2000-2001 - - [2]\n");
     assert_eq!(old.read("mapping_failures").unwrap(), "1");
 }
 
