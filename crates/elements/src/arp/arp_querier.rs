@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering;
 /// The next hop is the destination address annotation. While its Ethernet address is not known the packet waits and
 /// a query is sent: at most one per 100 ms for the first 10 since the last reply, then one per second (RFC 1122
 /// section 2.3.2.1), and only when packets come. After the reply the packets that waited leave, in order. A known address is
-/// asked for again, at the same pace, once it is POLL_TIMEOUT old, and is forgotten when it is TIMEOUT old. The first two of
+/// asked for again, at the same pace, once it is POLL_TIMEOUT old, and counts as unknown when it is TIMEOUT old. The first two of
 /// these queries go to the known address, the others are broadcast. When another address takes the place of a known one,
 /// queries are broadcast at once, until one of the two is confirmed. Packets to
 /// 255.255.255.255 or to the subnet's broadcast address are broadcast, packets to multicast addresses go to the

@@ -17,9 +17,10 @@ use std::sync::Arc;
 
 /// Keeps Ethernet addresses by IP address, for the ARPQueriers that name it as their TABLE.
 ///
-/// Packets that wait for an answer are kept here too. An entry lives TIMEOUT seconds from its last update (RFC 1122 section 2.3.2.1). When more than CAPACITY packets
-/// wait, the oldest entries lose packets until CAPACITY - CAPACITY/CAPACITY_SLIM_FACTOR are left; when there are
-/// more than ENTRY_CAPACITY entries, the oldest go in the same way, those whose address is not known first.
+/// Packets that wait for an answer are kept here too. An address is known for TIMEOUT seconds from its last update (RFC 1122
+/// section 2.3.2.1). Its entry, unknown then, stays about as long again, and longer while packets come to it. When more than
+/// CAPACITY packets would wait, the oldest entries lose packets until, with the new one, CAPACITY -
+/// CAPACITY/CAPACITY_SLIM_FACTOR wait; when there are more than ENTRY_CAPACITY entries, the oldest go in the same way, those whose address is not known first.
 ///
 /// # Ports
 /// None.

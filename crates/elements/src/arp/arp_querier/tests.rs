@@ -454,5 +454,8 @@ fn learnt_entries_expire_without_another_packet() {
     k.push(1, [reply(host(9), 9)]);
     assert_eq!(k.next_timer().map(|t| t / S), Some(10));
     k.expire().unwrap();
+    assert!(k.read("table").unwrap().contains(" 0 02-00-00-00-00-09 "));
+    assert_eq!(k.next_timer().map(|t| t / S), Some(21));
+    k.expire().unwrap();
     assert_eq!((k.read("count").unwrap(), k.next_timer()), ("0".into(), None));
 }

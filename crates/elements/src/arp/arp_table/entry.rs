@@ -50,6 +50,11 @@ impl Settings {
     pub(super) fn expired(self, age: i64) -> bool {
         self.timeout > 0 && age >= self.timeout
     }
+    /// When an expired entry is removed: it is kept as long again, so that tables show it.
+    pub(super) fn removal(self, updated: i64) -> i64 {
+        let kept = self.timeout.saturating_mul(2).saturating_add(1_000 * MS);
+        if self.timeout > 0 { updated.saturating_add(kept) } else { i64::MAX }
+    }
     /// When an entry is too old.
     pub(super) fn end(self, updated: i64) -> i64 {
         if self.timeout > 0 { updated.saturating_add(self.timeout) } else { i64::MAX }
@@ -58,8 +63,10 @@ impl Settings {
 
 /// The entry of an address.
 pub(super) struct Entry {
-    /// The broadcast address when it is not known.
+    /// The broadcast address when it was never known, or deleted.
     pub(super) ether: EtherAddr,
+    /// Whether the address was known and is too old. The entry is kept for a while.
+    pub(super) expired: bool,
     pub(super) updated: i64,
     /// Place in the order of updates.
     pub(super) turn: u64,
@@ -76,7 +83,7 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn known(&self) -> bool {
-        !self.ether.is_broadcast()
+        !self.expired && !self.ether.is_broadcast()
     }
     /// The earliest time of the next query: one per 100 ms at first, then one per second, the most that RFC 1122 section
     /// 2.3.2.1 recommends. A host that comes back is found within that second.

@@ -6,7 +6,7 @@ use castanet_element::prelude::*;
 use std::collections::VecDeque;
 
 impl State {
-    /// Removes the entries that are too old: they stand first.
+    /// Makes the addresses unknown that are too old, and removes the entries that never were known or expired long ago.
     #[inline]
     pub(super) fn expire_old(&self, inner: &mut Inner, now: i64, lost: &mut Lost) {
         if now >= inner.expires {
@@ -16,14 +16,31 @@ impl State {
     #[cold]
     fn expire_now(&self, inner: &mut Inner, now: i64, lost: &mut Lost) {
         inner.expires = i64::MAX;
-        while let Some((_, &ip)) = inner.order.first_key_value() {
-            let Some(e) = inner.entries.get(&ip) else { break };
-            if !inner.settings.expired(now.saturating_sub(e.updated)) {
-                inner.expires = inner.settings.end(e.updated);
+        let settings = inner.settings;
+        while let Some((&turn, &ip)) = inner.order.range(inner.checked.saturating_add(1)..).next() {
+            let Some(e) = inner.entries.get_mut(&ip) else { break };
+            if !settings.expired(now.saturating_sub(e.updated)) {
+                inner.expires = settings.end(e.updated);
                 break;
             }
+            inner.checked = turn;
             // Copies of the entry were made to end by themselves at this time.
-            let held = inner.remove_first();
+            if e.known() || e.expired {
+                e.expired = true;
+                inner.unknown.insert(turn);
+            } else {
+                let held = inner.remove(turn);
+                self.lose(held, Reason::ArpTimeout, lost);
+            }
+        }
+        while let Some((&turn, &ip)) = inner.order.range(..=inner.checked).next() {
+            let Some(e) = inner.entries.get(&ip) else { break };
+            let removal = settings.removal(e.updated);
+            if now < removal {
+                inner.expires = inner.expires.min(removal);
+                break;
+            }
+            let held = inner.remove(turn);
             self.lose(held, Reason::ArpTimeout, lost);
         }
         while let Some(&(until, ip)) = inner.waiting.front() {
@@ -51,12 +68,14 @@ impl State {
         }
         self.invalidate();
     }
-    pub(super) fn slim_packets(&self, inner: &mut Inner, lost: &mut Lost) {
+    /// Makes room for `more` packets among those that wait, if that is necessary.
+    pub(super) fn slim_packets(&self, inner: &mut Inner, more: usize, lost: &mut Lost) {
         let capacity = inner.settings.capacity;
-        if capacity == 0 || inner.held <= capacity as usize {
+        let held = inner.held.saturating_add(more);
+        if capacity == 0 || held <= capacity as usize {
             return;
         }
-        let mut surplus = inner.held.saturating_sub(inner.settings.slimmed(capacity));
+        let mut surplus = held.saturating_sub(inner.settings.slimmed(capacity));
         for ip in inner.order.values() {
             let Some(e) = inner.entries.get_mut(ip) else { continue };
             let n = surplus.min(e.held.len());

@@ -50,6 +50,8 @@ pub(super) struct Inner {
     pub(super) order: BTreeMap<u64, u32>,
     /// Which of these are not known.
     pub(super) unknown: BTreeSet<u64>,
+    /// All entries up to this place are expired.
+    pub(super) checked: u64,
     /// The place of the last update.
     pub(super) turns: u64,
     pub(super) held: usize,
@@ -134,13 +136,9 @@ impl State {
         let inner = &mut *inner;
         let settings = inner.settings;
         self.expire_old(inner, now, lost);
-        if let Some(e) = inner.entries.get_mut(&ip)
-            && e.known()
-            && e.releasing
-        {
-            e.held.push_back(packet);
-            inner.held += 1;
-            self.slim_packets(inner, lost);
+        if inner.entries.get(&ip).is_some_and(|e| e.known() && e.releasing) {
+            self.slim_packets(inner, 1, lost);
+            inner.hold(ip, packet);
             return Found::Held { query: false, first: false };
         }
         if let Some(e) = inner.entries.get_mut(&ip)
@@ -167,6 +165,10 @@ impl State {
         }
         let (mut query, mut first) = (false, false);
         if let Some(e) = inner.entries.get_mut(&ip) {
+            if e.expired {
+                // As long as packets come to it, the entry is just expired.
+                e.updated = e.updated.max(now.saturating_sub(settings.timeout));
+            }
             query = e.query(now);
             first = e.held.is_empty();
             if first && inner.patience > 0 {
@@ -181,10 +183,10 @@ impl State {
                 inner.held = inner.held.saturating_sub(surplus);
                 self.lose(e.held.drain(..surplus), Reason::ArpQueueFull, lost);
             }
-            e.held.push_back(packet);
-            inner.held += 1;
         }
-        self.slim_packets(inner, lost);
+        // The packet itself is never the one that makes room.
+        self.slim_packets(inner, 1, lost);
+        inner.hold(ip, packet);
         inner.slim_waiting();
         Found::Held { query, first }
     }
@@ -220,13 +222,13 @@ impl State {
         let mut inner = self.lock();
         let inner = &mut *inner;
         self.expire_old(inner, now, lost);
-        let before = inner.entries.get(&ip).map(|e| (e.ether, e.queries, e.queried));
+        let before = inner.entries.get(&ip).map(|e| (e.known().then_some(e.ether), e.queries, e.queried));
         if before.is_none() && !create {
             return None;
         }
         self.put_known(inner, ip, ether, now, lost);
         let Some(e) = inner.entries.get_mut(&ip) else { return Some(VecDeque::new()) };
-        if let Some((_, queries, queried)) = before.filter(|b| !b.0.is_broadcast() && b.0 != ether) {
+        if let Some((_, queries, queried)) = before.filter(|b| b.0.is_some_and(|old| old != ether)) {
             // The pace of queries stays, so that two hosts with one address do not cause more of them.
             (e.doubtful, e.queries, e.queried) = (true, queries, queried);
         }
@@ -268,7 +270,7 @@ impl State {
         let mut inner = self.lock();
         inner.order.clear();
         inner.unknown.clear();
-        inner.held = 0;
+        (inner.held, inner.checked, inner.expires) = (0, 0, i64::MAX);
         let entries = std::mem::take(&mut inner.entries);
         self.lose(entries.into_values().flat_map(|e| e.held), Reason::Cleared, lost);
         self.invalidate();
@@ -278,10 +280,8 @@ impl State {
     pub fn expire(&self, now: i64, lost: &mut Lost) -> Option<i64> {
         let mut inner = self.lock();
         self.expire_old(&mut inner, now, lost);
-        let (_, ip) = inner.order.first_key_value()?;
-        let oldest = inner.entries.get(ip)?;
         let waits = inner.waiting.front().map_or(i64::MAX, |w| w.0);
-        Some(inner.settings.end(oldest.updated).min(waits)).filter(|&t| t < i64::MAX)
+        Some(inner.expires.min(waits)).filter(|&t| t < i64::MAX && !inner.entries.is_empty())
     }
 
     /// Takes over entries and packets of another table.
@@ -322,7 +322,7 @@ impl State {
         inner.wait_as_patience_says();
         self.drops.fetch_add(old.drops.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         self.slim_entries(inner, lost);
-        self.slim_packets(inner, lost);
+        self.slim_packets(inner, 0, lost);
         self.invalidate();
     }
 
@@ -330,7 +330,11 @@ impl State {
     pub fn list(&self, now: i64) -> String {
         let inner = self.lock();
         let mut out = String::new();
-        for (ip, e) in inner.order.values().filter_map(|ip| Some((ip, inner.entries.get(ip)?))) {
+        let mut all: Vec<_> =
+            inner.order.values().filter_map(|ip| Some((ip, inner.entries.get(ip)?))).collect();
+        // Expired entries that packets come to have become younger than they were.
+        all.sort_by_key(|(_, e)| e.updated);
+        for (ip, e) in all {
             let ip = std::net::Ipv4Addr::from_bits(*ip);
             let age = now.saturating_sub(e.updated);
             out.push_str(&format!("{ip} {} {} {}\n", u8::from(e.known()), e.ether, seconds(age)));
@@ -357,6 +361,13 @@ impl Inner {
         self.expires = self.expires.min(self.waiting.front().map_or(i64::MAX, |w| w.0));
     }
 
+    /// Has a packet wait for an address that has an entry.
+    fn hold(&mut self, ip: u32, packet: Packet) {
+        if let Some(e) = self.entries.get_mut(&ip) {
+            e.held.push_back(packet);
+            self.held += 1;
+        }
+    }
     /// Updates or adds an entry; the address it had.
     fn put(&mut self, ip: u32, ether: EtherAddr, now: i64) -> Option<EtherAddr> {
         self.turns += 1;
@@ -364,6 +375,7 @@ impl Inner {
         self.expires = self.expires.min(self.settings.end(now));
         let new = Entry {
             ether,
+            expired: false,
             updated: now,
             turn,
             queries: 0,

@@ -31,22 +31,81 @@ fn packet_capacity_is_slimmed_from_the_oldest() {
         let (mut model, mut gone): (Vec<(u32, Vec<u8>)>, Vec<u8>) = (Vec::new(), Vec::new());
         for (n, ip) in [1, 2, 3, 1, 4, 1, 5, 2, 2, 6].into_iter().enumerate() {
             look(&s, ip, n as u8, 0, &mut lost);
+            let waiting = |m: &[(u32, Vec<u8>)]| m.iter().map(|e| e.1.len()).sum::<usize>();
+            // The new packet counts, but is not one of those that make room.
+            if capacity > 0 && waiting(&model) + 1 > capacity as usize {
+                let target = capacity - capacity.checked_div(factor).unwrap_or(0);
+                while waiting(&model) + 1 > target as usize
+                    && let Some(first) = model.iter_mut().find(|e| !e.1.is_empty())
+                {
+                    gone.push(first.1.remove(0));
+                }
+            }
             match model.iter_mut().find(|e| e.0 == ip) {
                 Some(e) => e.1.push(n as u8),
                 None => model.push((ip, vec![n as u8])),
-            }
-            let waiting = |m: &[(u32, Vec<u8>)]| m.iter().map(|e| e.1.len()).sum::<usize>();
-            if capacity > 0 && waiting(&model) > capacity as usize {
-                let target = capacity - capacity.checked_div(factor).unwrap_or(0);
-                while waiting(&model) > target as usize {
-                    let first = model.iter_mut().find(|e| !e.1.is_empty()).unwrap();
-                    gone.push(first.1.remove(0));
-                }
             }
             assert_eq!((numbers(&lost), s.size().1), (gone.clone(), waiting(&model)), "{capacity}/{factor}");
         }
         assert_eq!(s.drops(), lost.len() as u64);
     }
+}
+
+#[test]
+fn five_packets_to_five_addresses() {
+    let s = State::new(Settings { capacity: 3, ..Settings::default() });
+    let mut lost = Lost::new();
+    (1..=5).for_each(|n| _ = look(&s, u32::from(n), n, 0, &mut lost));
+    assert_eq!((numbers(&lost), s.size().1), (vec![1, 2], 3));
+    // A packet to the oldest address is not the one that makes room.
+    let s = State::new(Settings { capacity: 2, ..Settings::default() });
+    let mut lost = Lost::new();
+    [1, 2, 2, 2, 1].into_iter().zip(1..).for_each(|(ip, n)| _ = look(&s, ip, n, 0, &mut lost));
+    s.insert(1, ether(1), 0, &mut lost);
+    assert_eq!((look(&s, 1, 9, 0, &mut lost).0, numbers(&lost)), (vec![5, 9], vec![1, 2, 3, 4]));
+}
+
+/// A known address that is too old stays in the table as unknown. While packets come to it, it is just expired.
+#[test]
+fn expired_addresses_stay_for_a_while() {
+    const S: i64 = 1_000_000_000;
+    let s = State::new(Settings { timeout: 4 * S, ..Settings::default() });
+    let mut lost = Lost::new();
+    s.insert(1, ether(1), 0, &mut lost);
+    s.insert(2, ether(2), S / 2, &mut lost);
+    let list = |s: &State, now: i64, lost: &mut Lost| {
+        s.expire(now, lost);
+        s.list(now)
+    };
+    let (one, two) = ("0.0.0.1", "0.0.0.2 0 02-00-00-00-00-02");
+    assert_eq!(s.expire(S, &mut lost), Some(4 * S));
+    assert_eq!(list(&s, 4 * S, &mut lost).lines().next().unwrap(), "0.0.0.1 0 02-00-00-00-00-01 4.000000");
+    assert_eq!(
+        list(&s, 52 * S / 10, &mut lost),
+        format!("{one} 0 02-00-00-00-00-01 5.200000\n{two} 4.700000\n")
+    );
+    assert_eq!(look(&s, 1, 7, 53 * S / 10, &mut lost), (vec![], true), "it is asked for");
+    // Entries are listed by age, and an expired one goes on from its TIMEOUT when a packet comes.
+    assert_eq!(
+        list(&s, 54 * S / 10, &mut lost),
+        format!("{two} 4.900000\n{one} 0 02-00-00-00-00-01 4.100000\n")
+    );
+    assert_eq!(
+        list(&s, 64 * S / 10, &mut lost).lines().last().unwrap(),
+        "0.0.0.1 0 02-00-00-00-00-01 5.100000"
+    );
+    // Without packets an entry goes after as long a time again, with what waits for it.
+    assert_eq!(s.size(), (2, 1));
+    let last = s.expire(10 * S, &mut lost).unwrap();
+    assert_eq!((last, s.size()), (103 * S / 10, (2, 1)), "not before those that were updated earlier");
+    s.expire(last, &mut lost);
+    assert_eq!((s.size(), numbers(&lost)), ((0, 0), vec![7]));
+    // A reply makes it known, and what waited goes.
+    s.insert(1, ether(1), 0, &mut lost);
+    assert_eq!(look(&s, 1, 8, 5 * S, &mut lost), (vec![], true));
+    let held = s.answer(1, ether(3), 6 * S, false, false, &mut lost).unwrap();
+    assert_eq!((held.len(), s.list(6 * S)), (1, "0.0.0.1 1 02-00-00-00-00-03 0.000000\n".into()));
+    assert_eq!(look(&s, 1, 9, 6 * S, &mut lost), (vec![9], false));
 }
 
 #[test]
@@ -83,7 +142,7 @@ fn entries_age_from_their_last_update() {
     assert_eq!((numbers(&lost), lost[0].1), (vec![2], Reason::ArpTimeout));
     assert_eq!(look(&s, 1, 5, 149, &mut lost).0, [5]);
     assert_eq!(look(&s, 1, 6, 150, &mut lost), (vec![], true), "expired: it waits and asks again");
-    assert_eq!(s.size(), (1, 1));
+    assert_eq!(s.size(), (2, 1), "with the expired entry of 3");
     assert_eq!(State::new(Settings { timeout: 0, ..Settings::default() }).expire(9, &mut lost), None);
 }
 
@@ -136,7 +195,12 @@ fn handlers() {
     assert_eq!((kit.read("count").unwrap(), kit.read("length").unwrap()), ("2".into(), "0".into()));
     assert!(kit.next_timer().is_some_and(|t| (10_000_000_000..10_000_200_000).contains(&t)));
     kit.expire().unwrap();
-    assert_eq!(kit.read("count").unwrap(), "1", "the other one is a little younger");
+    let known = |kit: &mut Kit<ArpTable>| kit.read("table").unwrap().matches(" 1 02-").count();
+    assert_eq!(
+        (kit.read("count").unwrap(), known(&mut kit)),
+        ("2".into(), 0),
+        "one was deleted, one has expired"
+    );
     kit.write("clear", "").unwrap();
     assert_eq!((kit.read("count").unwrap(), kit.read("drops").unwrap()), ("0".into(), "0".into()));
     assert_eq!(
@@ -294,7 +358,7 @@ fn entries_of_another_table_age_by_the_settings_of_the_new_one() {
     assert_eq!(look(&new, 1, 8, 9, &mut lost).0, [8]);
     assert_eq!(look(&new, 1, 9, 10, &mut lost).0, [], "too old for this table");
     assert_eq!((new.expire(14, &mut lost), numbers(&lost)), (Some(15), vec![]));
-    assert_eq!((new.expire(15, &mut lost), numbers(&lost)), (Some(20), vec![7]));
+    assert_eq!((new.expire(15, &mut lost), numbers(&lost)), (Some(2 * 10 + 1_000_000_000), vec![7]));
 }
 
 #[test]
