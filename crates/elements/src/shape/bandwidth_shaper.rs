@@ -13,8 +13,9 @@ use castanet_element::prelude::*;
 /// Packets that may not go yet stay upstream. Tasks that pull sleep until the next packet may go.
 ///
 /// # Ports
-/// Input 0 (pull): packets. Output 0 (pull): the same packets. Output 1 (pull, optional): another way to them, under the
-/// same rate.
+/// Input 0 (pull): packets. Output 0 (pull): the same packets. Output 1 (pull, optional): those for which the rate leaves no
+/// room. A pull there gives a packet when output 0 would give none at that moment, and does not count for the rate. With
+/// output 1, tasks that pull sleep only while there is nothing upstream.
 ///
 /// # Example
 /// ```click
@@ -46,12 +47,12 @@ impl RateArgs for Args {
 
 impl Element for BandwidthShaper {
     #[inline]
-    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        self.shaping.pull(max, into, cx);
+    fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        self.shaping.pull(port, max, into, cx);
     }
     #[inline]
-    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
-        self.shaping.pull_one(cx)
+    fn pull_one(&mut self, port: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        self.shaping.pull_one(port, cx)
     }
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.shaping.woken(cx)

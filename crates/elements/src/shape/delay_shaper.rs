@@ -6,7 +6,7 @@ use castanet_element::prelude::*;
 
 /// Gives each packet no sooner than DELAY after the time in its timestamp.
 ///
-/// For a packet without timestamp, the time at which it is pulled counts. The element holds the packet that waits for its time;
+/// For a packet without timestamp, or with one below one second, the time at which it is pulled counts. The element holds the packet that waits for its time;
 /// those behind it stay upstream. A packet gets the time at which it leaves as timestamp. Tasks that pull sleep until then.
 ///
 /// # Ports
@@ -75,9 +75,12 @@ impl Element for DelayShaper {
     }
 }
 
+/// Timestamps below one second, in nanoseconds, count as none.
+const SECOND: i64 = 1_000_000_000;
+
 /// When a packet may leave that was met at `now`.
 pub(super) fn release(p: &Packet, delay: Nanos, now: i64) -> i64 {
-    let from = if p.timestamp() == 0 { now } else { p.timestamp() };
+    let from = if (0..SECOND).contains(&p.timestamp()) { now } else { p.timestamp() };
     from.saturating_add(delay.0)
 }
 
@@ -137,6 +140,20 @@ mod tests {
             }
             assert_eq!(got, [(0, 100), (1, 130), (2, 130), (3, 130), (4, 500)]);
         }
+    }
+
+    /// A timestamp below one second is none; the first one that counts is a whole second.
+    #[test]
+    fn timestamps_below_one_second_count_as_none() {
+        let at = |time| {
+            let mut p = packet(b"x");
+            p.set_timestamp(time);
+            release(&p, Nanos(5), 7_000_000_000)
+        };
+        for time in [0, 1, 500_000_000, 999_999_999] {
+            assert_eq!(at(time), 7_000_000_005, "{time}");
+        }
+        assert_eq!((at(1_000_000_000), at(-1)), (1_000_000_005, 4));
     }
 
     #[test]

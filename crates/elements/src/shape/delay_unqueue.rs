@@ -6,7 +6,7 @@ use castanet_element::prelude::*;
 
 /// Pulls packets and pushes each on DELAY after the time in its timestamp, or at once if that is over.
 ///
-/// A packet without timestamp counts from the moment at which it is pulled. The packet that waits for its time is held; those behind
+/// A packet without timestamp, or with one below one second, counts from the moment at which it is pulled. The packet that waits for its time is held; those behind
 /// it stay upstream. A packet leaves with the time at which it was to leave. The task sleeps meanwhile.
 ///
 /// # Ports

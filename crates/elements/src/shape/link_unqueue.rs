@@ -2,11 +2,12 @@
 //! LinkUnqueue: a link with a bandwidth and a latency.
 
 use castanet_element::prelude::*;
+use castanet_spec::anno;
 use std::collections::VecDeque;
 
 /// Pulls packets and pushes them on as if they crossed a link.
 ///
-/// Sending a packet takes its length divided by BANDWIDTH, and the next one is sent when that time is over. LATENCY after it was
+/// Sending a packet takes its length, with that of the extra length annotation, divided by BANDWIDTH, and the next one is sent when that time is over. LATENCY after it was
 /// sent, a packet has arrived and is pushed on. So there are at most as many packets on the link as are sent within LATENCY, and
 /// one that is being sent. A packet leaves with the time of its arrival as timestamp. An empty packet takes the time of one byte.
 ///
@@ -65,7 +66,7 @@ impl Build for LinkUnqueue {
 impl LinkUnqueue {
     /// How long it takes to put a packet on the link.
     fn duration(&self, p: &Packet) -> i64 {
-        let bytes = (p.len() as u64).max(1);
+        let bytes = (p.len() as u64).saturating_add(p.anno_u32(anno::EXTRA_LENGTH).into()).max(1);
         let ns = u128::from(bytes) * 1_000_000_000 / u128::from(self.args.bandwidth.0.max(SLOWEST));
         i64::try_from(ns).unwrap_or(i64::MAX)
     }
@@ -229,6 +230,17 @@ mod tests {
             supply(&mut kit, 5, 1);
             assert_eq!(run(&mut kit, 9000), [(0, 200), (1, 300), (2, 400), (3, 500), (4, 550), (5, 551)]);
         }
+    }
+
+    #[test]
+    fn missing_bytes_take_time_too() {
+        let mut kit = Kit::<LinkUnqueue>::new("0.1, 1000").unwrap();
+        for (first, extra) in [(1, 900), (2, 0)] {
+            let mut p = packet(&[first; 100]);
+            p.set_anno_u32(anno::EXTRA_LENGTH, extra);
+            kit.supply(0, p);
+        }
+        assert_eq!(run(&mut kit, 9000), [(1, 1100), (2, 1200)]);
     }
 
     #[test]

@@ -12,8 +12,9 @@ use castanet_element::prelude::*;
 /// Packets that may not go yet stay upstream. Tasks that pull sleep until the next packet may go.
 ///
 /// # Ports
-/// Input 0 (pull): packets. Output 0 (pull): the same packets. Output 1 (pull, optional): another way to them, under the
-/// same rate.
+/// Input 0 (pull): packets. Output 0 (pull): the same packets. Output 1 (pull, optional): those for which the rate leaves no
+/// room. A pull there gives a packet when output 0 would give none at that moment, and does not count for the rate. With
+/// output 1, tasks that pull sleep only while there is nothing upstream.
 ///
 /// # Example
 /// ```click
@@ -45,12 +46,12 @@ impl RateArgs for Args {
 
 impl Element for Shaper {
     #[inline]
-    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        self.shaping.pull(max, into, cx);
+    fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        self.shaping.pull(port, max, into, cx);
     }
     #[inline]
-    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
-        self.shaping.pull_one(cx)
+    fn pull_one(&mut self, port: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        self.shaping.pull_one(port, cx)
     }
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.shaping.woken(cx)
@@ -100,6 +101,47 @@ mod tests {
             assert_eq!(got, 5);
             assert!(!kit.note(Capability::EmptyNotifier));
         }
+    }
+
+    /// Output 1 gives packets exactly when output 0 gives none, unshaped, and without any effect on output 0.
+    #[test]
+    fn the_rest_leaves_by_output_1() {
+        for n in [1, 3, 32] {
+            let mut kit = Kit::<Shaper>::with_ports("10", 1, 2).unwrap();
+            (0..1000).for_each(|_| kit.supply(0, packet(b"x")));
+            let (mut shaped, mut rest) = (Vec::new(), 0);
+            for ms in 0..1000i64 {
+                kit.at(ms * 1_000_000);
+                // Before output 0 has given what is due, output 1 gives nothing.
+                let before = kit.pull(1, n).len();
+                let got = kit.pull(0, n).len();
+                assert!(got <= 1 && (before == 0 || got == 0), "{ms}: {before} {got}");
+                if got > 0 {
+                    shaped.push(ms);
+                }
+                rest += before;
+                assert!(kit.note(Capability::EmptyNotifier), "pullers of the other output must not sleep");
+                assert_eq!(kit.next_timer(), None);
+                if ms % 10 == 5 {
+                    kit.supply(0, packet(b"x"));
+                }
+                if rest + shaped.len() > 900 {
+                    (0..900).for_each(|_| kit.supply(0, packet(b"x")));
+                    rest = 0;
+                }
+            }
+            assert_eq!(shaped, (0..10).map(|i| i * 100).collect::<Vec<_>>());
+        }
+        let mut kit = Kit::<Shaper>::with_ports("10", 1, 2).unwrap();
+        assert!(kit.pull(0, 1).is_empty() && !kit.note(Capability::EmptyNotifier), "nothing upstream");
+        (0..50).for_each(|_| kit.supply(0, packet(b"x")));
+        kit.task();
+        assert!(kit.note(Capability::EmptyNotifier));
+        assert_eq!((kit.pull(1, 9).len(), kit.pull(0, 9).len(), kit.pull(1, 9).len()), (0, 1, 9));
+        // As a queue does when it is found empty.
+        kit.with(|_, cx| cx.clear_note(Note::new(2)));
+        assert_eq!(kit.pull(1, 99).len(), 40);
+        assert!(!kit.note(Capability::EmptyNotifier), "nothing upstream");
     }
 
     #[test]

@@ -11,18 +11,62 @@ pub struct Shaping<A> {
     args: A,
     gap: Gap,
     gate: Gate,
+    /// Whether output 1 is connected. Then one of the outputs always gives packets, so no puller may sleep while there are any.
+    has_rest: bool,
 }
 
 impl<A: RateArgs> Shaping<A> {
     #[inline]
-    pub(super) fn pull(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+    pub(super) fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        if port == 0 { self.pull_shaped(max, into, cx) } else { self.pull_rest(max, into, cx) }
+    }
+    #[inline]
+    pub(super) fn pull_one(&mut self, port: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        if port == 0 { self.pull_one_shaped(cx) } else { self.pull_one_rest(cx) }
+    }
+
+    /// Output 1 gives packets when output 0 would give none, as many as there are.
+    #[cold]
+    fn pull_rest(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        let now = cx.core().clock.peek();
+        if self.gap.allowed(now) > 0 {
+            return;
+        }
+        let before = into.len();
+        cx.pull(0, max, into);
+        if into.len().saturating_sub(before) < max {
+            self.gate.found_empty(cx);
+        }
+    }
+    #[cold]
+    fn pull_one_rest(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        let now = cx.core().clock.peek();
+        if self.gap.allowed(now) > 0 {
+            return None;
+        }
+        let p = cx.pull_one(0);
+        if p.is_none() {
+            self.gate.found_empty(cx);
+        }
+        p
+    }
+    /// Output 0 may give nothing now.
+    #[inline]
+    fn wait(&mut self, cx: &mut Cx<'_>) {
+        if !self.has_rest {
+            self.gate.close_until(self.gap.next(), cx);
+        }
+    }
+
+    #[inline]
+    fn pull_shaped(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         // All single pulls of one turn fall into the same moment.
         let now = cx.core().clock.peek();
         let mut left = max;
         while left > 0 {
             let allowed = self.gap.allowed(now);
             if allowed == 0 {
-                return self.gate.close_until(self.gap.next(), cx);
+                return self.wait(cx);
             }
             // The length of a packet is known only after the pull.
             let n =
@@ -39,10 +83,10 @@ impl<A: RateArgs> Shaping<A> {
     }
 
     #[inline]
-    pub(super) fn pull_one(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+    fn pull_one_shaped(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         let now = cx.core().clock.peek();
         if self.gap.allowed(now) == 0 {
-            self.gate.close_until(self.gap.next(), cx);
+            self.wait(cx);
             return None;
         }
         let p = cx.pull_one(0);
@@ -96,8 +140,8 @@ impl<A: RateArgs> Lifecycle for Shaping<A> {
 
 impl<A: RateArgs> Engine for Shaping<A> {
     type Args = A;
-    fn build(args: A, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        Ok(Shaping { gap: Gap::new(args.rate()), gate: Gate::default(), args })
+    fn build(args: A, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        Ok(Shaping { gap: Gap::new(args.rate()), gate: Gate::default(), has_rest: cx.outputs > 1, args })
     }
     fn args(&mut self) -> &mut A {
         &mut self.args
