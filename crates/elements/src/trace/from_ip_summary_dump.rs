@@ -22,6 +22,7 @@ const MOST_DATA: usize = MAX_LENGTH - DEFAULT_HEADROOM;
 /// Makes packets from a summary dump: a line or binary record for each, its fields as the dump's head says.
 ///
 /// The file may be compressed by gzip, bzip2 or xz; `-` is the standard input; DATA is a dump in the configuration.
+/// Times may begin or end with a point or have an exponent; numbers may be hexadecimal, and ICMP types and codes names.
 /// A packet has an IPv4 header and those of TCP, UDP or ICMP, and an Ethernet header when a field asks for one; what
 /// follows them is not there, only counted by the extra length annotation, unless CHECKSUM is given. Its network header
 /// is marked and its destination annotation set. What a record does not say is zero, but for the time to live, 100, and

@@ -24,7 +24,7 @@ pub const CLASSES: &[ClassDef] = &[
     element::<from_ip_summary_dump::FromIpSummaryDump>(),
     action::<set_timestamp_delta::SetTimestampDelta>(),
     action::<store_timestamp::StoreTimestamp>(),
-    action::<time_filter::TimeFilter>(),
+    element::<time_filter::TimeFilter>(),
     element::<to_dump::ToDump>(),
     element::<to_ip_summary_dump::ToIpSummaryDump>(),
 ];

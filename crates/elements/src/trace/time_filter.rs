@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! TimeFilter: packets of a span of time.
 
+#[cfg(test)]
+mod tests;
+
 use castanet_element::prelude::*;
+use castanet_io::summary::print_time;
+use std::collections::VecDeque;
 
 /// Passes packets whose timestamps lie in a span of time.
 ///
 /// The span begins at START, inclusive, and ends at END, exclusive. START_DELAY and END_DELAY count from the time when the
 /// router started, START_AFTER and END_AFTER from the first packet's timestamp, INTERVAL from the start of the span; without
 /// a start it begins with the first packet, without an end it does not end. The first packet at or after the end asks the
-/// driver to stop, if STOP is true, or makes the END_CALL; `extend_interval` arms that again.
+/// driver to stop, if STOP is true, or makes the END_CALL; `extend_interval` arms that again. In the value of END_CALL, `$t` is
+/// replaced by the timestamp of that packet. If the call moves the end, the packet is tested again, so none is lost between
+/// two spans.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: those inside. Output 1 (optional): those outside, which are otherwise dropped.
@@ -23,8 +30,10 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "TimeFilter", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = exclusive)]
-#[class(takes_state = "the span of time, when it is asked for in the same way")]
-#[class(build, lifecycle, handlers, effects(calls, stops), drops(OutsideTime))]
+#[class(
+    takes_state = "the span of time, when it is asked for in the same way, and packets that wait for END_CALL"
+)]
+#[class(build, lifecycle, handlers, effects(calls, stops), drops(OutsideTime, Stopped), books(holds))]
 pub struct TimeFilter {
     args: Args,
     start: Option<i64>,
@@ -32,6 +41,10 @@ pub struct TimeFilter {
     begun: bool,
     /// Whether a packet has reached the end, so that STOP or END_CALL was done.
     reached: bool,
+    /// Packets that wait until END_CALL has been made, the first of which made it.
+    waiting: VecDeque<Packet>,
+    /// Whether packets are pushed. Those that wait then go on by the handler `resume`, otherwise by the next pull.
+    push: bool,
 }
 
 /// Arguments of TimeFilter.
@@ -65,7 +78,7 @@ pub struct Args {
 }
 
 impl Build for TimeFilter {
-    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let too_many = |given: &[bool]| given.iter().filter(|g| **g).count() > 1;
         if too_many(&[args.start.is_some(), args.start_delay.is_some(), args.start_after.is_some()]) {
             return Err("specify at most one of START, START_DELAY and START_AFTER".into());
@@ -79,7 +92,8 @@ impl Build for TimeFilter {
             return Err("specify at most one of STOP and END_CALL".into());
         }
         let (start, end) = (args.start.map(|t| t.0), args.end.map(|t| t.0));
-        Ok(TimeFilter { args, start, end, begun: false, reached: false })
+        let push = cx.is_push_input(0);
+        Ok(TimeFilter { args, start, end, begun: false, reached: false, waiting: VecDeque::new(), push })
     }
 }
 
@@ -94,35 +108,153 @@ impl TimeFilter {
         let from = self.start.unwrap_or(first);
         self.end = self.end.or(self.args.interval.map(|t| from.saturating_add(t.0)));
     }
+    /// Acts on the first packet at or after the end. True if END_CALL may move the end, so that the packet has to wait for it.
     #[cold]
-    fn finish(&mut self, cx: &mut Cx<'_>) {
+    fn finish(&mut self, time: i64, cx: &mut Cx<'_>) -> bool {
         self.reached = true;
         if self.args.stop {
             cx.stop(1);
         }
-        if let Some(call) = &self.args.end_call {
-            cx.call(call);
+        let Some(call) = &self.args.end_call else { return false };
+        cx.call(&HandlerRef { value: with_time(&call.value, time), ..call.clone() });
+        // Global handlers move no end.
+        if call.element.is_none() {
+            return false;
         }
+        if self.push {
+            // Calls are carried out in the order in which they were made.
+            cx.call(&HandlerRef {
+                element: usize::try_from(cx.me()).ok(),
+                element_name: cx.name().to_string(),
+                handler: "resume".into(),
+                value: String::new(),
+                origin: call.origin,
+            });
+        }
+        true
     }
-}
 
-impl Action for TimeFilter {
+    /// Where a packet belongs: inside the span, at or after its end, or before its start.
     #[inline]
-    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
-        let time = p.timestamp();
+    fn place(&mut self, time: i64) -> Place {
         if !self.begun {
             self.begin(time);
         }
         if self.end.is_some_and(|e| time >= e) {
-            if !self.reached {
-                self.finish(cx);
+            Place::After
+        } else if self.start.is_some_and(|s| time < s) {
+            Place::Before
+        } else {
+            Place::Inside
+        }
+    }
+
+    /// Tests a packet and hands it on: back when it is inside, to output 1 when it is outside. `None` also when it has to wait;
+    /// it waits then before all others.
+    fn test(&mut self, p: Packet, again: bool, cx: &mut Cx<'_>) -> Option<Packet> {
+        match self.place(p.timestamp()) {
+            Place::Inside => return Some(p),
+            Place::After if !again && !self.reached && self.finish(p.timestamp(), cx) => {
+                self.waiting.push_front(p)
             }
-            return cx.out_or(1, Reason::OutsideTime);
+            Place::After | Place::Before => cx.emit_or(1, p, Reason::OutsideTime),
         }
-        if self.start.is_some_and(|s| time < s) {
-            return cx.out_or(1, Reason::OutsideTime);
+        None
+    }
+
+    /// Tests the packets that have waited for END_CALL, the first of them for the second time.
+    fn go_on(&mut self, cx: &mut Cx<'_>) {
+        let mut again = true;
+        while let Some(p) = self.waiting.pop_front() {
+            let before = self.waiting.len();
+            if let Some(p) = self.test(p, again, cx) {
+                cx.emit(0, p);
+            }
+            if self.waiting.len() > before {
+                return;
+            }
+            again = false;
         }
-        Verdict::Next
+    }
+}
+
+/// Where a packet belongs.
+enum Place {
+    Before,
+    Inside,
+    After,
+}
+
+/// The value of a call with `$t` and `${t}` replaced by a time.
+fn with_time(value: &str, time: i64) -> String {
+    let mut out = String::new();
+    let mut rest = value;
+    while let Some((before, after)) = rest.split_once('$') {
+        out.push_str(before);
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let whole = after.strip_prefix('t').filter(|a| !a.starts_with(is_name));
+        rest = match whole.or_else(|| after.strip_prefix("{t}")) {
+            Some(rest) => {
+                print_time(time, &mut out);
+                rest
+            }
+            None => {
+                out.push('$');
+                after
+            }
+        };
+    }
+    out + rest
+}
+
+impl Element for TimeFilter {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        if !self.waiting.is_empty() {
+            return self.waiting.extend(batch.drain());
+        }
+        let mut rest = batch.drain();
+        while let Some(p) = rest.next() {
+            if let Some(p) = self.test(p, false, cx) {
+                cx.emit(0, p);
+            }
+            if !self.waiting.is_empty() {
+                self.waiting.extend(rest);
+                return;
+            }
+        }
+    }
+    #[inline]
+    fn push_one(&mut self, port: usize, p: Packet, cx: &mut Cx<'_>) {
+        if !self.waiting.is_empty() {
+            return self.waiting.push_back(p);
+        }
+        let _ = port;
+        if let Some(p) = self.test(p, false, cx) {
+            cx.emit(0, p);
+        }
+    }
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        for _ in 0..max {
+            let Some(p) = self.pull_one(0, cx) else { break };
+            into.push(p);
+        }
+    }
+    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        if let Some(p) = self.waiting.pop_front()
+            && let Some(p) = self.test(p, true, cx)
+        {
+            return Some(p);
+        }
+        cx.with_tries(|cx| {
+            loop {
+                let p = cx.pull_one(0)?;
+                let inside = self.test(p, false, cx);
+                // A packet that waits is tested again by the next pull, after the call.
+                if inside.is_some() || !self.waiting.is_empty() || !cx.try_again() {
+                    return inside;
+                }
+            }
+        })
     }
 }
 
@@ -152,6 +284,13 @@ impl TimeFilter {
         let length = |(start, end): (i64, i64)| Nanos(end.saturating_sub(start));
         self.start.zip(self.end).map(length).or(self.args.interval)
     }
+    /// Tests packets again that have waited for END_CALL. The element writes this itself.
+    #[write(button)]
+    fn resume(&mut self, cx: &mut Cx<'_>) {
+        if self.push {
+            self.go_on(cx);
+        }
+    }
     /// Moves the end by so many seconds.
     #[write]
     fn extend_interval(&mut self, by: Nanos) {
@@ -162,6 +301,13 @@ impl TimeFilter {
 }
 
 impl Lifecycle for TimeFilter {
+    fn held(&self) -> u64 {
+        self.waiting.len() as u64
+    }
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.waiting.drain(..).for_each(|p| cx.drop(p, Reason::Stopped));
+        Ok(())
+    }
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         let now = cx.now();
         let after = |t: Option<Nanos>| t.map(|t| now.saturating_add(t.0));
@@ -180,70 +326,8 @@ impl Lifecycle for TimeFilter {
             (self.start, self.end) = (old.start, old.end);
             (self.begun, self.reached) = (old.begun, old.reached);
         }
+        // The call was made by the old router; the packets are tested as if they had just come.
+        self.waiting.append(&mut old.waiting);
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use castanet_element::kit::{Kit, packet};
-
-    const S: i64 = 1_000_000_000;
-
-    fn at(second: i64) -> Packet {
-        let mut p = packet(b"x");
-        p.set_timestamp(second * S);
-        p
-    }
-    /// Seconds of the packets that pass.
-    fn inside(kit: &mut Kit<TimeFilter>, seconds: &[i64]) -> Vec<i64> {
-        let out = kit.act(seconds.iter().map(|s| at(*s)));
-        out.iter().filter(|o| o.0 == 0).map(|o| o.1.timestamp() / S).collect()
-    }
-
-    #[test]
-    fn spans() {
-        let all: Vec<i64> = (10..20).collect();
-        for (config, want) in [
-            ("", 10..20),
-            ("12", 12..20),
-            ("12, 15", 12..15),
-            ("END 13", 10..13),
-            ("START_AFTER 3, END_AFTER 5", 13..15),
-            ("START_AFTER 3, INTERVAL 2", 13..15),
-            ("INTERVAL 2", 10..12),
-            ("START 25", 0..0),
-        ] {
-            for batch in [1, 2, 3, 32] {
-                let mut kit = Kit::<TimeFilter>::with_ports(config, 1, 2).unwrap();
-                let got: Vec<i64> = all.chunks(batch).flat_map(|c| inside(&mut kit, c)).collect();
-                assert_eq!(got, want.clone().collect::<Vec<_>>(), "{config}");
-            }
-        }
-        let mut kit = Kit::<TimeFilter>::new("START_DELAY 0.5, END_DELAY 2.5").unwrap();
-        assert_eq!(inside(&mut kit, &[1000, 1001, 1002, 1003]), [1001, 1002], "the kit starts at 1000 s");
-        assert_eq!(kit.dropped(Reason::OutsideTime), 2);
-    }
-
-    #[test]
-    fn the_end_is_reached_once() {
-        let mut kit = Kit::<TimeFilter>::new("END 5, STOP true").unwrap();
-        inside(&mut kit, &[4]);
-        assert_eq!(kit.stops(), 0);
-        inside(&mut kit, &[5, 6]);
-        assert_eq!(kit.stops(), 1);
-        kit.write("extend_interval", "5").unwrap();
-        assert_eq!((inside(&mut kit, &[9]), kit.read("end").unwrap()), (vec![9], "10".into()));
-        inside(&mut kit, &[10]);
-        assert_eq!(kit.stops(), 2);
-        let mut kit = Kit::<TimeFilter>::new("1, 5, END_CALL go 3").unwrap();
-        inside(&mut kit, &[7]);
-        assert_eq!(kit.calls(), [(None, "go".into(), "3".into())]);
-        assert_eq!((kit.read("start").unwrap(), kit.read("interval").unwrap()), ("1".into(), "4".into()));
-        for bad in ["1, START_AFTER 2", "END 1, INTERVAL 2", "STOP true, END_CALL x", "x"] {
-            assert!(Kit::<TimeFilter>::new(bad).is_err(), "{bad}");
-        }
     }
 }
