@@ -5,9 +5,8 @@ use crate::frames::{Traffic, frames};
 use crate::rounds::Rounds;
 use castanet_element::{ClassDef, Clock, element};
 use castanet_elements::Registry;
-use castanet_graph::Graph;
-use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown};
-use castanet_runtime::{Options, Router, Table, build};
+use castanet_runtime::swap::Loaded;
+use castanet_runtime::{Options, Router};
 use castanet_tables::{Prefix, Route, StaticTable};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -107,23 +106,10 @@ pub fn router(
     for &class in more {
         registry.add(class);
     }
-    let table = Table(Arc::new(registry));
-    let mut sources = Sources::new();
-    let file = sources.add("fig8-path.click", text);
-    let options =
-        castanet_lang::Options { classes: &table, defines, library: &NoLibrary, unknown: Unknown::Error };
-    let (flat, mut diagnostics) = castanet_lang::load(&mut sources, file, &options);
-    let show = |d: &[Diagnostic]| castanet_lang::render::render_pretty(&sources, d, false);
-    if diagnostics.iter().any(Diagnostic::is_error) {
-        return Err(show(&diagnostics));
-    }
-    let (graph, more) = Graph::new(flat, &table);
-    diagnostics.extend(more);
-    if diagnostics.iter().any(Diagnostic::is_error) {
-        return Err(show(&diagnostics));
-    }
+    let loaded = Loaded::from_text("fig8-path.click", text.as_bytes(), defines, Arc::new(registry));
     let options = Options { batch, clock, ..Options::default() };
-    build(graph, table.0, &sources, options).map(|(router, _)| router).map_err(|d| show(&d))
+    let built = loaded.and_then(|(loaded, _)| loaded.build(options));
+    built.map(|(router, _)| router).map_err(|e| e.to_string())
 }
 
 /// Adds the Ethernet address of a next hop to the configuration's ARP table.

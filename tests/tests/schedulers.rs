@@ -4,12 +4,11 @@
 //! redraws the pictures.
 #![allow(clippy::unwrap_used, missing_docs)]
 use castanet_element::prelude::*;
-use castanet_element::{Classes, Clock, action};
+use castanet_element::{Clock, action};
 use castanet_elements::Registry;
-use castanet_graph::Graph;
-use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown};
+use castanet_runtime::Options;
 use castanet_runtime::naive::Naive;
-use castanet_runtime::{Options, Table, build};
+use castanet_runtime::swap::Loaded;
 use castanet_tests::binary::{castanet, root};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -59,29 +58,16 @@ impl Log {
     }
 }
 
-fn graph(text: &str) -> (Graph, Arc<dyn Classes>, Sources) {
+fn load(text: &str) -> Loaded {
     let mut registry = Registry::new();
     registry.add(action::<Seen>());
-    let classes: Arc<dyn Classes> = Arc::new(registry);
-    let table = Table(classes.clone());
-    let mut sources = Sources::new();
-    let file = sources.add("config", text);
-    let options = castanet_lang::Options {
-        classes: &table,
-        defines: &[],
-        library: &NoLibrary,
-        unknown: Unknown::Error,
-    };
-    let (flat, mut diagnostics) = castanet_lang::load(&mut sources, file, &options);
-    let (graph, more) = Graph::new(flat, &table);
-    diagnostics.extend(more);
-    let bad = diagnostics.iter().any(Diagnostic::is_error);
-    assert!(!bad, "{}", castanet_lang::render::render_pretty(&sources, &diagnostics, false));
-    (graph, classes, sources)
+    Loaded::from_text("config", text.as_bytes(), &[], Arc::new(registry))
+        .unwrap_or_else(|e| panic!("{e}\n{text}"))
+        .0
 }
 
 fn naive(text: &str) -> Vec<Vec<String>> {
-    let (graph, classes, sources) = graph(text);
+    let Loaded { graph, classes, sources } = load(text);
     let log = Log::default();
     let mut router =
         Naive::new(graph, classes, &sources, log.options(1)).unwrap_or_else(|d| panic!("{d:?}\n{text}"));
@@ -90,10 +76,8 @@ fn naive(text: &str) -> Vec<Vec<String>> {
 }
 
 fn fast(text: &str, batch: usize) -> Vec<Vec<String>> {
-    let (graph, classes, sources) = graph(text);
     let log = Log::default();
-    let (mut router, _) =
-        build(graph, classes, &sources, log.options(batch)).unwrap_or_else(|d| panic!("{d:?}\n{text}"));
+    let (mut router, _) = load(text).build(log.options(batch)).unwrap_or_else(|e| panic!("{e}\n{text}"));
     router.run().unwrap();
     assert_eq!(router.waiting(), 0, "{text}");
     log.by_place()
@@ -304,8 +288,7 @@ fn a_pull_detour_that_comes_back_cannot_be_switched_on() {
         assert_eq!((seen[1].len(), seen[2].len()), (9, 0));
     }
     let text = text.replace("Bypass", "Bypass(true)");
-    let (graph, classes, sources) = graph(&text);
-    let errors = build(graph, classes, &sources, Log::default().options(1)).err().unwrap();
+    let errors = load(&text).build(Log::default().options(1)).err().unwrap().diagnostics;
     assert!(errors[0].message.contains("cannot lead from output 1 back to input 1"), "{errors:?}");
 }
 

@@ -5,9 +5,7 @@
 
 use castanet_element::{Classes, Clock, Random};
 use castanet_elements::Registry;
-use castanet_graph::Graph;
-use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown};
-use castanet_runtime::{Options, Router, Table, build};
+use castanet_runtime::{Options, Router};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
@@ -24,20 +22,6 @@ impl Run {
     /// Runs on this many workers. With more than one, time is real.
     fn on(text: &str, batch: usize, workers: usize) -> Run {
         let classes: Arc<dyn Classes> = Arc::new(Registry::new());
-        let table = Table(classes.clone());
-        let mut sources = Sources::new();
-        let file = sources.add("config", text);
-        let options = castanet_lang::Options {
-            classes: &table,
-            defines: &[],
-            library: &NoLibrary,
-            unknown: Unknown::Error,
-        };
-        let (flat, mut diagnostics) = castanet_lang::load(&mut sources, file, &options);
-        let (graph, more) = Graph::new(flat, &table);
-        diagnostics.extend(more);
-        let show = |d: &[Diagnostic]| castanet_lang::render::render_pretty(&sources, d, false);
-        assert!(!diagnostics.iter().any(Diagnostic::is_error), "{}\n{text}", show(&diagnostics));
         let printed: Arc<Mutex<Vec<String>>> = Arc::default();
         let log = printed.clone();
         let printer = Box::new(move |text: &str| log.lock().unwrap().push(text.to_string()));
@@ -45,10 +29,8 @@ impl Run {
         if workers == 1 {
             options.clock = Clock::simulated(1_000_000_000_000_000_000);
         }
-        match build(graph, classes, &sources, options) {
-            Ok((router, _)) => Run { router, printed },
-            Err(errors) => panic!("{}\n{text}", show(&errors)),
-        }
+        let router = Router::from_text(text, classes, options).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        Run { router, printed }
     }
     fn read(&mut self, element: &str, handler: &str) -> String {
         let e = self.router.find(element).unwrap_or_else(|| panic!("no {element}"));

@@ -4,10 +4,11 @@
 
 mod common;
 
+use castanet_testkit::until;
 use common::{BINARY, Bench, Ran};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const ROUTER: &str = "i :: InfiniteSource(LENGTH 60, ACTIVE false) -> c :: Counter -> Discard; odd@name :: Null; Idle -> odd@name -> Discard;
     s :: Script(TYPE PASSIVE, return $(length $args));";
@@ -19,14 +20,6 @@ impl Drop for Live {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
-    }
-}
-
-fn until(what: &str, mut f: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !f() {
-        assert!(start.elapsed() < Duration::from_secs(100), "{what}");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -4,12 +4,13 @@
 
 mod common;
 
+use castanet_testkit::until;
 use common::{BINARY, Bench, LIMIT, signal};
 use std::io::{BufRead as _, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A process that is killed with the test.
 struct Live(Child);
@@ -54,15 +55,6 @@ impl Live {
             status.is_some()
         });
         status.unwrap()
-    }
-}
-
-/// The limit only ends a hang.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < LIMIT, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

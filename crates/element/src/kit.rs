@@ -179,6 +179,48 @@ impl<T: Object> Kit<T> {
     }
 }
 
+/// The data outside an element that building it needs.
+#[derive(Default)]
+pub struct Site {
+    /// What replicas share.
+    pub shared: Shared,
+    driver: Option<u32>,
+    signals: Vec<(u32, i32)>,
+}
+
+impl Site {
+    /// The context to build element `e`, number 0, the only replica; each element of the slices is a port, true if it pushes.
+    pub fn cx<'a>(
+        &'a mut self,
+        spec: &'static ClassSpec,
+        config: &'a str,
+        names: &'a Names,
+        input_push: &'a [bool],
+        output_push: &'a [bool],
+    ) -> BuildCx<'a> {
+        BuildCx {
+            me: 0,
+            name: "e",
+            scope: "",
+            spec,
+            written_class: spec.name,
+            config,
+            names,
+            inputs: input_push.len(),
+            outputs: output_push.len(),
+            input_push,
+            output_push,
+            seed: Seed::Fixed(1),
+            batch: 32,
+            replica: (0, 1),
+            warnings: Vec::new(),
+            shared: &mut self.shared,
+            driver: &mut self.driver,
+            signals: &mut self.signals,
+        }
+    }
+}
+
 impl<T: Build> Kit<T> {
     /// Builds and initialises an element with the fewest ports that its class allows, agnostic ports push.
     /// The error lists what is wrong with the configuration.
@@ -205,27 +247,8 @@ impl<T: Build> Kit<T> {
         };
         let (input_push, output_push) =
             (push(&|c, i| c.input(i), inputs), push(&|c, i| c.output(i), outputs));
-        let (mut shared, mut driver, mut signals) = (Shared::new(), None, Vec::new());
-        let mut cx = BuildCx {
-            me: 0,
-            name: "e",
-            scope: "",
-            spec: T::SPEC,
-            written_class: T::SPEC.name,
-            config,
-            names: &names,
-            inputs,
-            outputs,
-            input_push: &input_push,
-            output_push: &output_push,
-            seed: Seed::Fixed(1),
-            batch: 32,
-            replica: (0, 1),
-            warnings: Vec::new(),
-            shared: &mut shared,
-            driver: &mut driver,
-            signals: &mut signals,
-        };
+        let mut site = Site::default();
+        let mut cx = site.cx(T::SPEC, config, &names, &input_push, &output_push);
         let (args, errors) = T::Args::parse(config, cx.arg_cx());
         let mut texts: Vec<String> = errors.iter().map(|e| e.message.clone()).collect();
         let mut element = match args {

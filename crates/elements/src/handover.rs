@@ -84,8 +84,8 @@ pub(crate) mod testing {
     //! Elements of a router that is prepared while another one has open what they hold.
     #![allow(clippy::unwrap_used)]
 
-    use castanet_element::build::{Shared, Wiring};
-    use castanet_element::kit::Kit;
+    use castanet_element::build::Wiring;
+    use castanet_element::kit::{Kit, Site};
     use castanet_element::prelude::*;
 
     struct Alone;
@@ -109,27 +109,8 @@ pub(crate) mod testing {
         outputs: usize,
     ) {
         let names = Names::new();
-        let (mut shared, push) = (Shared::new(), [true; 4]);
-        let mut cx = BuildCx {
-            me: 0,
-            name: "e",
-            scope: "",
-            spec: T::SPEC,
-            written_class: T::SPEC.name,
-            config,
-            names: &names,
-            inputs,
-            outputs,
-            input_push: &push[..inputs],
-            output_push: &push[..outputs],
-            seed: castanet_element::Seed::Fixed(1),
-            batch: 32,
-            replica: (0, 1),
-            warnings: Vec::new(),
-            shared: &mut shared,
-            driver: &mut None,
-            signals: &mut Vec::new(),
-        };
+        let (mut site, push) = (Site::default(), [true; 4]);
+        let mut cx = site.cx(T::SPEC, config, &names, &push[..inputs], &push[..outputs]);
         let args = T::Args::parse(config, cx.arg_cx()).0.unwrap();
         let element = T::build(args, &mut cx).ok().unwrap();
         kit.with(|e, cx| {

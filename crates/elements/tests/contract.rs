@@ -5,20 +5,19 @@
 
 mod idle;
 mod noise;
-#[path = "../../runtime/tests/support/mod.rs"]
-mod support;
 
 use castanet_element::spec::codes::{Flow, Ports, ProcessingCode};
 use castanet_element::spec::{Books, Capability, ClassSpec, Reason};
 use castanet_elements::Registry;
 use castanet_graph::{Graph, Kind};
+use castanet_runtime::swap::Loaded;
 use castanet_runtime::{Options, Router};
+use castanet_testkit::{Log, number, simulated, try_router, try_router_with};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use support::{Log, number, simulated, try_router, try_router_with};
 
 fn classes() -> Vec<&'static ClassSpec> {
     Registry::new().classes()
@@ -392,7 +391,9 @@ fn any_packet_is_survived_and_accounted_for() {
         let Some(text) = example(s) else { continue };
         let found = in_own_folder(|| {
             // An example that is wrong is reported by the test of examples.
-            let Ok((graph, ..)) = support::graph_with(&text, noise::add_to) else { return Vec::new() };
+            let Ok(Loaded { graph, .. }) = castanet_testkit::load_with(&text, noise::add_to) else {
+                return Vec::new();
+            };
             let e = (0..graph.len()).find(|&e| graph.spec(e).is_some_and(|u| u.name == s.name));
             match e {
                 // What devices emit, and whether they take a packet, depends on the world outside.

@@ -2,20 +2,17 @@
 //! Routers with control sockets, and clients of all kinds, byte by byte.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "../../runtime/tests/support/mod.rs"]
-mod support;
-
 use castanet_element::spec::Origin;
 use castanet_element::{Random, Remote as _};
 use castanet_runtime::Running;
+use castanet_testkit::{FEW_ROUNDS, Log, number, real, router, try_router, until};
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-use support::{FEW_ROUNDS, Log, number, real, router, try_router};
+use std::time::Duration;
 
 /// This only ends a hang.
 const LONG: Duration = Duration::from_secs(100);
@@ -91,14 +88,6 @@ impl Folder {
         let mut out = Vec::new();
         s.read_to_end(&mut out).unwrap();
         String::from_utf8(out).unwrap()
-    }
-}
-
-fn until(what: &str, f: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !f() {
-        assert!(start.elapsed() < LONG, "{what}");
-        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

@@ -2,23 +2,16 @@
 //! Routers on real devices, in network namespaces: the host's own stack is at the other end and tells whether it works.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "../../io/tests/namespace/host.rs"]
-mod host;
-#[path = "../../io/tests/namespace/mod.rs"]
-mod namespace;
-#[path = "../../runtime/tests/support/mod.rs"]
-mod support;
-
 use castanet_element::Remote;
 use castanet_element::spec::Reason;
 use castanet_io::device::{Outgoing, PacketOptions, PacketSender, PacketSocket, info};
 use castanet_runtime::Router;
-use host::Host;
-use namespace::{has_tun, inside, pair, run};
+use castanet_testkit::host::Host;
+use castanet_testkit::namespace::{has_tun, inside, pair, run};
+use castanet_testkit::{FEW_ROUNDS, Log, number, real, router, try_router, until, value};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, Instant};
-use support::{FEW_ROUNDS, Log, number, real, router, try_router, value};
+use std::time::Duration;
 
 /// Runs a router in real time while `body` goes on; the router when it has ended.
 fn during(text: &str, workers: usize, body: impl FnOnce(&Log)) -> (Router, Vec<String>) {
@@ -43,15 +36,6 @@ fn during_calls(text: &str, workers: usize, body: impl FnOnce(&Log, &dyn Remote)
         std::panic::resume_unwind(e);
     }
     (r, log.lines())
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    // This only ends a hang.
-    let end = Instant::now() + Duration::from_secs(100);
-    while !holds() {
-        assert!(Instant::now() < end, "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 fn text(mac: [u8; 6]) -> String {

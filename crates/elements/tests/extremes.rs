@@ -3,12 +3,10 @@
 //! Alone in its file, because allocation_counter replaces the allocator of the whole process.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "../../runtime/tests/support/mod.rs"]
-mod support;
-
 use castanet_element::spec::{ArgKind, ArgSpec, ClassSpec};
 use castanet_elements::Registry;
 use castanet_lang::{NoLibrary, Sources, Unknown, args};
+use castanet_runtime::swap::Loaded;
 use castanet_runtime::{Options, Table};
 use std::sync::Arc;
 
@@ -26,7 +24,7 @@ const NUMBERS: [&str; 10] =
 fn check(text: &str, workers: usize) -> (u64, bool) {
     let mut well = false;
     let taken = allocation_counter::measure(|| {
-        well = support::graph(text).is_ok_and(|(graph, classes, _)| {
+        well = castanet_testkit::load(text).is_ok_and(|Loaded { graph, classes, .. }| {
             let options = Options { workers, ..Options::default() };
             !castanet_runtime::check(graph, classes, &options).iter().any(|d| d.is_error())
         });
@@ -67,7 +65,7 @@ fn example(spec: &ClassSpec) -> Option<castanet_lang::Flat> {
     let (_, rest) = rest.split_once("```click\n")?;
     let text = rest.split_once("```")?.0;
     let mut registry = Registry::new();
-    support::classes::add_to(&mut registry);
+    castanet_testkit::classes::add_to(&mut registry);
     let table = Table(Arc::new(registry));
     let mut sources = Sources::new();
     let file = sources.add("example", text);

@@ -2,13 +2,10 @@
 //! Sockets in running routers: their tasks wake by themselves, nothing is lost, and an idle router sleeps.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "../../runtime/tests/support/mod.rs"]
-mod support;
-
 use castanet_runtime::Router;
+use castanet_testkit::{FEW_ROUNDS, number, real, rounds_while_idle, router};
 use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;
-use support::{FEW_ROUNDS, number, real, rounds_while_idle, router};
 
 /// A port that nobody has at the moment, for both protocols.
 fn free_port() -> u16 {

@@ -7,7 +7,7 @@
 //! - [`handlers`] answers reads and writes; [`worker`] is the run loop of tasks, timers and mail; `panics` guards both.
 //! - `prepare`, [`link`](mod@link), `initialise`, `assemble`: a checked graph becomes an `assembly`, all workers of one configuration.
 //! - [`swap`], [`running`], `remote`: the way to the router for threads outside, and how its configuration is replaced.
-//! - [`router`] builds and runs all of it. [`naive`] is the obvious interpreter that the fast one is compared with.
+//! - [`router`] builds and runs all of it; [`text`] makes one from a text. [`naive`] is the obvious interpreter that the fast one is compared with.
 #![forbid(unsafe_code)]
 
 mod accounts;
@@ -39,6 +39,7 @@ mod sleep;
 pub mod swap;
 pub mod table;
 pub mod tasks;
+pub mod text;
 mod trail;
 mod worker;
 
@@ -50,6 +51,7 @@ pub use router::{Router, build};
 pub use running::Running;
 pub use shared::Shared;
 pub use table::Table;
+pub use text::TextError;
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![allow(clippy::unwrap_used, clippy::panic)]
-use crate::{Options, Router, Table, build};
-use castanet_element::{Classes, Clock};
+use crate::{Options, Router};
+use castanet_element::Clock;
 use castanet_elements::Registry;
-use castanet_graph::Graph;
-use castanet_lang::{NoLibrary, Sources, Unknown};
 use std::sync::{Arc, Mutex};
 
 mod links;
@@ -13,25 +11,7 @@ mod links;
 pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 
 pub(crate) fn router_with(text: &str, options: Options) -> Router {
-    let classes: Arc<dyn Classes> = Arc::new(Registry::new());
-    let table = Table(classes.clone());
-    let mut sources = Sources::new();
-    let file = sources.add("config", text);
-    let o = castanet_lang::Options {
-        classes: &table,
-        defines: &[],
-        library: &NoLibrary,
-        unknown: Unknown::Error,
-    };
-    let (flat, mut diagnostics) = castanet_lang::load(&mut sources, file, &o);
-    let (graph, more) = Graph::new(flat, &table);
-    diagnostics.extend(more);
-    let show = |d: &[castanet_lang::Diagnostic]| castanet_lang::render::render_pretty(&sources, d, false);
-    assert!(!diagnostics.iter().any(|d| d.is_error()), "{}", show(&diagnostics));
-    match build(graph, classes, &sources, options) {
-        Ok((r, _)) => r,
-        Err(d) => panic!("{}", show(&d)),
-    }
+    Router::from_text(text, Arc::new(Registry::new()), options).unwrap_or_else(|e| panic!("{e}"))
 }
 
 pub(crate) fn simulated(batch: usize) -> (Options, Log) {

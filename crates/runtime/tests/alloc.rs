@@ -2,10 +2,8 @@
 //! Nothing on the packet path allocates. Alone in its file, because allocation_counter replaces the allocator of the whole process.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod support;
-
 use castanet_elements::Registry;
-use support::{Log, number, router, simulated};
+use castanet_testkit::{Log, number, router, simulated};
 
 /// Allocations while a configuration runs that many packets through.
 fn calls(text: &str, packets: u64, batch: usize) -> u64 {

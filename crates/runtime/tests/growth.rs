@@ -3,9 +3,7 @@
 //! so `.ci/long` runs it, on a machine that has nothing else to do.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod support;
-
-use support::{router, simulated};
+use castanet_testkit::{router, simulated};
 
 /// A configuration of about `n` elements: paths of 10 from a source to a sink, with a queue in the middle.
 fn large(n: usize) -> String {

@@ -2,14 +2,12 @@
 //! The handlers that the runtime provides: global ones, and those of every element.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-mod support;
-
 use castanet_element::remote::Remote;
 use castanet_element::{CallError, Classes as _, Messages as _};
 use castanet_elements::Registry;
 use castanet_runtime::handlers::{GLOBAL, STANDARD};
 use castanet_spec::Origin;
-use support::{real, router, run, simulated, try_router, value};
+use castanet_testkit::{real, router, run, simulated, try_router, value};
 
 const TEXT: &str = "s :: Numbers(1, 3, 3, STOP true) -> c :: Counter -> q :: Queue(1) -> i :: Idle;";
 

@@ -2,9 +2,7 @@
 //! The workers of an idle router sleep.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod support;
-
-use support::{FEW_ROUNDS, real, rounds_while_idle, router};
+use castanet_testkit::{FEW_ROUNDS, real, rounds_while_idle, router};
 
 #[test]
 fn an_idle_router_sleeps() {

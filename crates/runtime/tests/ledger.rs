@@ -2,13 +2,11 @@
 //! The ledger of a router, and the handlers that tell what was dropped.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod support;
-
 use castanet_element::action;
 use castanet_element::prelude::*;
 use castanet_element::remote::Remote as _;
 use castanet_runtime::ledger::Account;
-use support::{real, router, run, simulated, try_router_with, value};
+use castanet_testkit::{real, router, run, simulated, try_router_with, value};
 
 fn account(r: &castanet_runtime::Router, name: &str) -> Account {
     r.ledger().accounts.into_iter().find(|a| a.element == name).unwrap()

@@ -4,13 +4,12 @@
 
 #[path = "support/random_graph.rs"]
 mod random_graph;
-mod support;
 
 use castanet_element::CallError;
 use castanet_runtime::Ledger;
+use castanet_testkit::{simulated, try_naive, try_router};
 use random_graph::{Configuration, Wish};
 use std::collections::BTreeMap;
-use support::{simulated, try_naive, try_router};
 
 /// What can be seen of a run.
 #[derive(Debug, PartialEq)]

@@ -2,14 +2,12 @@
 //! A running router, called from threads that are none of its workers.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-mod support;
-
 use castanet_element::remote::{Listener, Remote};
 use castanet_element::spec::Origin;
 use castanet_element::{CallError, Messages as _};
 use castanet_runtime::Options;
+use castanet_testkit::*;
 use std::sync::{Arc, Mutex};
-use support::*;
 
 #[derive(Default)]
 struct Ear(Mutex<Vec<String>>);

@@ -2,13 +2,11 @@
 //! The run loop: when it stops, sleeps and wakes; timers, shares of the processor, cycles, several workers.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod support;
-
 use castanet_element::remote::Remote as _;
 use castanet_runtime::Router;
 use castanet_spec::Reason;
+use castanet_testkit::{START, number, real, router, run, value};
 use std::time::{Duration, Instant};
-use support::{START, number, real, router, run, value};
 
 const BATCHES: [usize; 5] = [1, 2, 3, 32, 256];
 

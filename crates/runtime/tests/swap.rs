@@ -2,8 +2,6 @@
 //! Hot swaps: what stays, what moves, and what happens when something goes wrong.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-mod support;
-
 use castanet_element::prelude::*;
 use castanet_element::remote::Remote;
 use castanet_element::{CallError, Messages as _, action, element};
@@ -11,11 +9,11 @@ use castanet_elements::Registry;
 use castanet_lang::{Diagnostic, Sources};
 use castanet_runtime::swap::{Loaded, Loader, Style};
 use castanet_runtime::{Options, Router, Running};
+use castanet_testkit::*;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::*;
 
 /// The end of numbered packets: each source's must come in order, all of them, once.
 #[derive(Class)]
@@ -229,8 +227,7 @@ fn more(r: &mut Registry) {
 struct Texts;
 impl Loader for Texts {
     fn load(&self, _: Origin, _: &str, text: &str, _: Style) -> Result<Loaded, String> {
-        let (graph, classes, sources) = graph_with(text, more)?;
-        Ok(Loaded { graph, classes, sources })
+        load_with(text, more).map_err(|e| e.to_string())
     }
     fn render(&self, sources: &Sources, diagnostics: &[Diagnostic], _: Style) -> String {
         castanet_lang::render::render_classic(sources, diagnostics)
@@ -440,7 +437,7 @@ fn a_script_swaps_its_own_router() {
          s :: Script(wait 0.5s, write hotconfig Idle -> Nothing, read c.count, write hotconfig {new}, wait 1000s, stop)"
     );
     for simulated in [true, false] {
-        let (options, log) = if simulated { support::simulated(32) } else { real(1) };
+        let (options, log) = if simulated { castanet_testkit::simulated(32) } else { real(1) };
         let mut r = swappable(&old, options);
         r.run().unwrap();
         let lines = log.lines();

@@ -2,9 +2,8 @@
 //! A registry with the classes of this crate, and routers made with it, for programs that these classes are linked into.
 
 use castanet_elements::Registry;
-use castanet_graph::Graph;
-use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown, load_bytes, render};
-use castanet_runtime::{Options, Router, Table};
+use castanet_runtime::swap::Loaded;
+use castanet_runtime::{Options, Router};
 use castanet_tally::CLASSES;
 use std::sync::Arc;
 
@@ -22,25 +21,7 @@ pub fn registry() -> Registry {
 /// # Errors
 /// The errors of the configuration, as text.
 pub fn router(file: &str, text: &[u8], options: Options) -> Result<Router, String> {
-    let classes = Arc::new(registry());
-    let table = Table(classes.clone());
-    let mut sources = Sources::new();
-    let language = castanet_lang::Options {
-        classes: &table,
-        defines: &[],
-        library: &NoLibrary,
-        unknown: Unknown::Error,
-    };
-    let (flat, mut wrong) = load_bytes(&mut sources, file, text, &language);
-    if !wrong.iter().any(Diagnostic::is_error) {
-        let (graph, more) = Graph::new(flat, &table);
-        wrong.extend(more);
-        if !wrong.iter().any(Diagnostic::is_error) {
-            match castanet_runtime::build(graph, classes, &sources, options) {
-                Ok((router, _)) => return Ok(router),
-                Err(more) => wrong.extend(more),
-            }
-        }
-    }
-    Err(render::render_pretty(&sources, &wrong, false))
+    let loaded = Loaded::from_text(file, text, &[], Arc::new(registry()));
+    let built = loaded.and_then(|(loaded, _)| loaded.build(options));
+    built.map(|(router, _)| router).map_err(|e| e.to_string())
 }

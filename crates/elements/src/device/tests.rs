@@ -2,9 +2,6 @@
 //! What moves from an old router to a new one: no frame is lost, none comes twice.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../../io/tests/namespace/mod.rs"]
-mod namespace;
-
 use super::from_device::FromDevice;
 use super::from_host::FromHost;
 use super::kernel_filter::KernelFilter;
@@ -16,7 +13,7 @@ use castanet_element::Turn;
 use castanet_element::kit::{Kit, packet};
 use castanet_element::spec::Reason;
 use castanet_io::device::{Outgoing, PacketOptions, PacketSender, PacketSocket};
-use namespace::{has_tun, inside, pair, run};
+use castanet_testkit::namespace::{has_tun, inside, pair, run};
 
 fn frame(n: u8) -> Vec<u8> {
     let mut f = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 9], &[0x88, 0xb5, n]].concat();

@@ -158,7 +158,9 @@ fn each_example(mut look: impl FnMut(&ClassSpec, &Graph, usize) -> Vec<String>) 
         }
         let Some(text) = example(s) else { continue };
         let found = in_own_folder(|| {
-            let Ok((graph, ..)) = support::graph_with(&text, add_to) else { return Vec::new() };
+            let Ok(Loaded { graph, .. }) = castanet_testkit::load_with(&text, add_to) else {
+                return Vec::new();
+            };
             let e = (0..graph.len()).find(|&e| graph.spec(e).is_some_and(|u| u.name == s.name));
             e.map_or(Vec::new(), |e| look(s, &graph, e))
         });

@@ -2,8 +2,9 @@
 //! One element with what stands around it, which can be driven, asked and swapped.
 
 use super::cases::Case;
-use castanet_element::build::{Shared, Wiring};
+use castanet_element::build::Wiring;
 use castanet_element::core::Router;
+use castanet_element::kit::Site;
 use castanet_element::notify::Notes;
 use castanet_element::prelude::*;
 use castanet_element::spec::ClassSpec;
@@ -85,10 +86,10 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(case: &Case, clock: i64) -> Bench {
-        Bench::replica(case, clock, (0, 1), &mut Shared::new())
+        Bench::replica(case, clock, (0, 1), &mut Site::default())
     }
     /// One of several replicas of an element.
-    pub fn replica(case: &Case, clock: i64, replica: (usize, usize), shared: &mut Shared) -> Bench {
+    pub fn replica(case: &Case, clock: i64, replica: (usize, usize), site: &mut Site) -> Bench {
         let (class, config, inputs, outputs, ..) = *case;
         let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/traces/ip-router-eth0.pcap");
         let config = if config == "TRACE" { trace } else { config };
@@ -109,27 +110,8 @@ impl Bench {
         {
             names.define_element(name, i, class);
         }
-        let (mut driver, mut signals) = (None, Vec::new());
-        let mut cx = BuildCx {
-            me: 0,
-            name: "e",
-            scope: "",
-            spec: def.spec,
-            written_class: class,
-            config,
-            names: &names,
-            inputs,
-            outputs,
-            input_push: &ins,
-            output_push: &outs,
-            seed: castanet_element::Seed::Fixed(1),
-            batch: 32,
-            replica,
-            warnings: Vec::new(),
-            shared,
-            driver: &mut driver,
-            signals: &mut signals,
-        };
+        let mut cx = site.cx(def.spec, config, &names, &ins, &outs);
+        (cx.written_class, cx.replica) = (class, replica);
         let mut instance = (def.build)(config, &mut cx).unwrap_or_else(|e| panic!("{class}: {e:?}"));
         let info = Info { name: "e".into(), class: class.into(), ..Info::default() };
         let notes = Notes::new(2 + inputs);

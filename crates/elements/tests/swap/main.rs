@@ -8,7 +8,6 @@ mod cases;
 
 use bench::{Bench, START};
 use cases::{CASES, Case, ELSEWHERE};
-use castanet_element::build::Shared;
 use castanet_element::prelude::*;
 use castanet_element::spec::{ClassSpec, Workers};
 use castanet_elements::Registry;
@@ -95,8 +94,8 @@ fn a_swap_is_not_seen_and_one_that_fails_is_not_either() {
 
 /// Two replicas of an element, of which the first one is driven.
 fn two(case: &Case, clock: i64) -> [Bench; 2] {
-    let mut shared = Shared::new();
-    [0, 1].map(|i| Bench::replica(case, clock, (i, 2), &mut shared))
+    let mut site = castanet_element::kit::Site::default();
+    [0, 1].map(|i| Bench::replica(case, clock, (i, 2), &mut site))
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! Tests of device information and of missing permissions.
 
 use crate::ALL;
-use crate::namespace::{inside, pair, run};
 use castanet_io::device::{PacketSender, Setup, all, info, set_up};
+use castanet_testkit::namespace::{inside, pair, run};
 
 #[test]
 fn facts_are_those_of_the_ip_command() {
@@ -18,11 +18,7 @@ fn facts_are_those_of_the_ip_command() {
         };
         set_up("va", &setup).unwrap();
         // The system reports the carrier of a link some time after the link was set up.
-        let start = std::time::Instant::now();
-        while !info("va").unwrap().running {
-            assert!(start.elapsed().as_secs() < 100, "no carrier");
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
+        castanet_testkit::until("va has a carrier", || info("va").unwrap().running);
         let a = info("va").unwrap();
         assert_eq!((a.ip, a.gateway, a.mtu), (setup.ip, setup.gateway, 1300));
         assert_eq!((a.ether, a.ether_broadcast), (setup.ether, Some(ALL)));

@@ -3,10 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod facts;
-#[path = "../namespace/host.rs"]
-mod host;
-#[path = "../namespace/mod.rs"]
-mod namespace;
 mod receiving;
 mod sending;
 mod tun;

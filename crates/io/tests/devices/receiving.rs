@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests of receiving frames, and of the readiness of descriptors.
 
-use crate::host::Host;
-use crate::namespace::{inside, inside_of, pair, run};
 use crate::{ALL, GROUP, LONG, frame, mac, readable, receive, receive_all, send};
 use castanet_io::device::owner::Fate;
 use castanet_io::device::shield;
 use castanet_io::device::{
     DeviceError, FrameKind, Instruction, PacketOptions, PacketSender, PacketSocket, Shield, complete, info,
 };
+use castanet_testkit::host::Host;
+use castanet_testkit::namespace::{inside, inside_of, pair, run};
 use std::time::Duration;
 
 #[test]

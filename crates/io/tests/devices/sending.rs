@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests of sending frames, and of refused frames.
 
-use crate::namespace::{inside, inside_of, pair, run};
 use crate::{ALL, LONG, frame, mac, receive, receive_all, send};
 use castanet_io::device::{
     DeviceError, FrameKind, LIVE_FLOWS, LiveFrame, LiveSender, Outgoing, PacketOptions, PacketSender,
     PacketSocket, Refusal, Segments, Start, VnetHeader, complete, receive_by_napi,
 };
+use castanet_testkit::namespace::{inside, inside_of, pair, run};
 use rustix::event::PollFlags;
 use std::time::{Duration, Instant};
 

@@ -7,8 +7,8 @@ mod random_sources;
 #[path = "random_time.rs"]
 mod random_time;
 
-use crate::support::known;
 use castanet_element::Random;
+use castanet_testkit::known;
 use std::fmt::Write as _;
 
 /// What a configuration may have.

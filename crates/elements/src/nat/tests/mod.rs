@@ -14,8 +14,8 @@ mod ports;
 mod several;
 mod swap;
 
-use castanet_element::build::{Shared, Wiring};
-use castanet_element::kit::packet;
+use castanet_element::build::Wiring;
+use castanet_element::kit::{Site, packet};
 use castanet_element::notify::Notes;
 use castanet_element::prelude::*;
 use castanet_element::{Clock, Core, Edge, Info, Messages};
@@ -108,7 +108,7 @@ impl Messages for Silent {
 
 /// Several elements that know each other by name, under simulated time.
 pub struct Rig {
-    shared: Shared,
+    site: Site,
     names: Names,
     elements: Vec<(&'static str, &'static str)>,
     core: Option<Core>,
@@ -121,7 +121,7 @@ impl Rig {
         for (i, (n, c)) in elements.iter().enumerate() {
             names.define_element(n, i, c);
         }
-        Rig { shared: Shared::new(), names, elements: elements.to_vec(), core: None }
+        Rig { site: Site::default(), names, elements: elements.to_vec(), core: None }
     }
     fn number(&self, name: &str) -> u32 {
         self.elements.iter().position(|e| e.0 == name).unwrap() as u32
@@ -134,26 +134,8 @@ impl Rig {
     ) -> Result<T, Vec<String>> {
         let me = self.number(name);
         let push = [true; 8];
-        let mut cx = BuildCx {
-            me,
-            name,
-            scope: "",
-            spec: T::SPEC,
-            written_class: T::SPEC.name,
-            config,
-            names: &self.names,
-            inputs: ports.0,
-            outputs: ports.1,
-            input_push: &push[..ports.0],
-            output_push: &push[..ports.1],
-            seed: castanet_element::Seed::Fixed(1),
-            batch: 32,
-            replica: (0, 1),
-            warnings: Vec::new(),
-            shared: &mut self.shared,
-            driver: &mut None,
-            signals: &mut Vec::new(),
-        };
+        let mut cx = self.site.cx(T::SPEC, config, &self.names, &push[..ports.0], &push[..ports.1]);
+        (cx.me, cx.name) = (me, name);
         let (args, errors) = T::Args::parse(config, cx.arg_cx());
         let args = args.ok_or_else(|| errors.into_iter().map(|e| e.message).collect::<Vec<_>>())?;
         T::build(args, &mut cx).map_err(|e| e.0.into_iter().map(|e| e.message).collect())

@@ -1,50 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tests of the runtime have in common: routers from text, and classes that only tests need.
-#![allow(dead_code, clippy::unwrap_used, clippy::panic, missing_docs)]
+//! Support for tests of several crates: routers from text, classes that only tests need, and network namespaces.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::len_without_is_empty,
+    clippy::new_without_default,
+    missing_docs
+)]
 
 pub mod classes;
+pub mod host;
+pub mod namespace;
 
-use castanet_element::{Classes, Clock};
+use castanet_element::{Classes as _, Clock};
 use castanet_elements::Registry;
-use castanet_graph::Graph;
-use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown};
 use castanet_runtime::naive::Naive;
-use castanet_runtime::{Options, Router, Table, build};
+use castanet_runtime::swap::Loaded;
+use castanet_runtime::text::TextError;
+use castanet_runtime::{Options, Router};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// When simulated time starts.
 pub const START: i64 = 1_000_000_000_000_000_000;
 
-/// A checked graph, or what is wrong with the text.
-pub fn graph(text: &str) -> Result<(Graph, Arc<dyn Classes>, Sources), String> {
-    graph_with(text, |_| {})
+/// A checked graph of the classes of the project and of tests, or the errors of the text.
+pub fn load(text: &str) -> Result<Loaded, TextError> {
+    load_with(text, |_| {})
 }
 
-/// A checked graph of these classes, those of the tests and those that `more` adds.
-pub fn graph_with(
-    text: &str,
-    more: impl FnOnce(&mut Registry),
-) -> Result<(Graph, Arc<dyn Classes>, Sources), String> {
+/// The same, with the classes that `more` adds.
+pub fn load_with(text: &str, more: impl FnOnce(&mut Registry)) -> Result<Loaded, TextError> {
     let mut registry = Registry::new();
     classes::add_to(&mut registry);
     more(&mut registry);
-    let classes: Arc<dyn Classes> = Arc::new(registry);
-    let table = Table(classes.clone());
-    let mut sources = Sources::new();
-    let file = sources.add("config", text);
-    let o = castanet_lang::Options {
-        classes: &table,
-        defines: &[],
-        library: &NoLibrary,
-        unknown: Unknown::Error,
-    };
-    let (flat, mut diagnostics) = castanet_lang::load(&mut sources, file, &o);
-    let (graph, more) = Graph::new(flat, &table);
-    diagnostics.extend(more);
-    if diagnostics.iter().any(Diagnostic::is_error) {
-        return Err(castanet_lang::render::render_pretty(&sources, &diagnostics, false));
-    }
-    Ok((graph, classes, sources))
+    Ok(Loaded::from_text("config", text.as_bytes(), &[], Arc::new(registry))?.0)
 }
 
 pub fn try_router(text: &str, options: Options) -> Result<Router, String> {
@@ -56,9 +47,8 @@ pub fn try_router_with(
     options: Options,
     more: impl FnOnce(&mut Registry),
 ) -> Result<Router, String> {
-    let (graph, classes, sources) = graph_with(text, more)?;
-    let built = build(graph, classes, &sources, options);
-    built.map(|b| b.0).map_err(|d| castanet_lang::render::render_pretty(&sources, &d, false))
+    let built = load_with(text, more).and_then(|loaded| loaded.build(options));
+    built.map(|b| b.0).map_err(|e| e.to_string())
 }
 
 pub fn router(text: &str, options: Options) -> Router {
@@ -66,12 +56,22 @@ pub fn router(text: &str, options: Options) -> Router {
 }
 
 pub fn try_naive(text: &str, options: Options) -> Result<Naive, String> {
-    let (graph, classes, sources) = graph(text)?;
+    let Loaded { graph, classes, sources } = load(text).map_err(|e| e.to_string())?;
     let built = Naive::new(graph, classes, &sources, options);
-    built.map_err(|d| castanet_lang::render::render_pretty(&sources, &d, false))
+    built.map_err(|diagnostics| TextError { sources, diagnostics }.to_string())
 }
 
-/// What a run printed, in order.
+/// Waits until something holds. The limit only ends a hang.
+#[track_caller]
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(300), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The messages of a run, in order.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -125,7 +125,7 @@ pub fn number(r: &mut Router, element: &str, handler: &str) -> u64 {
 pub fn watched<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
     let (tx, rx) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || tx.send(f()));
-    match rx.recv_timeout(std::time::Duration::from_secs(300)) {
+    match rx.recv_timeout(Duration::from_secs(300)) {
         Ok(done) => done,
         Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("the test hangs"),
         Err(_) => match thread.join() {
@@ -147,7 +147,7 @@ pub fn rounds_while_idle(r: &mut Router) -> u64 {
     let watch = {
         let shared = shared.clone();
         std::thread::spawn(move || {
-            std::thread::sleep(std::time::Duration::from_millis(300));
+            std::thread::sleep(Duration::from_millis(300));
             shared.end();
         })
     };

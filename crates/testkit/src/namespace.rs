@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Support for tests that need devices: the test runs again in a child process, in new user and network namespaces.
-#![allow(clippy::unwrap_used)]
 
 use std::process::Command;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Further hosts: network namespaces besides that of the test.
-#![allow(clippy::unwrap_used)]
 
 use crate::namespace::run;
 use std::process::{Child, Command, Stdio};
