@@ -2,13 +2,12 @@
 //! Handler calls between elements: across workers, tests whether a handler exists, and handlers that hide those of the runtime.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-mod support;
 
 use castanet_element::element;
 use castanet_element::prelude::*;
 use castanet_element::remote::Remote as _;
 use castanet_runtime::{Options, Router};
-use support::*;
+use castanet_testkit::*;
 
 /// Has a handler of its own by the name of one that the runtime provides.
 #[derive(Class)]

@@ -2,12 +2,11 @@
 //! Order and completeness of what one element emits: to many outputs, and in long bursts.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-mod support;
 
 use castanet_element::element;
 use castanet_element::prelude::*;
 use std::fmt::Write as _;
-use support::*;
+use castanet_testkit::*;
 
 const BATCHES: [usize; 5] = [1, 2, 3, 32, 256];
 /// Annotation that holds the source of packets of [`Numbers`](classes::Numbers).

@@ -2,12 +2,11 @@
 //! Elements that emit while they are pulled, and elements that are pushed to while they pull.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-mod support;
 
 use castanet_element::prelude::*;
 use castanet_element::{CallError, element};
 use castanet_runtime::Router;
-use support::*;
+use castanet_testkit::*;
 
 /// Makes TOTAL packets when it is pulled; each second packet goes to output 1. It declares no calls of handlers and tries them.
 #[derive(Class)]

@@ -2,7 +2,6 @@
 //! Hot swaps: signals that arrive meanwhile, resources that are handed over, rights, a loader that panics.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-mod support;
 
 use castanet_element::prelude::*;
 use castanet_element::remote::Remote;
@@ -14,7 +13,7 @@ use castanet_runtime::shared::Shared;
 use castanet_runtime::swap::{Loaded, Loader, Style};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
-use support::*;
+use castanet_testkit::*;
 
 /// Counts a signal of the operating system.
 #[derive(Class)]
@@ -137,8 +136,7 @@ fn more(r: &mut Registry) {
 
 impl Loader for Texts {
     fn load(&self, _: Origin, _: &str, text: &str, _: Style) -> Result<Loaded, String> {
-        let (graph, classes, sources) = graph_with(text, more)?;
-        Ok(Loaded { graph, classes, sources })
+        load_with(text, more).map_err(|e| e.to_string())
     }
     fn render(&self, sources: &Sources, diagnostics: &[Diagnostic], _: Style) -> String {
         castanet_lang::render::render_classic(sources, diagnostics)
