@@ -10,6 +10,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Receives what is sent to a multicast group, and sends to it (RFC 1112).
 ///
+/// With SOURCEIP, datagrams that the element itself has sent are left out when they come back.
 /// A packet is the data of one datagram, without headers. What the host has no room for stays upstream, or for a push input waits here,
 /// up to 1024 packets; what it refuses is dropped and the first refusal reported.
 ///

@@ -21,7 +21,8 @@ use trace_info::TraceInfo;
 /// reset, TCP_DONE_TIMEOUT later or when a new one begins with SYN (RFC 9293 section 3.6): a later packet has a new number.
 /// Time is that of the packets' timestamps, or the time now where they have none.
 ///
-/// Later fragments have the number of their first one if that came within FRAGMENT_TIMEOUT before, when FRAGMENTS is true.
+/// With FRAGMENTS, later fragments have the number of their first one if that came within FRAGMENT_TIMEOUT before. One that
+/// was pushed before its first one waits as long for that, and leaves before it.
 /// With ICMP, errors have the number of the flow whose packet they quote, and the other direction (RFC 792). Flows are
 /// forgotten every REAP seconds when they are over. At most 1048576 are known: for one more the one idle longest or nearly
 /// so has to go.
@@ -40,7 +41,14 @@ use trace_info::TraceInfo;
 #[derive(Class)]
 #[class(name = "AggregateIPFlows", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = exclusive)]
 #[class(takes_state = "the flows and their numbers, the open file")]
-#[class(build, lifecycle, handlers, effects(files, calls), drops(NoMatch, NoIpHeader))]
+#[class(
+    build,
+    lifecycle,
+    handlers,
+    effects(files, calls),
+    drops(NoMatch, NoIpHeader, ReassemblyTimeout, ReassemblyFull, Cleared, Stopped),
+    books(holds)
+)]
 pub struct AggregateIpFlows {
     args: Args,
     timeouts: Timeouts,
@@ -48,6 +56,8 @@ pub struct AggregateIpFlows {
     fragments: Option<Fragments>,
     info: Option<TraceInfo>,
     next_reap: i64,
+    /// Whether later fragments wait for their first one: pulled ones do not.
+    waits: bool,
     /// Whether the file of TRACEINFO was missing before.
     made: bool,
 }
@@ -97,6 +107,7 @@ impl Build for AggregateIpFlows {
             fragments: with_fragments.then(|| Fragments::new(args.fragment_timeout.0)),
             info: args.traceinfo.as_ref().map(|f| TraceInfo::new(&f.0)),
             next_reap: i64::MIN,
+            waits: with_fragments && cx.is_push_input(0),
             made: false,
             args,
         })
@@ -137,8 +148,8 @@ impl AggregateIpFlows {
         Some(Seen { paint: 1 - seen.paint, ..seen })
     }
 
-    /// The number and direction of a packet.
-    fn seen(&mut self, p: &Packet, now: i64) -> Option<Seen> {
+    /// The number and direction of a packet. `later` is set for a later fragment whose first one is not known.
+    fn seen(&mut self, p: &Packet, now: i64, later: &mut bool) -> Option<Seen> {
         let ip = p.ip_header()?;
         let transport = p.transport()?;
         let fragment = u16::from_be_bytes([ip[6], ip[7]]) & (OFFSET_MASK | MORE_FRAGMENTS);
@@ -146,7 +157,9 @@ impl AggregateIpFlows {
             return None;
         }
         if fragment & OFFSET_MASK != 0 {
-            return self.fragments.as_ref()?.find(ip, now);
+            let seen = self.fragments.as_ref()?.find(ip, now);
+            *later = seen.is_none();
+            return seen;
         }
         if ip[9] == protocol::ICMP {
             return self.quoted(transport, now);
@@ -186,10 +199,27 @@ impl AggregateIpFlows {
     }
 }
 
-impl Action for AggregateIpFlows {
-    fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+/// What becomes of a packet.
+enum Fate {
+    /// It leaves by output 0.
+    Flow(Seen),
+    /// It is a later fragment and waits for its first one.
+    Waits(i64),
+    /// It belongs to no flow.
+    Other(Reason),
+}
+
+/// Sets the annotations of a packet of a flow.
+fn mark(p: &mut Packet, seen: Seen) {
+    p.set_anno_u32(anno::AGGREGATE, seen.aggregate);
+    p.set_paint(seen.paint);
+}
+
+impl AggregateIpFlows {
+    #[inline]
+    fn judge(&mut self, p: &Packet, cx: &mut Cx<'_>) -> Fate {
         if p.ip_header().is_none() {
-            return cx.out_or(1, Reason::NoIpHeader);
+            return Fate::Other(Reason::NoIpHeader);
         }
         self.begin_info(cx);
         let now = match p.timestamp() {
@@ -199,20 +229,117 @@ impl Action for AggregateIpFlows {
         if now >= self.next_reap {
             self.reap(now);
         }
-        let Some(seen) = self.seen(p, now) else { return cx.out_or(1, Reason::NoMatch) };
-        p.set_anno_u32(anno::AGGREGATE, seen.aggregate);
-        p.set_paint(seen.paint);
-        Verdict::Next
+        let mut later = false;
+        match self.seen(p, now, &mut later) {
+            Some(seen) => Fate::Flow(seen),
+            None if later && self.waits => Fate::Waits(now),
+            None => Fate::Other(Reason::NoMatch),
+        }
+    }
+
+    /// Handles a packet that was pushed, while fragments wait or because it does not just leave by output 0.
+    #[cold]
+    fn handle(&mut self, mut p: Packet, fate: Fate, cx: &mut Cx<'_>) {
+        match fate {
+            Fate::Other(reason) => cx.emit_or(1, p, reason),
+            Fate::Waits(now) => {
+                let Some(fragments) = &mut self.fragments else { return cx.emit_or(1, p, Reason::NoMatch) };
+                if let Some(lost) = fragments.wait(p, now) {
+                    cx.emit_or(1, lost, Reason::ReassemblyFull);
+                }
+                while let Some(late) = fragments.given_up(now) {
+                    cx.emit_or(1, late, Reason::ReassemblyTimeout);
+                }
+            }
+            Fate::Flow(seen) => {
+                let now = if p.timestamp() == 0 { cx.recent() } else { p.timestamp() };
+                if let (Some(fragments), Some(ip)) = (&mut self.fragments, p.ip_header()) {
+                    while let Some(late) = fragments.given_up(now) {
+                        cx.emit_or(1, late, Reason::ReassemblyTimeout);
+                    }
+                    if is_first_fragment(ip) {
+                        for mut before in fragments.released(ip) {
+                            mark(&mut before, seen);
+                            cx.emit(0, before);
+                        }
+                    }
+                }
+                mark(&mut p, seen);
+                cx.emit(0, p);
+            }
+        }
+    }
+    fn holds_fragments(&self) -> bool {
+        self.fragments.as_ref().is_some_and(|f| f.held() > 0)
+    }
+}
+
+/// Whether more fragments follow a packet that begins one.
+fn is_first_fragment(ip: &[u8; 20]) -> bool {
+    u16::from_be_bytes([ip[6], ip[7]]) & (OFFSET_MASK | MORE_FRAGMENTS) == MORE_FRAGMENTS
+}
+
+impl Element for AggregateIpFlows {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        // As long as all packets belong to flows and no fragments wait, they stay where they are.
+        let mut other = None;
+        if self.holds_fragments() {
+            other = Some((0, None));
+        } else {
+            for (i, p) in batch.iter_mut().enumerate() {
+                match self.judge(p, cx) {
+                    Fate::Flow(seen) => mark(p, seen),
+                    fate => {
+                        other = Some((i, Some(fate)));
+                        break;
+                    }
+                }
+            }
+        }
+        let Some((from, mut fate)) = other else { return cx.forward(0, batch) };
+        let mut rest = cx.spare_batch();
+        rest.extend(batch.as_mut_vec().drain(from..));
+        if !batch.is_empty() {
+            cx.forward(0, batch);
+        }
+        for p in rest.drain() {
+            let fate = fate.take().unwrap_or_else(|| self.judge(&p, cx));
+            self.handle(p, fate, cx);
+        }
+        cx.return_batch(rest);
+    }
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        for _ in 0..max {
+            let Some(p) = self.pull_one(0, cx) else { break };
+            into.push(p);
+        }
+    }
+    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        cx.pull_until(0, |mut p, cx| match self.judge(&p, cx) {
+            Fate::Flow(seen) => {
+                mark(&mut p, seen);
+                Some(p)
+            }
+            Fate::Other(reason) => {
+                cx.emit_or(1, p, reason);
+                None
+            }
+            Fate::Waits(_) => {
+                cx.emit_or(1, p, Reason::NoMatch);
+                None
+            }
+        })
     }
 }
 
 #[handlers]
 impl AggregateIpFlows {
-    /// Forgets all flows.
+    /// Forgets all flows, and fragments that wait for their first one: they leave by output 1 or are dropped.
     #[write(button)]
-    fn clear(&mut self) {
+    fn clear(&mut self, cx: &mut Cx<'_>) {
         self.forget_all();
         if let Some(f) = &mut self.fragments {
+            f.drain().for_each(|p| cx.emit_or(1, p, Reason::Cleared));
             f.clear();
         }
     }
@@ -224,6 +351,9 @@ impl AggregateIpFlows {
 }
 
 impl Lifecycle for AggregateIpFlows {
+    fn held(&self) -> u64 {
+        self.fragments.as_ref().map_or(0, |f| f.held() as u64)
+    }
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         if let Some(name) = &self.args.traceinfo {
             handover::watch_for_run(cx);
@@ -234,6 +364,9 @@ impl Lifecycle for AggregateIpFlows {
         Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        if let Some(f) = &mut self.fragments {
+            f.drain().for_each(|p| cx.drop(p, Reason::Stopped));
+        }
         if self.info.as_ref().is_some_and(|i| !i.has_begun()) && !handover::has_run(cx) {
             // A router that did not run leaves alone what may be another one's file, and leaves no file behind.
             if let Some(name) = self.args.traceinfo.as_ref().filter(|_| self.made) {

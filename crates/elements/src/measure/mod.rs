@@ -23,7 +23,7 @@ pub const CLASSES: &[ClassDef] = &[
     element::<aggregate_filter::AggregateFilter>(),
     action::<aggregate_ip::AggregateIp>(),
     action::<aggregate_ip_addr_pair::AggregateIpAddrPair>(),
-    action::<aggregate_ip_flows::AggregateIpFlows>(),
+    element::<aggregate_ip_flows::AggregateIpFlows>(),
     action::<aggregate_length::AggregateLength>(),
     action::<aggregate_paint::AggregatePaint>(),
     action::<average_counter::AverageCounter>(),

@@ -133,6 +133,10 @@ impl Element for InfiniteSource {
         }
         let left = left(self.args.limit, self.count);
         if left == 0 {
+            // The turn after the last packet needs room too: a full queue downstream puts the end off.
+            if let Err(turn) = cx.room(&self.downstream, 1, false) {
+                return turn;
+            }
             self.end(cx);
             return Turn::Sleep;
         }

@@ -19,6 +19,8 @@ pub struct Datagrams {
     unix: bool,
     /// The current peer: the given one, or the sender of the last datagram.
     peer: Option<SocketAddrAny>,
+    /// Datagrams from this address are refused.
+    pub(super) refused: Option<SocketAddrV4>,
 }
 
 impl Datagrams {
@@ -29,7 +31,7 @@ impl Datagrams {
         Ok(fd)
     }
     pub(super) fn of(fd: OwnedFd, connected: bool, file: Option<File>) -> Result<Datagrams, Errno> {
-        Ok(Datagrams { pair: Pair::new(fd)?, connected, unix: false, peer: None, _file: file })
+        Ok(Datagrams { pair: Pair::new(fd)?, connected, unix: false, peer: None, refused: None, _file: file })
     }
 
     /// Receives datagrams at an address, and sends to the sender of the last one.
@@ -89,7 +91,7 @@ impl Endpoint for Datagrams {
             Err(e) => return Received::Trouble(e.into()),
         };
         let inet = from.clone().and_then(|a| SocketAddrV4::try_from(a).ok());
-        if inet.is_some_and(|a| !allowed(*a.ip())) {
+        if inet.is_some_and(|a| self.refused == Some(a) || !allowed(*a.ip())) {
             return Received::Refused;
         }
         // An unnamed Unix socket cannot be the peer.

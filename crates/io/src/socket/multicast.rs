@@ -16,7 +16,8 @@ pub struct Multicast {
 
 impl Multicast {
     /// Receives datagrams to `group` if `receive` is set, and sends to it if `send` is set. `source` is the address of the interface and
-    /// the source port. With `loopback` this host also receives its own datagrams.
+    /// the source port. With `loopback` this host also receives its own datagrams. Datagrams that this very group sends from a
+    /// given source address are refused when they come back.
     ///
     /// # Errors
     /// When the kernel refuses the group or the source.
@@ -27,8 +28,11 @@ impl Multicast {
         loopback: bool,
         options: &Options,
     ) -> Result<Multicast, SocketError> {
-        let input = receive.then(|| Multicast::input(group, source, options)).transpose()?;
+        let mut input = receive.then(|| Multicast::input(group, source, options)).transpose()?;
         let output = send.then(|| Multicast::output(group, source, loopback, options)).transpose()?;
+        if let (Some(input), Some(output), false) = (&mut input, &output, source.ip().is_unspecified()) {
+            input.refused = output.address();
+        }
         Ok(Multicast { input, output })
     }
 

@@ -151,10 +151,13 @@ fn members_of_a_group_stay_members() {
     };
     let mut new = Kit::<McastSocket>::with_ports(&config(free_port()), 1, 1).unwrap();
     prepare(&mut new, &config(port), 1, 1);
-    old.push(0, [packet(b"one")]);
+    let mut other = Kit::<McastSocket>::with_ports(&config(port), 1, 0).unwrap();
+    other.push(0, [packet(b"one")]);
+    old.push(0, [packet(b"own")]);
     hand_over(&mut old, &mut new);
     old.cleanup().unwrap();
-    new.push(0, [packet(b"two")]);
+    other.push(0, [packet(b"two")]);
+    new.push(0, [packet(b"own")]);
     assert_eq!(new.read("sent").unwrap(), "2");
     let mut got = Vec::new();
     for _ in 0..100_000 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Flows in bounded memory: which are known, how long, and the fragments that belong to them.
 
+use castanet_element::prelude::*;
 use castanet_wire::ipv4::protocol;
 use castanet_wire::tcp::flag;
 use std::collections::hash_map::Entry;
@@ -10,6 +11,8 @@ use std::collections::{HashMap, VecDeque};
 pub const MOST_FLOWS: usize = 1 << 20;
 /// The most first fragments that are remembered.
 pub const MOST_FRAGMENTS: usize = 1 << 14;
+/// The most later fragments that wait for their first one.
+pub const MOST_WAITING: usize = 1 << 10;
 /// How many flows are looked at for one that is idle when one has to go.
 const TRIES: usize = 16;
 
@@ -212,22 +215,51 @@ fn identity(ip: &[u8; 20]) -> Identity {
     (addresses, [ip[4], ip[5]], ip[9])
 }
 
-/// First fragments, so that later ones find their flow.
+/// First fragments, so that later ones find their flow, and later ones that came before their first one.
 pub struct Fragments {
     timeout: i64,
     map: HashMap<Identity, (Seen, i64)>,
     order: VecDeque<(Identity, i64)>,
+    /// Later fragments, with the time of their arrival and what they share with the first one.
+    waiting: VecDeque<(Packet, Identity, i64)>,
 }
 
 impl Fragments {
     /// They are remembered for so many nanoseconds.
     pub fn new(timeout: i64) -> Fragments {
-        Fragments { timeout, map: HashMap::new(), order: VecDeque::new() }
+        Fragments { timeout, map: HashMap::new(), order: VecDeque::new(), waiting: VecDeque::new() }
     }
     /// Takes over what is known of fragments (hot swap).
     pub fn go_on_from(&mut self, old: &mut Fragments) {
         std::mem::swap(&mut self.map, &mut old.map);
         std::mem::swap(&mut self.order, &mut old.order);
+        std::mem::swap(&mut self.waiting, &mut old.waiting);
+    }
+    /// How many later fragments wait.
+    pub fn held(&self) -> usize {
+        self.waiting.len()
+    }
+    /// Has a later fragment wait for its first one; the one that loses its place, if there are too many.
+    pub fn wait(&mut self, p: Packet, now: i64) -> Option<Packet> {
+        let Some(ip) = p.ip_header().copied() else { return Some(p) };
+        self.waiting.push_back((p, identity(&ip), now));
+        if self.waiting.len() > MOST_WAITING { self.waiting.pop_front().map(|w| w.0) } else { None }
+    }
+    /// The fragments that have waited for this first one, in the order of their arrival.
+    pub fn released(&mut self, ip: &[u8; 20]) -> impl Iterator<Item = Packet> + use<> {
+        let identity = identity(ip);
+        let (gone, left) = self.waiting.drain(..).partition::<VecDeque<_>, _>(|w| w.1 == identity);
+        self.waiting = left;
+        gone.into_iter().map(|w| w.0)
+    }
+    /// A fragment that has waited too long.
+    pub fn given_up(&mut self, now: i64) -> Option<Packet> {
+        let timeout = self.timeout;
+        self.waiting.pop_front_if(|w| now.saturating_sub(w.2) > timeout).map(|w| w.0)
+    }
+    /// All fragments that wait.
+    pub fn drain(&mut self) -> impl Iterator<Item = Packet> {
+        self.waiting.drain(..).map(|w| w.0)
     }
     /// Forgets all.
     pub fn clear(&mut self) {

@@ -23,7 +23,7 @@ fn ip(second: i64, kind: u8, src: (u8, u16), dst: (u8, u16), fragment: u16, flag
 
 /// Output, number and direction.
 fn run(kit: &mut Kit<AggregateIpFlows>, p: Packet) -> (usize, u32, u8) {
-    let out = kit.act([p]);
+    let out = kit.push(0, [p]);
     let (port, p) = &out[0];
     (*port, p.anno_u32(anno::AGGREGATE), p.paint())
 }
@@ -51,7 +51,7 @@ fn numbers_and_directions() {
     k.write("clear", "").unwrap();
     assert_eq!(run(&mut k, ip(2, 6, b, a, 0, 0)), (0, 1, 0), "numbers begin again");
     let mut k = Kit::<AggregateIpFlows>::new("").unwrap();
-    assert_eq!(k.act([ip(1, 47, a, b, 0, 0), packet(&[0; 20])]).len(), 0);
+    assert_eq!(k.push(0, [ip(1, 47, a, b, 0, 0), packet(&[0; 20])]).len(), 0);
     assert_eq!((k.dropped(Reason::NoMatch), k.dropped(Reason::NoIpHeader)), (1, 1));
 }
 
@@ -91,12 +91,22 @@ fn flows_end() {
 fn fragments_follow_their_first() {
     let (a, b) = ((1, 10), (2, 20));
     let mut k = kit("");
-    assert_eq!(run(&mut k, ip(1, 17, a, b, 5, 0)).0, 1, "its first fragment did not come");
+    assert_eq!(k.push(0, [ip(1, 17, a, b, 5, 0)]).len(), 0, "it waits for its first fragment");
     assert_eq!(run(&mut k, ip(1, 17, b, a, 0x2000, 0)), (0, 1, 0));
     assert_eq!(run(&mut k, ip(2, 17, b, a, 0x2005, 0)), (0, 1, 0));
     assert_eq!(run(&mut k, ip(31, 17, b, a, 9, 0)), (0, 1, 0));
-    assert_eq!(run(&mut k, ip(32, 17, b, a, 9, 0)).0, 1, "too late");
-    assert_eq!(run(&mut k, ip(2, 6, b, a, 9, 0)).0, 1, "another protocol");
+    let held = |k: &mut Kit<AggregateIpFlows>| k.with(|e, _| e.held());
+    assert_eq!(held(&mut k), 1);
+    assert_eq!(
+        run(&mut k, ip(32, 17, b, a, 9, 0)).0,
+        1,
+        "the one that waited 31 seconds goes, and this one waits"
+    );
+    assert_eq!(
+        (held(&mut k), k.push(0, [ip(32, 6, b, a, 9, 0)]).len(), held(&mut k)),
+        (1, 0, 2),
+        "another protocol"
+    );
     let mut k = kit("FRAGMENTS false");
     assert_eq!(run(&mut k, ip(1, 17, a, b, 0x2000, 0)).0, 1);
     let mut f = Fragments::new(S);
@@ -107,6 +117,55 @@ fn fragments_follow_their_first() {
         f.first(&h, seen, 5);
     }
     assert_eq!(f.len(), flows::MOST_FRAGMENTS);
+}
+
+/// A later fragment that comes before its first one waits for it, and leaves before it, with the number of the flow.
+#[test]
+fn fragments_wait_for_their_first() {
+    let (a, b) = ((1, 10), (2, 20));
+    let seen = |out: Vec<(usize, Packet)>| {
+        let word = |p: &Packet| u16::from_be_bytes([p.data()[6], p.data()[7]]);
+        out.iter().map(|(o, p)| (*o, word(p), p.anno_u32(anno::AGGREGATE), p.paint())).collect::<Vec<_>>()
+    };
+    for batch in [1, 2, 9] {
+        let mut k = kit("");
+        let mut packets = vec![
+            ip(1, 6, b, a, 0, 0),
+            ip(1, 17, a, b, 0x2005, 0),
+            ip(1, 17, a, b, 9, 0),
+            ip(1, 6, a, b, 0, 0),
+            ip(1, 17, a, b, 0x2000, 0),
+            ip(1, 17, a, b, 7, 0),
+        ];
+        let mut out = Vec::new();
+        while !packets.is_empty() {
+            out.extend(k.push(0, packets.drain(..batch.min(packets.len()))));
+        }
+        let want =
+            [(0, 0, 1, 0), (0, 0, 1, 1), (0, 0x2005, 2, 0), (0, 9, 2, 0), (0, 0x2000, 2, 0), (0, 7, 2, 0)];
+        assert_eq!(seen(out), want, "{batch}");
+    }
+    // Without its first one a fragment is given up after FRAGMENT_TIMEOUT, or when all is forgotten.
+    let mut k = Kit::<AggregateIpFlows>::new("FRAGMENT_TIMEOUT 5").unwrap();
+    assert_eq!(k.push(0, [ip(1, 17, a, b, 5, 0)]).len(), 0);
+    assert_eq!((k.push(0, [ip(6, 6, a, b, 0, 0)]).len(), k.all_dropped()), (1, 0));
+    assert_eq!((k.push(0, [ip(7, 6, a, b, 0, 0)]).len(), k.dropped(Reason::ReassemblyTimeout)), (1, 1));
+    assert_eq!(k.push(0, [ip(8, 17, a, b, 5, 0)]).len(), 0);
+    k.write("clear", "").unwrap();
+    assert_eq!((k.dropped(Reason::Cleared), k.with(|e, _| e.held())), (1, 0));
+    for i in 0..2 * flows::MOST_WAITING as i64 {
+        k.push(0, [ip(9, 17, ((i % 200) as u8, 1), b, 5, 0)]);
+        assert!(k.with(|e, _| e.held()) <= flows::MOST_WAITING as u64);
+    }
+    let held = k.with(|e, _| e.held());
+    k.cleanup().unwrap();
+    assert_eq!(k.dropped(Reason::Stopped), held);
+    // Pulled fragments do not wait.
+    let mut k = kit("FRAGMENTS true");
+    k.with(|e, _| e.waits = false);
+    k.supply(0, ip(1, 17, a, b, 5, 0));
+    k.supply(0, ip(1, 17, a, b, 0x2000, 0));
+    assert_eq!(k.pull(0, 9).len(), 1);
 }
 
 #[test]
@@ -131,7 +190,7 @@ fn icmp_errors_quote_flows() {
         for n in 0..56 {
             let mut cut = error(kind);
             cut.truncate(n);
-            assert_eq!(k.act([cut]).len(), 1);
+            assert_eq!(k.push(0, [cut]).len(), 1);
         }
     }
 }
@@ -141,7 +200,7 @@ fn every_length_and_batch_size() {
     for n in 0..60 {
         let mut p = ip(1, 6, (1, 2), (3, 4), 0, 0);
         p.truncate(n);
-        assert_eq!(kit("").act([p]).len(), 1);
+        assert_eq!(kit("").push(0, [p]).len(), 1);
     }
     let all = |batch: usize| {
         let mut k = kit("");
@@ -149,7 +208,7 @@ fn every_length_and_batch_size() {
             (0..30).map(|i| ip(1, 6 + 11 * (i % 2), (i % 3, 1), (3, 4), 0, 0)).collect();
         let mut out = Vec::new();
         while !packets.is_empty() {
-            out.extend(k.act(packets.drain(..batch.min(packets.len()))));
+            out.extend(k.push(0, packets.drain(..batch.min(packets.len()))));
         }
         out.iter().map(|(o, p)| (*o, p.anno_u32(anno::AGGREGATE), p.paint())).collect::<Vec<_>>()
     };
