@@ -134,7 +134,7 @@ impl Print {
             out.push_str(" | ");
             hex(out, &p.annotations())?;
         }
-        if self.args.contents == Contents::None || self.most == Some(0) {
+        if self.args.contents == Contents::None || self.most == Some(0) || p.is_empty() {
             return Ok(());
         }
         out.push_str(" | ");
@@ -219,7 +219,8 @@ mod tests {
             let want: Vec<_> = (0..n)
                 .map(|i| {
                     let words: Vec<_> = (0..i).step_by(4).map(|at| "ab".repeat((i - at).min(4))).collect();
-                    format!("x: {i:4} | {}", words.join(" "))
+                    let bar = if i > 0 { " | " } else { "" };
+                    format!("x: {i:4}{bar}{}", words.join(" "))
                 })
                 .collect();
             assert_eq!(kit.messages(), want);

@@ -194,7 +194,12 @@ impl<T: RouteTable> Routes<T> {
 
     /// All routes, one a line.
     pub(super) fn list(&self) -> Table {
-        let line = |(net, r): (Net, Route)| format!("{net}\t\t{}\t\t{}\n", gateway(r.gw), r.port);
+        let line = |(net, r): (Net, Route)| {
+            let gw = gateway(r.gw);
+            // Columns of eight characters.
+            let tabs = if gw.len() < 8 { "\t\t" } else { "\t" };
+            format!("{net}\t\t{gw}{tabs}{}\n", r.port)
+        };
         Table(self.table.all().into_iter().map(line).collect())
     }
     /// Output and gateway for an address.
@@ -317,8 +322,14 @@ impl<T: RouteTable> Engine for Routes<T> {
         let mut this = Routes { args, table, outputs: cx.outputs, reported: 0, addrs, found };
         let routes = std::mem::take(&mut this.args.routes);
         let ranges = text::split(cx.config);
-        let mut errors = Vec::new();
+        let (mut errors, mut repeated) = (Vec::new(), 0_usize);
         for (i, RouteText(line)) in routes.iter().enumerate() {
+            let known = |g: &Given| this.table.get(g.net).is_some();
+            if parse(line, &cx.arg_cx(), cx.outputs, true).as_ref().is_ok_and(known) {
+                // The first route to a prefix stays.
+                repeated += 1;
+                continue;
+            }
             if let Err(e) = this.change(Change::Add, line, &cx.arg_cx()) {
                 let range = ranges.get(i).cloned().unwrap_or(0..usize::MAX);
                 let help = match cx.outputs {
@@ -332,6 +343,14 @@ impl<T: RouteTable> Engine for Routes<T> {
             }
         }
         this.args.routes = routes;
+        if repeated > 0 {
+            let s = if repeated == 1 { "" } else { "s" };
+            let text = format!("{repeated} route{s} replaced by later versions");
+            cx.warn(
+                ArgError::warning(text, 0..usize::MAX)
+                    .help("of several routes to one prefix, the first is in force"),
+            );
+        }
         if errors.is_empty() { Ok(this) } else { Err(ConfigError(errors)) }
     }
     fn args(&mut self) -> &mut Args {

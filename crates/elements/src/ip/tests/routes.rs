@@ -150,6 +150,46 @@ fn handlers_of_each_class() {
     assert_eq!(kit.read_with("lookup", "4.0.0.1").unwrap(), "-1");
 }
 
+/// Of several routes to one prefix the first is in force, and a warning counts the others.
+#[test]
+fn repeated_routes_of_the_configuration() {
+    fn check<T: Build + Element>() {
+        for (config, warning) in [
+            ("1.0.0.0/8 7.7.7.7 0, 2.0.0.0/8 1", None),
+            ("1.0.0.0/8 7.7.7.7 0, 1.0.0.0/8 1, 2.0.0.0/8 1", Some("1 route replaced by later versions")),
+            (
+                "1.0.0.0/8 7.7.7.7 0, 1.0.0.0/8 1, 1.0.0.0/8 1, 2.0.0.0/8 1",
+                Some("2 routes replaced by later versions"),
+            ),
+        ] {
+            let mut kit = Kit::<T>::with_ports(config, 1, 2).unwrap();
+            let warnings = kit.warnings();
+            assert!(warnings.len() == usize::from(warning.is_some()), "{warnings:?}");
+            assert!(warning.is_none_or(|w| warnings[0].contains(w)), "{warnings:?}");
+            let out = ["1.0.0.1", "2.0.0.1"].map(|a| {
+                let mut p = packet(b"x");
+                p.set_dst_ip(a.parse::<std::net::Ipv4Addr>().unwrap().to_bits());
+                let (port, p) = kit.push(0, [p]).remove(0);
+                (port, p.dst_addr().to_string())
+            });
+            assert_eq!(out, [(0, "7.7.7.7".to_string()), (1, "2.0.0.1".into())], "{config}");
+        }
+    }
+    check::<StaticIpLookup>();
+    check::<LinearIpLookup>();
+    check::<RadixIpLookup>();
+    check::<DirectIpLookup>();
+}
+
+/// A gateway of eight or more characters is followed by one tab.
+#[test]
+fn columns_of_the_table() {
+    let config = "2.0.0.0/8 200.200.200.200 1, 0.0.0.0/0 2.0.0.2 0, 3.0.0.0/8 10.0.0.2 0, 4.0.0.0/8 0";
+    let mut kit = Kit::<LinearIpLookup>::with_ports(config, 1, 2).unwrap();
+    let want = "2.0.0.0/8\t\t200.200.200.200\t1\n0.0.0.0/0\t\t2.0.0.2\t\t0\n3.0.0.0/8\t\t10.0.0.2\t0\n4.0.0.0/8\t\t-\t\t0\n";
+    assert_eq!(kit.read("table").unwrap(), want);
+}
+
 #[test]
 fn errors_of_the_configuration() {
     let config =
@@ -161,7 +201,6 @@ fn errors_of_the_configuration() {
             "argument 1 bad OUTPUT",
             "argument 2 should be 'ADDR/MASK [GATEWAY] OUTPUT'",
             "argument 4 should be 'ADDR/MASK [GATEWAY] OUTPUT'",
-            "argument 5 conflict with existing route '1.0.0.0/8 - 0'",
             "argument 6 should be 'ADDR/MASK [GATEWAY] OUTPUT'",
             "argument 7 bad OUTPUT",
         ]
