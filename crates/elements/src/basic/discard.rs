@@ -6,7 +6,7 @@ use castanet_element::prelude::*;
 /// Drops every packet.
 ///
 /// On a push input it drops what comes. On a pull input its task pulls BURST packets a turn and drops them; it sleeps while
-/// there is nothing upstream.
+/// there is nothing upstream. Buffers are always returned to their pools, also under its other name, `DiscardNoFree`.
 ///
 /// # Ports
 /// Input 0: packets to drop, push or pull.
@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(ends(Discarded))]
 #[class(name = "Discard", offload = aware, ports = "1/0", processing = "a/a", packets = "any/", workers = replicate(sum))]
-#[class(task, build, lifecycle, handlers, drops(Discarded))]
+#[class(aliases("DiscardNoFree"), task, build, lifecycle, handlers, drops(Discarded))]
 pub struct Discard {
     args: Args,
     /// Packets dropped.

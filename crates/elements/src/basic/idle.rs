@@ -6,7 +6,7 @@ use castanet_element::prelude::*;
 /// Gives no packet and drops those that it gets.
 ///
 /// It fills ports that must be connected but are not wanted. Pulls from it give nothing, and its notifier is never on, so
-/// that schedulers and pulling tasks pass it over.
+/// that schedulers and pulling tasks pass it over. `SimpleIdle` is another name of it.
 ///
 /// # Ports
 /// Any number of both. Inputs: packets to drop. Outputs: nothing ever.
@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Idle", ports = "-/-", processing = "a/a", flow = "x/y", packets = "any/any", workers = replicate(sum))]
-#[class(drops(Discarded), capabilities(EmptyNotifier))]
+#[class(aliases("SimpleIdle"), drops(Discarded), capabilities(EmptyNotifier))]
 pub struct Idle {}
 
 impl Element for Idle {

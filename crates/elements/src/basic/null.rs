@@ -5,6 +5,8 @@ use castanet_element::prelude::*;
 
 /// Passes packets unchanged.
 ///
+/// Its other names, `Null1` to `Null8`, are for benchmarks that want several classes of the same behaviour.
+///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.
 ///
@@ -14,6 +16,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Null", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+#[class(aliases("Null1", "Null2", "Null3", "Null4", "Null5", "Null6", "Null7", "Null8"))]
 pub struct Null {}
 
 impl Action for Null {

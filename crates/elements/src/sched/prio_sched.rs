@@ -5,7 +5,7 @@ use castanet_element::prelude::*;
 
 /// Each pull gives the packet of the lowest input that has one.
 ///
-/// Inputs whose notifiers are off are not asked.
+/// Inputs whose notifiers are off are not asked. `SimplePrioSched` is another name of it.
 ///
 /// # Ports
 /// Inputs 0, 1, ... (pull): packets, the most urgent on input 0. Output 0 (pull): the packets chosen.
@@ -17,7 +17,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "PrioSched", ports = "-/1", processing = "l/l", packets = "any/same", workers = replicate(first))]
-#[class(build, lifecycle)]
+#[class(aliases("SimplePrioSched"), build, lifecycle)]
 pub struct PrioSched {
     inputs: usize,
     signals: Vec<Signal>,

@@ -5,7 +5,7 @@ use castanet_element::prelude::*;
 
 /// Each pull gives a packet of the next input that has one, beginning behind the one that gave the last.
 ///
-/// Inputs whose notifiers are off are not asked.
+/// Inputs whose notifiers are off are not asked. `SimpleRoundRobinSched` is another name of it.
 ///
 /// # Ports
 /// Inputs 0, 1, ... (pull): packets. Output 0 (pull): the packets chosen.
@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "RoundRobinSched", ports = "-/1", processing = "l/l", packets = "any/same", workers = replicate(first))]
 #[class(takes_state = "whose turn it is")]
-#[class(build, lifecycle)]
+#[class(aliases("SimpleRoundRobinSched"), build, lifecycle)]
 pub struct RoundRobinSched {
     inputs: usize,
     signals: Vec<Signal>,
