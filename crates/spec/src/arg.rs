@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Binding of arguments: a configuration string against the arguments that a class declares (language reference 1.9).
 
+use crate::anno;
 use crate::handler::HandlerSpec;
 use crate::names::Names;
 use crate::origin::Origin;
@@ -77,6 +78,18 @@ pub struct ArgCx<'a> {
     pub names: &'a Names,
     /// Where the text comes from.
     pub origin: Origin,
+}
+
+impl ArgCx<'_> {
+    /// The offset of an annotation of `size` bytes: by a name that AnnotationInfo defined, a name that always exists, or an
+    /// offset.
+    pub fn annotation(&self, text: &str, size: usize) -> Result<usize, String> {
+        match self.names.annotation(self.scope, text) {
+            Some((offset, s)) if s == size => Ok(offset),
+            Some((_, s)) => Err(format!("annotation '{text}' has {s} bytes, {size} wanted")),
+            None => anno::find(text, size),
+        }
+    }
 }
 
 /// The arguments of a class; `#[derive(Args)]` writes this.

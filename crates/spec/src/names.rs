@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names that a configuration defines: elements, addresses (AddressInfo) and ports (PortInfo), by scope.
 
+use crate::anno;
 use crate::origin::Origin;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -47,6 +48,7 @@ const MOST_COMPARED: usize = 5000;
 pub struct Names {
     addresses: HashMap<String, Addresses>,
     ports: HashMap<(String, u8), u16>,
+    annotations: HashMap<String, (usize, usize)>,
     elements: HashMap<String, (usize, &'static str)>,
     tickets: HashMap<usize, u32>,
     homes: HashMap<usize, usize>,
@@ -55,6 +57,7 @@ pub struct Names {
     asked: OnceLock<HashMap<String, Addresses>>,
     /// The devices whose addresses were given out.
     used: Arc<Mutex<BTreeSet<String>>>,
+    seed: Option<u64>,
     trusting: bool,
     origin: Origin,
 }
@@ -83,6 +86,15 @@ impl Names {
     pub fn define_port(&mut self, scope: &str, name: &str, protocol: u8, port: u16) {
         self.ports.insert((format!("{scope}{name}"), protocol), port);
     }
+    /// Defines a name for a packet annotation, by first byte and size (AnnotationInfo).
+    pub fn define_annotation(&mut self, scope: &str, name: &str, offset: usize, size: usize) {
+        self.annotations.insert(format!("{scope}{name}"), (offset, size));
+    }
+    /// First byte and size of the annotation behind a name: one that was defined, or a name that always exists.
+    pub fn annotation(&self, scope: &str, name: &str) -> Option<(usize, usize)> {
+        let defined = outward(scope, name, |n| self.annotations.get(n).copied());
+        defined.or_else(|| anno::ALL.iter().find(|a| a.name == name).map(|a| (a.offset, a.size)))
+    }
     /// Names an element by its full name, with its index and the proper name of its class.
     pub fn define_element(&mut self, name: &str, index: usize, class: &'static str) {
         self.elements.insert(name.to_string(), (index, class));
@@ -102,6 +114,14 @@ impl Names {
     /// The worker that is to run the task of an element, if one was named.
     pub fn home(&self, element: usize) -> Option<usize> {
         self.homes.get(&element).copied()
+    }
+    /// Sets the seed of the elements' random numbers (RandomSeed), or unsets it.
+    pub fn set_seed(&mut self, seed: Option<u64>) {
+        self.seed = seed;
+    }
+    /// The seed of the elements' random numbers, if the configuration gives it.
+    pub fn seed(&self) -> Option<u64> {
+        self.seed
     }
     /// Elements whose full names start with a prefix such as `compound/`.
     pub fn elements_in(&self, prefix: &str) -> Vec<usize> {

@@ -2,7 +2,6 @@
 //! Where Ethernet addresses are kept: places in a packet, annotations.
 
 use castanet_element::prelude::*;
-use castanet_spec::anno;
 
 /// A place in a packet: a number of bytes, or `src` or `dst` of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +44,7 @@ pub struct Anno6(pub usize);
 
 impl ArgValue for Anno6 {
     const TYPE: &'static str = "annotation of 6 bytes";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Anno6, String> {
-        anno::find(text, 6).map(Anno6)
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Anno6, String> {
+        cx.annotation(text, 6).map(Anno6)
     }
 }

@@ -8,6 +8,9 @@ use std::ops::Range;
 
 pub mod address_info;
 pub mod alignment_info;
+pub mod annotation_info;
+pub mod clicky_info;
+pub mod devirtualize_info;
 pub mod port_info;
 pub mod schedule_info;
 pub mod static_thread_sched;
@@ -16,6 +19,9 @@ pub mod static_thread_sched;
 pub const CLASSES: &[ClassDef] = &[
     information::<address_info::AddressInfo>(),
     information::<alignment_info::AlignmentInfo>(),
+    information::<annotation_info::AnnotationInfo>(),
+    information::<clicky_info::ClickyInfo>(),
+    information::<devirtualize_info::DevirtualizeInfo>(),
     information::<port_info::PortInfo>(),
     information::<schedule_info::ScheduleInfo>(),
     information::<static_thread_sched::StaticThreadSched>(),

@@ -2,7 +2,7 @@
 //! Booleans, numbers, times, bandwidths, text.
 
 use super::{ArgValue, Show};
-use crate::anno::{self, Anno1, Anno2, Anno4};
+use crate::anno::{Anno1, Anno2, Anno4};
 use crate::arg::ArgCx;
 use crate::handler::ValueKind;
 use castanet_lang::args as text;
@@ -301,8 +301,8 @@ macro_rules! annotations {
     ($($t:ident, $size:literal, $name:literal;)+) => { $(
         impl ArgValue for $t {
             const TYPE: &'static str = $name;
-            fn parse(t: &str, _: &ArgCx<'_>) -> Result<$t, String> {
-                anno::find(t, $size).map($t)
+            fn parse(t: &str, cx: &ArgCx<'_>) -> Result<$t, String> {
+                cx.annotation(t, $size).map($t)
             }
         }
     )+ };

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! AnnotationInfo: names for packet annotations.
+
+use super::{Definition, each_argument};
+use castanet_element::prelude::*;
+use castanet_spec::anno;
+
+/// Names packet annotations, and checks that annotations do not overlap.
+///
+/// An argument `NAME ANNO [SIZE]` gives a name to an annotation, which is itself a name or a byte offset. Without a SIZE in bytes the
+/// annotation has the size of the one that ANNO names, or 4 bytes after an offset. Arguments of other elements use the name in
+/// place of the annotation. An argument `CHECK_OVERLAP ANNO...` is an error when two of these annotations share a byte. Names
+/// are known in the compound that the element is in, and in those inside it. `#` starts a comment.
+///
+/// # Ports
+/// None.
+///
+/// # Example
+/// ```click
+/// AnnotationInfo(COLOR 40 1, CHECK_OVERLAP COLOR DST_IP);
+/// InfiniteSource(LIMIT 5, STOP true) -> Paint(3, ANNO COLOR) -> CheckPaint(3, ANNO COLOR) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "AnnotationInfo", ports = "0/0", processing = "a/a", packets = "/", workers = replicate(first), information)]
+pub struct AnnotationInfo {
+    args: Args,
+}
+
+/// Arguments of AnnotationInfo.
+#[derive(Args)]
+pub struct Args {
+    /// A name, its annotation and perhaps a size, or `CHECK_OVERLAP` and annotations.
+    #[arg(rest)]
+    pub def: Vec<Definition>,
+}
+
+/// Bytes of an annotation that is given by its offset alone.
+const DEFAULT_SIZE: usize = 4;
+
+/// First byte and size of an annotation.
+fn place(scope: &str, text: &str, size: Option<usize>, names: &Names) -> Result<(usize, usize), String> {
+    let known = names.annotation(scope, text);
+    let size = size.or(known.map(|a| a.1)).unwrap_or(DEFAULT_SIZE);
+    match known {
+        Some((offset, _)) => anno::find(&offset.to_string(), size).map(|offset| (offset, size)),
+        None => anno::find(text, size).map(|offset| (offset, size)),
+    }
+}
+
+/// The words before one that starts with `#`.
+fn before_comment(words: &[String]) -> &[String] {
+    words.split(|w| w.starts_with('#')).next().unwrap_or_default()
+}
+
+/// The error for two annotations that share a byte.
+fn check_overlap(scope: &str, annotations: &[String], names: &Names) -> Result<(), String> {
+    let mut places: Vec<(&String, usize, usize)> = Vec::new();
+    for text in annotations {
+        let (offset, size) = place(scope, text, None, names)?;
+        if let Some((other, ..)) = places.iter().find(|(_, o, s)| *o < offset + size && offset < o + s) {
+            return Err(format!("annotations '{other}' and '{text}' overlap"));
+        }
+        places.push((text, offset, size));
+    }
+    Ok(())
+}
+
+impl Element for AnnotationInfo {}
+
+impl Information for AnnotationInfo {
+    fn inform(config: &str, scope: &str, names: &mut Names) -> Result<(), ConfigError> {
+        each_argument(config, |words| match before_comment(words) {
+            [] => Ok(()),
+            [word, annotations @ ..] if word == "CHECK_OVERLAP" => check_overlap(scope, annotations, names),
+            [name, annotation, size @ ..] if size.len() < 2 => {
+                let cx = ArgCx { scope, names, origin: Origin::Operator };
+                let size = match size.first() {
+                    Some(n) => match usize::parse(n, &cx) {
+                        Ok(size) if (1..=anno::SIZE).contains(&size) => Some(size),
+                        Ok(_) => {
+                            return Err(format!("size '{n}': an annotation has 1 to {} bytes", anno::SIZE));
+                        }
+                        Err(e) => return Err(format!("size '{n}': {e}")),
+                    },
+                    None => None,
+                };
+                let (offset, size) = place(scope, annotation, size, names)?;
+                names.define_annotation(scope, name, offset, size);
+                Ok(())
+            }
+            _ => Err("expected 'NAME ANNO [SIZE]' or 'CHECK_OVERLAP ANNO...'".into()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::messages;
+    use super::*;
+
+    #[test]
+    fn names_and_sizes() {
+        let mut names = Names::new();
+        let config =
+            "A 40 1, B PAINT, C 12, D A 2, E DST_IP6 # comment\n, CHECK_OVERLAP A B C, CHECK_OVERLAP";
+        AnnotationInfo::inform(config, "in/", &mut names).unwrap();
+        let all = ["A", "B", "C", "D", "E"].map(|n| names.annotation("in/deep/", n));
+        assert_eq!(all, [Some((40, 1)), Some((16, 1)), Some((12, 4)), Some((40, 2)), Some((0, 16))]);
+        assert_eq!(names.annotation("", "A"), None, "names are known inside only");
+        let cx = ArgCx { scope: "in/", names: &names, origin: Origin::Operator };
+        assert_eq!((Anno1::parse("A", &cx), Anno4::parse("C", &cx)), (Ok(Anno1(40)), Ok(Anno4(12))));
+        assert_eq!(Anno4::parse("A", &cx).unwrap_err(), "annotation 'A' has 1 bytes, 4 wanted");
+    }
+
+    #[test]
+    fn errors() {
+        let bad = AnnotationInfo::inform(
+            "A, A 1 2 3, A NOPE, A 47 2, A 1 x, A 48 0, CHECK_OVERLAP DST_IP 3, CHECK_OVERLAP 0 4 8",
+            "",
+            &mut Names::new(),
+        );
+        let shape = "expected 'NAME ANNO [SIZE]' or 'CHECK_OVERLAP ANNO...'";
+        let want = [
+            shape,
+            shape,
+            "no annotation named 'NOPE'",
+            "annotation offset 47 leaves no room for 2 bytes of 48",
+            "size 'x': invalid number",
+            "size '0': an annotation has 1 to 48 bytes",
+            "annotations 'DST_IP' and '3' overlap",
+        ];
+        assert_eq!(messages(bad), want);
+    }
+}
