@@ -83,19 +83,24 @@ impl<'a> BuildCx<'a> {
     pub fn arg_cx(&self) -> ArgCx<'a> {
         ArgCx { scope: self.scope, names: self.names, origin: self.names.origin() }
     }
+    /// The seed of random numbers that need not be secret: the configuration may set it.
+    pub fn random_seed(&self) -> Seed {
+        self.names.seed().map_or(self.seed, Seed::Fixed)
+    }
     /// The element's own random numbers.
     pub fn random(&self) -> Random {
-        Random::of(self.seed, self.name)
+        Random::of(self.random_seed(), self.name)
     }
     /// Random numbers that differ between the replicas of the element too.
     pub fn random_of_replica(&self) -> Random {
-        let seed = match self.seed {
+        let seed = match self.random_seed() {
             Seed::System => Seed::System,
             Seed::Fixed(n) => Seed::Fixed(n.wrapping_add(self.replica.0 as u64)),
         };
         Random::of(seed, self.name)
     }
-    /// The element's own numbers that others must not predict, though they see some of them.
+    /// The element's own numbers that others must not predict, though they see some of them. A seed in the configuration does
+    /// not concern them.
     pub fn secret(&self) -> Secret {
         Secret::of(self.seed, self.name)
     }

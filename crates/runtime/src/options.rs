@@ -27,7 +27,7 @@ pub struct Options {
     /// The most packets of a batch, 1 to 256.
     pub batch: usize,
     /// Seed of random numbers. None: numbers of the kernel that others cannot predict, or under simulated time, where each run
-    /// is to give the same, the seed 1.
+    /// is to give the same, the seed 1. A seed that is given overrides that of the configuration (RandomSeed).
     pub seed: Option<u64>,
     /// Time; with simulated time there is one worker.
     pub clock: Clock,
@@ -59,6 +59,8 @@ pub(crate) struct Settings {
     pub workers: usize,
     pub batch: usize,
     pub seed: Seed,
+    /// Whether the seed was given on the command line, so that the configuration's does not count.
+    pub seed_given: bool,
     pub clock: Clock,
     /// Where the configuration comes from.
     pub origin: Origin,
@@ -76,10 +78,11 @@ impl Options {
     }
     /// The settings that later configurations have too, where messages go, and the text of this configuration.
     pub(crate) fn split(self) -> (Settings, Printer, String) {
-        let seed = self.seed();
+        let (seed, seed_given) = (self.seed(), self.seed.is_some());
         let Options { workers, batch, clock, printer, config, on_panic, .. } = self;
         let workers = if clock.is_simulated() { 1 } else { workers.max(1) };
         let batch = batch.clamp(1, castanet_packet::Batch::MAX);
-        (Settings { workers, batch, seed, clock, on_panic, origin: Origin::Operator }, printer, config)
+        let origin = Origin::Operator;
+        (Settings { workers, batch, seed, seed_given, clock, on_panic, origin }, printer, config)
     }
 }

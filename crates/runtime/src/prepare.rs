@@ -211,6 +211,9 @@ pub(crate) fn prepare(
     }
     let mut names = names_of(&graph, classes.as_ref(), &mut diagnostics);
     names.set_origin(settings.origin);
+    if settings.seed_given {
+        names.set_seed(None);
+    }
     let tasks = tasks_of(&graph);
     let Settings { workers, batch, seed, clock, .. } = settings;
     let (placement, errors) = place_named(&graph, &names, workers);

@@ -12,6 +12,7 @@ pub mod annotation_info;
 pub mod clicky_info;
 pub mod devirtualize_info;
 pub mod port_info;
+pub mod random_seed;
 pub mod schedule_info;
 pub mod static_thread_sched;
 
@@ -23,6 +24,7 @@ pub const CLASSES: &[ClassDef] = &[
     information::<clicky_info::ClickyInfo>(),
     information::<devirtualize_info::DevirtualizeInfo>(),
     information::<port_info::PortInfo>(),
+    information::<random_seed::RandomSeed>(),
     information::<schedule_info::ScheduleInfo>(),
     information::<static_thread_sched::StaticThreadSched>(),
 ];
