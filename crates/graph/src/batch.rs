@@ -19,7 +19,7 @@ pub enum Constraint {
     /// The task reaches an element that calls handlers. Earlier packets must have left before the call.
     Calls(usize),
     /// The task reaches an element that reads state which earlier packets change.
-    ReadsLengths(usize),
+    ReadsState(usize),
 }
 
 impl Constraint {
@@ -36,8 +36,8 @@ impl Constraint {
                 format!("a cycle leads to '{}', which has outside effects", graph.declaration(e))
             }
             Constraint::Calls(e) => format!("'{}' calls handlers", graph.declaration(e)),
-            Constraint::ReadsLengths(e) => {
-                format!("'{}' reads the length of queues", graph.declaration(e))
+            Constraint::ReadsState(e) => {
+                format!("'{}' reads what earlier packets change", graph.declaration(e))
             }
         }
     }
@@ -58,7 +58,7 @@ pub fn batch_limits(
     let alone: Vec<Option<Constraint>> = (0..graph.len())
         .map(|e| match effects(e) {
             x if x.contains(Effects::CALLS) => Some(Constraint::Calls(e)),
-            x if x.contains(Effects::LOOKS) => Some(Constraint::ReadsLengths(e)),
+            x if x.contains(Effects::LOOKS) => Some(Constraint::ReadsState(e)),
             _ => None,
         })
         .collect();

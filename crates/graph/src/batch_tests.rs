@@ -63,7 +63,7 @@ fn random_graphs_agree_with_the_model() {
                     Constraint::TwoPaths(e)
                     | Constraint::Cycle(e)
                     | Constraint::Calls(e)
-                    | Constraint::ReadsLengths(e),
+                    | Constraint::ReadsState(e),
                 ) => assert!(acts(e)),
                 None => free += usize::from(mask != 0),
             }
@@ -116,8 +116,8 @@ fn reading_queue_lengths_is_no_outside_effect_but_needs_single_packets() {
     let [x, a, b] = ["x", "a", "b"].map(|name| g.find(name).unwrap());
     let (none, looks, prints) = (Effects::empty(), Effects::LOOKS, Effects::PRINTS);
     for (of_a, of_b, why) in [
-        (looks, none, Some(Constraint::ReadsLengths(a))),
-        (looks, prints, Some(Constraint::ReadsLengths(a))),
+        (looks, none, Some(Constraint::ReadsState(a))),
+        (looks, prints, Some(Constraint::ReadsState(a))),
         (none, prints, None),
     ] {
         let effects = |e: usize| {

@@ -50,7 +50,7 @@ bitflags::bitflags! {
         const CALLS = 4;
         /// May stop the driver.
         const STOPS = 8;
-        /// Looks at what others change packet by packet: the length of a storage downstream.
+        /// Looks at what other packets change one by one: the length of a storage downstream, what a packet of another input left.
         const LOOKS = 16;
     }
 

@@ -288,7 +288,7 @@ pub fn effects(e: Effects) -> Vec<&'static str> {
         (Effects::FILES, "writes files"),
         (Effects::CALLS, "calls handlers of elements"),
         (Effects::STOPS, "may stop the driver"),
-        (Effects::LOOKS, "looks at the length of queues"),
+        (Effects::LOOKS, "looks at what earlier packets change"),
     ];
     all.into_iter().filter(|(f, _)| e.contains(*f)).map(|f| f.1).collect()
 }

@@ -6,8 +6,10 @@ use castanet_element::{ClassDef, action, element};
 pub mod align;
 pub mod check_length;
 pub mod check_paint;
+pub mod clipboard;
 pub mod discard;
 pub mod error;
+pub mod hub;
 pub mod idle;
 pub mod mark_mac_header;
 pub mod message;
@@ -18,6 +20,7 @@ pub mod paint_tee;
 pub mod print;
 pub mod pull_null;
 pub mod push_null;
+pub mod resize;
 pub mod set_anno_byte;
 pub mod set_packet_type;
 pub mod set_timestamp;
@@ -35,6 +38,8 @@ pub const CLASSES: &[ClassDef] = &[
     action::<check_paint::CheckPaint>(),
     element::<discard::Discard>(),
     element::<error::Error>(),
+    element::<clipboard::Clipboard>(),
+    element::<hub::Hub>(),
     element::<idle::Idle>(),
     element::<message::Message>(),
     action::<null::Null>(),
@@ -52,6 +57,7 @@ pub const CLASSES: &[ClassDef] = &[
     action::<pad::Pad>(),
     action::<pull_null::PullNull>(),
     action::<push_null::PushNull>(),
+    action::<resize::Resize>(),
     action::<set_anno_byte::SetAnnoByte>(),
     action::<set_packet_type::SetPacketType>(),
     action::<store_data::StoreData>(),

@@ -11,6 +11,7 @@ pub mod aggregate_ip_flows;
 pub mod aggregate_length;
 pub mod aggregate_paint;
 pub mod average_counter;
+pub mod block;
 pub mod counter;
 pub mod header_field;
 pub mod ip_rate_monitor;
@@ -27,6 +28,7 @@ pub const CLASSES: &[ClassDef] = &[
     action::<aggregate_length::AggregateLength>(),
     action::<aggregate_paint::AggregatePaint>(),
     action::<average_counter::AverageCounter>(),
+    action::<block::Block>(),
     action::<counter::Counter>(),
     element::<ip_rate_monitor::IpRateMonitor>(),
     action::<time_range::TimeRange>(),

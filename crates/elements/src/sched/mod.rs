@@ -6,6 +6,7 @@ use castanet_element::{ClassDef, InitCx, Signal, element};
 pub mod bypass;
 pub mod drr_sched;
 pub mod hash_switch;
+pub mod input_switch;
 pub(crate) mod own_note;
 pub mod paint_switch;
 pub mod prio_sched;
@@ -33,6 +34,7 @@ pub const CLASSES: &[ClassDef] = &[
     element::<bypass::Bypass>(),
     element::<drr_sched::DrrSched>(),
     element::<hash_switch::HashSwitch>(),
+    element::<input_switch::InputSwitch>(),
     element::<paint_switch::PaintSwitch>(),
     element::<prio_sched::PrioSched>(),
     element::<pull_switch::PullSwitch>(),

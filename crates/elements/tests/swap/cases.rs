@@ -42,6 +42,7 @@ pub const CASES: &[Case] = &[
     ("CheckIPHeader", "DETAILS true", 1, 2, &[], false),
     ("CheckTCPHeader", "DETAILS true", 1, 2, &[], false),
     ("CheckUDPHeader", "DETAILS true", 1, 2, &[], false),
+    ("Clipboard", "0/1500", 2, 2, &[], false),
     ("CoDel", "1ms, 4ms", 1, 1, &[], false),
     ("CompleteOffload", "", 1, 1, &[], false),
     ("Counter", "COUNT_CALL 100 x.y", 1, 1, &[], false),
