@@ -140,6 +140,8 @@ reasons! {
     EarlyDrop = "early-drop",
     /// Has a source route that is not followed here, or that cannot be.
     SourceRoute = "source-route",
+    /// The CRC-32 at its end was wrong.
+    BadCrc = "bad-crc",
     /// The element panicked while it had the packet, or is disabled because it panicked.
     Panicked = "panicked",
 }

@@ -20,6 +20,8 @@ pub mod paint_tee;
 pub mod print;
 pub mod pull_null;
 pub mod push_null;
+pub mod random_bit_errors;
+pub mod random_sample;
 pub mod resize;
 pub mod set_anno_byte;
 pub mod set_packet_type;
@@ -57,6 +59,8 @@ pub const CLASSES: &[ClassDef] = &[
     action::<pad::Pad>(),
     action::<pull_null::PullNull>(),
     action::<push_null::PushNull>(),
+    action::<random_bit_errors::RandomBitErrors>(),
+    action::<random_sample::RandomSample>(),
     action::<resize::Resize>(),
     action::<set_anno_byte::SetAnnoByte>(),
     action::<set_packet_type::SetPacketType>(),

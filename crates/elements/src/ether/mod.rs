@@ -3,6 +3,7 @@
 
 use castanet_element::{ClassDef, action, element};
 
+pub mod check_crc32;
 pub mod ether_encap;
 pub mod ether_mirror;
 pub mod ether_rewrite;
@@ -14,6 +15,7 @@ pub mod host_ether_filter;
 pub mod listen_ether_switch;
 pub mod place;
 pub mod port_flags;
+pub mod set_crc32;
 pub mod set_ether_address;
 pub mod set_vlan_anno;
 pub mod spanning_tree;
@@ -27,6 +29,7 @@ pub mod vlan_encap;
 
 /// The classes of this family.
 pub const CLASSES: &[ClassDef] = &[
+    action::<check_crc32::CheckCrc32>(),
     action::<ether_encap::EtherEncap>(),
     action::<ether_mirror::EtherMirror>(),
     action::<ether_rewrite::EtherRewrite>(),
@@ -36,6 +39,7 @@ pub const CLASSES: &[ClassDef] = &[
     action::<get_ether_address::GetEtherAddress>(),
     action::<host_ether_filter::HostEtherFilter>(),
     element::<listen_ether_switch::ListenEtherSwitch>(),
+    action::<set_crc32::SetCrc32>(),
     action::<set_ether_address::SetEtherAddress>(),
     action::<set_vlan_anno::SetVlanAnno>(),
     action::<store_ether_address::StoreEtherAddress>(),
