@@ -21,6 +21,7 @@ pub mod socket_tables;
 mod tap;
 mod to_device;
 mod to_host;
+mod to_host_sniffers;
 
 use castanet_element::{ClassDef, element};
 
@@ -37,6 +38,7 @@ pub const CLASSES: &[ClassDef] = &[
     element::<socket::Socket>(),
     element::<to_device::ToDevice>(),
     element::<to_host::ToHost>(),
+    element::<to_host_sniffers::ToHostSniffers>(),
 ];
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub mod rated_unqueue;
 pub mod simple_queue;
 pub mod timed_unqueue;
 pub mod unqueue;
+pub mod unqueue2;
 
 mod engine;
 mod rated;
@@ -28,4 +29,5 @@ pub const CLASSES: &[ClassDef] = &[
     element::<simple_queue::SimpleQueue>(),
     element::<timed_unqueue::TimedUnqueue>(),
     element::<unqueue::Unqueue>(),
+    element::<unqueue2::Unqueue2>(),
 ];

@@ -13,6 +13,7 @@ pub const ELSEWHERE: &[&str] = &[
     "KernelTap",
     "KernelTun",
     "McastSocket",
+    "ProgressBar",
     "RawSocket",
     "RoundRobinIPMapper",
     "Socket",

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ToHostSniffers: the end of packets that only programs such as tcpdump are to see.
+
+use super::args::DeviceName;
+use castanet_element::prelude::*;
+
+/// Drops packets that a router inside the kernel would show to the sniffers of the host.
+///
+/// Sniffers see the packets of a device without its help, because Castanet receives and sends them by packet sockets beside the
+/// host's own network. The class is there for configurations that run inside the kernel too.
+///
+/// # Ports
+/// Input 0 (push): packets to drop.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 5, STOP true) -> t :: Tee -> Discard;
+/// t [1] -> ToHostSniffers(eth0);
+/// ```
+#[derive(Class)]
+#[class(name = "ToHostSniffers", offload = aware, ports = "1/0", processing = "h/h", packets = "any/")]
+#[class(workers = replicate(sum), ends(Discarded), drops(Discarded))]
+pub struct ToHostSniffers {
+    args: Args,
+}
+
+/// Arguments of ToHostSniffers.
+#[derive(Args)]
+pub struct Args {
+    /// Understood for old configurations: the device whose sniffers are to see the packets.
+    #[arg(name = "DEVNAME")]
+    _device: Option<DeviceName>,
+    /// Understood for old configurations: the packet type that sniffers are to see.
+    #[arg(keyword, name = "TYPE")]
+    _kind: Option<Word>,
+}
+
+impl Element for ToHostSniffers {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        cx.drop_all(batch, Reason::Discarded);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn drops_what_comes() {
+        for config in ["", "eth0", "eth0, TYPE OUTGOING"] {
+            let mut kit = Kit::<ToHostSniffers>::new(config).unwrap();
+            for n in [1, 2, 32] {
+                assert!(kit.push(0, (0..n).map(|_| packet(b"x"))).is_empty());
+            }
+            assert_eq!(kit.dropped(Reason::Discarded), 35);
+        }
+        assert!(Kit::<ToHostSniffers>::new("eth0, x").is_err());
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Unqueue2: from pull to push while there is room.
+
+use castanet_element::prelude::*;
+
+/// Pulls packets and pushes them on while a queue downstream has room.
+///
+/// Its task pulls at most BURST packets a turn. It ends its turn when all queues downstream are full, and sleeps then, as it does
+/// while there is nothing upstream. Where packets do not come to a queue it is like `Unqueue`.
+///
+/// # Ports
+/// Input 0 (pull): packets. Output 0 (push): the same packets.
+///
+/// # Example
+/// ```click
+/// InfiniteSource(LIMIT 100, STOP true) -> Queue -> Unqueue2(8) -> Queue(5) -> Discard;
+/// ```
+#[derive(Class)]
+#[class(name = "Unqueue2", ports = "1/1", processing = "l/h", packets = "any/same", workers = replicate(sum))]
+#[class(task, lifecycle)]
+pub struct Unqueue2 {
+    args: Args,
+    /// Packets passed on.
+    #[handler]
+    packets: Count,
+    /// Packets of this turn's burst so far.
+    done: u32,
+    upstream: Signal,
+    downstream: Signal,
+}
+
+/// Arguments of Unqueue2.
+#[derive(Args)]
+pub struct Args {
+    /// The most packets to pull in a turn; negative for as many as there are.
+    #[arg(default = 1)]
+    burst: i32,
+    /// Understood for old configurations; the nearest queues downstream count.
+    #[arg(keyword, name = "QUEUES")]
+    _queues: Option<String>,
+    /// Understood for old configurations; nothing is printed in any case.
+    #[arg(keyword, name = "QUIET", default = false)]
+    _quiet: bool,
+}
+
+/// The most packets of a turn with a negative BURST, so that other tasks get their turns.
+const UNLIMITED: u32 = 1 << 16;
+
+impl Element for Unqueue2 {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        let burst = u32::try_from(self.args.burst).unwrap_or(UNLIMITED);
+        if burst == 0 {
+            return Turn::Sleep;
+        }
+        // A packet at a time: it has to reach the queue before the room there is known again.
+        if let Err(turn) = cx.room(&self.downstream, 1, false) {
+            self.done = 0;
+            return turn;
+        }
+        let Some(p) = cx.pull_one(0) else {
+            self.done = 0;
+            return if cx.is_on(&self.upstream) { Turn::Again } else { Turn::Sleep };
+        };
+        self.packets.add(1);
+        cx.emit(0, p);
+        self.done += 1;
+        if self.done < burst {
+            return Turn::More;
+        }
+        self.done = 0;
+        Turn::Again
+    }
+}
+
+impl Lifecycle for Unqueue2 {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+        self.upstream = cx.upstream(0);
+        self.downstream = cx.downstream(0);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use castanet_element::kit::{Kit, packet};
+
+    #[test]
+    fn bursts() {
+        for (config, turns) in [
+            ("", &[1, 1, 1][..]),
+            ("4, QUEUES q r, QUIET true", &[4, 4, 2, 0]),
+            ("-1", &[10, 0]),
+            ("100", &[10, 0]),
+            ("0", &[0]),
+        ] {
+            let mut kit = Kit::<Unqueue2>::new(config).unwrap();
+            for i in 0..10 {
+                kit.supply(0, packet(&[i]));
+            }
+            let mut next = 0;
+            for &n in turns {
+                // A turn is over when it does not say that it is to go on.
+                let mut out = Vec::new();
+                loop {
+                    let (turn, some) = kit.task();
+                    out.extend(some);
+                    if turn != Turn::More {
+                        break;
+                    }
+                }
+                assert_eq!(out.len(), n, "{config}");
+                for (_, p) in out {
+                    assert_eq!(p.data(), [next]);
+                    next += 1;
+                }
+            }
+            assert_eq!(kit.read("packets").unwrap(), turns.iter().sum::<usize>().to_string());
+        }
+        assert!(Kit::<Unqueue2>::new("x").is_err());
+    }
+}
