@@ -39,11 +39,21 @@ fn view<'a>(data: &'a [u8], made: &Made) -> View<'a> {
 /// Reads a dump, and calls `each` for every packet. Returns the number of packets.
 fn read(data: &[u8], checksum: bool, each: &mut dyn FnMut(&[u8], &Made)) -> usize {
     let Ok(mut reader) = SummaryReader::from_bytes("input", data) else { return 0 };
+    read_all(&mut reader, data.len(), checksum, each)
+}
+
+/// Reads all records of an input of `len` bytes.
+fn read_all(
+    reader: &mut SummaryReader,
+    len: usize,
+    checksum: bool,
+    each: &mut dyn FnMut(&[u8], &Made),
+) -> usize {
     let (mut draft, mut bytes, mut records, mut items) = (Draft::default(), Vec::new(), 0, 0);
     loop {
         items += 1;
         // A line may contain up to two items besides its record.
-        assert!(items <= 3 * data.len() + 3, "more items than bytes");
+        assert!(items <= 3 * len + 3, "more items than bytes");
         match reader.next(&mut draft) {
             Ok(Item::Record) => records += 1,
             Ok(Item::Nothing) => continue,
@@ -63,6 +73,13 @@ fn read(data: &[u8], checksum: bool, each: &mut dyn FnMut(&[u8], &Made)) -> usiz
     }
 }
 
+/// Reads bytes as a text of tcpdump.
+fn tcpdump(data: &[u8]) {
+    if let Ok(mut reader) = SummaryReader::tcpdump_from_bytes("input", data) {
+        read_all(&mut reader, data.len(), true, &mut |_, _| ());
+    }
+}
+
 /// Reads bytes as a dump, writes each packet with every field, as text and in binary, and reads the result
 /// again. The first byte selects whether checksums are computed.
 pub fn summary(data: &[u8]) {
@@ -72,6 +89,7 @@ pub fn summary(data: &[u8]) {
     if [&[0x1f, 0x8b][..], b"BZh", &[0xfd, b'7', b'z']].iter().any(|c| data.starts_with(c)) {
         return;
     }
+    tcpdump(data);
     for binary in [false, true] {
         let kept = Kept::default();
         // The first field is a time, so that no line looks like a comment.

@@ -6,6 +6,8 @@ use castanet_element::{ClassDef, action, element};
 pub mod adjust_timestamp;
 pub mod from_dump;
 pub mod from_ip_summary_dump;
+pub mod from_tcpdump;
+mod records;
 mod replay;
 pub mod set_timestamp_delta;
 pub mod store_timestamp;
@@ -22,6 +24,7 @@ pub const CLASSES: &[ClassDef] = &[
     action::<adjust_timestamp::AdjustTimestamp>(),
     element::<from_dump::FromDump>(),
     element::<from_ip_summary_dump::FromIpSummaryDump>(),
+    element::<from_tcpdump::FromTcpdump>(),
     action::<set_timestamp_delta::SetTimestampDelta>(),
     action::<store_timestamp::StoreTimestamp>(),
     element::<time_filter::TimeFilter>(),

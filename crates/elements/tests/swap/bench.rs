@@ -92,7 +92,12 @@ impl Bench {
     pub fn replica(case: &Case, clock: i64, replica: (usize, usize), site: &mut Site) -> Bench {
         let (class, config, inputs, outputs, ..) = *case;
         let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/traces/ip-router-eth0.pcap");
-        let config = if config == "TRACE" { trace } else { config };
+        let text = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/traces/tcpdump.txt");
+        let config = match config {
+            "TRACE" => trace,
+            "TEXT" => text,
+            other => other,
+        };
         let def = castanet_element::Classes::get(&Registry::new(), class).unwrap();
         let code = ProcessingCode::parse(def.spec.processing).unwrap();
         let ins: Vec<bool> = (0..inputs).map(|i| code.input(i) != Processing::Pull).collect();

@@ -55,6 +55,7 @@ pub const CASES: &[Case] = &[
     ("FastUDPSource", "100, 60, 60, 1:1:1:1:1:1, 1.0.0.1, 1, 2:2:2:2:2:2, 2.0.0.2, 2", 0, 1, &[], false),
     ("FromDump", "TRACE", 0, 1, &[], false),
     ("FromIPSummaryDump", "DATA \"!data ip_src\n1.0.0.1\n1.0.0.2\n1.0.0.3\n\"", 0, 1, &[], false),
+    ("FromTcpdump", "TEXT", 0, 1, &[], false),
     ("FrontDropQueue", "5", 1, 1, &[], false),
     ("ICMPError", "3.0.0.3, unreachable, host", 1, 1, &[], false),
     ("ICMPIPEncap", "1.0.0.1, 2.0.0.2, 8", 1, 1, &[], false),

@@ -12,6 +12,7 @@ mod kind;
 mod md5;
 mod options;
 mod reader;
+mod tcpdump;
 #[cfg(test)]
 mod tests;
 mod view;

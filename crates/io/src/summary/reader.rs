@@ -5,6 +5,7 @@ use super::draft::{Defaults, Draft};
 use super::field::Field;
 use super::flow::Flow;
 use super::kind::{Kind, Value};
+use super::tcpdump::{self, Parsed};
 use super::words::{parse_number, protocol};
 use crate::CaptureError;
 use crate::source::Source;
@@ -45,6 +46,8 @@ pub struct SummaryReader {
     waiting: Option<String>,
     bad_lines: u64,
     bad_fields: u64,
+    /// For lines as tcpdump prints them.
+    tcpdump: Option<tcpdump::Parser>,
 }
 
 /// Which messages have been returned.
@@ -61,6 +64,16 @@ impl SummaryReader {
     /// Opens a file, plain or compressed, or standard input for `-`.
     pub fn open(path: impl AsRef<Path>) -> Result<SummaryReader, CaptureError> {
         Ok(SummaryReader::new(Source::open(path.as_ref())?))
+    }
+    /// Opens a text that tcpdump printed.
+    pub fn open_tcpdump(path: impl AsRef<Path>) -> Result<SummaryReader, CaptureError> {
+        let tcpdump = Some(tcpdump::Parser::default());
+        Ok(SummaryReader { tcpdump, ..SummaryReader::open(path)? })
+    }
+    /// Reads a text of tcpdump in memory; messages use `name` as the name of the file.
+    pub fn tcpdump_from_bytes(name: &str, bytes: impl Into<Vec<u8>>) -> Result<SummaryReader, CaptureError> {
+        let tcpdump = Some(tcpdump::Parser::default());
+        Ok(SummaryReader { tcpdump, ..SummaryReader::from_bytes(name, bytes)? })
     }
     /// Reads a dump in memory; messages use `name` as the name of the file.
     pub fn from_bytes(name: &str, bytes: impl Into<Vec<u8>>) -> Result<SummaryReader, CaptureError> {
@@ -79,6 +92,7 @@ impl SummaryReader {
             waiting: None,
             bad_lines: 0,
             bad_fields: 0,
+            tcpdump: None,
         }
     }
     /// Sets the fields of the columns, until a header of the dump does.
@@ -199,6 +213,13 @@ impl SummaryReader {
     }
 
     fn line(&mut self, bytes: &[u8], draft: &mut Draft) -> Item {
+        if let Some(parser) = &mut self.tcpdump {
+            return match parser.line(&String::from_utf8_lossy(bytes), draft) {
+                Parsed::Packet => Item::Record,
+                Parsed::Nothing => Item::Nothing,
+                Parsed::Bad => self.bad_line(),
+            };
+        }
         let bytes = bytes.trim_ascii();
         let first = !self.begun;
         let Some(command) = bytes.strip_prefix(b"!").filter(|c| !self.is_mark(c)) else {

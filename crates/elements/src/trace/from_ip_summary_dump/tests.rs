@@ -3,6 +3,7 @@
 use super::*;
 use castanet_element::kit::Kit;
 use castanet_lang::args;
+use castanet_spec::anno;
 
 const S: i64 = 1_000_000_000;
 
