@@ -35,8 +35,10 @@ const HANDLERS: &[(&str, &[&str])] = &[
     ("Discard", &["count"]),
     ("Numbers", &["count"]),
     ("Queue", &["length", "drops"]),
+    ("RandomSample", &["drops"]),
     ("Sink", &["count"]),
     ("Unqueue", &["count"]),
+    ("Unqueue2", &["packets"]),
 ];
 
 fn values(

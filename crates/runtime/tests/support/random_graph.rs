@@ -102,6 +102,7 @@ impl Maker {
             (format!("Strip({a})"), false),
             (format!("Unstrip({a})"), false),
             ("Null".into(), false),
+            (format!("Resize({}, {})", 2 * b as i32 - a as i32, 3 - a as i32), false),
             (format!("Pick({a}, {b})"), side),
             (format!("Pick({a}, {b})"), side),
             (format!("Copy({a}, {b})"), side),
@@ -129,6 +130,22 @@ impl Maker {
         let i = self.below(list.len());
         list.swap_remove(i)
     }
+    /// A hub of `n` ports, to one of which a path leads.
+    fn hub(&mut self, from: Open, n: usize) {
+        let (e, input) = (self.add("Hub".into(), n, n, false), self.below(n));
+        self.connect(from, e, input);
+        for port in (0..n).filter(|&p| p != input) {
+            self.open((e, port));
+        }
+    }
+    /// Two paths through a clipboard, where packets come in the same order in any case.
+    fn clipboard(&mut self) {
+        let (a, b) = (self.take_push(), self.take_push());
+        let e = self.add("Clipboard(0/9, 30/3)".into(), 2, 2, false);
+        self.connect(a, e, 0);
+        self.connect(b, e, 1);
+        self.push.extend([(e, 0), (e, 1)]);
+    }
     fn grow(&mut self) {
         let kinds = match self.wish {
             Wish { effects: true, .. } => 7,
@@ -152,9 +169,10 @@ impl Maker {
             3 if !self.push.is_empty() => {
                 let from = self.take_push();
                 let n = 1 + self.below(3);
-                let text = match self.below(3) {
+                let text = match self.below(4) {
                     0 => "Tee".to_string(),
                     1 => "Split".to_string(),
+                    2 if n > 1 => return self.hub(from, n),
                     _ if known("Switch") && n > 1 => format!("Switch({})", self.below(n)),
                     _ => format!(
                         "Classifier({}-)",
@@ -167,15 +185,18 @@ impl Maker {
                     self.open((e, port));
                 }
             }
+            4 if self.push.len() > 1 && self.wish.exact && !self.wish.marks && self.below(4) == 0 => {
+                self.clipboard();
+            }
             // Two paths join.
             // (A batch brings the packets of its first path before those of the second. Elements that choose by rate or turn and
             // queues that overflow then choose others.)
             4 if self.push.len() > 1 && !((self.wish.time || self.wish.overflow) && self.wish.marks) => {
                 let (a, b) = (self.take_push(), self.take_push());
-                let text = ["Null", "Counter"][self.below(2)];
-                let e = self.add(text.into(), 1, 1, false);
+                let (text, inputs) = [("Null", 1), ("Counter", 1), ("InputSwitch(1)", 2)][self.below(3)];
+                let e = self.add(text.into(), inputs, 1, false);
                 self.connect(a, e, 0);
-                self.connect(b, e, 0);
+                self.connect(b, e, inputs - 1);
                 self.push.push((e, 0));
             }
             // A path leads to where packets come in already: back, perhaps.
@@ -238,7 +259,7 @@ impl Maker {
             12 if !self.pull.is_empty() => {
                 let from = self.take_pull();
                 let n = 1 + self.below(9);
-                let class = ["Unqueue", "Unqueue", "RatedUnqueue"][self.below(3)];
+                let class = ["Unqueue", "Unqueue", "RatedUnqueue", "Unqueue2"][self.below(4)];
                 let n = if class == "RatedUnqueue" { 300 * n } else { n };
                 let e = self.add(format!("{class}({n})"), 1, 1, true);
                 self.connect(from, e, 0);

@@ -33,7 +33,7 @@ impl Maker {
     /// A switch or splitter.
     pub(super) fn share_out(&mut self) {
         let (from, n, turns) = (self.take_push(), 1 + self.below(9), 2 + self.below(2));
-        let (text, outputs) = match self.below(8) {
+        let (text, outputs) = match self.below(10) {
             0 => (format!("RatedSplitter({})", 40 * n), 2),
             1 => (format!("BandwidthRatedSplitter({}Bps)", 1500 * n), 2),
             2 => (format!("Meter({})", 50 * n), 2),
@@ -41,6 +41,7 @@ impl Maker {
             4 => ("RoundRobinSwitch".into(), turns),
             5 => (format!("HashSwitch({}, 2)", n), turns),
             6 => (format!("StrideSwitch({n}, 3, 2)"), 3),
+            7 | 8 => (format!("RandomSample(0.{n})"), 2),
             _ => ("RandomSwitch".into(), turns),
         };
         let e = self.add(text, 1, outputs, false);

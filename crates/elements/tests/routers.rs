@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Behaviour of classes that needs a whole router: seeds, room in queues, names of annotations, the order of packets.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use castanet_runtime::Options;
+use castanet_testkit::{number, run, simulated, try_router, value};
+
+/// Results of a configuration with random elements under a seed: the packets sampled, and their bytes after bit errors.
+fn drawn(text: &str, seed: Option<u64>) -> (u64, Vec<String>) {
+    let (options, log) = simulated(32);
+    let mut r = try_router(text, Options { seed, ..options }).unwrap();
+    r.run().unwrap();
+    r.ledger().check();
+    (number(&mut r, "c", "count"), log.lines())
+}
+
+#[test]
+fn random_classes_depend_on_the_seed_alone() {
+    let path = "InfiniteSource(LENGTH 60, LIMIT 200, STOP true) -> s :: RandomSample(0.5) -> e :: RandomBitErrors(0.01)
+        -> c :: Counter -> Print(MAXLENGTH 60) -> Discard;";
+    let given = |seed| drawn(path, Some(seed));
+    assert_eq!(given(7), given(7));
+    assert!(given(7) != given(8));
+    // A seed in the configuration is as good; one that is given overrides it.
+    let seeded = format!("RandomSeed(7); {path}");
+    assert_eq!(drawn(&seeded, None), given(7));
+    assert_eq!(drawn(&seeded, Some(8)), given(8));
+    assert_eq!(drawn(&format!("RandomSeed; {path}"), Some(8)), given(8));
+}
+
+#[test]
+fn the_seed_can_be_read() {
+    for (text, seed, shown) in [("r :: RandomSeed(7)", None, "7"), ("r :: RandomSeed(7)", Some(8), "8")] {
+        let (options, _) = simulated(32);
+        let mut r = try_router(text, Options { seed, ..options }).unwrap();
+        assert_eq!(value(&mut r, "r", "seed"), shown);
+    }
+}
+
+#[test]
+fn unqueue2_leaves_packets_upstream_while_a_queue_is_full() {
+    for burst in [1, 3, 8, 100, -1] {
+        for batch in [1, 2, 32, 256] {
+            let text = |class: &str| {
+                format!(
+                    "InfiniteSource(LENGTH 60, LIMIT 50, BURST 50) -> up :: Queue(100) -> u :: {class}({burst})
+                     -> down :: Queue(5) -> t :: TimedSink(0.1);
+                     Script(wait 2, stop);"
+                )
+            };
+            let (mut r, _) = run(&text("Unqueue2"), batch);
+            let lengths = (number(&mut r, "up", "length"), number(&mut r, "down", "length"));
+            assert_eq!((number(&mut r, "down", "drops"), lengths.1), (0, 5), "burst {burst}, batch {batch}");
+            assert_eq!(number(&mut r, "u", "packets"), 50 - lengths.0);
+            let (mut r, _) = run(&text("Unqueue"), batch);
+            assert!(number(&mut r, "down", "drops") > 0, "Unqueue pushes into a full queue");
+        }
+    }
+}
+
+#[test]
+fn names_of_annotations_are_known_where_they_were_defined() {
+    let text = "AnnotationInfo(MARK 40 1);
+        InfiniteSource(LIMIT 9, STOP true) -> Paint(3, MARK) -> p :: CheckPaint(3, 40) -> c :: Counter -> Discard;
+        p [1] -> Discard;";
+    let (mut r, _) = run(text, 32);
+    assert_eq!(number(&mut r, "c", "count"), 9);
+    let inner = "elementclass C { AnnotationInfo(MARK 40 1); input -> Paint(3, MARK) -> output }
+        Idle -> C -> Paint(3, MARK) -> Discard;";
+    let error = try_router(inner, simulated(32).0).err().unwrap();
+    assert!(error.contains("no annotation named 'MARK'") && error.contains("1 error"), "{error}");
+}
+
+#[test]
+fn a_clipboard_sees_packets_one_by_one() {
+    // Each packet is copied from before its twin is written to, whatever the batch.
+    let text = "RandomSource(4, LIMIT 100, BURST 32, STOP true) -> t :: Tee -> [0] c :: Clipboard(0/4) [0] -> Discard;
+        t [1] -> Truncate(0) -> Pad(4) -> [1] c [1] -> Print -> Discard;";
+    let plain = "RandomSource(4, LIMIT 100, BURST 32, STOP true) -> Print -> Discard;";
+    let lines = |text: &str, batch| {
+        let (options, log) = simulated(batch);
+        // The source draws the same numbers, because it has the same name.
+        let mut r = try_router(text, options).unwrap();
+        r.run().unwrap();
+        log.lines()
+    };
+    let want = lines(plain, 1);
+    assert_eq!(want.len(), 100);
+    for batch in [1, 32, 256] {
+        assert!(lines(text, batch) == want, "batch {batch}");
+    }
+}
