@@ -85,6 +85,10 @@ pub fn main(args: &Doc) -> ExitCode {
         };
     };
     let Some(class) = registry.get(name) else {
+        if let Some(text) = castanet_lang::missing_class(name) {
+            complain(&text);
+            return ExitCode::FAILURE;
+        }
         let near = castanet_lang::nearest(name, registry.names());
         let help = near
             .map_or("; 'castanet doc' lists all classes".to_string(), |n| format!("; did you mean '{n}'?"));

@@ -4,6 +4,7 @@
 
 mod common;
 
+use castanet_lang::{MissingFrom, missing_classes};
 use common::{BINARY, Bench};
 use std::path::Path;
 use std::process::Stdio;
@@ -22,6 +23,56 @@ fn the_element_reference_is_up_to_date() {
         kept == ran.out,
         "docs/elements.md is not what the declarations say; CASTANET_BLESS=1 writes it anew"
     );
+}
+
+/// The missing classes as a part of docs/compatibility.md.
+fn missing_part() -> String {
+    let mut out = String::new();
+    for from in [MissingFrom::Click, MissingFrom::FastClick, MissingFrom::Radio] {
+        let names: Vec<_> = missing_classes().filter(|m| m.0 == from).map(|m| format!("`{}`", m.1)).collect();
+        let text = format!("Classes of {} ({}): {}.", from.words(), names.len(), names.join(", "));
+        out.push_str(&format!(
+            "\n{}\n",
+            textwrap::fill(&text, textwrap::Options::new(130).break_words(false))
+        ));
+    }
+    out
+}
+
+#[test]
+fn the_list_of_missing_classes_is_up_to_date() {
+    const BEGIN: &str = "<!-- The list of missing classes is generated. -->\n";
+    const END: &str = "\n<!-- End of the list. -->\n";
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/compatibility.md");
+    let kept = std::fs::read_to_string(&file).unwrap();
+    let (before, rest) = kept.split_once(BEGIN).unwrap();
+    let (part, after) = rest.split_once(END).unwrap();
+    if std::env::var_os("CASTANET_BLESS").is_some() {
+        std::fs::write(&file, format!("{before}{BEGIN}{}{END}{after}", missing_part())).unwrap();
+        return;
+    }
+    assert!(
+        part == missing_part(),
+        "docs/compatibility.md does not list the missing classes; CASTANET_BLESS=1 writes the list anew"
+    );
+}
+
+#[test]
+fn a_missing_class_is_said_to_be_missing() {
+    let b = Bench::new();
+    b.file(
+        "a.click",
+        "InfiniteSource(LIMIT 1, STOP true)\n  -> CheckIP6Header -> c :: CheckIP6Header -> Discard;\n",
+    );
+    let text = "'CheckIP6Header' is a class of Click that Castanet does not have yet";
+    for command in ["check", "run"] {
+        let ran = b.run("castanet", &[command, "a.click"], "");
+        assert_eq!((ran.out.as_str(), ran.code, ran.err.matches("error").count()), ("", 1, 2), "{}", ran.err);
+        assert!(ran.err.starts_with(&format!("error: {text}\n --> a.click:2:6\n")), "{}", ran.err);
+        assert!(!ran.err.contains("did you mean") && ran.err.ends_with("1 error\n"), "{}", ran.err);
+    }
+    let ran = b.run("castanet", &["doc", "CheckIP6Header"], "");
+    assert_eq!((ran.err.as_str(), ran.code), (format!("castanet: {text}\n").as_str(), 1));
 }
 
 #[test]

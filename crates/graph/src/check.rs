@@ -30,10 +30,8 @@ pub fn unknown_classes(graph: &Graph, classes: &dyn Classes) -> Vec<Diagnostic> 
     let mut out = Vec::new();
     for (e, element) in graph.flat.elements.iter().enumerate() {
         if graph.spec(e).is_none() && seen.insert(element.class.as_str()) {
-            let error = Diagnostic::error(format!("unknown element class '{}'", element.class), element.span);
-            let near = castanet_lang::nearest(&element.class, classes.names());
-            let error =
-                near.map(|n| format!("did you mean '{n}'?")).into_iter().fold(error, Diagnostic::help);
+            let near = || castanet_lang::nearest(&element.class, classes.names());
+            let error = castanet_lang::unknown_class(&element.class, element.span, near);
             out.push(with_origin(graph, e, error));
         }
     }

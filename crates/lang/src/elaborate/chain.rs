@@ -2,6 +2,7 @@
 //! Resolves declarations and chains: the element that each name refers to, and the ports that each link joins.
 
 use super::body::{Class, Link, Node};
+use super::missing::missing_class;
 use super::names::nearest;
 use super::ports::PortList;
 use super::scope::{Name, Scope, Scopes};
@@ -187,6 +188,12 @@ impl<'a> Scopes<'a, '_> {
             None if self.options.unknown == Unknown::Opaque
                 && scope.declared_after(self.sources, name, span).is_none() =>
             {
+                Some(Class::Plain(name))
+            }
+            None if missing_class(name).is_some()
+                && scope.declared_after(self.sources, name, span).is_none() =>
+            {
+                self.missing_class(name, span);
                 Some(Class::Plain(name))
             }
             None => None,

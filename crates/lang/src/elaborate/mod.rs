@@ -9,6 +9,7 @@ mod body;
 mod chain;
 mod expand;
 mod files;
+mod missing;
 pub mod names;
 mod overload;
 mod ports;
@@ -181,4 +182,5 @@ pub fn undefined_variables(element: &Element) -> Vec<Diagnostic> {
 #[cfg(test)]
 mod tests;
 
+pub use missing::{MissingFrom, missing_class, missing_classes, unknown_class};
 pub use names::nearest;

@@ -3,6 +3,7 @@
 
 use super::body::{Body, Class, Decl, Definition, Formal, Node};
 use super::files::{Files, requirements};
+use super::missing::{missing_class, unknown_class};
 use super::names::nearest;
 use super::report::Report;
 use super::{MAX_CONNECTIONS, Options, Unknown};
@@ -119,6 +120,8 @@ pub(super) struct Scopes<'a, 'r> {
     pub classes: Vec<Definition<'a>>,
     /// Classes visible from the current position in the text, innermost scope last.
     lexical: Vec<HashMap<&'a str, Class<'a>>>,
+    /// Missing classes that were reported.
+    missing: HashSet<&'a str>,
     /// Requirements found inside compounds.
     pub requirements: Vec<(String, String)>,
     /// The number of connections that may still be added.
@@ -128,7 +131,9 @@ pub(super) struct Scopes<'a, 'r> {
 impl<'a, 'r> Scopes<'a, 'r> {
     pub fn new(sources: &'a Sources, options: &'a Options<'a>, report: &'r mut Report) -> Scopes<'a, 'r> {
         let (classes, lexical, requirements) = (Vec::new(), vec![HashMap::new()], Vec::new());
-        Scopes { sources, options, report, classes, lexical, requirements, connections_left: MAX_CONNECTIONS }
+        let missing = HashSet::new();
+        let connections_left = MAX_CONNECTIONS;
+        Scopes { sources, options, report, classes, lexical, missing, requirements, connections_left }
     }
     pub fn text(&self, span: Span) -> &'a str {
         self.sources.snippet(span)
@@ -192,21 +197,27 @@ impl<'a, 'r> Scopes<'a, 'r> {
             ast::Class::Name(span) => {
                 let name = self.text(*span);
                 let found = self.find_class(name);
-                if found.is_none() && self.options.unknown == Unknown::Error {
-                    let mut d = Diagnostic::error(format!("unknown element class '{name}'"), *span)
-                        .at("no such class");
+                if found.is_none()
+                    && self.options.unknown == Unknown::Error
+                    && !self.missing_class(name, *span)
+                {
                     let others = self.local_classes();
-                    if self.report.has_room()
-                        && self.report.may_compare(others)
-                        && let Some(near) = nearest(name, self.class_names())
-                    {
-                        d = d.help(format!("did you mean '{near}'?"));
-                    }
-                    self.report.push(d);
+                    let may_compare = self.report.has_room() && self.report.may_compare(others);
+                    let near = || may_compare.then(|| nearest(name, self.class_names())).flatten();
+                    let error = unknown_class(name, *span, near).at("no such class");
+                    self.report.push(error);
                 }
                 Some(found.unwrap_or(Class::Plain(name)))
             }
         }
+    }
+    /// Reports a class that exists elsewhere only, at its first use. Returns whether the name is that of such a class.
+    pub fn missing_class(&mut self, name: &'a str, span: Span) -> bool {
+        let missing = missing_class(name).is_some();
+        if missing && self.missing.insert(name) {
+            self.report.push(unknown_class(name, span, || None).at("no such class"));
+        }
+        missing
     }
     fn element_class(&mut self, c: &'a ast::ElementClass) {
         let name = self.text(c.name);

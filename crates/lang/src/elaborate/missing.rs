@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Classes of other routers that do not exist here, so that an error says so and does not guess another name.
+
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+
+/// One class a line: its origin and its name. A test compares it with the classes that exist.
+const LIST: &str = include_str!("missing.txt");
+
+/// The router that a class comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MissingFrom {
+    /// Click.
+    Click,
+    /// FastClick, and not Click.
+    FastClick,
+    /// The wifi, radio and grid packages of Click.
+    Radio,
+}
+
+impl MissingFrom {
+    /// The origin as part of a sentence: `a class of ...`.
+    pub fn words(self) -> &'static str {
+        match self {
+            MissingFrom::Click => "Click",
+            MissingFrom::FastClick => "FastClick",
+            MissingFrom::Radio => "Click's radio packages",
+        }
+    }
+}
+
+/// Every class that is missing.
+pub fn missing_classes() -> impl Iterator<Item = (MissingFrom, &'static str)> {
+    LIST.lines().filter_map(|line| {
+        let (from, name) = line.split_once(' ')?;
+        let from = match from {
+            "click" => MissingFrom::Click,
+            "fastclick" => MissingFrom::FastClick,
+            "radio" => MissingFrom::Radio,
+            _ => return None,
+        };
+        Some((from, name))
+    })
+}
+
+/// The message for a class that is missing; none for any other name.
+pub fn missing_class(name: &str) -> Option<String> {
+    let (from, _) = missing_classes().find(|m| m.1 == name)?;
+    Some(format!("'{name}' is a class of {} that Castanet does not have yet", from.words()))
+}
+
+/// The error for a class that does not exist: that it is missing, or the name that may have been meant.
+pub fn unknown_class<'a>(name: &str, span: Span, near: impl FnOnce() -> Option<&'a str>) -> Diagnostic {
+    if let Some(text) = missing_class(name) {
+        return Diagnostic::error(text, span).help("'castanet doc' lists the classes that exist");
+    }
+    let error = Diagnostic::error(format!("unknown element class '{name}'"), span);
+    match near() {
+        Some(near) => error.help(format!("did you mean '{near}'?")),
+        None => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_in_order() {
+        let key = |m: &(MissingFrom, &'static str)| (m.0, m.1.to_lowercase(), m.1);
+        assert!(missing_classes().is_sorted_by(|a, b| key(a) < key(b)), "sorted, no name twice");
+        let lines = LIST.lines().filter(|l| !l.starts_with('#')).count();
+        assert_eq!(missing_classes().count(), lines, "every line has an origin and a name");
+    }
+
+    #[test]
+    fn only_missing_classes_are_told_apart() {
+        let text = missing_class("CheckIP6Header").unwrap_or_default();
+        assert_eq!(text, "'CheckIP6Header' is a class of Click that Castanet does not have yet");
+        assert_eq!(missing_class("CheckIP6Heade"), None);
+        assert_eq!(missing_class("# SPDX-License-Identifier:"), None);
+        assert_eq!(missing_class(""), None);
+    }
+}
