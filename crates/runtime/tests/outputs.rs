@@ -113,3 +113,19 @@ fn elements_may_have_more_outputs_than_bits() {
         assert!(got == runs.join(" ") || got == singly.join(" "), "batch {batch}: {got}");
     }
 }
+
+#[test]
+fn copies_reach_their_end_before_the_packet_goes_on_in_its_chain() {
+    // Effects on both ways make packets go singly. The Tee hands them to the chain as a batch, a source alone does not.
+    for (source, batch) in
+        ["", "-> t :: Tee(2)", "-> Queue -> Unqueue"].iter().flat_map(|s| BATCHES.map(|b| (s, b)))
+    {
+        let other = if source.contains('2') { "t [1] -> Discard;" } else { "" };
+        let text = format!(
+            "Numbers(1, 6, 3) {source} -> c :: Copy(1, 0) -> Say(1) -> Mark(1) -> Discard; {other} c [1] -> Say(2) -> Discard; Quit(1);"
+        );
+        let (_, log) = run(&text, batch);
+        let order: Vec<&str> = log.iter().filter_map(|l| l.split(' ').nth(1)).collect();
+        assert_eq!(order, ["2", "1"].repeat(6), "{source}, batch {batch}");
+    }
+}

@@ -8,9 +8,9 @@ use castanet_element::remote::Remote;
 use castanet_element::{CallError, element};
 use castanet_elements::Registry;
 use castanet_lang::{Diagnostic, Sources};
-use castanet_runtime::Running;
 use castanet_runtime::shared::Shared;
 use castanet_runtime::swap::{Loaded, Loader, Style};
+use castanet_runtime::{Ledger, Running};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
 use castanet_testkit::*;
@@ -125,6 +125,25 @@ impl Lifecycle for Holder {
     }
 }
 
+/// Holds the packets that it gets, also when it is cleaned up.
+#[derive(Class)]
+#[class(name = "Keeper", ports = "1/0", processing = "h/a", packets = "any/", workers = exclusive, lifecycle, books(holds))]
+struct Keeper {
+    kept: Batch,
+}
+
+impl Element for Keeper {
+    fn push(&mut self, _: usize, batch: &mut Batch, _: &mut Cx<'_>) {
+        self.kept.append(batch);
+    }
+}
+
+impl Lifecycle for Keeper {
+    fn held(&self) -> u64 {
+        self.kept.len() as u64
+    }
+}
+
 /// Reads configurations. Panics after a swap if it has a text, with that text.
 struct Texts(Option<&'static str>);
 
@@ -132,6 +151,7 @@ fn more(r: &mut Registry) {
     r.add(element::<Watcher>());
     r.add(element::<Moment>());
     r.add(element::<Holder>());
+    r.add(element::<Keeper>());
 }
 
 impl Loader for Texts {
@@ -148,25 +168,29 @@ impl Loader for Texts {
     }
 }
 
-/// Runs a router while `f` works on it, then ends it. The panic of the router, or that of `f`.
+/// Runs a router while `f` works on it, then ends it. Returns its ledger, or the panic of the router or of `f`.
 fn running(
     text: &str,
     workers: usize,
     loader: Texts,
     f: impl FnOnce(&Arc<Running>),
-) -> std::thread::Result<()> {
+) -> std::thread::Result<Ledger> {
     let (options, _) = real(workers);
     let mut r = try_router_with(text, options, more).unwrap_or_else(|e| panic!("{e}"));
     let running = r.running().clone();
     running.set_loader(Arc::new(loader));
     running.allow_swaps();
     std::thread::scope(|s| {
-        let thread = s.spawn(|| r.run().unwrap());
+        let thread = s.spawn(|| {
+            r.run().unwrap();
+            r.ledger()
+        });
         let done = catch_unwind(AssertUnwindSafe(|| f(&running)));
         if let Some(shared) = running.current() {
             shared.end();
         }
-        thread.join().and(done)
+        let ledger = thread.join()?;
+        done.map(|()| ledger)
     })
 }
 
@@ -231,6 +255,20 @@ fn elements_are_told_what_they_inherit() {
         assert_eq!(moves, ["= y :: Holder: what 'b' has open", "= a :: Holder: what 'c' has open"]);
     })
     .unwrap_or_else(|panic| resume_unwind(panic));
+}
+
+#[test]
+fn packets_that_remain_in_the_old_router_are_counted_as_dropped() {
+    let ledger = running("n :: Numbers(1, 5) -> k :: Keeper", 1, Texts(None), |r| {
+        while read(r, "n", "count") != "5" {
+            std::thread::yield_now();
+        }
+        r.swap(Origin::Operator, "config", "n :: Numbers(1, 5) -> Idle").unwrap();
+    })
+    .unwrap_or_else(|panic| resume_unwind(panic));
+    ledger.check();
+    let keeper = ledger.accounts.iter().find(|a| a.gone && a.element == "k");
+    assert!(keeper.is_some_and(|k| k.drops.get(&Reason::Stopped) == Some(&5)), "{ledger}");
 }
 
 #[test]
