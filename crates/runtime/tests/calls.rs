@@ -2,7 +2,6 @@
 //! Handler calls between elements: across workers, tests whether a handler exists, and handlers that hide those of the runtime.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-
 use castanet_element::element;
 use castanet_element::prelude::*;
 use castanet_element::remote::Remote as _;

@@ -2,11 +2,10 @@
 //! Order and completeness of what one element emits: to many outputs, and in long bursts.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-
 use castanet_element::element;
 use castanet_element::prelude::*;
-use std::fmt::Write as _;
 use castanet_testkit::*;
+use std::fmt::Write as _;
 
 const BATCHES: [usize; 5] = [1, 2, 3, 32, 256];
 /// Annotation that holds the source of packets of [`Numbers`](classes::Numbers).

@@ -2,7 +2,6 @@
 //! Elements that emit while they are pulled, and elements that are pushed to while they pull.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-
 use castanet_element::prelude::*;
 use castanet_element::{CallError, element};
 use castanet_runtime::Router;

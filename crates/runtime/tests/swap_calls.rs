@@ -2,7 +2,6 @@
 //! Hot swaps: signals that arrive meanwhile, resources that are handed over, rights, a loader that panics.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-
 use castanet_element::prelude::*;
 use castanet_element::remote::Remote;
 use castanet_element::{CallError, element};
@@ -11,9 +10,9 @@ use castanet_lang::{Diagnostic, Sources};
 use castanet_runtime::shared::Shared;
 use castanet_runtime::swap::{Loaded, Loader, Style};
 use castanet_runtime::{Ledger, Running};
+use castanet_testkit::*;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
-use castanet_testkit::*;
 
 /// Counts a signal of the operating system.
 #[derive(Class)]
