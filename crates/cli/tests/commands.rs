@@ -137,3 +137,22 @@ fn errors_of_a_hot_swap_keep_file_caret_and_help() {
     let ran = b.run("castanet", &["ctl", "sock", "swap", "-"], "Idle -> Conter -> Discard;");
     assert!(ran.err.contains("--> config:1:9"), "{}", ran.err);
 }
+
+#[test]
+fn a_progress_bar_is_drawn_on_standard_error() {
+    let b = Bench::new();
+    let bar = "ProgressBar(c.count, FIXED_SIZE 20, UPDATE 0.5, BANNER x";
+    let path = "RatedSource(RATE 10, LIMIT 20, STOP true) -> c :: Counter -> Discard;";
+    b.file("drawn.click", &format!("{path} {bar}, CHECK_STDERR false);"));
+    b.file("hidden.click", &format!("{path} {bar});"));
+    let ran = b.run("castanet", &["run", "-q", "--simtime", "drawn.click"], "");
+    let lines: Vec<&str> = ran.err.split('\r').skip(1).collect();
+    assert_eq!((lines.len(), ran.code), (4, 0), "{}", ran.err);
+    for (line, begin) in lines.iter().zip(["x  30% |****", "x  55% |****", "x  80% |****", "x 100% |****"]) {
+        assert!(line.starts_with(begin), "{line}");
+    }
+    assert!(lines[3].contains("|     20 00:01") && lines[3].ends_with('\n'), "{}", lines[3]);
+    // Standard error of a test is no terminal.
+    let ran = b.run("castanet", &["run", "-q", "--simtime", "hidden.click"], "");
+    assert_eq!((ran.err.as_str(), ran.code), ("", 0));
+}

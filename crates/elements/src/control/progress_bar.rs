@@ -21,7 +21,7 @@ use std::io::{IsTerminal as _, Write};
 /// ```
 #[derive(Class)]
 #[class(name = "ProgressBar", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive)]
-#[class(build, lifecycle, handlers, effects(prints), takes_state = "when it began, what was marked")]
+#[class(build, lifecycle, handlers, effects(prints, calls), takes_state = "when it began, what was marked")]
 pub struct ProgressBar {
     args: Args,
     /// When the run began.
