@@ -187,6 +187,11 @@ const SAME: &[(&str, &str)] = &[
     ("ip ce", "ip tos & 3 = 3"),
     ("ether src 0:1:2:3:4:5", "ether src host 00-01-02-03-04-05"),
     ("ether host 0:1:2:3:4:5 or ff:ff:ff:ff:ff:ff", "ether host 0:1:2:3:4:5 or ether host ff:ff:ff:ff:ff:ff"),
+    ("host 9:A:B:C:D:E", "ether host 9:a:b:c:d:e"),
+    ("src host 0:1:2:3:4:5", "ether src host 0:1:2:3:4:5"),
+    ("src 0:1:2:3:4:5", "ether src host 0:1:2:3:4:5"),
+    ("src & 8.0.0.0 = 8.0.0.0", "ip[12:4] & 0x8000000 = 0x8000000"),
+    ("dst host & 8.0.0.0 = 8.0.0.0", "dst & 8.0.0.0 = 8.0.0.0"),
     ("ether dst host & 1:0:0:0:0:0 = 1:0:0:0:0:0", "ether[0] & 1 = 1 and ether[4:2] >= 0"),
 ];
 

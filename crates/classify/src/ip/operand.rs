@@ -48,6 +48,11 @@ impl Parser<'_> {
             }
             self.contradictions(q)?;
         }
+        if let (Some((ty @ Type::Host, _)), Some(Value::Ether(_))) = (&mut q.ty, shape)
+            && q.header != Some(Header::Ip)
+        {
+            *ty = Type::EtherHost;
+        }
         let ty = q.ty.as_ref().map_or(Type::Host, |t| t.0);
         let Some(operand) = self.read(ty, word, shape, q.proto) else {
             let message = match (shape, ty) {

@@ -219,7 +219,12 @@ impl<'a> Parser<'a> {
     fn rest_of_test(&mut self, mut q: Qualifiers, any: bool) -> Result<Expr, Fault> {
         let mut mask = None;
         let ((token, sign), behind) = self.lexer.clone_and_next();
-        if token == Token::Ampersand && q.ty.is_some() {
+        if token == Token::Ampersand && (q.ty.is_some() || q.direction.is_some()) {
+            if q.ty.is_none() {
+                // A direction alone means a host: 'src & 255.0.0.0 = 10.0.0.0'.
+                q.ty = Some((Type::Host, sign.clone()));
+                self.contradictions(&mut q)?;
+            }
             self.lexer = behind;
             mask = Some(self.mask(q.ty.as_ref().map(|t| t.0), sign)?);
         }
