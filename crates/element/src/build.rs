@@ -2,10 +2,12 @@
 //! What elements are built and initialised with.
 
 use crate::core::Core;
+use crate::cx::Cx;
 use crate::gauge::Gauge;
 use crate::notify::{Note, Room, Signal};
 use crate::random::{Random, Secret, Seed};
 use crate::remote::Remote;
+use crate::seam::Seam as _;
 use crate::watch::{Interest, Watch};
 use castanet_spec::{ArgCx, ArgError, Capability, ClassSpec, Names};
 use std::any::{Any, TypeId};
@@ -165,18 +167,14 @@ pub trait Wiring {
 
 /// What an element is initialised with.
 pub struct InitCx<'a> {
-    /// What the worker's elements share.
-    pub core: &'a mut Core,
-    /// The element's number.
-    pub me: u32,
-    /// Flow-based router context.
-    pub wiring: &'a dyn Wiring,
+    pub(crate) core: &'a mut Core,
+    pub(crate) me: u32,
+    pub(crate) wiring: &'a dyn Wiring,
     /// Whether the element's task is scheduled from the start.
     pub scheduled: bool,
-    /// Notifiers that this element's task is to be woken by.
-    pub listens: Vec<u32>,
-    /// Whether what the element [`holds`](crate::Lifecycle::holds) is open in the running router and will be handed over.
-    pub inherits: bool,
+    /// Notifiers that wake this element's task.
+    pub(crate) listens: Vec<u32>,
+    pub(crate) inherits: bool,
 }
 
 impl InitCx<'_> {
@@ -196,6 +194,15 @@ impl InitCx<'_> {
         let (notes, open) = self.wiring.upstream(self.me, input, Capability::EmptyNotifier);
         self.listens.extend(&notes);
         Signal::new(notes, open)
+    }
+    /// The signal of [`InitCx::upstream`] without the turns: to look at.
+    pub fn signal_of(&self, input: usize) -> Signal {
+        let (notes, open) = self.wiring.upstream(self.me, input, Capability::EmptyNotifier);
+        Signal::new(notes, open)
+    }
+    /// Whether a notifier wakes this element's task.
+    pub fn is_woken_by(&self, note: Note) -> bool {
+        self.listens.iter().any(|&n| Note::new(n) == note)
     }
     /// What a source that pushes to an output sleeps on: it is off while everything downstream is full.
     pub fn downstream(&mut self, output: usize) -> Signal {
@@ -240,9 +247,42 @@ impl InitCx<'_> {
     pub fn measure(&mut self, note: Note, queue: Arc<dyn Room>) {
         self.core.notes.measure(note, queue);
     }
+    /// The element's number.
+    pub fn me(&self) -> u32 {
+        self.me
+    }
     /// The element's full name.
     pub fn name(&self) -> &str {
         self.core.name(self.me)
+    }
+    /// How messages name the element: `name :: Class`.
+    pub fn declaration(&self) -> String {
+        self.core.declaration(self.me)
+    }
+    /// The full name of another element.
+    pub fn name_of(&self, element: u32) -> &str {
+        self.core.name(element)
+    }
+    /// Calls `f` with what arguments are read against, with the rights of the configuration.
+    pub fn with_args<R>(&mut self, f: impl FnOnce(&ArgCx<'_>) -> R) -> R {
+        let scope = self.core.info.get(self.me as usize).map_or("", |i| &i.scope);
+        f(&ArgCx { scope, names: &self.core.names, origin: self.core.home })
+    }
+    /// Calls `f` with the context that the element has when it runs, but without the rest of the router.
+    pub fn with_cx<R>(&mut self, f: impl FnOnce(&mut Cx<'_>) -> R) -> R {
+        f(&mut Cx::new(&mut [], self.core, None, self.me, 0))
+    }
+    /// Shows a message.
+    pub fn message(&self, text: &str) {
+        self.core.outside.message(text);
+    }
+    /// Requests that the router stops, so many times; the driver answers.
+    pub fn stop(&self, times: u32) {
+        self.core.outside.stop(times);
+    }
+    /// Schedules the element's task, also if its class has none that is scheduled from the start.
+    pub fn schedule(&mut self) {
+        self.core.wakes.push(self.me);
     }
     /// Whether what this element [`holds`](crate::Lifecycle::holds) is open in the running router, which hands it over when
     /// this one takes its place: it must not be opened now.

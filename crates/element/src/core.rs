@@ -317,4 +317,8 @@ impl Core {
     pub fn name(&self, element: u32) -> &str {
         self.info.get(element as usize).map_or("", |i| &i.name)
     }
+    /// How messages name an element: `name :: Class`.
+    pub fn declaration(&self, element: u32) -> String {
+        self.info.get(element as usize).map_or(String::new(), |i| format!("{} :: {}", i.name, i.class))
+    }
 }

@@ -2,11 +2,12 @@
 //! What elements work with: outputs to emit to, time, notifiers, timers, descriptors, handlers of others.
 
 use crate::class::{Turn, Verdict};
-use crate::core::{CallError, Core, Edge, Entry, Router};
+use crate::core::{CallError, Core, Entry, Info, Router};
 use crate::notify::{Note, Signal};
+use crate::outputs::Outputs;
 use crate::watch::{Interest, Watch};
 use castanet_packet::{Batch, Packet};
-use castanet_spec::{ArgCx, HandlerRef, Reason};
+use castanet_spec::{ArgCx, HandlerRef, Names, Reason};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -21,175 +22,25 @@ fn nested(handler: &str) -> CallError {
     CallError::Busy(format!("handler '{handler}': more than {NESTING} calls one within the other"))
 }
 
-/// Which element runs, and which edges are its own.
-#[derive(Clone, Copy, Debug, Default)]
-// It is copied for each element that a packet meets: in one piece.
-#[repr(C, align(16))]
-pub struct Place {
-    /// The number of the element.
-    pub me: u32,
-    /// Where its edges start, and how many they are.
-    pub base: u32,
-    /// How many edges it has: one for each output, without output 0 of an action, which is the chain's business.
-    pub count: u32,
-    /// How many edges of its node come before its own. A chain has some of its own; an element that stands alone has all.
-    // INVARIANT: zero for elements, above zero for actions.
-    pub skip: u32,
-}
-
 /// What an element has at hand while it runs.
 pub struct Cx<'a> {
-    edges: &'a mut [Edge],
-    core: &'a mut Core,
-    router: Option<&'a mut dyn Router>,
-    place: Place,
-    slot_edge: u32,
-    /// Edges of the node that something was emitted to, as bits; the last bit stands for all above it.
-    touched: u64,
-    // INVARIANT: empty when something is touched, and when `open` is not zero.
-    slot: Option<Packet>,
-    /// The next emission may stay in `slot` if it is to one of so many outputs, so that no batch is needed: all those of an
-    /// element when one packet is on its way and nothing was emitted or called yet, otherwise none.
-    open: u32,
+    pub(crate) core: &'a mut Core,
+    pub(crate) router: Option<&'a mut dyn Router>,
+    pub(crate) out: Outputs<'a>,
 }
 
 impl<'a> Cx<'a> {
-    /// For element `me`, whose output `first` is the first of `edges`: 0, or 1 for an action.
-    #[inline(always)]
-    pub fn new(
-        edges: &'a mut [Edge],
-        core: &'a mut Core,
-        router: Option<&'a mut dyn Router>,
-        me: u32,
-        first: u32,
-    ) -> Cx<'a> {
-        let place = Place { me, base: 0, count: edges.len() as u32, skip: first };
-        Cx::over(edges, core, router, place, false)
-    }
-    /// For elements that have some of these edges each; [`Cx::enter`] says which. With `single` one packet is on its way.
-    #[inline(always)]
-    pub fn over(
-        edges: &'a mut [Edge],
-        core: &'a mut Core,
-        router: Option<&'a mut dyn Router>,
-        place: Place,
-        single: bool,
-    ) -> Cx<'a> {
-        let open = if single { place.count } else { 0 };
-        Cx { edges, core, router, place, slot_edge: 0, touched: 0, slot: None, open }
-    }
-    /// Goes on to an action. Emissions cannot stay in the slot: it is free only for elements that stand alone.
-    #[inline(always)]
-    pub fn enter(&mut self, place: Place) {
-        self.place = place;
-    }
-    /// Goes on to an element with one packet, so that the slot is free.
-    #[inline(always)]
-    pub fn enter_single(&mut self, place: Place) {
-        self.place = place;
-        self.open = place.count;
-    }
-    /// Edges of the node that something was emitted to, as bits; bit 63 stands for all from 63 on, and for calls that wait
-    /// to be carried out.
-    #[inline(always)]
-    pub fn touched(&self) -> u64 {
-        self.touched
-    }
-    /// The same, and none from now on.
-    #[inline(always)]
-    pub fn take_touched(&mut self) -> u64 {
-        std::mem::take(&mut self.touched)
-    }
-    /// Adds to what was emitted to.
-    #[inline(always)]
-    pub fn touch(&mut self, touched: u64) {
-        self.touched |= touched;
-    }
-    /// The one packet that was emitted while one was on its way, and its place among all edges; none when there were more or
-    /// fewer, or when calls are to be carried out first. Nothing is touched then.
-    #[inline(always)]
-    pub fn take_slot(&mut self) -> Option<(usize, Packet)> {
-        self.slot.take().map(|p| (self.slot_edge as usize, p))
-    }
-    /// An edge, by its place among all.
-    #[inline(always)]
-    pub fn edge_at(&mut self, i: usize) -> Option<&mut Edge> {
-        self.edges.get_mut(i)
-    }
-    /// Puts a batch on an edge, by its place among all.
-    pub fn park(&mut self, i: usize, batch: &mut Batch) {
-        self.touched |= self.bit(i);
-        if let Some(e) = self.edges.get_mut(i) {
-            e.batch.append(batch);
-        }
-    }
-    /// Puts a packet and those that were put behind it on an edge, by its place among all.
-    #[cold]
-    pub fn park_one(&mut self, i: usize, p: Packet) {
-        self.touched |= self.bit(i);
-        match self.edges.get_mut(i) {
-            Some(e) => {
-                e.batch.push(p);
-                e.batch.append(&mut self.core.behind);
-            }
-            // An action of a class that does not declare copies has no such edge.
-            None => {
-                let mut rest = std::mem::replace(&mut self.core.behind, Batch::empty());
-                self.drop(p, Reason::Discarded);
-                self.drop_all(&mut rest, Reason::Discarded);
-            }
-        }
-    }
-    /// The place of an output among all edges.
-    #[inline(always)]
-    fn index(&self, port: usize) -> Option<usize> {
-        let Place { base, count, skip, .. } = self.place;
-        let i = port.wrapping_sub(usize::from(skip != 0));
-        (i < count as usize).then_some(base as usize + i)
-    }
-    /// The bit of an edge.
-    #[inline(always)]
-    fn bit(&self, i: usize) -> u64 {
-        let node = self.place.base.wrapping_sub(self.place.skip);
-        1 << i.wrapping_sub(node as usize).min(63)
-    }
-    /// The edge of an output, to put something on.
-    #[inline(always)]
-    fn edge(&mut self, port: usize) -> Option<&mut Edge> {
-        let i = self.index(port)?;
-        self.open = 0;
-        if self.slot.is_some() {
-            self.unslot();
-        }
-        self.touched |= self.bit(i);
-        self.edges.get_mut(i)
-    }
-    /// A second emission, or a call: the first emission goes to its edge after all.
-    #[cold]
-    #[inline(never)]
-    fn unslot(&mut self) {
-        if let Some((i, p)) = self.take_slot() {
-            self.touched |= self.bit(i);
-            if let Some(e) = self.edges.get_mut(i) {
-                e.batch.push(p);
-            }
-        }
-    }
-
     /// The number of this element.
     pub fn me(&self) -> u32 {
-        self.place.me
+        self.out.range.me
     }
     /// Its full name.
     pub fn name(&self) -> &str {
-        self.core.name(self.place.me)
+        self.core.name(self.out.range.me)
     }
     /// How messages name it: `name :: Class`.
     pub fn declaration(&self) -> String {
-        self.core
-            .info
-            .get(self.place.me as usize)
-            .map_or(String::new(), |i| format!("{} :: {}", i.name, i.class))
+        self.core.declaration(self.out.range.me)
     }
     /// The time in nanoseconds since 1970.
     #[inline]
@@ -202,6 +53,41 @@ impl<'a> Cx<'a> {
     pub fn recent(&mut self) -> i64 {
         if self.core.clock.is_simulated() { self.core.clock.peek() } else { self.core.recent }
     }
+    /// The time of the last reading under simulated time, which does not advance by it; otherwise the time.
+    #[inline]
+    pub fn peek(&mut self) -> i64 {
+        self.core.clock.peek()
+    }
+    /// Whether time is simulated.
+    #[inline]
+    pub fn is_simulated(&self) -> bool {
+        self.core.clock.is_simulated()
+    }
+    /// Stops the worker for so many nanoseconds; simulated time jumps ahead instead.
+    pub fn block(&mut self, time: i64) {
+        let clock = &mut self.core.clock;
+        let end = clock.peek().saturating_add(time);
+        clock.jump(end);
+        if !clock.is_simulated() {
+            std::thread::sleep(clock.until(end));
+        }
+    }
+    /// When timer `id` of this element expires; none if it is not set.
+    pub fn timer(&self, id: u16) -> Option<i64> {
+        self.core.timers.time((self.out.range.me, id))
+    }
+    /// All elements of the router, by number.
+    pub fn elements(&self) -> &[Info] {
+        &self.core.info
+    }
+    /// This element.
+    pub fn info(&self) -> Option<&Info> {
+        self.core.info.get(self.out.range.me as usize)
+    }
+    /// Names that the configuration defines.
+    pub fn names(&self) -> &Names {
+        &self.core.names
+    }
     /// The most packets that a task may emit or pull in this turn.
     #[inline]
     pub fn limit(&self) -> usize {
@@ -213,13 +99,9 @@ impl<'a> Cx<'a> {
     pub fn turns(&self) -> usize {
         self.core.turns
     }
-    /// What the worker's elements share.
-    pub fn core(&mut self) -> &mut Core {
-        self.core
-    }
     /// What handler values are read against.
     pub fn with_args<R>(&self, f: impl FnOnce(&ArgCx<'_>) -> R) -> R {
-        let scope = self.core.info.get(self.place.me as usize).map_or("", |i| &i.scope);
+        let scope = self.core.info.get(self.out.range.me as usize).map_or("", |i| &i.scope);
         f(&ArgCx { scope, names: &self.core.names, origin: self.core.origin })
     }
 
@@ -234,7 +116,7 @@ impl<'a> Cx<'a> {
     /// Whether an output exists.
     #[inline(always)]
     pub fn has_output(&self, port: usize) -> bool {
-        self.index(port).is_some()
+        self.out.index(port).is_some()
     }
     /// The verdict that sends a packet to a side output if it exists, and drops it otherwise.
     #[inline]
@@ -249,12 +131,8 @@ impl<'a> Cx<'a> {
     /// Sends a packet to an output if that exists, and drops it for a reason otherwise.
     #[inline(always)]
     pub fn emit_or(&mut self, port: usize, p: Packet, reason: Reason) {
-        if port < self.open as usize {
-            self.open = 0;
-            // An element that stands alone has all edges of its node, output 0 first.
-            self.slot_edge = self.place.base.wrapping_add(port as u32);
-            // The slot is empty; that there is nothing to drop cannot be seen from here.
-            std::mem::forget(self.slot.replace(p));
+        if port < self.out.open as usize {
+            self.out.fill_slot(port, p);
             return;
         }
         self.emit_to_edge(port, p, reason);
@@ -267,7 +145,7 @@ impl<'a> Cx<'a> {
     /// Like [`Cx::emit_or`], for one of several packets.
     #[inline(always)]
     pub fn emit_beside(&mut self, port: usize, p: Packet, reason: Reason) {
-        match self.edge(port) {
+        match self.out.edge(port) {
             Some(e) => e.batch.push(p),
             None => self.drop(p, reason),
         }
@@ -275,13 +153,13 @@ impl<'a> Cx<'a> {
     /// Sends all packets of a batch to an output, by exchange when nothing waits there.
     #[inline(always)]
     pub fn forward(&mut self, port: usize, batch: &mut Batch) {
-        if self.open > 0 && batch.len() == 1 {
+        if self.out.open > 0 && batch.len() == 1 {
             if let Some(p) = batch.pop() {
                 self.emit(port, p);
             }
             return;
         }
-        match self.edge(port) {
+        match self.out.edge(port) {
             Some(e) => e.batch.append(batch),
             None => self.drop_all(batch, Reason::NoPort),
         }
@@ -289,42 +167,53 @@ impl<'a> Cx<'a> {
     /// Drops a packet, counted.
     #[inline]
     pub fn drop(&mut self, p: Packet, reason: Reason) {
-        self.core.count_drops(self.place.me, reason, 1);
+        self.core.count_drops(self.out.range.me, reason, 1);
         drop(p);
+    }
+    /// Counts packets as dropped that the element has not, because they never came to be.
+    #[inline]
+    pub fn count_drops(&mut self, reason: Reason, n: u64) {
+        self.core.count_drops(self.out.range.me, reason, n);
     }
     /// Drops all packets of a batch, counted.
     pub fn drop_all(&mut self, batch: &mut Batch, reason: Reason) {
-        self.core.count_drops(self.place.me, reason, batch.len() as u64);
+        self.core.count_drops(self.out.range.me, reason, batch.len() as u64);
         batch.clear();
     }
 
     /// Counts packets that enter the router by this element. The class declares `books(enters)`.
     #[inline]
     pub fn entered(&mut self, n: u64) {
-        self.core.book(self.place.me, Entry::Entered, n);
+        self.core.book(self.out.range.me, Entry::Entered, n);
     }
     /// Counts packets that this element makes of others: copies, fragments, answers. The class declares `books(makes)`.
     #[inline]
     pub fn made(&mut self, n: u64) {
-        self.core.book(self.place.me, Entry::Made, n);
+        self.core.book(self.out.range.me, Entry::Made, n);
     }
     /// Counts packets that leave the router by this element. The class declares `books(leaves)`.
     #[inline]
     pub fn left(&mut self, n: u64) {
-        self.core.book(self.place.me, Entry::Left, n);
+        self.core.book(self.out.range.me, Entry::Left, n);
     }
     /// Sends a copy of a packet to an output; dropped when no buffer is free. The class declares `books(makes)`.
     pub fn emit_copy(&mut self, port: usize, p: &mut Packet) {
         self.made(1);
         match p.share() {
             Some(copy) => self.emit(port, copy),
-            None => self.core.count_drops(self.place.me, Reason::NoBuffer, 1),
+            None => self.core.count_drops(self.out.range.me, Reason::NoBuffer, 1),
         }
     }
 
     /// Puts a packet behind the one that an action has; its verdict must be [`Verdict::Several`].
     pub fn behind(&mut self, p: Packet) {
         self.core.behind.push(p);
+    }
+
+    /// Puts a packet behind the one that an action has, before the last `n` that were put there.
+    pub fn behind_before(&mut self, n: usize, p: Packet) {
+        let behind = self.core.behind.as_mut_vec();
+        behind.insert(behind.len().saturating_sub(n), p);
     }
 
     /// An empty batch that others used before.
@@ -386,14 +275,14 @@ impl<'a> Cx<'a> {
     /// Pulls at most `max` packets through an input.
     pub fn pull(&mut self, input: usize, max: usize, into: &mut Batch) {
         if let Some(r) = &mut self.router {
-            r.pull(self.core, self.place.me, input, max, into);
+            r.pull(self.core, self.out.range.me, input, max, into);
         }
     }
 
     /// Pulls one packet through an input.
     #[inline]
     pub fn pull_one(&mut self, input: usize) -> Option<Packet> {
-        self.router.as_mut()?.pull_one(self.core, self.place.me, input)
+        self.router.as_mut()?.pull_one(self.core, self.out.range.me, input)
     }
 
     /// Runs `f`, in which [`Cx::try_again`] counts pulls in vain. Elements that pull through each other share one count, so that
@@ -472,19 +361,19 @@ impl<'a> Cx<'a> {
     }
     /// Schedules this element's task.
     pub fn schedule(&mut self) {
-        self.core.wakes.push(self.place.me);
+        self.core.wakes.push(self.out.range.me);
     }
     /// Sets timer `id` of this element to a time; it replaces an earlier setting.
     pub fn set_timer(&mut self, id: u16, at: i64) {
-        self.core.timers.schedule((self.place.me, id), at);
+        self.core.timers.schedule((self.out.range.me, id), at);
     }
     /// Takes timer `id` of this element back.
     pub fn clear_timer(&mut self, id: u16) {
-        self.core.timers.cancel((self.place.me, id));
+        self.core.timers.cancel((self.out.range.me, id));
     }
     /// Watches a descriptor; nothing happens until [`Cx::wait`].
     pub fn watch(&mut self, fd: Arc<OwnedFd>, interest: Interest) -> Watch {
-        self.core.watches.add(self.place.me, fd, interest)
+        self.core.watches.add(self.out.range.me, fd, interest)
     }
     /// Has this element's task scheduled, once, as soon as the descriptor is ready.
     pub fn wait(&mut self, watch: Watch) {
@@ -506,6 +395,10 @@ impl<'a> Cx<'a> {
     /// Shows a message.
     pub fn message(&self, text: &str) {
         self.core.outside.message(text);
+    }
+    /// Counts a handler call that failed in a script which runs by itself.
+    pub fn call_failed(&self) {
+        self.core.outside.call_failed();
     }
     /// Shows a message on a named channel only.
     pub fn message_on(&self, channel: &str, text: &str) {
@@ -555,11 +448,8 @@ impl<'a> Cx<'a> {
     /// Carries out a write call of the configuration. From the data path it is carried out when this element has
     /// returned and before its packets go on; what fails is shown as a message.
     pub fn call(&mut self, call: &HandlerRef) {
-        self.touched |= 1 << 63;
-        self.open = 0;
-        if self.slot.is_some() {
-            self.unslot();
-        }
-        self.core.deferred.push((self.place.me, call.clone()));
+        self.out.touch(1 << 63);
+        self.out.close();
+        self.core.deferred.push((self.out.range.me, call.clone()));
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The test kit: one element on its own, with hands on all its sides.
 
-use crate::build::{BuildCx, InitCx, Shared, Wiring};
+use crate::build::{BuildCx, Shared, Wiring};
 use crate::class::{Action, Build, Drive, Element, Object, Turn, Verdict};
 use crate::clock::Clock;
 use crate::core::{CallError, Core, Edge, Entry, Info, Messages, Router};
@@ -10,6 +10,7 @@ use crate::gauge::Gauge;
 use crate::handler;
 use crate::notify::{Note, Notes};
 use crate::random::Seed;
+use crate::seam::{self, Seam as _};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::codes::{Ports, Processing, ProcessingCode};
 use castanet_spec::{Args, Books, Capability, ClassSpec, Names, Reason};
@@ -266,15 +267,8 @@ impl<T: Build> Kit<T> {
             Core::new([info].into(), Arc::new(names), Notes::new(2 + inputs), outside.clone(), clock);
         (core.limit, core.turns) = (32, 32);
         let wiring = OneElement::default();
-        let mut init = InitCx {
-            core: &mut core,
-            me: 0,
-            wiring: &wiring,
-            scheduled: true,
-            listens: Vec::new(),
-            inherits: false,
-        };
-        element.initialise(&mut init).map_err(|e| vec![e])?;
+        let (done, ..) = seam::initialise(&mut core, 0, &wiring, false, |cx| element.initialise(cx));
+        done.map_err(|e| vec![e])?;
         let edges = (0..outputs).map(|_| Edge::default()).collect();
         let around = Around { supply: (0..inputs).map(|_| VecDeque::new()).collect(), ..Around::default() };
         Ok(Kit {

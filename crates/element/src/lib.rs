@@ -39,9 +39,11 @@ pub mod gauge;
 pub mod handler;
 pub mod kit;
 pub mod notify;
+mod outputs;
 pub mod package;
 pub mod random;
 pub mod remote;
+pub mod seam;
 pub mod watch;
 
 pub use build::{BuildCx, ConfigError, InitCx};
@@ -54,7 +56,7 @@ pub use class::{
 pub use clock::Clock;
 pub use core::{CallError, Core, Edge, Entry, Info, Messages, Router};
 pub use count::Count;
-pub use cx::{Cx, Place};
+pub use cx::Cx;
 pub use gauge::Gauge;
 pub use handler::{HandlerError, Handlers};
 pub use notify::{Note, Room, Signal};

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Warns that something of the old router is lost.
 pub(crate) fn warn(warning: &str, cx: &mut Cx<'_>) {
-    let me = cx.me() as usize;
-    let place = cx.core().info.get(me).map_or(String::new(), |i| i.place.clone());
+    let place = cx.info().map_or(String::new(), |i| i.place.clone());
     let place = if place.is_empty() { place } else { format!("{place}: ") };
     cx.message(&format!(
         "{place}While hot-swapping state into '{}':\n  warning: {warning}",
@@ -49,8 +48,7 @@ pub(crate) fn watch_for_run(cx: &mut InitCx<'_>) {
 
 /// Whether the router has run.
 pub(crate) fn has_run(cx: &mut Cx<'_>) -> bool {
-    let me = cx.me();
-    cx.core().timers.time((me, RUNS)).is_none()
+    cx.timer(RUNS).is_none()
 }
 
 /// Removes a file that was made for a router that never ran.
@@ -87,6 +85,7 @@ pub(crate) mod testing {
     use castanet_element::build::Wiring;
     use castanet_element::kit::{Kit, Site};
     use castanet_element::prelude::*;
+    use castanet_element::seam::{self, Seam as _};
 
     struct Alone;
     impl Wiring for Alone {
@@ -115,15 +114,7 @@ pub(crate) mod testing {
         let element = T::build(args, &mut cx).ok().unwrap();
         kit.with(|e, cx| {
             *e = element;
-            let (core, listens) = (cx.core(), Vec::new());
-            e.initialise(&mut InitCx {
-                core,
-                me: 0,
-                wiring: &Alone,
-                scheduled: true,
-                listens,
-                inherits: true,
-            })
+            seam::initialise(cx.core(), 0, &Alone, true, |cx| e.initialise(cx)).0
         })
         .unwrap();
     }

@@ -6,7 +6,8 @@ use crate::nodes::{Nodes, deliver};
 use crate::pull::Direct;
 use crate::push::{is_all, pass, walk};
 use crate::trail::{Taken, blamed};
-use castanet_element::{Core, Cx, Element, Place, Turn};
+use castanet_element::seam::{EdgeRange, Seam as _};
+use castanet_element::{Core, Cx, Element, Turn};
 use castanet_packet::Packet;
 
 impl Nodes {
@@ -30,7 +31,7 @@ impl Nodes {
         let node = nodes.get_mut(n)?;
         let (out, all) = match &mut node.body {
             Body::Element(e) => {
-                let place = Place { me: node.me, base: node.base, count: node.count, skip: node.mains };
+                let place = EdgeRange { me: node.me, base: node.base, count: node.count, skip: node.mains };
                 let mut cx = Cx::over(edges, core, None, place, single);
                 let out = blamed(&mut cx, |cx| f(e.as_mut(), cx));
                 (out, blamed(&mut cx, |cx| walk(nodes, cx, n, rest)))
@@ -38,13 +39,13 @@ impl Nodes {
             Body::Reaching(..) => match node.direct {
                 Some((up, port)) => {
                     let Ok([node, upstream]) = nodes.get_disjoint_mut([n, up as usize]) else { return None };
-                    let place = node.place();
+                    let place = node.edges();
                     let Body::Reaching(e, outbox) = &mut node.body else { return None };
                     let mut reach = Direct { node: upstream, outbox, port: port as usize, left: false };
                     let (out, emitted, touched) = {
                         let mut cx = Cx::over(edges, core, Some(&mut reach), place, single);
                         let out = blamed(&mut cx, |cx| f(e.as_mut(), cx));
-                        (out, cx.take_slot(), cx.touched())
+                        (out, cx.outputs().take_slot(), cx.outputs().touched())
                     };
                     if reach.left {
                         let base = reach.node.base;
@@ -69,7 +70,7 @@ impl Nodes {
         let Nodes { nodes, edges, rest, .. } = self;
         match emitted {
             Some((x, p)) => {
-                let mut cx = Cx::over(edges, core, None, Place::default(), false);
+                let mut cx = Cx::over(edges, core, None, EdgeRange::default(), false);
                 blamed(&mut cx, |cx| pass(nodes, cx, x, p, rest))
             }
             None => is_all(n, touched, rest),
@@ -91,10 +92,10 @@ impl Nodes {
         }
         let mut taken = Taken::new(n, &mut node.body);
         let Body::Reaching(e, outbox) = &mut taken.body else { return None };
-        let own = Place { me, base: 0, count: outbox.len() as u32, skip: 0 };
+        let own = EdgeRange { me, base: 0, count: outbox.len() as u32, skip: 0 };
         let mut cx = Cx::over(outbox, core, Some(self), own, single);
         let out = blamed(&mut cx, |cx| f(e.as_mut(), cx));
-        let (emitted, touched) = (cx.take_slot(), cx.touched());
+        let (emitted, touched) = (cx.outputs().take_slot(), cx.outputs().touched());
         self.put_back(n, taken.back(), touched);
         self.settle(core);
         let emitted = emitted.map(|(i, p)| (i + base, p));

@@ -9,6 +9,7 @@ use crate::node::Body;
 use crate::nodes::{Nodes, deliver};
 use crate::shared::Shared;
 use crate::trail::Taken;
+use castanet_element::seam::Seam as _;
 use castanet_element::{CallError, Core, Cx, Edge, Object, Router, handler};
 use castanet_graph::Kind;
 use castanet_lang::PortRef;

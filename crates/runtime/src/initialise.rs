@@ -5,7 +5,8 @@ use crate::assembly::Assembly;
 use crate::errors::explain;
 use castanet_element::build::Wiring;
 use castanet_element::notify::Notes;
-use castanet_element::{Gauge, InitCx, Note};
+use castanet_element::seam::{self, Seam as _};
+use castanet_element::{Gauge, Note};
 use castanet_graph::Graph;
 use castanet_lang::Diagnostic;
 use castanet_spec::Capability;
@@ -65,23 +66,17 @@ pub(crate) fn initialise(
     for e in 0..shared.graph.len() as u32 {
         for worker in &mut assembly.workers {
             let w = worker.core.worker;
-            let mut scheduled = false;
+            let (mut scheduled, mut listens) = (false, Vec::new());
+            let inherits = inherited.contains(&e);
             let done = worker.nodes.with(&mut worker.core, e, |element, cx| {
-                let mut init = InitCx {
-                    core: cx.core(),
-                    me: e,
-                    wiring: &context,
-                    scheduled: true,
-                    listens: Vec::new(),
-                    inherits: inherited.contains(&e),
-                };
-                let done = element.initialise(&mut init);
-                scheduled = init.scheduled;
-                for &n in &init.listens {
-                    listeners.entry(n).or_default().push((w, e));
-                }
+                let done;
+                (done, scheduled, listens) =
+                    seam::initialise(cx.core(), e, &context, inherits, |cx| element.initialise(cx));
                 done
             });
+            for n in listens {
+                listeners.entry(n).or_default().push((w, e));
+            }
             let Some(done) = done else { continue };
             let done = done.unwrap_or_else(|panicked| Err(panicked.to_string()));
             if let Err(text) = done {

@@ -16,7 +16,8 @@ use crate::tasks::LONGEST_BURST;
 use crate::worker::STACK;
 use crate::{Classes, Options};
 use castanet_element::notify::Notes;
-use castanet_element::{CallError, Core, Cx, Drive, Element, Gauge, InitCx, Instance, Router, Turn};
+use castanet_element::seam::{self, Seam as _};
+use castanet_element::{CallError, Core, Cx, Drive, Element, Gauge, Instance, Router, Turn};
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, Sources};
 use castanet_spec::{Capability, Reason};
@@ -76,16 +77,7 @@ impl Naive {
         for e in 0..shared.graph.len() {
             let me = e as u32;
             let done = self.net.visit(&mut self.core, e, |element, cx| {
-                let mut init = InitCx {
-                    core: cx.core(),
-                    me,
-                    wiring: &context,
-                    scheduled: true,
-                    listens: Vec::new(),
-                    inherits: false,
-                };
-                let done = element.initialise(&mut init);
-                (done, init.scheduled, init.listens)
+                seam::initialise(cx.core(), me, &context, false, |cx| element.initialise(cx))
             });
             let Some((done, scheduled, listens)) = done else { continue };
             for n in listens {

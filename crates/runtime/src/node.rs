@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The parts of a worker's graph: an element or a chain of actions, and the packets between them.
 
-use castanet_element::{Action, Edge, Element, Place};
+use castanet_element::seam::EdgeRange;
+use castanet_element::{Action, Edge, Element};
 use castanet_packet::Packet;
 
 /// No edge, no node.
@@ -65,15 +66,15 @@ pub(crate) enum Rest {
 
 impl Member {
     #[inline(always)]
-    pub(crate) fn place(&self) -> Place {
-        Place { me: self.me, base: self.base, count: self.count, skip: self.skip }
+    pub(crate) fn edges(&self) -> EdgeRange {
+        EdgeRange { me: self.me, base: self.base, count: self.count, skip: self.skip }
     }
 }
 
 impl Node {
     /// That of an element that stands alone.
     #[inline(always)]
-    pub(crate) fn place(&self) -> Place {
-        Place { me: self.me, base: self.base, count: self.count, skip: self.mains }
+    pub(crate) fn edges(&self) -> EdgeRange {
+        EdgeRange { me: self.me, base: self.base, count: self.count, skip: self.mains }
     }
 }

@@ -5,7 +5,8 @@ use crate::node::{Body, NONE, Node};
 use crate::nodes::Nodes;
 use crate::push::run_chain;
 use crate::trail::{Taken, blamed, spoiled};
-use castanet_element::{CallError, Core, Cx, Edge, Place};
+use castanet_element::seam::{EdgeRange, Seam as _};
+use castanet_element::{CallError, Core, Cx, Edge};
 use castanet_packet::{Batch, Packet};
 
 /// The reach of a task that pulls from one element and calls no handlers.
@@ -20,18 +21,18 @@ pub(crate) struct Direct<'a> {
 
 impl castanet_element::Router for Direct<'_> {
     fn pull(&mut self, core: &mut Core, _: u32, _: usize, max: usize, into: &mut Batch) {
-        let own = Place { base: 0, ..self.node.place() };
+        let own = EdgeRange { base: 0, ..self.node.edges() };
         let Body::Element(e) = &mut self.node.body else { return };
         let mut cx = Cx::over(self.outbox, core, None, own, false);
         spoiled(into, |into| blamed(&mut cx, |cx| e.pull(self.port, max, into, cx)));
-        self.left |= cx.touched() != 0;
+        self.left |= cx.outputs().touched() != 0;
     }
     fn pull_one(&mut self, core: &mut Core, _: u32, _: usize) -> Option<Packet> {
-        let own = Place { base: 0, ..self.node.place() };
+        let own = EdgeRange { base: 0, ..self.node.edges() };
         let Body::Element(e) = &mut self.node.body else { return None };
         let mut cx = Cx::over(self.outbox, core, None, own, false);
         let p = blamed(&mut cx, |cx| e.pull_one(self.port, cx));
-        self.left |= cx.touched() != 0;
+        self.left |= cx.outputs().touched() != 0;
         p
     }
     fn read(&mut self, _: &mut Core, _: Option<u32>, handler: &str, _: &str) -> Result<String, CallError> {
@@ -53,12 +54,12 @@ impl Nodes {
         if node.loses && max > 1 {
             return self.pull_singly(core, n, port, max, into);
         }
-        let place = node.place();
+        let place = node.edges();
         match &mut node.body {
             Body::Element(e) => {
                 let mut cx = Cx::over(edges, core, None, place, false);
                 spoiled(into, |into| blamed(&mut cx, |cx| e.pull(port, max, into, cx)));
-                if cx.touched() != 0 {
+                if cx.outputs().touched() != 0 {
                     self.settle(core);
                     self.defer(n);
                 }
@@ -82,7 +83,7 @@ impl Nodes {
                 if let Body::Reaching(e, outbox) = &mut taken.body {
                     let mut cx = Cx::new(outbox, core, Some(self), place.me, 0);
                     spoiled(into, |into| blamed(&mut cx, |cx| e.pull(port, max, into, cx)));
-                    let touched = cx.touched();
+                    let touched = cx.outputs().touched();
                     self.put_back(n, taken.back(), touched);
                 }
             }

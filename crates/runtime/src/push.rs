@@ -4,7 +4,8 @@
 use crate::node::{Body, Member, NONE, Node, Rest};
 use crate::nodes::Nodes;
 use crate::trail::{Taken, blamed};
-use castanet_element::{Core, Cx, Edge, Place, Verdict};
+use castanet_element::seam::{EdgeRange, Seam as _};
+use castanet_element::{Core, Cx, Edge, Verdict};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::Reason;
 
@@ -42,7 +43,7 @@ impl Nodes {
                     current.clear();
                     return;
                 };
-                let place = node.place();
+                let place = node.edges();
                 break match &mut node.body {
                     Body::Chain(members) => {
                         let members = members.get_mut(port..).unwrap_or_default();
@@ -63,7 +64,7 @@ impl Nodes {
                     Body::Element(e) => {
                         let mut cx = Cx::over(edges, core, None, place, false);
                         blamed(&mut cx, |cx| e.push(port, current, cx));
-                        let touched = cx.touched();
+                        let touched = cx.outputs().touched();
                         if !current.is_empty() {
                             leftover(current, core, node.me);
                         }
@@ -130,7 +131,7 @@ impl Nodes {
         let mut batch = std::mem::replace(&mut self.current, self.spare.pop().unwrap_or_default());
         let mut cx = Cx::new(outbox, core, Some(self), me, 0);
         blamed(&mut cx, |cx| e.push(port, &mut batch, cx));
-        let touched = cx.touched();
+        let touched = cx.outputs().touched();
         leftover(&mut batch, core, me);
         self.spare.push(std::mem::replace(&mut self.current, batch));
         self.put_back(n, taken.back(), touched);
@@ -142,9 +143,9 @@ impl Nodes {
 /// them emits one. True when nothing else is to be moved; otherwise `rest` says what.
 #[inline(always)]
 pub(crate) fn walk(nodes: &mut [Node], cx: &mut Cx<'_>, n: usize, rest: &mut Option<Rest>) -> bool {
-    match cx.take_slot() {
+    match cx.outputs().take_slot() {
         Some((x, p)) => pass(nodes, cx, x, p, rest),
-        None => is_all(n, cx.touched(), rest),
+        None => is_all(n, cx.outputs().touched(), rest),
     }
 }
 
@@ -170,7 +171,7 @@ pub(crate) fn pass(
     rest: &mut Option<Rest>,
 ) -> bool {
     loop {
-        let Some(edge) = cx.edge_at(x) else { return true };
+        let Some(edge) = cx.outputs().edge_at(x) else { return true };
         if !edge.is_free() {
             *rest = Some(Rest::Queue(x, p));
             return false;
@@ -183,26 +184,28 @@ pub(crate) fn pass(
         };
         match &mut node.body {
             Body::Element(e) => {
-                let place = Place { me: node.me, base: node.base, count: node.count, skip: node.mains };
-                cx.enter_single(place);
+                let place = EdgeRange { me: node.me, base: node.base, count: node.count, skip: node.mains };
+                cx.outputs().enter_single(place);
                 e.push_one(port, p, cx);
-                let Some(emitted) = cx.take_slot() else { return is_all(n, cx.touched(), rest) };
+                let Some(emitted) = cx.outputs().take_slot() else {
+                    return is_all(n, cx.outputs().touched(), rest);
+                };
                 (x, p) = emitted;
             }
             Body::Chain(members) => {
                 x = node.base as usize;
                 for m in members.get_mut(port..).unwrap_or_default() {
-                    cx.enter(m.place());
+                    cx.outputs().enter(m.edges());
                     let verdict = m.action.action(&mut p, cx);
                     if !matches!(verdict, Verdict::Next) {
                         leave(verdict, p, m.resume, cx);
-                        return is_all(n, cx.touched(), rest);
+                        return is_all(n, cx.outputs().touched(), rest);
                     }
                 }
-                if cx.touched() != 0 {
+                if cx.outputs().touched() != 0 {
                     std::hint::cold_path();
                     cx.park_one(x, p);
-                    return is_all(n, cx.touched(), rest);
+                    return is_all(n, cx.outputs().touched(), rest);
                 }
             }
             Body::Reaching(..) | Body::Busy => {
@@ -251,10 +254,10 @@ pub(crate) fn run_chain(
     batch: &mut Batch,
     core: &mut Core,
 ) -> u64 {
-    let mut cx = Cx::over(edges, core, None, Place::default(), false);
+    let mut cx = Cx::over(edges, core, None, EdgeRange::default(), false);
     blamed(&mut cx, |cx| {
         for m in members {
-            cx.enter(m.place());
+            cx.outputs().enter(m.edges());
             if m.resume == NONE {
                 m.action.action_batch(batch, cx);
             } else if copied(m, batch, cx) {
@@ -265,18 +268,18 @@ pub(crate) fn run_chain(
             }
         }
     });
-    cx.touched()
+    cx.outputs().touched()
 }
 
 /// Runs an action that may emit copies or put packets behind others. If it did, they must go first, or one by one: the batch
 /// waits on the edge that leads to the next action.
 fn copied(m: &mut Member, batch: &mut Batch, cx: &mut Cx<'_>) -> bool {
-    let (before, len) = (cx.take_touched(), batch.len());
+    let (before, len) = (cx.outputs().take_touched(), batch.len());
     m.action.action_batch(batch, cx);
-    let copied = cx.touched() != 0 || batch.len() > len;
-    cx.touch(before);
+    let copied = cx.outputs().touched() != 0 || batch.len() > len;
+    cx.outputs().touch(before);
     if copied {
-        cx.park(m.resume as usize, batch);
+        cx.outputs().park(m.resume as usize, batch);
     }
     copied
 }

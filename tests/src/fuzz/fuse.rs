@@ -2,6 +2,7 @@
 //! Fuse: an element that limits how long the router of a fuzz target runs.
 
 use castanet_element::prelude::*;
+use castanet_element::seam::Seam as _;
 
 /// The message it prints when it stops the router.
 pub const BURNT: &str = "the fuse has ended the router";

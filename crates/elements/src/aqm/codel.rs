@@ -168,7 +168,7 @@ impl Element for CoDel {
 impl CoDel {
     #[inline]
     fn pull_next(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
-        let now = cx.core().clock.peek();
+        let now = cx.peek();
         let Some((p, may_drop)) = self.next(now, cx) else {
             self.law.dropping = false;
             return None;

@@ -35,15 +35,16 @@ impl Lengths {
         for e in named.map_or_else(near, |q| q.0.clone()) {
             match cx.gauge_of(e) {
                 Some(gauge) => all.push((e, gauge)),
-                None => return Err(format!("QUEUES: '{}' does not store packets", cx.core.name(e))),
+                None => return Err(format!("QUEUES: '{}' does not store packets", cx.name_of(e))),
             }
         }
         if all.is_empty() {
             let side = if pulled { "upstream" } else { "downstream" };
-            let (name, class) = cx.core.info.get(cx.me as usize).map_or(("", ""), |i| (&i.name, &i.class));
-            let text =
-                format!("{name} :: {class}: no queue {side} and none named by QUEUES, so nothing is dropped");
-            cx.core.outside.message(&text);
+            let text = format!(
+                "{}: no queue {side} and none named by QUEUES, so nothing is dropped",
+                cx.declaration()
+            );
+            cx.message(&text);
         }
         Ok(Lengths(all))
     }
@@ -58,8 +59,8 @@ impl Lengths {
 
     /// The names of the queues with `end` behind each but the last.
     pub(super) fn names(&self, end: &str, cx: &mut Cx<'_>) -> String {
-        let core = cx.core();
-        self.0.iter().map(|(e, _)| core.name(*e)).collect::<Vec<_>>().join(end)
+        let name = |e: u32| cx.elements().get(e as usize).map_or("", |i| i.name.as_str());
+        self.0.iter().map(|(e, _)| name(*e)).collect::<Vec<_>>().join(end)
     }
 }
 

@@ -168,7 +168,7 @@ impl Element for Pi {
         policy::pull_one(&mut self.controller, cx)
     }
     fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-        let now = cx.core().clock.peek();
+        let now = cx.peek();
         self.controller.look(now, cx);
     }
 }

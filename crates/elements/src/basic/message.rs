@@ -51,7 +51,7 @@ impl Lifecycle for Message {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         if self.shown {
             let text = format!("While configuring '{} :: Message':\n  {}", cx.name(), self.args.message);
-            cx.core.outside.message(&text);
+            cx.message(&text);
         }
         Ok(())
     }

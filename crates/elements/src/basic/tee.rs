@@ -51,8 +51,7 @@ impl Element for Tee {
                 match p.share() {
                     Some(copy) => cx.emit(port, copy),
                     None => {
-                        let me = cx.me();
-                        cx.core().count_drops(me, Reason::NoBuffer, 1);
+                        cx.count_drops(Reason::NoBuffer, 1);
                     }
                 }
             }

@@ -33,12 +33,7 @@ impl BlockThread {
         if !(0..=LONGEST).contains(&time.0) {
             return Err("the time is 0 to 60 seconds".into());
         }
-        let clock = &mut cx.core().clock;
-        let end = clock.peek().saturating_add(time.0);
-        clock.jump(end);
-        if !clock.is_simulated() {
-            std::thread::sleep(clock.until(end));
-        }
+        cx.block(time.0);
         Ok(())
     }
 }
@@ -52,9 +47,9 @@ mod tests {
     #[test]
     fn simulated_time_goes_on() {
         let mut kit = Kit::<BlockThread>::with_ports("", 0, 0).unwrap();
-        let before = kit.with(|_, cx| cx.core().clock.peek());
+        let before = kit.with(|_, cx| cx.peek());
         kit.write("block", "1.5").unwrap();
-        assert_eq!(kit.with(|_, cx| cx.core().clock.peek()) - before, 1_500_000_000);
+        assert_eq!(kit.with(|_, cx| cx.peek()) - before, 1_500_000_000);
         for bad in ["60.1", "-1", "x", ""] {
             assert!(kit.write("block", bad).is_err(), "{bad}");
         }

@@ -114,7 +114,7 @@ impl ControlSocket {
 impl Lifecycle for ControlSocket {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
         let proxy = self.args.proxy.and_then(|p| u32::try_from(p.0).ok());
-        let proxy = proxy.map(|e| cx.core.name(e).to_string());
+        let proxy = proxy.map(|e| cx.name_of(e).to_string());
         self.serving.settings.service = Service::Control(self.rules(proxy)?);
         self.serving.initialise(cx)
     }

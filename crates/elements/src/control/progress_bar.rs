@@ -167,7 +167,7 @@ impl ProgressBar {
             return;
         }
         let (pos, size) = (self.args.poshandler.value(cx), self.size_now(cx));
-        let seconds = Nanos(cx.core().clock.peek().saturating_sub(self.start)).seconds();
+        let seconds = Nanos(cx.peek().saturating_sub(self.start)).seconds();
         let text = line(&self.args.banner, self.state, pos, size, seconds);
         let end = if self.state == State::Running { "" } else { "\n" };
         // An error on standard error does not stop the router.
@@ -178,7 +178,7 @@ impl ProgressBar {
     fn go_on(&mut self, cx: &mut Cx<'_>) {
         if self.state == State::Running && self.drawn && self.args.active {
             self.draw(cx);
-            let next = cx.core().clock.peek().saturating_add(self.args.update.0);
+            let next = cx.peek().saturating_add(self.args.update.0);
             cx.set_timer(0, next);
         }
     }
@@ -226,7 +226,7 @@ impl ProgressBar {
     /// Starts again from now.
     #[write(button)]
     fn reset(&mut self, cx: &mut Cx<'_>) {
-        (self.state, self.start) = (State::Running, cx.core().clock.peek());
+        (self.state, self.start) = (State::Running, cx.peek());
         self.go_on(cx);
     }
 }

@@ -43,8 +43,7 @@ impl CompleteOffload {
         match finish(p, into) {
             Ok(()) => cx.made((into.len() - before).saturating_sub(1) as u64),
             Err(reason) => {
-                let me = cx.me();
-                cx.core().count_drops(me, reason, 1);
+                cx.count_drops(reason, 1);
             }
         }
     }

@@ -338,12 +338,10 @@ impl Lifecycle for FromDevice {
         self.waiting.len() as u64
     }
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        let names = cx.core.names.clone();
-        let scope = cx.core.info.get(cx.me as usize).map_or(String::new(), |i| i.scope.clone());
         if cx.inherits() {
             return self.check_link();
         }
-        let socket = self.open(ArgCx { scope: &scope, names: &names, origin: cx.core.home })?;
+        let socket = cx.with_args(|args| self.open(*args))?;
         let watch = cx.watch(socket.fd().clone(), Interest::Read);
         // A device that is down is known to be; when it comes up its frames come by the same socket.
         self.socket = Some((socket, watch));

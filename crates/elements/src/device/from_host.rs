@@ -170,8 +170,7 @@ impl Element for FromHost {
                     cx.emit(0, p);
                 }
                 Ok(Read::Lost(reason)) => {
-                    let me = cx.me();
-                    cx.core().count_drops(me, reason, 1);
+                    cx.count_drops(reason, 1);
                 }
                 Ok(Read::None) => {
                     cx.wait(*watch);

@@ -66,8 +66,7 @@ impl Intake {
 /// Counts one packet that was lost before it was one.
 #[cold]
 fn lose<T>(reason: Reason, cx: &mut Cx<'_>) -> Option<T> {
-    let me = cx.me();
-    cx.core().count_drops(me, reason, 1);
+    cx.count_drops(reason, 1);
     None
 }
 

@@ -168,8 +168,7 @@ impl<const TAP: bool> KernelDevice<TAP> {
                 }
                 Ok(Read::Bad(p)) => cx.emit_or(1, p, Reason::NotIp),
                 Ok(Read::Lost(reason)) => {
-                    let me = cx.me();
-                    cx.core().count_drops(me, reason, 1);
+                    cx.count_drops(reason, 1);
                 }
                 Ok(Read::None) => {
                     cx.wait(*watch);

@@ -109,7 +109,7 @@ impl Pump {
             self.upstream = cx.upstream(0);
         }
         // An element with a push input is not scheduled by itself, but the socket must be listened to.
-        cx.core.wakes.push(cx.me);
+        cx.schedule();
     }
 
     /// How many packets wait to be sent.

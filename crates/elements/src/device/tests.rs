@@ -11,6 +11,7 @@ use crate::handover::testing::{hand_over, prepare};
 use castanet_element::Lifecycle;
 use castanet_element::Turn;
 use castanet_element::kit::{Kit, packet};
+use castanet_element::seam::Seam as _;
 use castanet_element::spec::Reason;
 use castanet_io::device::{Outgoing, PacketOptions, PacketSender, PacketSocket};
 use castanet_testkit::namespace::{has_tun, inside, pair, run};

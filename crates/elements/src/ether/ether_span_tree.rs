@@ -9,7 +9,6 @@ use super::ether_switch::relay::Control;
 use super::port_flags::PortFlags;
 use super::spanning_tree::bpdu::{Bpdu, BridgeId};
 use super::spanning_tree::protocol::{Bridge, MAX_PORTS, PortState};
-use castanet_element::Core;
 use castanet_element::prelude::*;
 use castanet_wire::EtherAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -87,8 +86,8 @@ impl Shared {
     fn bridge(&self) -> MutexGuard<'_, Option<Bridge>> {
         self.bridge.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Opens and closes ports as the bridge has them.
-    fn apply(&self, bridge: &Bridge, core: &mut Core) {
+    /// Opens and closes ports as the bridge has them. `wake` sets the notifiers of elements with ports that were opened.
+    fn apply(&self, bridge: &Bridge, wake: impl FnMut(Note)) {
         let mut opened = [false; 2];
         for port in 0..bridge.ports() {
             let state = bridge.state(port);
@@ -105,11 +104,8 @@ impl Shared {
                 opened[1] |= self.output.set(port, false);
             }
         }
-        for (flags, opened) in [&self.input, &self.output].into_iter().zip(opened) {
-            if opened {
-                flags.wake(core);
-            }
-        }
+        let flags = [&self.input, &self.output].into_iter().zip(opened);
+        flags.filter(|f| f.1).filter_map(|f| f.0.to_wake()).for_each(wake);
         self.switch.hurry(bridge.hurry().unwrap_or(0));
     }
 }
@@ -120,7 +116,7 @@ impl EtherSpanTree {
         let mut guard = self.shared.bridge();
         let Some(bridge) = guard.as_mut() else { return };
         f(bridge);
-        self.shared.apply(bridge, cx.core());
+        self.shared.apply(bridge, |note| cx.set_note(note));
         for (port, message) in bridge.sent() {
             let frame = message.frame(self.args.addr);
             // Without a buffer there is no message; the next one makes up for it.
@@ -204,7 +200,7 @@ impl Lifecycle for EtherSpanTree {
         if bridge.is_none() {
             let id = BridgeId::new(self.args.bridge_priority, self.args.addr);
             let made = Bridge::new(id, self.args.times(), self.args.path_cost, self.ports, cx.now());
-            self.shared.apply(&made, cx.core);
+            self.shared.apply(&made, |note| cx.set_note(note));
             *bridge = Some(made);
         }
         if self.first {
@@ -220,7 +216,7 @@ impl Lifecycle for EtherSpanTree {
             return Ok(());
         }
         let Some(bridge) = old.shared.bridge().take() else { return Ok(()) };
-        self.shared.apply(&bridge, cx.core());
+        self.shared.apply(&bridge, |note| cx.set_note(note));
         *self.shared.bridge() = Some(bridge);
         if self.first {
             let now = cx.now();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One flag a port, which another element may set while packets pass.
 
-use castanet_element::{Core, Note};
+use castanet_element::Note;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -39,10 +39,8 @@ impl PortFlags {
             let _ = self.note.set(note);
         }
     }
-    /// Wakes the pullers of the element; called after a flag was cleared.
-    pub fn wake(&self, core: &mut Core) {
-        if let Some(&note) = self.note.get() {
-            core.set_note(note);
-        }
+    /// The notifier that is to be set after a flag was cleared.
+    pub fn to_wake(&self) -> Option<Note> {
+        self.note.get().copied()
     }
 }

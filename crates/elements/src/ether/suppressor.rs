@@ -207,7 +207,7 @@ mod tests {
         assert!(kit.with(|e, cx| e.pull_one(0, cx)).is_none() && !on(&kit));
         kit.with(|e, cx| {
             assert!(e.flags.set(0, false));
-            e.flags.wake(cx.core());
+            e.flags.to_wake().into_iter().for_each(|note| cx.set_note(note));
         });
         assert!(on(&kit));
         kit.write("active0", "false").unwrap();

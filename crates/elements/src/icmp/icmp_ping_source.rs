@@ -270,7 +270,7 @@ impl Element for IcmpPingSource {
             cx.emit(0, p);
         }
         // From when it was due, so that delays do not add up; not twice at once after a long one.
-        let now = cx.core().clock.peek();
+        let now = cx.peek();
         self.set(due.saturating_add(self.args.interval.0).max(now), cx);
     }
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {

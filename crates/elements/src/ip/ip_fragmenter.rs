@@ -246,8 +246,7 @@ impl IpFragmenter {
                 Verdict::Next => cx.behind(segment),
                 Verdict::Several => {
                     let own = self.last_pieces;
-                    let at = cx.core().behind().len().saturating_sub(own);
-                    cx.core().behind().as_mut_vec().insert(at, segment);
+                    cx.behind_before(own, segment);
                 }
                 Verdict::Out(port) => cx.emit(usize::from(port), segment),
                 Verdict::Drop(reason) => cx.drop(segment, reason),

@@ -41,7 +41,7 @@ pub struct Args {
 impl AverageCounter {
     #[inline]
     fn update(&mut self, packets: u64, bytes: u64, cx: &mut Cx<'_>) {
-        let now = cx.core().clock.peek().div_euclid(1_000_000);
+        let now = cx.peek().div_euclid(1_000_000);
         let first = self.span.map_or(now, |s| s.0);
         self.span = Some((first, now));
         if now.saturating_sub(first) >= self.ignored() {

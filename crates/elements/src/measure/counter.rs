@@ -97,9 +97,8 @@ impl Rates {
         if self.skip > 0 {
             self.skip -= 1;
         } else {
-            let clock = &mut cx.core().clock;
-            let now = clock.peek();
-            self.look(now, !clock.is_simulated());
+            let now = cx.peek();
+            self.look(now, !cx.is_simulated());
         }
     }
     fn look(&mut self, now: i64, may_skip: bool) {
@@ -154,7 +153,7 @@ impl Counter {
     /// Packets a second.
     #[read(merge = sum, unit = "packets/s")]
     fn rate(&mut self, cx: &mut Cx<'_>) -> Rate {
-        Rate(self.rates.at(cx.core().clock.peek()).0)
+        Rate(self.rates.at(cx.peek()).0)
     }
     /// Bits a second.
     #[read(merge = sum, unit = "bits/s")]
@@ -164,7 +163,7 @@ impl Counter {
     /// Bytes a second.
     #[read(merge = sum, unit = "bytes/s")]
     fn byte_rate(&mut self, cx: &mut Cx<'_>) -> Rate {
-        Rate(self.rates.at(cx.core().clock.peek()).1)
+        Rate(self.rates.at(cx.peek()).1)
     }
     /// Sets counts and rates to 0 and arms the calls again.
     #[write(button)]
@@ -243,7 +242,7 @@ impl Lifecycle for Counter {
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         // Of several workers' rates the greatest stands for all; it is right again as soon as packets came for some seconds.
-        let now = cx.core().clock.peek();
+        let now = cx.peek();
         if old.rates.at(now).0 >= self.rates.at(now).0 {
             std::mem::swap(&mut self.rates, &mut old.rates);
         }

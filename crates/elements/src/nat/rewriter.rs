@@ -194,8 +194,7 @@ impl<A: RewriterArgs> Rewriter<A> {
         match finish(p, &mut segments) {
             Ok(()) => cx.made((segments.len() as u64).saturating_sub(1)),
             Err(reason) => {
-                let me = cx.me();
-                cx.core().count_drops(me, reason, 1);
+                cx.count_drops(reason, 1);
             }
         }
         for mut p in segments.drain() {

@@ -24,9 +24,7 @@ pub mod time_sorted_sched;
 
 /// The signals of so many inputs, to look at. A scheduler has no task, so it does not listen to them.
 fn signals(inputs: usize, cx: &mut InitCx<'_>) -> Vec<Signal> {
-    let signals = (0..inputs).map(|i| cx.upstream(i)).collect();
-    cx.listens.clear();
-    signals
+    (0..inputs).map(|i| cx.signal_of(i)).collect()
 }
 
 /// The classes of this family.

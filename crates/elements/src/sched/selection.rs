@@ -35,7 +35,7 @@ impl Selection {
     pub fn initialise(&mut self, cx: &mut InitCx<'_>) -> bool {
         self.signals = (0..self.inputs).map(|i| cx.upstream(i)).collect();
         let own = cx.note(Capability::EmptyNotifier);
-        let returns = cx.listens.iter().any(|&n| Some(Note::new(n)) == own);
+        let returns = own.is_some_and(|own| cx.is_woken_by(own));
         self.note.initialise(self.input.is_some(), cx);
         returns
     }

@@ -25,7 +25,7 @@ pub struct Bands<A> {
 impl<A: BandArgs> Bands<A> {
     pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let units = A::Unit::cost_of_all(batch.as_slice());
-        let now = cx.core().clock.peek();
+        let now = cx.peek();
         // An epoch shows in the average only when it is over, so packets of one moment all fall into the same band.
         self.average.update(units, now);
         let rate = self.average.rate(now);
@@ -35,7 +35,7 @@ impl<A: BandArgs> Bands<A> {
 
     /// The measured rate.
     pub(super) fn rate(&mut self, cx: &mut Cx<'_>) -> f64 {
-        self.average.rate(cx.core().clock.peek())
+        self.average.rate(cx.peek())
     }
 }
 

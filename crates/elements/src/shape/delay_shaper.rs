@@ -45,7 +45,7 @@ impl Element for DelayShaper {
     }
 
     fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
-        let now = cx.core().clock.peek();
+        let now = cx.peek();
         let (mut p, at) = match self.held.take() {
             Some(held) => held,
             None => {

@@ -38,7 +38,7 @@ pub struct Args {
 
 impl Element for DelayUnqueue {
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        let now = cx.core().clock.peek();
+        let now = cx.peek();
         let p = match self.held.take() {
             Some(held) => held,
             None => {

@@ -78,7 +78,7 @@ impl LinkUnqueue {
 
 impl Element for LinkUnqueue {
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        let now = cx.core().clock.peek();
+        let now = cx.peek();
         for _ in 0..cx.limit() {
             let Some(p) = self.link.pop_front_if(|p| p.timestamp() <= now) else { break };
             cx.emit(0, p);

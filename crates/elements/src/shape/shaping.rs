@@ -28,7 +28,7 @@ impl<A: RateArgs> Shaping<A> {
     /// Output 1 gives packets when output 0 would give none, as many as there are.
     #[cold]
     fn pull_rest(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        let now = cx.core().clock.peek();
+        let now = cx.peek();
         if self.gap.allowed(now) > 0 {
             return;
         }
@@ -40,7 +40,7 @@ impl<A: RateArgs> Shaping<A> {
     }
     #[cold]
     fn pull_one_rest(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
-        let now = cx.core().clock.peek();
+        let now = cx.peek();
         if self.gap.allowed(now) > 0 {
             return None;
         }
@@ -61,7 +61,7 @@ impl<A: RateArgs> Shaping<A> {
     #[inline]
     fn pull_shaped(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         // All single pulls of one turn fall into the same moment.
-        let now = cx.core().clock.peek();
+        let now = cx.peek();
         let mut left = max;
         while left > 0 {
             let allowed = self.gap.allowed(now);
@@ -84,7 +84,7 @@ impl<A: RateArgs> Shaping<A> {
 
     #[inline]
     fn pull_one_shaped(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
-        let now = cx.core().clock.peek();
+        let now = cx.peek();
         if self.gap.allowed(now) == 0 {
             self.wait(cx);
             return None;

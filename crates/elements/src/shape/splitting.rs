@@ -16,7 +16,7 @@ pub struct Splitting<A> {
 
 impl<A: BurstArgs> Splitting<A> {
     pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
-        let now = cx.core().clock.peek();
+        let now = cx.peek();
         // At one moment tokens only become fewer, so the first packets go and the others do not.
         let mut good = usize::try_from(self.bucket.available(now)).unwrap_or(usize::MAX).min(batch.len());
         if A::Unit::PACKETS {
@@ -59,7 +59,7 @@ impl<A: BurstArgs> Splitting<A> {}
 
 impl<A: BurstArgs> Lifecycle for Splitting<A> {
     fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        let now = cx.core().clock.peek();
+        let now = cx.peek();
         let before = self.bucket.available(now);
         self.new = self.burst.bucket::<A::Unit>(self.args.rate());
         self.fill(before, now);
@@ -69,7 +69,7 @@ impl<A: BurstArgs> Lifecycle for Splitting<A> {
         if self.new == old.new {
             self.bucket = old.bucket;
         } else {
-            let now = cx.core().clock.peek();
+            let now = cx.peek();
             self.fill(old.bucket.available(now), now);
         }
         Ok(())

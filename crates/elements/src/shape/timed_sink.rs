@@ -45,7 +45,7 @@ impl Element for TimedSink {
             cx.drop(p, Reason::Discarded);
         }
         // From when it was due, so that delays do not add up; not twice at once after a long one.
-        let now = cx.core().clock.peek();
+        let now = cx.peek();
         self.next = self.next.saturating_add(self.args.interval.0).max(now);
         cx.set_timer(0, self.next);
     }

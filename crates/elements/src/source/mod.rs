@@ -234,7 +234,7 @@ impl Pace {
 
 /// Sets the time of packets that leave now. Simulated time passes from one to the next, real time is looked at once.
 fn stamp(packets: &mut [Packet], cx: &mut Cx<'_>) {
-    if cx.core().clock.is_simulated() {
+    if cx.is_simulated() {
         for p in packets {
             p.set_timestamp(cx.now());
         }

@@ -90,7 +90,7 @@ impl Element for TimedSource {
             cx.emit(0, p);
         }
         // From when it was due, so that delays do not add up; not twice at once after a long one.
-        let now = cx.core().clock.peek();
+        let now = cx.peek();
         self.set(due.saturating_add(self.args.interval.0).max(now), cx);
     }
 }

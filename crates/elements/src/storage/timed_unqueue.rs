@@ -86,7 +86,7 @@ impl Element for TimedUnqueue {
             }
         }
         if std::mem::take(&mut self.resting) {
-            let now = cx.core().clock.peek();
+            let now = cx.peek();
             self.rearm(now, cx);
         }
         Turn::Sleep
@@ -96,7 +96,7 @@ impl Element for TimedUnqueue {
             self.resting = true;
             return;
         }
-        let now = cx.core().clock.peek();
+        let now = cx.peek();
         self.left = self.burst as usize;
         self.rearm(now, cx);
         cx.schedule();

@@ -163,8 +163,7 @@ impl FromDump {
                 }
             };
             *skipped = skipped.saturating_add(1);
-            let me = cx.me();
-            cx.core().count_drops(me, reason, 1);
+            cx.count_drops(reason, 1);
         }
         None
     }

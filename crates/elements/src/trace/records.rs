@@ -151,8 +151,7 @@ impl<A: RecordArgs> Source for Records<A> {
             } else {
                 Reason::NoBuffer
             };
-            let me = cx.me();
-            cx.core().count_drops(me, reason, 1);
+            cx.count_drops(reason, 1);
             skipped = skipped.saturating_add(1);
             if skipped >= MOST_SKIPPED {
                 return Next::Pause;

@@ -7,6 +7,7 @@ use castanet_element::core::Router;
 use castanet_element::kit::Site;
 use castanet_element::notify::Notes;
 use castanet_element::prelude::*;
+use castanet_element::seam::{self, Seam as _};
 use castanet_element::spec::ClassSpec;
 use castanet_element::spec::codes::{Processing, ProcessingCode};
 use castanet_element::{Clock, Core, Edge, Gauge, Info, Instance, Messages, handler};
@@ -125,15 +126,7 @@ impl Bench {
         core.limit = 32;
         let around = Gauge::default();
         let wiring = Alone(Gauge::default(), around.clone());
-        let mut init = InitCx {
-            core: &mut core,
-            me: 0,
-            wiring: &wiring,
-            scheduled: true,
-            listens: Vec::new(),
-            inherits: false,
-        };
-        instance.common().initialise(&mut init).unwrap();
+        seam::initialise(&mut core, 0, &wiring, false, |cx| instance.common().initialise(cx)).0.unwrap();
         let edges = (0..outputs).map(|_| Edge::default()).collect();
         let supply = Supply((0..inputs).map(|_| VecDeque::new()).collect());
         Bench { spec: def.spec, instance, core, edges, supply, around, ins, outs }

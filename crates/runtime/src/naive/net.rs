@@ -4,6 +4,7 @@
 use crate::push::{HOPS, ROUNDS};
 use crate::shared::Shared;
 use crate::tasks::TICKETS;
+use castanet_element::seam::Seam as _;
 use castanet_element::{CallError, Core, Cx, Edge, Instance, Messages, Object, Router, Verdict, handler};
 use castanet_graph::{Graph, Kind};
 use castanet_lang::PortRef;

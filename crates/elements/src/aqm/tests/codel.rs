@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 use castanet_element::kit::{Kit, packet};
+use castanet_element::seam::Seam as _;
 use castanet_element::{Core, Router};
 use std::collections::VecDeque;
 

@@ -97,9 +97,8 @@ impl Machine {
             return Ok(if self.own(handler).is_some() { Callee::Own } else { Callee::Global });
         }
         let me = cx.me();
-        let core = cx.core();
-        let scope = core.info.get(me as usize).map_or("", |i| i.scope.as_str());
-        let found = core.names.element(scope, element).and_then(|e| u32::try_from(e).ok());
+        let scope = cx.info().map_or("", |i| i.scope.as_str());
+        let found = cx.names().element(scope, element).and_then(|e| u32::try_from(e).ok());
         match found {
             Some(e) if e == me && (self.own(handler).is_some() || self.kind == Kind::Proxy) => {
                 Ok(Callee::Own)
@@ -120,7 +119,7 @@ impl Machine {
                 let names = list.lines().filter_map(|line| line.split_whitespace().next());
                 castanet_lang::nearest(handler, names).map(|near| format!("{element}.{near}"))
             }
-            Err(_) => cx.core().names.nearest_element(element).map(|near| format!("{near}.{handler}")),
+            Err(_) => cx.names().nearest_element(element).map(|near| format!("{near}.{handler}")),
             Ok(_) => None,
         };
         meant.map_or_else(String::new, |m| format!("; did you mean '{m}'?"))
@@ -131,7 +130,7 @@ impl Machine {
         // What callers and packets make a script do is no failure of the router.
         let alone = matches!(self.kind, Kind::Active | Kind::Driver) && self.frame.arguments.is_none();
         if alone && !(self.offline && self.foreign) {
-            cx.core().outside.call_failed();
+            cx.call_failed();
         }
         match e {
             _ if self.offline && self.foreign => {}

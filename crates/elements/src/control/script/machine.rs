@@ -132,14 +132,13 @@ impl Machine {
 
     /// Computes initial values, and sees to it that the script starts.
     pub fn initialise(&mut self, cx: &mut InitCx<'_>) {
-        let me = cx.me;
         self.offline = true;
-        self.enter(&mut Cx::new(&mut [], cx.core, None, me, 0));
+        cx.with_cx(|cx| self.enter(cx));
         self.offline = false;
         match self.kind {
             // The driver script starts before any task. Requests to stop are answered before tasks have turns, so the
             // first request, which starts it, is its own; those of others come after it and count as they should.
-            Kind::Driver => cx.core.outside.stop(1),
+            Kind::Driver => cx.stop(1),
             Kind::Active => {
                 let now = cx.now();
                 cx.set_timer(TIMER, now);

@@ -5,6 +5,7 @@
 use super::*;
 use crate::handover::testing::{hand_over, prepare};
 use castanet_element::kit::{Kit, packet};
+use castanet_element::seam::Seam as _;
 
 const SRC: [u8; 4] = [10, 0, 0, 1];
 const DST: [u8; 4] = [10, 0, 0, 2];

@@ -18,6 +18,7 @@ use castanet_element::build::Wiring;
 use castanet_element::kit::{Site, packet};
 use castanet_element::notify::Notes;
 use castanet_element::prelude::*;
+use castanet_element::seam::{self, Seam as _};
 use castanet_element::{Clock, Core, Edge, Info, Messages};
 use etherparse::{PacketBuilder, SlicedPacket, TransportSlice};
 use std::sync::Arc;
@@ -151,14 +152,7 @@ impl Rig {
             let (names, clock) = (Arc::new(self.names.clone()), Clock::simulated(1_000_000_000_000));
             Core::new(info.collect(), names, Notes::new(1), Arc::new(Silent), clock)
         });
-        e.initialise(&mut InitCx {
-            core,
-            me,
-            wiring: &Alone,
-            scheduled: true,
-            listens: Vec::new(),
-            inherits: false,
-        })
+        seam::initialise(core, me, &Alone, false, |cx| e.initialise(cx)).0
     }
     pub fn with<R>(
         &mut self,

@@ -9,6 +9,7 @@ use crate::nat::round_robin_ip_mapper::RoundRobinIpMapper;
 use crate::nat::source_ip_hash_mapper::SourceIpHashMapper;
 use crate::nat::tcp_rewriter::TcpRewriter;
 use crate::nat::udp_rewriter::UdpRewriter;
+use castanet_element::seam::Seam as _;
 
 const A: [u8; 4] = [1, 0, 0, 1];
 const B: [u8; 4] = [2, 0, 0, 2];

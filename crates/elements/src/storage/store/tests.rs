@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 use castanet_element::kit::{Kit, packet};
+use castanet_element::seam::Seam as _;
 
 /// A store in place of the one of a queue under test, without notifiers.
 fn store(packets: Packets) -> Store {

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The outputs of the element that runs: where its packets go.
+//!
+//! Emitted packets wait in the batches of edges until the element returns. `touched` has a bit for each edge of the node with
+//! such packets, so that the run loop need not look for them. One packet that is alone on its way does not need a batch: while
+//! `open` is above zero, the first emission stays in `slot`, and the run loop takes it from there to the next element. The second
+//! emission, or a handler call, moves it to its edge after all and sets `open` to zero.
+
+use crate::core::Edge;
+use castanet_packet::{Batch, Packet};
+
+/// The element that runs, and the edges that are its own.
+#[derive(Clone, Copy, Debug, Default)]
+// It is copied for each element that a packet meets: in one piece.
+#[repr(C, align(16))]
+pub struct EdgeRange {
+    /// The number of the element.
+    pub me: u32,
+    /// The index of its first edge.
+    pub base: u32,
+    /// How many edges it has: one for each output. Those of an action in a chain begin with output 1, because output 0 is the
+    /// next action.
+    pub count: u32,
+    /// How many edges of its node come before its own: some in a chain, none for an element that stands alone.
+    // INVARIANT: zero for elements, above zero for actions.
+    pub skip: u32,
+}
+
+/// The outputs of the element that runs.
+pub struct Outputs<'a> {
+    edges: &'a mut [Edge],
+    pub(crate) range: EdgeRange,
+    slot_edge: u32,
+    /// Bit `i` stands for edge `i` of the node, bit 63 for all from 63 on and for calls that wait to be carried out.
+    touched: u64,
+    // INVARIANT: empty when something is touched, and when `open` is not zero.
+    slot: Option<Packet>,
+    /// The next emission stays in `slot` if its output is below this: the number of outputs, or zero.
+    pub(crate) open: u32,
+}
+
+impl<'a> Outputs<'a> {
+    /// With `single`, one packet is on its way, and the first emission may stay in the slot.
+    #[inline(always)]
+    pub(crate) fn new(edges: &'a mut [Edge], range: EdgeRange, single: bool) -> Outputs<'a> {
+        let open = if single { range.count } else { 0 };
+        Outputs { edges, range, slot_edge: 0, touched: 0, slot: None, open }
+    }
+    /// Goes on to an action. Emissions cannot stay in the slot: it is free only for elements that stand alone.
+    #[inline(always)]
+    pub fn enter(&mut self, range: EdgeRange) {
+        self.range = range;
+    }
+    /// Goes on to an element with one packet, so that the slot is free.
+    #[inline(always)]
+    pub fn enter_single(&mut self, range: EdgeRange) {
+        self.range = range;
+        self.open = range.count;
+    }
+    /// The edges of the node that have packets, as bits; bit 63 stands for all from 63 on, and for calls that wait to be carried
+    /// out.
+    #[inline(always)]
+    pub fn touched(&self) -> u64 {
+        self.touched
+    }
+    /// Returns the bits and clears them.
+    #[inline(always)]
+    pub fn take_touched(&mut self) -> u64 {
+        std::mem::take(&mut self.touched)
+    }
+    /// Adds bits.
+    #[inline(always)]
+    pub fn touch(&mut self, touched: u64) {
+        self.touched |= touched;
+    }
+    /// Takes the packet out of the slot, with the index of the edge that it goes to. None when there were more or fewer
+    /// emissions than one, or when calls are to be carried out first. When there is one, nothing is touched.
+    #[inline(always)]
+    pub fn take_slot(&mut self) -> Option<(usize, Packet)> {
+        self.slot.take().map(|p| (self.slot_edge as usize, p))
+    }
+    /// An edge, by its index.
+    #[inline(always)]
+    pub fn edge_at(&mut self, i: usize) -> Option<&mut Edge> {
+        self.edges.get_mut(i)
+    }
+    /// Puts a batch on an edge, by its index.
+    pub fn park(&mut self, i: usize, batch: &mut Batch) {
+        self.touched |= self.bit(i);
+        if let Some(e) = self.edges.get_mut(i) {
+            e.batch.append(batch);
+        }
+    }
+    /// Marks an edge as touched and returns it, by its index.
+    pub(crate) fn touch_edge(&mut self, i: usize) -> Option<&mut Edge> {
+        self.touched |= self.bit(i);
+        self.edges.get_mut(i)
+    }
+    /// The index of the edge of an output.
+    #[inline(always)]
+    pub(crate) fn index(&self, port: usize) -> Option<usize> {
+        let EdgeRange { base, count, skip, .. } = self.range;
+        let i = port.wrapping_sub(usize::from(skip != 0));
+        (i < count as usize).then_some(base as usize + i)
+    }
+    /// The bit of an edge.
+    #[inline(always)]
+    fn bit(&self, i: usize) -> u64 {
+        let node = self.range.base.wrapping_sub(self.range.skip);
+        1 << i.wrapping_sub(node as usize).min(63)
+    }
+    /// Puts a packet into the slot, which must be open for the output.
+    #[inline(always)]
+    pub(crate) fn fill_slot(&mut self, port: usize, p: Packet) {
+        self.open = 0;
+        // An element that stands alone has all edges of its node, output 0 first.
+        self.slot_edge = self.range.base.wrapping_add(port as u32);
+        // The slot is empty; that there is nothing to drop cannot be seen from here.
+        std::mem::forget(self.slot.replace(p));
+    }
+    /// The edge of an output, to put packets on.
+    #[inline(always)]
+    pub(crate) fn edge(&mut self, port: usize) -> Option<&mut Edge> {
+        let i = self.index(port)?;
+        self.close();
+        self.touched |= self.bit(i);
+        self.edges.get_mut(i)
+    }
+    /// Closes the slot. A packet in it moves to its edge.
+    #[inline(always)]
+    pub(crate) fn close(&mut self) {
+        self.open = 0;
+        if self.slot.is_some() {
+            self.empty_slot();
+        }
+    }
+    #[cold]
+    #[inline(never)]
+    fn empty_slot(&mut self) {
+        if let Some((i, p)) = self.take_slot() {
+            self.touched |= self.bit(i);
+            if let Some(e) = self.edges.get_mut(i) {
+                e.batch.push(p);
+            }
+        }
+    }
+}

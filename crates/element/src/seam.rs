@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The side of the contexts that faces run loops. Elements do not import this: they reach the rest of the router by the methods of
+//! [`Cx`] and [`InitCx`] alone.
+
+use crate::build::{InitCx, Wiring};
+use crate::core::{Core, Edge, Router};
+use crate::cx::Cx;
+pub use crate::outputs::{EdgeRange, Outputs};
+use castanet_packet::{Batch, Packet};
+use castanet_spec::Reason;
+
+/// Contexts as run loops make and use them.
+pub trait Seam<'a>: Sized {
+    /// For element `me`, whose output `first` is the first of `edges`: 0, or 1 for an action.
+    fn new(
+        edges: &'a mut [Edge],
+        core: &'a mut Core,
+        router: Option<&'a mut dyn Router>,
+        me: u32,
+        first: u32,
+    ) -> Self;
+    /// For elements that have some of these edges each; [`Outputs::enter`] says which. With `single` one packet is on its way.
+    fn over(
+        edges: &'a mut [Edge],
+        core: &'a mut Core,
+        router: Option<&'a mut dyn Router>,
+        range: EdgeRange,
+        single: bool,
+    ) -> Self;
+    /// The outputs of the element that runs.
+    fn outputs(&mut self) -> &mut Outputs<'a>;
+    /// The state that the elements of a worker share.
+    fn core(&mut self) -> &mut Core;
+    /// Puts a packet and those that were put behind it on an edge, by its index.
+    fn park_one(&mut self, i: usize, p: Packet);
+}
+
+impl<'a> Seam<'a> for Cx<'a> {
+    #[inline(always)]
+    fn new(
+        edges: &'a mut [Edge],
+        core: &'a mut Core,
+        router: Option<&'a mut dyn Router>,
+        me: u32,
+        first: u32,
+    ) -> Cx<'a> {
+        let range = EdgeRange { me, base: 0, count: edges.len() as u32, skip: first };
+        Cx::over(edges, core, router, range, false)
+    }
+    #[inline(always)]
+    fn over(
+        edges: &'a mut [Edge],
+        core: &'a mut Core,
+        router: Option<&'a mut dyn Router>,
+        range: EdgeRange,
+        single: bool,
+    ) -> Cx<'a> {
+        Cx { core, router, out: Outputs::new(edges, range, single) }
+    }
+    #[inline(always)]
+    fn outputs(&mut self) -> &mut Outputs<'a> {
+        &mut self.out
+    }
+    #[inline(always)]
+    fn core(&mut self) -> &mut Core {
+        self.core
+    }
+    #[cold]
+    fn park_one(&mut self, i: usize, p: Packet) {
+        match self.out.touch_edge(i) {
+            Some(e) => {
+                e.batch.push(p);
+                e.batch.append(&mut self.core.behind);
+            }
+            // An action of a class that does not declare copies has no such edge.
+            None => {
+                let mut rest = std::mem::replace(&mut self.core.behind, Batch::empty());
+                self.drop(p, Reason::Discarded);
+                self.drop_all(&mut rest, Reason::Discarded);
+            }
+        }
+    }
+}
+
+/// Initialises element `me`. Returns the result of `f`, whether the element's task is scheduled from the start, and the
+/// notifiers that wake it. With `inherits`, the running router will hand over what the element holds.
+pub fn initialise<R>(
+    core: &mut Core,
+    me: u32,
+    wiring: &dyn Wiring,
+    inherits: bool,
+    f: impl FnOnce(&mut InitCx<'_>) -> R,
+) -> (R, bool, Vec<u32>) {
+    let mut cx = InitCx { core, me, wiring, scheduled: true, listens: Vec::new(), inherits };
+    let done = f(&mut cx);
+    (done, cx.scheduled, cx.listens)
+}
