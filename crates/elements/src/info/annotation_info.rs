@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn errors() {
         let bad = AnnotationInfo::inform(
-            "A, A 1 2 3, A NOPE, A 47 2, A 1 x, A 48 0, CHECK_OVERLAP DST_IP 3, CHECK_OVERLAP 0 4 8",
+            "A, A 1 2 3, A NOPE, A 47 2, A 1 x, A 48 0, CHECK_OVERLAP DST_IP 3, CHECK_OVERLAP 3 DST_IP, CHECK_OVERLAP 0 4 8",
             "",
             &mut Names::new(),
         );
@@ -129,6 +129,7 @@ mod tests {
             "size 'x': invalid number",
             "size '0': an annotation has 1 to 48 bytes",
             "annotations 'DST_IP' and '3' overlap",
+            "annotations '3' and 'DST_IP' overlap",
         ];
         assert_eq!(messages(bad), want);
     }
