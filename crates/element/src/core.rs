@@ -176,6 +176,8 @@ pub struct Core {
     pub limit: usize,
     /// How many turns the running task may take in one call.
     pub turns: usize,
+    /// How many turns it took.
+    pub taken: usize,
     /// Descriptors that elements wait for.
     pub watches: Watches,
     /// Where the configuration comes from.
@@ -239,6 +241,7 @@ impl Core {
             timers: TimerQueue::new(),
             limit: 1,
             turns: 1,
+            taken: 1,
             watches: Watches::default(),
             deferred: Vec::new(),
             behind: Batch::empty(),

@@ -99,6 +99,12 @@ impl<'a> Cx<'a> {
     pub fn turns(&self) -> usize {
         self.core.turns
     }
+    /// Tells how many turns the task took in this call, one unless this is called: as many as it would have taken with
+    /// [`Cx::turns`] 1. Timers are due after the same turns, however many a call takes.
+    #[inline]
+    pub fn took_turns(&mut self, n: usize) {
+        self.core.taken = n;
+    }
     /// What handler values are read against.
     pub fn with_args<R>(&self, f: impl FnOnce(&ArgCx<'_>) -> R) -> R {
         let scope = self.core.info.get(self.out.range.me as usize).map_or("", |i| &i.scope);

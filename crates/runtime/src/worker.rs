@@ -133,7 +133,7 @@ impl Worker {
             self.core.limit = limit;
             // Turns of the only task follow each other with nothing in between, so several of them may move one batch.
             self.core.turns = if shared.tasks.len() == 1 { limit.min(left) } else { 1 };
-            left -= self.core.turns;
+            self.core.taken = 1;
             // A burst is cut in pieces of at most `limit` packets. A request to stop does not end it.
             let mut moved = 0;
             loop {
@@ -152,6 +152,7 @@ impl Worker {
                 self.take_mail(shared, self.core.worker as usize);
                 self.core.limit = limit.min(LONGEST_BURST - moved);
             }
+            left -= self.core.taken.clamp(1, left);
             if shared.requests.load(Ordering::Relaxed) > 0 || shared.halted.load(Ordering::Relaxed) {
                 return true;
             }

@@ -299,3 +299,22 @@ fn handlers_are_read_across_workers() {
     assert_eq!(answers.len(), 20);
     assert!(answers.is_sorted() && answers[0] < answers[19], "{answers:?}");
 }
+
+#[test]
+fn timers_are_due_after_the_same_turns_at_every_batch_size() {
+    // The only task, and one that takes several turns in a call where the batch allows it.
+    for source in ["InfiniteSource", "Numbers(1, 1000)", "FromIPSummaryDump(DUMP, CHECKSUM true)"] {
+        let dump = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(dump.path(), "!data ip_src\n".to_string() + &"1.0.0.1\n".repeat(1000)).unwrap();
+        let source = source.replace("DUMP", dump.path().to_str().unwrap());
+        let seen = |batch| {
+            let text = format!("{source} -> c :: Counter -> Discard; Script(TYPE ACTIVE, wait 1ns, stop);");
+            number(&mut run(&text, batch).0, "c", "count")
+        };
+        let want = seen(1);
+        assert!(want > 0 && want < 1000, "{source}: {want}");
+        for batch in [2, 5, 32, 256] {
+            assert_eq!(seen(batch), want, "{source} at batch {batch}");
+        }
+    }
+}

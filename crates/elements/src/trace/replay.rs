@@ -73,15 +73,19 @@ pub(super) trait Source {
             return Turn::Sleep;
         }
         for i in 0..cx.turns() {
-            match self.next(cx) {
+            let next = self.next(cx);
+            // Packets that were emitted in this call must pass before the end.
+            if i > 0 && matches!(next, Next::End) {
+                break;
+            }
+            cx.took_turns(i + 1);
+            match next {
                 Next::Packet(p) => cx.emit(0, p),
                 Next::Later(t) => {
                     cx.set_timer(0, t);
                     return Turn::Sleep;
                 }
                 Next::Pause => break,
-                // Packets that were emitted in this turn must pass first.
-                Next::End if i > 0 => break,
                 Next::End => {
                     self.finish(cx);
                     return Turn::Sleep;

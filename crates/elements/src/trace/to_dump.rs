@@ -270,6 +270,7 @@ impl Element for ToDump {
         }
         let mut batch = std::mem::replace(&mut self.scratch, Batch::empty());
         cx.pull(0, cx.turns(), &mut batch);
+        cx.took_turns(batch.len().max(1));
         let some = !batch.is_empty();
         self.consume(&mut batch, cx);
         self.scratch = batch;
