@@ -171,7 +171,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 writes.push(if limited {
                     quote!(#h => Some(
                         <#own as ::castanet_element::spec::ArgValue>::parse(text.trim(), cx)
-                            .and_then(|v| ::castanet_element::spec::within(&v, #min, #max, #off).map(|()| v))
+                            .and_then(|v| ::castanet_element::spec::within(&v, #min, #max, #off).map(|()| v).map_err(Into::into))
                             .map(|v| self.#name = v.into())
                     ),)
                 } else {
@@ -196,7 +196,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
             }
             #[allow(clippy::match_single_binding, unused_variables)]
             fn write(&mut self, handler: &str, text: &str, cx: &::castanet_element::spec::ArgCx<'_>)
-                -> Option<Result<(), String>>
+                -> Option<Result<(), ::castanet_element::spec::ValueError>>
             {
                 match handler { #(#writes)* _ => None }
             }

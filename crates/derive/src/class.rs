@@ -282,7 +282,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 let written = cx.with_args(|a| ::castanet_element::spec::Args::write(#args, handler, value, a))?;
                 let changed = match written {
                     Ok(()) => ::castanet_element::Lifecycle::changed(self, handler, cx).map_err(Into::into),
-                    Err(e) => Err(::castanet_element::HandlerError::value(e)),
+                    Err(e) => Err(::castanet_element::HandlerError::from(e)),
                 };
                 Some(changed)
             },

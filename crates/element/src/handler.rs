@@ -3,7 +3,7 @@
 
 use crate::class::Object;
 use crate::cx::Cx;
-use castanet_spec::{ArgValue, HandlerSpec};
+use castanet_spec::{ArgValue, HandlerSpec, ValueError};
 
 /// Why a handler refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,11 +16,10 @@ pub enum HandlerError {
     Failed(String),
 }
 
-impl HandlerError {
-    /// For a text that is no value of the handler, with the message of [`ArgValue::parse`]. A NUL byte there marks a message that no
-    /// argument name is put before; a handler has no argument name.
-    pub fn value(message: String) -> HandlerError {
-        HandlerError::Value(message.replace('\0', ""))
+/// For a text that is no value of the handler.
+impl From<ValueError> for HandlerError {
+    fn from(e: ValueError) -> Self {
+        HandlerError::Value(e.into())
     }
 }
 
@@ -68,7 +67,7 @@ pub trait Handlers: Sized {
 
 /// Reads a value that was written to a handler, or the parameters of a read.
 pub fn parse<T: ArgValue>(text: &str, cx: &Cx<'_>) -> Result<T, HandlerError> {
-    cx.with_args(|a| T::parse(text.trim(), a)).map_err(HandlerError::value)
+    cx.with_args(|a| T::parse(text.trim(), a)).map_err(HandlerError::from)
 }
 
 /// Reads a handler of an element: one that its class declares, or one of its [own](crate::Lifecycle::own_handlers).

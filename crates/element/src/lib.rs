@@ -70,7 +70,7 @@ pub mod prelude {
     pub use crate::spec::value::{Bandwidth, Capacity, Data, Nanos, Word};
     pub use crate::spec::{
         Anno1, Anno4, ArgValue, Capability, Counted, Effects, ElementRef, Filename, HandlerRef, IpList,
-        Names, Origin, Prefix, Rate, Real, Reason, Seconds, Show, Table,
+        Names, Origin, Prefix, Rate, Real, Reason, Seconds, Show, Table, ValueError,
     };
     pub use crate::{
         Action, Args, Build, BuildCx, CallError, Class, ConfigError, Count, Cx, Drive, Element, Engine,

@@ -5,7 +5,7 @@ use crate::anno;
 use crate::handler::HandlerSpec;
 use crate::names::Names;
 use crate::origin::Origin;
-use crate::value::{ArgValue, Show};
+use crate::value::{ArgValue, Show, ValueError};
 use castanet_lang::args as text;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -103,7 +103,7 @@ pub trait Args: Sized {
     /// The value that a handler shows, if it is one of these.
     fn read(&self, handler: &str) -> Option<String>;
     /// Changes the value behind a handler, if it is one of these.
-    fn write(&mut self, handler: &str, text: &str, cx: &ArgCx<'_>) -> Option<Result<(), String>>;
+    fn write(&mut self, handler: &str, text: &str, cx: &ArgCx<'_>) -> Option<Result<(), ValueError>>;
 
     /// Reads a configuration string; all errors and warnings at once.
     fn parse(config: &str, cx: ArgCx<'_>) -> (Option<Self>, Vec<ArgError>) {
@@ -144,7 +144,7 @@ impl Args for NoArgs {
     fn read(&self, _: &str) -> Option<String> {
         None
     }
-    fn write(&mut self, _: &str, _: &str, _: &ArgCx<'_>) -> Option<Result<(), String>> {
+    fn write(&mut self, _: &str, _: &str, _: &ArgCx<'_>) -> Option<Result<(), ValueError>> {
         None
     }
 }
@@ -287,11 +287,7 @@ impl<'a> Parser<'a> {
             },
             Err(message) => {
                 let rest = self.specs.get(index).is_some_and(|s| s.kind == ArgKind::Rest);
-                let message = if rest || message.contains('\u{0}') {
-                    message.replace('\u{0}', "")
-                } else {
-                    format!("{name}: {message}")
-                };
+                let message = if rest { message.to_string() } else { message.about(name) };
                 let help = format!("'{}' is not a valid {}", cleaned.trim(), T::TYPE);
                 self.errors.push(ArgError::new(message, range).help(help));
                 None

@@ -25,4 +25,5 @@ pub use origin::Origin;
 pub use reason::Reason;
 pub use value::{
     ArgValue, Counted, ElementRef, Filename, HandlerRef, IpList, Prefix, Rate, Real, Seconds, Show, Table,
+    ValueError,
 };

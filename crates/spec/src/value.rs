@@ -14,13 +14,59 @@ pub use reference::{ElementRef, Filename, HandlerRef};
 use crate::arg::ArgCx;
 use crate::handler::ValueKind;
 
+/// Why a text is no value of a type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValueError {
+    text: String,
+    whole: bool,
+}
+
+impl ValueError {
+    /// An error whose text is complete without the name of the argument.
+    pub fn whole(text: impl Into<String>) -> ValueError {
+        ValueError { text: text.into(), whole: true }
+    }
+    /// The message about the argument `name`: `NAME: text`, or the text alone where it is complete.
+    pub fn about(&self, name: &str) -> String {
+        if self.whole { self.text.clone() } else { format!("{name}: {}", self.text) }
+    }
+}
+
+impl std::fmt::Display for ValueError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for ValueError {}
+
+impl From<String> for ValueError {
+    fn from(text: String) -> ValueError {
+        ValueError { text, whole: false }
+    }
+}
+
+impl From<&str> for ValueError {
+    fn from(text: &str) -> ValueError {
+        text.to_string().into()
+    }
+}
+
+impl From<ValueError> for String {
+    fn from(e: ValueError) -> String {
+        e.text
+    }
+}
+
 /// A type that arguments can have.
 pub trait ArgValue: Sized {
     /// The name in the manual: `ip-prefix`.
     const TYPE: &'static str;
-    /// Reads the text of one argument, trimmed and free of comments. The error is what follows `NAME: `; it starts with
-    /// a NUL byte when the name is not to be put before it.
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, String>;
+    /// Reads the text of one argument, trimmed and free of comments.
+    ///
+    /// # Errors
+    /// When the text is no value of this type.
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, ValueError>;
 }
 
 /// A value as handlers show it.
@@ -60,7 +106,7 @@ impl<T: Show> Show for Option<T> {
 
 impl<T: ArgValue> ArgValue for Option<T> {
     const TYPE: &'static str = T::TYPE;
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, ValueError> {
         T::parse(text, cx).map(Some)
     }
 }

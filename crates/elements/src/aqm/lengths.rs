@@ -9,7 +9,7 @@ pub struct Queues(Vec<u32>);
 
 impl ArgValue for Queues {
     const TYPE: &'static str = "elements";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Queues, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Queues, ValueError> {
         let mut all = Vec::new();
         for name in text.split_ascii_whitespace() {
             let found = ElementRef::parse(name, cx)?;
@@ -89,6 +89,8 @@ mod tests {
         let parse = |text| Queues::parse(text, &cx).map(|q| q.0);
         assert_eq!(parse("q").unwrap(), [3]);
         assert_eq!(parse(" r  q r ").unwrap(), [1, 3]);
-        assert!(parse("").is_err() && parse("q s").unwrap_err().contains("does not name an element"));
+        assert!(
+            parse("").is_err() && parse("q s").unwrap_err().to_string().contains("does not name an element")
+        );
     }
 }

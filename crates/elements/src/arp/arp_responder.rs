@@ -52,7 +52,7 @@ pub struct Entry {
 
 impl ArgValue for Entry {
     const TYPE: &'static str = "IP[/MASK] ... ETHER";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Entry, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Entry, ValueError> {
         let mut prefixes = Vec::new();
         // Ethernet addresses that can be nothing else, and those of names that stand for an IP address too.
         let (mut own, mut both) = (Vec::new(), Vec::new());
@@ -64,7 +64,7 @@ impl ArgValue for Entry {
                 }
                 (Err(_), Ok(ether)) => own.push(ether),
                 (Err(_), Err(_)) => {
-                    return Err(format!("'{word}' is neither an IP address nor an Ethernet address"));
+                    return Err(format!("'{word}' is neither an IP address nor an Ethernet address").into());
                 }
             }
         }

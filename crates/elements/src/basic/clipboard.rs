@@ -50,7 +50,7 @@ struct Range {
 
 impl ArgValue for Range {
     const TYPE: &'static str = "OFFSET/LENGTH";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Range, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Range, ValueError> {
         let (offset, length) = text.split_once('/').ok_or("expected OFFSET/LENGTH")?;
         let number = |t: &str| u16::parse(t.trim(), cx);
         Ok(Range { offset: number(offset)?, length: number(length)? })

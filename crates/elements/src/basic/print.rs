@@ -71,7 +71,7 @@ pub enum Contents {
 
 impl ArgValue for Contents {
     const TYPE: &'static str = "NONE, HEX or ASCII";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Contents, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Contents, ValueError> {
         match text.to_ascii_uppercase().as_str() {
             "NONE" => return Ok(Contents::None),
             "HEX" => return Ok(Contents::Hex),
@@ -80,10 +80,10 @@ impl ArgValue for Contents {
         }
         match bool::parse(text, cx) {
             Ok(hex) => Ok(if hex { Contents::Hex } else { Contents::None }),
-            Err(_) => Err(format!(
-                "\0bad contents value '{}'; should be 'NONE', 'HEX', or 'ASCII'",
+            Err(_) => Err(ValueError::whole(format!(
+                "bad contents value '{}'; should be 'NONE', 'HEX', or 'ASCII'",
                 text.to_ascii_uppercase()
-            )),
+            ))),
         }
     }
 }

@@ -32,7 +32,7 @@ struct Kind(PacketType);
 
 impl ArgValue for Kind {
     const TYPE: &'static str = "packet type";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Kind, String> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Kind, ValueError> {
         Ok(Kind(match text.to_ascii_uppercase().as_str() {
             "HOST" => PacketType::Host,
             "BROADCAST" => PacketType::Broadcast,

@@ -77,7 +77,7 @@ struct Sum(Vec<HandlerRef>);
 
 impl ArgValue for Sum {
     const TYPE: &'static str = "handlers";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Sum, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Sum, ValueError> {
         let text = castanet_lang::args::unquote(text);
         let all: Result<Vec<_>, _> = text.split_whitespace().map(|t| HandlerRef::parse(t, cx)).collect();
         match all {

@@ -11,11 +11,11 @@ pub struct DeviceName(pub(super) String);
 
 impl ArgValue for DeviceName {
     const TYPE: &'static str = "device";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<DeviceName, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<DeviceName, ValueError> {
         let name = String::parse(text, cx)?;
         let good = |b: u8| b.is_ascii_graphic() && b != b'/';
         if name.is_empty() || name.len() > 15 || !name.bytes().all(good) {
-            return Err(format!("'{name}' is no name for a device: at most 15 characters, no spaces"));
+            return Err(format!("'{name}' is no name for a device: at most 15 characters, no spaces").into());
         }
         Ok(DeviceName(name))
     }
@@ -36,13 +36,14 @@ const METHODS: [&str; 6] = ["LINUX", "PACKET", "PCAP", "PCAPFD", "DEVBPF", "NETM
 
 impl ArgValue for Method {
     const TYPE: &'static str = "method";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Method, String> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Method, ValueError> {
         let word = text.to_ascii_uppercase();
         if METHODS.contains(&word.as_str()) {
             return Ok(Method(word));
         }
         let near = castanet_lang::nearest(&word, METHODS).map(|m| format!("; did you mean {m}?"));
-        Err(format!("unknown method '{text}'{}", near.unwrap_or_else(|| ": LINUX, PACKET or PCAP".into())))
+        Err(format!("unknown method '{text}'{}", near.unwrap_or_else(|| ": LINUX, PACKET or PCAP".into()))
+            .into())
     }
 }
 
@@ -58,11 +59,11 @@ pub struct Encap(pub(super) LinkType);
 
 impl ArgValue for Encap {
     const TYPE: &'static str = "link type";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Encap, String> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Encap, ValueError> {
         let words: Vec<&str> = LinkType::words().collect();
-        LinkType::parse(text)
+        Ok(LinkType::parse(text)
             .map(Encap)
-            .ok_or_else(|| format!("unknown link type '{text}': {}", words.join(", ")))
+            .ok_or_else(|| format!("unknown link type '{text}': {}", words.join(", ")))?)
     }
 }
 

@@ -48,7 +48,7 @@ pub struct Spec(DeviceName);
 
 impl ArgValue for Spec {
     const TYPE: &'static str = "'drop dev DEVICE'";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Spec, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Spec, ValueError> {
         let words: Vec<&str> =
             castanet_lang::args::words(text).into_iter().filter_map(|r| text.get(r)).collect();
         match words[..] {

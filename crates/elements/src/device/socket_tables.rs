@@ -10,11 +10,11 @@ pub struct Table(u32);
 
 impl ArgValue for Table {
     const TYPE: &'static str = "route table";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Table, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Table, ValueError> {
         let element = ElementRef::parse(text, cx)?;
         let class = cx.names.element_class(cx.scope, &castanet_lang::args::unquote(text)).map_or("", |e| e.1);
         if !class.ends_with("IPLookup") {
-            return Err(format!("'{text}' is a {class}, not a route table such as RadixIPLookup"));
+            return Err(format!("'{text}' is a {class}, not a route table such as RadixIPLookup").into());
         }
         u32::try_from(element.0).map(Table).map_err(|_| "no such element".into())
     }

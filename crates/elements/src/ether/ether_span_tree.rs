@@ -232,12 +232,12 @@ pub struct Named<const SWITCH: bool>(u32);
 
 impl<const SWITCH: bool> ArgValue for Named<SWITCH> {
     const TYPE: &'static str = if SWITCH { "EtherSwitch" } else { "Suppressor" };
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, ValueError> {
         let found = ElementRef::parse(text, cx)?;
         let wanted: &[&str] = if SWITCH { &["EtherSwitch", "ListenEtherSwitch"] } else { &["Suppressor"] };
         match cx.names.element_class(cx.scope, text) {
             Some((_, class)) if !wanted.contains(&class) => {
-                Err(format!("'{text}' is of class {class}, not {}", Self::TYPE))
+                Err(format!("'{text}' is of class {class}, not {}", Self::TYPE).into())
             }
             _ => u32::try_from(found.0).map(Named).map_err(|_| "no such element".into()),
         }

@@ -9,7 +9,7 @@ pub struct Place(pub usize);
 
 impl ArgValue for Place {
     const TYPE: &'static str = "offset, 'src' or 'dst'";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Place, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Place, ValueError> {
         match text {
             "dst" => Ok(Place(0)),
             "src" => Ok(Place(6)),
@@ -44,7 +44,7 @@ pub struct Anno6(pub usize);
 
 impl ArgValue for Anno6 {
     const TYPE: &'static str = "annotation of 6 bytes";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Anno6, String> {
-        cx.annotation(text, 6).map(Anno6)
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Anno6, ValueError> {
+        Ok(Anno6(cx.annotation(text, 6)?))
     }
 }

@@ -28,7 +28,7 @@ pub struct VlanId(pub u16);
 
 impl ArgValue for VlanId {
     const TYPE: &'static str = "VLAN identifier";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, ValueError> {
         Ok(VlanId(between(text, cx, 0, 0xfff)? as u16))
     }
 }
@@ -39,8 +39,8 @@ pub struct Native(pub i32);
 
 impl ArgValue for Native {
     const TYPE: &'static str = "VLAN identifier or -1";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, String> {
-        between(text, cx, -1, 0xfff).map(Native)
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, ValueError> {
+        Ok(Native(between(text, cx, -1, 0xfff)?))
     }
 }
 
@@ -56,7 +56,7 @@ pub struct Priority(pub u8);
 
 impl ArgValue for Priority {
     const TYPE: &'static str = "priority";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, ValueError> {
         Ok(Priority(between(text, cx, 0, 7)? as u8))
     }
 }
@@ -72,7 +72,7 @@ pub enum Tci {
 
 impl ArgValue for Tci {
     const TYPE: &'static str = "uint16 or ANNO";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Tci, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Tci, ValueError> {
         if text.eq_ignore_ascii_case("ANNO") {
             return Ok(Tci::Anno);
         }

@@ -83,8 +83,8 @@ pub struct IcmpType(pub(super) u8);
 
 impl ArgValue for IcmpType {
     const TYPE: &'static str = "ICMP type";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<IcmpType, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<IcmpType, ValueError> {
         let number = names::icmp_type_number(text).map_or_else(|| u8::parse(text, cx), Ok);
-        number.map(IcmpType).map_err(|_| format!("'{text}' is not an ICMP type"))
+        Ok(IcmpType(number.map_err(|_| format!("'{text}' is not an ICMP type"))?))
     }
 }

@@ -88,7 +88,7 @@ pub struct ErrorType(u8);
 
 impl ArgValue for ErrorType {
     const TYPE: &'static str = "ICMP error type";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<ErrorType, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<ErrorType, ValueError> {
         let kind = match names::icmp_type_number(text) {
             Some(n) => n,
             None => u8::parse(text, cx).map_err(|_| format!("'{text}' is not an ICMP type"))?,
@@ -96,7 +96,7 @@ impl ArgValue for ErrorType {
         if icmp::is_error(kind) {
             Ok(ErrorType(kind))
         } else {
-            Err(format!("'{text}' is not an ICMP error type"))
+            Err(format!("'{text}' is not an ICMP error type").into())
         }
     }
 }

@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(names.annotation("", "A"), None, "names are known inside only");
         let cx = ArgCx { scope: "in/", names: &names, origin: Origin::Operator };
         assert_eq!((Anno1::parse("A", &cx), Anno4::parse("C", &cx)), (Ok(Anno1(40)), Ok(Anno4(12))));
-        assert_eq!(Anno4::parse("A", &cx).unwrap_err(), "annotation 'A' has 1 bytes, 4 wanted");
+        assert_eq!(Anno4::parse("A", &cx).unwrap_err(), "annotation 'A' has 1 bytes, 4 wanted".into());
     }
 
     #[test]

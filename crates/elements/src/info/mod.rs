@@ -35,7 +35,7 @@ pub struct Definition;
 
 impl ArgValue for Definition {
     const TYPE: &'static str = "definition";
-    fn parse(_: &str, _: &ArgCx<'_>) -> Result<Self, String> {
+    fn parse(_: &str, _: &ArgCx<'_>) -> Result<Self, ValueError> {
         Ok(Definition)
     }
 }

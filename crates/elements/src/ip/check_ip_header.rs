@@ -83,7 +83,7 @@ enum First {
 
 impl ArgValue for First {
     const TYPE: &'static str = "int";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<First, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<First, ValueError> {
         match u32::parse(text, cx) {
             Ok(n) => Ok(First::Offset(n)),
             Err(number) => IpList::parse(text, cx).map(First::BadSources).map_err(|_| number),
@@ -96,12 +96,12 @@ struct Interfaces(Vec<Prefix>);
 
 impl ArgValue for Interfaces {
     const TYPE: &'static str = "list of ip-prefix";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Interfaces, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Interfaces, ValueError> {
         let words = castanet_lang::args::words(text).into_iter();
-        words
+        Ok(words
             .map(|r| Prefix::read(text.get(r).unwrap_or(""), cx, false))
             .collect::<Result<_, _>>()
-            .map(Interfaces)
+            .map(Interfaces)?)
     }
 }
 

@@ -69,7 +69,7 @@ struct Ect(Option<u8>);
 
 impl ArgValue for Ect {
     const TYPE: &'static str = "bool or 2";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Ect, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Ect, ValueError> {
         if text == "2" { Ok(Ect(Some(2))) } else { bool::parse(text, cx).map(|b| Ect(Some(u8::from(b)))) }
     }
 }

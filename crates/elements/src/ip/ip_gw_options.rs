@@ -70,12 +70,12 @@ pub enum SourceRoutes {
 
 impl ArgValue for SourceRoutes {
     const TYPE: &'static str = "pass, drop or follow";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<SourceRoutes, String> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<SourceRoutes, ValueError> {
         match text {
             "pass" => Ok(SourceRoutes::Pass),
             "drop" => Ok(SourceRoutes::Drop),
             "follow" => Ok(SourceRoutes::Follow),
-            _ => Err(format!("'{text}' is not 'pass', 'drop' or 'follow'")),
+            _ => Err(format!("'{text}' is not 'pass', 'drop' or 'follow'").into()),
         }
     }
 }

@@ -94,14 +94,16 @@ impl Contents {
 
 impl ArgValue for Contents {
     const TYPE: &'static str = "no, hex or ascii";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Contents, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Contents, ValueError> {
         match text.to_ascii_uppercase().as_str() {
             "NO" | "NONE" => Ok(Contents::NO),
             "YES" | "HEX" => Ok(Contents(Some(Dump::Hex))),
             "ASCII" => Ok(Contents(Some(Dump::Ascii))),
             _ => match bool::parse(text, cx) {
                 Ok(on) => Ok(Contents(on.then_some(Dump::Hex))),
-                Err(_) => Err(format!("bad contents value '{text}'; should be 'NONE', 'HEX', or 'ASCII'")),
+                Err(_) => {
+                    Err(format!("bad contents value '{text}'; should be 'NONE', 'HEX', or 'ASCII'").into())
+                }
             },
         }
     }

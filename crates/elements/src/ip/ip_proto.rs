@@ -10,9 +10,9 @@ pub struct IpProto(pub u8);
 
 impl ArgValue for IpProto {
     const TYPE: &'static str = "ip-proto";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<IpProto, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<IpProto, ValueError> {
         let number = names::ip_proto_number(text).map_or_else(|| u8::parse(text, cx), Ok);
-        number.map(IpProto).map_err(|_| format!("'{text}' is not an IP protocol"))
+        Ok(IpProto(number.map_err(|_| format!("'{text}' is not an IP protocol"))?))
     }
 }
 
@@ -32,7 +32,7 @@ const ECN: [&[&str]; 4] =
 
 impl ArgValue for Ecn {
     const TYPE: &'static str = "ecn";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Ecn, String> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Ecn, ValueError> {
         let found = (0u8..).zip(ECN).find(|(_, names)| names.contains(&text));
         found.map(|(bits, _)| Ecn(bits)).ok_or_else(|| "expected 'no', 'ect1', 'ect2' or 'ce'".into())
     }

@@ -81,7 +81,7 @@ struct MtuAnno(Option<usize>);
 
 impl ArgValue for MtuAnno {
     const TYPE: &'static str = "anno2";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<MtuAnno, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<MtuAnno, ValueError> {
         if text == "-1" { Ok(MtuAnno(None)) } else { Anno2::parse(text, cx).map(|a| MtuAnno(Some(a.0))) }
     }
 }

@@ -66,7 +66,7 @@ pub struct RouteText(String);
 
 impl ArgValue for RouteText {
     const TYPE: &'static str = "route";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<RouteText, String> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<RouteText, ValueError> {
         Ok(RouteText(text.to_string()))
     }
 }

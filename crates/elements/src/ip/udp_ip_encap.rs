@@ -53,7 +53,7 @@ pub struct UdpPort(u16);
 
 impl ArgValue for UdpPort {
     const TYPE: &'static str = "udp-port";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<UdpPort, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<UdpPort, ValueError> {
         let named =
             || cx.names.port(cx.scope, text, UDP).or_else(|| castanet_classify::names::port_number(text));
         u16::parse(text, cx).or_else(|e| named().ok_or(e)).map(UdpPort)
@@ -72,7 +72,7 @@ pub struct Destination(pub(crate) Option<Ipv4Addr>);
 
 impl ArgValue for Destination {
     const TYPE: &'static str = "ip or DST_ANNO";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Destination, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Destination, ValueError> {
         if text == "DST_ANNO" {
             Ok(Destination(None))
         } else {

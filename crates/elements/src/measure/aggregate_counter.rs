@@ -96,7 +96,7 @@ pub struct CallAt {
 
 impl ArgValue for CallAt {
     const TYPE: &'static str = "number and handler";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, ValueError> {
         let end = text.find(char::is_whitespace).unwrap_or(text.len());
         let (number, call) = text.split_at_checked(end).unwrap_or((text, ""));
         Ok(CallAt { at: u64::parse(number, cx)?, call: HandlerRef::parse(call, cx)? })

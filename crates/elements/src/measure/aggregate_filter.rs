@@ -52,7 +52,7 @@ pub struct Rule {
 
 impl ArgValue for Rule {
     const TYPE: &'static str = "action and aggregates";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Rule, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Rule, ValueError> {
         let mut words = args::words(text).into_iter().map(|r| text.get(r).unwrap_or(""));
         let goes = match words.next().unwrap_or("") {
             "allow" => Some(0),

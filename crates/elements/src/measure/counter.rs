@@ -56,12 +56,12 @@ pub struct CallAt<const PACKETS: bool> {
 
 impl<const PACKETS: bool> ArgValue for CallAt<PACKETS> {
     const TYPE: &'static str = "number and handler";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, ValueError> {
         let end = text.find(char::is_whitespace).unwrap_or(text.len());
         let (number, call) = text.split_at_checked(end).unwrap_or((text, ""));
         let name = if PACKETS { "count_call" } else { "byte_count_call" };
         let at = u64::parse(number, cx)
-            .map_err(|_| format!("\0'{name}' first word should be unsigned (count)"))?;
+            .map_err(|_| ValueError::whole(format!("'{name}' first word should be unsigned (count)")))?;
         Ok(CallAt { at, call: HandlerRef::parse(call, cx)? })
     }
 }

@@ -143,13 +143,13 @@ impl HeaderField {
 
 impl ArgValue for HeaderField {
     const TYPE: &'static str = "header field";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<HeaderField, String> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<HeaderField, ValueError> {
         let field = HeaderField::named(text).or_else(|| HeaderField::placed(text));
-        field.ok_or_else(|| {
+        Ok(field.ok_or_else(|| {
             format!(
                 "'{text}' is not a header field; expected one such as 'ip dst/16', 'tcp dport' or 'ip[8:2]'"
             )
-        })
+        })?)
     }
 }
 

@@ -72,7 +72,7 @@ pub enum Unit {
 
 impl ArgValue for Unit {
     const TYPE: &'static str = "PACKETS or BYTES";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Unit, String> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Unit, ValueError> {
         match text {
             "PACKETS" => Ok(Unit::Packets),
             "BYTES" => Ok(Unit::Bytes),
@@ -104,7 +104,7 @@ struct AnnoLevel {
 
 impl ArgValue for AnnoLevel {
     const TYPE: &'static str = "address, level and seconds";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, ValueError> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let [address, level, seconds] = words[..] else {
             return Err("expected 'ADDRESS LEVEL SECONDS'".into());

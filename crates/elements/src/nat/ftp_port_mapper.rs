@@ -64,8 +64,8 @@ pub struct TcpRef(u32);
 
 impl ArgValue for TcpRef {
     const TYPE: &'static str = "TCPRewriter";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<TcpRef, String> {
-        handle::rewriter(text, &["TCPRewriter", "IPRewriter"], cx).map(TcpRef)
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<TcpRef, ValueError> {
+        Ok(TcpRef(handle::rewriter(text, &["TCPRewriter", "IPRewriter"], cx)?))
     }
 }
 

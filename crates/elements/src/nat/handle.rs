@@ -25,13 +25,13 @@ pub const UNBOUNDED: u32 = i32::MAX as u32;
 
 impl ArgValue for Capacity {
     const TYPE: &'static str = "int or element";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Capacity, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Capacity, ValueError> {
         match i32::parse(text, cx) {
             Ok(n) => u32::try_from(n).map(Capacity::Flows).map_err(|_| "must be positive".into()),
             Err(e) => match rewriter(text, CLASSES, cx) {
                 Ok(n) => Ok(Capacity::Of(n)),
                 Err(_) if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') => Err(e),
-                Err(e) => Err(e),
+                Err(e) => Err(e.into()),
             },
         }
     }

@@ -60,7 +60,7 @@ pub struct Maps(Vec<(u32, Option<u16>)>);
 
 impl ArgValue for Maps {
     const TYPE: &'static str = "list of rewriters";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Maps, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Maps, ValueError> {
         let one = |word: &&str| {
             let (name, offset) = match word.rsplit_once(':') {
                 Some((n, o)) => (n, Some(u16::parse(o, cx)?)),

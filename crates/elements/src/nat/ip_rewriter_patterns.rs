@@ -45,7 +45,7 @@ pub struct Definition {
 
 impl ArgValue for Definition {
     const TYPE: &'static str = "pattern definition";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Definition, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Definition, ValueError> {
         match words(text).as_slice() {
             [name, rest @ ..] if !rest.is_empty() => {
                 Ok(Definition { name: (*name).to_string(), pattern: Arc::new(Pattern::parse(rest, cx)?) })

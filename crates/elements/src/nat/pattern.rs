@@ -87,12 +87,12 @@ fn order_of(word: &str) -> (&str, Order) {
 }
 
 fn addresses(word: &str, cx: &ArgCx<'_>) -> Result<Option<(u32, u32)>, String> {
-    let bad = |e| format!("source address '{word}': {e}");
+    let bad = |e: ValueError| format!("source address '{word}': {e}");
     if word == "-" {
         return Ok(None);
     }
     if word.contains('/') {
-        let p = Prefix::read(word, cx, false).map_err(bad)?;
+        let p = Prefix::read(word, cx, false).map_err(|e| bad(e.into()))?;
         let (lo, hi) = (p.network().to_bits(), p.broadcast().to_bits());
         // No host has the address of the network or the broadcast address, where there are any (RFC 3021).
         return Ok(Some(if p.len < 31 { (lo + 1, hi - 1) } else { (lo, hi) }));
@@ -142,7 +142,7 @@ impl Pattern {
         };
         let ((saddr, a_order), (sport, p_order)) = (order_of(saddr), order_of(sport));
         let order = if p_order == Order::Keep { a_order } else { p_order };
-        let bad = |e: String| format!("destination address '{daddr}': {e}");
+        let bad = |e: ValueError| format!("destination address '{daddr}': {e}");
         Ok(Pattern {
             addrs: addresses(saddr, cx)?,
             ports: ports(sport, cx)?,

@@ -48,8 +48,8 @@ pub struct Goal(Target<PatternText>);
 
 impl ArgValue for Goal {
     const TYPE: &'static str = "pattern with outputs";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Goal, String> {
-        Target::parse(&words(text), cx).map(Goal)
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Goal, ValueError> {
+        Ok(Goal(Target::parse(&words(text), cx)?))
     }
 }
 

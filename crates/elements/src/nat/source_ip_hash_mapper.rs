@@ -56,7 +56,7 @@ pub struct Ring {
 
 impl ArgValue for Ring {
     const TYPE: &'static str = "nodes and seed";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Ring, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Ring, ValueError> {
         match words(text).as_slice() {
             [nodes, seed] => {
                 let nodes = u32::parse(nodes, cx)?;
@@ -79,7 +79,7 @@ pub struct Server {
 
 impl ArgValue for Server {
     const TYPE: &'static str = "pattern with outputs and server";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Server, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Server, ValueError> {
         match words(text).as_slice() {
             [rest @ .., id] => Ok(Server { target: Target::parse(rest, cx)?, id: u32::parse(id, cx)? }),
             [] => Err("expected 'SADDR SPORT DADDR DPORT FOUT ROUT SERVERID'".into()),

@@ -89,7 +89,7 @@ pub enum Spec {
 
 impl ArgValue for SpecText {
     const TYPE: &'static str = "rewriter-input-spec";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<SpecText, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<SpecText, ValueError> {
         let all = words(text);
         let kind = match all.as_slice() {
             [] => return Err("expected an input specification".into()),
@@ -99,13 +99,13 @@ impl ArgValue for SpecText {
             ["keep", f, r] => Kind::Keep([output("forward", f, cx)?, output("reply", r, cx)?]),
             ["pattern" | "xpattern", rest @ ..] => Kind::Pattern(Target::parse(rest, cx)?),
             ["drop" | "discard" | "pass" | "passthrough" | "nochange" | "keep", ..] => {
-                return Err(format!("syntax error in '{text}'"));
+                return Err(format!("syntax error in '{text}'").into());
             }
             [name] => {
                 let ElementRef(e) = ElementRef::parse(name, cx)?;
                 match cx.names.element_class(cx.scope, name) {
                     Some((_, class)) if !super::mapper::CLASSES.contains(&class) => {
-                        return Err(format!("'{name}' is of class {class}, which is no mapper"));
+                        return Err(format!("'{name}' is of class {class}, which is no mapper").into());
                     }
                     _ => Kind::Mapper(u32::try_from(e).map_err(|_| "no such element")?),
                 }
@@ -113,7 +113,8 @@ impl ArgValue for SpecText {
             [word, ..] => {
                 return Err(format!(
                     "unknown input specification '{word}'; drop, pass, keep, pattern or a mapper"
-                ));
+                )
+                .into());
             }
         };
         Ok(SpecText { kind, text: text.to_string() })

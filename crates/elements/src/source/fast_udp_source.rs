@@ -90,7 +90,7 @@ pub struct Port(u16);
 
 impl ArgValue for Port {
     const TYPE: &'static str = "udp-port";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Port, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Port, ValueError> {
         let known = || cx.names.port(cx.scope, text, protocol::UDP);
         let named = || known().or_else(|| castanet_classify::names::port_number(text));
         u16::parse(text, cx).or_else(|e| named().ok_or(e)).map(Port)

@@ -87,7 +87,7 @@ pub struct Frames(Vec<Vec<u8>>);
 
 impl ArgValue for Frames {
     const TYPE: &'static str = "list of data";
-    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<Self, String> {
+    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<Self, ValueError> {
         let words = text::words(t).into_iter();
         words
             .map(|r| Data::parse(t.get(r).unwrap_or(""), cx).map(|d| d.0))

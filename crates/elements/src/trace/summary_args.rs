@@ -14,10 +14,10 @@ const MOST: usize = 256;
 
 impl ArgValue for FieldList {
     const TYPE: &'static str = "list of fields";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<FieldList, String> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<FieldList, ValueError> {
         let words = args::words(text);
         if words.len() > MOST {
-            return Err(format!("more than {MOST} fields"));
+            return Err(format!("more than {MOST} fields").into());
         }
         let field = |word: &str| {
             let name = args::unquote(word);
@@ -25,7 +25,7 @@ impl ArgValue for FieldList {
                 let names = summary::FIELDS.iter().map(|f| f.name);
                 let near = castanet_lang::nearest(&name, names);
                 let hint = near.map(|n| format!(", did you mean '{n}'?")).unwrap_or_default();
-                format!("\0unknown content type '{name}'{hint}")
+                ValueError::whole(format!("unknown content type '{name}'{hint}"))
             })
         };
         let list = words.into_iter().map(|r| field(text.get(r).unwrap_or("")));
@@ -39,11 +39,11 @@ pub struct Protocol(pub u8);
 
 impl ArgValue for Protocol {
     const TYPE: &'static str = "ip protocol";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Protocol, String> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Protocol, ValueError> {
         let number = summary::protocol(&args::unquote(text));
-        number
+        Ok(number
             .map(Protocol)
-            .ok_or_else(|| format!("'{text}' is not an IP protocol; expected a name or a number"))
+            .ok_or_else(|| format!("'{text}' is not an IP protocol; expected a name or a number"))?)
     }
 }
 
@@ -53,7 +53,7 @@ pub struct FlowId(pub Flow);
 
 impl ArgValue for FlowId {
     const TYPE: &'static str = "flow ID";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<FlowId, String> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<FlowId, ValueError> {
         let text = args::unquote(text);
         let words: Vec<&str> = text.split_whitespace().collect();
         Flow::parse(&words).map(FlowId).ok_or_else(|| "expected 'SRC SPORT DST DPORT [PROTO]'".into())

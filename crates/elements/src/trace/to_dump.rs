@@ -88,11 +88,11 @@ pub struct Encap(LinkType);
 
 impl ArgValue for Encap {
     const TYPE: &'static str = "link type";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Encap, String> {
-        LinkType::parse(text).map(Encap).ok_or_else(|| {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Encap, ValueError> {
+        Ok(LinkType::parse(text).map(Encap).ok_or_else(|| {
             let words: Vec<_> = LinkType::words().collect();
             format!("'{text}' is not a link type; expected a number or one of {}", words.join(", "))
-        })
+        })?)
     }
 }
 
@@ -102,7 +102,7 @@ pub struct Sources(Vec<(u32, String)>);
 
 impl ArgValue for Sources {
     const TYPE: &'static str = "list of element";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Sources, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Sources, ValueError> {
         let words = castanet_lang::args::words(text);
         let element = |name: &str| {
             let found = ElementRef::parse(name, cx)?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! IP and Ethernet addresses, prefixes, lists of them.
 
-use super::{ArgValue, Show};
+use super::{ArgValue, Show, ValueError};
 use crate::arg::ArgCx;
 use crate::handler::ValueKind;
 use castanet_lang::args as text;
@@ -34,7 +34,7 @@ pub(super) fn dotted(t: &str) -> Option<[u8; 4]> {
 
 impl ArgValue for Ipv4Addr {
     const TYPE: &'static str = "ip";
-    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<Ipv4Addr, String> {
+    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<Ipv4Addr, ValueError> {
         if let Some(a) = dotted(t) {
             return Ok(a.into());
         }
@@ -113,7 +113,9 @@ impl Prefix {
                         let len = u32::from_be_bytes(m).leading_ones();
                         Ok(Prefix { addr: a.into(), len: u8::try_from(len).unwrap_or(32) })
                     }
-                    _ if bare => Ipv4Addr::parse(t, cx).map(|addr| Prefix { addr, len: 32 }),
+                    _ if bare => {
+                        Ipv4Addr::parse(t, cx).map(|addr| Prefix { addr, len: 32 }).map_err(String::from)
+                    }
                     _ => Err(bad()),
                 }
             }
@@ -123,8 +125,8 @@ impl Prefix {
 
 impl ArgValue for Prefix {
     const TYPE: &'static str = "ip-prefix";
-    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<Prefix, String> {
-        Prefix::read(t, cx, true)
+    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<Prefix, ValueError> {
+        Ok(Prefix::read(t, cx, true)?)
     }
 }
 
@@ -141,7 +143,7 @@ pub struct IpList(pub Vec<Ipv4Addr>);
 
 impl ArgValue for IpList {
     const TYPE: &'static str = "list of ip";
-    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<IpList, String> {
+    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<IpList, ValueError> {
         let words = text::words(t);
         words
             .into_iter()
@@ -160,7 +162,7 @@ impl Show for IpList {
 
 impl ArgValue for EtherAddr {
     const TYPE: &'static str = "ether";
-    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<EtherAddr, String> {
+    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<EtherAddr, ValueError> {
         if let Ok(a) = t.parse::<EtherAddr>() {
             return Ok(a);
         }

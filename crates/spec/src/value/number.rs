@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Booleans, numbers, times, bandwidths, text.
 
-use super::{ArgValue, Show};
+use super::{ArgValue, Show, ValueError};
 use crate::anno::{Anno1, Anno2, Anno4};
 use crate::arg::ArgCx;
 use crate::handler::ValueKind;
@@ -9,7 +9,7 @@ use castanet_lang::args as text;
 
 impl ArgValue for bool {
     const TYPE: &'static str = "bool";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<bool, String> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<bool, ValueError> {
         match text {
             "true" | "yes" | "y" | "t" | "1" => Ok(true),
             "false" | "no" | "n" | "f" | "0" => Ok(false),
@@ -47,15 +47,15 @@ macro_rules! integers {
     ($($t:ty, $name:literal;)+) => { $(
         impl ArgValue for $t {
             const TYPE: &'static str = $name;
-            fn parse(text: &str, _: &ArgCx<'_>) -> Result<$t, String> {
+            fn parse(text: &str, _: &ArgCx<'_>) -> Result<$t, ValueError> {
                 let n = integer(text)?;
-                <$t>::try_from(n).map_err(|_| {
+                Ok(<$t>::try_from(n).map_err(|_| {
                     if n < 0 && <$t>::MIN == 0 {
                         "must be positive".to_string()
                     } else {
                         format!("out of range, the limits are {} and {}", <$t>::MIN, <$t>::MAX)
                     }
-                })
+                })?)
             }
         }
     )+ };
@@ -85,12 +85,12 @@ impl Capacity {
 
 impl ArgValue for Capacity {
     const TYPE: &'static str = u32::TYPE;
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Capacity, String> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Capacity, ValueError> {
         match integer(text)? {
             n if n < 0 => Err("must be positive".into()),
             n => match u32::try_from(n) {
                 Ok(n) if n <= Capacity::MAX => Ok(Capacity(n)),
-                _ => Err(format!("out of range, the limits are 0 and {}", Capacity::MAX)),
+                _ => Err(format!("out of range, the limits are 0 and {}", Capacity::MAX).into()),
             },
         }
     }
@@ -105,7 +105,7 @@ impl Show for Capacity {
 
 impl ArgValue for f64 {
     const TYPE: &'static str = "real";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<f64, String> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<f64, ValueError> {
         real(text).ok_or_else(|| "invalid number".into())
     }
 }
@@ -149,7 +149,7 @@ pub struct Nanos(pub i64);
 
 impl ArgValue for Nanos {
     const TYPE: &'static str = "seconds";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Nanos, String> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Nanos, ValueError> {
         let bad = || "expected time in seconds".to_string();
         let (digits, unit) = with_unit(text).ok_or_else(bad)?;
         let scale: i64 = match unit {
@@ -160,7 +160,7 @@ impl ArgValue for Nanos {
             "m" | "min" => 60_000_000_000,
             "h" | "hr" => 3_600_000_000_000,
             "d" | "day" => 86_400_000_000_000,
-            _ => return Err(bad()),
+            _ => return Err(bad().into()),
         };
         exact_decimal(text.trim_end_matches(unit).trim(), scale)
             .or_else(|| {
@@ -227,7 +227,7 @@ pub struct Bandwidth(pub u64);
 
 impl ArgValue for Bandwidth {
     const TYPE: &'static str = "bandwidth";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Bandwidth, String> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Bandwidth, ValueError> {
         let bad = || "expected bandwidth".to_string();
         let (number, unit) = with_unit(text).ok_or_else(bad)?;
         let (prefix, rest) = match unit.as_bytes().first() {
@@ -239,7 +239,7 @@ impl ArgValue for Bandwidth {
         let per_byte = match rest {
             "" | "Bps" | "B/s" => 1.0,
             "bps" | "b/s" | "baud" => 8.0,
-            _ => return Err(bad()),
+            _ => return Err(bad().into()),
         };
         let v = number * prefix / per_byte;
         if !(0.0..=1.8e19).contains(&v) {
@@ -257,7 +257,7 @@ impl Show for Bandwidth {
 
 impl ArgValue for String {
     const TYPE: &'static str = "string";
-    fn parse(t: &str, _: &ArgCx<'_>) -> Result<String, String> {
+    fn parse(t: &str, _: &ArgCx<'_>) -> Result<String, ValueError> {
         Ok(text::unquote(t))
     }
 }
@@ -268,7 +268,7 @@ pub struct Data(pub Vec<u8>);
 
 impl ArgValue for Data {
     const TYPE: &'static str = "data";
-    fn parse(t: &str, _: &ArgCx<'_>) -> Result<Data, String> {
+    fn parse(t: &str, _: &ArgCx<'_>) -> Result<Data, ValueError> {
         text::data(t).map(Data).ok_or_else(|| "a quote or '\\<' is not closed".into())
     }
 }
@@ -285,7 +285,7 @@ pub struct Word(pub String);
 
 impl ArgValue for Word {
     const TYPE: &'static str = "word";
-    fn parse(t: &str, _: &ArgCx<'_>) -> Result<Word, String> {
+    fn parse(t: &str, _: &ArgCx<'_>) -> Result<Word, ValueError> {
         let ok = !t.is_empty() && t.bytes().all(|b| (33..=126).contains(&b) && !b"\"'\\,".contains(&b));
         if ok { Ok(Word(t.to_string())) } else { Err("expected word".into()) }
     }
@@ -301,8 +301,8 @@ macro_rules! annotations {
     ($($t:ident, $size:literal, $name:literal;)+) => { $(
         impl ArgValue for $t {
             const TYPE: &'static str = $name;
-            fn parse(t: &str, cx: &ArgCx<'_>) -> Result<$t, String> {
-                cx.annotation(t, $size).map($t)
+            fn parse(t: &str, cx: &ArgCx<'_>) -> Result<$t, ValueError> {
+                Ok($t(cx.annotation(t, $size)?))
             }
         }
     )+ };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! References to elements, handlers and files.
 
-use super::{ArgValue, Show};
+use super::{ArgValue, Show, ValueError};
 use crate::arg::ArgCx;
 use crate::origin::Origin;
 use castanet_lang::args as text;
@@ -12,13 +12,13 @@ pub struct ElementRef(pub usize);
 
 impl ArgValue for ElementRef {
     const TYPE: &'static str = "element";
-    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<ElementRef, String> {
+    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<ElementRef, ValueError> {
         let name = text::unquote(t);
-        cx.names.element(cx.scope, &name).map(ElementRef).ok_or_else(|| {
+        Ok(cx.names.element(cx.scope, &name).map(ElementRef).ok_or_else(|| {
             let near = cx.names.nearest_element(&name);
             let hint = near.map(|n| format!(", did you mean '{n}'?")).unwrap_or_default();
             format!("'{name}' does not name an element{hint}")
-        })
+        })?)
     }
 }
 
@@ -39,7 +39,7 @@ pub struct HandlerRef {
 
 impl ArgValue for HandlerRef {
     const TYPE: &'static str = "handler";
-    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<HandlerRef, String> {
+    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<HandlerRef, ValueError> {
         let t = t.trim();
         let end = t.find(char::is_whitespace).unwrap_or(t.len());
         let (call, value) = (t.get(..end).unwrap_or(""), t.get(end..).unwrap_or("").trim());
@@ -77,7 +77,7 @@ pub struct Filename(pub String);
 
 impl ArgValue for Filename {
     const TYPE: &'static str = "filename";
-    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<Filename, String> {
+    fn parse(t: &str, cx: &ArgCx<'_>) -> Result<Filename, ValueError> {
         if !cx.origin.may_name_files() {
             return Err("this client may not name files".into());
         }

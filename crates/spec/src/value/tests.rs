@@ -12,7 +12,7 @@ fn get<T: ArgValue>(t: &str) -> Result<T, String> {
     host.net = Some(([10, 0, 0, 0], [255, 255, 255, 0]));
     host.ether = Some([2, 0, 0, 0, 0, 1]);
     names.define_element("q", 3, "Queue");
-    T::parse(t, &ArgCx { scope: "", names: &names, origin: crate::Origin::Operator })
+    T::parse(t, &ArgCx { scope: "", names: &names, origin: crate::Origin::Operator }).map_err(String::from)
 }
 
 #[test]

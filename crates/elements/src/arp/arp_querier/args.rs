@@ -51,12 +51,12 @@ pub struct OwnAddress {
 
 impl ArgValue for OwnAddress {
     const TYPE: &'static str = "ip-prefix";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<OwnAddress, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<OwnAddress, ValueError> {
         let ether = EtherAddr::parse(text, cx).ok();
         match (Ipv4Addr::parse(text, cx), Prefix::read(text, cx, false)) {
             (Ok(ip), subnet) => Ok(OwnAddress { ip, subnet: subnet.ok().filter(|s| s.contains(ip)), ether }),
             (Err(_), Ok(p)) => Ok(OwnAddress { ip: p.addr, subnet: Some(p), ether }),
-            (Err(_), Err(e)) => Err(e),
+            (Err(_), Err(e)) => Err(e.into()),
         }
     }
 }
@@ -74,11 +74,11 @@ pub struct TableRef(pub(super) u32);
 
 impl ArgValue for TableRef {
     const TYPE: &'static str = "ARPTable";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<TableRef, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<TableRef, ValueError> {
         let found = ElementRef::parse(text, cx)?;
         match cx.names.element_class(cx.scope, text) {
             Some((_, class)) if class != "ARPTable" => {
-                Err(format!("'{text}' is of class {class}, not ARPTable"))
+                Err(format!("'{text}' is of class {class}, not ARPTable").into())
             }
             _ => u32::try_from(found.0).map(TableRef).map_err(|_| "no such element".into()),
         }

@@ -3,6 +3,7 @@
 
 use super::function::first_word;
 use super::substitute::is_name;
+use castanet_element::spec::ValueError;
 use castanet_element::spec::{ArgCx, ArgError, ArgValue};
 use std::ops::Range;
 
@@ -12,7 +13,7 @@ pub struct Line(pub String);
 
 impl ArgValue for Line {
     const TYPE: &'static str = "script instruction";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Line, String> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Line, ValueError> {
         Ok(Line(text.to_string()))
     }
 }

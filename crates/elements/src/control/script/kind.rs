@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The events that start a script: the argument `TYPE`, and the names of signals.
 
+use castanet_element::spec::ValueError;
 use castanet_element::spec::{ArgCx, ArgValue};
 use rustix::process::Signal;
 
@@ -70,7 +71,7 @@ pub fn stops_driver(signo: i32) -> bool {
 
 impl ArgValue for Kind {
     const TYPE: &'static str = "script type";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Kind, String> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Kind, ValueError> {
         let mut words = text.split_ascii_whitespace();
         let first = words.next().unwrap_or("").to_ascii_uppercase();
         let kind = match first.as_str() {
@@ -90,7 +91,7 @@ impl ArgValue for Kind {
             _ => return Err("expected ACTIVE, PASSIVE, PACKET, PROXY, DRIVER or SIGNAL".into()),
         };
         match words.next() {
-            Some(w) => Err(format!("unexpected '{w}'")),
+            Some(w) => Err(format!("unexpected '{w}'").into()),
             None => Ok(kind),
         }
     }

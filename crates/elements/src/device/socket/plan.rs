@@ -25,7 +25,7 @@ pub enum Kind {
 
 impl ArgValue for Kind {
     const TYPE: &'static str = "TCP, UDP, UNIX or UNIX_DGRAM";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Kind, String> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Kind, ValueError> {
         match text.to_ascii_uppercase().as_str() {
             "TCP" => Ok(Kind::Tcp),
             "UDP" => Ok(Kind::Udp),
@@ -57,7 +57,7 @@ impl Default for PortArg {
 
 impl ArgValue for PortArg {
     const TYPE: &'static str = "ip-port";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<PortArg, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<PortArg, ValueError> {
         String::parse(text, cx).map(PortArg)
     }
 }
@@ -71,7 +71,7 @@ impl PortArg {
 
 fn port(text: &str, protocol: u8, cx: &ArgCx<'_>) -> Result<u16, String> {
     let named = || cx.names.port(cx.scope, text, protocol).or_else(|| names::port_number(text));
-    u16::parse(text, cx).or_else(|e| named().ok_or(e))
+    u16::parse(text, cx).or_else(|e| named().ok_or(e)).map_err(String::from)
 }
 
 /// The system's words without Rust's ` (os error N)`.
@@ -116,7 +116,7 @@ impl Plan {
         let mut note = |name: &str, e: String| {
             errors.0.extend(ConfigError::from(format!("{name}: {e}")).0);
         };
-        let addr = Ipv4Addr::parse(&args.addr, cx).map_err(|e| note("ADDR", e)).ok();
+        let addr = Ipv4Addr::parse(&args.addr, cx).map_err(|e| note("ADDR", e.into())).ok();
         let number = match &args.port {
             Some(text) => port(text, protocol, cx).map_err(|e| note("PORT", e)).ok(),
             None => {
@@ -125,7 +125,7 @@ impl Plan {
             }
         };
         let local_addr = args.local_addr.as_ref().map(|text| Ipv4Addr::parse(text, cx)).transpose();
-        let local_addr = local_addr.map_err(|e| note("LOCAL_ADDR", e)).ok().flatten();
+        let local_addr = local_addr.map_err(|e| note("LOCAL_ADDR", e.into())).ok().flatten();
         let local_port = args.local_port.as_ref().map(|p| p.number(protocol, cx)).transpose();
         let local_port = local_port.map_err(|e| note("LOCAL_PORT", e)).ok().flatten();
         let (Some(addr), Some(number), true) = (addr, number, errors.0.is_empty()) else {

@@ -17,7 +17,7 @@ pub struct FlowText(Tuple);
 
 impl ArgValue for FlowText {
     const TYPE: &'static str = "SADDR SPORT DADDR DPORT";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<FlowText, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<FlowText, ValueError> {
         match words(text).as_slice() {
             [sa, sp, da, dp] => {
                 let ip = |t: &str| Ipv4Addr::parse(t, cx).map(Ipv4Addr::to_bits);

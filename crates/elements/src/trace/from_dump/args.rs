@@ -57,7 +57,7 @@ pub struct Probability(pub f64);
 
 impl ArgValue for Probability {
     const TYPE: &'static str = "probability";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Probability, String> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Probability, ValueError> {
         match f64::parse(text, cx) {
             Ok(p) if (0.0..=1.0).contains(&p) => Ok(Probability(p)),
             _ => Err("expected a probability between 0 and 1".into()),
