@@ -10,7 +10,7 @@ use castanet_spec::{Books, Reason, Workers};
 use std::collections::BTreeMap;
 
 impl Account {
-    /// That of an element. `held` answers how many packets its replica on a worker holds.
+    /// The account of an element. `held` returns the number of packets that its replica on a worker holds.
     pub(crate) fn of<'a>(
         shared: &Shared,
         element: u32,
@@ -35,7 +35,7 @@ impl Account {
     }
 }
 
-/// How many packets an element holds. Replicas that share their state all hold the same ones.
+/// The number of packets that an element holds. Replicas that share their state all hold the same ones.
 pub(crate) fn held_by(shared: &Shared, element: u32, held: impl Fn(usize, u32) -> u64) -> u64 {
     let share = shared.spec(element).is_some_and(|s| s.workers == Workers::Share);
     let workers = shared.workers_of(element).iter().take(if share { 1 } else { usize::MAX });
@@ -43,7 +43,7 @@ pub(crate) fn held_by(shared: &Shared, element: u32, held: impl Fn(usize, u32) -
 }
 
 impl Ledger {
-    /// The accounts of all elements of a router. `held` answers how many packets the replica of an element on a worker holds.
+    /// The accounts of all elements of a router. `held` returns how many packets the replica of an element on a worker holds.
     pub(crate) fn new<'a>(
         shared: &Shared,
         cores: impl Iterator<Item = &'a Core> + Clone,
@@ -55,7 +55,7 @@ impl Ledger {
     }
 }
 
-/// What all elements dropped: one line for each element and reason, with the number.
+/// The drops of all elements: a line for each element and reason, with the number.
 pub(crate) fn table(shared: &Shared, drops: Vec<(u32, Reason, u64)>) -> String {
     let mut all: BTreeMap<(u32, Reason), u64> = BTreeMap::new();
     for (e, reason, n) in drops {
@@ -72,7 +72,7 @@ pub(crate) fn table(shared: &Shared, drops: Vec<(u32, Reason, u64)>) -> String {
 }
 
 impl Nodes {
-    /// How many packets the replica of an element on this worker holds.
+    /// The number of packets that the replica of an element on this worker holds.
     pub(crate) fn held(&self, element: u32) -> u64 {
         let Some(&(n, member)) = self.places.get(element as usize) else { return 0 };
         match self.nodes.get(n as usize).map(|n| &n.body) {
@@ -81,7 +81,7 @@ impl Nodes {
             Some(Body::Busy) | None => 0,
         }
     }
-    /// How many packets wait that an element has emitted.
+    /// The number of packets that an element has emitted and that still wait.
     pub(crate) fn waiting_of(&self, element: u32) -> u64 {
         let Some(node) = self.node_of(element).and_then(|n| self.nodes.get(n)) else { return 0 };
         let edges = self.edges.iter().skip(node.base as usize).take(node.count as usize);

@@ -12,7 +12,7 @@ use castanet_element::Core;
 use castanet_lang::Diagnostic;
 use std::collections::HashSet;
 
-/// Links and initialises elements that were built. `inherited` tells which of them are given what they hold by an old router.
+/// Links and initialises elements that were built. `inherited` returns those that take over open resources from an old router.
 pub(crate) fn assemble(
     prepared: Prepared,
     inherited: impl FnOnce(&Shared) -> HashSet<u32>,
@@ -47,7 +47,7 @@ pub(crate) fn assemble(
     let inherited = inherited(&shared);
     initialise(&mut assembly, &notes_of, &gauges, &notes, &inherited, &mut diagnostics);
     if failed(&diagnostics) {
-        // What was opened is closed again; what that says is of no interest beside the error.
+        // Close what was opened. Errors of the cleanup are dropped, because the first error is what counts.
         assembly.cleanup();
         return Err(diagnostics);
     }

@@ -113,7 +113,7 @@ impl Assembly {
     /// Reads a handler while the router does not run.
     ///
     /// # Errors
-    /// When there is no such handler, or it says no.
+    /// When there is no such handler, or it fails.
     pub fn read(
         &mut self,
         element: Option<u32>,
@@ -144,7 +144,7 @@ impl Assembly {
     /// Writes a handler while the router does not run.
     ///
     /// # Errors
-    /// When there is no such handler, or it says no.
+    /// When there is no such handler, or it fails.
     pub fn write(&mut self, element: Option<u32>, handler: &str, value: &str) -> Result<(), CallError> {
         let Some(e) = element else {
             let Some(w) = self.workers.first_mut() else { return Ok(()) };

@@ -27,7 +27,7 @@ pub const STANDARD: &[(&str, &str)] =
 pub const TASK: &[(&str, &str)] = &[("home_thread", "rw"), ("tickets", "rw"), ("scheduled", "r")];
 /// The handler of elements whose class may drop packets: why they dropped how many.
 pub const DROPS: &[(&str, &str)] = &[(DROP_REASONS, "rU")];
-/// The name of that handler, and of the global one that tells of all elements.
+/// The name of that handler, and of the global one for all elements.
 pub(crate) const DROP_REASONS: &str = "drop_reasons";
 /// Global handlers: name, flags.
 pub const GLOBAL: &[(&str, &str)] = &[
@@ -94,7 +94,7 @@ impl Shared {
             _ => return None,
         })
     }
-    /// The value of a handler of an element for which no worker need be asked.
+    /// The value of a handler that is the same on all workers, so that no worker need be asked.
     pub(crate) fn unasked(&self, element: u32, handler: &str) -> Option<String> {
         match self.declared(element, handler) {
             Some(_) => None,
@@ -325,7 +325,7 @@ impl Nodes {
                     None => self.read(core, None, &handler, &parameters),
                 };
                 core.origin = caller;
-                // The one who asked may have given up.
+                // The caller may have given up.
                 let _ = reply.send(answer);
             }
             Mail::Write { from, element, handler, value, reply } => {
@@ -507,7 +507,7 @@ impl Router for Nodes {
 }
 
 impl Shared {
-    /// How often the driver has been asked to stop and has not answered.
+    /// Requests to stop that the driver has not answered yet.
     pub fn requests(&self) -> u32 {
         self.requests.load(Ordering::SeqCst)
     }

@@ -2,7 +2,7 @@
 //! The ledger of a router: where each packet came from and what became of it.
 //!
 //! Packets begin at elements where they enter the router or are made of others, and end where they leave it or are dropped.
-//! What has begun and not ended is held by an element or waits between two. Elements count what begins and ends
+//! A packet that has begun and not ended is held by an element or waits between two. Elements count what begins and ends
 //! ([`Entry`], drops) and answer how much they hold; packets that only pass are not counted, so the ledger costs them nothing.
 
 use castanet_element::Entry;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What the ledger says of one element.
+/// The account of one element.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// The name of the element.
@@ -20,7 +20,7 @@ pub struct Account {
     pub class: String,
     /// Its configuration string.
     pub config: String,
-    /// Whether a hot swap took it away.
+    /// Whether a hot swap removed it.
     pub gone: bool,
     /// The entries that its class declares.
     pub books: Books,
@@ -50,11 +50,11 @@ impl Account {
     pub fn dropped(&self) -> u64 {
         self.drops.values().sum()
     }
-    /// Whether nothing began or ended at it.
+    /// Whether no packet began or ended at it.
     pub(crate) fn is_empty(&self) -> bool {
         self.entered + self.made + self.left + self.held + self.dropped() == 0
     }
-    /// That of an element that a hot swap takes away, with `n` packets in it.
+    /// The account of an element that a hot swap removes, with `n` packets in it.
     pub(crate) fn end(mut self, n: u64) -> Account {
         if n > 0 {
             *self.drops.entry(Reason::Stopped).or_default() += n;
@@ -66,7 +66,7 @@ impl Account {
         let Account { element, class, config, gone, books, .. } = self.clone();
         Account { element, class, config, gone, books, ..Account::default() }
     }
-    /// Adds what another account says.
+    /// Adds the counts of another account.
     pub(crate) fn add(&mut self, other: &Account) {
         self.entered += other.entered;
         self.made += other.made;
@@ -116,7 +116,7 @@ impl Ledger {
     pub fn held(&self) -> u64 {
         self.sum(|a| a.held) + self.waiting
     }
-    /// How many packets that have begun are nowhere; negative: packets that ended and never began. 0 unless some class does not
+    /// Packets that began, and neither ended nor are held; negative if packets ended that never began. 0 unless some class does not
     /// count what it should.
     pub fn missing(&self) -> i64 {
         let begun = self.entered().wrapping_add(self.made());
@@ -149,7 +149,7 @@ impl Ledger {
     }
 }
 
-/// All that is not zero, for those who look for a packet that is missing.
+/// Prints all accounts that are not zero, to find a missing packet.
 impl fmt::Display for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -180,7 +180,7 @@ impl fmt::Display for Ledger {
     }
 }
 
-/// What hot swaps took away, by name and class.
+/// Accounts of elements that hot swaps removed, by name and class.
 #[derive(Default)]
 pub(crate) struct Former(Mutex<BTreeMap<(String, String), Account>>);
 
@@ -201,7 +201,7 @@ impl Former {
     }
 }
 
-/// What an element dropped: one line a reason, with the number.
+/// The drops of an element: a line for each reason, with the number.
 pub(crate) fn reasons(spec: Option<&ClassSpec>, drops: impl Iterator<Item = (Reason, u64)>) -> String {
     let is_end = |r: &Reason| spec.is_some_and(|s| s.ends.contains(r));
     drops.filter(|d| !is_end(&d.0)).fold(String::new(), |out, (r, n)| out + &format!("{r}\t{n}\n"))

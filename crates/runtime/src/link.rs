@@ -20,7 +20,7 @@ fn follower(graph: &Graph, e: usize) -> Option<usize> {
     (to.port == 0 && graph.upstream(to).len() == 1).then_some(to.element)
 }
 
-/// Links the elements of one worker. `back` tells for each connection whether it closes a cycle.
+/// Links the elements of one worker. `back` has for each connection whether it closes a cycle.
 pub(crate) fn link(
     shared: &Arc<Shared>,
     instances: Vec<(usize, Instance)>,
@@ -206,8 +206,8 @@ fn resolve(
             other => other,
         };
     }
-    // Only an element that reaches nobody itself can be pulled from directly. What it emits then waits where what the task
-    // emits waits otherwise.
+    // Only an element that reaches no other one can be pulled from directly. Its emissions then wait where those of the task
+    // wait otherwise.
     let plain: Vec<Option<u32>> =
         nodes.iter().map(|n| matches!(n.body, Body::Element(_)).then_some(n.count)).collect();
     for node in nodes {

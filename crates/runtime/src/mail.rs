@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Packets dropped, by element and reason.
 pub type Dropped = Vec<(u32, Reason, u64)>;
 
-/// What one worker asks of another.
+/// A message to a worker.
 pub enum Mail {
     /// Schedule the task of an element.
     Wake(u32),
@@ -54,9 +54,9 @@ pub enum Mail {
 pub struct Inbox {
     pub(crate) sender: Mutex<Sender<Mail>>,
     pub(crate) waker: Arc<Waker>,
-    /// Whether there is mail; looked at once a turn, so it must be cheap.
+    /// Whether there is mail. The worker reads it once a turn, so it must be cheap.
     pub(crate) full: AtomicBool,
-    /// How often the worker has gone round its run loop; only the worker writes it.
+    /// Rounds of the worker's run loop; only the worker writes it.
     pub(crate) rounds: AtomicU64,
 }
 

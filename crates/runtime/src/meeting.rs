@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the workers of a router wait for each other before another router takes its place.
+//! The barrier at which the workers of a configuration wait for each other before another configuration replaces it.
 
 use crate::mail::Inbox;
 use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often who is there looks for mail.
+/// The interval at which a waiting worker checks for mail.
 const LOOK: Duration = Duration::from_micros(50);
 
 #[derive(Default)]
 struct State {
     there: usize,
-    /// All were there at the same time: none waits for an answer of another, and so none will.
+    /// All have waited at the same time: none waits for an answer of another, so none will.
     over: bool,
 }
 
-/// A meeting of all workers. Who is there answers those who still ask, until all are there and none can ask.
+/// A barrier for all workers. A waiting worker answers requests of the others until all wait, so that none can ask any more.
 #[derive(Default)]
 pub(crate) struct Meeting {
     state: Mutex<State>,
@@ -41,7 +41,7 @@ impl Meeting {
                 return;
             }
             if mail() {
-                // To answer may mean to ask: meanwhile this one is not there.
+                // An answer may require a request to another worker: meanwhile this worker does not count as waiting.
                 state.there -= 1;
                 drop(state);
                 answer();
@@ -52,7 +52,7 @@ impl Meeting {
             }
         }
     }
-    /// Ready for the next meeting.
+    /// Opens the barrier for the next use.
     pub fn open(&self) {
         *self.lock() = State::default();
     }

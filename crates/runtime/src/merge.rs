@@ -39,8 +39,8 @@ fn add_lines(values: &[String]) -> Option<String> {
     Some(sums.into_iter().map(|(n, text)| format!("{n}\t{text}\n")).collect())
 }
 
-/// Combines the values of a handler of several replicas. A handler that does not say how: arguments are the same for all; other
-/// numbers are added if the class says so.
+/// Combines the values of a handler of several replicas. Where the handler does not declare how, arguments are the same for all, and
+/// other values are merged as the class declares.
 fn merge_values(spec: Option<&ClassSpec>, handler: &str, values: Vec<String>) -> String {
     let declared = spec.and_then(|s| s.handlers.iter().find(|h| h.name == handler)).and_then(|h| h.merge);
     let of_class = || match spec {

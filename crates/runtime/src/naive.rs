@@ -205,7 +205,7 @@ impl Naive {
     /// Reads a handler that an element's class declares.
     ///
     /// # Errors
-    /// When there is no such handler, or it says no.
+    /// When there is no such handler, or it fails.
     pub fn read(&mut self, element: u32, handler: &str) -> Result<String, CallError> {
         self.net.read(&mut self.core, Some(element), handler, "")
     }

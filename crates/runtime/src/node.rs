@@ -22,16 +22,16 @@ pub(crate) struct Member {
     pub resume: u32,
 }
 
-/// What runs.
+/// The code of a node.
 pub(crate) enum Body {
     /// Actions in order.
     Chain(Box<[Member]>),
-    /// An element that reaches nobody.
+    /// An element that neither pulls nor calls handlers.
     Element(Box<dyn Element>),
     /// One that pulls or calls handlers, so that the others must be within its reach while it runs; what it emits waits on
     /// edges of its own until it has returned.
     Reaching(Box<dyn Element>, Box<[Edge]>),
-    /// It is running just now, further up.
+    /// It is running, further up the call stack.
     Busy,
 }
 
@@ -44,17 +44,17 @@ pub(crate) struct Node {
     /// output 0, then those that lead back into it, then its side outputs.
     pub base: u32,
     pub count: u32,
-    /// How many of a chain's edges come before its side outputs; none for an element.
+    /// The number of a chain's edges before its side outputs; 0 for an element.
     pub mains: u32,
-    /// Whether packets may leave a chain before its end: dropped, or by a side output.
+    /// Whether packets may leave a chain before its end, by a drop or a side output.
     pub loses: bool,
     /// For each pull input the node and output it pulls from.
     pub sources: Box<[(u32, u32)]>,
-    /// All that it reaches, when that is one element that reaches nobody: the queue that a task pulls from.
+    /// The only element that it reaches, if that one reaches no other: the queue that a task pulls from.
     pub direct: Option<(u32, u32)>,
 }
 
-/// What a packet that went alone has left to be done.
+/// Work that is left after a packet moved without a batch.
 pub(crate) enum Rest {
     /// Something waits on the edges of a node.
     Touched(usize, u64),
@@ -72,7 +72,7 @@ impl Member {
 }
 
 impl Node {
-    /// That of an element that stands alone.
+    /// The edges of an element that stands alone.
     #[inline(always)]
     pub(crate) fn edges(&self) -> EdgeRange {
         EdgeRange { me: self.me, base: self.base, count: self.count, skip: self.mains }

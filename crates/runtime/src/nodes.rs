@@ -15,7 +15,7 @@ use castanet_packet::Batch;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-/// How many calls may be carried out one because of the other.
+/// The limit of calls that lead to further calls.
 const CALLS: u32 = 64;
 
 /// The elements of one worker.
@@ -33,12 +33,12 @@ pub struct Nodes {
     pub(crate) parked: Vec<u32>,
     /// The batch on its way.
     pub(crate) current: Batch,
-    /// What the last packet that went alone has left to be done.
+    /// Work that is left after the last packet that moved without a batch.
     pub(crate) rest: Option<Rest>,
     /// Empty batches for pulls.
     pub(crate) spare: Vec<Batch>,
     pub(crate) rounds: u64,
-    /// How many calls are being carried out, one because of the other.
+    /// Nested calls that are being carried out.
     pub(crate) calls: u32,
     /// Elements that have panicked.
     pub(crate) casualties: Casualties,
@@ -120,7 +120,7 @@ impl Nodes {
         self.calls += 1;
         for (from, call) in std::mem::take(&mut core.deferred) {
             let element = call.element.and_then(|e| u32::try_from(e).ok());
-            // The call has the rights of the one who set it, not of the element that makes it.
+            // The call has the rights of the client that set it, not of the element that makes it.
             let caller = std::mem::replace(&mut core.origin, call.origin);
             let done = self.write(core, element, &call.handler, &call.value);
             core.origin = caller;
@@ -132,7 +132,7 @@ impl Nodes {
         self.calls -= 1;
     }
 
-    /// The edge of a node to follow at once, when `touched` tells what it emitted to.
+    /// The edge of a node to follow at once. `touched` has the edges with emissions.
     #[inline(always)]
     pub(crate) fn next_of(&mut self, n: usize, touched: u64) -> Option<usize> {
         if touched == 0 {

@@ -10,13 +10,13 @@ pub type Printer = Box<dyn Fn(&str) + Send + Sync>;
 /// The reaction of a router to an element that panics over a packet, in its task or in a timer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnPanic {
-    /// It stops, in good order.
-    // An element that panicked may be inconsistent. A run that ends says so; one that goes on may give wrong results unnoticed.
+    /// Stop in an orderly way.
+    // An element that panicked may be inconsistent. A run that ends is noticed; one that goes on may give wrong results unnoticed.
     #[default]
     Stop,
-    /// It goes on without the element, which drops its packets from then on.
+    /// Continue without the element, which drops its packets from then on.
     Disable,
-    /// It goes on with the element.
+    /// Continue with the element.
     Continue,
 }
 
@@ -33,7 +33,7 @@ pub struct Options {
     pub clock: Clock,
     /// Where messages go.
     pub printer: Printer,
-    /// What happens when an element panics.
+    /// The reaction to elements that panic.
     pub on_panic: OnPanic,
     /// The text of the configuration, for the handler of that name.
     pub config: String,
@@ -53,7 +53,7 @@ impl Default for Options {
     }
 }
 
-/// What is the same for every configuration that a running router has.
+/// Options that all configurations of a running router have in common.
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub workers: usize,

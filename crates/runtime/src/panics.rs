@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 
 /// Stands in the place of an element that is disabled.
 struct Disabled {
-    /// How many inputs it has.
+    /// The number of its inputs.
     inputs: usize,
 }
 
@@ -50,7 +50,7 @@ impl Element for Disabled {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         cx.drop_all(batch, Reason::Panicked);
     }
-    // Whoever pulls is told that there are packets as long as they wait upstream: they must not wait for ever.
+    // The notifier upstream is on while packets wait there, so they must be pulled and dropped: otherwise the puller would poll.
     fn pull(&mut self, _: usize, max: usize, _: &mut Batch, cx: &mut Cx<'_>) {
         for input in 0..self.inputs {
             let mut batch = cx.spare_batch();
@@ -136,7 +136,7 @@ impl Nodes {
 
 impl Worker {
     /// Runs until the router has ended, or until all workers have met because another router is to take its place. After
-    /// the panic of an element it goes on as the router is told to.
+    /// an element panics it continues as [`OnPanic`] says.
     pub(crate) fn run(&mut self) {
         while let Err((trail, panic)) = caught(|| self.run_loop()) {
             let (culprit, lost, what) = self.nodes.collect(&mut self.core, trail, None);

@@ -35,7 +35,7 @@ fn tasks_of(graph: &Graph) -> Vec<usize> {
     (0..graph.len()).filter(|&e| !pulled(e) && (task(e) && (!pushed(e) || own(e)) || source(e))).collect()
 }
 
-/// Names of all elements, and what information elements say.
+/// Names of all elements, and names that information elements define.
 fn names_of(graph: &Graph, classes: &dyn Classes, diagnostics: &mut Vec<Diagnostic>) -> Names {
     let mut names = Names::new();
     if let Some(devices) = classes.devices() {
@@ -148,7 +148,7 @@ fn place_named(graph: &Graph, names: &Names, workers: usize) -> (Placement, Vec<
 
 /// Everything that configuring the elements of a graph finds, without initialising any.
 pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<Diagnostic> {
-    // Packets with offloads come to nobody who does not know them.
+    // Add elements that complete offloads before classes that do not know them.
     let (graph, mut diagnostics) = offload::complete(graph, &Table(classes.clone()));
     if failed(&diagnostics) {
         return diagnostics;
@@ -168,7 +168,7 @@ pub(crate) struct Prepared {
     pub shared: Arc<Shared>,
     pub clock: Clock,
     pub notes: Notes,
-    /// The number of each notifier, by its element and what it tells.
+    /// The number of each notifier, by its element and capability.
     pub notes_of: HashMap<(u32, Capability), u32>,
     pub gauges: HashMap<u32, Gauge>,
     /// By element: the most packets that its task may move at once.
@@ -179,7 +179,7 @@ pub(crate) struct Prepared {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// What the elements have open outside, or will have.
+/// Resources outside the router that the elements have open, or will have.
 fn held(graph: &Graph, built: &Built) -> Held {
     let mut held = Held::new();
     for (e, instance) in built.workers.iter().flatten() {
@@ -204,7 +204,7 @@ pub(crate) fn prepare(
     settings: Settings,
     config: String,
 ) -> Result<Prepared, Vec<Diagnostic>> {
-    // Packets with offloads come to nobody who does not know them.
+    // Add elements that complete offloads before classes that do not know them.
     let (graph, mut diagnostics) = offload::complete(graph, &Table(classes.clone()));
     if failed(&diagnostics) {
         return Err(diagnostics);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Moving packets by pull: from the element that asks upstream to the one that stores.
+//! Moving packets by pull: the puller requests packets upstream, as far as the element that stores them.
 
 use crate::node::{Body, NONE, Node};
 use crate::nodes::Nodes;
@@ -15,7 +15,7 @@ pub(crate) struct Direct<'a> {
     /// Where what it emits waits until the task has returned.
     pub outbox: &'a mut [Edge],
     pub port: usize,
-    /// Whether the pull left something to be moved on.
+    /// Whether the pull left packets on edges.
     pub left: bool,
 }
 
@@ -91,7 +91,7 @@ impl Nodes {
             Body::Busy => return,
         }
         self.settle(core);
-        // What left beside the pull path goes to its end before the pulled packets go on.
+        // Packets that left the pull path are moved to their ends before the pulled packets go on.
         self.defer(n);
         self.drain(core);
     }
@@ -127,7 +127,7 @@ impl Nodes {
         max: usize,
         into: &mut Batch,
     ) {
-        // What earlier pulls pushed aside is moved on before the next one.
+        // Packets that earlier pulls emitted are moved on before the next pull.
         if !self.stack.is_empty() {
             self.drain(core);
         }

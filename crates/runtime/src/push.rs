@@ -9,9 +9,9 @@ use castanet_element::{Core, Cx, Edge, Verdict};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::Reason;
 
-/// How often one packet may go round cycles.
+/// The limit of rounds that one packet may take through cycles.
 pub(crate) const HOPS: u16 = 1000;
-/// How often packets may go round cycles for each packet of the batch that started it: copies in a cycle multiply.
+/// The limit of rounds through cycles for each packet of the first batch: copies in a cycle multiply.
 pub(crate) const ROUNDS: u64 = 20_000;
 
 impl Nodes {
@@ -140,7 +140,7 @@ impl Nodes {
 }
 
 /// Takes the packet that node `n` has left in the slot of `cx` from element to element, without any batch as long as each of
-/// them emits one. True when nothing else is to be moved; otherwise `rest` says what.
+/// them emits one. True when nothing else is to be moved; otherwise the work is in `rest`.
 #[inline(always)]
 pub(crate) fn walk(nodes: &mut [Node], cx: &mut Cx<'_>, n: usize, rest: &mut Option<Rest>) -> bool {
     match cx.outputs().take_slot() {
@@ -150,7 +150,7 @@ pub(crate) fn walk(nodes: &mut [Node], cx: &mut Cx<'_>, n: usize, rest: &mut Opt
 }
 
 /// Whether a node that has emitted nothing that goes on by itself has touched no edge either.
-// What is left is told through memory, because registers would be kept for it all the way.
+// The result goes through memory, because registers would be kept for it all the way.
 #[inline(always)]
 pub(crate) fn is_all(n: usize, touched: u64, rest: &mut Option<Rest>) -> bool {
     if touched != 0 {
@@ -216,7 +216,7 @@ pub(crate) fn pass(
     }
 }
 
-/// Sends a packet where the verdict of an action says, which is not simply on; `resume` leads to the next action.
+/// Carries out a verdict other than the plain `Next` of a packet without copies; `resume` leads to the next action.
 #[inline(never)]
 fn leave(verdict: Verdict, p: Packet, resume: u32, cx: &mut Cx<'_>) {
     match verdict {

@@ -25,7 +25,7 @@ const AWAKE: Duration = Duration::from_micros(150);
 enum Silent {
     /// The router has stopped.
     Stopped,
-    /// Its configuration was swapped before the worker came to the question.
+    /// Its configuration was swapped before the worker read the request.
     Swapped,
 }
 
@@ -38,7 +38,7 @@ fn ask<T>(
     let (tx, rx) = sync_channel(1);
     let Some(inbox) = shared.inboxes.get(worker) else { return Err(Silent::Stopped) };
     inbox.send(mail(tx));
-    // A worker that packets keep busy answers after some turns of tasks. To wake who sleeps would cost it more than the answer.
+    // A busy worker answers after some turns of tasks. Waking a sleeping thread would cost it more than the answer.
     let soon = Instant::now() + AWAKE;
     while Instant::now() < soon {
         match rx.try_recv() {
@@ -77,7 +77,7 @@ impl Running {
             match f(&shared, e) {
                 Ok(answer) => return answer,
                 Err(Silent::Stopped) => return Err(gone()),
-                // Its workers are gone before the next router has its place: that takes a moment.
+                // The old workers are gone a moment before the next configuration is current.
                 Err(Silent::Swapped) => std::thread::yield_now(),
             }
         }

@@ -130,7 +130,7 @@ impl Router {
     /// Runs the workers on their threads until they return.
     fn round(&mut self, threads: &mut Vec<Thread<'_>>) {
         for (thread, worker) in threads.iter().zip(self.assembly.workers.drain(..)) {
-            // It takes work as long as it lives, and its end is seen below.
+            // This fails only if the thread has ended, which is detected below.
             let _ = thread.work.send(worker);
         }
         for i in 0..threads.len() {

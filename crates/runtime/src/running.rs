@@ -59,7 +59,7 @@ impl Running {
     pub fn stop_when_idle(&self) {
         self.session.set_stops_when_idle(true);
     }
-    /// How often elements have panicked.
+    /// The number of panics of elements.
     pub fn panics(&self) -> u64 {
         self.session.panics.load(Ordering::Relaxed)
     }
@@ -67,8 +67,8 @@ impl Running {
     pub(crate) fn set_current(&self, shared: &Arc<Shared>) {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(shared);
     }
-    /// Puts a router in the place of another one. `forward` passes on what that one was asked and has not done; nothing is asked
-    /// of either meanwhile, so that no request is lost.
+    /// Replaces the current configuration. `forward` passes on requests that the old one has not carried out; none is made
+    /// of either meanwhile, so that none is lost.
     pub(crate) fn succeed(&self, old: &Shared, new: &Arc<Shared>, forward: impl FnOnce()) {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         old.retired.store(true, Ordering::SeqCst);
@@ -86,7 +86,7 @@ impl Running {
         let watchers = shared.signals.iter().filter(|w| w.1 == signal);
         watchers.map(|&(e, _)| shared.signal(e, signal)).count() > 0
     }
-    /// How often the configuration was swapped.
+    /// The number of swaps.
     pub(crate) fn swapped(&self) -> u64 {
         self.swaps.load(Ordering::SeqCst)
     }

@@ -65,7 +65,7 @@ pub struct Shared {
     /// Whether another configuration has replaced this one. Changes only while the supervisor holds its lock.
     pub(crate) retired: AtomicBool,
     pub(crate) meeting: Meeting,
-    /// What elements have open outside that a router holds once.
+    /// Resources outside the router that elements have open and that only one element can hold.
     pub(crate) held: Held,
     /// The state that later configurations have too.
     pub(crate) session: Arc<Session>,
@@ -73,7 +73,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// How often the workers have gone round their run loops: many times while a task polls, not at all while all sleep.
+    /// Rounds of all run loops: many while a task polls, none while all workers sleep.
     pub fn rounds(&self) -> u64 {
         self.inboxes.iter().map(|i| i.rounds.load(Ordering::Relaxed)).sum()
     }
@@ -82,11 +82,11 @@ impl Shared {
         let d = self.driver.and_then(|d| self.placement.workers_of(d as usize).first().copied());
         d.unwrap_or(0)
     }
-    /// Whether the router has been told to end.
+    /// Whether the router is to end.
     pub fn is_stopped(&self) -> bool {
         self.ended.load(Ordering::SeqCst)
     }
-    /// Ends the router, or the one that has taken its place, whatever its driver script says.
+    /// Ends this configuration or its successor, whatever the driver script does.
     pub fn end(&self) {
         self.supervisor.reach(self, &Shared::end_here);
     }

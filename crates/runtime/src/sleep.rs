@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a worker sleeps: until a time, until a descriptor is ready, or until somebody wakes it.
+//! Sleep of a worker: until a time, until a descriptor is ready, or until another thread wakes it.
 
 use castanet_element::Interest;
 use castanet_element::watch::{Change, Watches};
@@ -14,20 +14,20 @@ use std::time::Duration;
 /// Most descriptors that one look takes up.
 const EVENTS: usize = 64;
 
-/// What the system says when somebody woke the worker; descriptors are smaller numbers.
+/// The epoll data of the eventfd that wakes the worker; descriptors are smaller numbers.
 const WAKER: u64 = u64::MAX;
 /// The system counts how long it waits for descriptors in milliseconds. A sleep that ends sooner than this is timed in
 /// nanoseconds, which takes two calls.
 const COARSE: Duration = Duration::from_millis(20);
 
-/// By which the system tells that a descriptor is ready for reading, for writing.
+/// Epoll flags for a descriptor that is ready for reading, for writing.
 const FLAGS: [epoll::EventFlags; 2] = [epoll::EventFlags::IN, epoll::EventFlags::OUT];
 
-/// What wakes a worker from other threads.
+/// Wakes a worker from other threads.
 #[derive(Debug)]
 pub(crate) struct Waker {
     event: OwnedFd,
-    /// Whether the worker sleeps or is about to: only then it must be woken.
+    /// Whether the worker sleeps or is about to: only then must it be woken.
     asleep: AtomicBool,
 }
 
@@ -41,17 +41,17 @@ impl Waker {
     }
 }
 
-/// A descriptor that the system waits for, and the watches that wait for it: for reading, for writing.
+/// A descriptor that epoll waits for, and the watches that wait for it: for reading, for writing.
 ///
-/// Once no watch waits, the system is told to wait no more: as long as it does, each packet that comes to a socket costs whoever
-/// brings it a call of what is to be woken, though the worker is awake and needs no telling.
+/// Once no watch waits, the descriptor is removed from epoll. Otherwise each packet that arrives at a socket would cost its sender a
+/// call of the wake-up function, though the worker is awake.
 struct Waits {
     fd: Arc<OwnedFd>,
     keys: [Option<u64>; 2],
 }
 
 impl Waits {
-    /// What the system is to tell of.
+    /// The events to wait for.
     fn flags(&self) -> epoll::EventFlags {
         let mut flags = epoll::EventFlags::empty();
         for (key, flag) in self.keys.iter().zip(FLAGS) {
@@ -59,17 +59,17 @@ impl Waits {
         }
         flags
     }
-    /// How the system names it.
+    /// The number of the descriptor.
     fn data(&self) -> epoll::EventData {
         epoll::EventData::new_u64(u64::from(self.fd.as_raw_fd().unsigned_abs()))
     }
 }
 
-/// What a worker sleeps on.
+/// The sleep of one worker, on an epoll descriptor.
 pub(crate) struct Sleeper {
     waker: Arc<Waker>,
     epoll: OwnedFd,
-    /// What the system is waiting for, by descriptor: it knows each only once.
+    /// The events that epoll waits for, by descriptor: it knows each only once.
     waits: HashMap<RawFd, Waits>,
     /// Descriptors that the system does not wait for, such as plain files: they are always ready.
     ready: Vec<u64>,
@@ -91,7 +91,7 @@ impl Sleeper {
             ready: Vec::new(),
         })
     }
-    /// What wakes this worker.
+    /// The waker of this worker.
     pub fn waker(&self) -> Arc<Waker> {
         self.waker.clone()
     }
@@ -107,7 +107,7 @@ impl Sleeper {
                     if let Some(k) = waits.keys.get_mut(usize::from(interest == Interest::Write)) {
                         *k = Some(key);
                     }
-                    self.tell(number, new);
+                    self.update(number, new);
                 }
                 Change::Forget(key, fd) => {
                     self.change(fd.as_raw_fd(), |w| w.keys = w.keys.map(|k| k.filter(|&k| k != key)));
@@ -116,25 +116,25 @@ impl Sleeper {
         }
     }
 
-    /// Changes who waits for a descriptor that the system waits for.
+    /// Changes which watches wait for a descriptor that epoll waits for.
     fn change(&mut self, number: RawFd, change: impl FnOnce(&mut Waits)) {
         if let Some(waits) = self.waits.get_mut(&number) {
             change(waits);
-            self.tell(number, false);
+            self.update(number, false);
         }
     }
 
-    /// Tells the system what to wait for at a descriptor, which it may not know yet.
-    fn tell(&mut self, number: RawFd, new: bool) {
+    /// Registers a descriptor's events with epoll; `new` if it is not registered yet.
+    fn update(&mut self, number: RawFd, new: bool) {
         let Some(waits) = self.waits.get(&number) else { return };
         let (epoll, fd, flags) = (&self.epoll, &waits.fd, waits.flags());
-        let told = match (flags.is_empty(), new) {
+        let done = match (flags.is_empty(), new) {
             (true, _) => epoll::delete(epoll, fd),
             (false, true) => epoll::add(epoll, fd, waits.data(), flags),
             (false, false) => epoll::modify(epoll, fd, waits.data(), flags),
         };
-        // Who waits for what the system does not wait for looks for itself.
-        if flags.is_empty() || told.is_err() {
+        // Epoll refuses regular files, which are always ready: their watches are polled.
+        if flags.is_empty() || done.is_err() {
             self.ready.extend(self.waits.remove(&number).into_iter().flat_map(|w| w.keys).flatten());
         }
     }
@@ -240,7 +240,7 @@ mod tests {
         assert!(start.elapsed() >= Duration::from_millis(2));
     }
 
-    /// How many descriptors the system waits for, with the one that wakes (proc_pid_fdinfo(5)).
+    /// The number of descriptors that epoll waits for, with the eventfd (proc_pid_fdinfo(5)).
     fn known(s: &Sleeper) -> usize {
         let path = format!("/proc/self/fdinfo/{}", s.epoll.as_raw_fd());
         std::fs::read_to_string(path).unwrap().lines().filter(|l| l.starts_with("tfd:")).count()
@@ -268,12 +268,12 @@ mod tests {
         s.sleep(&mut w, None, || false, |e| woken.push(e));
         assert_eq!(woken, [3]);
         assert_eq!(known(&s), 1, "what nobody waits for costs nothing when something comes");
-        // What is not waited for is not told, though there is still something to read.
+        // Without a wait there is no event, though there is still something to read.
         assert_eq!(look(&mut s, &mut w), []);
         w.wait(a);
         w.remove(a);
         assert_eq!(look(&mut s, &mut w), []);
-        // Both ends of interest in one descriptor are told of, each for itself.
+        // Both kinds of interest in one descriptor get their own events.
         let (left, right) = std::os::unix::net::UnixStream::pair().unwrap();
         let left: Arc<OwnedFd> = Arc::new(left.into());
         let (c, d) = (w.add(6, left.clone(), Interest::Read), w.add(7, left, Interest::Write));

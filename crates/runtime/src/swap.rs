@@ -2,7 +2,7 @@
 //! Hot swap: a router gives way to another one without losing what it holds (TOCS 2000, §2.6).
 //!
 //! It has two phases. A thread that wants a swap *prepares*: it builds and initialises the new router beside the running one,
-//! which hears nothing of it. Then the workers return, each between two batches, and the thread that runs the router
+//! which does not notice. Then the workers return, each between two batches, and the thread that runs the router
 //! *commits*: what is open outside is handed over, counts and state move, the new router takes the place of the old. What goes
 //! wrong up to then leaves the old router as it was.
 

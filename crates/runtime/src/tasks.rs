@@ -4,14 +4,14 @@
 use castanet_tables::stride::{Stride, Ties};
 use std::collections::HashMap;
 
-/// The tickets of a task that nobody gave others.
+/// The default number of tickets.
 pub const TICKETS: u32 = 1024;
 /// Packets of one burst after which other tasks, timers and requests to stop have their turn.
 pub const LONGEST_BURST: usize = 16_384;
 
 /// The scheduled tasks of one worker, by element.
 pub struct Tasks {
-    /// Who waits; with equal tickets stride scheduling is this rotation.
+    /// The run queue; with equal tickets stride scheduling is this rotation.
     rotation: Vec<u32>,
     /// The place of the one whose turn is next.
     next: usize,
@@ -97,7 +97,7 @@ impl Tasks {
                 s.remove(element);
             }
             None => {
-                // Who sleeps had its turn just now.
+                // A task that sleeps has just had its turn.
                 let last = self.next.checked_sub(1).unwrap_or(self.rotation.len().wrapping_sub(1));
                 let at = match self.rotation.get(last) {
                     Some(&e) if e == element => Some(last),

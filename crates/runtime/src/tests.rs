@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 mod links;
 
-/// What a run printed.
+/// The messages of a run.
 pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 
 pub(crate) fn router_with(text: &str, options: Options) -> Router {

@@ -12,7 +12,7 @@ use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown};
 use std::fmt;
 use std::sync::Arc;
 
-/// What keeps a text from becoming a router. Prints each error with its line of the text, a caret and help.
+/// Errors of a text that was to become a router. Prints each with its line of the text, a caret and help.
 pub struct TextError {
     /// The text.
     pub sources: Sources,

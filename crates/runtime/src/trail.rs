@@ -12,7 +12,7 @@ use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::Once;
 
-/// What is known of the panic that unwinds a thread.
+/// Facts about the panic that unwinds a thread.
 #[derive(Default)]
 pub(crate) struct Trail {
     /// Its message, and the place in the source.
@@ -48,7 +48,7 @@ fn begin(info: &PanicHookInfo<'_>) {
     note(|t| *t = Trail { what, dropped: Some(pool::dropped()), ..Trail::default() });
     let trace = std::backtrace::Backtrace::capture();
     if trace.status() == std::backtrace::BacktraceStatus::Captured {
-        // There may be nobody to read it.
+        // Standard error may be closed.
         let _ = writeln!(std::io::stderr().lock(), "{trace}");
     }
 }
@@ -100,7 +100,7 @@ pub(crate) fn blamed<'a, R>(cx: &mut Cx<'a>, f: impl FnOnce(&mut Cx<'a>) -> R) -
     out
 }
 
-/// Calls what puts packets into a batch of somebody else, or works on them there. A panic clears the batch: packets that an element
+/// Calls code that puts packets into a batch of its caller, or works on packets there. A panic clears the batch: packets that an element
 /// has not finished with must not go on as if it had.
 #[inline(always)]
 pub(crate) fn spoiled<R>(batch: &mut Batch, f: impl FnOnce(&mut Batch) -> R) -> R {
@@ -152,9 +152,9 @@ impl Drop for Taken {
 /// The elements of a worker that have panicked.
 #[derive(Default)]
 pub(crate) struct Casualties {
-    /// Those that are disabled; [`Disabled`] stands in their places.
+    /// Elements that are disabled; their places have substitutes that drop all packets.
     pub disabled: Vec<(u32, Instance)>,
-    /// How often each has panicked.
+    /// The number of panics of each.
     counts: Vec<(u32, u64)>,
 }
 

@@ -45,7 +45,7 @@ impl Worker {
 
     /// Runs until the router has ended, or until all workers have met because another router is to take its place.
     pub(crate) fn run_loop(&mut self) {
-        // What was under way when an element panicked.
+        // Finish work that was under way when an element panicked.
         self.nodes.settle(&mut self.core);
         self.nodes.drain(&mut self.core);
         let shared = self.nodes.shared.clone();
@@ -68,7 +68,7 @@ impl Worker {
             let more = self.run_tasks(&shared);
             let fired = self.run_timers();
             if more || fired || !self.core.wakes.is_empty() {
-                // Who sleeps looks at descriptors anyhow.
+                // Before it sleeps, the worker checks descriptors in any case.
                 if self.core.watches.any() {
                     self.look();
                 }
@@ -80,7 +80,7 @@ impl Worker {
         shared.meeting.wait(&shared.inboxes, me, || shared.is_stopped(), || self.take_mail(&shared, me));
     }
 
-    /// What time it is, which is the recent time from here on. (In simulated time the recent time is always exact.)
+    /// Reads the clock, and returns the time, which is the recent time from here on. (Simulated recent time is always exact.)
     fn look_at_clock(&mut self) -> i64 {
         self.core.recent = self.core.clock.now();
         self.core.recent
@@ -160,12 +160,12 @@ impl Worker {
         true
     }
 
-    /// Tells elements of timers that have expired; false when none had.
+    /// Calls elements whose timers have expired; false when none had.
     fn run_timers(&mut self) -> bool {
         if self.core.timers.is_empty() {
             return false;
         }
-        // Who is told that its time has come is not to find that it is earlier: it would set the same timer again.
+        // A timer must not find that its time is still ahead: the element would set the same timer again.
         let now = self.look_at_clock();
         for fired in 0..TIMERS {
             let Some((_, (e, id))) = self.core.timers.pop_due(now) else { return fired > 0 };
@@ -181,7 +181,7 @@ impl Worker {
         self.sleeper.look(watches, |e| wakes.push(e));
     }
 
-    /// Sleeps until the next timer, until a descriptor is ready, or until somebody wakes this worker.
+    /// Sleeps until the next timer, until a descriptor is ready, or until another thread wakes this worker.
     fn sleep(&mut self, shared: &Shared, me: usize, drives: bool) {
         let stay = || {
             shared.inboxes.get(me).is_some_and(|i| i.full.load(Ordering::SeqCst))

@@ -42,7 +42,7 @@ pub(super) struct Net {
     slots: Vec<Slot>,
     pub tasks: Stride,
     pub tickets: HashMap<u32, u32>,
-    /// How often packets went round cycles in this turn.
+    /// Rounds of packets through cycles in this turn.
     pub rounds: u64,
     pub shared: Arc<Shared>,
 }
@@ -76,7 +76,7 @@ fn slots(graph: &Graph) -> Vec<Slot> {
 }
 
 impl Net {
-    /// How many packets an element holds.
+    /// The number of packets that an element holds.
     pub fn held(&self, e: usize) -> u64 {
         let instance = self.slots.get(e).and_then(|s| s.instance.as_ref());
         instance.map_or(0, |i| i.common_ref().held())

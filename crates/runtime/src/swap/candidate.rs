@@ -15,9 +15,9 @@ pub(crate) type Reply = SyncSender<Result<Done, String>>;
 /// A swap that has happened.
 #[derive(Clone, Debug)]
 pub struct Done {
-    /// What has changed.
+    /// The changes.
     pub plan: Plan,
-    /// How long no packet moved.
+    /// The time in which no packet moved.
     pub standstill: Duration,
 }
 
@@ -27,21 +27,21 @@ pub(crate) struct Candidate {
     pub moves: Moves,
     pub plan: Plan,
     pub loader: Arc<dyn Loader>,
-    /// When the workers were asked to return.
+    /// The time when the workers were requested to return.
     pub since: Instant,
     /// The thread that waits for the outcome. Without one, failures are printed.
     pub reply: Option<Reply>,
 }
 
 impl Candidate {
-    /// Closes again what was opened for nothing; what that says is of no interest.
+    /// Closes what was opened. Errors are dropped, because the configuration never ran.
     pub fn discard(mut self) {
         self.assembly.cleanup();
     }
-    /// Tells how it went.
+    /// Reports the outcome.
     pub fn tell(reply: Option<Reply>, session: &Session, outcome: Result<Done, String>) {
         match (reply, outcome) {
-            // Who asked may have gone.
+            // The requesting thread may have ended.
             (Some(reply), outcome) => drop(reply.send(outcome)),
             (None, Err(e)) => session.print(&format!("hot swap failed: {e}")),
             (None, Ok(_)) => {}

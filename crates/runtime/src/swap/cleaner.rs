@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What need not be done while packets wait: routers that gave way are cleaned up and freed, one after the other.
+//! Work that packets need not wait for: replaced configurations are cleaned up and freed, one after the other.
 
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
@@ -16,7 +16,7 @@ impl<'scope, 'env> Cleaner<'scope, 'env> {
     pub fn new(scope: &'scope Scope<'scope, 'env>) -> Cleaner<'scope, 'env> {
         Cleaner { scope, thread: None }
     }
-    /// Does work after that which was given before.
+    /// Queues work behind earlier work.
     pub fn retire(&mut self, work: impl FnOnce() + Send + 'scope) {
         if self.thread.is_none() {
             let (sender, todo) = channel::<Work<'scope>>();
@@ -35,7 +35,7 @@ impl<'scope, 'env> Cleaner<'scope, 'env> {
                 Err(back) => work = back.0,
             }
         }
-        // Without a thread packets wait for it.
+        // Without a thread, packets wait for it.
         work();
     }
     /// Waits until all work is done.

@@ -14,10 +14,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What one element hands to another.
+/// The part of an element's state that moves to another.
 #[derive(Clone, Copy)]
 enum What {
-    /// What is open outside.
+    /// Open resources outside the router.
     Over,
     /// Counts and state.
     State,
@@ -59,7 +59,7 @@ fn hand(from: &mut Assembly, o: u32, to: &mut Assembly, e: u32, what: What) -> R
     Ok(())
 }
 
-/// Moves everything, or takes back what was moved and says what went wrong.
+/// Moves everything. After an error, moves back what was moved, and returns the error.
 fn transfer(old: &mut Assembly, new: &mut Assembly, moves: &Moves) -> Result<(), String> {
     let over = moves.over.iter().map(|&m| (m, What::Over));
     let state = moves.state.iter().map(|&m| (m, What::State));
@@ -78,15 +78,15 @@ fn transfer(old: &mut Assembly, new: &mut Assembly, moves: &Moves) -> Result<(),
     Ok(())
 }
 
-/// What the old router was asked and has not done yet, the new one is asked.
+/// Passes on requests that the old configuration has not carried out.
 fn forward(old: &mut Assembly, new: &Assembly) {
     let asked = old.shared.requests.swap(0, Ordering::SeqCst);
     new.shared.requests.fetch_add(asked, Ordering::SeqCst);
     for w in &mut old.workers {
-        // Questions that come later find no mailbox and are asked again at once.
+        // Later requests find no inbox, and their callers repeat them at once.
         let Some(mail) = w.nodes.mail.take() else { continue };
         for m in mail.try_iter() {
-            // Questions are asked again by whoever waits for the answer; tasks of the new router all have a turn.
+            // Callers that wait for an answer repeat their requests; all tasks of the new configuration get a turn.
             if let Mail::Signal(e, signal) = m
                 && let Some(to) = new.shared.find(old.shared.graph.name(e as usize))
                 && new.shared.signals.contains(&(to, signal))
@@ -110,9 +110,9 @@ pub(crate) fn commit(
         w.core.recent = old.core.recent;
     }
     if let Err(error) = transfer(current, &mut new, &moves) {
-        // It never ran: what cleaning up says is of no interest beside the error.
+        // Errors of the cleanup are dropped: the configuration never ran, and the first error is what counts.
         new.cleanup();
-        // What it received and gave back or dropped meanwhile was received.
+        // Packets that it received meanwhile, and gave back or dropped, count as received.
         current.inherit_ledger(&mut new);
         new.settle_ledger();
         current.shared.go_on();

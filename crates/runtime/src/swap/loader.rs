@@ -12,13 +12,13 @@ use std::sync::Arc;
 pub struct Loaded {
     /// The graph; its checks have passed.
     pub graph: Graph,
-    /// What its elements are made from.
+    /// The classes of its elements.
     pub classes: Arc<dyn Classes>,
-    /// What it was read from.
+    /// The texts that it was read from.
     pub sources: Sources,
 }
 
-/// How the errors of a new configuration are written.
+/// The format of errors of a new configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// One line per error, in the format of Click: for scripts of a configuration.
@@ -32,7 +32,7 @@ pub trait Loader: Send + Sync {
     /// Reads and checks a text; diagnostics call it by `name`. Its origin decides what it may require.
     ///
     /// # Errors
-    /// What is wrong, for a person to read.
+    /// Errors of the text, for a person to read.
     fn load(&self, from: Origin, name: &str, text: &str, style: Style) -> Result<Loaded, String>;
     /// Diagnostics for a person to read.
     fn render(&self, sources: &Sources, diagnostics: &[Diagnostic], style: Style) -> String;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a hot swap changes, and what moves from the old router to the new.
+//! The changes of a hot swap, and the state that moves from the old configuration to the new.
 
 use crate::shared::Shared;
 use castanet_graph::Graph;
@@ -7,9 +7,9 @@ use castanet_lang::PortRef;
 use std::collections::HashSet;
 use std::fmt;
 
-/// What moves: pairs of an element in the old router and one in the new.
+/// Pairs of an element in the old configuration and one in the new that takes its state.
 pub(crate) struct Moves {
-    /// What is open outside, between elements that hold the same.
+    /// Pairs that hold the same open resource.
     pub over: Vec<(u32, u32)>,
     /// Counts and state, between elements of the same name and class.
     pub state: Vec<(u32, u32)>,
@@ -34,7 +34,7 @@ impl Moves {
     }
 }
 
-/// What a hot swap changes. It prints as a list that people can read, a change a line: `+` for what comes, `-` for what goes,
+/// The changes of a hot swap. Prints as a list, a change a line: `+` for what comes, `-` for what goes,
 /// `~` for what is configured anew, `=` for what moves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
@@ -48,9 +48,9 @@ pub struct Plan {
     pub connected: Vec<String>,
     /// Connections that go.
     pub disconnected: Vec<String>,
-    /// What moves: the element, and what of it.
+    /// State that moves: the element, and the kind of state.
     pub moves: Vec<(String, String)>,
-    /// How many elements stay as they are.
+    /// The number of elements that stay as they are.
     pub kept: usize,
 }
 

@@ -27,7 +27,7 @@ impl Running {
         // The first one stays.
         let _ = self.loader.set(loader);
     }
-    /// Lets whoever calls handlers swap: from now on there are `hotconfig` and `swapplan`.
+    /// Allows swaps by handlers: from now on there are `hotconfig`, `swapplan` and `loadpackage`.
     pub fn allow_swaps(&self) {
         self.open.store(true, Ordering::SeqCst);
     }
@@ -74,7 +74,7 @@ impl Running {
         // A client that sent the configuration may do no more by it than before.
         let (origin, config, before) = (shared.names.origin(), shared.config.clone(), self.swapped());
         let work = move || {
-            // Several elements may have asked.
+            // Several elements may have requested it.
             if running.swapped() != before {
                 return;
             }
@@ -87,7 +87,7 @@ impl Running {
         std::thread::Builder::new().name("reread".into()).spawn(work).is_ok()
     }
 
-    /// What a swap to a configuration would change.
+    /// The changes that a swap to a configuration would make.
     ///
     /// # Errors
     /// When swaps are not allowed, or something is wrong with the configuration.
@@ -105,7 +105,7 @@ impl Running {
     /// Swaps the configuration, and waits until that has happened. Not for workers.
     ///
     /// # Errors
-    /// What keeps the new configuration from running; the old one runs on then.
+    /// When the new configuration cannot run; the old one continues then.
     pub fn swap(&self, from: Origin, name: &str, text: &str) -> Result<Done, String> {
         let permit = self.slot.acquire(true)?;
         let (tx, rx) = sync_channel(1);
@@ -116,7 +116,7 @@ impl Running {
         rx.recv().unwrap_or_else(|_| Err(STOPPED.into()))
     }
 
-    /// Swaps the configuration as soon as the worker that asks has ended its turn.
+    /// Swaps the configuration as soon as the calling worker has ended its turn.
     pub(crate) fn swap_soon(&self, from: Origin, text: &str, clock: Clock) -> Result<(), String> {
         let permit = self.slot.acquire(false)?;
         let (old, candidate) = self.candidate(from, (BY_HANDLER, text), Style::Lines, clock, None)?;
