@@ -1,24 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Handlers: those of elements, the standard ones that every element has, the global ones of the router.
+//! The handlers that elements and the router have beside those of classes: the standard ones of every element, and the global ones.
 
-use crate::accounts;
-use crate::ledger;
-use crate::mail::Mail;
-use crate::merge::merge;
-use crate::node::Body;
-use crate::nodes::{Nodes, deliver};
 use crate::shared::Shared;
-use crate::trail::Taken;
-use castanet_element::seam::Seam as _;
-use castanet_element::{CallError, Core, Cx, Edge, Object, Router, handler};
+use castanet_element::CallError;
 use castanet_graph::Kind;
 use castanet_lang::PortRef;
-use castanet_packet::Batch;
-use castanet_spec::{HandlerSpec, Workers};
+use castanet_spec::HandlerSpec;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::time::Duration;
 
 /// Handlers that every element has: name and flags.
 pub const STANDARD: &[(&str, &str)] =
@@ -69,7 +58,10 @@ impl Shared {
         self.tasks.binary_search(&(element as usize)).is_ok()
     }
     /// Handlers that this element has beside those of its class.
-    fn provided(&self, element: u32) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    pub(crate) fn provided(
+        &self,
+        element: u32,
+    ) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
         let task = if self.has_task(element) { TASK } else { &[] };
         let drops = if self.spec(element).is_some_and(|s| !s.drops.is_empty()) { DROPS } else { &[] };
         task.iter().chain(drops).chain(STANDARD)
@@ -78,11 +70,11 @@ impl Shared {
     pub(crate) fn counts_drops(&self, element: u32, handler: &str) -> bool {
         handler == DROP_REASONS && self.declared(element, handler).is_none()
     }
-    fn declared(&self, element: u32, handler: &str) -> Option<&'static HandlerSpec> {
+    pub(crate) fn declared(&self, element: u32, handler: &str) -> Option<&'static HandlerSpec> {
         self.spec(element)?.all_handlers().find(|h| h.name == handler)
     }
     /// A standard handler of an element, which needs nothing of the element itself.
-    fn standard(&self, element: u32, handler: &str) -> Option<String> {
+    pub(crate) fn standard(&self, element: u32, handler: &str) -> Option<String> {
         let e = element as usize;
         let info = self.info.get(e)?;
         Some(match handler {
@@ -155,354 +147,6 @@ impl Shared {
             "handlers" => self.globals().fold(String::new(), |s, (n, f)| s + n + "\t" + f + "\n"),
             _ => return None,
         })
-    }
-}
-
-impl Nodes {
-    /// Runs `f` on an element with everything within reach; none when it is not on this worker, an error when it is
-    /// running just now.
-    pub(crate) fn with<R>(
-        &mut self,
-        core: &mut Core,
-        element: u32,
-        f: impl FnOnce(&mut (dyn Object + 'static), &mut Cx<'_>) -> R,
-    ) -> Option<Result<R, CallError>> {
-        if let Some(i) = self.casualties.disabled.iter().position(|d| d.0 == element) {
-            let (_, mut broken) = self.casualties.disabled.swap_remove(i);
-            let out = self.guard(core, element, |nodes, core| {
-                f(broken.common(), &mut Cx::new(&mut [], core, Some(nodes), element, 0))
-            });
-            self.casualties.disabled.push((element, broken));
-            self.settle(core);
-            return Some(out);
-        }
-        let n = self.node_of(element)?;
-        let member = self.places.get(element as usize)?.1 as usize;
-        let node = self.nodes.get_mut(n)?;
-        let base = match &node.body {
-            Body::Chain(members) => members.get(member).map_or((node.base, 0), |m| (m.base, m.count)),
-            Body::Busy => {
-                return Some(Err(CallError::Busy(format!("element '{}' is busy", core.name(element)))));
-            }
-            _ => (node.base, node.count),
-        };
-        let mut outbox: Vec<Edge> = (0..base.1).map(|_| Edge::default()).collect();
-        let out = self.guard(core, element, |nodes, core| {
-            let body = nodes.nodes.get_mut(n).map(|node| &mut node.body)?;
-            let mut taken = Taken::new(n, body);
-            let out = match &mut taken.body {
-                Body::Element(e) | Body::Reaching(e, _) => {
-                    Some(f(e.as_mut(), &mut Cx::new(&mut outbox, core, Some(nodes), element, 0)))
-                }
-                Body::Chain(members) => members
-                    .get_mut(member)
-                    .map(|m| f(m.action.as_mut(), &mut Cx::new(&mut outbox, core, Some(nodes), element, 1))),
-                Body::Busy => None,
-            };
-            nodes.put_back(n, taken.back(), 0);
-            out
-        });
-        deliver(&mut outbox, &mut self.edges, base.0);
-        self.defer(n);
-        self.settle(core);
-        let gone = || CallError::Missing(format!("no element '{}' here", core.name(element)));
-        Some(out.and_then(|out| out.ok_or_else(gone)))
-    }
-
-    fn flags_of(&mut self, core: &mut Core, element: u32, handler: &str) -> Option<&'static str> {
-        if let Some(h) = self.shared.declared(element, handler) {
-            return Some(h.flags);
-        }
-        let own = self.with(core, element, |e, _| e.own_handlers())?.ok()?;
-        // A name that every element answers is not among those that `*` stands for.
-        let shared = self.shared.clone();
-        let any = || own.iter().find(|h| h.0 == "*" && !shared.provided(element).any(|s| s.0 == handler));
-        own.iter().find(|h| h.0 == handler).or_else(any).map(|h| h.1)
-    }
-
-    /// The `handlers` listing: newest first, as clients know it.
-    fn listing(&mut self, core: &mut Core, element: u32) -> String {
-        let mut out = String::new();
-        let own = match self.with(core, element, |e, _| e.own_handlers()) {
-            Some(Ok(own)) => own,
-            _ => Vec::new(),
-        };
-        let declared: Vec<_> = self.shared.spec(element).into_iter().flat_map(|s| s.all_handlers()).collect();
-        let taken = |name: &str| declared.iter().any(|h| h.name == name) || own.iter().any(|h| h.0 == name);
-        let shared = self.shared.clone();
-        let standard = |name: &str| STANDARD.iter().any(|s| s.0 == name);
-        for (n, f) in
-            shared.provided(element).filter(|h| !standard(h.0) && (h.0 != DROP_REASONS || !taken(h.0)))
-        {
-            let _ = writeln!(out, "{n}\t{f}");
-        }
-        for (n, f) in own.iter().rev() {
-            let _ = writeln!(out, "{n}\t{f}");
-        }
-        for h in declared.iter().rev() {
-            let _ = writeln!(out, "{}\t{}", h.name, h.flags);
-        }
-        // A class may answer `config` itself.
-        for (n, f) in STANDARD.iter().filter(|s| !declared.iter().any(|h| h.name == s.0)) {
-            let _ = writeln!(out, "{n}\t{f}");
-        }
-        out
-    }
-
-    /// Reads a handler of the replica on this worker.
-    pub(crate) fn read_here(
-        &mut self,
-        core: &mut Core,
-        element: u32,
-        handler: &str,
-        parameters: &str,
-    ) -> Result<String, CallError> {
-        let none = missing(&self.shared.handler_name(Some(element), handler), "read");
-        match self.flags_of(core, element, handler) {
-            Some(f) if f.contains('r') => {
-                if !parameters.is_empty() && !f.contains('+') && !f.contains('%') {
-                    let name = self.shared.handler_name(Some(element), handler);
-                    return Err(CallError::Failed(format!("read handler '{name}' does not take parameters")));
-                }
-            }
-            Some(_) => {
-                let name = self.shared.handler_name(Some(element), handler);
-                return Err(CallError::Missing(format!("'{name}' is a write handler")));
-            }
-            None if handler == "handlers" => return Ok(self.listing(core, element)),
-            None if handler == "scheduled" && self.shared.has_task(element) => {
-                return Ok(self.tasks.contains(element).to_string());
-            }
-            None if handler == "tickets" && self.shared.has_task(element) => {
-                return Ok(self.tasks.tickets(element).to_string());
-            }
-            None if handler == DROP_REASONS && self.shared.provided(element).any(|h| h.0 == handler) => {
-                return Ok(ledger::reasons(self.shared.spec(element), core.drops_of(element)));
-            }
-            None => return self.shared.standard(element, handler).ok_or(none),
-        }
-        Ok(self.with(core, element, |e, cx| handler::read(e, handler, parameters, cx)).ok_or(none)???)
-    }
-
-    /// Writes a handler of the replica on this worker.
-    pub(crate) fn write_here(
-        &mut self,
-        core: &mut Core,
-        element: u32,
-        handler: &str,
-        value: &str,
-    ) -> Result<(), CallError> {
-        // Tasks stay where placement put them; the word is accepted for the sake of configurations that move them.
-        if self.shared.has_task(element) && handler == "home_thread" {
-            return Err(CallError::Failed(format!(
-                "'{}' stays on worker {}: home threads are placed when the router starts",
-                self.shared.graph.name(element as usize),
-                self.shared.placement.task_worker(element as usize).unwrap_or(0)
-            )));
-        }
-        if self.shared.has_task(element) && handler == "tickets" {
-            let n: u32 = value.trim().parse().map_err(|_| CallError::Failed("invalid number".into()))?;
-            self.tasks.set_tickets(element, n);
-            return Ok(());
-        }
-        let name = self.shared.handler_name(Some(element), handler);
-        match self.flags_of(core, element, handler) {
-            Some(f) if f.contains('w') && core.origin.may_write(f) => {}
-            Some(f) if f.contains('w') => return Err(denied(&name)),
-            _ => return Err(missing(&name, "write")),
-        }
-        let done = self.with(core, element, |e, cx| handler::write(e, handler, value, cx));
-        Ok(done.ok_or_else(|| missing(&name, "write"))???)
-    }
-
-    /// Answers mail about handlers.
-    pub(crate) fn answer(&mut self, core: &mut Core, mail: Mail) {
-        match mail {
-            Mail::Read { from, element, handler, parameters, reply } => {
-                let caller = std::mem::replace(&mut core.origin, from);
-                let answer = match element {
-                    Some(e) => self.read_here(core, e, &handler, &parameters),
-                    None => self.read(core, None, &handler, &parameters),
-                };
-                core.origin = caller;
-                // The caller may have given up.
-                let _ = reply.send(answer);
-            }
-            Mail::Write { from, element, handler, value, reply } => {
-                let caller = std::mem::replace(&mut core.origin, from);
-                let answer = match element {
-                    Some(e) => self.write_here(core, e, &handler, &value),
-                    None => self.write(core, None, &handler, &value),
-                };
-                core.origin = caller;
-                let _ = reply.send(answer);
-            }
-            Mail::Drops { reply } => drop(reply.send(Ok(core.all_drops().collect()))),
-            Mail::Wake(e) => core.wakes.push(e),
-            Mail::Signal(e, signal) => {
-                self.run(core, e, |e, cx| e.signal(signal, cx));
-            }
-        }
-    }
-
-    /// The table of what all elements dropped on all workers.
-    fn all_drops(&mut self, core: &mut Core) -> Result<String, CallError> {
-        let mut all: Vec<_> = core.all_drops().collect();
-        let shared = self.shared.clone();
-        let here = core.worker as usize;
-        for w in (0..shared.inboxes.len()).filter(|&w| w != here) {
-            all.extend(self.ask(core, w, |reply| Mail::Drops { reply })?);
-        }
-        Ok(accounts::table(&shared, all))
-    }
-
-    /// Asks another worker, and serves its questions while waiting.
-    fn ask<T>(
-        &mut self,
-        core: &mut Core,
-        worker: usize,
-        mail: impl FnOnce(std::sync::mpsc::SyncSender<Result<T, CallError>>) -> Mail,
-    ) -> Result<T, CallError> {
-        let (tx, rx) = sync_channel(1);
-        if let Some(inbox) = self.shared.inboxes.get(worker) {
-            inbox.send(mail(tx));
-        }
-        loop {
-            match rx.recv_timeout(Duration::from_millis(1)) {
-                Ok(answer) => return answer,
-                Err(RecvTimeoutError::Timeout) if !self.shared.is_stopped() => {
-                    let waiting =
-                        self.mail.as_ref().map(|m| m.try_iter().collect::<Vec<_>>()).unwrap_or_default();
-                    for m in waiting {
-                        self.answer(core, m);
-                    }
-                }
-                Err(_) => return Err(CallError::Busy("the worker has stopped".into())),
-            }
-        }
-    }
-}
-
-impl Router for Nodes {
-    fn pull(&mut self, core: &mut Core, me: u32, input: usize, max: usize, into: &mut Batch) {
-        self.pull_input(core, me, input, max, into);
-    }
-
-    fn read(
-        &mut self,
-        core: &mut Core,
-        element: Option<u32>,
-        handler: &str,
-        parameters: &str,
-    ) -> Result<String, CallError> {
-        let shared = self.shared.clone();
-        let Some(e) = element else {
-            if handler == "timewarp" {
-                return Ok(core.clock.describe());
-            }
-            if handler == DROP_REASONS {
-                return self.all_drops(core);
-            }
-            return shared.global(handler).ok_or_else(|| missing(handler, "read"));
-        };
-        let here = core.worker as usize;
-        let workers = shared.workers_of(e);
-        if let Some(value) = shared.unasked(e, handler) {
-            return Ok(value);
-        }
-        if workers == [here] {
-            return self.read_here(core, e, handler, parameters);
-        }
-        let how = shared.spec(e).map_or(Workers::Exclusive, |s| s.workers);
-        let mut values = Vec::new();
-        for &w in workers {
-            values.push(if w == here {
-                self.read_here(core, e, handler, parameters)?
-            } else {
-                let (handler, parameters) = (handler.to_string(), parameters.to_string());
-                let from = core.origin;
-                self.ask(core, w, |reply| Mail::Read { from, element: Some(e), handler, parameters, reply })?
-            });
-            if how == Workers::Share && !shared.counts_drops(e, handler) {
-                break;
-            }
-        }
-        Ok(merge(&shared, e, handler, values))
-    }
-
-    fn write(
-        &mut self,
-        core: &mut Core,
-        element: Option<u32>,
-        handler: &str,
-        value: &str,
-    ) -> Result<(), CallError> {
-        let shared = self.shared.clone();
-        let Some(e) = element else {
-            return match handler {
-                "stop" => {
-                    let n = value.trim();
-                    let n = if n.is_empty() { Ok(1) } else { n.parse() };
-                    let n = n.map_err(|_| CallError::Failed("'stop': invalid number".into()))?;
-                    castanet_element::Messages::stop(shared.as_ref(), n);
-                    Ok(())
-                }
-                "timewarp" => match value.trim().parse::<f64>() {
-                    Ok(f) if f > 0.0 && f.is_finite() && !core.clock.is_simulated() => {
-                        core.clock.warp(f);
-                        Ok(())
-                    }
-                    _ => Err(CallError::Failed("'timewarp': expected a positive number".into())),
-                },
-                _ => {
-                    let (from, clock) = (core.origin, core.clock.clone());
-                    let done = shared.supervisor.write_soon(from, handler, value, clock);
-                    done.unwrap_or_else(|| Err(missing(handler, "write")))
-                }
-            };
-        };
-        let here = core.worker as usize;
-        let workers = shared.workers_of(e).to_vec();
-        if workers == [here] {
-            return self.write_here(core, e, handler, value);
-        }
-        let how = shared.spec(e).map_or(Workers::Exclusive, |s| s.workers);
-        for w in workers {
-            if w == here {
-                self.write_here(core, e, handler, value)?;
-            } else {
-                let (handler, value) = (handler.to_string(), value.to_string());
-                let from = core.origin;
-                self.ask(core, w, |reply| Mail::Write { from, element: Some(e), handler, value, reply })?;
-            }
-            if how == Workers::Share {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn has(&self, core: &Core, element: Option<u32>, handler: &str) -> (bool, bool) {
-        let _ = core;
-        let of = |f: &str| (f.contains('r'), f.contains('w'));
-        let Some(e) = element else {
-            return self.shared.globals().find(|g| g.0 == handler).map_or((false, false), |g| of(g.1));
-        };
-        if let Some(h) = self.shared.declared(e, handler) {
-            return of(h.flags);
-        }
-        if let Some(h) = self.shared.provided(e).find(|h| h.0 == handler) {
-            return of(h.1);
-        }
-        // Handlers of the element's own need the element; one that is running is left out.
-        let member = self.places.get(e as usize).map_or(0, |p| p.1 as usize);
-        let own = match self.node_of(e).and_then(|n| self.nodes.get(n)).map(|n| &n.body) {
-            Some(Body::Element(x) | Body::Reaching(x, _)) => x.own_handlers(),
-            Some(Body::Chain(members)) => members.get(member).map_or(Vec::new(), |m| m.action.own_handlers()),
-            Some(Body::Busy) | None => Vec::new(),
-        };
-        let found = own.iter().find(|h| h.0 == handler).or_else(|| own.iter().find(|h| h.0 == "*"));
-        found.map_or((false, false), |h| of(h.1))
     }
 }
 

@@ -4,7 +4,8 @@
 //! Files use only files before them in this order:
 //! - [`options`], [`ledger`], [`table`], [`tasks`], `session`, `mail`, [`shared`]: data.
 //! - `node`, `nodes`, `trail`, `push`, `pull`, `drive`: the elements of one worker, and how packets move among them.
-//! - [`handlers`] answers reads and writes; `worker` is the run loop of tasks, timers and mail; `panics` guards both.
+//! - [`handlers`] lists the standard and global ones, `dispatch` answers reads and writes; `worker` is the run loop of tasks, timers
+//!   and mail; `panics` guards both.
 //! - `prepare`, `link`, `initialise`, `assemble`: a checked graph becomes an `assembly`, all workers of one configuration.
 //! - [`swap`], [`running`], `remote`: the way to the router for threads outside, and how its configuration is replaced.
 //! - [`router`] builds and runs all of it; [`text`] makes one from a text. [`naive`] is the obvious interpreter that the fast one is compared with.
@@ -13,6 +14,7 @@
 mod accounts;
 mod assemble;
 mod assembly;
+mod dispatch;
 mod drive;
 mod errors;
 pub mod handlers;
