@@ -72,7 +72,7 @@ pub struct BuildCx<'a> {
     pub replica: (usize, usize),
     /// Warnings about the configuration.
     pub warnings: Vec<ArgError>,
-    /// What replicas share.
+    /// The state that replicas share.
     pub shared: &'a mut Shared,
     /// The element that drives the stop of the router, if one has claimed it.
     pub driver: &'a mut Option<u32>,

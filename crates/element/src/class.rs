@@ -8,7 +8,7 @@ use castanet_packet::{Batch, Packet};
 use castanet_spec::{Args, ClassSpec, Effects, Names, Reason};
 use std::any::Any;
 
-/// What becomes of a packet after an [`Action`].
+/// The decision about a packet after an [`Action`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It goes on by output 0.

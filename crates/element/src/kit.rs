@@ -183,7 +183,7 @@ impl<T: Object> Kit<T> {
 /// The data outside an element that building it needs.
 #[derive(Default)]
 pub struct Site {
-    /// What replicas share.
+    /// The state that replicas share.
     pub shared: Shared,
     driver: Option<u32>,
     signals: Vec<(u32, i32)>,

@@ -6,7 +6,7 @@ use castanet_element::prelude::*;
 
 /// Holds the style of a drawing of the configuration, for programs that draw it.
 ///
-/// It is accepted and has no effect: `castanet draw` has a style of its own.
+/// It is accepted and has no effect: `castanet graph` has a style of its own.
 ///
 /// # Ports
 /// None.

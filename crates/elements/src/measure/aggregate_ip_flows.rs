@@ -199,7 +199,7 @@ impl AggregateIpFlows {
     }
 }
 
-/// What becomes of a packet.
+/// The decision about a packet.
 enum Fate {
     /// It leaves by output 0.
     Flow(Seen),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What configurations expect of rewriters: protocols, full tables, streams, new specifications.
+//! Behaviour of rewriters that configurations rely on: protocols, full tables, streams, new specifications.
 
 use super::*;
 use crate::nat::icmp_ping_rewriter::IcmpPingRewriter;

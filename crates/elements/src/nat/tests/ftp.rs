@@ -282,7 +282,7 @@ fn what_stands_around_the_argument_stays() {
         nat.out(tcp(CLIENT, SERVER, "S", 100, 0, b"")).unwrap();
         let p = nat.out(tcp(CLIENT, SERVER, "A", 101, 901, said_by_client.as_bytes())).unwrap();
         assert_eq!(said(&p), (101, 901, want.into()));
-        // What comes next is shifted by the change of the length, and so is the end of a line that comes again alone.
+        // Later data is shifted by the change of the length. So is the end of a line that is sent again alone.
         let by = want.len() as u32 - said_by_client.len() as u32;
         let end = 101 + said_by_client.len() as u32;
         let p = nat.out(tcp(CLIENT, SERVER, "A", end, 901, b"x")).unwrap();
