@@ -10,6 +10,9 @@ use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// Requested size of the receive buffer, in bytes.
+const RECEIVE_BUFFER: i32 = 16 << 20;
+
 /// A received frame.
 pub struct Frame {
     /// The bytes, with the VLAN tag reinserted.
@@ -42,6 +45,7 @@ impl PacketSocket {
         checked(raw as isize)?;
         // SAFETY: the descriptor is open and has no other owner.
         let socket = PacketSocket(unsafe { OwnedFd::from_raw_fd(raw) });
+        socket.enlarge_buffer();
         socket.set(libc::PACKET_IGNORE_OUTGOING, &1i32)?;
         socket.set(libc::PACKET_AUXDATA, &1i32)?;
         // SAFETY: the structure consists of integers, for which zero is valid.
@@ -60,11 +64,23 @@ impl PacketSocket {
         Ok(socket)
     }
 
+    /// Asks for a receive buffer of [`RECEIVE_BUFFER`] bytes. The default holds 256 short frames, which is too few on
+    /// a busy machine. Without privileges the system limits the size to net.core.rmem_max.
+    fn enlarge_buffer(&self) {
+        for option in [libc::SO_RCVBUF, libc::SO_RCVBUFFORCE] {
+            // SO_RCVBUFFORCE needs privileges.
+            let _ = self.set_at(libc::SOL_SOCKET, option, &RECEIVE_BUFFER);
+        }
+    }
+
     fn set<T>(&self, option: i32, value: &T) -> io::Result<()> {
+        self.set_at(libc::SOL_PACKET, option, value)
+    }
+
+    fn set_at<T>(&self, level: i32, option: i32, value: &T) -> io::Result<()> {
         let (fd, size) = (self.0.as_raw_fd(), size_of::<T>() as libc::socklen_t);
         // SAFETY: the value outlives the call, and the length is that of the value.
-        let done =
-            unsafe { libc::setsockopt(fd, libc::SOL_PACKET, option, (&raw const *value).cast(), size) };
+        let done = unsafe { libc::setsockopt(fd, level, option, (&raw const *value).cast(), size) };
         checked(done as isize).map(drop)
     }
 

@@ -121,7 +121,7 @@ fn iperf3_by_tcp() {
         let Some(net) = Net::new(kind) else { return };
         let mut server = net.b.spawn("iperf3 -s -1 --forceflush");
         server.wait_for("listening", Duration::from_secs(200));
-        let report = net.a.run("iperf3 -c 10.0.1.2 -n 8M -J").good();
+        let report = net.a.run("iperf3 -c 10.0.1.2 -w 128K -n 8M -J").good();
         let (sent, received) =
             (number(&report, "/end/sum_sent/bytes"), number(&report, "/end/sum_received/bytes"));
         // The client ends before its last bytes have arrived.
