@@ -34,6 +34,8 @@ const TEXT: &str =
 #[derive(Class)]
 #[class(name = "CpuMeter", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, handlers)]
 pub struct CpuMeter {
+    /// Packets so far.
+    #[count(unit = "packets", hidden)]
     count: Count,
 }
 

@@ -128,6 +128,7 @@ fn class_json(s: &ClassSpec) -> Value {
         let kind = h.readable().then(|| h.kind.word());
         json!({ "name": h.name, "flags": h.flags, "value": kind, "unit": h.unit, "doc": h.doc })
     };
+    let count = |c: &castanet_spec::CountSpec| json!({ "name": c.name, "unit": c.unit, "doc": c.doc, "label": c.label, "values": c.values });
     let argument = |a: &castanet_spec::ArgSpec| {
         json!({
             "name": a.name, "aliases": a.aliases, "given": words::kind(a), "required": a.mandatory,
@@ -146,6 +147,7 @@ fn class_json(s: &ClassSpec) -> Value {
         "ports": words::ports(s).into_iter().map(port).collect::<Vec<_>>(),
         "arguments": s.args.iter().map(argument).collect::<Vec<_>>(),
         "handlers": words::handlers(s).into_iter().map(handler).collect::<Vec<_>>(),
+        "counts": s.counts.iter().map(count).collect::<Vec<_>>(),
         "behaviour": words::behaviour(s).into_iter().map(|(t, x)| (t.to_string(), Value::from(x))).collect::<serde_json::Map<_, _>>(),
         "drops": s.drops.iter().map(|r| r.name()).collect::<Vec<_>>(),
         "task": s.task,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `#[derive(Class)]`.
 
+use crate::counts::Counts;
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::parse::Parse;
@@ -53,41 +54,6 @@ fn attribute(attributes: &[Attribute]) -> syn::Result<Attr> {
         })?;
     }
     Ok(out)
-}
-
-struct Handler {
-    name: String,
-    flags: String,
-    doc: String,
-    /// The type of the field, which implements `Show` and so says what the value is.
-    shows: syn::Type,
-}
-
-/// The handler that `#[handler]` on a field declares.
-fn handler(a: &Attribute, field: String, doc: String, shows: syn::Type) -> syn::Result<Handler> {
-    let mut h = Handler { name: field, flags: "r".into(), doc, shows };
-    if !matches!(a.meta, syn::Meta::Path(_)) {
-        a.parse_nested_meta(|m| {
-            let v: LitStr = m.value()?.parse()?;
-            match m.path.get_ident().map(ToString::to_string).as_deref() {
-                Some("name") => h.name = v.value(),
-                Some("flags") => h.flags = v.value(),
-                Some("doc") => h.doc = v.value(),
-                _ => return Err(m.error("expected name, flags or doc")),
-            }
-            Ok(())
-        })?;
-    }
-    if h.name.is_empty() || h.doc.is_empty() {
-        return Err(Error::new_spanned(a, "a handler needs a name and a documentation"));
-    }
-    Ok(h)
-}
-
-fn spec_of(h: &Handler) -> TokenStream {
-    let Handler { name, flags, doc, shows } = h;
-    let kind = quote!(<#shows as ::castanet_element::spec::Show>::KIND);
-    quote!(::castanet_element::spec::HandlerSpec::new(#name, #flags, #doc, #kind))
 }
 
 /// Malformed codes are errors of the compiler, at their place.
@@ -173,22 +139,11 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     }
     let aliases = &attr.aliases;
     let workers = match &attr.workers {
+        Some(Expr::Path(p)) if p.path.is_ident("replicate") => quote!(Replicate),
         Some(Expr::Path(p)) if p.path.is_ident("share") => quote!(Share),
         Some(Expr::Path(p)) if p.path.is_ident("exclusive") => quote!(Exclusive),
-        Some(Expr::Call(c)) => match c.args.first() {
-            Some(Expr::Path(p)) if p.path.is_ident("sum") => {
-                quote!(Replicate(::castanet_element::spec::Merge::Sum))
-            }
-            Some(Expr::Path(p)) if p.path.is_ident("first") => {
-                quote!(Replicate(::castanet_element::spec::Merge::First))
-            }
-            _ => return Err(Error::new_spanned(c, "expected replicate(sum) or replicate(first)")),
-        },
         _ => {
-            return Err(Error::new_spanned(
-                ident,
-                "a class needs workers = replicate(sum), replicate(first), share or exclusive",
-            ));
+            return Err(Error::new_spanned(ident, "a class needs workers = replicate, share or exclusive"));
         }
     };
     let offload = match attr.offload.as_ref().map(ToString::to_string).as_deref() {
@@ -212,17 +167,10 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     let flag = |f: &str| attr.flags.iter().any(|x| x == f);
     let (task, copies, information) = (flag("task"), flag("copies"), flag("information"));
 
-    let mut handlers = Vec::new();
-    let mut reads = Vec::new();
-    if let Some(a) = input.attrs.iter().find(|a| a.path().is_ident("handler")) {
-        let message = "a handler of a class is a method with #[read] or #[write] in an `impl` block with #[handlers], \
-            and the class says `handlers`; only a field has #[handler]";
-        return Err(Error::new_spanned(a, message));
-    }
     let Data::Struct(data) = &input.data else {
         return Err(Error::new_spanned(ident, "a class is a struct"));
     };
-    let mut counts = Vec::new();
+    let mut counts = Counts::default();
     let mut args_ty = quote!(::castanet_element::spec::NoArgs);
     let mut has_args = false;
     let mut engine = None;
@@ -245,20 +193,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         } else {
             rest.push(id);
         }
-        if let syn::Type::Path(t) = &f.ty
-            && t.path.segments.last().is_some_and(|s| s.ident == "Count")
-        {
-            counts.push(quote!(self.#id.take(&mut old.#id);));
-        }
-        for a in f.attrs.iter().filter(|a| a.path().is_ident("handler")) {
-            let doc = crate::doc_line(&f.attrs);
-            let h = handler(a, id.to_string(), doc, f.ty.clone())?;
-            handlers.push(spec_of(&h));
-            let n = &h.name;
-            if h.flags.contains('r') {
-                reads.push(quote!(#n => return Some(Ok(::castanet_element::spec::Show::show(&self.#id))),));
-            }
-        }
+        counts.add(f)?;
     }
     if has_args && engine.is_some() {
         return Err(Error::new_spanned(
@@ -289,6 +224,15 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         ),
         None => (quote!(None), quote!(None)),
     };
+    let (engine_counts, engine_count_handlers, read_engine_count, visit_engine) = match &engine {
+        Some((e, ty)) => (
+            quote!(<#ty as ::castanet_element::Counts>::COUNTS,),
+            quote!(<#ty as ::castanet_element::Counts>::COUNT_HANDLERS,),
+            quote!(if let Some(value) = self.#e.read_count(handler) { return Some(Ok(value)); }),
+            quote!(::castanet_element::Counts::own_counts(&mut self.#e, visit);),
+        ),
+        None => (quote!(), quote!(), quote!(), quote!()),
+    };
     let (engine_methods, read_engine, write_engine) = match &engine {
         Some((e, ty)) => (
             quote!(<#ty as ::castanet_element::Handlers>::METHODS,),
@@ -296,11 +240,6 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
             quote!(if let Some(done) = self.#e.write_method(handler, value, cx) { return Some(done); }),
         ),
         None => (quote!(), quote!(), quote!()),
-    };
-    let has_counts = !counts.is_empty();
-    let take_counts = match counts.is_empty() {
-        true => quote!(let _ = old;),
-        false => quote!(if let Some(old) = old.downcast_mut::<Self>() { #(#counts)* }),
     };
     let build = if flag("build") {
         quote!()
@@ -327,6 +266,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         false => quote!(impl ::castanet_element::Handlers for #ident {}),
     };
     let codes = code_checks(&attr);
+    let count_items = counts.items(false)?;
     Ok(quote! {
         #codes
         impl ::castanet_element::Class for #ident {
@@ -344,10 +284,10 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 args: <#args_ty as ::castanet_element::spec::Args>::SPECS,
                 handlers: {
                     const LISTS: &[&[::castanet_element::spec::HandlerSpec]] =
-                        &[<#ident as ::castanet_element::Handlers>::METHODS, #engine_methods &[#(#handlers),*]];
-                    const COUNT: usize = ::castanet_element::spec::HandlerSpec::count(LISTS);
+                        &[<#ident as ::castanet_element::Handlers>::METHODS, #engine_methods #engine_count_handlers <#ident as ::castanet_element::Counts>::COUNT_HANDLERS];
+                    const COUNT: usize = ::castanet_element::spec::lists::count(LISTS);
                     const ALL: [::castanet_element::spec::HandlerSpec; COUNT] =
-                        ::castanet_element::spec::HandlerSpec::concat(LISTS);
+                        ::castanet_element::spec::lists::concat(LISTS, ::castanet_element::spec::HandlerSpec::EMPTY);
                     &ALL
                 },
                 arg_handlers: <#args_ty as ::castanet_element::spec::Args>::HANDLERS,
@@ -355,7 +295,14 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 offload: ::castanet_element::spec::Offload::#offload,
                 effects: ::castanet_element::spec::Effects::empty() #(#effects)*,
                 takes_state: #takes_state,
-                counts: #has_counts,
+                counts: {
+                    const LISTS: &[&[::castanet_element::spec::CountSpec]] =
+                        &[#engine_counts <#ident as ::castanet_element::Counts>::COUNTS];
+                    const COUNT: usize = ::castanet_element::spec::lists::count(LISTS);
+                    const ALL: [::castanet_element::spec::CountSpec; COUNT] =
+                        ::castanet_element::spec::lists::concat(LISTS, ::castanet_element::spec::CountSpec::EMPTY);
+                    &ALL
+                },
                 drops: &[#(::castanet_element::spec::Reason::#drops),*],
                 books: ::castanet_element::spec::Books::empty() #(#books)* #leaves,
                 ends: &[#(::castanet_element::spec::Reason::#ends),*],
@@ -370,12 +317,15 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
             fn read_handler(&mut self, handler: &str, parameters: &str, cx: &mut ::castanet_element::Cx<'_>)
                 -> Option<Result<String, ::castanet_element::HandlerError>>
             {
-                use ::castanet_element::{Engine as _, Handlers as _};
+                use ::castanet_element::{Counts as _, Engine as _, Handlers as _};
                 if let Some(value) = self.read_method(handler, parameters, cx) {
                     return Some(value);
                 }
                 #read_engine
-                match handler { #(#reads)* _ => {} }
+                #read_engine_count
+                if let Some(value) = self.read_count(handler) {
+                    return Some(Ok(value));
+                }
                 #read_args
             }
             #[allow(unused_imports)]
@@ -389,8 +339,9 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 #write_engine
                 #write_args
             }
-            fn take_counts(&mut self, old: &mut dyn ::core::any::Any) {
-                #take_counts
+            fn each_count(&mut self, visit: &mut ::castanet_element::CountVisitor<'_>) {
+                #visit_engine
+                ::castanet_element::Counts::own_counts(self, visit);
             }
             fn take_over_from(&mut self, old: &mut dyn ::core::any::Any, cx: &mut ::castanet_element::Cx<'_>)
                 -> Result<(), String>
@@ -409,6 +360,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 }
             }
         }
+        impl ::castanet_element::Counts for #ident { #count_items }
         #methods
         #build
         #lifecycle

@@ -160,10 +160,10 @@ fn read(f: &ImplItemFn, a: &Attr) -> syn::Result<Read> {
         false => quote!(Ok(#show(&#call))),
     };
     let merge = match a.merge.as_ref().map(ToString::to_string).as_deref() {
-        None => quote!(None),
-        Some("sum") => quote!(Some(::castanet_element::spec::Merge::Sum)),
-        Some("first") => quote!(Some(::castanet_element::spec::Merge::First)),
-        Some("max") => quote!(Some(::castanet_element::spec::Merge::Max)),
+        None => quote!(<#kind as ::castanet_element::spec::Show>::KIND.merge()),
+        Some("sum") => quote!(::castanet_element::spec::Merge::Sum),
+        Some("first") => quote!(::castanet_element::spec::Merge::First),
+        Some("max") => quote!(::castanet_element::spec::Merge::Max),
         _ => return Err(Error::new_spanned(&a.merge, "expected sum, first or max")),
     };
     Ok(Read { call, kind, unit: a.unit.clone(), merge, parameters })
@@ -234,7 +234,10 @@ impl Handler {
                 let (kind, unit, merge) = (&r.kind, &r.unit, &r.merge);
                 (quote!(<#kind as ::castanet_element::spec::Show>::KIND), unit.as_str(), quote!(#merge))
             }
-            None => (quote!(::castanet_element::spec::ValueKind::Text), "", quote!(None)),
+            None => {
+                let merge = quote!(::castanet_element::spec::Merge::First);
+                (quote!(::castanet_element::spec::ValueKind::Text), "", merge)
+            }
         };
         quote!(::castanet_element::spec::HandlerSpec {
             name: #name, flags: #flags, doc: #doc, kind: #kind, unit: #unit, merge: #merge,

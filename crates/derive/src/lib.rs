@@ -6,13 +6,14 @@
 
 mod args;
 mod class;
+mod counts;
 mod handlers;
 
 use proc_macro::TokenStream;
 use syn::{Attribute, DeriveInput, Expr, Lit, Meta, parse_macro_input};
 
-/// Declares an element class: `#[class(name = "DecIPTTL", ports = "1/1-2", ...)]`, and `#[handler]` on a field.
-#[proc_macro_derive(Class, attributes(class, handler, engine))]
+/// Declares an element class: `#[class(name = "DecIPTTL", ports = "1/1-2", ...)]`, and `#[count(...)]` on fields.
+#[proc_macro_derive(Class, attributes(class, count, counts, engine))]
 pub fn derive_class(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     class::expand(&input).unwrap_or_else(|e| e.to_compile_error()).into()
@@ -28,7 +29,8 @@ pub fn derive_class(input: TokenStream) -> TokenStream {
 ///
 /// Both take `name = "..."` and the flags `raw`, `calm`, `expensive`, `uncommon`, `deprecated`, `button`, `checkbox`,
 /// `private` (hidden from lists) and `files` (only clients with the right to open files may call it). A read takes
-/// `unit = "packets"` and `merge = sum`, `first` or `max`: what becomes of the values of several workers.
+/// `unit = "packets"` and `merge = sum`, `first` or `max`: what becomes of the values of several workers. Without `merge`
+/// counters and rates are added, and anything else is taken to be the same for all.
 #[proc_macro_attribute]
 pub fn handlers(arguments: TokenStream, block: TokenStream) -> TokenStream {
     if !arguments.is_empty() {
@@ -37,6 +39,13 @@ pub fn handlers(arguments: TokenStream, block: TokenStream) -> TokenStream {
     }
     let block = parse_macro_input!(block as syn::ItemImpl);
     handlers::expand(block).into()
+}
+
+/// Declares the counts of an engine, or of another part of a class: `#[count(...)]` on fields, as in a class.
+#[proc_macro_derive(Counts, attributes(count, counts))]
+pub fn derive_counts(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    counts::expand(&input).unwrap_or_else(|e| e.to_compile_error()).into()
 }
 
 /// Declares the arguments of a class: one field each, with `#[arg(...)]`.

@@ -2,6 +2,7 @@
 //! What a class implements.
 
 use crate::build::{BuildCx, ConfigError, InitCx};
+use crate::count::{CountVisitor, Counts};
 use crate::cx::Cx;
 use crate::handler::{HandlerError, Handlers};
 use castanet_packet::{Batch, Packet};
@@ -45,12 +46,13 @@ pub enum Drive {
 /// A class: its declaration. `#[derive(Class)]` writes this.
 ///
 /// `#[class(...)]` takes: `name`, `aliases("A", "B")`, `ports`, `processing`, `flow` (default `x/x`), `packets`,
-/// `alignment`, `workers = replicate(sum) | replicate(first) | share | exclusive`, `offload = transparent | aware | none`,
+/// `alignment`, `workers = replicate | share | exclusive`, `offload = transparent | aware | none`,
 /// `effects(prints, files, calls, stops)`, `takes_state = "what moves"`, `drops(Reason, ...)`,
 /// `books(enters, makes, leaves, holds)` and `ends(Reason, ...)` for the ledger ([`Books`](castanet_spec::Books)),
 /// `capabilities(Storage, ...)`, and the flags `task`, `copies`, `information`, `build` (the class implements [`Build`]
 /// itself), `lifecycle` (it implements [`Lifecycle`] itself), `handlers` (it has an `impl` block with
-/// [`#[handlers]`](crate::handlers)). `#[handler]` on a field declares a read handler that shows the field.
+/// [`#[handlers]`](crate::handlers)). `#[count(...)]` on a field declares a number
+/// that the element keeps, and the handler that shows it ([`Counts`](crate::Counts)).
 ///
 /// A field with `#[engine]` holds what the class shares with others: arguments, handlers and lifecycle ([`Engine`]).
 pub trait Class: Object + Handlers {
@@ -77,8 +79,8 @@ pub trait Object: Lifecycle + Any + Send {
         value: &str,
         cx: &mut Cx<'_>,
     ) -> Option<Result<(), HandlerError>>;
-    /// Moves the counts of an element of the same class to this one (hot swap): every field of type [`Count`](crate::Count).
-    fn take_counts(&mut self, old: &mut dyn Any);
+    /// Shows each count of the element, its engine's among them, with its declaration to `visit`, which may change it.
+    fn each_count(&mut self, visit: &mut CountVisitor<'_>);
     /// [`Lifecycle::take_over`] from an element of the same class; nothing is done for one of another class.
     fn take_over_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String>;
     /// [`Lifecycle::take_state`] from an element of the same class; nothing is done for one of another class.
@@ -94,7 +96,7 @@ pub trait Build: Class {
 
 /// What several classes have in common: arguments, handlers and lifecycle. A class keeps it in a field with `#[engine]`, and
 /// `#[derive(Class)]` hands all three to it; what the class does with packets is its own.
-pub trait Engine: Lifecycle + Handlers {
+pub trait Engine: Lifecycle + Handlers + Counts {
     /// The arguments of the classes.
     type Args: Args;
     /// Makes the engine, as [`Build::build`] makes an element.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters that handlers show.
+//! The numbers that elements keep.
 
-use castanet_spec::{Show, ValueKind};
+use crate::class::Object;
+use castanet_spec::{CountSpec, HandlerSpec, Show, ValueKind};
 
 /// A number of packets, bytes, events; wraps at 64 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,5 +32,152 @@ impl Show for Count {
     const KIND: ValueKind = ValueKind::Counter;
     fn show(&self) -> String {
         self.0.to_string()
+    }
+}
+
+/// Is shown each count of an element with its declaration: one number, or one for each value of the label.
+pub type CountVisitor<'a> = dyn FnMut(&'static CountSpec, &mut [Count]) + 'a;
+
+/// The counts of a class, an engine or another part of a class. `#[derive(Counts)]` writes this, `#[derive(Class)]` too.
+///
+/// `#[count(unit = "packets")]` stands on each field of type [`Count`], and on `[Count; N]`, which also needs a label
+/// with its values: `label(reason = REASONS)`. The count becomes a read handler that is called as the field or
+/// `name = "..."`, unless it is `hidden`. A field with `#[counts]` is a part whose counts are the element's too.
+#[allow(unused_variables)]
+pub trait Counts {
+    /// Their declarations, in order.
+    const COUNTS: &'static [CountSpec] = &[];
+    /// The handlers that show them.
+    const COUNT_HANDLERS: &'static [HandlerSpec] = &[];
+    /// Shows each of these counts to `visit`, which may change it.
+    fn own_counts(&mut self, visit: &mut CountVisitor<'_>) {}
+    /// The value of a handler that shows a count; none if there is no such handler.
+    fn read_count(&self, handler: &str) -> Option<String> {
+        None
+    }
+}
+
+/// Several counts as text: a line for each, the number, a tab and the value of the label.
+pub fn table(counts: &[Count], values: &[&str]) -> String {
+    counts.iter().zip(values).map(|(n, value)| format!("{}\t{value}\n", n.get())).collect()
+}
+
+/// Moves the counts of one element to another, which adds them to its own. What the other does not count stays.
+pub fn move_counts(from: &mut dyn Object, to: &mut dyn Object) {
+    let mut wanted = Vec::new();
+    to.each_count(&mut |spec, cells| wanted.push((spec, vec![Count::default(); cells.len()])));
+    from.each_count(&mut |spec, cells| {
+        if let Some((_, moved)) = wanted.iter_mut().find(|w| *w.0 == *spec) {
+            moved.iter_mut().zip(cells).for_each(|(to, from)| to.take(from));
+        }
+    });
+    let mut moved = wanted.into_iter();
+    to.each_count(&mut |_, cells| {
+        let (_, moved) = moved.next().unwrap_or((&CountSpec::EMPTY, Vec::new()));
+        cells.iter_mut().zip(moved).for_each(|(to, mut from)| to.take(&mut from));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::prelude::*;
+
+    /// A part with two counts.
+    #[derive(Counts, Default)]
+    struct Part {
+        /// Bad packets.
+        #[count(name = "drops", unit = "packets", label(reason = &["short", "long"]))]
+        bad: [Count; 2],
+    }
+
+    /// Counts packets that are too short or too long.
+    #[derive(Class)]
+    #[class(name = "Sizes", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
+    struct Sizes {
+        /// Bytes so far.
+        #[count(unit = "bytes")]
+        bytes: Count,
+        #[counts]
+        part: Part,
+        /// Packets so far.
+        #[count(unit = "packets", hidden)]
+        packets: Count,
+    }
+
+    impl Action for Sizes {
+        fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+            self.packets.add(1);
+            self.bytes.add(p.len() as u64);
+            self.part.bad[usize::from(p.len() > 10)].add(1);
+            Verdict::Next
+        }
+    }
+
+    fn numbers(e: &mut Sizes) -> Vec<(&'static str, &'static str, Vec<u64>)> {
+        let mut all = Vec::new();
+        e.each_count(&mut |spec, cells| {
+            all.push((spec.name, spec.unit, cells.iter().map(|c| c.get()).collect()))
+        });
+        all
+    }
+
+    #[test]
+    fn a_declaration_makes_handlers_and_says_what_is_counted() {
+        let mut kit = crate::kit::Kit::<Sizes>::new("").unwrap();
+        kit.act([4, 5, 11].map(|n| crate::kit::packet(&vec![0; n])).into_iter());
+        assert_eq!(kit.read("bytes").unwrap(), "20");
+        assert_eq!(kit.read("drops").unwrap(), "2\tshort\n1\tlong\n");
+        assert!(kit.read("packets").is_err(), "hidden");
+        let all =
+            [("bytes", "bytes", vec![20]), ("packets", "packets", vec![3]), ("drops", "packets", vec![2, 1])];
+        assert_eq!(numbers(&mut kit.element), all);
+        let declared: Vec<_> = Sizes::SPEC.counts.iter().map(|c| (c.name, c.label, c.values)).collect();
+        let reasons: &[&str] = &["short", "long"];
+        assert_eq!(declared, [("bytes", "", &[][..]), ("packets", "", &[]), ("drops", "reason", reasons)]);
+        let handlers: Vec<_> = Sizes::SPEC.handlers.iter().map(|h| (h.name, h.kind, h.unit)).collect();
+        assert_eq!(
+            handlers,
+            [("bytes", ValueKind::Counter, "bytes"), ("drops", ValueKind::Table, "packets")]
+        );
+    }
+
+    #[test]
+    fn counts_move_and_are_added() {
+        let [mut old, mut new] = [3, 2].map(|n| {
+            let mut kit = crate::kit::Kit::<Sizes>::new("").unwrap();
+            kit.act((0..n).map(|i| crate::kit::packet(&[0; 20][..10 + i])));
+            kit
+        });
+        move_counts(&mut old.element, &mut new.element);
+        let moved =
+            [("bytes", "bytes", vec![54]), ("packets", "packets", vec![5]), ("drops", "packets", vec![2, 3])];
+        assert_eq!(numbers(&mut new.element), moved);
+        assert!(numbers(&mut old.element).iter().all(|c| c.2.iter().all(|n| *n == 0)));
+    }
+
+    /// Counts bytes otherwise.
+    #[derive(Class)]
+    #[class(name = "Sizes", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
+    struct Other {
+        /// Octets so far.
+        #[count(name = "bytes", unit = "octets")]
+        bytes: Count,
+    }
+
+    impl Action for Other {
+        fn action(&mut self, _: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+            Verdict::Next
+        }
+    }
+
+    #[test]
+    fn what_the_other_does_not_count_stays() {
+        let mut old = crate::kit::Kit::<Sizes>::new("").unwrap();
+        old.act1(crate::kit::packet(&[0; 7]));
+        let mut new = crate::kit::Kit::<Other>::new("").unwrap();
+        move_counts(&mut old.element, &mut new.element);
+        assert_eq!((old.read("bytes").unwrap(), new.read("bytes").unwrap()), ("7".into(), "0".into()));
     }
 }

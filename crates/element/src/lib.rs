@@ -11,10 +11,10 @@
 //!
 //! /// Counts packets and passes them on.
 //! #[derive(Class)]
-//! #[class(name = "Tally", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+//! #[class(name = "Tally", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 //! pub struct Tally {
 //!     /// Packets seen.
-//!     #[handler]
+//!     #[count(unit = "packets")]
 //!     count: Count,
 //! }
 //!
@@ -47,7 +47,7 @@ pub mod seam;
 pub mod watch;
 
 pub use build::{BuildCx, ConfigError, InitCx};
-pub use castanet_derive::{Args, Class, handlers};
+pub use castanet_derive::{Args, Class, Counts, handlers};
 pub use castanet_spec as spec;
 pub use class::{
     Action, Build, Class, ClassDef, Classes, Drive, Element, Engine, Information, Instance, Lifecycle,
@@ -55,7 +55,7 @@ pub use class::{
 };
 pub use clock::Clock;
 pub use core::{CallError, Core, Edge, Entry, Info, Messages, Router};
-pub use count::Count;
+pub use count::{Count, CountVisitor, Counts};
 pub use cx::Cx;
 pub use gauge::Gauge;
 pub use handler::{HandlerError, Handlers};
@@ -73,9 +73,9 @@ pub mod prelude {
         Names, Origin, Prefix, Rate, Real, Reason, Seconds, Show, Table, ValueError,
     };
     pub use crate::{
-        Action, Args, Build, BuildCx, CallError, Class, ConfigError, Count, Cx, Drive, Element, Engine,
-        Gauge, HandlerError, Information, InitCx, Interest, Lifecycle, Note, Object, Random, Room, Secret,
-        Signal, Turn, Verdict, Watch, handlers,
+        Action, Args, Build, BuildCx, CallError, Class, ConfigError, Count, Counts, Cx, Drive, Element,
+        Engine, Gauge, HandlerError, Information, InitCx, Interest, Lifecycle, Note, Object, Random, Room,
+        Secret, Signal, Turn, Verdict, Watch, handlers,
     };
     pub use castanet_packet::{Batch, Packet, PacketType};
 }

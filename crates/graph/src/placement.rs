@@ -102,7 +102,7 @@ impl Placement {
                     Mode::Owned(0)
                 }
                 (&[w], _) => Mode::Owned(w),
-                (_, Workers::Replicate(_)) => Mode::Replicated,
+                (_, Workers::Replicate) => Mode::Replicated,
                 (_, Workers::Share) => Mode::Shared,
                 (&[first, ..], Workers::Exclusive) => {
                     exclusive.push(e);

@@ -49,7 +49,7 @@ fn random_graphs_agree_with_the_model() {
             let declared = g.spec(e).unwrap().workers;
             match p.mode(e) {
                 Mode::Owned(w) => assert!(by[0] == w && (by.len() == 1 || declared == Workers::Exclusive)),
-                Mode::Replicated => assert!(by.len() > 1 && matches!(declared, Workers::Replicate(_))),
+                Mode::Replicated => assert!(by.len() > 1 && matches!(declared, Workers::Replicate)),
                 Mode::Shared => assert!(by.len() > 1 && declared == Workers::Share),
             }
             let d = format!("'{}'", g.declaration(e));

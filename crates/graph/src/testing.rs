@@ -7,7 +7,7 @@ use castanet_lang::{
     ClassNames, Connection, Diagnostic, Element, Flat, NoLibrary, Options, PortRef, Sources, Span,
 };
 use castanet_lang::{Unknown, load};
-use castanet_spec::{Books, Capability, ClassSpec, Effects, Merge, Offload, Workers};
+use castanet_spec::{Books, Capability, ClassSpec, Effects, Offload, Workers};
 
 const BASE: ClassSpec = ClassSpec {
     name: "",
@@ -22,11 +22,11 @@ const BASE: ClassSpec = ClassSpec {
     args: &[],
     handlers: &[],
     arg_handlers: &[],
-    workers: Workers::Replicate(Merge::Sum),
+    workers: Workers::Replicate,
     offload: Offload::Transparent,
     effects: Effects::empty(),
     takes_state: "",
-    counts: false,
+    counts: &[],
     drops: &[],
     books: Books::empty(),
     ends: &[],

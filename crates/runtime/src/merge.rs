@@ -3,7 +3,7 @@
 
 use crate::ledger;
 use crate::shared::Shared;
-use castanet_spec::{ClassSpec, Merge, Workers};
+use castanet_spec::{ClassSpec, Merge};
 
 /// Combines the values that the replicas of an element gave for one of its handlers.
 pub(crate) fn merge(shared: &Shared, element: u32, handler: &str, values: Vec<String>) -> String {
@@ -39,27 +39,21 @@ fn add_lines(values: &[String]) -> Option<String> {
     Some(sums.into_iter().map(|(n, text)| format!("{n}\t{text}\n")).collect())
 }
 
-/// Combines the values of a handler of several replicas. Where the handler does not declare how, arguments are the same for all, and
-/// other values are merged as the class declares.
+/// Combines the values of a handler of several replicas as its declaration says. Arguments, and handlers of the element's own, are
+/// the same for all.
 fn merge_values(spec: Option<&ClassSpec>, handler: &str, values: Vec<String>) -> String {
-    let declared = spec.and_then(|s| s.handlers.iter().find(|h| h.name == handler)).and_then(|h| h.merge);
-    let of_class = || match spec {
-        Some(s) if s.arg_handlers.iter().any(|h| h.name == handler) => Merge::First,
-        Some(ClassSpec { workers: Workers::Replicate(merge), .. }) => *merge,
-        _ => Merge::First,
-    };
+    let declared = spec.and_then(|s| s.handlers.iter().find(|h| h.name == handler));
     fn numbers<T: std::str::FromStr>(values: &[String]) -> Option<Vec<T>> {
         values.iter().map(|v| v.trim().parse().ok()).collect()
     }
     let first = || values.first().cloned().unwrap_or_default();
-    match declared.unwrap_or_else(of_class) {
+    match declared.map_or(Merge::First, |h| h.merge) {
         _ if values.len() < 2 => first(),
         Merge::First => first(),
         Merge::Sum => match (numbers::<u64>(&values), numbers::<f64>(&values)) {
             (Some(whole), _) => whole.iter().fold(0u64, |a, b| a.wrapping_add(*b)).to_string(),
             (None, Some(real)) => real.iter().sum::<f64>().to_string(),
-            (None, None) if declared.is_some() => add_lines(&values).unwrap_or_else(first),
-            (None, None) => first(),
+            (None, None) => add_lines(&values).unwrap_or_else(first),
         },
         Merge::Max => match numbers::<f64>(&values) {
             Some(real) => {

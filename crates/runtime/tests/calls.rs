@@ -10,7 +10,7 @@ use castanet_testkit::*;
 
 /// Has a handler of its own by the name of one that the runtime provides.
 #[derive(Class)]
-#[class(name = "Own", ports = "1/0", processing = "h/a", packets = "any/", workers = replicate(first), handlers)]
+#[class(name = "Own", ports = "1/0", processing = "h/a", packets = "any/", workers = replicate, handlers)]
 #[class(drops(Discarded))]
 struct Own {}
 

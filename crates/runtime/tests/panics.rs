@@ -11,11 +11,11 @@ use castanet_testkit::*;
 
 /// Panics over each Nth packet.
 #[derive(Class)]
-#[class(name = "FaultyAction", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+#[class(name = "FaultyAction", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 struct FaultyAction {
     args: Nth,
     /// Packets so far.
-    #[handler]
+    #[count(unit = "packets")]
     seen: Count,
 }
 
@@ -40,7 +40,7 @@ impl Action for FaultyAction {
 struct FaultyPush {
     args: Nth,
     /// Packets so far.
-    #[handler]
+    #[count(unit = "packets")]
     seen: Count,
 }
 
@@ -60,7 +60,7 @@ impl Element for FaultyPush {
 struct FaultyPull {
     args: Nth,
     /// Packets so far.
-    #[handler]
+    #[count(unit = "packets")]
     seen: Count,
 }
 
@@ -82,7 +82,7 @@ impl Element for FaultyPull {
 struct Faulty {
     args: Call,
     /// Turns so far.
-    #[handler]
+    #[count(unit = "turns")]
     turns: Count,
 }
 

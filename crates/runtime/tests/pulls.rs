@@ -13,7 +13,7 @@ use castanet_testkit::*;
 struct Spring {
     args: SpringArgs,
     /// Packets made.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
 }
 
@@ -93,7 +93,7 @@ impl Element for Drain {
 #[class(name = "Both", ports = "2/1", processing = "lh/h", flow = "xx/y", packets = "any/same", workers = exclusive, task)]
 struct Both {
     /// Packets that were pushed.
-    #[handler]
+    #[count(unit = "packets")]
     pushed: Count,
 }
 

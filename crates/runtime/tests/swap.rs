@@ -21,10 +21,10 @@ use std::time::Duration;
 #[class(takes_state = "the next number of each source", drops(Consumed), ends(Consumed))]
 struct Track {
     /// Packets taken in.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
     /// Packets that were not the next of their source.
-    #[handler]
+    #[count(unit = "packets")]
     wrong: Count,
     next: BTreeMap<u8, u32>,
 }

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 struct Watcher {
     args: WatcherArgs,
     /// Signals so far.
-    #[handler]
+    #[count(unit = "packets")]
     seen: Count,
 }
 

@@ -2,25 +2,15 @@
 //! The declaration of an element class.
 
 use crate::arg::ArgSpec;
+use crate::count::CountSpec;
 use crate::handler::HandlerSpec;
 use crate::reason::Reason;
-
-/// How the values of one handler are combined over the replicas of an element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Merge {
-    /// Numbers are added.
-    Sum,
-    /// All replicas agree; the first one answers.
-    First,
-    /// The largest number counts.
-    Max,
-}
 
 /// What happens when several workers reach an element of the class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workers {
     /// Each worker has its own; read handlers are merged, write handlers go to all.
-    Replicate(Merge),
+    Replicate,
     /// Each worker has a handle on one concurrent state.
     Share,
     /// One worker only; more is an error that names the element and the paths.
@@ -117,8 +107,8 @@ pub struct ClassSpec {
     pub effects: Effects,
     /// What hot swap moves, in words; empty: nothing.
     pub takes_state: &'static str,
-    /// Whether hot swap moves counts that its elements keep.
-    pub counts: bool,
+    /// The numbers that its elements keep. Replicas add theirs up, and hot swap moves them.
+    pub counts: &'static [CountSpec],
     /// Why it may drop packets.
     pub drops: &'static [Reason],
     /// The entries of the ledger that it makes.

@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The declaration of a handler.
 
-use crate::class::Merge;
+/// How the values of one handler are combined over the replicas of an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merge {
+    /// Numbers are added.
+    Sum,
+    /// All replicas agree; the first one answers.
+    First,
+    /// The largest number counts.
+    Max,
+}
 
 /// What the value of a read handler is, so that tools need not guess it from its text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +48,14 @@ impl ValueKind {
             ValueKind::Text => "text",
         }
     }
+    /// How values of this kind of several workers become one, unless their handler says otherwise: counters and rates
+    /// are added; of anything else all workers have the same.
+    pub const fn merge(self) -> Merge {
+        match self {
+            ValueKind::Counter | ValueKind::Rate => Merge::Sum,
+            _ => Merge::First,
+        }
+    }
     /// Whether the text of a value is one number.
     pub const fn is_number(self) -> bool {
         matches!(self, ValueKind::Counter | ValueKind::Gauge | ValueKind::Rate | ValueKind::Time)
@@ -58,19 +75,22 @@ pub struct HandlerSpec {
     pub kind: ValueKind,
     /// The unit of its value, such as `packets`; empty when the value has none or its text gives it.
     pub unit: &'static str,
-    /// How the values of several workers become one; none: as the class says.
-    pub merge: Option<Merge>,
+    /// How the values of several workers become one.
+    pub merge: Merge,
 }
 
 impl HandlerSpec {
-    /// A handler without unit whose values merge as its class says.
+    /// A declaration without content, to fill arrays with.
+    pub const EMPTY: HandlerSpec = HandlerSpec::new("", "", "", ValueKind::Text);
+
+    /// A handler without unit whose values merge as is usual for their kind.
     pub const fn new(
         name: &'static str,
         flags: &'static str,
         doc: &'static str,
         kind: ValueKind,
     ) -> HandlerSpec {
-        HandlerSpec { name, flags, doc, kind, unit: "", merge: None }
+        HandlerSpec { name, flags, doc, kind, unit: "", merge: kind.merge() }
     }
     /// Whether it can be read.
     pub fn readable(&self) -> bool {
@@ -83,42 +103,5 @@ impl HandlerSpec {
     /// Whether reading takes parameters.
     pub fn takes_parameters(&self) -> bool {
         self.flags.contains('+')
-    }
-    /// Puts lists of handlers one behind the other. `N` is the number of all, see [`HandlerSpec::count`].
-    pub const fn concat<const N: usize>(lists: &[&[HandlerSpec]]) -> [HandlerSpec; N] {
-        let mut out = [HandlerSpec::new("", "", "", ValueKind::Text); N];
-        let (mut n, mut list) = (0, 0);
-        while list < lists.len() {
-            let mut i = 0;
-            while i < lists[list].len() {
-                out[n] = lists[list][i];
-                (n, i) = (n + 1, i + 1);
-            }
-            list += 1;
-        }
-        out
-    }
-    /// The number of handlers in all lists.
-    pub const fn count(lists: &[&[HandlerSpec]]) -> usize {
-        let (mut n, mut list) = (0, 0);
-        while list < lists.len() {
-            n += lists[list].len();
-            list += 1;
-        }
-        n
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_are_joined_in_order() {
-        const A: HandlerSpec = HandlerSpec::new("a", "r", "", ValueKind::Counter);
-        const B: HandlerSpec = HandlerSpec::new("b", "w", "", ValueKind::Text);
-        const LISTS: &[&[HandlerSpec]] = &[&[A], &[], &[B, A]];
-        const ALL: [HandlerSpec; HandlerSpec::count(LISTS)] = HandlerSpec::concat(LISTS);
-        assert_eq!(ALL, [A, B, A]);
     }
 }

@@ -71,7 +71,7 @@ fn describe(id: u32, p: &Packet) -> String {
 pub struct Numbers {
     args: NumbersArgs,
     /// Packets emitted.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
     /// What is left of the turn.
     rest: u32,
@@ -148,11 +148,11 @@ impl Action for Stamp {
 
 /// The end of packets: records them.
 #[derive(Class)]
-#[class(name = "Sink", ports = "1/0", processing = "h/a", packets = "any/", workers = replicate(sum), drops(Consumed), ends(Consumed))]
+#[class(name = "Sink", ports = "1/0", processing = "h/a", packets = "any/", workers = replicate, drops(Consumed), ends(Consumed))]
 pub struct Sink {
     args: Id,
     /// Packets taken in.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
 }
 
@@ -175,7 +175,7 @@ impl Element for Sink {
 
 /// Records packets on their way.
 #[derive(Class)]
-#[class(name = "Record", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+#[class(name = "Record", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 pub struct Record {
     args: Id,
 }
@@ -203,7 +203,7 @@ impl Action for Say {
 
 /// Tells ways apart: the trail annotation becomes a hash of the marks on the way.
 #[derive(Class)]
-#[class(name = "Mark", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+#[class(name = "Mark", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 pub struct Mark {
     args: Id,
 }
@@ -218,7 +218,7 @@ impl Action for Mark {
 
 /// Changes data by the packet's number.
 #[derive(Class)]
-#[class(name = "Edit", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+#[class(name = "Edit", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 pub struct Edit {
     args: Id,
 }
@@ -235,7 +235,7 @@ impl Action for Edit {
 
 /// Sends packets whose number is REM modulo MOD to output 1.
 #[derive(Class)]
-#[class(name = "Pick", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate(sum))]
+#[class(name = "Pick", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate)]
 #[class(drops(OtherPaint))]
 pub struct Pick {
     args: Modulo,
@@ -264,7 +264,7 @@ impl Action for Pick {
 
 /// Sends copies of packets whose number is REM modulo MOD to output 1.
 #[derive(Class)]
-#[class(name = "Copy", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate(sum), copies, books(makes))]
+#[class(name = "Copy", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate, copies, books(makes))]
 pub struct Copy {
     args: Modulo,
 }
@@ -285,7 +285,7 @@ impl Action for Copy {
 
 /// Sends packets whose number is REM modulo MOD twice, one behind the other.
 #[derive(Class)]
-#[class(name = "Twice", ports = "1/1", processing = "h/h", packets = "any/same", workers = replicate(sum), copies, books(makes))]
+#[class(name = "Twice", ports = "1/1", processing = "h/h", packets = "any/same", workers = replicate, copies, books(makes))]
 pub struct Twice {
     args: Modulo,
 }
@@ -305,7 +305,7 @@ impl Action for Twice {
 
 /// Lets packets go round N times; then they leave on output 1. All such elements count together.
 #[derive(Class)]
-#[class(name = "Lap", ports = "1/2", processing = "a/ah", packets = "any/same", workers = replicate(sum))]
+#[class(name = "Lap", ports = "1/2", processing = "a/ah", packets = "any/same", workers = replicate)]
 pub struct Lap {
     args: LapArgs,
 }
@@ -327,7 +327,7 @@ impl Action for Lap {
 
 /// Sends packets to one of its outputs, by their number.
 #[derive(Class)]
-#[class(name = "Split", ports = "1/1-", processing = "h/h", packets = "any/same", workers = replicate(sum))]
+#[class(name = "Split", ports = "1/1-", processing = "h/h", packets = "any/same", workers = replicate)]
 pub struct Split {}
 
 impl Element for Split {
@@ -375,7 +375,7 @@ impl Lifecycle for Quit {
 pub struct Busy {
     args: BusyArgs,
     /// Times that had not come.
-    #[handler]
+    #[count(unit = "packets")]
     early: Count,
     due: i64,
 }
@@ -461,7 +461,7 @@ impl Element for Tell {}
 pub struct Ask {
     args: AskArgs,
     /// Answers so far.
-    #[handler]
+    #[count(unit = "packets")]
     answers: Count,
 }
 

@@ -16,12 +16,12 @@ use castanet_element::prelude::*;
 /// c [1] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "CheckSize", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate(sum))]
+#[class(name = "CheckSize", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate)]
 #[class(build, handlers, drops(TooShort, TooLong))]
 pub struct CheckSize {
     args: Args,
     /// Packets outside the limits.
-    #[handler]
+    #[count(unit = "packets")]
     rejected: Count,
 }
 

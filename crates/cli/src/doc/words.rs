@@ -4,7 +4,7 @@
 use castanet_spec::codes::{Count, Outputs, Ports, Processing, ProcessingCode};
 use castanet_spec::origin::{OPENS_FILES, RECONFIGURES};
 use castanet_spec::{
-    ArgKind, ArgSpec, Capability, ClassSpec, Effects, HandlerSpec, Merge, Offload, ValueKind, Workers,
+    ArgKind, ArgSpec, Capability, ClassSpec, Effects, HandlerSpec, Offload, ValueKind, Workers,
 };
 
 /// The parts of the doc comment of a class.
@@ -256,14 +256,8 @@ pub fn value(h: &HandlerSpec) -> String {
 /// The behaviour with several workers.
 pub fn workers(w: Workers) -> &'static str {
     match w {
-        Workers::Replicate(Merge::Sum) => {
-            "Each worker has its own replica. Read handlers return the sum; write handlers reach all replicas."
-        }
-        Workers::Replicate(Merge::Max) => {
-            "Each worker has its own replica. Read handlers return the largest number; write handlers reach all replicas."
-        }
-        Workers::Replicate(Merge::First) => {
-            "Each worker has its own replica. One answers read handlers, because all are equal; write handlers reach all replicas."
+        Workers::Replicate => {
+            "Each worker has its own replica. Read handlers add up counts and rates; write handlers reach all replicas."
         }
         Workers::Share => "Workers share one element.",
         Workers::Exclusive => {
@@ -311,7 +305,7 @@ pub fn behaviour(spec: &ClassSpec) -> Vec<(&'static str, String)> {
         none if none.is_empty() => ("Effects", "None except on packets.".to_string()),
         some => ("Effects", join(some)),
     });
-    let moves = match (spec.takes_state.trim_end_matches('.'), spec.counts) {
+    let moves = match (spec.takes_state.trim_end_matches('.'), !spec.counts.is_empty()) {
         ("", false) => "No state moves to the new element.".to_string(),
         ("", true) => "The new element takes over its counts.".to_string(),
         (what, false) => format!("The new element takes over {what}."),

@@ -21,18 +21,14 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "CoDel", ports = "1/1", processing = "l/l", packets = "any/same", workers = exclusive)]
-#[class(
-    build,
-    lifecycle,
-    handlers,
-    drops(EarlyDrop),
-    takes_state = "what the control law remembers, the drops"
-)]
+#[class(build, lifecycle, handlers, drops(EarlyDrop), takes_state = "what the control law remembers")]
 pub struct CoDel {
     args: Args,
     lengths: Lengths,
     law: Law,
-    drops: u64,
+    /// Packets dropped.
+    #[count(unit = "packets")]
+    drops: Count,
 }
 
 /// Arguments of CoDel.
@@ -75,7 +71,7 @@ fn check(target: Nanos, interval: Nanos) -> Result<(), String> {
 impl Build for CoDel {
     fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         check(args.target, args.interval)?;
-        Ok(CoDel { args, lengths: Lengths::default(), law: Law::default(), drops: 0 })
+        Ok(CoDel { args, lengths: Lengths::default(), law: Law::default(), drops: Count::default() })
     }
 }
 
@@ -99,7 +95,7 @@ impl CoDel {
     }
 
     fn discard(&mut self, p: Packet, cx: &mut Cx<'_>) {
-        self.drops = self.drops.wrapping_add(1);
+        self.drops.add(1);
         cx.drop(p, Reason::EarlyDrop);
     }
 
@@ -186,11 +182,6 @@ impl CoDel {
 
 #[handlers]
 impl CoDel {
-    /// Packets dropped.
-    #[read(unit = "packets")]
-    fn drops(&self) -> Counted {
-        Counted(self.drops)
-    }
     /// How long packets may wait.
     #[read]
     fn codel_target(&self) -> Nanos {
@@ -216,7 +207,7 @@ impl CoDel {
     /// The length of the queues and the drops, one a line.
     #[read]
     fn stats(&self) -> Table {
-        Table(format!("{} current queue\n{} drops\n", self.lengths.total(), self.drops))
+        Table(format!("{} current queue\n{} drops\n", self.lengths.total(), self.drops.get()))
     }
     /// The queues that count, one a line.
     #[read]
@@ -237,7 +228,7 @@ impl Lifecycle for CoDel {
         Ok(())
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
-        (self.law, self.drops) = (old.law.clone(), old.drops);
+        self.law = old.law.clone();
         Ok(())
     }
 }

@@ -48,6 +48,7 @@ pub trait EarlyArgs: Args {
 }
 
 /// The policy, with the handlers of its classes.
+#[derive(Counts)]
 pub struct Early<A> {
     args: A,
     state: Arc<State>,

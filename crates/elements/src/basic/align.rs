@@ -15,7 +15,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 5, STOP true) -> Strip(3) -> Align(4, 0) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Align", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+#[class(name = "Align", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 #[class(build, drops(NoBuffer))]
 pub struct Align {
     args: Args,

@@ -15,7 +15,7 @@ use castanet_element::spec::anno;
 /// check [1] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "CheckLength", offload = none, ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate(first))]
+#[class(name = "CheckLength", offload = none, ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate)]
 #[class(drops(TooLong))]
 pub struct CheckLength {
     args: Args,

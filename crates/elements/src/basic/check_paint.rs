@@ -18,7 +18,7 @@ use castanet_element::spec::anno;
 /// c [1] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "CheckPaint", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate(first))]
+#[class(name = "CheckPaint", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate)]
 #[class(drops(OtherPaint))]
 pub struct CheckPaint {
     args: Args,

@@ -17,12 +17,12 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(ends(Discarded))]
-#[class(name = "Discard", offload = aware, ports = "1/0", processing = "a/a", packets = "any/", workers = replicate(sum))]
+#[class(name = "Discard", offload = aware, ports = "1/0", processing = "a/a", packets = "any/", workers = replicate)]
 #[class(aliases("DiscardNoFree"), task, build, lifecycle, handlers, drops(Discarded))]
 pub struct Discard {
     args: Args,
     /// Packets dropped.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
     /// Whether packets are pulled.
     pulls: bool,

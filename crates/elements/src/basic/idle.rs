@@ -17,7 +17,7 @@ use castanet_element::prelude::*;
 /// Idle -> [0] merge;
 /// ```
 #[derive(Class)]
-#[class(name = "Idle", ports = "-/-", processing = "a/a", flow = "x/y", packets = "any/any", workers = replicate(sum))]
+#[class(name = "Idle", ports = "-/-", processing = "a/a", flow = "x/y", packets = "any/any", workers = replicate)]
 #[class(aliases("SimpleIdle"), drops(Discarded), capabilities(EmptyNotifier))]
 pub struct Idle {}
 

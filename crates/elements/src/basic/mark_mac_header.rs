@@ -15,7 +15,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkMACHeader(0, 14) -> StripToNetworkHeader -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "MarkMACHeader", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(first))]
+#[class(name = "MarkMACHeader", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 pub struct MarkMacHeader {
     args: Args,
 }

@@ -15,7 +15,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 5, STOP true) -> Null -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Null", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+#[class(name = "Null", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 #[class(aliases("Null1", "Null2", "Null3", "Null4", "Null5", "Null6", "Null7", "Null8"))]
 pub struct Null {}
 

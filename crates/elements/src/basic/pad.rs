@@ -16,7 +16,7 @@ use castanet_element::spec::anno;
 /// InfiniteSource(LENGTH 20, LIMIT 5, STOP true) -> Pad(60) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Pad", offload = none, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(first))]
+#[class(name = "Pad", offload = none, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 #[class(drops(TooLong))]
 pub struct Pad {
     args: Args,

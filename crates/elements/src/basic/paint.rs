@@ -14,7 +14,7 @@ use castanet_element::spec::anno;
 /// InfiniteSource(LIMIT 5, STOP true) -> Paint(3) -> c :: CheckPaint(3) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Paint", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(first))]
+#[class(name = "Paint", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 pub struct Paint {
     args: Args,
 }

@@ -17,7 +17,7 @@ use std::fmt::Write;
 /// InfiniteSource(LIMIT 5, STOP true) -> Print(text, 16, CONTENTS ASCII) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Print", offload = none, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(first))]
+#[class(name = "Print", offload = none, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 #[class(build, effects(prints))]
 pub struct Print {
     args: Args,

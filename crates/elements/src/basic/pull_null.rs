@@ -15,7 +15,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 5, STOP true) -> Queue -> PullNull -> Unqueue -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "PullNull", ports = "1/1", processing = "l/l", packets = "any/same", workers = replicate(sum))]
+#[class(name = "PullNull", ports = "1/1", processing = "l/l", packets = "any/same", workers = replicate)]
 pub struct PullNull {}
 
 impl Action for PullNull {

@@ -15,7 +15,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 5, STOP true) -> PushNull -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "PushNull", ports = "1/1", processing = "h/h", packets = "any/same", workers = replicate(sum))]
+#[class(name = "PushNull", ports = "1/1", processing = "h/h", packets = "any/same", workers = replicate)]
 pub struct PushNull {}
 
 impl Action for PushNull {

@@ -20,14 +20,14 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "RandomSample", offload = none, ports = "1/1-2", processing = "a/ah", packets = "any/same")]
-#[class(workers = replicate(sum), build, handlers, drops(Sampled))]
+#[class(workers = replicate, build, handlers, drops(Sampled))]
 pub struct RandomSample {
     args: Args,
     /// The probability that a packet passes.
     pass: Probability,
     random: Random,
     /// Packets that did not pass.
-    #[handler]
+    #[count(unit = "packets")]
     drops: Count,
 }
 

@@ -13,7 +13,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 5, STOP true) -> SetAnnoByte(PAINT, 3) -> CheckPaint(3) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "SetAnnoByte", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(first))]
+#[class(name = "SetAnnoByte", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 #[class(handlers)]
 pub struct SetAnnoByte {
     args: Args,

@@ -13,7 +13,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 5, STOP true) -> SetPacketType(BROADCAST) -> DropBroadcasts -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "SetPacketType", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(first))]
+#[class(name = "SetPacketType", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 pub struct SetPacketType {
     args: Args,
 }

@@ -14,7 +14,7 @@ use castanet_element::spec::anno;
 /// InfiniteSource(TIMESTAMP false, LIMIT 5, STOP true) -> SetTimestamp -> Print(TIMESTAMP true) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "SetTimestamp", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
+#[class(name = "SetTimestamp", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 pub struct SetTimestamp {
     args: Args,
 }

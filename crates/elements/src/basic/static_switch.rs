@@ -14,7 +14,7 @@ use castanet_element::prelude::*;
 /// s [1] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "StaticSwitch", ports = "1/-", processing = "h/h", packets = "any/same", workers = replicate(first))]
+#[class(name = "StaticSwitch", ports = "1/-", processing = "h/h", packets = "any/same", workers = replicate)]
 #[class(build, drops(SwitchedOff))]
 pub struct StaticSwitch {
     args: Args,

@@ -16,7 +16,7 @@ use castanet_element::prelude::*;
 /// s [1] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Switch", ports = "1/-", processing = "h/h", packets = "any/same", workers = replicate(first))]
+#[class(name = "Switch", ports = "1/-", processing = "h/h", packets = "any/same", workers = replicate)]
 #[class(build, handlers, drops(SwitchedOff))]
 pub struct Switch {
     args: Args,

@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(books(makes))]
-#[class(name = "Tee", ports = "1/1-", processing = "h/h", packets = "any/same", workers = replicate(sum))]
+#[class(name = "Tee", ports = "1/1-", processing = "h/h", packets = "any/same", workers = replicate)]
 #[class(build, copies, drops(NoBuffer))]
 pub struct Tee {
     args: Args,

@@ -16,7 +16,7 @@ use castanet_element::spec::anno;
 /// InfiniteSource(LENGTH 100, LIMIT 5, STOP true) -> Truncate(64) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Truncate", offload = none, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(first))]
+#[class(name = "Truncate", offload = none, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 pub struct Truncate {
     args: Args,
 }

@@ -15,7 +15,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 5, STOP true) -> Strip(14) -> Unstrip(14) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Unstrip", ports = "1/1", processing = "a/a", packets = "any/any", workers = replicate(sum))]
+#[class(name = "Unstrip", ports = "1/1", processing = "a/a", packets = "any/any", workers = replicate)]
 #[class(drops(NoHeadroom))]
 pub struct Unstrip {
     args: Args,

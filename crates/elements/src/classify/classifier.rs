@@ -22,7 +22,7 @@ use castanet_element::prelude::*;
 /// c [0] -> Discard; c [1] -> Discard; c [2] -> Discard; c [3] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Classifier", ports = "1/-", processing = "h/h", packets = "any/same", workers = replicate(first))]
+#[class(name = "Classifier", ports = "1/-", processing = "h/h", packets = "any/same", workers = replicate)]
 #[class(drops(NoMatch), build, handlers)]
 pub struct Classifier {
     args: Args,

@@ -21,7 +21,7 @@ use castanet_element::prelude::*;
 /// c [0] -> Discard; c [1] -> Discard; c [2] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "IPClassifier", ports = "1/-", processing = "h/h", packets = "ip/ip", workers = replicate(first))]
+#[class(name = "IPClassifier", ports = "1/-", processing = "h/h", packets = "ip/ip", workers = replicate)]
 #[class(drops(NoMatch, NoIpHeader), build, lifecycle, handlers)]
 pub struct IpClassifier {
     args: Args,

@@ -20,7 +20,7 @@ use castanet_element::prelude::*;
 ///     -> IPFilter(deny src 10.0.0.0/8, allow tcp dst port www, allow icmp) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "IPFilter", ports = "1/-", processing = "h/h", packets = "ip/ip", workers = replicate(first))]
+#[class(name = "IPFilter", ports = "1/-", processing = "h/h", packets = "ip/ip", workers = replicate)]
 #[class(drops(NoMatch, NoIpHeader), build, handlers)]
 pub struct IpFilter {
     args: Args,

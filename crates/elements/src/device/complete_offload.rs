@@ -22,10 +22,10 @@ use castanet_element::prelude::*;
 #[class(books(makes, holds))]
 #[class(name = "CompleteOffload", ports = "1/1", processing = "a/a", packets = "any/same")]
 #[class(takes_state = "the segments that wait")]
-#[class(workers = replicate(sum), offload = aware, copies, lifecycle, drops(BadOffload, NoBuffer, Stopped))]
+#[class(workers = replicate, offload = aware, copies, lifecycle, drops(BadOffload, NoBuffer, Stopped))]
 pub struct CompleteOffload {
     /// Packets that came as super-packets.
-    #[handler]
+    #[count(unit = "packets")]
     split: Count,
     /// Segments of the last super-packet that are not asked for yet.
     held: Batch,

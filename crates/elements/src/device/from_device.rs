@@ -59,10 +59,10 @@ const LOOK: i64 = 200_000_000;
 pub struct FromDevice {
     args: Args,
     /// Packets emitted.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
     /// How often the device went down or vanished.
-    #[handler]
+    #[count(unit = "packets")]
     losses: Count,
     options: PacketOptions,
     socket: Option<(PacketSocket, Watch)>,

@@ -95,7 +95,7 @@ pub struct FromHost {
     downstream: Signal,
     scratch: Vec<u8>,
     /// Frames that came from the host.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
 }
 

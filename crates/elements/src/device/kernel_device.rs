@@ -48,6 +48,7 @@ pub struct Args {
 }
 
 /// The other end of a device of the host: TAP says whether it is an Ethernet device unless the argument TAP does.
+#[derive(Counts)]
 pub struct KernelDevice<const TAP: bool> {
     args: Args,
     wanted: Wanted,
@@ -56,7 +57,11 @@ pub struct KernelDevice<const TAP: bool> {
     key: String,
     /// The watch of a device that another router took.
     left: Left,
+    /// Packets that came from the host.
+    #[count(unit = "packets")]
     packets: Count,
+    /// How often the device was looked at for packets.
+    #[count(name = "selected_calls", unit = "calls")]
     calls: Count,
     lost: bool,
     /// Whether a message has said that the host does not take packets.
@@ -222,16 +227,6 @@ impl<const TAP: bool> KernelDevice<TAP> {
     fn dev_name(&self) -> String {
         self.name()
     }
-    /// How often the device was looked at for packets.
-    #[read]
-    fn selected_calls(&self) -> Count {
-        self.calls
-    }
-    /// Packets that came from the host.
-    #[read(unit = "packets")]
-    fn packets(&self) -> Count {
-        self.packets
-    }
 }
 
 impl<const TAP: bool> Lifecycle for KernelDevice<TAP> {
@@ -280,11 +275,6 @@ impl<const TAP: bool> Lifecycle for KernelDevice<TAP> {
             cx.set_timer(0, now.saturating_add(LOOK));
         }
         cx.schedule();
-        Ok(())
-    }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
-        self.packets.take(&mut old.packets);
-        self.calls.take(&mut old.calls);
         Ok(())
     }
     fn effects(&self, _: Effects) -> Effects {

@@ -23,7 +23,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(books(enters), ends(Consumed))]
 #[class(name = "KernelTap", ports = "0-1/1-2", processing = "a/h", flow = "x/y", packets = "any/any")]
-#[class(workers = exclusive, task, effects(prints), takes_state = "the open device, the counts")]
+#[class(workers = exclusive, task, effects(prints), takes_state = "the open device")]
 #[class(offload = aware, capabilities(Offloads))]
 #[class(drops(Consumed, NotIp, TooShort, TooLong, QueueFull, SendFailed, BadOffload, NoBuffer))]
 pub struct KernelTap {

@@ -26,8 +26,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 #[derive(Class)]
 #[class(books(enters, holds), ends(Consumed))]
 #[class(name = "McastSocket", offload = none, ports = "0-1/0-1", processing = "a/h", flow = "x/y", packets = "any/any")]
-#[class(takes_state = "the open socket, what waits, the counts")]
-#[class(workers = exclusive, task, effects(prints), build, lifecycle, handlers)]
+#[class(takes_state = "the open socket, what waits")]
+#[class(workers = exclusive, task, effects(prints), build, lifecycle)]
 #[class(drops(Consumed, QueueFull, WriteFailed, NotConnected, Stopped))]
 pub struct McastSocket {
     args: Args,
@@ -35,6 +35,7 @@ pub struct McastSocket {
     source: SocketAddrV4,
     ways: (bool, bool),
     socket: Option<Multicast>,
+    #[counts]
     pump: Pump,
 }
 
@@ -92,20 +93,6 @@ impl Build for McastSocket {
     }
 }
 
-#[handlers]
-impl McastSocket {
-    /// Packets received.
-    #[read(unit = "packets")]
-    fn received(&self) -> Count {
-        self.pump.taken
-    }
-    /// Packets sent.
-    #[read(unit = "packets")]
-    fn sent(&self) -> Count {
-        self.pump.given
-    }
-}
-
 impl Lifecycle for McastSocket {
     fn held(&self) -> u64 {
         self.pump.held()
@@ -128,10 +115,6 @@ impl Lifecycle for McastSocket {
             self.socket = old.socket.take();
             self.pump.take(&mut old.pump, cx);
         }
-        Ok(())
-    }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
-        self.pump.take_counts(&mut old.pump);
         Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {

@@ -34,14 +34,15 @@ use castanet_io::socket::{Options, RawIp};
     flow = "x/y",
     packets = "ip/ip"
 )]
-#[class(takes_state = "the open socket, what waits, the counts")]
-#[class(workers = exclusive, task, effects(prints), build, lifecycle, handlers)]
+#[class(takes_state = "the open socket, what waits")]
+#[class(workers = exclusive, task, effects(prints), build, lifecycle)]
 #[class(drops(Consumed, WriteFailed, Stopped))]
 pub struct RawSocket {
     args: Args,
     port: u16,
     ways: (bool, bool),
     socket: Option<RawIp>,
+    #[counts]
     pump: Pump,
 }
 
@@ -71,20 +72,6 @@ impl Build for RawSocket {
     }
 }
 
-#[handlers]
-impl RawSocket {
-    /// Packets received.
-    #[read(unit = "packets")]
-    fn received(&self) -> Count {
-        self.pump.taken
-    }
-    /// Packets sent.
-    #[read(unit = "packets")]
-    fn sent(&self) -> Count {
-        self.pump.given
-    }
-}
-
 impl Lifecycle for RawSocket {
     fn held(&self) -> u64 {
         self.pump.held()
@@ -105,10 +92,6 @@ impl Lifecycle for RawSocket {
             self.socket = old.socket.take();
             self.pump.take(&mut old.pump, cx);
         }
-        Ok(())
-    }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
-        self.pump.take_counts(&mut old.pump);
         Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {

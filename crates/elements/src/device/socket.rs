@@ -49,7 +49,7 @@ use std::time::Duration;
     flow = "x/y",
     packets = "any/any"
 )]
-#[class(takes_state = "the open socket with its connection, what waits, the counts")]
+#[class(takes_state = "the open socket with its connection, what waits")]
 #[class(workers = exclusive, task, effects(prints), build, lifecycle, handlers)]
 #[class(drops(Consumed, QueueFull, WriteFailed, NotConnected, Stopped))]
 pub struct Socket {
@@ -61,15 +61,16 @@ pub struct Socket {
     link: Link,
     /// Whether it was initialised.
     begun: bool,
+    #[counts]
     pump: Pump,
     /// Connections that were made.
-    #[handler]
+    #[count(unit = "connections")]
     connections: Count,
     /// Connections that the other end broke off, and those that could not be made.
-    #[handler]
+    #[count(unit = "failures")]
     failures: Count,
     /// Connections and datagrams of hosts that are kept out.
-    #[handler]
+    #[count(unit = "packets")]
     refused: Count,
 }
 
@@ -171,16 +172,6 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 #[handlers]
 impl Socket {
-    /// Packets received.
-    #[read(unit = "packets")]
-    fn received(&self) -> Count {
-        self.pump.taken
-    }
-    /// Packets sent.
-    #[read(unit = "packets")]
-    fn sent(&self) -> Count {
-        self.pump.given
-    }
     /// Whether there is a connection or, for datagrams, a socket.
     #[read]
     fn connected(&self) -> bool {
@@ -238,10 +229,6 @@ impl Lifecycle for Socket {
             self.link = std::mem::replace(&mut old.link, Link::None);
             self.pump.take(&mut old.pump, cx);
         }
-        Ok(())
-    }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
-        self.pump.take_counts(&mut old.pump);
         Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {

@@ -48,6 +48,7 @@ pub(super) enum Flow {
 }
 
 /// Moves packets between an element and a socket.
+#[derive(Counts)]
 pub(super) struct Pump {
     shape: Shape,
     buffer: Vec<u8>,
@@ -66,9 +67,11 @@ pub(super) struct Pump {
     reported: bool,
     refused: u64,
     /// Packets received.
-    pub(super) taken: Count,
+    #[count(name = "received", unit = "packets")]
+    taken: Count,
     /// Packets sent.
-    pub(super) given: Count,
+    #[count(name = "sent", unit = "packets")]
+    given: Count,
 }
 
 impl Pump {
@@ -366,12 +369,6 @@ impl Pump {
         self.gone = std::mem::take(&mut old.gone);
         self.reported = old.reported;
         cx.schedule();
-    }
-
-    /// Goes on with the counts of another element.
-    pub(super) fn take_counts(&mut self, old: &mut Pump) {
-        self.taken.take(&mut old.taken);
-        self.given.take(&mut old.given);
     }
 
     /// Sends what can be sent at once, and drops the rest.

@@ -39,16 +39,16 @@ const PAUSE: i64 = 100_000;
 pub struct ToDevice {
     args: Args,
     /// Packets pulled.
-    #[handler]
+    #[count(unit = "pulls")]
     pulls: Count,
     /// Packets sent.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
     /// Packets that could not be sent.
-    #[handler]
+    #[count(unit = "packets")]
     drops: Count,
     /// How often the device went down or vanished.
-    #[handler]
+    #[count(unit = "packets")]
     losses: Count,
     sender: Option<(PacketSender, Watch)>,
     /// The watch of a socket that another router took.

@@ -22,14 +22,14 @@ use std::sync::Arc;
 #[derive(Class)]
 #[class(ends(Consumed))]
 #[class(name = "ToHost", aliases("ToLinux"), ports = "1/0", processing = "h/h", packets = "ether/")]
-#[class(workers = replicate(sum), build, lifecycle, handlers, effects(prints), offload = aware)]
+#[class(workers = replicate, build, lifecycle, handlers, effects(prints), offload = aware)]
 #[class(drops(Consumed, TooShort, TooLong, QueueFull, SendFailed))]
 pub struct ToHost {
     args: Args,
     device: Arc<HostDevice>,
     tun: Option<Arc<Tun>>,
     /// Frames that the host did not take.
-    #[handler]
+    #[count(unit = "packets")]
     drops: Count,
 }
 

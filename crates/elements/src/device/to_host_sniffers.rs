@@ -19,7 +19,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "ToHostSniffers", offload = aware, ports = "1/0", processing = "h/h", packets = "any/")]
-#[class(workers = replicate(sum), ends(Discarded), drops(Discarded))]
+#[class(workers = replicate, ends(Discarded), drops(Discarded))]
 pub struct ToHostSniffers {
     args: Args,
 }

@@ -17,10 +17,10 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "CheckCRC32", offload = none, ports = "1/1", processing = "a/a", packets = "any/any")]
-#[class(workers = replicate(sum), drops(TooShort, BadCrc))]
+#[class(workers = replicate, drops(TooShort, BadCrc))]
 pub struct CheckCrc32 {
     /// Packets dropped.
-    #[handler]
+    #[count(unit = "packets")]
     drops: Count,
 }
 

@@ -27,7 +27,7 @@ use castanet_wire::ether::{EtherAddr, ethertype};
     processing = "a/a",
     packets = "any/ether"
 )]
-#[class(workers = replicate(first), drops(TooLong))]
+#[class(workers = replicate, drops(TooLong))]
 pub struct EtherVlanEncap {
     #[engine]
     tagging: Tagging<Args>,

@@ -16,7 +16,7 @@ use castanet_wire::ether::EtherAddr;
 ///     -> SetEtherAddress(02:00:00:00:00:01, 40) -> StoreEtherAddress(OFFSET src, ANNO 40) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "SetEtherAddress", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(first))]
+#[class(name = "SetEtherAddress", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 pub struct SetEtherAddress {
     args: Args,
 }

@@ -25,7 +25,7 @@ use castanet_element::prelude::*;
     processing = "a/a",
     packets = "any/same"
 )]
-#[class(workers = replicate(first), build, handlers)]
+#[class(workers = replicate, build, handlers)]
 pub struct SetVlanAnno {
     args: Args,
     tag: Tag,

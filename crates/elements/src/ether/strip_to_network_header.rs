@@ -16,7 +16,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "StripToNetworkHeader", ports = "1/1", processing = "a/a", packets = "any/any")]
-#[class(workers = replicate(first), drops(TooLong))]
+#[class(workers = replicate, drops(TooLong))]
 pub struct StripToNetworkHeader {}
 
 impl Action for StripToNetworkHeader {

@@ -165,6 +165,7 @@ pub trait TagArgs: castanet_spec::Args {
 }
 
 /// The common part of the classes that tag frames: the tag and its handlers.
+#[derive(Counts)]
 pub struct Tagging<A> {
     /// The arguments of the class.
     pub args: A,

@@ -25,8 +25,7 @@ use castanet_wire::{IcmpHeader, checksum};
 /// check [1] -> Print(bad) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "CheckICMPHeader", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate(sum))]
-#[class(takes_state = "the counts")]
+#[class(name = "CheckICMPHeader", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate)]
 #[class(effects(prints), drops(BadTransport, NoIpHeader))]
 pub struct CheckIcmpHeader {
     #[engine]
@@ -47,6 +46,7 @@ pub enum Icmp {}
 
 impl Protocol for Icmp {
     const NAME: &'static str = "ICMP";
+    const FAULTS: &'static [&'static str; 3] = &["not ICMP", "bad packet length", "bad ICMP checksum"];
     #[inline]
     fn examine(network: &[u8]) -> Result<(), Fault> {
         // Byte 9 of the header. A shorter header fails the test of the length.

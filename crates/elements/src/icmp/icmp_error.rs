@@ -41,8 +41,8 @@ use std::net::Ipv4Addr;
 ///     -> MarkIPHeader -> ICMPError(10.0.0.9, timeexceeded, transit) -> IPPrint(error) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "ICMPError", offload = none, ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate(sum), build, lifecycle)]
-#[class(takes_state = "the count, the next IP identification")]
+#[class(name = "ICMPError", offload = none, ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate, build, lifecycle)]
+#[class(takes_state = "the next IP identification")]
 #[class(drops(NoIcmpError, NoIpHeader, BadIpHeader, TooLong))]
 pub struct IcmpError {
     args: Args,
@@ -52,7 +52,7 @@ pub struct IcmpError {
     id: u16,
     step: u16,
     /// Messages sent.
-    #[handler]
+    #[count(unit = "packets")]
     sent: Count,
 }
 

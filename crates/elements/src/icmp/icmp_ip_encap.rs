@@ -21,7 +21,7 @@ use std::net::Ipv4Addr;
 ///     -> IPPrint(error) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "ICMPIPEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate(first))]
+#[class(name = "ICMPIPEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate)]
 #[class(takes_state = "the next number")]
 #[class(drops(TooLong), build, lifecycle)]
 pub struct IcmpIpEncap {

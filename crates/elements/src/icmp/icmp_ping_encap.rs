@@ -20,7 +20,7 @@ use std::net::Ipv4Addr;
 /// InfiniteSource(LENGTH 56, LIMIT 3, STOP true) -> ICMPPingEncap(10.0.0.1, 10.0.0.2) -> IPPrint(ping) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "ICMPPingEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate(first))]
+#[class(name = "ICMPPingEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate)]
 #[class(takes_state = "the next number")]
 #[class(drops(TooLong), build, lifecycle)]
 pub struct IcmpPingEncap {

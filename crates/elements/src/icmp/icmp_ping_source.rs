@@ -39,13 +39,13 @@ use std::net::Ipv4Addr;
     processing = "h/a",
     packets = "ip/ip"
 )]
-#[class(takes_state = "the count, the statistics, the sequence number, the time of the next request")]
+#[class(takes_state = "the statistics, the sequence number, the time of the next request")]
 #[class(workers = exclusive, drops(Consumed, Discarded, NoIpHeader), effects(prints, stops), build, lifecycle, handlers)]
 #[class(capabilities(EmptyNotifier))]
 pub struct IcmpPingSource {
     args: Args,
     /// Requests sent.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
     statistics: Statistics,
     sequence: u16,

@@ -39,7 +39,7 @@ use std::net::Ipv4Addr;
 pub struct IcmpRouterAdvertiser {
     args: Args,
     /// Advertisements sent.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
     random: Random,
     /// When the next one is sent.

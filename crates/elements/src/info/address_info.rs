@@ -22,7 +22,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> EtherEncap(0x0800, mine, ff:ff:ff:ff:ff:ff) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "AddressInfo", ports = "0/0", processing = "a/a", packets = "/", workers = replicate(first), information)]
+#[class(name = "AddressInfo", ports = "0/0", processing = "a/a", packets = "/", workers = replicate, information)]
 pub struct AddressInfo {
     args: Args,
 }

@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 5, STOP true) -> c :: Counter -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "AlignmentInfo", ports = "0/0", processing = "a/a", packets = "/", workers = replicate(first), information)]
+#[class(name = "AlignmentInfo", ports = "0/0", processing = "a/a", packets = "/", workers = replicate, information)]
 pub struct AlignmentInfo {
     args: Args,
 }

@@ -21,7 +21,7 @@ use castanet_spec::anno;
 /// InfiniteSource(LIMIT 5, STOP true) -> Paint(3, ANNO COLOR) -> CheckPaint(3, ANNO COLOR) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "AnnotationInfo", ports = "0/0", processing = "a/a", packets = "/", workers = replicate(first), information)]
+#[class(name = "AnnotationInfo", ports = "0/0", processing = "a/a", packets = "/", workers = replicate, information)]
 pub struct AnnotationInfo {
     args: Args,
 }

@@ -17,7 +17,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 5, STOP true) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "ClickyInfo", ports = "0/0", processing = "a/a", packets = "/", workers = replicate(first), information)]
+#[class(name = "ClickyInfo", ports = "0/0", processing = "a/a", packets = "/", workers = replicate, information)]
 pub struct ClickyInfo {
     args: Args,
 }

@@ -17,7 +17,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 5, STOP true) -> Counter -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "DevirtualizeInfo", ports = "0/0", processing = "a/a", packets = "/", workers = replicate(first))]
+#[class(name = "DevirtualizeInfo", ports = "0/0", processing = "a/a", packets = "/", workers = replicate)]
 #[class(information)]
 pub struct DevirtualizeInfo {
     args: Args,

@@ -19,7 +19,7 @@ use castanet_element::prelude::*;
 /// c [1] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "PortInfo", ports = "0/0", processing = "a/a", packets = "/", workers = replicate(first), information)]
+#[class(name = "PortInfo", ports = "0/0", processing = "a/a", packets = "/", workers = replicate, information)]
 pub struct PortInfo {
     args: Args,
 }

@@ -19,7 +19,7 @@ use castanet_element::random::Seed;
 /// InfiniteSource(LIMIT 5, STOP true) -> RandomSample(0.5) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "RandomSeed", ports = "0/0", processing = "a/a", packets = "/", workers = replicate(first))]
+#[class(name = "RandomSeed", ports = "0/0", processing = "a/a", packets = "/", workers = replicate)]
 #[class(information, build, handlers)]
 pub struct RandomSeed {
     args: Args,

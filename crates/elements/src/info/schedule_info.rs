@@ -22,7 +22,7 @@ use castanet_element::prelude::*;
 /// b :: InfiniteSource(LIMIT 100, STOP true) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "ScheduleInfo", aliases("ScheduleLinux"), ports = "0/0", processing = "a/a", packets = "/", workers = replicate(first), information)]
+#[class(name = "ScheduleInfo", aliases("ScheduleLinux"), ports = "0/0", processing = "a/a", packets = "/", workers = replicate, information)]
 pub struct ScheduleInfo {
     args: Args,
 }

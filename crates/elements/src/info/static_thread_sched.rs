@@ -20,7 +20,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "StaticThreadSched", ports = "0/0", processing = "a/a", packets = "/")]
-#[class(workers = replicate(first), information)]
+#[class(workers = replicate, information)]
 pub struct StaticThreadSched {
     args: Args,
 }

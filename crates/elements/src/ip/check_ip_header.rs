@@ -2,6 +2,7 @@
 //! CheckIPHeader: the tests that every IP packet must pass.
 
 use super::sources::Addresses;
+use castanet_element::count;
 use castanet_element::prelude::*;
 use castanet_wire::checksum;
 use castanet_wire::ipv4::{Ipv4Error, Ipv4Header};
@@ -33,14 +34,15 @@ use std::net::Ipv4Addr;
     processing = "a/ah",
     packets = "any/ip,any"
 )]
-#[class(takes_state = "the counts")]
-#[class(workers = replicate(sum), effects(prints), drops(BadIpHeader, TooShort, BadSource), build, lifecycle, handlers)]
+#[class(workers = replicate, effects(prints), drops(BadIpHeader, TooShort, BadSource), build, lifecycle, handlers)]
 pub struct CheckIpHeader {
     args: Args,
     offset: usize,
     checksum: bool,
     bad_sources: Addresses,
     good_destinations: Addresses,
+    /// Bad packets.
+    #[count(name = "drops", unit = "packets", hidden, label(reason = &FAULTS))]
     bad: [Count; FAULTS.len()],
 }
 
@@ -106,13 +108,13 @@ impl ArgValue for Interfaces {
 }
 
 /// The faults, in the order of the tests.
-const FAULTS: [(Reason, &str); 6] = [
-    (Reason::TooShort, "tiny packet"),
-    (Reason::BadIpHeader, "bad IP version"),
-    (Reason::BadIpHeader, "bad IP header length"),
-    (Reason::BadIpHeader, "bad IP length"),
-    (Reason::BadIpHeader, "bad IP checksum"),
-    (Reason::BadSource, "bad source address"),
+const FAULTS: [&str; 6] = [
+    "tiny packet",
+    "bad IP version",
+    "bad IP header length",
+    "bad IP length",
+    "bad IP checksum",
+    "bad source address",
 ];
 
 impl Build for CheckIpHeader {
@@ -154,10 +156,6 @@ impl Lifecycle for CheckIpHeader {
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::empty() }
     }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
-        self.bad.iter_mut().zip(&mut old.bad).for_each(|(mine, theirs)| mine.take(theirs));
-        Ok(())
-    }
 }
 
 #[handlers]
@@ -173,8 +171,7 @@ impl CheckIpHeader {
         if !self.args.details {
             return Err("the element keeps no details without 'DETAILS true'".into());
         }
-        let lines = self.bad.iter().zip(FAULTS).map(|(n, (_, text))| format!("{}\t{text}\n", n.get()));
-        Ok(Table(lines.collect()))
+        Ok(Table(count::table(&self.bad, &FAULTS)))
     }
 }
 
@@ -227,7 +224,12 @@ impl CheckIpHeader {
                 Verdict::Next
             }
             Err(fault) => {
-                let (reason, text) = FAULTS.get(fault).copied().unwrap_or((Reason::BadIpHeader, ""));
+                let text = FAULTS.get(fault).copied().unwrap_or_default();
+                let reason = match fault {
+                    0 => Reason::TooShort,
+                    5 => Reason::BadSource,
+                    _ => Reason::BadIpHeader,
+                };
                 if self.args.verbose || self.drops().0 == 0 {
                     cx.message(&format!("{}: IP header check failed: {text}", cx.name()));
                 }

@@ -19,12 +19,12 @@ use castanet_wire::Ipv4Header;
 /// ttl [1] -> ICMPError(10.0.0.1, timeexceeded) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "DecIPTTL", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate(sum))]
+#[class(name = "DecIPTTL", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate)]
 #[class(drops(TtlExpired, NoIpHeader))]
 pub struct DecIpTtl {
     args: Args,
     /// Packets that expired.
-    #[handler(name = "drops")]
+    #[count(name = "drops", unit = "packets")]
     expired: Count,
 }
 

@@ -31,7 +31,7 @@ use std::net::Ipv4Addr;
     processing = "h/h",
     packets = "ip/ip"
 )]
-#[class(workers = replicate(first), drops(NoRoute), handlers)]
+#[class(workers = replicate, drops(NoRoute), handlers)]
 pub struct DirectIpLookup {
     #[engine]
     routes: Routes<DirectTable>,

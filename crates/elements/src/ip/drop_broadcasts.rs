@@ -17,10 +17,10 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "DropBroadcasts", ports = "1/1-2", processing = "a/ah", packets = "any/same")]
-#[class(workers = replicate(sum), drops(LinkBroadcast))]
+#[class(workers = replicate, drops(LinkBroadcast))]
 pub struct DropBroadcasts {
     /// Broadcasts and multicasts seen.
-    #[handler]
+    #[count(unit = "packets")]
     drops: Count,
 }
 

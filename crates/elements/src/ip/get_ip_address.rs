@@ -17,7 +17,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> GetIPAddress(16) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "GetIPAddress", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(first))]
+#[class(name = "GetIPAddress", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 #[class(drops(TooShort, NoIpHeader), build)]
 pub struct GetIpAddress {
     args: Args,

@@ -21,7 +21,7 @@ use std::net::Ipv4Addr;
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> IPEncap(ipip, 10.0.0.1, 10.0.0.2, DSCP 10) -> IPPrint(out) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "IPEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate(first))]
+#[class(name = "IPEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate)]
 #[class(takes_state = "the next IP identification")]
 #[class(drops(TooLong), build, lifecycle)]
 pub struct IpEncap {

@@ -26,15 +26,15 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(books(makes))]
-#[class(name = "IPFragmenter", offload = aware, ports = "1/1-2", processing = "h/h", packets = "ip/ip", workers = replicate(sum))]
+#[class(name = "IPFragmenter", offload = aware, ports = "1/1-2", processing = "h/h", packets = "ip/ip", workers = replicate)]
 #[class(effects(prints), drops(MustFragment, NoIpHeader, NoBuffer, BadFragment), copies, build, lifecycle)]
 pub struct IpFragmenter {
     args: Args,
     /// Packets that were too long and not fragmented.
-    #[handler]
+    #[count(unit = "packets")]
     drops: Count,
     /// Fragments made.
-    #[handler]
+    #[count(unit = "packets")]
     fragments: Count,
     headroom: usize,
     identifications: Secret,

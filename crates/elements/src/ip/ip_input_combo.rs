@@ -17,11 +17,11 @@ use castanet_element::prelude::*;
 ///     LIMIT 5, STOP true) -> IPInputCombo(1, INTERFACES 1.0.0.9/8 2.0.0.9/8) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "IPInputCombo", ports = "1/1", processing = "a/a", packets = "ether/ip", workers = replicate(sum))]
-#[class(takes_state = "the counts")]
+#[class(name = "IPInputCombo", ports = "1/1", processing = "a/a", packets = "ether/ip", workers = replicate)]
 #[class(effects(prints), drops(BadIpHeader, TooShort, BadSource), build, lifecycle, handlers)]
 pub struct IpInputCombo {
     args: Args,
+    #[counts]
     check: CheckIpHeader,
 }
 
@@ -81,9 +81,6 @@ impl IpInputCombo {
 impl Lifecycle for IpInputCombo {
     fn effects(&self, declared: Effects) -> Effects {
         self.check.effects(declared)
-    }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.check.take_state(&mut old.check, cx)
     }
 }
 

@@ -29,7 +29,7 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(books(makes))]
-#[class(name = "IPOutputCombo", ports = "1/5", processing = "h/h", packets = "ip/ip", workers = replicate(first))]
+#[class(name = "IPOutputCombo", ports = "1/5", processing = "h/h", packets = "ip/ip", workers = replicate)]
 #[class(copies, build)]
 #[class(drops(LinkBroadcast, NoIpHeader, BadIpHeader, BadIpOption, TtlExpired, NoBuffer))]
 pub struct IpOutputCombo {

@@ -30,7 +30,7 @@ use std::net::Ipv4Addr;
     processing = "h/h",
     packets = "ip/ip"
 )]
-#[class(workers = replicate(first), drops(NoRoute), handlers)]
+#[class(workers = replicate, drops(NoRoute), handlers)]
 pub struct LinearIpLookup {
     #[engine]
     routes: Routes<StaticTable>,

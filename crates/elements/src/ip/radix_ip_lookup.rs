@@ -24,7 +24,7 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(name = "RadixIPLookup", ports = "1/-", processing = "h/h", packets = "ip/ip")]
-#[class(workers = replicate(first), drops(NoRoute), handlers)]
+#[class(workers = replicate, drops(NoRoute), handlers)]
 pub struct RadixIpLookup {
     #[engine]
     routes: Routes<RadixTable>,

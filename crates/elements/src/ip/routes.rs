@@ -128,6 +128,7 @@ pub(super) enum Change {
 }
 
 /// The engine of the route tables. Their handlers differ, so they are those of the classes.
+#[derive(Counts)]
 pub struct Routes<T> {
     args: Args,
     table: T,

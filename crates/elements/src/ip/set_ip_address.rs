@@ -14,7 +14,7 @@ use std::net::Ipv4Addr;
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> SetIPAddress(10.0.0.1) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "SetIPAddress", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(first))]
+#[class(name = "SetIPAddress", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 pub struct SetIpAddress {
     args: Args,
 }

@@ -18,11 +18,11 @@ use castanet_wire::{Ipv4Header, checksum, ipv4};
 ///     -> MarkIPHeader -> SetIPChecksum -> CheckIPHeader(VERBOSE true) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "SetIPChecksum", ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate(sum))]
+#[class(name = "SetIPChecksum", ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate)]
 #[class(drops(BadIpHeader, NoIpHeader))]
 pub struct SetIpChecksum {
     /// Packets dropped because their header is cut or has an impossible length.
-    #[handler]
+    #[count(unit = "packets")]
     drops: Count,
 }
 

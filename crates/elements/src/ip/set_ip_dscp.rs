@@ -16,7 +16,7 @@ use castanet_wire::Ipv4Header;
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkIPHeader -> SetIPDSCP(46) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "SetIPDSCP", ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate(first))]
+#[class(name = "SetIPDSCP", ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate)]
 #[class(drops(NoIpHeader))]
 pub struct SetIpDscp {
     args: Args,

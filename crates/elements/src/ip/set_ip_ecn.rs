@@ -17,7 +17,7 @@ use castanet_wire::Ipv4Header;
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkIPHeader -> SetIPECN(ect2) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "SetIPECN", ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate(first))]
+#[class(name = "SetIPECN", ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate)]
 #[class(drops(NoIpHeader))]
 pub struct SetIpEcn {
     args: Args,

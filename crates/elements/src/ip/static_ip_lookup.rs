@@ -30,7 +30,7 @@ use std::net::Ipv4Addr;
     processing = "h/h",
     packets = "ip/ip"
 )]
-#[class(workers = replicate(first), drops(NoRoute), handlers)]
+#[class(workers = replicate, drops(NoRoute), handlers)]
 pub struct StaticIpLookup {
     #[engine]
     routes: Routes<StaticTable>,

@@ -21,7 +21,7 @@ use std::net::Ipv4Addr;
 ///     -> CheckIPHeader -> StoreIPAddress(10.0.0.1, src) -> CheckIPHeader(VERBOSE true) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "StoreIPAddress", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate(first))]
+#[class(name = "StoreIPAddress", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate)]
 #[class(offload = none, drops(TooShort, NoIpHeader), build)]
 pub struct StoreIpAddress {
     args: Args,

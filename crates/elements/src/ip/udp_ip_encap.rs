@@ -19,7 +19,7 @@ use std::net::Ipv4Addr;
 /// InfiniteSource(LENGTH 20, LIMIT 5, STOP true) -> UDPIPEncap(10.0.0.1, 1234, 10.0.0.2, 53) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "UDPIPEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate(first))]
+#[class(name = "UDPIPEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate)]
 #[class(takes_state = "the next IP identification")]
 #[class(drops(TooLong), lifecycle)]
 pub struct UdpIpEncap {

@@ -24,7 +24,7 @@ use castanet_spec::anno;
 /// f [1] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "AggregateFilter", ports = "1/1-254", processing = "h/h", packets = "any/same", workers = replicate(first))]
+#[class(name = "AggregateFilter", ports = "1/1-254", processing = "h/h", packets = "any/same", workers = replicate)]
 #[class(build, drops(NoMatch))]
 pub struct AggregateFilter {
     args: Args,

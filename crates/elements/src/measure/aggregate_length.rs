@@ -16,7 +16,7 @@ use castanet_spec::anno;
 /// InfiniteSource(LIMIT 5, STOP true) -> AggregateLength -> AggregateCounter -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "AggregateLength", offload = none, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(first))]
+#[class(name = "AggregateLength", offload = none, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 pub struct AggregateLength {
     args: Args,
 }

@@ -16,7 +16,7 @@ use castanet_spec::anno;
 /// InfiniteSource(LIMIT 5, STOP true) -> Paint(3) -> AggregatePaint -> AggregateCounter -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "AggregatePaint", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(first))]
+#[class(name = "AggregatePaint", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 #[class(build)]
 pub struct AggregatePaint {
     args: Args,

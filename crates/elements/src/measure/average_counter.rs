@@ -15,16 +15,16 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 100, STOP true) -> AverageCounter -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "AverageCounter", offload = none, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
-#[class(takes_state = "the counts, the span of time")]
+#[class(name = "AverageCounter", offload = none, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
+#[class(takes_state = "the span of time")]
 #[class(lifecycle, handlers)]
 pub struct AverageCounter {
     args: Args,
     /// Packets so far.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
     /// Bytes so far.
-    #[handler]
+    #[count(unit = "bytes")]
     byte_count: Count,
     /// When the first packet came and when the last came, in milliseconds.
     span: Option<(i64, i64)>,

@@ -19,7 +19,7 @@ use castanet_element::spec::anno;
 /// b [1] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Block", ports = "1/2", processing = "a/ah", packets = "any/same", workers = replicate(first))]
+#[class(name = "Block", ports = "1/2", processing = "a/ah", packets = "any/same", workers = replicate)]
 pub struct Block {
     args: Args,
 }

@@ -18,16 +18,16 @@ use castanet_tables::Ewma;
 /// InfiniteSource(LIMIT 100) -> c :: Counter(COUNT_CALL 50 stop) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Counter", offload = aware, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
-#[class(takes_state = "the counts and rates, which calls were made")]
+#[class(name = "Counter", offload = aware, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
+#[class(takes_state = "the rates, which calls were made")]
 #[class(build, lifecycle, handlers, effects(calls))]
 pub struct Counter {
     args: Args,
     /// Packets so far.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
     /// Bytes so far.
-    #[handler]
+    #[count(unit = "bytes")]
     byte_count: Count,
     /// Whether a call is still to come.
     armed: bool,

@@ -13,12 +13,12 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 10, STOP true) -> SetTimestamp -> TimestampAccum -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "TimestampAccum", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(sum))]
-#[class(takes_state = "the count, the time")]
+#[class(name = "TimestampAccum", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
+#[class(takes_state = "the time")]
 #[class(lifecycle, handlers)]
 pub struct TimestampAccum {
     /// Packets so far.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
     /// Nanoseconds.
     time: i64,

@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// DriverManager(wait 1, print rw.patterns, stop);
 /// ```
 #[derive(Class)]
-#[class(name = "IPRewriterPatterns", ports = "0/0", processing = "a/a", packets = "/", workers = replicate(first), build)]
+#[class(name = "IPRewriterPatterns", ports = "0/0", processing = "a/a", packets = "/", workers = replicate, build)]
 pub struct IpRewriterPatterns {
     args: Args,
 }

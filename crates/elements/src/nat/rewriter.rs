@@ -61,6 +61,7 @@ pub trait RewriterArgs: Args {
 }
 
 /// The engine of the classes of rewriters.
+#[derive(Counts)]
 pub struct Rewriter<A> {
     args: A,
     handle: Arc<Handle>,

@@ -26,7 +26,7 @@ use std::sync::atomic::AtomicUsize;
 /// DriverManager(wait 1, print rw.table, stop);
 /// ```
 #[derive(Class)]
-#[class(name = "RoundRobinIPMapper", ports = "0/0", processing = "a/a", packets = "/", workers = replicate(first), build, lifecycle)]
+#[class(name = "RoundRobinIPMapper", ports = "0/0", processing = "a/a", packets = "/", workers = replicate, build, lifecycle)]
 #[class(takes_state = "whose turn it is")]
 pub struct RoundRobinIpMapper {
     args: Args,

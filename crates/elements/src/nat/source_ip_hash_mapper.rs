@@ -30,7 +30,7 @@ const MOST_POINTS: u64 = 1 << 20;
 /// DriverManager(wait 1, print rw.table, stop);
 /// ```
 #[derive(Class)]
-#[class(name = "SourceIPHashMapper", ports = "0/0", processing = "a/a", packets = "/", workers = replicate(first), build, lifecycle)]
+#[class(name = "SourceIPHashMapper", ports = "0/0", processing = "a/a", packets = "/", workers = replicate, build, lifecycle)]
 pub struct SourceIpHashMapper {
     args: Args,
     mapper: Arc<Mapper>,

@@ -24,7 +24,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Bypass", ports = "1-2/1-2", processing = "a/a", flow = "xy/[xy]x", packets = "any/same")]
-#[class(workers = replicate(first), build, lifecycle, capabilities(EmptyNotifier))]
+#[class(workers = replicate, build, lifecycle, capabilities(EmptyNotifier))]
 pub struct Bypass {
     args: Args,
     pulls: bool,

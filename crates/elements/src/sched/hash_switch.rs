@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "HashSwitch", aliases("HashDemux"), ports = "1/1-", processing = "h/h", packets = "any/same")]
-#[class(workers = replicate(first), build)]
+#[class(workers = replicate, build)]
 pub struct HashSwitch {
     args: Args,
     /// The end of the bytes to add.

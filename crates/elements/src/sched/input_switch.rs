@@ -16,7 +16,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 5) -> [1] s;
 /// ```
 #[derive(Class)]
-#[class(name = "InputSwitch", ports = "-/1", processing = "h/h", packets = "any/same", workers = replicate(first))]
+#[class(name = "InputSwitch", ports = "-/1", processing = "h/h", packets = "any/same", workers = replicate)]
 #[class(build, handlers, drops(SwitchedOff))]
 pub struct InputSwitch {
     args: Args,

@@ -23,7 +23,7 @@ const ALL: u8 = 255;
 #[derive(Class)]
 #[class(books(makes))]
 #[class(name = "PaintSwitch", ports = "1/-", processing = "h/h", packets = "any/same")]
-#[class(workers = replicate(first), build, copies, drops(OtherPaint, NoBuffer))]
+#[class(workers = replicate, build, copies, drops(OtherPaint, NoBuffer))]
 pub struct PaintSwitch {
     args: Args,
     outputs: usize,

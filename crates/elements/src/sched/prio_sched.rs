@@ -16,7 +16,7 @@ use castanet_element::prelude::*;
 /// RatedSource(LIMIT 2) -> Queue -> [1] s;
 /// ```
 #[derive(Class)]
-#[class(name = "PrioSched", ports = "-/1", processing = "l/l", packets = "any/same", workers = replicate(first))]
+#[class(name = "PrioSched", ports = "-/1", processing = "l/l", packets = "any/same", workers = replicate)]
 #[class(aliases("SimplePrioSched"), build, lifecycle)]
 pub struct PrioSched {
     inputs: usize,

@@ -25,7 +25,7 @@ use castanet_element::prelude::*;
     processing = "l/l",
     packets = "any/same"
 )]
-#[class(workers = replicate(first), build, lifecycle, handlers, capabilities(EmptyNotifier))]
+#[class(workers = replicate, build, lifecycle, handlers, capabilities(EmptyNotifier))]
 pub struct PullSwitch {
     args: Args,
     selection: Selection,

@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(books(makes))]
-#[class(name = "PullTee", ports = "1/1-", processing = "l/lh", packets = "any/same", workers = replicate(first))]
+#[class(name = "PullTee", ports = "1/1-", processing = "l/lh", packets = "any/same", workers = replicate)]
 #[class(build, copies, drops(NoBuffer))]
 pub struct PullTee {
     args: Args,

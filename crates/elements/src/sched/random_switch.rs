@@ -17,7 +17,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "RandomSwitch", ports = "1/1-", processing = "h/h", packets = "any/same")]
-#[class(workers = replicate(first), build)]
+#[class(workers = replicate, build)]
 pub struct RandomSwitch {
     outputs: u64,
     random: Random,

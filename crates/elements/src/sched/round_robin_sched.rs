@@ -16,7 +16,7 @@ use castanet_element::prelude::*;
 /// RatedSource(LIMIT 2) -> Queue -> [1] s;
 /// ```
 #[derive(Class)]
-#[class(name = "RoundRobinSched", ports = "-/1", processing = "l/l", packets = "any/same", workers = replicate(first))]
+#[class(name = "RoundRobinSched", ports = "-/1", processing = "l/l", packets = "any/same", workers = replicate)]
 #[class(takes_state = "whose turn it is")]
 #[class(aliases("SimpleRoundRobinSched"), build, lifecycle)]
 pub struct RoundRobinSched {

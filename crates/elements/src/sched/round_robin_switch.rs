@@ -15,7 +15,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "RoundRobinSwitch", ports = "1/1-", processing = "h/h", packets = "any/same")]
-#[class(workers = replicate(first), build, lifecycle)]
+#[class(workers = replicate, build, lifecycle)]
 #[class(takes_state = "whose turn it is")]
 pub struct RoundRobinSwitch {
     outputs: usize,

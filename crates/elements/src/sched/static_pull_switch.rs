@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "StaticPullSwitch", ports = "-/1", processing = "l/l", packets = "any/same")]
-#[class(workers = replicate(first), build, lifecycle, capabilities(EmptyNotifier))]
+#[class(workers = replicate, build, lifecycle, capabilities(EmptyNotifier))]
 pub struct StaticPullSwitch {
     args: Args,
     selection: Selection,

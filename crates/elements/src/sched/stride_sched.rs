@@ -22,7 +22,7 @@ use castanet_element::prelude::*;
 /// RatedSource(LIMIT 2) -> Queue -> [1] s;
 /// ```
 #[derive(Class)]
-#[class(name = "StrideSched", ports = "1-/1", processing = "l/l", packets = "any/same", workers = replicate(first))]
+#[class(name = "StrideSched", ports = "1-/1", processing = "l/l", packets = "any/same", workers = replicate)]
 #[class(takes_state = "whose turn it is, with the same tickets")]
 #[class(build, lifecycle)]
 pub struct StrideSched {

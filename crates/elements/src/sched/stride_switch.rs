@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 /// s [1] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "StrideSwitch", ports = "1/1-", processing = "h/h", packets = "any/same", workers = replicate(first))]
+#[class(name = "StrideSwitch", ports = "1/1-", processing = "h/h", packets = "any/same", workers = replicate)]
 #[class(takes_state = "whose turn it is, with the same tickets")]
 #[class(build, lifecycle)]
 pub struct StrideSwitch {

@@ -15,6 +15,7 @@ pub trait BandArgs: Args {
 }
 
 /// Measures the rate of packets, and sends them to the output of the band into which it falls.
+#[derive(Counts)]
 pub struct Bands<A> {
     args: A,
     average: Ewma,

@@ -7,6 +7,7 @@ use super::rate::{RateArgs, Unit};
 use castanet_element::prelude::*;
 
 /// Keeps a rate on a pull path: packets that may not go yet stay upstream.
+#[derive(Counts)]
 pub struct Shaping<A> {
     args: A,
     gap: Gap,

@@ -6,6 +6,7 @@ use castanet_element::prelude::*;
 use castanet_tables::TokenBucket;
 
 /// Sends packets within a rate to output 0 and the others to output 1.
+#[derive(Counts)]
 pub struct Splitting<A> {
     args: A,
     burst: Burst,

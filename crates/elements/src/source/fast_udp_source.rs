@@ -32,12 +32,12 @@ const HEADERS: usize = ETHER + IP + UdpHeader::LEN;
 #[derive(Class)]
 #[class(books(enters))]
 #[class(name = "FastUDPSource", ports = "0/1", processing = "l/l", packets = "/ip", workers = exclusive, build, lifecycle, handlers)]
-#[class(takes_state = "the count, the tokens, the rate")]
+#[class(takes_state = "the tokens, the rate")]
 #[class(capabilities(EmptyNotifier))]
 pub struct FastUdpSource {
     args: Args,
     /// Packets sent.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
     proto: Prototype,
     pace: Pace,

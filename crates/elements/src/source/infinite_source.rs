@@ -20,12 +20,12 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(books(enters))]
 #[class(name = "InfiniteSource", ports = "0/1", processing = "a/a", packets = "/any", workers = exclusive)]
-#[class(takes_state = "the count, the place in the burst")]
+#[class(takes_state = "the place in the burst")]
 #[class(task, build, lifecycle, handlers, effects(stops, calls), capabilities(EmptyNotifier))]
 pub struct InfiniteSource {
     args: Args,
     /// Packets sent.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
     proto: Prototype,
     /// Whether STOP or END_CALL was carried out.

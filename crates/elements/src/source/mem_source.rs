@@ -27,12 +27,12 @@ use castanet_packet::DEFAULT_HEADROOM;
 #[derive(Class)]
 #[class(books(enters))]
 #[class(name = "MemSource", ports = "0/1", processing = "h/h", packets = "/any", workers = exclusive)]
-#[class(takes_state = "the count, the next frame, the place in the burst and in the random numbers")]
+#[class(takes_state = "the next frame, the place in the burst and in the random numbers")]
 #[class(task, build, lifecycle, handlers, effects(stops))]
 pub struct MemSource {
     args: Args,
     /// Packets sent.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
     /// All frames one behind the other, each padded to whole lines.
     lines: Vec<[u8; LINE]>,

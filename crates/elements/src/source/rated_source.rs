@@ -22,12 +22,12 @@ use castanet_tables::TokenBucket;
 #[derive(Class)]
 #[class(books(enters))]
 #[class(name = "RatedSource", ports = "0/1", processing = "a/a", packets = "/any", workers = exclusive)]
-#[class(takes_state = "the count, the tokens")]
+#[class(takes_state = "the tokens")]
 #[class(task, build, lifecycle, handlers, effects(stops), capabilities(EmptyNotifier))]
 pub struct RatedSource {
     args: Args,
     /// Packets sent.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
     proto: Prototype,
     pace: Pace,

@@ -19,12 +19,12 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(books(enters))]
 #[class(name = "TimedSource", ports = "0/1", processing = "h/h", packets = "/any", workers = exclusive)]
-#[class(takes_state = "the count, the time of the next packet")]
+#[class(takes_state = "the time of the next packet")]
 #[class(build, lifecycle, handlers, effects(stops))]
 pub struct TimedSource {
     args: Args,
     /// Packets sent.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
     proto: Prototype,
     /// When the timer is set to expire, while it is set.

@@ -6,10 +6,13 @@ use crate::source::Pace;
 use castanet_element::prelude::*;
 
 /// Pulls packets and pushes them on at a rate.
+#[derive(Counts)]
 pub struct Rated<A> {
     args: A,
     burst: Burst,
     pace: Pace,
+    /// Turns that the task had.
+    #[count(unit = "turns")]
     calls: Count,
     active: bool,
     upstream: Signal,
@@ -43,11 +46,6 @@ impl<A: BurstArgs> Rated<A> {
 
 #[handlers]
 impl<A: BurstArgs> Rated<A> {
-    /// Turns that the task had.
-    #[read]
-    fn calls(&self) -> &Count {
-        &self.calls
-    }
     /// When false, nothing is pulled.
     #[read]
     fn active(&self) -> bool {
@@ -71,7 +69,6 @@ impl<A: BurstArgs> Lifecycle for Rated<A> {
         Ok(())
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.calls.take(&mut old.calls);
         self.pace.go_on_from(&mut old.pace, cx.now());
         cx.schedule();
         Ok(())

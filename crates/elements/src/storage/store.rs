@@ -64,6 +64,7 @@ fn no_memory(capacity: Capacity, e: &TryReserveError) -> String {
 }
 
 /// The engine of all queues: their packets, counters, and the notifiers that tell of them.
+#[derive(Counts)]
 pub struct Store {
     pub(super) args: Args,
     packets: Packets,

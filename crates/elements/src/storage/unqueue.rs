@@ -15,12 +15,12 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 100, STOP true) -> Queue -> Unqueue(BURST 8) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Unqueue", ports = "1/1", processing = "l/h", packets = "any/same", workers = replicate(sum))]
+#[class(name = "Unqueue", ports = "1/1", processing = "l/h", packets = "any/same", workers = replicate)]
 #[class(task, lifecycle, handlers)]
 pub struct Unqueue {
     args: Args,
     /// Packets passed on.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
     /// Packets of this turn's burst so far.
     done: usize,

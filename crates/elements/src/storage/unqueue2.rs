@@ -16,12 +16,12 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 100, STOP true) -> Queue -> Unqueue2(8) -> Queue(5) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Unqueue2", ports = "1/1", processing = "l/h", packets = "any/same", workers = replicate(sum))]
+#[class(name = "Unqueue2", ports = "1/1", processing = "l/h", packets = "any/same", workers = replicate)]
 #[class(task, lifecycle)]
 pub struct Unqueue2 {
     args: Args,
     /// Packets passed on.
-    #[handler]
+    #[count(unit = "packets")]
     packets: Count,
     /// Packets of this turn's burst so far.
     done: u32,

@@ -16,7 +16,7 @@ use castanet_spec::anno;
 /// InfiniteSource(LIMIT 1, STOP true) -> SetTimestamp(5) -> AdjustTimestamp(-2) -> Print(TIMESTAMP true) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "AdjustTimestamp", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(first))]
+#[class(name = "AdjustTimestamp", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 pub struct AdjustTimestamp {
     args: Args,
 }

@@ -51,7 +51,7 @@ const MOST_SKIPPED: u32 = 1024;
 pub struct FromDump {
     args: args::Args,
     /// Packets emitted.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
     reader: Option<CaptureReader>,
     random: Random,

@@ -47,6 +47,7 @@ pub trait RecordArgs: castanet_spec::Args {
 }
 
 /// Makes packets from records.
+#[derive(Counts)]
 pub struct Records<A> {
     args: A,
     reader: Option<SummaryReader>,

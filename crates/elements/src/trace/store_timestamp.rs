@@ -16,7 +16,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 1, STOP true) -> SetTimestamp(5.5) -> StoreTimestamp(0) -> Print(stored) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "StoreTimestamp", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate(first), build)]
+#[class(name = "StoreTimestamp", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate, build)]
 pub struct StoreTimestamp {
     args: Args,
 }

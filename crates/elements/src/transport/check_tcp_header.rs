@@ -24,8 +24,7 @@ use castanet_wire::{TcpHeader, checksum};
 /// check [1] -> Print(bad) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "CheckTCPHeader", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate(sum))]
-#[class(takes_state = "the counts")]
+#[class(name = "CheckTCPHeader", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate)]
 #[class(offload = none, effects(prints), drops(BadTransport, NoIpHeader))]
 pub struct CheckTcpHeader {
     #[engine]
@@ -37,6 +36,7 @@ pub enum Tcp {}
 
 impl Protocol for Tcp {
     const NAME: &'static str = "TCP";
+    const FAULTS: &'static [&'static str; 3] = &["not TCP", "bad packet length", "bad TCP checksum"];
     #[inline]
     fn examine(network: &[u8]) -> Result<(), Fault> {
         // Byte 9 of the header. A shorter header fails the test of the length.

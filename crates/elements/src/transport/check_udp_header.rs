@@ -24,8 +24,7 @@ use castanet_wire::{UdpHeader, checksum};
 /// check [1] -> Print(bad) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "CheckUDPHeader", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate(sum))]
-#[class(takes_state = "the counts")]
+#[class(name = "CheckUDPHeader", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate)]
 #[class(offload = none, effects(prints), drops(BadTransport, NoIpHeader))]
 pub struct CheckUdpHeader {
     #[engine]
@@ -37,6 +36,7 @@ pub enum Udp {}
 
 impl Protocol for Udp {
     const NAME: &'static str = "UDP";
+    const FAULTS: &'static [&'static str; 3] = &["not UDP", "bad packet length", "bad UDP checksum"];
     #[inline]
     fn examine(network: &[u8]) -> Result<(), Fault> {
         // Byte 9 of the header. A shorter header fails the test of the length.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engine of the checkers of transport headers: arguments, counts, reports.
 
+use castanet_element::count;
 use castanet_element::prelude::*;
 use std::marker::PhantomData;
 
@@ -26,39 +27,12 @@ pub enum Fault {
     Checksum,
 }
 
-/// How many packets had which fault.
-#[derive(Debug, Default)]
-struct Faults([Count; 3]);
-
-impl Faults {
-    fn total(&self) -> u64 {
-        self.0.iter().map(|c| c.get()).fold(0, u64::wrapping_add)
-    }
-
-    /// Counts a bad packet of protocol `name`, reports it if it is the first or VERBOSE is set, and returns its verdict.
-    fn bad(&mut self, fault: Fault, (prefix, name): (&str, &str), args: &CheckArgs, cx: &Cx<'_>) -> Verdict {
-        if args.verbose || self.total() == 0 {
-            cx.message(&format!("{prefix}{name} header check failed: {}", text(fault, name)));
-        }
-        if let Some(n) = self.0.get_mut(fault as usize) {
-            n.add(1);
-        }
-        cx.out_or(1, Reason::BadTransport)
-    }
-}
-
-fn text(fault: Fault, name: &str) -> String {
-    match fault {
-        Fault::Protocol => format!("not {name}"),
-        Fault::Length => "bad packet length".into(),
-        Fault::Checksum => format!("bad {name} checksum"),
-    }
-}
-
 /// The protocol of a checker.
 pub trait Protocol: Send + 'static {
     /// Its name in messages.
     const NAME: &'static str;
+    /// The faults in words, in the order of [`Fault`].
+    const FAULTS: &'static [&'static str; 3];
     /// Checks a packet from its network header on.
     fn examine(network: &[u8]) -> Result<(), Fault>;
     /// The beginning of a report.
@@ -68,9 +42,12 @@ pub trait Protocol: Send + 'static {
 }
 
 /// The engine of the checkers of transport headers.
-pub struct Checker<P> {
+#[derive(Counts)]
+pub struct Checker<P: Protocol> {
     args: CheckArgs,
-    faults: Faults,
+    /// Bad packets.
+    #[count(name = "drops", unit = "packets", hidden, label(reason = P::FAULTS))]
+    faults: [Count; 3],
     protocol: PhantomData<fn() -> P>,
 }
 
@@ -84,10 +61,16 @@ impl<P: Protocol> Checker<P> {
             Err(fault) => self.bad(fault, cx),
         }
     }
+    /// Counts a bad packet, reports it if it is the first or VERBOSE is set, and returns its verdict.
     #[cold]
     #[inline(never)]
     fn bad(&mut self, fault: Fault, cx: &mut Cx<'_>) -> Verdict {
-        self.faults.bad(fault, (&P::prefix(cx), P::NAME), &self.args, cx)
+        if self.args.verbose || self.drops().0 == 0 {
+            let (prefix, text) = (P::prefix(cx), P::FAULTS[fault as usize]);
+            cx.message(&format!("{prefix}{} header check failed: {text}", P::NAME));
+        }
+        self.faults[fault as usize].add(1);
+        cx.out_or(1, Reason::BadTransport)
     }
 }
 
@@ -96,7 +79,7 @@ impl<P: Protocol> Checker<P> {
     /// Bad packets.
     #[read(unit = "packets", merge = sum)]
     fn drops(&self) -> Counted {
-        Counted(self.faults.total())
+        Counted(self.faults.iter().map(|c| c.get()).fold(0, u64::wrapping_add))
     }
     /// Bad packets by what was wrong, when DETAILS is true.
     #[read(merge = sum)]
@@ -104,8 +87,7 @@ impl<P: Protocol> Checker<P> {
         if !self.args.details {
             return Err("the element keeps no details without 'DETAILS true'".into());
         }
-        let lines = [Fault::Protocol, Fault::Length, Fault::Checksum].into_iter().zip(self.faults.0);
-        Ok(Table(lines.map(|(fault, n)| format!("{}\t{}\n", n.get(), text(fault, P::NAME))).collect()))
+        Ok(Table(count::table(&self.faults, P::FAULTS)))
     }
 }
 
@@ -114,16 +96,12 @@ impl<P: Protocol> Lifecycle for Checker<P> {
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::empty() }
     }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
-        self.faults.0.iter_mut().zip(&mut old.faults.0).for_each(|(mine, theirs)| mine.take(theirs));
-        Ok(())
-    }
 }
 
 impl<P: Protocol> Engine for Checker<P> {
     type Args = CheckArgs;
     fn build(args: CheckArgs, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        Ok(Checker { args, faults: Faults::default(), protocol: PhantomData })
+        Ok(Checker { args, faults: Default::default(), protocol: PhantomData })
     }
     fn args(&mut self) -> &mut CheckArgs {
         &mut self.args
@@ -138,6 +116,11 @@ pub(crate) fn check_table<T: Build + Action>(
     (prefix, name): (&str, &str),
 ) {
     #![allow(clippy::unwrap_used)]
+    let text = |f: Fault| match f {
+        Fault::Protocol => format!("not {name}"),
+        Fault::Length => "bad packet length".into(),
+        Fault::Checksum => format!("bad {name} checksum"),
+    };
     use castanet_element::kit::{Kit, packet};
     let marked = |data: &[u8]| {
         let mut p = packet(data);
@@ -159,11 +142,11 @@ pub(crate) fn check_table<T: Build + Action>(
                     let drops = if outputs == 1 { 3 } else { 0 };
                     assert_eq!(kit.dropped(Reason::BadTransport), drops, "{what}");
                     assert_eq!(ports, vec![1; 3 - drops as usize], "{what}");
-                    let line = format!("{prefix}{name} header check failed: {}", text(*f, name));
+                    let line = format!("{prefix}{name} header check failed: {}", text(*f));
                     assert_eq!(kit.messages(), [line], "{what}: once");
                     assert_eq!(kit.read("drops").unwrap(), "3", "{what}");
                     let details = kit.read("drop_details").unwrap();
-                    assert!(details.contains(&format!("3\t{}\n", text(*f, name))), "{what}: {details}");
+                    assert!(details.contains(&format!("3\t{}\n", text(*f))), "{what}: {details}");
                 }
             }
         }

@@ -31,10 +31,10 @@ fn add_to(r: &mut Registry) {
 pub struct Puller {
     args: PullerArgs,
     /// Turns.
-    #[handler]
+    #[count(unit = "turns")]
     turns: Count,
     /// Packets.
-    #[handler]
+    #[count(unit = "packets")]
     got: Count,
     upstream: Signal,
 }
@@ -77,7 +77,7 @@ impl Lifecycle for Puller {
 pub struct Endless {
     args: EndlessArgs,
     /// Packets given.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
 }
 

@@ -22,7 +22,7 @@ pub fn add_to(r: &mut Registry) {
 pub struct Noise {
     args: NoiseArgs,
     /// Packets emitted.
-    #[handler]
+    #[count(unit = "packets")]
     count: Count,
     rest: u32,
     random: Random,
@@ -195,7 +195,7 @@ impl Element for Noise {
 
 /// Records what it gets: whether it came in as noise, its bytes, its annotations.
 #[derive(Class)]
-#[class(name = "Out", ports = "1/0", processing = "h/a", packets = "any/", workers = replicate(sum), drops(Consumed), ends(Consumed))]
+#[class(name = "Out", ports = "1/0", processing = "h/a", packets = "any/", workers = replicate, drops(Consumed), ends(Consumed))]
 pub struct Out {
     args: OutArgs,
 }

@@ -161,13 +161,10 @@ impl Bench {
     pub fn take_element(&mut self, old: &mut Bench) {
         let Bench { instance, core, edges, supply, .. } = self;
         core.clock.jump(old.core.clock.peek());
-        let any = match &mut old.instance {
-            Instance::Action(a) => a.as_mut() as &mut dyn std::any::Any,
-            Instance::Element(e) => e.as_mut() as &mut dyn std::any::Any,
-        };
-        instance.common().take_counts(any);
+        let before = old.instance.common();
+        castanet_element::count::move_counts(before, instance.common());
         let mut cx = Cx::new(edges, core, Some(supply), 0, 0);
-        instance.common().take_state_from(any, &mut cx).unwrap();
+        instance.common().take_state_from(before, &mut cx).unwrap();
     }
     /// Takes over what waits before an element of the old router, as queues there would.
     pub fn take_supply(&mut self, old: &mut Bench) {

@@ -8,8 +8,8 @@ use crate::assembly::Assembly;
 use crate::mail::Mail;
 use crate::running::Running;
 use crate::shared::Shared;
+use castanet_element::count::move_counts;
 use castanet_element::{Cx, Messages as _, Object};
-use std::any::Any;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,11 +30,10 @@ impl What {
         to: &mut (dyn Object + 'static),
         cx: &mut Cx<'_>,
     ) -> Result<(), String> {
-        let from: &mut dyn Any = from;
         match self {
             What::Over => to.take_over_from(from, cx),
             What::State => {
-                to.take_counts(from);
+                move_counts(from, to);
                 to.take_state_from(from, cx)
             }
         }

@@ -81,7 +81,7 @@ impl Plan {
             }
             let spec = new.graph.spec(e);
             let state = spec.map_or("", |s| s.takes_state);
-            let counts = spec.is_some_and(|s| s.counts).then_some("its counts");
+            let counts = spec.is_some_and(|s| !s.counts.is_empty()).then_some("its counts");
             let what: Vec<&str> = Some(state).filter(|s| !s.is_empty()).into_iter().chain(counts).collect();
             if !what.is_empty() {
                 plan.moves.push((element.declaration(), what.join("; ")));

@@ -59,6 +59,7 @@ fn machine(args: &Args, class_kind: Option<Kind>, cx: &mut BuildCx<'_>) -> Resul
 }
 
 /// A script as an element; DRIVER says whether it is the driver script unless the argument TYPE says what it is.
+#[derive(Counts)]
 pub struct Scripted<const DRIVER: bool> {
     args: Args,
     pub(in crate::control) machine: Machine,

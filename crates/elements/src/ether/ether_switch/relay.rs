@@ -40,6 +40,7 @@ pub struct Args {
 }
 
 /// A learning bridge between its ports; perhaps there is one output more, which listens.
+#[derive(Counts)]
 pub struct Relay {
     args: Args,
     table: Arc<Addresses>,

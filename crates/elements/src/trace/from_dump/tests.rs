@@ -273,13 +273,13 @@ fn arguments_effects_and_state() {
     old.task();
     run(&mut old);
     let mut new = kit(&t, "");
-    new.element.take_counts(&mut old.element);
+    castanet_element::count::move_counts(&mut old.element, &mut new.element);
     new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
     assert_eq!(new.read("count").unwrap(), "3");
-    old.element.take_counts(&mut new.element);
+    castanet_element::count::move_counts(&mut new.element, &mut old.element);
     old.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
     assert_eq!((old.read("count").unwrap(), run(&mut old).len()), ("3".into(), 0), "back at its end");
-    new.element.take_counts(&mut old.element);
+    castanet_element::count::move_counts(&mut old.element, &mut new.element);
     new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
     old.handed_over();
     new.handed_over();

@@ -54,7 +54,7 @@ impl Element for ProbeSource {
 pub struct ProbeKeep {
     kept: Vec<Packet>,
     /// Packets seen.
-    #[handler]
+    #[count(unit = "packets")]
     seen: Count,
 }
 

@@ -4,7 +4,10 @@ use castanet_element::prelude::*;
 /// Passes packets on.
 #[derive(Class)]
 #[class(name = "Pass", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive)]
-#[handler(name = "count", doc = "Packets so far.")]
-pub struct Pass {}
+pub struct Pass {
+    /// Bad packets.
+    #[count(unit = "packets")]
+    bad: [Count; 2],
+}
 
 fn main() {}
