@@ -101,7 +101,9 @@ fn a_class() {
     let args = "Arguments\n  ACTIVE     bool  = true  keyword  When false, every packet passes unchanged.\n";
     assert!(ran.out.contains(args), "{}", ran.out);
     assert!(
-        ran.out.contains("\nHandlers\n  drops         read            counter  Packets that expired.\n"),
+        ran.out.contains(
+            "\nHandlers\n  drops         read            counter, packets  Packets that expired.\n"
+        ),
         "{}",
         ran.out
     );

@@ -361,6 +361,8 @@ fn a_lie_is_undone_by_the_question_that_it_causes() {
         frames::ethernet(R0, ether, 0x0806, &body)
     };
     a.send(&claim(liar));
+    // The frame is on the link before the request is.
+    a.rest(Duration::ZERO);
     assert!(!field.a.run("ping -c 1 -W 0.1 10.0.1.2").ok());
     field.recover();
     assert!(a.rest(Duration::ZERO).iter().any(|f| arp_in(&f.bytes).is_some()));
