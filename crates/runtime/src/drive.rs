@@ -2,10 +2,11 @@
 //! Calling elements from the run loop, and moving what they emit.
 
 use crate::node::Body;
-use crate::nodes::{Nodes, deliver};
+use crate::nodes::Nodes;
 use crate::pull::Direct;
 use crate::push::{is_all, pass, walk};
-use crate::trail::{Taken, blamed};
+use crate::reach::deliver;
+use crate::trail::blamed;
 use castanet_element::seam::{EdgeRange, Seam as _};
 use castanet_element::{Core, Cx, Element, Turn};
 use castanet_packet::Packet;
@@ -54,7 +55,11 @@ impl Nodes {
                     }
                     (out, self.go(core, n, emitted, touched))
                 }
-                None => self.run_reaching(core, n, single, f)?,
+                None => {
+                    let reached = self.reach(core, n, single, f)?;
+                    self.settle(core);
+                    (reached.out, self.go(core, n, reached.emitted, reached.touched))
+                }
             },
             Body::Chain(_) | Body::Busy => return None,
         };
@@ -75,30 +80,5 @@ impl Nodes {
             }
             None => is_all(n, touched, rest),
         }
-    }
-
-    /// Calls an element that has the others within its reach.
-    fn run_reaching<R>(
-        &mut self,
-        core: &mut Core,
-        n: usize,
-        single: bool,
-        f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R,
-    ) -> Option<(R, bool)> {
-        let node = self.nodes.get_mut(n)?;
-        let (me, base) = (node.me, node.base as usize);
-        if !matches!(node.body, Body::Reaching(..)) {
-            return None;
-        }
-        let mut taken = Taken::new(n, &mut node.body);
-        let Body::Reaching(e, outbox) = &mut taken.body else { return None };
-        let own = EdgeRange { me, base: 0, count: outbox.len() as u32, skip: 0 };
-        let mut cx = Cx::over(outbox, core, Some(self), own, single);
-        let out = blamed(&mut cx, |cx| f(e.as_mut(), cx));
-        let (emitted, touched) = (cx.outputs().take_slot(), cx.outputs().touched());
-        self.put_back(n, taken.back(), touched);
-        self.settle(core);
-        let emitted = emitted.map(|(i, p)| (i + base, p));
-        Some((out, self.go(core, n, emitted, touched)))
     }
 }

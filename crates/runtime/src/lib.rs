@@ -3,7 +3,7 @@
 //!
 //! Files use only files before them in this order:
 //! - [`options`], [`ledger`], [`table`], [`tasks`], `session`, `mail`, [`shared`]: data.
-//! - `node`, `nodes`, `trail`, `push`, `pull`, `drive`: the elements of one worker, and how packets move among them.
+//! - `node`, `nodes`, `trail`, `reach`, `push`, `pull`, `drive`: the elements of one worker, and how packets move among them.
 //! - [`handlers`] lists the standard and global ones, `dispatch` answers reads and writes; `worker` is the run loop of tasks, timers
 //!   and mail; `panics` guards both.
 //! - `prepare`, `link`, `initialise`, `assemble`: a checked graph becomes an `assembly`, all workers of one configuration.
@@ -32,6 +32,7 @@ mod panics;
 mod prepare;
 mod pull;
 mod push;
+mod reach;
 mod remote;
 pub mod router;
 pub mod running;

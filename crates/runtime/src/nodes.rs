@@ -6,7 +6,7 @@
 //! on a stack, so that, as when pushing packet by packet, all of output 0's downstream runs before output 1's.
 
 use crate::mail::Mail;
-use crate::node::{Body, NONE, Node, Rest};
+use crate::node::{NONE, Node, Rest};
 use crate::shared::Shared;
 use crate::tasks::Tasks;
 use crate::trail::Casualties;
@@ -80,22 +80,6 @@ impl Nodes {
     #[inline]
     pub(crate) fn node_of(&self, element: u32) -> Option<usize> {
         self.places.get(element as usize).filter(|p| p.0 != NONE).map(|p| p.0 as usize)
-    }
-
-    /// Ends the run of a body that had the others within its reach; what it emitted goes to its edges.
-    pub(crate) fn put_back(&mut self, n: usize, body: Body, touched: u64) {
-        let Nodes { nodes, edges, stack, parked, .. } = self;
-        if let Some(node) = nodes.get_mut(n) {
-            node.body = body;
-            if touched != 0
-                && let Body::Reaching(_, outbox) = &mut node.body
-            {
-                deliver(outbox, edges, node.base);
-            }
-        }
-        if !parked.is_empty() {
-            stack.append(parked);
-        }
     }
 
     /// Carries out calls that elements left for after their return.
@@ -219,14 +203,5 @@ impl Nodes {
     pub fn waiting(&self) -> usize {
         let suspended = self.suspended.iter().flatten().map(|s| s.1.len()).sum::<usize>();
         suspended + self.edges.iter().map(|e| e.batch.len()).sum::<usize>()
-    }
-}
-
-/// Moves what an element has emitted while it reached others to its edges, which start at `base`.
-pub(crate) fn deliver(outbox: &mut [Edge], edges: &mut [Edge], base: u32) {
-    for (own, edge) in outbox.iter_mut().zip(edges.iter_mut().skip(base as usize)) {
-        if !own.batch.is_empty() {
-            edge.batch.append(&mut own.batch);
-        }
     }
 }

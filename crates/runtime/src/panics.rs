@@ -3,8 +3,9 @@
 //! on as [`OnPanic`] says.
 
 use crate::node::{Body, Rest};
-use crate::nodes::{Nodes, deliver};
+use crate::nodes::Nodes;
 use crate::options::OnPanic;
+use crate::reach::deliver;
 use crate::trail::{Trail, caught};
 use crate::worker::Worker;
 use castanet_element::{

@@ -4,7 +4,7 @@
 use crate::node::{Body, NONE, Node};
 use crate::nodes::Nodes;
 use crate::push::run_chain;
-use crate::trail::{Taken, blamed, spoiled};
+use crate::trail::{blamed, spoiled};
 use castanet_element::seam::{EdgeRange, Seam as _};
 use castanet_element::{CallError, Core, Cx, Edge};
 use castanet_packet::{Batch, Packet};
@@ -78,14 +78,8 @@ impl Nodes {
                     self.spare.push(got);
                 }
             }
-            body @ Body::Reaching(..) => {
-                let mut taken = Taken::new(n, body);
-                if let Body::Reaching(e, outbox) = &mut taken.body {
-                    let mut cx = Cx::new(outbox, core, Some(self), place.me, 0);
-                    spoiled(into, |into| blamed(&mut cx, |cx| e.pull(port, max, into, cx)));
-                    let touched = cx.outputs().touched();
-                    self.put_back(n, taken.back(), touched);
-                }
+            Body::Reaching(..) => {
+                spoiled(into, |into| self.reach(core, n, false, |e, cx| e.pull(port, max, into, cx)));
             }
             // The graph refuses pull cycles; a handler that pulls while its element runs finds nothing.
             Body::Busy => return,

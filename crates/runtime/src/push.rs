@@ -3,7 +3,7 @@
 
 use crate::node::{Body, Member, NONE, Node, Rest};
 use crate::nodes::Nodes;
-use crate::trail::{Taken, blamed};
+use crate::trail::blamed;
 use castanet_element::seam::{EdgeRange, Seam as _};
 use castanet_element::{Core, Cx, Edge, Verdict};
 use castanet_packet::{Batch, Packet};
@@ -119,23 +119,14 @@ impl Nodes {
         }
     }
 
-    /// Pushes to an element that must have the others within its reach.
+    /// Pushes the current batch to an element that has the others within its reach.
     fn push_reaching(&mut self, core: &mut Core, n: usize, port: usize) -> u64 {
-        let Some(node) = self.nodes.get_mut(n) else { return 0 };
-        let me = node.me;
-        if !matches!(node.body, Body::Reaching(..)) {
-            return 0;
-        }
-        let mut taken = Taken::new(n, &mut node.body);
-        let Body::Reaching(e, outbox) = &mut taken.body else { return 0 };
+        let me = self.nodes.get(n).map_or(NONE, |node| node.me);
         let mut batch = std::mem::replace(&mut self.current, self.spare.pop().unwrap_or_default());
-        let mut cx = Cx::new(outbox, core, Some(self), me, 0);
-        blamed(&mut cx, |cx| e.push(port, &mut batch, cx));
-        let touched = cx.outputs().touched();
+        let reached = self.reach(core, n, false, |e, cx| e.push(port, &mut batch, cx));
         leftover(&mut batch, core, me);
         self.spare.push(std::mem::replace(&mut self.current, batch));
-        self.put_back(n, taken.back(), touched);
-        touched
+        reached.map_or(0, |r| r.touched)
     }
 }
 

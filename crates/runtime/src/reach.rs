@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Calling an element that has the others within its reach, because it pulls or calls handlers.
+
+use crate::node::Body;
+use crate::nodes::Nodes;
+use crate::trail::{Taken, blamed};
+use castanet_element::seam::{EdgeRange, Seam as _};
+use castanet_element::{Core, Cx, Edge, Element};
+use castanet_packet::Packet;
+
+/// The result of a call, and what the element emitted during it.
+pub(crate) struct Reached<R> {
+    pub out: R,
+    /// The only packet, with the index of the edge that it goes to, if the call was made with `single`.
+    pub emitted: Option<(usize, Packet)>,
+    /// The edges of the node that have packets, as bits.
+    pub touched: u64,
+}
+
+impl Nodes {
+    /// Calls the element of node `n`; none if it does not reach others, or is running. With `single` one packet is on its way, and the
+    /// only one emitted stays off the edges.
+    pub(crate) fn reach<R>(
+        &mut self,
+        core: &mut Core,
+        n: usize,
+        single: bool,
+        f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R,
+    ) -> Option<Reached<R>> {
+        let node = self.nodes.get_mut(n)?;
+        let (me, base) = (node.me, node.base as usize);
+        if !matches!(node.body, Body::Reaching(..)) {
+            return None;
+        }
+        let mut taken = Taken::new(n, &mut node.body);
+        let Body::Reaching(e, outbox) = &mut taken.body else { return None };
+        let own = EdgeRange { me, base: 0, count: outbox.len() as u32, skip: 0 };
+        let mut cx = Cx::over(outbox, core, Some(self), own, single);
+        let out = blamed(&mut cx, |cx| f(e.as_mut(), cx));
+        let emitted = cx.outputs().take_slot().map(|(i, p)| (i + base, p));
+        let touched = cx.outputs().touched();
+        self.put_back(n, taken.back(), touched);
+        Some(Reached { out, emitted, touched })
+    }
+
+    /// Ends the run of a body that was taken out of its node; what it emitted goes to its edges.
+    pub(crate) fn put_back(&mut self, n: usize, body: Body, touched: u64) {
+        let Nodes { nodes, edges, stack, parked, .. } = self;
+        if let Some(node) = nodes.get_mut(n) {
+            node.body = body;
+            if touched != 0
+                && let Body::Reaching(_, outbox) = &mut node.body
+            {
+                deliver(outbox, edges, node.base);
+            }
+        }
+        if !parked.is_empty() {
+            stack.append(parked);
+        }
+    }
+}
+
+/// Moves what an element has emitted while it reached others to its edges, which start at `base`.
+pub(crate) fn deliver(outbox: &mut [Edge], edges: &mut [Edge], base: u32) {
+    for (own, edge) in outbox.iter_mut().zip(edges.iter_mut().skip(base as usize)) {
+        if !own.batch.is_empty() {
+            edge.batch.append(&mut own.batch);
+        }
+    }
+}
