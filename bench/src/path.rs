@@ -3,8 +3,8 @@
 
 use crate::frames::{Traffic, frames};
 use crate::rounds::Rounds;
+use castanet_classes::Registry;
 use castanet_element::{ClassDef, Clock, element};
-use castanet_elements::Registry;
 use castanet_runtime::swap::Loaded;
 use castanet_runtime::{Options, Router};
 use castanet_tables::{Prefix, Route, StaticTable};

@@ -3,9 +3,9 @@
 //! packets never miss them, and the configurations of conf/ share links as in their papers. `CASTANET_BLESS=1`
 //! redraws the pictures.
 #![allow(clippy::unwrap_used, missing_docs)]
+use castanet_classes::Registry;
 use castanet_element::prelude::*;
 use castanet_element::{Clock, action};
-use castanet_elements::Registry;
 use castanet_runtime::Options;
 use castanet_runtime::naive::Naive;
 use castanet_runtime::swap::Loaded;

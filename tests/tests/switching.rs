@@ -3,8 +3,8 @@
 //! cycle, recovery from cut links, floods of addresses, and false messages.
 #![allow(clippy::unwrap_used)]
 
+use castanet_classes::Registry;
 use castanet_element::{Classes, Clock, Random};
-use castanet_elements::Registry;
 use castanet_runtime::{Options, Router};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};

@@ -7,8 +7,8 @@ mod words;
 
 use crate::args::{Doc, List, Listed};
 use crate::load::{complain, reason};
+use castanet_classes::Registry;
 use castanet_element::Classes as _;
-use castanet_elements::Registry;
 use castanet_package::{Packages, WithPackages};
 use castanet_spec::{ClassSpec, Reason, anno};
 use serde_json::{Value, json};
@@ -55,11 +55,7 @@ fn known(packages: &[String]) -> Result<WithPackages, String> {
 
 /// The families in order, then packages.
 fn families(known: &WithPackages) -> Vec<Family> {
-    let all = castanet_elements::FAMILIES.iter().filter_map(|family| {
-        let mut classes: Vec<_> = family.iter().map(|d| d.spec).collect();
-        classes.sort_by_key(|s| s.name.to_lowercase());
-        Some((words::folder(classes.first()?), classes))
-    });
+    let all = castanet_classes::families().into_iter();
     let packages = known.libraries().iter().filter_map(|library| {
         let classes = library.classes();
         Some((words::folder(classes.first()?), classes))

@@ -3,7 +3,7 @@
 
 use crate::args::Configuration;
 use crate::control::FromClients;
-use castanet_elements::Registry;
+use castanet_classes::Registry;
 use castanet_graph::{Classes as _, Graph};
 use castanet_lang::elaborate::{Globals, Library};
 use castanet_lang::library::{Confined, SearchPath};

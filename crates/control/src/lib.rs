@@ -9,6 +9,7 @@
 //! - [`chatter`]: the messages for clients of a ChatterSocket
 //! - [`token`]: the secret that gives TCP clients all rights
 //! - [`client`]: the other side
+//! - [`control`]: the element classes ControlSocket and ChatterSocket
 //!
 //! Clients may be hostile: see [`Limits`].
 //!
@@ -18,6 +19,7 @@
 pub mod access;
 pub mod chatter;
 pub mod client;
+pub mod control;
 pub mod limits;
 pub mod place;
 pub mod server;

@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_declaration_makes_handlers_and_says_what_is_counted() {
         let mut kit = crate::kit::Kit::<Sizes>::new("").unwrap();
-        kit.act([4, 5, 11].map(|n| crate::kit::packet(&vec![0; n])).into_iter());
+        kit.act([4, 5, 11].map(|n| crate::kit::packet(&vec![0; n])));
         assert_eq!(kit.read("bytes").unwrap(), "20");
         assert_eq!(kit.read("drops").unwrap(), "2\tshort\n1\tlong\n");
         assert!(kit.read("packets").is_err(), "hidden");

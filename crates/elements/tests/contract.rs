@@ -6,9 +6,9 @@
 mod idle;
 mod noise;
 
+use castanet_classes::Registry;
 use castanet_element::spec::codes::{Flow, Ports, ProcessingCode};
 use castanet_element::spec::{Books, Capability, ClassSpec, Reason};
-use castanet_elements::Registry;
 use castanet_graph::{Graph, Kind};
 use castanet_runtime::swap::Loaded;
 use castanet_runtime::{Options, Router};

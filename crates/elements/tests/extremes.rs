@@ -3,8 +3,8 @@
 //! Alone in its file, because allocation_counter replaces the allocator of the whole process.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use castanet_classes::Registry;
 use castanet_element::spec::{ArgKind, ArgSpec, ClassSpec};
-use castanet_elements::Registry;
 use castanet_lang::{NoLibrary, Sources, Unknown, args};
 use castanet_runtime::swap::Loaded;
 use castanet_runtime::{Options, Table};

@@ -2,8 +2,8 @@
 //! Classes of other routers: those that are missing are said to be missing, and those that exist are not.
 #![allow(clippy::unwrap_used)]
 
+use castanet_classes::Registry;
 use castanet_element::Classes;
-use castanet_elements::Registry;
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, NoLibrary, Options, Sources, Unknown, load, missing_classes};
 use castanet_runtime::Table;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![allow(clippy::unwrap_used, clippy::panic)]
 use crate::{Options, Router};
+use castanet_classes::Registry;
 use castanet_element::Clock;
-use castanet_elements::Registry;
 use std::sync::{Arc, Mutex};
 
 mod links;

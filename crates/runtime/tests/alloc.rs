@@ -2,7 +2,7 @@
 //! Nothing on the packet path allocates. Alone in its file, because allocation_counter replaces the allocator of the whole process.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use castanet_elements::Registry;
+use castanet_classes::Registry;
 use castanet_testkit::{Log, number, router, simulated};
 
 /// Allocations while a configuration runs that many packets through.

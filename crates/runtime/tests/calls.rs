@@ -29,7 +29,7 @@ impl Own {
     }
 }
 
-fn more(r: &mut castanet_elements::Registry) {
+fn more(r: &mut castanet_classes::Registry) {
     r.add(element::<Own>());
 }
 

@@ -2,9 +2,9 @@
 //! The handlers that the runtime provides: global ones, and those of every element.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+use castanet_classes::Registry;
 use castanet_element::remote::Remote;
 use castanet_element::{CallError, Classes as _, Messages as _};
-use castanet_elements::Registry;
 use castanet_runtime::handlers::{GLOBAL, STANDARD};
 use castanet_spec::Origin;
 use castanet_testkit::{real, router, run, simulated, try_router, value};

@@ -2,10 +2,10 @@
 //! Elements that panic: the router names them, counts what they had, and goes on as it is told to.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
+use castanet_classes::Registry;
 use castanet_element::prelude::*;
 use castanet_element::remote::Remote;
 use castanet_element::{CallError, action, element};
-use castanet_elements::Registry;
 use castanet_runtime::{OnPanic, Options, Router};
 use castanet_testkit::*;
 

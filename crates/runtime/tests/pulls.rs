@@ -115,7 +115,7 @@ impl Element for Both {
 /// Runs a configuration in simulated time; nothing may wait at the end, and nothing may be said.
 fn finished(text: &str, batch: usize) -> Router {
     let (options, log) = simulated(batch);
-    let more = |r: &mut castanet_elements::Registry| {
+    let more = |r: &mut castanet_classes::Registry| {
         r.add(element::<Spring>());
         r.add(element::<Drain>());
         r.add(element::<Both>());

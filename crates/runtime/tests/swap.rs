@@ -2,10 +2,10 @@
 //! Hot swaps: what stays, what moves, and what happens when something goes wrong.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
+use castanet_classes::Registry;
 use castanet_element::prelude::*;
 use castanet_element::remote::Remote;
 use castanet_element::{CallError, Messages as _, action, element};
-use castanet_elements::Registry;
 use castanet_lang::{Diagnostic, Sources};
 use castanet_runtime::swap::{Loaded, Loader, Style};
 use castanet_runtime::{Options, Router, Running};

@@ -2,10 +2,10 @@
 //! Hot swaps: signals that arrive meanwhile, resources that are handed over, rights, a loader that panics.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
+use castanet_classes::Registry;
 use castanet_element::prelude::*;
 use castanet_element::remote::Remote;
 use castanet_element::{CallError, element};
-use castanet_elements::Registry;
 use castanet_lang::{Diagnostic, Sources};
 use castanet_runtime::shared::Shared;
 use castanet_runtime::swap::{Loaded, Loader, Style};

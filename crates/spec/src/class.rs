@@ -126,10 +126,6 @@ pub struct ClassSpec {
 }
 
 impl ClassSpec {
-    /// The family, as the folder is called: `ip`.
-    pub fn family(&self) -> &'static str {
-        self.module.rsplit("::").nth(1).unwrap_or("")
-    }
     /// The first sentence of the documentation.
     pub fn summary(&self) -> &'static str {
         self.doc.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or("")

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Classes for tests: numbered packets, and elements that record, mark, choose and go round by the numbers.
 
+use castanet_classes::Registry;
 use castanet_element::prelude::*;
 use castanet_element::{action, element};
-use castanet_elements::Registry;
 
 /// Where a packet keeps its source, its number in that source, its way, and how often it went round.
 const SOURCE: usize = 18;

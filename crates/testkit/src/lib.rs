@@ -13,8 +13,8 @@ pub mod classes;
 pub mod host;
 pub mod namespace;
 
+use castanet_classes::Registry;
 use castanet_element::{Classes as _, Clock};
-use castanet_elements::Registry;
 use castanet_runtime::naive::Naive;
 use castanet_runtime::swap::Loaded;
 use castanet_runtime::text::TextError;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A registry with the classes of this crate, and routers made with it, for programs that these classes are linked into.
 
-use castanet_elements::Registry;
+use castanet_classes::Registry;
 use castanet_runtime::swap::Loaded;
 use castanet_runtime::{Options, Router};
 use castanet_tally::CLASSES;

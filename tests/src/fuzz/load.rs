@@ -2,8 +2,8 @@
 //! Builds graphs and self-terminating routers from text.
 
 use super::fuse::{BURNT, Fuse};
+use castanet_classes::Registry;
 use castanet_element::{Classes, Clock, element};
-use castanet_elements::Registry;
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown};
 pub use castanet_runtime::Table;

@@ -2,7 +2,7 @@
 //! The elements in the documentation examples of their classes, with small routers around them.
 
 use super::load;
-use castanet_elements::Registry;
+use castanet_classes::Registry;
 use castanet_graph::{Graph, Kind};
 use castanet_spec::ClassSpec;
 use std::fmt::Write as _;

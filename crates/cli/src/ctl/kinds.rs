@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kinds of handlers' values, as the classes declare them.
 
+use castanet_classes::Registry;
 use castanet_control::Client;
 use castanet_control::client::ClientError;
-use castanet_elements::Registry;
 use castanet_runtime::Classes;
 use castanet_spec::{ClassSpec, ValueKind};
 use serde_json::{Value, json};

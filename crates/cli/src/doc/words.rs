@@ -333,10 +333,9 @@ pub fn capital(text: &str) -> String {
 
 /// The folder of a class's family. Classes of several files have their own folders below it.
 pub fn folder(spec: &ClassSpec) -> &'static str {
-    let mut path = spec.module.split("::");
-    let package = path.next().unwrap_or_default();
-    // The classes of another crate form one family.
-    if package == "castanet_elements" { path.next().unwrap_or(package) } else { package }
+    // The classes of a package form one family.
+    let package = || spec.module.split("::").next().unwrap_or_default();
+    castanet_classes::family(spec).unwrap_or_else(package)
 }
 
 /// The title of a family, from its folder.
@@ -358,7 +357,7 @@ pub fn family(folder: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use castanet_elements::Registry;
+    use castanet_classes::Registry;
 
     #[test]
     fn doc_comments_fall_into_parts() {

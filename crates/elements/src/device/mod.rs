@@ -45,7 +45,7 @@ pub const CLASSES: &[ClassDef] = &[
 mod tests;
 
 /// The addresses of the system's devices, for names such as `eth0:ip`; empty where the system does not tell.
-pub(crate) fn addresses() -> std::collections::HashMap<String, castanet_element::spec::names::Addresses> {
+pub fn addresses() -> std::collections::HashMap<String, castanet_element::spec::names::Addresses> {
     let all = castanet_io::device::all().unwrap_or_default();
     all.into_iter()
         .map(|d| {

@@ -2,9 +2,9 @@
 //! Packets of every kind: good, truncated, damaged, random.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+use castanet_classes::Registry;
 use castanet_element::element;
 use castanet_element::prelude::*;
-use castanet_elements::Registry;
 
 /// Where a packet of the noise says that it is one; annotations that the classes use less than others.
 const TAG: usize = 44;

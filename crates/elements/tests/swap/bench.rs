@@ -2,6 +2,7 @@
 //! One element with what stands around it, which can be driven, asked and swapped.
 
 use super::cases::Case;
+use castanet_classes::Registry;
 use castanet_element::build::Wiring;
 use castanet_element::core::Router;
 use castanet_element::kit::Site;
@@ -11,7 +12,6 @@ use castanet_element::seam::{self, Seam as _};
 use castanet_element::spec::ClassSpec;
 use castanet_element::spec::codes::{Processing, ProcessingCode};
 use castanet_element::{Clock, Core, Edge, Gauge, Info, Instance, Messages, handler};
-use castanet_elements::Registry;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

@@ -8,9 +8,9 @@ mod cases;
 
 use bench::{Bench, START};
 use cases::{CASES, Case, ELSEWHERE};
+use castanet_classes::Registry;
 use castanet_element::prelude::*;
 use castanet_element::spec::{ClassSpec, Workers};
-use castanet_elements::Registry;
 
 const STEPS: i64 = 260;
 

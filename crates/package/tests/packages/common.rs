@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packages that are built once for all tests, and routers that use them.
 
+use castanet_classes::Registry;
 use castanet_element::{Classes, Clock};
-use castanet_elements::Registry;
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown, load_bytes, render};
 use castanet_package::build::{Options as Build, build};

@@ -2,9 +2,9 @@
 //! ControlSocket: handlers for other programs.
 
 use super::serving::{Kind, Serving, place};
-use castanet_control::Token;
-use castanet_control::server::Service;
-use castanet_control::session::Rules;
+use crate::Token;
+use crate::server::Service;
+use crate::session::Rules;
 use castanet_element::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
@@ -101,7 +101,7 @@ impl ControlSocket {
     /// The TCP port that it listens on.
     #[read]
     fn port(&self) -> String {
-        let port = self.serving.server().and_then(castanet_control::Server::port);
+        let port = self.serving.server().and_then(crate::Server::port);
         port.map(|p| p.to_string()).unwrap_or_default()
     }
     /// The file of its Unix socket.
@@ -141,8 +141,8 @@ impl Element for ControlSocket {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use castanet_control::Client;
-    use castanet_control::client::Address;
+    use crate::Client;
+    use crate::client::Address;
     use castanet_element::kit::Kit;
     use castanet_element::{Listener, Remote};
     use std::os::unix::fs::MetadataExt as _;

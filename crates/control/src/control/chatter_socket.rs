@@ -2,7 +2,7 @@
 //! ChatterSocket: messages for other programs.
 
 use super::serving::{Kind, Serving, place};
-use castanet_control::server::Service;
+use crate::server::Service;
 use castanet_element::prelude::*;
 
 /// Shows messages of the router to other programs.
@@ -81,7 +81,7 @@ impl ChatterSocket {
     /// Messages lost, counted once for each client.
     #[read(unit = "messages")]
     fn lost(&self) -> Counted {
-        Counted(self.serving.server().map_or(0, castanet_control::Server::lost))
+        Counted(self.serving.server().map_or(0, crate::Server::lost))
     }
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The common part of ControlSocket and ChatterSocket: where they listen, trying again, handing over.
 
+use crate::server::{Report, Service, Settings};
+use crate::{Limits, Place, Server};
 use castanet_classify::names;
-use castanet_control::server::{Report, Service, Settings};
-use castanet_control::{Limits, Place, Server};
 use castanet_element::Remote;
 use castanet_element::prelude::*;
 use castanet_wire::ipv4::protocol::TCP;

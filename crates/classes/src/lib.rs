@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! All element classes that come with the router: those of `castanet-elements`, and the control sockets of `castanet-control`.
+#![forbid(unsafe_code)]
+
+use castanet_element::spec::ClassSpec;
+use castanet_element::{ClassDef, Classes};
+use std::collections::HashMap;
+
+/// Every class in the order of the manual: family by family.
+fn all() -> impl Iterator<Item = &'static ClassDef> {
+    castanet_elements::FAMILIES.iter().copied().chain([castanet_control::control::CLASSES]).flatten()
+}
+
+/// The family of a class that comes with the router: the folder that its file is in, or below. None for classes of packages.
+pub fn family(spec: &ClassSpec) -> Option<&'static str> {
+    let mut path = spec.module.split("::");
+    let ours = matches!(path.next(), Some("castanet_elements" | "castanet_control"));
+    path.next().filter(|_| ours)
+}
+
+/// The families in the order of the manual, with their classes by name.
+pub fn families() -> Vec<(&'static str, Vec<&'static ClassSpec>)> {
+    let mut families: Vec<(&str, Vec<&ClassSpec>)> = Vec::new();
+    for spec in all().map(|d| d.spec) {
+        let family = family(spec).unwrap_or_default();
+        match families.iter_mut().find(|f| f.0 == family) {
+            Some((_, classes)) => classes.push(spec),
+            None => families.push((family, vec![spec])),
+        }
+    }
+    families.iter_mut().for_each(|f| f.1.sort_by_key(|s| s.name.to_lowercase()));
+    families
+}
+
+/// Every class, found by name or alias.
+#[derive(Clone, Default)]
+pub struct Registry(HashMap<&'static str, ClassDef>);
+
+impl Registry {
+    /// The classes that come with the router.
+    pub fn new() -> Registry {
+        let mut r = Registry::default();
+        all().for_each(|&def| r.add(def));
+        r
+    }
+    /// Adds a class; one of the same name is replaced.
+    pub fn add(&mut self, def: ClassDef) {
+        for name in std::iter::once(def.spec.name).chain(def.spec.aliases.iter().copied()) {
+            self.0.insert(name, def);
+        }
+    }
+    /// Every class once, by name.
+    pub fn classes(&self) -> Vec<&'static ClassSpec> {
+        let mut all: Vec<_> =
+            self.0.iter().filter(|(n, d)| **n == d.spec.name).map(|(_, d)| d.spec).collect();
+        all.sort_by_key(|s| s.name);
+        all
+    }
+}
+
+impl Classes for Registry {
+    fn get(&self, name: &str) -> Option<ClassDef> {
+        self.0.get(name).copied()
+    }
+    fn names(&self) -> Vec<&'static str> {
+        let mut all: Vec<_> = self.0.keys().copied().collect();
+        all.sort_unstable();
+        all
+    }
+    fn devices(&self) -> Option<castanet_element::spec::names::Devices> {
+        Some(castanet_elements::device::addresses)
+    }
+}
