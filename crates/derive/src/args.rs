@@ -9,6 +9,7 @@ use syn::{Data, DeriveInput, Error, Expr, Field, Fields, Ident, LitStr, Type};
 struct Attr {
     keyword: bool,
     rest: bool,
+    flatten: bool,
     default: Option<Expr>,
     show: Option<String>,
     name: Option<String>,
@@ -32,6 +33,8 @@ fn attribute(field: &Field) -> syn::Result<Attr> {
                 out.keyword = true;
             } else if m.path.is_ident("rest") {
                 out.rest = true;
+            } else if m.path.is_ident("flatten") {
+                out.flatten = true;
             } else if m.path.is_ident("default") {
                 out.default = Some(m.value()?.parse()?);
             } else if m.path.is_ident("show") {
@@ -52,7 +55,7 @@ fn attribute(field: &Field) -> syn::Result<Attr> {
                 out.off = Some(m.value()?.parse()?);
             } else {
                 return Err(m.error(
-                    "expected keyword, rest, default, show, name, alias, handler, handler_name, min, max or off",
+                    "expected keyword, rest, flatten, default, show, name, alias, handler, handler_name, min, max or off",
                 ));
             }
             Ok(())
@@ -75,6 +78,39 @@ fn inner<'a>(ty: &'a Type, wrapper: &str) -> Option<&'a Type> {
     }
 }
 
+/// Declarations in order: runs of the struct's own, and lists of flattened fields.
+struct Lists {
+    lists: Vec<TokenStream>,
+    run: Vec<TokenStream>,
+}
+
+impl Lists {
+    fn new() -> Lists {
+        Lists { lists: Vec::new(), run: Vec::new() }
+    }
+    fn push(&mut self, one: TokenStream) {
+        self.run.push(one);
+    }
+    fn nested(&mut self, list: TokenStream) {
+        let run = std::mem::take(&mut self.run);
+        self.lists.push(quote!(&[#(#run),*]));
+        self.lists.push(list);
+    }
+    /// All of them as one slice of `ty`.
+    fn joined(self, ty: &TokenStream) -> TokenStream {
+        let Lists { lists, run } = self;
+        if lists.is_empty() {
+            return quote!(&[#(#run),*]);
+        }
+        quote! {{
+            const LISTS: &[&[#ty]] = &[#(#lists,)* &[#(#run),*]];
+            const COUNT: usize = ::castanet_element::spec::lists::count(LISTS);
+            const ALL: [#ty; COUNT] = ::castanet_element::spec::lists::concat(LISTS, <#ty>::EMPTY);
+            &ALL
+        }}
+    }
+}
+
 pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     let ident = &input.ident;
     let Data::Struct(data) = &input.data else {
@@ -88,10 +124,24 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         parsed.push((f, attribute(f)?));
     }
     // Positional arguments are declared in order, so the order of fields is theirs; a rest comes last among them.
-    let (mut specs, mut takes, mut names) = (Vec::new(), Vec::new(), Vec::<&Ident>::new());
-    let (mut handlers, mut reads, mut writes) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, (field, attr)) in parsed.iter().enumerate() {
+    let (mut specs, mut takes, mut names) = (Lists::new(), Vec::new(), Vec::<&Ident>::new());
+    let (mut handlers, mut reads, mut writes) = (Lists::new(), Vec::new(), Vec::new());
+    let (mut nested, mut own_args) = (Vec::<(&Ident, &Type)>::new(), 0usize);
+    for (field, attr) in &parsed {
         let Some(name) = field.ident.as_ref() else { continue };
+        let before =
+            nested.iter().map(|(_, ty)| quote!(<#ty as ::castanet_element::spec::Args>::SPECS.len()));
+        let index = quote!(#own_args #(+ #before)*);
+        if attr.flatten {
+            let ty = &field.ty;
+            takes.push(quote!(let #name = parser.nested::<#ty>(#index);));
+            names.push(name);
+            nested.push((name, ty));
+            specs.nested(quote!(<#ty as ::castanet_element::spec::Args>::SPECS));
+            handlers.nested(quote!(<#ty as ::castanet_element::spec::Args>::HANDLERS));
+            continue;
+        }
+        own_args += 1;
         let keyword = attr.name.clone().unwrap_or_else(|| name.to_string().to_uppercase());
         let doc = crate::doc_line(&field.attrs);
         if doc.is_empty() {
@@ -182,23 +232,32 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
             }
         }
     }
+    let specs = specs.joined(&quote!(::castanet_element::spec::ArgSpec));
+    let handlers = handlers.joined(&quote!(::castanet_element::spec::HandlerSpec));
+    let nested: Vec<_> = nested.into_iter().map(|n| n.0).collect();
     Ok(quote! {
         impl ::castanet_element::spec::Args for #ident {
-            const SPECS: &'static [::castanet_element::spec::ArgSpec] = &[#(#specs),*];
-            const HANDLERS: &'static [::castanet_element::spec::HandlerSpec] = &[#(#handlers),*];
+            const SPECS: &'static [::castanet_element::spec::ArgSpec] = #specs;
+            const HANDLERS: &'static [::castanet_element::spec::HandlerSpec] = #handlers;
             fn take(parser: &mut ::castanet_element::spec::Parser<'_>) -> Option<Self> {
                 #(#takes)*
                 Some(Self { #(#names: #names?),* })
             }
             #[allow(clippy::match_single_binding)]
             fn read(&self, handler: &str) -> Option<String> {
-                match handler { #(#reads)* _ => None }
+                match handler {
+                    #(#reads)*
+                    _ => None #(.or_else(|| ::castanet_element::spec::Args::read(&self.#nested, handler)))*
+                }
             }
             #[allow(clippy::match_single_binding, unused_variables)]
             fn write(&mut self, handler: &str, text: &str, cx: &::castanet_element::spec::ArgCx<'_>)
                 -> Option<Result<(), ::castanet_element::spec::ValueError>>
             {
-                match handler { #(#writes)* _ => None }
+                match handler {
+                    #(#writes)*
+                    _ => None #(.or_else(|| ::castanet_element::spec::Args::write(&mut self.#nested, handler, text, cx)))*
+                }
             }
         }
     })

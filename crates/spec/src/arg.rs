@@ -40,6 +40,19 @@ pub struct ArgSpec {
     pub doc: &'static str,
 }
 
+impl ArgSpec {
+    /// A declaration without content, to fill arrays with.
+    pub const EMPTY: ArgSpec = ArgSpec {
+        name: "",
+        aliases: &[],
+        kind: ArgKind::Keyword,
+        mandatory: false,
+        default: "",
+        type_name: "",
+        doc: "",
+    };
+}
+
 /// What is wrong with an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgError {
@@ -157,12 +170,15 @@ pub struct Parser<'a> {
     given: Vec<Vec<Range<usize>>>,
     cx: ArgCx<'a>,
     errors: Vec<ArgError>,
+    /// Where the declarations begin that indices are relative to: 0, or more within flattened arguments.
+    base: usize,
 }
 
 impl<'a> Parser<'a> {
     /// Splits a configuration string and assigns each argument to a declaration.
     pub fn new(config: &'a str, specs: &'static [ArgSpec], cx: ArgCx<'a>) -> Parser<'a> {
-        let mut p = Parser { config, specs, given: vec![Vec::new(); specs.len()], cx, errors: Vec::new() };
+        let mut p =
+            Parser { config, specs, given: vec![Vec::new(); specs.len()], cx, errors: Vec::new(), base: 0 };
         let mut positional = Vec::new();
         let mut maybe_keyword: Vec<(Range<usize>, String)> = Vec::new();
         let rest = specs.iter().position(|s| s.kind == ArgKind::Rest);
@@ -295,6 +311,21 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Arguments whose declarations begin at `index` of the declarations of others.
+    pub fn nested<T: Args>(&mut self, index: usize) -> Option<T> {
+        let before = self.base;
+        self.base = before.saturating_add(index);
+        let args = T::take(self);
+        self.base = before;
+        args
+    }
+
+    /// The last value given for an argument, and its index among all declarations.
+    fn last_given(&self, index: usize) -> (usize, Option<Range<usize>>) {
+        let index = self.base.saturating_add(index);
+        (index, self.given.get(index).and_then(|g| g.last()).cloned())
+    }
+
     /// A mandatory argument.
     pub fn required<T: ArgValue>(&mut self, index: usize) -> Option<T> {
         self.required_if(index, |_| Ok(()))
@@ -306,9 +337,9 @@ impl<'a> Parser<'a> {
         index: usize,
         check: fn(&T) -> Result<(), String>,
     ) -> Option<T> {
-        match self.given.get(index).and_then(|g| g.last()).cloned() {
-            Some(range) => self.read(index, range, check),
-            None => {
+        match self.last_given(index) {
+            (index, Some(range)) => self.read(index, range, check),
+            (index, None) => {
                 let spec = self.specs.get(index);
                 let name = spec.map_or("", |s| s.name);
                 let doc = spec.map_or("", |s| s.doc);
@@ -332,14 +363,15 @@ impl<'a> Parser<'a> {
         index: usize,
         check: fn(&T) -> Result<(), String>,
     ) -> Option<Option<T>> {
-        match self.given.get(index).and_then(|g| g.last()).cloned() {
-            Some(range) => self.read(index, range, check).map(Some),
-            None => Some(None),
+        match self.last_given(index) {
+            (index, Some(range)) => self.read(index, range, check).map(Some),
+            (_, None) => Some(None),
         }
     }
 
     /// All arguments that are left.
     pub fn rest<T: ArgValue>(&mut self, index: usize) -> Option<Vec<T>> {
+        let index = self.base.saturating_add(index);
         let given = self.given.get(index).cloned().unwrap_or_default();
         let n = given.len();
         let values: Vec<T> = given.into_iter().filter_map(|r| self.read(index, r, |_| Ok(()))).collect();
@@ -348,6 +380,6 @@ impl<'a> Parser<'a> {
 
     /// The bytes of the configuration string where argument `index` stands, if it was given.
     pub fn place(&self, index: usize) -> Option<Range<usize>> {
-        self.given.get(index).and_then(|g| g.last()).cloned()
+        self.last_given(index).1
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ICMPPingRewriter: addresses and identifiers of ICMP echo messages.
 
+use super::args::Common;
 use super::flow::{Kind, Timeouts};
-use super::handle::{Capacity, UNBOUNDED};
 use super::header;
-use super::rewriter::{Rewriter, RewriterArgs, SHORTEST_REAP, Settings};
+use super::rewriter::{Rewriter, RewriterArgs, Settings};
 use super::spec::SpecText;
 use castanet_element::prelude::*;
 
@@ -42,9 +42,8 @@ pub struct IcmpPingRewriter {
 /// Arguments of ICMPPingRewriter.
 #[derive(Args)]
 pub struct Args {
-    /// For each input, what packets of no known flow become: `drop`, `pass OUT`, `keep FOUT ROUT`, `pattern SADDR SPORT DADDR DPORT FOUT ROUT` or a mapper.
-    #[arg(rest)]
-    inputspec: Vec<SpecText>,
+    #[arg(flatten)]
+    common: Common,
     /// How long a flow lives without packets.
     #[arg(keyword, default = Nanos(300_000_000_000), show = "300s")]
     timeout: Nanos,
@@ -54,32 +53,16 @@ pub struct Args {
     /// Whether the destination annotation is set to the new destination.
     #[arg(keyword, default = true)]
     dst_anno: bool,
-    /// The annotation of one byte whose value in the packet that made a flow its replies get.
-    #[arg(keyword)]
-    reply_anno: Option<Anno1>,
-    /// The most flows, or a rewriter to share them with; 4,194,304 at most if not given.
-    #[arg(keyword, alias = "MAPPING_CAPACITY", default = Capacity::Flows(UNBOUNDED), show = "2147483647")]
-    capacity: Capacity,
-    /// The time between sweeps that remove flows that are too old. Between sweeps no packet finds them either.
-    #[arg(keyword, alias = "REAP_TIME", default = Nanos(900_000_000_000), min = SHORTEST_REAP, off = Nanos(0), show = "900s")]
-    reap_interval: Nanos,
 }
 
 impl RewriterArgs for Args {
     type Family = header::Ping;
     fn settings(&self) -> Settings {
         let timeouts = Timeouts::all(self.timeout.0, self.guarantee.0);
-        Settings {
-            kind: Kind::Ping,
-            timeouts,
-            capacity: self.capacity,
-            reap: self.reap_interval.0,
-            dst_anno: self.dst_anno,
-            reply_anno: self.reply_anno.map(|a| a.0),
-        }
+        self.common.settings(Kind::Ping, timeouts, self.dst_anno)
     }
     fn specs(&self) -> &[SpecText] {
-        &self.inputspec
+        &self.common.inputspec
     }
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! IPAddrRewriter: source addresses forward, destination addresses back.
 
+use super::args::Common;
 use super::flow::{Kind, Timeouts};
-use super::handle::{Capacity, UNBOUNDED};
 use super::header;
-use super::rewriter::{Rewriter, RewriterArgs, SHORTEST_REAP, Settings};
+use super::rewriter::{Rewriter, RewriterArgs, Settings};
 use super::spec::SpecText;
 use castanet_element::prelude::*;
 
@@ -39,41 +39,24 @@ pub struct IpAddrRewriter {
 /// Arguments of IPAddrRewriter.
 #[derive(Args)]
 pub struct Args {
-    /// For each input, what packets of no known flow become: `drop`, `pass OUT`, `keep FOUT ROUT`, `pattern SADDR SPORT DADDR DPORT FOUT ROUT` or a mapper.
-    #[arg(rest)]
-    inputspec: Vec<SpecText>,
+    #[arg(flatten)]
+    common: Common,
     /// How long a flow lives without packets.
     #[arg(keyword, default = Nanos(7_200_000_000_000), show = "7200s")]
     timeout: Nanos,
     /// For how long after its last packet a flow is not forgotten to make room.
     #[arg(keyword, default = Nanos(5_000_000_000), show = "5s")]
     guarantee: Nanos,
-    /// The annotation of one byte whose value in the packet that made a flow its replies get.
-    #[arg(keyword)]
-    reply_anno: Option<Anno1>,
-    /// The most flows, or a rewriter to share them with; 4,194,304 at most if not given.
-    #[arg(keyword, alias = "MAPPING_CAPACITY", default = Capacity::Flows(UNBOUNDED), show = "2147483647")]
-    capacity: Capacity,
-    /// The time between sweeps that remove flows that are too old. Between sweeps no packet finds them either.
-    #[arg(keyword, alias = "REAP_TIME", default = Nanos(900_000_000_000), min = SHORTEST_REAP, off = Nanos(0), show = "900s")]
-    reap_interval: Nanos,
 }
 
 impl RewriterArgs for Args {
     type Family = header::Addr;
     fn settings(&self) -> Settings {
         let timeouts = Timeouts::all(self.timeout.0, self.guarantee.0);
-        Settings {
-            kind: Kind::Addr,
-            timeouts,
-            capacity: self.capacity,
-            reap: self.reap_interval.0,
-            dst_anno: true,
-            reply_anno: self.reply_anno.map(|a| a.0),
-        }
+        self.common.settings(Kind::Addr, timeouts, true)
     }
     fn specs(&self) -> &[SpecText] {
-        &self.inputspec
+        &self.common.inputspec
     }
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! IPRewriter: addresses and ports of TCP and UDP.
 
+use super::args::{Common, TcpTimeouts};
 use super::flow::{Kind, Timeouts};
-use super::handle::{Capacity, UNBOUNDED};
 use super::header;
-use super::rewriter::{FlowText, Rewriter, RewriterArgs, SHORTEST_REAP, Settings};
+use super::rewriter::{FlowText, Rewriter, RewriterArgs, Settings};
 use super::spec::SpecText;
 use castanet_element::prelude::*;
 use castanet_wire::ipv4::protocol;
@@ -43,9 +43,10 @@ pub struct IpRewriter {
 /// Arguments of IPRewriter.
 #[derive(Args)]
 pub struct Args {
-    /// For each input, what packets of no known flow become: `drop`, `pass OUT`, `keep FOUT ROUT`, `pattern SADDR SPORT DADDR DPORT FOUT ROUT` or a mapper.
-    #[arg(rest)]
-    inputspec: Vec<SpecText>,
+    #[arg(flatten)]
+    common: Common,
+    #[arg(flatten)]
+    tcp_timeouts: TcpTimeouts,
     /// How long a UDP flow lives without packets.
     #[arg(keyword, default = Nanos(300_000_000_000), show = "300s")]
     udp_timeout: Nanos,
@@ -55,15 +56,6 @@ pub struct Args {
     /// How long after its last packet a UDP flow is not forgotten to make room; GUARANTEE if not given.
     #[arg(keyword, show = "5s")]
     udp_guarantee: Option<Nanos>,
-    /// How long a TCP flow without data lives without packets.
-    #[arg(keyword, default = Nanos(300_000_000_000), show = "300s")]
-    tcp_nodata_timeout: Nanos,
-    /// How long a TCP flow with data both ways lives without packets (RFC 5382 section 5).
-    #[arg(keyword, alias = "TIMEOUT", default = Nanos(86_400_000_000_000), show = "86400s")]
-    tcp_timeout: Nanos,
-    /// How long a TCP flow lives that was closed or reset.
-    #[arg(keyword, default = Nanos(240_000_000_000), show = "240s")]
-    tcp_done_timeout: Nanos,
     /// How long after its last packet a TCP flow is not forgotten to make room; GUARANTEE if not given.
     #[arg(keyword, show = "5s")]
     tcp_guarantee: Option<Nanos>,
@@ -73,15 +65,6 @@ pub struct Args {
     /// Whether the destination annotation is set to the new destination.
     #[arg(keyword, default = true)]
     dst_anno: bool,
-    /// The annotation of one byte whose value in the packet that made a flow its replies get.
-    #[arg(keyword)]
-    reply_anno: Option<Anno1>,
-    /// The most flows, or a rewriter to share them with; 4,194,304 at most if not given.
-    #[arg(keyword, alias = "MAPPING_CAPACITY", default = Capacity::Flows(UNBOUNDED), show = "2147483647")]
-    capacity: Capacity,
-    /// The time between sweeps that remove flows that are too old. Between sweeps no packet finds them either.
-    #[arg(keyword, alias = "REAP_TIME", default = Nanos(900_000_000_000), min = SHORTEST_REAP, off = Nanos(0), show = "900s")]
-    reap_interval: Nanos,
 }
 
 impl RewriterArgs for Args {
@@ -92,20 +75,13 @@ impl RewriterArgs for Args {
         let timeouts = Timeouts::ports(
             [self.udp_timeout.0, streaming.0],
             guarantee(self.udp_guarantee),
-            [self.tcp_nodata_timeout.0, self.tcp_timeout.0, self.tcp_done_timeout.0],
+            self.tcp_timeouts.nanos(),
             guarantee(self.tcp_guarantee),
         );
-        Settings {
-            kind: Kind::Ports,
-            timeouts,
-            capacity: self.capacity,
-            reap: self.reap_interval.0,
-            dst_anno: self.dst_anno,
-            reply_anno: self.reply_anno.map(|a| a.0),
-        }
+        self.common.settings(Kind::Ports, timeouts, self.dst_anno)
     }
     fn specs(&self) -> &[SpecText] {
-        &self.inputspec
+        &self.common.inputspec
     }
 }
 

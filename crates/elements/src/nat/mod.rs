@@ -4,10 +4,12 @@
 //! - [`mod@tuple`], [`header`]: the keys of packets, and how they are rewritten
 //! - [`flow`], [`store`]: flows, found, timed out, bounded; [`seq`]: shifted sequence numbers
 //! - [`pattern`], [`spec`], [`mapper`]: what new flows become
+//! - [`args`]: arguments that rewriters have in common
 //! - `ftp_command`: the commands of FTP clients; [`handle`], [`registry`]: how the elements find each other; [`rewriter`]: the engine of all rewriters
 
 use castanet_element::{ClassDef, action, element};
 
+pub mod args;
 pub mod flow;
 mod ftp_command;
 pub mod ftp_port_mapper;

@@ -21,8 +21,6 @@ use std::sync::Arc;
 
 /// The timer that forgets flows that are too old.
 const REAP: u16 = 0;
-/// The shortest time between sweeps: each of them looks at all flows.
-pub const SHORTEST_REAP: Nanos = Nanos(100_000_000);
 /// Most packets that are looked up ahead.
 const AHEAD: usize = 64;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! UDPRewriter: addresses and ports of UDP, DCCP and TCP.
 
+use super::args::Common;
 use super::flow::{Kind, Timeouts};
-use super::handle::{Capacity, UNBOUNDED};
 use super::header;
-use super::rewriter::{Rewriter, RewriterArgs, SHORTEST_REAP, Settings};
+use super::rewriter::{Rewriter, RewriterArgs, Settings};
 use super::spec::SpecText;
 use castanet_element::prelude::*;
 
@@ -41,9 +41,8 @@ pub struct UdpRewriter {
 /// Arguments of UDPRewriter.
 #[derive(Args)]
 pub struct Args {
-    /// For each input, what packets of no known flow become: `drop`, `pass OUT`, `keep FOUT ROUT`, `pattern SADDR SPORT DADDR DPORT FOUT ROUT` or a mapper.
-    #[arg(rest)]
-    inputspec: Vec<SpecText>,
+    #[arg(flatten)]
+    common: Common,
     /// How long a UDP flow lives without packets.
     #[arg(keyword, alias = "TIMEOUT", default = Nanos(300_000_000_000), show = "300s")]
     udp_timeout: Nanos,
@@ -56,15 +55,6 @@ pub struct Args {
     /// Whether the destination annotation is set to the new destination.
     #[arg(keyword, default = true)]
     dst_anno: bool,
-    /// The annotation of one byte whose value in the packet that made a flow its replies get.
-    #[arg(keyword)]
-    reply_anno: Option<Anno1>,
-    /// The most flows, or a rewriter to share them with; 4,194,304 at most if not given.
-    #[arg(keyword, alias = "MAPPING_CAPACITY", default = Capacity::Flows(UNBOUNDED), show = "2147483647")]
-    capacity: Capacity,
-    /// The time between sweeps that remove flows that are too old. Between sweeps no packet finds them either.
-    #[arg(keyword, alias = "REAP_TIME", default = Nanos(900_000_000_000), min = SHORTEST_REAP, off = Nanos(0), show = "900s")]
-    reap_interval: Nanos,
 }
 
 impl RewriterArgs for Args {
@@ -72,17 +62,10 @@ impl RewriterArgs for Args {
     fn settings(&self) -> Settings {
         let streaming = self.udp_streaming_timeout.unwrap_or(self.udp_timeout);
         let timeouts = Timeouts::ports([self.udp_timeout.0, streaming.0], self.udp_guarantee.0, [0; 3], 0);
-        Settings {
-            kind: Kind::AnyPorts,
-            timeouts,
-            capacity: self.capacity,
-            reap: self.reap_interval.0,
-            dst_anno: self.dst_anno,
-            reply_anno: self.reply_anno.map(|a| a.0),
-        }
+        self.common.settings(Kind::AnyPorts, timeouts, self.dst_anno)
     }
     fn specs(&self) -> &[SpecText] {
-        &self.inputspec
+        &self.common.inputspec
     }
 }
 

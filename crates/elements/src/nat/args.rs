@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Arguments that rewriters have in common.
+
+use super::flow::{Kind, Timeouts};
+use super::handle::{Capacity, UNBOUNDED};
+use super::rewriter::Settings;
+use super::spec::SpecText;
+use castanet_element::prelude::*;
+
+/// The shortest time between sweeps: each of them looks at all flows.
+const SHORTEST_REAP: Nanos = Nanos(100_000_000);
+
+/// Arguments of every rewriter.
+#[derive(Args)]
+pub struct Common {
+    /// For each input, what packets of no known flow become: `drop`, `pass OUT`, `keep FOUT ROUT`, `pattern SADDR SPORT DADDR DPORT FOUT ROUT` or a mapper.
+    #[arg(rest)]
+    pub inputspec: Vec<SpecText>,
+    /// The annotation of one byte whose value in the packet that made a flow its replies get.
+    #[arg(keyword)]
+    pub reply_anno: Option<Anno1>,
+    /// The most flows, or a rewriter to share them with; 4,194,304 at most if not given.
+    #[arg(keyword, alias = "MAPPING_CAPACITY", default = Capacity::Flows(UNBOUNDED), show = "2147483647")]
+    pub capacity: Capacity,
+    /// The time between sweeps that remove flows that are too old. Between sweeps no packet finds them either.
+    #[arg(keyword, alias = "REAP_TIME", default = Nanos(900_000_000_000), min = SHORTEST_REAP, off = Nanos(0), show = "900s")]
+    pub reap_interval: Nanos,
+}
+
+impl Common {
+    /// The settings of a rewriter with these arguments.
+    pub fn settings(&self, kind: Kind, timeouts: Timeouts, dst_anno: bool) -> Settings {
+        Settings {
+            kind,
+            timeouts,
+            capacity: self.capacity,
+            reap: self.reap_interval.0,
+            dst_anno,
+            reply_anno: self.reply_anno.map(|a| a.0),
+        }
+    }
+}
+
+/// How long TCP flows live.
+#[derive(Args)]
+pub struct TcpTimeouts {
+    /// How long a TCP flow without data lives without packets.
+    #[arg(keyword, default = Nanos(300_000_000_000), show = "300s")]
+    tcp_nodata_timeout: Nanos,
+    /// How long a TCP flow with data both ways lives without packets (RFC 5382 section 5).
+    #[arg(keyword, alias = "TIMEOUT", default = Nanos(86_400_000_000_000), show = "86400s")]
+    tcp_timeout: Nanos,
+    /// How long a TCP flow lives that was closed or reset.
+    #[arg(keyword, default = Nanos(240_000_000_000), show = "240s")]
+    tcp_done_timeout: Nanos,
+}
+
+impl TcpTimeouts {
+    /// In nanoseconds: without data, with data, closed.
+    pub fn nanos(&self) -> [i64; 3] {
+        [self.tcp_nodata_timeout.0, self.tcp_timeout.0, self.tcp_done_timeout.0]
+    }
+}
