@@ -150,19 +150,22 @@ fn names_and_aliases_are_unique() {
 
 #[test]
 fn lists_agree_with_files() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let src = crates.join("elements/src");
     let mut bad = Vec::new();
     let mut listed: BTreeMap<PathBuf, Vec<&str>> = BTreeMap::new();
     for s in classes() {
-        let mut file = src.clone();
-        file.extend(s.module.split("::").skip(1));
+        let mut module = s.module.split("::");
+        let mut file = crates.join(module.next().unwrap().trim_start_matches("castanet_")).join("src");
+        file.extend(module);
         file.set_extension("rs");
         if !file.is_file() {
             bad.push(format!("{}: no file for module {}", s.name, s.module));
         }
         listed.entry(file).or_default().push(s.name);
     }
-    for family in std::fs::read_dir(&src).unwrap().map(|f| f.unwrap().path()).filter(|f| f.is_dir()) {
+    let families = std::fs::read_dir(&src).unwrap().map(|f| f.unwrap().path()).filter(|f| f.is_dir());
+    for family in families.chain([crates.join("control/src/control")]) {
         for file in std::fs::read_dir(&family).unwrap().map(|f| f.unwrap().path()) {
             if file.extension().is_none_or(|e| e != "rs") {
                 continue;
