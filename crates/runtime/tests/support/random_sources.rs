@@ -2,6 +2,8 @@
 //! Sources of random configurations: every class that makes packets without a device.
 
 use super::Maker;
+use castanet_classes::Registry;
+use castanet_spec::Books;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -45,24 +47,51 @@ fn summary(n: usize) -> String {
     })
 }
 
+/// Lines that tcpdump would print.
+fn lines() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../conf/traces/tcpdump.txt")
+}
+
+/// The classes of sources.
+const CLASSES: [&str; 12] = [
+    "InfiniteSource",
+    "RandomSource",
+    "RatedSource",
+    "TimedSource",
+    "MemSource",
+    "FromDump",
+    "FromIPSummaryDump",
+    "FromTcpdump",
+    "FastUDPSource",
+    "ICMPPingSource",
+    "ICMPRouterAdvertiser",
+    "ARPFaker",
+];
+
 impl Maker {
     /// A source of any class, its packets numbered.
     pub(super) fn source(&mut self, id: usize) {
         let (n, burst, k) = (self.below(60), 1 + self.below(40), 1 + self.below(9));
-        let (text, way) = match self.below(10) {
-            0 => (format!("InfiniteSource(DATA \"data\", LIMIT {n}, BURST {burst})"), Way::Either),
-            1 => (format!("RandomSource({}, {n}, {burst})", 20 + k), Way::Either),
-            2 => (format!("RatedSource(RATE {}, LIMIT {n})", 500 * k), Way::Either),
-            3 => (format!("TimedSource(0.00{k}, LIMIT {n})"), Way::Push),
-            4 => (format!("MemSource(\"first frame\" \"another\", LIMIT {n}, BURST {burst})"), Way::Push),
-            5 | 6 => (format!("FromDump({})", capture().display()), Way::Either),
-            7 => (format!("FromIPSummaryDump(DATA \"{}\")", summary(n)), Way::Either),
-            8 => {
+        let class = CLASSES[self.below(CLASSES.len())];
+        let (arguments, way) = match class {
+            "InfiniteSource" => (format!("DATA \"data\", LIMIT {n}, BURST {burst}"), Way::Either),
+            "RandomSource" => (format!("{}, {n}, {burst}", 20 + k), Way::Either),
+            "RatedSource" => (format!("RATE {}, LIMIT {n}", 500 * k), Way::Either),
+            "TimedSource" => (format!("0.00{k}, LIMIT {n}"), Way::Push),
+            "MemSource" => (format!("\"first frame\" \"another\", LIMIT {n}, BURST {burst}"), Way::Push),
+            "FromDump" => (capture().display().to_string(), Way::Either),
+            "FromIPSummaryDump" => (format!("DATA \"{}\"", summary(n)), Way::Either),
+            "FromTcpdump" => (lines().display().to_string(), Way::Either),
+            "FastUDPSource" => {
                 let ends = "2:0:0:0:0:1, 1.0.0.1, 1234, 2:0:0:0:0:2, 2.0.0.2, 5678";
-                (format!("FastUDPSource({}, {}, 60, {ends})", 500 * k, n.max(1)), Way::Pull)
+                (format!("{}, {}, 60, {ends}", 500 * k, n.max(1)), Way::Pull)
             }
-            _ => (format!("ICMPPingSource(1.0.0.1, 2.0.0.2, INTERVAL 0.00{k}, LIMIT {n})"), Way::Push),
+            "ICMPPingSource" => (format!("1.0.0.1, 2.0.0.2, INTERVAL 0.00{k}, LIMIT {n}"), Way::Push),
+            "ICMPRouterAdvertiser" => (format!("1.0.0.1/24, MAX_INTERVAL {}", 100 * k), Way::Push),
+            "ARPFaker" => ("1.0.0.9, 2:0:0:0:0:9, 1.0.0.1, 2:0:0:0:0:1".into(), Way::Push),
+            _ => panic!("no arguments for {class}"),
         };
+        let text = format!("{class}({arguments})");
         let pulls = way == Way::Pull || way == Way::Either && self.below(3) == 0;
         let source = self.add(text, 0, 1, false);
         let stamp = self.add(format!("Stamp({id})"), 1, 1, pulls);
@@ -73,4 +102,16 @@ impl Maker {
             self.push.push((stamp, 0));
         }
     }
+}
+
+#[test]
+fn the_list_of_sources_is_complete() {
+    let registry = Registry::new();
+    let enters = registry.classes().into_iter().filter(|c| c.books.contains(Books::ENTERS));
+    // Devices and sockets need a system that sends.
+    let mut names: Vec<_> = enters.filter(|c| !c.module.contains("::device::")).map(|c| c.name).collect();
+    let mut listed = CLASSES.to_vec();
+    names.sort_unstable();
+    listed.sort_unstable();
+    assert_eq!(names, listed);
 }
