@@ -5,12 +5,11 @@
 use castanet_element::spec::Origin;
 use castanet_element::{Random, Remote as _};
 use castanet_runtime::Running;
-use castanet_testkit::{FEW_ROUNDS, Log, number, real, router, try_router, until};
+use castanet_testkit::{FEW_ROUNDS, Log, Watchdog, number, real, router, try_router, until};
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,22 +21,14 @@ struct Live {
     running: Arc<Running>,
     log: Log,
     thread: Option<std::thread::JoinHandle<castanet_runtime::Router>>,
-    _watchdog: Sender<()>,
+    _watchdog: Watchdog,
     _alone: MutexGuard<'static, ()>,
 }
 
-/// One test at a time, so that what the process uses can be told. Whatever does not end is ended, with all tests.
-fn alone() -> (MutexGuard<'static, ()>, Sender<()>) {
+/// One test at a time, so that what the process uses can be told.
+fn alone() -> (MutexGuard<'static, ()>, Watchdog) {
     static ONE: Mutex<()> = Mutex::new(());
-    let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let (done, wait) = channel::<()>();
-    std::thread::spawn(move || {
-        if wait.recv_timeout(Duration::from_secs(300)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-            eprintln!("the watchdog: a test hangs");
-            std::process::abort();
-        }
-    });
-    (guard, done)
+    (ONE.lock().unwrap_or_else(PoisonError::into_inner), Watchdog::arm())
 }
 
 impl Live {

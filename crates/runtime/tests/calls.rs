@@ -39,6 +39,7 @@ fn with_classes(text: &str, options: Options) -> Router {
 
 /// Runs a router on two workers until `f` has returned.
 fn on_two_workers(text: &str, f: impl FnOnce(&castanet_runtime::Running)) -> (Router, Log) {
+    let _watchdog = Watchdog::arm();
     let (options, log) = real(2);
     let mut r = with_classes(text, options);
     let (running, shared) = (r.running().clone(), r.shared().clone());

@@ -6,7 +6,7 @@ use castanet_element::action;
 use castanet_element::prelude::*;
 use castanet_element::remote::Remote as _;
 use castanet_runtime::ledger::Account;
-use castanet_testkit::{real, router, run, simulated, try_router_with, value};
+use castanet_testkit::{Watchdog, real, router, run, simulated, try_router_with, value};
 
 fn account(r: &castanet_runtime::Router, name: &str) -> Account {
     r.ledger().accounts.into_iter().find(|a| a.element == name).unwrap()
@@ -48,6 +48,7 @@ fn drops_can_be_read_by_element_and_reason() {
 fn drops_of_several_workers_are_added_up() {
     let text = "a :: Numbers(1, 70) -> i :: Idle; b :: Numbers(2, 50) -> i; a2 :: Numbers(1, 40) -> q :: SimpleQueue(10); b2 :: Numbers(2, 30) -> q -> Idle;
         StaticThreadSched(a 0, b 1, a2 0, b2 1);";
+    let _watchdog = Watchdog::arm();
     let (options, _) = real(2);
     let mut r = router(text, options);
     let running = r.running().clone();

@@ -24,6 +24,7 @@ const TEXT: &str = "a :: InfiniteSource -> c :: Counter -> Discard; b :: Infinit
 #[test]
 fn handlers_are_called_while_packets_move() {
     for workers in [1, 2] {
+        let _watchdog = Watchdog::arm();
         let (options, _) = real(workers);
         let mut r = router(TEXT, options);
         let running = r.running().clone();
@@ -92,6 +93,7 @@ fn listeners_hear_their_channel_as_long_as_they_exist() {
 #[test]
 fn a_long_burst_keeps_neither_mail_nor_stop_waiting() {
     for batch in [1, 32] {
+        let _watchdog = Watchdog::arm();
         let (options, _) = real(1);
         let text = "s :: InfiniteSource(BURST 2000000000) -> c :: Counter -> Discard;
              t :: InfiniteSource(BURST 2000000000) -> d :: Counter -> Discard; u :: TimedSource(0.000001) -> e :: Counter -> Discard";
@@ -128,6 +130,7 @@ fn a_call_has_the_rights_of_the_one_who_makes_it() {
         path("printed")
     );
     for workers in [1, 2] {
+        let _watchdog = Watchdog::arm();
         let (options, log) = real(workers);
         let mut r = router(&text, options);
         let running = r.running().clone();

@@ -243,6 +243,7 @@ fn swappable(text: &str, options: Options) -> Router {
 
 /// Runs a router while `f` works on it, then stops it. A test that takes minutes hangs.
 fn running(text: &str, workers: usize, f: impl FnOnce(&Running)) -> (Router, Log) {
+    let _watchdog = Watchdog::arm();
     let (options, log) = real(workers);
     let mut r = swappable(text, options);
     let running = r.running().clone();
@@ -398,6 +399,7 @@ fn a_thousand_swaps_lose_duplicate_and_reorder_nothing() {
 
 #[test]
 fn swaps_from_many_threads_and_stops_race() {
+    let _watchdog = Watchdog::arm();
     for round in 0..20 {
         let (options, _) = real(1 + round % 2);
         let mut r = swappable(STREAM[0], options);

@@ -174,6 +174,7 @@ fn running(
     loader: Texts,
     f: impl FnOnce(&Arc<Running>),
 ) -> std::thread::Result<Ledger> {
+    let _watchdog = Watchdog::arm();
     let (options, _) = real(workers);
     let mut r = try_router_with(text, options, more).unwrap_or_else(|e| panic!("{e}"));
     let running = r.running().clone();

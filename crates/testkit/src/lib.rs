@@ -19,8 +19,12 @@ use castanet_runtime::naive::Naive;
 use castanet_runtime::swap::Loaded;
 use castanet_runtime::text::TextError;
 use castanet_runtime::{Options, Router};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+/// A test that takes longer hangs.
+const HANGS: Duration = Duration::from_secs(300);
 
 /// When simulated time starts.
 pub const START: i64 = 1_000_000_000_000_000_000;
@@ -66,7 +70,7 @@ pub fn try_naive(text: &str, options: Options) -> Result<Naive, String> {
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(300), "{what}");
+        assert!(start.elapsed() < HANGS, "{what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -123,15 +127,35 @@ pub fn number(r: &mut Router, element: &str, handler: &str) -> u64 {
 
 /// Runs a test that would hang if what it tests were broken: after minutes it fails instead.
 pub fn watched<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
-    let (tx, rx) = std::sync::mpsc::channel();
+    let (tx, rx) = channel();
     let thread = std::thread::spawn(move || tx.send(f()));
-    match rx.recv_timeout(Duration::from_secs(300)) {
+    match rx.recv_timeout(HANGS) {
         Ok(done) => done,
-        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("the test hangs"),
+        Err(RecvTimeoutError::Timeout) => panic!("the test hangs"),
         Err(_) => match thread.join() {
             Err(panic) => std::panic::resume_unwind(panic),
             Ok(_) => panic!("no result"),
         },
+    }
+}
+
+/// Ends the process, with all its tests, when a test has not ended after minutes: where a call itself may hang, no loop around it
+/// can tell. Disarmed when dropped.
+pub struct Watchdog {
+    _disarm: Sender<()>,
+}
+
+impl Watchdog {
+    pub fn arm() -> Watchdog {
+        let (disarm, disarmed) = channel::<()>();
+        let test = std::thread::current().name().unwrap_or("a test").to_string();
+        std::thread::spawn(move || {
+            if disarmed.recv_timeout(HANGS) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("the watchdog: {test} hangs");
+                std::process::abort();
+            }
+        });
+        Watchdog { _disarm: disarm }
     }
 }
 
