@@ -176,7 +176,7 @@ impl Element for Pi {
 #[handlers]
 impl Pi {
     /// Packets dropped.
-    #[read(unit = "packets")]
+    #[read(unit = "packets", merge = first)]
     fn drops(&self) -> Counted {
         Counted(self.controller.state.drops.load(Relaxed))
     }

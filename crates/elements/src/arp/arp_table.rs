@@ -89,7 +89,7 @@ impl ArpTable {
         self.state.read_table(cx)
     }
     /// Packets that were thrown out while they waited.
-    #[read(unit = "packets")]
+    #[read(unit = "packets", merge = first)]
     fn drops(&self, cx: &mut Cx<'_>) -> Counted {
         expire(&self.state, cx);
         Counted(self.state.drops())

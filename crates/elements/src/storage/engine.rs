@@ -34,7 +34,7 @@ impl Store {
         self.set_capacity(capacity, cx)
     }
     /// Packets that found the queue full, or made room in it.
-    #[read(name = "drops", unit = "packets")]
+    #[read(name = "drops", unit = "packets", merge = first)]
     fn read_drops(&self) -> Counted {
         Counted(self.drops())
     }

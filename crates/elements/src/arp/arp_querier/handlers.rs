@@ -73,17 +73,17 @@ impl ArpQuerier {
         self.state.read_size(cx).1
     }
     /// Queries sent.
-    #[read(unit = "packets")]
+    #[read(unit = "packets", merge = first)]
     fn queries(&self) -> Counted {
         count(&self.own.queries)
     }
     /// Replies received.
-    #[read(unit = "packets")]
+    #[read(unit = "packets", merge = first)]
     fn responses(&self) -> Counted {
         count(&self.own.responses)
     }
     /// Packets dropped, without those that the table threw out.
-    #[read(unit = "packets")]
+    #[read(unit = "packets", merge = first)]
     fn drops(&self) -> Counted {
         count(&self.own.drops)
     }
