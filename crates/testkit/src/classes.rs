@@ -103,10 +103,11 @@ impl Element for Numbers {
             return Turn::Sleep;
         }
         if self.rest == 0 {
-            if !cx.is_on(&self.downstream) {
-                return Turn::Sleep;
+            let want = self.args.burst.min(left) as usize;
+            match cx.room(&self.downstream, want, false) {
+                Ok(room) => self.rest = room as u32,
+                Err(turn) => return turn,
             }
-            self.rest = self.args.burst.min(left);
         }
         for _ in 0..self.rest.min(cx.limit() as u32) {
             let n = self.count.get() as u32;
