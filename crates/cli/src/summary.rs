@@ -68,6 +68,7 @@ impl Summary {
             s.made.extend((account.made > 0).then(|| row(account.made)));
             s.left.extend((account.left > 0 || ends && graph.inputs(e) > 0).then(|| row(account.left)));
             s.held.extend((account.held > 0).then(|| (name.clone(), account.held)));
+            s.missed.extend((account.missed > 0).then(|| (name.clone(), account.missed)));
             for (reason, n) in &account.drops {
                 s.drops.entry(reason.name()).or_default().push((name.clone(), *n));
             }
@@ -181,5 +182,47 @@ impl Summary {
             "seconds": self.elapsed.as_secs_f64(),
         });
         format!("{value:#}\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_dropped_is_shown_beside_the_balance() {
+        let row = |name: &str, n| (name.to_string(), "FromDevice eth0".to_string(), n);
+        let summary = Summary {
+            entered: vec![row("in", 1_234_567)],
+            made: Vec::new(),
+            left: vec![row("out", 7)],
+            errors: vec![("unreachable".into(), 2)],
+            drops: [("over-rate", vec![("a".to_string(), 1000), ("b".to_string(), 1)])].into(),
+            held: vec![("q".into(), 5)],
+            missed: vec![("in".into(), 12), ("old (swapped away)".into(), 3000)],
+            missing: -2,
+            panics: 0,
+            elapsed: Duration::from_secs(2),
+        };
+        let want = "Packets in
+  in   1,234,567  FromDevice eth0
+Packets out
+  out  7  FromDevice eth0
+ICMP errors sent
+  unreachable  2
+Dropped
+  over-rate  1,001  a 1,000, b 1
+Held
+  q    5
+Dropped by the system before they came in
+  in                     12
+  old (swapped away)  3,000
+These numbers do not balance: 2 packets are too many. This is a bug in Castanet.
+1,234,567 packets in 2.000 s, 617,283 a second
+";
+        assert_eq!(summary.text(), want);
+        let json: serde_json::Value = serde_json::from_str(&summary.json()).unwrap_or_default();
+        assert_eq!(json["system_drops"], serde_json::json!({ "in": 12, "old (swapped away)": 3000 }));
+        assert_eq!((&json["missing"], &json["held"]), (&(-2).into(), &serde_json::json!({ "q": 5 })));
     }
 }

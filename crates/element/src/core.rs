@@ -136,16 +136,18 @@ pub enum Entry {
     Made,
     /// Packets that left the router.
     Left,
+    /// Packets that the system dropped before an element could read them. They never entered the router.
+    Missed,
 }
 
 impl Entry {
     /// Every entry, in the order of its number.
-    pub const ALL: [Entry; 3] = [Entry::Entered, Entry::Made, Entry::Left];
+    pub const ALL: [Entry; 4] = [Entry::Entered, Entry::Made, Entry::Left, Entry::Missed];
 
     /// What a class declares that makes such entries.
     pub const fn books(self) -> Books {
         match self {
-            Entry::Entered => Books::ENTERS,
+            Entry::Entered | Entry::Missed => Books::ENTERS,
             Entry::Made => Books::MAKES,
             Entry::Left => Books::LEAVES,
         }

@@ -202,6 +202,11 @@ impl<'a> Cx<'a> {
     pub fn left(&mut self, n: u64) {
         self.core.book(self.out.range.me, Entry::Left, n);
     }
+    /// Counts packets that the system dropped before this element could read them. An element that shows them while it runs counts
+    /// them when it is cleaned up, so that the ledger has them when it is gone. The class declares `books(enters)`.
+    pub fn missed(&mut self, n: u64) {
+        self.core.book(self.out.range.me, Entry::Missed, n);
+    }
     /// Sends a copy of a packet to an output; dropped when no buffer is free. The class declares `books(makes)`.
     pub fn emit_copy(&mut self, port: usize, p: &mut Packet) {
         self.made(1);

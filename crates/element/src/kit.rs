@@ -170,6 +170,10 @@ impl<T: Object> Kit<T> {
             "{class} does not declare that it holds packets"
         );
     }
+    /// Packets that the system dropped before the element could read them, as it counted when it was cleaned up.
+    pub fn missed(&self) -> u64 {
+        self.core.entries_of(0).filter(|e| e.0 == Entry::Missed).map(|e| e.1).sum()
+    }
     /// Packets dropped for any reason.
     pub fn all_dropped(&self) -> u64 {
         self.core.all_drops().map(|d| d.2).sum()

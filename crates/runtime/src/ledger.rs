@@ -32,6 +32,8 @@ pub struct Account {
     pub left: u64,
     /// Packets that it holds.
     pub held: u64,
+    /// Packets that the system dropped before it could read them, as counted when it was cleaned up. They never entered the router.
+    pub missed: u64,
     /// Packets that it dropped, by reason, except for reasons that its class declares as ways out.
     pub drops: BTreeMap<Reason, u64>,
 }
@@ -50,9 +52,9 @@ impl Account {
     pub fn dropped(&self) -> u64 {
         self.drops.values().sum()
     }
-    /// Whether no packet began or ended at it.
+    /// Whether it has nothing to tell.
     pub(crate) fn is_empty(&self) -> bool {
-        self.entered + self.made + self.left + self.held + self.dropped() == 0
+        self.entered + self.made + self.left + self.held + self.missed + self.dropped() == 0
     }
     /// The account of an element that a hot swap removes, with `n` packets in it.
     pub(crate) fn end(mut self, n: u64) -> Account {
@@ -72,6 +74,7 @@ impl Account {
         self.made += other.made;
         self.left += other.left;
         self.held += other.held;
+        self.missed += other.missed;
         for (&reason, n) in &other.drops {
             *self.drops.entry(reason).or_default() += n;
         }
@@ -81,6 +84,7 @@ impl Account {
             Entry::Entered => &mut self.entered,
             Entry::Made => &mut self.made,
             Entry::Left => &mut self.left,
+            Entry::Missed => &mut self.missed,
         } += n;
     }
     pub(crate) fn drop(&mut self, spec: Option<&ClassSpec>, reason: Reason, n: u64) {
@@ -233,6 +237,7 @@ mod tests {
             made: 2 * n,
             left: 3 * n,
             held: 4 * n,
+            missed: 6 * n,
             drops: [(Reason::QueueFull, 5 * n)].into(),
             ..Account::default()
         }
@@ -247,10 +252,15 @@ mod tests {
         former.add(account(10).end(7));
         let drops = [(Reason::QueueFull, 55), (Reason::Stopped, 7)].into();
         assert_eq!(former.accounts(), [Account { gone: true, drops, ..account(11) }]);
+        // Packets that never entered are no part of the balance, and are remembered.
+        let missed = Account { element: "m".into(), missed: 3, ..Account::default() };
+        former.add(missed.clone());
+        assert!(former.accounts().contains(&missed));
+        assert_eq!(Ledger { accounts: vec![missed], waiting: 0 }.missing(), 0);
         // Another class by the same name is another element.
         former.add(Account { class: "D".into(), ..account(1) });
         let classes: Vec<_> = former.accounts().iter().map(|a| (a.class.clone(), a.entered)).collect();
-        assert_eq!(classes, [("C".into(), 11), ("D".into(), 1)]);
+        assert_eq!(classes, [("C".into(), 11), ("D".into(), 1), (String::new(), 0)]);
         assert_eq!(account(1).end(0).drops.len(), 1, "no entry for no packets");
     }
 

@@ -222,6 +222,7 @@ fn more(r: &mut Registry) {
     r.add(element::<Door>());
     r.add(action::<Gate>());
     r.add(element::<Insist>());
+    r.add(element::<Deaf>());
 }
 
 struct Texts;
@@ -486,6 +487,33 @@ fn drops_stay_in_the_accounts() {
     assert_eq!(gone + consumed, 10, "{ledger}");
     let q = ledger.accounts.iter().find(|a| a.gone && a.element == "q");
     assert!(q.is_some_and(|a| a.drops.contains_key(&Reason::Stopped)), "{ledger}");
+    ledger.check();
+}
+
+/// Counts when it is cleaned up what the system dropped before it could read it.
+#[derive(Class)]
+#[class(name = "Deaf", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle, books(enters))]
+struct Deaf {}
+
+impl Element for Deaf {}
+
+impl Lifecycle for Deaf {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        cx.missed(3);
+        Ok(())
+    }
+}
+
+#[test]
+fn what_the_system_dropped_stays_in_the_accounts() {
+    let (r, _) = running("Idle -> Discard; d :: Deaf", 1, |r| {
+        for new in ["Idle -> Discard; d :: Deaf", "Idle -> Discard"] {
+            r.swap(Origin::Operator, "config", new).unwrap();
+        }
+    });
+    let ledger = r.ledger();
+    let missed: Vec<_> = ledger.accounts.iter().map(|a| (a.element.as_str(), a.gone, a.missed)).collect();
+    assert!(missed.contains(&("d", true, 6)), "{missed:?}");
     ledger.check();
 }
 

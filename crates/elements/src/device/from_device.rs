@@ -348,7 +348,10 @@ impl Lifecycle for FromDevice {
         Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.socket = None;
+        if let Some((mut socket, _)) = self.socket.take() {
+            self.drops_before = self.drops_before.saturating_add(socket.drops());
+        }
+        cx.missed(self.drops_before);
         self.shield = None;
         for p in self.waiting.drain(..) {
             cx.drop(p, Reason::Stopped);

@@ -35,6 +35,29 @@ fn received(kit: &mut Kit<FromDevice>) -> Vec<u8> {
 }
 
 #[test]
+fn what_the_system_dropped_is_booked_once() {
+    inside("device::tests::what_the_system_dropped_is_booked_once", || {
+        pair();
+        let mut sender = PacketSender::open("va").unwrap();
+        let mut old = Kit::<FromDevice>::new("vb").unwrap();
+        let drops = |kit: &mut Kit<FromDevice>| kit.read("kernel_drops").unwrap().parse::<u64>().unwrap();
+        // More frames than the socket takes, and none of them read.
+        for _ in 0..1_000_000 {
+            sender.send([Outgoing::plain(&frame(1))].into_iter());
+        }
+        let dropped = drops(&mut old);
+        assert!(dropped > 0);
+        let mut new = Kit::<FromDevice>::new("vb").unwrap();
+        new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
+        assert_eq!((drops(&mut old), drops(&mut new)), (0, dropped), "the count goes with the socket");
+        old.cleanup().unwrap();
+        new.cleanup().unwrap();
+        assert_eq!((old.missed(), new.missed()), (0, dropped));
+        [old, new].iter_mut().for_each(Kit::handed_over);
+    });
+}
+
+#[test]
 fn frames_that_wait_move_to_the_new_router() {
     inside("device::tests::frames_that_wait_move_to_the_new_router", || {
         pair();

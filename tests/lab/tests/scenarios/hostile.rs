@@ -115,6 +115,12 @@ impl Account {
         let rows = rows.iter().filter(|row| row["what"].as_str().is_some_and(|w| w.starts_with(what)));
         rows.filter_map(|row| row["packets"].as_u64()).sum()
     }
+    /// Packets of all elements in a section of the summary that is not missing.
+    fn each(&self, section: &str) -> u64 {
+        let all = self.summary[section].as_object();
+        let all = all.unwrap_or_else(|| panic!("no {section} in {}", self.summary));
+        all.values().filter_map(Value::as_u64).sum()
+    }
     /// Packets dropped for a reason, or for any, by elements whose name contains a text.
     fn drops(&self, reason: Option<&str>, who: &str) -> u64 {
         let reasons = self.summary["drops"].as_object().into_iter().flatten();
@@ -211,22 +217,24 @@ impl Field {
             now.iter().sum::<u64>() + gone.iter().sum::<u64>() - before.iter().sum::<u64>()
         };
         let (read, kernel_drops) = (account.by("in", "FromDevice"), account.sum(".kernel_drops"));
-        let unread = account.drops(None, "FromDevice");
+        assert_eq!(account.each("system_drops"), kernel_drops, "{}", account.summary);
+        assert_eq!(account.summary["missing"], 0, "{}", account.summary);
         let came = total(now.in_, self.before.in_, self.gone.in_);
-        assert_eq!(came, read + kernel_drops + unread, "in: {}\n{:?}", account.summary, account.handlers);
+        assert_eq!(came, read + kernel_drops, "in: {}\n{:?}", account.summary, account.handlers);
         let sent = account.by("out", "ToDevice");
         assert_eq!(total(now.out, self.before.out, self.gone.out), sent, "out: {}", account.summary);
 
         // Elements against each other: every packet that entered or was created has left, was dropped, or is
-        // queued.
+        // held.
         let (whole, cut) = (account.sum("/whole.count"), account.sum("/cuts.count"));
         let made = account.sum(".queries") + account.sum("/copies.count") + cut
             - (whole - account.sum("/cut.drops") - account.drops(None, "/cut"));
         let left = sent + account.by("out", "Discard");
-        let waits = account.sum(".length") + account.sum(".q") + account.fragments();
-        let queued = account.summary["queued"].as_object().into_iter().flatten();
-        let waits = waits + queued.filter_map(|q| q.1.as_u64()).sum::<u64>();
-        let dropped = account.drops(None, "") - unread;
+        // What handlers show, and what waits elsewhere besides.
+        let shown = account.sum(".length") + account.sum(".q") + account.fragments();
+        let waits = account.each("held");
+        assert!(shown <= waits, "{shown} packets wait\n{}", account.summary);
+        let dropped = account.drops(None, "");
         assert_eq!(
             read + made,
             left + dropped + waits,

@@ -45,7 +45,9 @@ impl FromDevice {
         self.link = socket.link();
         let headroom = self.args.headroom.map_or(default_headroom(self.link), |n| n as usize);
         self.intake = Intake::new(headroom, self.link);
-        (self.lost, self.drops_before, self.ether) = (old.lost, old.drops_before, old.ether);
+        (self.lost, self.ether) = (old.lost, old.ether);
+        // The count goes with the socket, so that it is booked once.
+        self.drops_before = std::mem::take(&mut old.drops_before);
         self.waiting.append(&mut old.waiting);
         self.from_old = self.waiting.len();
         if let Some((_, mine)) = self.socket.take() {
