@@ -9,7 +9,27 @@ use std::path::{Path, PathBuf};
 const ABOVE: usize = 3;
 /// Acceptable reasons: the SKIP line itself, a function that prints it, or the part of a test that runs in its
 /// own process.
-const REASONS: [&str; 4] = ["SKIP", "has_tun()", "is_root()", "println!(\"{}\", writer.count())"];
+const REASONS: [&str; 16] = [
+    "SKIP",
+    "has_tun()",
+    "is_root()",
+    "println!(\"{}\", writer.count())",
+    // Networks of the lab.
+    "lab()",
+    "Net::new(",
+    "Net::asked(",
+    "following(",
+    "alone(",
+    "Nat::new(",
+    "Nat::with(",
+    "Field::new(",
+    "Ring::new(",
+    "Curves::measured(",
+    // A comparison with another implementation, which refuses the input.
+    "nothing to compare",
+    // Commands in a folder that is a mounted router.
+    "script(",
+];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -22,23 +42,75 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// The code of a file: strings and comments are blank, lines stay where they are.
+fn code(text: &str) -> String {
+    let blank = |c: char| if c == '\n' { '\n' } else { ' ' };
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(c) = rest.chars().next() {
+        let length = if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if let Some(hashes) = rest.strip_prefix('r').map(|r| r.len() - r.trim_start_matches('#').len())
+            && rest[1 + hashes..].starts_with('"')
+            && !out.ends_with(|c: char| c.is_alphanumeric() || c == '_')
+        {
+            let end = format!("\"{}", "#".repeat(hashes));
+            rest[2 + hashes..].find(&end).map_or(rest.len(), |n| 2 + hashes + n + end.len())
+        } else if c == '"' {
+            let mut escaped = false;
+            let end = rest[1..].find(|c| {
+                let ends = c == '"' && !escaped;
+                escaped = c == '\\' && !escaped;
+                ends
+            });
+            end.map_or(rest.len(), |n| n + 2)
+        } else if rest.starts_with("'\"'") {
+            3
+        } else if rest.starts_with("'\\") {
+            4.min(rest.len())
+        } else {
+            out.push(c);
+            rest = &rest[c.len_utf8()..];
+            continue;
+        };
+        out.extend(rest[..length].chars().map(blank));
+        rest = &rest[length..];
+    }
+    out
+}
+
+/// Whether a line of code leaves a test early. A test has no value; closures and functions inside return theirs.
+fn returns(line: &str) -> bool {
+    let after = line.split("return").skip(1).zip(line.match_indices("return"));
+    let word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let mut values = after.filter_map(|(value, (at, _))| {
+        let whole = !word(line[..at].chars().next_back()) && !word(value.chars().next());
+        whole.then(|| value.trim_start().split([';', '}', ',']).next().unwrap_or_default().trim())
+    });
+    values.any(|value| match value {
+        "" | "()" | "Ok(())" => true,
+        // A call for its effect, or a macro; an error fails the test.
+        _ => ["println!", "assert", "drop("].iter().any(|call| value.starts_with(call)),
+    })
+}
+
 /// The line numbers, counting from 1, of early returns without a reason.
 fn silent(text: &str) -> Vec<usize> {
-    let lines: Vec<&str> = text.lines().collect();
-    let (mut found, mut in_test, mut announced) = (Vec::new(), false, false);
-    for (i, line) in lines.iter().enumerate() {
-        match *line {
-            l if l.trim() == "#[test]" => announced = true,
-            l if announced && l.trim_start().starts_with("fn ") => (in_test, announced) = (true, false),
-            // A test ends with a closing brace in its own column, which is the first, or that of a `mod tests`.
-            "}" | "    }" if in_test && !lines.get(i + 1).is_some_and(|l| l.starts_with("     ")) => {
-                in_test = false;
-            }
-            _ => {}
+    let (lines, code): (Vec<&str>, String) = (text.lines().collect(), code(text));
+    // The indentation of the test that a line is in.
+    let (mut test, mut announced) = (None, false);
+    let mut found = Vec::new();
+    for (i, line) in code.lines().enumerate() {
+        let indent = line.len() - line.trim_start().len();
+        if line.trim() == "#[test]" {
+            announced = true;
+        } else if announced && line.trim_start().starts_with("fn ") {
+            (test, announced) = (Some(indent), false);
+        } else if line.trim() == "}" && test == Some(indent) {
+            test = None;
         }
         let above = lines.get(i.saturating_sub(ABOVE)..=i).unwrap_or_default();
         let reason = above.iter().any(|l| REASONS.iter().any(|r| l.contains(r)));
-        if in_test && line.trim() == "return;" && !reason {
+        if test.is_some() && returns(line) && !reason {
             found.push(i + 1);
         }
     }
@@ -61,9 +133,30 @@ fn no_test_returns_silently() {
 
 #[test]
 fn silent_returns_are_found() {
-    let test =
-        |body: &str| format!("#[test]\nfn t() {{\n    if !can() {{\n{body}\n    }}\n    more();\n}}\n");
-    assert_eq!(silent(&test("        return;")), [4]);
-    assert_eq!(silent(&test("        println!(\"SKIP: no\");\n        return;")), []);
+    let test = |body: &str| format!("#[test]\nfn t() {{\n    before();\n{body}\n    more();\n}}\n");
+    for body in [
+        "    return;",
+        "    let Some(x) = f() else { return };",
+        "    if !can() { return }",
+        "    return Ok(());",
+        "    Err(e) => return,",
+        "    let a = '\"'; return; let b = '\"';",
+        "    return println!(\"no\");",
+        "    return drop(guard);",
+    ] {
+        assert_eq!(silent(&test(body)), [4], "{body}");
+        assert_eq!(silent(&test(body).replace("before", "// SKIP")), [], "{body}");
+    }
+    for body in [
+        "    println!(\"SKIP: no\"); return;",
+        "    let Some(lab) = lab() else { return };",
+        "    let f = |x| { return x + 1; };",
+        "    let text = \"\n    return;\n\";",
+        "    let text = r#\"\" return;\"#;",
+        "    // return;",
+        "    let returns;",
+    ] {
+        assert_eq!(silent(&test(body)), [], "{body}");
+    }
     assert_eq!(silent("fn f() {\n    return;\n}\n"), []);
 }

@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn too_long() {
         let mut kit = Kit::<UdpIpEncap>::new("10.0.0.1, 1, 10.0.0.2, 2").unwrap();
-        let Some(p) = Packet::with_headroom(100, 65_508) else { return };
+        let p = Packet::with_headroom(100, 65_508).unwrap();
         assert!(kit.act([p]).is_empty());
         assert_eq!(kit.dropped(Reason::TooLong), 1);
         assert!(Kit::<UdpIpEncap>::new("10.0.0.1, 65536, 10.0.0.2, 2").is_err());
