@@ -5,6 +5,19 @@
 use std::sync::atomic::AtomicBool;
 pub(crate) use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// The memory orderings of the accesses to [`Position`] and [`SyncBool`]. The models use the same.
+pub(crate) mod order {
+    use std::sync::atomic::Ordering;
+
+    pub const POSITION_GET: Ordering = Ordering::SeqCst;
+    pub const POSITION_GUESS: Ordering = Ordering::Relaxed;
+    pub const POSITION_ADVANCED: Ordering = Ordering::SeqCst;
+    pub const POSITION_NOT_ADVANCED: Ordering = Ordering::Relaxed;
+    pub const BOOL_GET: Ordering = Ordering::SeqCst;
+    pub const BOOL_SET: Ordering = Ordering::SeqCst;
+    pub const BOOL_REPLACE: Ordering = Ordering::SeqCst;
+}
+
 /// A cell whose contents are accessed through a pointer.
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
@@ -38,17 +51,17 @@ impl Position {
     }
     #[inline(always)]
     pub fn get(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
+        self.0.load(order::POSITION_GET)
     }
     /// A relaxed read; the value may be outdated.
     #[inline(always)]
     pub fn guess(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+        self.0.load(order::POSITION_GUESS)
     }
     /// Moves the position from `from` to `to`. On failure, returns the current value. May fail spuriously.
     #[inline(always)]
     pub fn advance(&self, from: usize, to: usize) -> Result<usize, usize> {
-        self.0.compare_exchange_weak(from, to, Ordering::SeqCst, Ordering::Relaxed)
+        self.0.compare_exchange_weak(from, to, order::POSITION_ADVANCED, order::POSITION_NOT_ADVANCED)
     }
 }
 
@@ -62,14 +75,14 @@ impl SyncBool {
     }
     #[inline(always)]
     pub fn get(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.0.load(order::BOOL_GET)
     }
     #[inline(always)]
     pub fn set(&self, value: bool) {
-        self.0.store(value, Ordering::SeqCst);
+        self.0.store(value, order::BOOL_SET);
     }
     #[inline(always)]
     pub fn replace(&self, value: bool) -> bool {
-        self.0.swap(value, Ordering::SeqCst)
+        self.0.swap(value, order::BOOL_REPLACE)
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! loom's counterparts of `crate::atomics`.
 
+use crate::atomics::order;
 pub(crate) use loom::cell::UnsafeCell;
 use loom::sync::atomic::AtomicBool;
 pub(crate) use loom::sync::atomic::{AtomicUsize, Ordering};
@@ -26,15 +27,26 @@ loom::lazy_static! {
     static ref ORDER: AtomicUsize = AtomicUsize::new(0);
 }
 
-fn look<R>(access: impl FnOnce() -> R) -> R {
-    ORDER.fetch_add(1, Ordering::Acquire);
-    access()
+/// A read with an ordering. A weaker one has no place in the total order.
+fn look<R>(order: Ordering, access: impl FnOnce(Ordering) -> R) -> R {
+    if order == Ordering::SeqCst {
+        ORDER.fetch_add(1, Ordering::Acquire);
+    }
+    access(order)
 }
 
-fn change<R>(access: impl FnOnce() -> R) -> R {
-    let result = access();
-    ORDER.fetch_add(1, Ordering::Release);
+/// The same for a write.
+fn change<R>(order: Ordering, access: impl FnOnce(Ordering) -> R) -> R {
+    let result = access(order);
+    if order == Ordering::SeqCst {
+        ORDER.fetch_add(1, Ordering::Release);
+    }
     result
+}
+
+/// The same for a read and a write at once.
+fn exchange<R>(order: Ordering, access: impl FnOnce(Ordering) -> R) -> R {
+    look(order, |order| change(order, access))
 }
 
 pub(crate) struct Position(AtomicUsize);
@@ -44,13 +56,15 @@ impl Position {
         Position(AtomicUsize::new(value))
     }
     pub fn get(&self) -> usize {
-        look(|| self.0.load(Ordering::SeqCst))
+        look(order::POSITION_GET, |order| self.0.load(order))
     }
     pub fn guess(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+        self.0.load(order::POSITION_GUESS)
     }
     pub fn advance(&self, from: usize, to: usize) -> Result<usize, usize> {
-        look(|| change(|| self.0.compare_exchange_weak(from, to, Ordering::SeqCst, Ordering::Relaxed)))
+        exchange(order::POSITION_ADVANCED, |order| {
+            self.0.compare_exchange_weak(from, to, order, order::POSITION_NOT_ADVANCED)
+        })
     }
 }
 
@@ -62,12 +76,12 @@ impl SyncBool {
         SyncBool(AtomicBool::new(value))
     }
     pub fn get(&self) -> bool {
-        look(|| self.0.load(Ordering::SeqCst))
+        look(order::BOOL_GET, |order| self.0.load(order))
     }
     pub fn set(&self, value: bool) {
-        change(|| self.0.store(value, Ordering::SeqCst));
+        change(order::BOOL_SET, |order| self.0.store(value, order));
     }
     pub fn replace(&self, value: bool) -> bool {
-        look(|| change(|| self.0.swap(value, Ordering::SeqCst)))
+        exchange(order::BOOL_REPLACE, |order| self.0.swap(value, order))
     }
 }
