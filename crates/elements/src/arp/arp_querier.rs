@@ -27,7 +27,7 @@ use std::sync::atomic::Ordering;
 /// section 2.3.2.1), and only when packets come. After the reply the packets that waited leave, in order. A known address is
 /// asked for again, at the same pace, once it is POLL_TIMEOUT old, and counts as unknown when it is TIMEOUT old. The first two of
 /// these queries go to the known address, the others are broadcast. When another address takes the place of a known one,
-/// queries are broadcast at once, until one of the two is confirmed. Packets to
+/// queries are broadcast at once, until one of the two is confirmed: claimed once, and not more often, after a query. Packets to
 /// 255.255.255.255 or to the subnet's broadcast address are broadcast, packets to multicast addresses go to the
 /// mapped address (RFC 1112 section 6.4), both without query. Packets without destination annotation are dropped.
 ///

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![allow(clippy::unwrap_used)]
+mod recovery;
+
 use super::*;
 use castanet_element::kit::{Kit, packet};
 use castanet_spec::Names;

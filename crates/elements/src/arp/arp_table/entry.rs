@@ -12,6 +12,8 @@ const QUICK_QUERIES: u32 = 10;
 /// Queries to the address that is known until it is asked for by broadcast: the host may have another one by now
 /// (RFC 1122 section 2.3.2.1 calls for 2).
 const UNICAST_QUERIES: u32 = 2;
+/// Claims of a doubtful address since the last query that confirm it.
+const CONFIRMED: u32 = 1;
 /// The most entries where no argument says otherwise: the hosts of a network with a prefix of 16 bits.
 pub const ENTRY_CAPACITY: u32 = 65_536;
 
@@ -77,8 +79,9 @@ pub(super) struct Entry {
     pub(super) releasing: bool,
     /// When the packets that wait now are given up, if they are.
     pub(super) until: i64,
-    /// Whether the address has replaced another one and was not confirmed since: one of the two may be forged or out of date.
-    pub(super) doubtful: bool,
+    /// After the address has replaced another one, how often it was claimed since the last query: one of the two may be forged or
+    /// out of date.
+    pub(super) doubt: Option<u32>,
 }
 
 impl Entry {
@@ -96,19 +99,32 @@ impl Entry {
     }
     /// Whether a known address is to be asked for by broadcast.
     pub(super) fn is_lost(&self) -> bool {
-        self.doubtful || self.queries > UNICAST_QUERIES
+        self.doubt.is_some() || self.queries > UNICAST_QUERIES
     }
     /// When a known address is to be asked for again, `poll` after its last update; 0: never.
     pub(super) fn poll_due(&self, poll: i64) -> i64 {
         match poll {
-            _ if self.doubtful => i64::MIN,
+            _ if self.doubt.is_some() => i64::MIN,
             0 => i64::MAX,
             _ => self.updated.saturating_add(poll),
+        }
+    }
+    /// The doubt after a claim of the address that is known, `other` than the one before or the same.
+    pub(super) fn claimed(doubt: Option<u32>, other: bool) -> Option<u32> {
+        // A claim that changes the address is no answer that confirms it.
+        if other { Some(CONFIRMED + 1) } else { doubt.map(|n| n.saturating_add(1)) }
+    }
+    /// Ends the doubt when the address was claimed once since the last query. A host answers a query once; who floods the network
+    /// with claims has the address claimed more often.
+    pub(super) fn end_doubt(&mut self, now: i64) {
+        if self.doubt == Some(CONFIRMED) && now >= self.next_query() {
+            (self.doubt, self.queries, self.queried) = (None, 0, 0);
         }
     }
     pub(super) fn query(&mut self, now: i64) -> bool {
         let go = now >= self.next_query();
         if go {
+            self.doubt = self.doubt.map(|_| 0);
             self.queries = self.queries.saturating_add(1);
             self.queried = now;
         }

@@ -145,6 +145,7 @@ impl State {
             && e.known()
         {
             e.releasing = workers && !e.held.is_empty();
+            e.end_doubt(now);
             let due = e.poll_due(poll);
             let query = now >= due && e.query(now);
             let next = due.max(e.next_query());
@@ -222,15 +223,19 @@ impl State {
         let mut inner = self.lock();
         let inner = &mut *inner;
         self.expire_old(inner, now, lost);
-        let before = inner.entries.get(&ip).map(|e| (e.known().then_some(e.ether), e.queries, e.queried));
+        let before =
+            inner.entries.get(&ip).map(|e| (e.known().then_some(e.ether), e.queries, e.queried, e.doubt));
         if before.is_none() && !create {
             return None;
         }
         self.put_known(inner, ip, ether, now, lost);
         let Some(e) = inner.entries.get_mut(&ip) else { return Some(VecDeque::new()) };
-        if let Some((_, queries, queried)) = before.filter(|b| b.0.is_some_and(|old| old != ether)) {
-            // The pace of queries stays, so that two hosts with one address do not cause more of them.
-            (e.doubtful, e.queries, e.queried) = (true, queries, queried);
+        if let Some((Some(old), queries, queried, doubt)) = before {
+            e.doubt = Entry::claimed(doubt, old != ether);
+            if e.doubt.is_some() {
+                // The pace of queries stays, so that two hosts with one address do not cause more of them.
+                (e.queries, e.queried) = (queries, queried);
+            }
         }
         if e.releasing {
             // The worker that releases the packets before takes these too.
@@ -383,7 +388,7 @@ impl Inner {
             held: VecDeque::new(),
             releasing: false,
             until: 0,
-            doubtful: false,
+            doubt: None,
         };
         let old = match self.entries.get_mut(&ip) {
             Some(e) => {
