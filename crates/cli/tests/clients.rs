@@ -192,6 +192,36 @@ fn tcp_with_the_token_has_all_rights() {
 }
 
 #[test]
+fn tcp_from_elsewhere_needs_the_token_for_everything() {
+    let name = "tcp_from_elsewhere_needs_the_token_for_everything";
+    castanet_testkit::namespace::inside(name, || {
+        castanet_testkit::namespace::run("ip link set lo up; ip addr add 10.9.0.1/32 dev lo");
+        let live = Live::new(&[]);
+        let socket = "tcp :: ControlSocket(TCP, 0, LOCALHOST false, TOKEN token)";
+        live.b.file("with.click", &format!("Idle -> c :: Counter -> Discard; {socket};"));
+        assert_eq!(live.ctl(&["s", "swap", "with.click"]), (0, String::new()));
+        let (near, far) = (live.port(), format!("10.9.0.1:{}", live.port()));
+        // A connection to this address comes from this address too.
+        for call in [&["read", "c.count"][..], &["read", "list"], &["write", "c.reset"], &["read", "none"]] {
+            let said = live.ctl(&[&[&far], call].concat());
+            assert!(
+                said.0 == 1 && said.1.contains("clients of other hosts need the token"),
+                "{call:?}: {said:?}"
+            );
+        }
+        let with = [&far[..], "--token", "token"];
+        for (address, call) in [
+            (&[&near[..]][..], ["read", "c.count"]),
+            (&[&near], ["write", "c.reset"]),
+            (&with, ["read", "c.count"]),
+        ] {
+            assert_eq!(live.ctl(&[address, &call].concat()).0, 0, "{address:?} {call:?}");
+        }
+        assert_eq!(live.ctl(&[&with[..], &["write", "c.reset"]].concat()), (0, String::new()));
+    });
+}
+
+#[test]
 fn a_token_file_that_others_can_read_stops_the_router_from_starting() {
     let b = Bench::new();
     b.file("token", TOKEN);

@@ -4,7 +4,7 @@
 /// The source of a configuration or of a handler call.
 ///
 /// Code that loads configurations, opens files by name or calls stored handlers asks this type, so that a new way in has to
-/// say which of the three it is.
+/// say which of these it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// The operator: the command line, the files that it names, signals, and scripts of the operator's configuration.
@@ -12,8 +12,10 @@ pub enum Origin {
     Operator,
     /// A client that has shown that it acts for the operator: by its user on a Unix socket, or by the token.
     Authorised,
-    /// Any other client.
+    /// Any other client on this host.
     Anonymous,
+    /// Any other client of a TCP port that does not connect from the loopback address.
+    Network,
 }
 
 /// The flag of a handler that replaces the configuration, plans to, or loads code.
@@ -22,13 +24,17 @@ pub const RECONFIGURES: char = 'R';
 pub const OPENS_FILES: char = 'F';
 
 impl Origin {
+    /// Whether it may call handlers at all.
+    pub fn may_call(self) -> bool {
+        self != Origin::Network
+    }
     /// Whether it may replace the configuration.
     pub fn may_reconfigure(self) -> bool {
-        self != Origin::Anonymous
+        matches!(self, Origin::Operator | Origin::Authorised)
     }
     /// Whether it may name files that the router opens.
     pub fn may_name_files(self) -> bool {
-        self != Origin::Anonymous
+        matches!(self, Origin::Operator | Origin::Authorised)
     }
     /// Whether configurations may require libraries and packages from anywhere in the file system.
     pub fn may_require_anything(self) -> bool {
@@ -36,7 +42,8 @@ impl Origin {
     }
     /// Whether it may write a handler with these flags.
     pub fn may_write(self, flags: &str) -> bool {
-        (!flags.contains(RECONFIGURES) || self.may_reconfigure())
+        self.may_call()
+            && (!flags.contains(RECONFIGURES) || self.may_reconfigure())
             && (!flags.contains(OPENS_FILES) || self.may_name_files())
     }
 }
@@ -51,10 +58,11 @@ mod tests {
             (Origin::Operator, true, true, true, true),
             (Origin::Authorised, true, true, true, false),
             (Origin::Anonymous, true, false, false, false),
+            (Origin::Network, false, false, false, false),
         ] {
             let write = |flags| origin.may_write(flags);
             assert_eq!((write("rw"), write("wF"), write("wR")), (plain, files, reconfigures), "{origin:?}");
-            assert_eq!(origin.may_require_anything(), everywhere, "{origin:?}");
+            assert_eq!((origin.may_call(), origin.may_require_anything()), (plain, everywhere), "{origin:?}");
         }
     }
 }

@@ -40,7 +40,7 @@ impl Remote for Two {
     ) -> Result<String, CallError> {
         let restricted =
             element == Some("c") && handler == "file" || element.is_none() && handler == "hotconfig";
-        assert!(!restricted || from != Origin::Anonymous, "it has not shown the token");
+        assert!(from.may_call() && (!restricted || from.may_reconfigure()), "it has not shown the token");
         let read = element == Some("c") && matches!(handler, "echo" | "kill");
         assert!(!read, "a read handler is written");
         let mut written = self.0.lock().map_err(|_| CallError::Busy(String::new()))?;
@@ -129,7 +129,11 @@ pub fn control(data: &[u8]) {
     let Some((&how, bytes)) = at_most(data, 1 << 14).split_first() else { return };
     let token = (how & 0x40 > 0).then(|| TOKEN.parse().ok()).flatten().map(Arc::new);
     let rules = Rules { readonly: how & 1 > 0, proxy: (how & 2 > 0).then(|| "p".to_string()), token };
-    let from = if how & 0x80 > 0 { Origin::Anonymous } else { Origin::Authorised };
+    let from = match how & 0xa0 {
+        0x80 => Origin::Anonymous,
+        0xa0 => Origin::Network,
+        _ => Origin::Authorised,
+    };
     let limits = Limits { line: 100, data: 50, backlog: 200, ..Limits::default() };
     let whole = talk(bytes, usize::MAX, &rules, from, &limits);
     let pieces = talk(bytes, 1 + usize::from(how >> 2) % 16, &rules, from, &limits);
@@ -155,6 +159,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         b"\xc0WRITE hotconfig x\nAUTH 0123456789abcdef\nWRITE hotconfig x\ny\nWRITE c.file z\nCHECKWRITE c.file\n",
         b"\xc1AUTH 0123456789abcdef\nWRITE c.file z\nAUTH\n",
         b"\xc4AUTH a\nAUTH b\nAUTH c\nAUTH 0123456789abcdef\n",
+        b"\xe0READ c.echo x\nWRITE c.w\nWRITEDATA c.rw 1\nxAUTH 0123456789abcdef\nWRITE c.w\n",
         b"\x80POST / HTTP/1.1\r\nHost: h\r\n\r\nWRITE c.w\n",
         b"\x08GET / HTTP/1.1\r\n\r\nWRITE c.w\n",
         b"\x88EHLO a\nREAD c.echo\nB\nC\nWRITE c.w\n",

@@ -17,9 +17,10 @@ use std::sync::Arc;
 ///
 /// Any number of clients is served by one thread beside the workers; their calls are carried out by workers between two batches.
 ///
-/// TCP connections are accepted from this host alone, unless `LOCALHOST false` says from anywhere. A client that connects by TCP may
-/// read and write handlers; those that reconfigure the router or open files by name take the TOKEN. A Unix socket serves
-/// the user of the router and root, and gives all rights. docs/security.md says more.
+/// TCP connections are accepted from this host alone, unless `LOCALHOST false` says from anywhere. A client that connects from the
+/// loopback address may read and write handlers; those that reconfigure the router or open files by name take the TOKEN. A client
+/// from elsewhere may call no handler without it. A Unix socket serves the user of the router and root, and gives all rights.
+/// docs/security.md says more.
 ///
 /// In a hot swap the socket and its clients stay with the router when the new configuration listens at the same place.
 ///

@@ -11,10 +11,11 @@ use castanet_element::spec::Origin;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SendFlags, SocketFlags, accept_with, send, sockopt};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, accept_with, getpeername, send, sockopt};
 use rustix::process::{Uid, geteuid};
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -62,11 +63,22 @@ fn of_user(peer: Uid, owner: Uid) -> Option<Origin> {
     (peer == owner || peer.is_root()).then_some(Origin::Authorised)
 }
 
+/// The rights of a client of a TCP socket, by its address. The kernel accepts loopback addresses from no device but its own.
+fn of_address(peer: Option<SocketAddr>) -> Origin {
+    match peer {
+        Some(a) if a.ip().to_canonical().is_loopback() => Origin::Anonymous,
+        _ => Origin::Network,
+    }
+}
+
 /// The rights of a client, by its socket; `None` if it may not connect.
 fn origin(fd: &OwnedFd, owner: Uid) -> Option<Origin> {
     match sockopt::socket_domain(fd) {
         Ok(AddressFamily::UNIX) => of_user(sockopt::socket_peercred(fd).ok()?.uid, owner),
-        _ => Some(Origin::Anonymous),
+        _ => {
+            let peer = getpeername(fd).ok().flatten();
+            Some(of_address(peer.and_then(|a| SocketAddr::try_from(a).ok())))
+        }
     }
 }
 
@@ -371,6 +383,7 @@ impl Loop {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use std::net::{TcpListener, TcpStream};
     use std::os::unix::net::UnixStream;
 
     #[test]
@@ -383,7 +396,29 @@ mod tests {
         let (a, _b) = UnixStream::pair().unwrap();
         let a = OwnedFd::from(a);
         assert_eq!(origin(&a, geteuid()), Some(Origin::Authorised));
-        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        assert_eq!(origin(&tcp.into(), geteuid()), Some(Origin::Anonymous));
+    }
+
+    #[test]
+    fn clients_of_other_hosts_may_call_nothing() {
+        for (peer, want) in [
+            ("127.0.0.1:1", Origin::Anonymous),
+            ("127.255.0.3:65535", Origin::Anonymous),
+            ("[::1]:1", Origin::Anonymous),
+            ("[::ffff:127.0.0.1]:1", Origin::Anonymous),
+            ("10.0.0.1:1", Origin::Network),
+            ("0.0.0.0:1", Origin::Network),
+            ("128.0.0.1:1", Origin::Network),
+            ("[fe80::1]:1", Origin::Network),
+            ("[::127.0.0.1]:1", Origin::Network),
+            ("[::ffff:10.0.0.1]:1", Origin::Network),
+        ] {
+            assert_eq!(of_address(Some(peer.parse().unwrap())), want, "{peer}");
+        }
+        assert_eq!(of_address(None), Origin::Network);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let served = OwnedFd::from(listener.accept().unwrap().0);
+        assert_eq!(origin(&served, geteuid()), Some(Origin::Anonymous));
+        assert_eq!(origin(&listener.into(), geteuid()), Some(Origin::Network), "it has no peer");
     }
 }

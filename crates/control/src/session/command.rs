@@ -149,6 +149,9 @@ impl Call {
         from: Origin,
         access: &mut Access,
     ) -> Result<(String, Option<String>), Refusal> {
+        if !from.may_call() {
+            return Err(self.from_the_network());
+        }
         let proxy = rules.proxy.as_deref();
         match self.verb {
             Verb::Read => {
@@ -172,6 +175,13 @@ impl Call {
             }
             Verb::Llrpc => Err(self.llrpc(rules, access)),
         }
+    }
+
+    /// The reply to a client of another host without the token: it does not learn which names exist.
+    fn from_the_network(&self) -> Refusal {
+        let text =
+            format!("Permission denied for '{}': clients of other hosts need the token", shown(&self.name));
+        Refusal(code::PERMISSION, text)
     }
 
     /// LLRPCs: always an error, because elements have none.

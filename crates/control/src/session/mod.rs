@@ -217,6 +217,7 @@ impl Session {
         }
         // Data of a command that will be refused is not stored. The refusal is sent after the data, as with all commands.
         let vain = match call.verb {
+            _ if !self.from.may_call() => true,
             Verb::Llrpc => true,
             Verb::Write => {
                 access.writable(&call.name, rules.proxy.as_deref(), rules.readonly, self.from).is_err()
@@ -249,7 +250,7 @@ impl Session {
     fn authorise(&mut self, given: &[u8], rules: &Rules) {
         let right = match &rules.token {
             Some(token) => token.matches(given),
-            None => self.from != Origin::Anonymous,
+            None => self.from.may_reconfigure(),
         };
         if right {
             self.from = Origin::Authorised;

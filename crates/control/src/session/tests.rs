@@ -313,6 +313,38 @@ fn a_client_without_the_token_may_not_reconfigure_or_name_files() {
 }
 
 #[test]
+fn a_client_of_another_host_without_the_token_calls_nothing() {
+    let token = "0123456789abcdef";
+    let rules = Rules { token: Some(Arc::new(token.parse().unwrap())), ..Rules::default() };
+    for (command, name) in [
+        ("READ c.count\n", "c.count"),
+        ("READ nothing.here\n", "nothing.here"),
+        ("READ list\n", "list"),
+        ("READDATA c.echo 2\nab", "c.echo"),
+        ("READUNTIL c.echo\nx\n\n", "c.echo"),
+        ("CHECKREAD c.count\n", "c.count"),
+        ("WRITE c.reset\n", "c.reset"),
+        ("WRITEDATA c.reset 1\nx", "c.reset"),
+        ("WRITEUNTIL c.reset\nx\n\n", "c.reset"),
+        ("CHECKWRITE c.reset\n", "c.reset"),
+        ("WRITE stop\n", "stop"),
+        ("LLRPC c#1\n", "c#1"),
+    ] {
+        let denied = format!("530 Permission denied for '{name}': clients of other hosts need the token\r\n");
+        let then = format!("{command}AUTH {token}\nREAD c.count\n");
+        let want = format!("{denied}200 Authorised\r\n200 Read handler 'c.count' OK\r\nDATA 1\r\n0");
+        assert_eq!(talk_from(&then, &rules, Origin::Network), want, "{command:?}");
+        let (_, fake) = talk_in(99, command.as_bytes(), &rules, Origin::Network, &small());
+        assert!(fake.written.lock().unwrap().is_empty(), "{command:?}");
+    }
+    // Without a token of the router there is none to send.
+    assert_eq!(
+        talk_from(&format!("AUTH {token}\n"), &Rules::default(), Origin::Network),
+        "530 Permission denied\r\n"
+    );
+}
+
+#[test]
 fn the_token_gives_the_rights_and_wrong_ones_end_the_conversation() {
     let token = "0123456789abcdef";
     let rules = Rules { token: Some(Arc::new(token.parse().unwrap())), ..Rules::default() };
