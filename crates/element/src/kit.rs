@@ -13,7 +13,7 @@ use crate::random::Seed;
 use crate::seam::{self, Seam as _};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::codes::{Ports, Processing, ProcessingCode};
-use castanet_spec::{Args, Books, Capability, ClassSpec, Names, Reason};
+use castanet_spec::{Args, Books, Capability, ClassSpec, Names, Origin, Reason};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -185,12 +185,19 @@ impl<T: Object> Kit<T> {
 }
 
 /// The data outside an element that building it needs.
-#[derive(Default)]
 pub struct Site {
     /// The state that replicas share.
     pub shared: Shared,
+    /// Where random numbers come from.
+    pub seed: Seed,
     driver: Option<u32>,
     signals: Vec<(u32, i32)>,
+}
+
+impl Default for Site {
+    fn default() -> Self {
+        Site { shared: Shared::default(), seed: Seed::Fixed(1), driver: None, signals: Vec::new() }
+    }
 }
 
 impl Site {
@@ -215,7 +222,7 @@ impl Site {
             outputs: output_push.len(),
             input_push,
             output_push,
-            seed: Seed::Fixed(1),
+            seed: self.seed,
             batch: 32,
             replica: (0, 1),
             warnings: Vec::new(),
@@ -239,6 +246,13 @@ impl<T: Build> Kit<T> {
         Kit::with_names(config, inputs, outputs, Names::new())
     }
 
+    /// The same with random numbers of this source, and the fewest ports.
+    pub fn with_seed(config: &str, seed: Seed) -> Result<Kit<T>, Vec<String>> {
+        let ports = Ports::parse(T::SPEC.ports).unwrap_or(Ports::ANY);
+        let (inputs, site) = (ports.inputs.min, Site { seed, ..Site::default() });
+        Kit::on(site, config, inputs, ports.outputs_for(inputs).min, Names::new())
+    }
+
     /// The same with names that the configuration defines. Element `e` has number 0.
     pub fn with_names(
         config: &str,
@@ -246,13 +260,23 @@ impl<T: Build> Kit<T> {
         outputs: usize,
         names: Names,
     ) -> Result<Kit<T>, Vec<String>> {
+        Kit::on(Site::default(), config, inputs, outputs, names)
+    }
+
+    fn on(
+        mut site: Site,
+        config: &str,
+        inputs: usize,
+        outputs: usize,
+        mut names: Names,
+    ) -> Result<Kit<T>, Vec<String>> {
+        names.set_origin(Origin::Operator);
         let code = ProcessingCode::parse(T::SPEC.processing);
         let push = |f: &dyn Fn(&ProcessingCode, usize) -> Processing, n: usize| -> Vec<bool> {
             (0..n).map(|i| code.as_ref().is_none_or(|c| f(c, i) != Processing::Pull)).collect()
         };
         let (input_push, output_push) =
             (push(&|c, i| c.input(i), inputs), push(&|c, i| c.output(i), outputs));
-        let mut site = Site::default();
         let mut cx = site.cx(T::SPEC, config, &names, &input_push, &output_push);
         let (args, errors) = T::Args::parse(config, cx.arg_cx());
         let mut texts: Vec<String> = errors.iter().map(|e| e.message.clone()).collect();

@@ -46,32 +46,6 @@ impl Message {
     }
 }
 
-/// The numbers that messages count: from 1, each replica its own.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Numbers {
-    next: u16,
-    step: u16,
-}
-
-impl Numbers {
-    pub(super) fn new((replica, replicas): (usize, usize)) -> Numbers {
-        let small = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
-        Numbers { next: small(replica).wrapping_add(1), step: small(replicas).max(1) }
-    }
-    /// Goes on where another one is, if both have the same part of the numbers (hot swap).
-    pub(super) fn go_on_from(&mut self, old: Numbers) {
-        if self.step == old.step && self.next % self.step == old.next % self.step {
-            self.next = old.next;
-        }
-    }
-    pub(super) fn peek(self) -> u16 {
-        self.next
-    }
-    pub(super) fn advance(&mut self) {
-        self.next = self.next.wrapping_add(self.step);
-    }
-}
-
 /// The second word of an echo, timestamp, information or mask message; other messages have a word of zero.
 pub(super) fn word(kind: u8, identifier: u16, sequence: u16) -> u32 {
     if matches!(kind, 0 | 8 | 13..=18) { icmp::echo_word(identifier, sequence) } else { 0 }

@@ -5,6 +5,7 @@ mod source_route;
 #[cfg(test)]
 mod tests;
 
+use crate::ip::numbers::Numbers;
 use castanet_classify::names;
 use castanet_element::prelude::*;
 use castanet_spec::{Show, anno};
@@ -27,7 +28,8 @@ use std::net::Ipv4Addr;
 ///
 /// The pointer of a parameter problem comes from the packet's annotation, the gateway of a redirect from the
 /// destination address annotation, the next MTU of `unreachable needfrag` from PMTU (RFC 1191 section 4). The
-/// message has TTL 200, type of service 0, and an identification that counts up from 1; each element has its own
+/// message has TTL 200, type of service 0, and an identification that counts up from a number that others cannot
+/// predict (1 with `--seed`); each element has its own
 /// counter, and replicas on several workers draw different numbers from it. The message replaces the packet in
 /// place; its annotations are new: destination address, FIX_IP_SRC (so that FixIPSrc gives it the address of the
 /// interface it leaves by), and the time now.
@@ -48,9 +50,8 @@ pub struct IcmpError {
     args: Args,
     /// The code as a number.
     code: u8,
-    /// Identification of the next message, and how far it counts for each.
-    id: u16,
-    step: u16,
+    /// Identifications of messages.
+    numbers: Numbers,
     /// Messages sent.
     #[count(unit = "packets")]
     sent: Count,
@@ -114,15 +115,7 @@ impl Build for IcmpError {
         let Some(code) = named.or_else(|| u8::parse(text, &cx.arg_cx()).ok()) else {
             return Err(format!("CODE: '{text}' is not a code of ICMP type {}", args.kind.show()).into());
         };
-        let (replica, replicas) = cx.replica;
-        let small = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
-        Ok(IcmpError {
-            args,
-            code,
-            id: small(replica).wrapping_add(1),
-            step: small(replicas).max(1),
-            sent: Count::default(),
-        })
+        Ok(IcmpError { args, code, numbers: Numbers::new(cx, 1), sent: Count::default() })
     }
 }
 
@@ -210,7 +203,7 @@ impl IcmpError {
         // Fits: the packet is at most MTU or header, 8 bytes and these headers long.
         let total = u16::try_from(p.len().saturating_add(Ipv4Header::LEN)).ok()?;
         let mut h = Ipv4Header::new(ipv4::protocol::ICMP, self.args.src.to_bits(), dst, total, 200);
-        h.id = Be16::new(self.id);
+        h.id = Be16::new(self.numbers.id());
         h.set_header_len(header_len);
         h.checksum = Be16::new(0);
         *p.push_header::<{ Ipv4Header::LEN }>()? = h.to_bytes();
@@ -218,17 +211,14 @@ impl IcmpError {
         let sum = checksum::ipv4_header_checksum(whole);
         Ipv4Header::from_prefix_mut(whole)?.checksum.set(sum);
         p.set_network_header(0, header_len);
-        self.id = self.id.wrapping_add(self.step);
+        self.numbers.advance();
         Some(())
     }
 }
 
 impl Lifecycle for IcmpError {
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
-        // Replicas have a part of the numbers each.
-        if self.step == old.step && self.id % self.step == old.id % self.step {
-            self.id = old.id;
-        }
+        self.numbers.go_on_from(old.numbers);
         Ok(())
     }
 }

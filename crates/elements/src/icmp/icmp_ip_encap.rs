@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ICMPIPEncap: packets become the data of ICMP messages.
 
-use super::encap::{IcmpType, Message, Numbers, word};
+use super::encap::{IcmpType, Message, word};
+use crate::ip::numbers::{Identifier, Numbers};
 use castanet_classify::names;
 use castanet_element::prelude::*;
 use std::net::Ipv4Addr;
 
 /// Puts ICMP and IPv4 headers before packets (RFC 792).
 ///
-/// Types that have an identifier get IDENTIFIER, and a sequence number that counts up from 1 together with the IP identification;
-/// replicas on several workers draw different ones. Other types get zeros. The time to live is 255. The network header is
+/// Types that have an identifier get IDENTIFIER, and a sequence number that counts up from 1; the IP identification counts up with it
+/// from a number that others cannot predict (1 with `--seed`). Replicas on several workers draw different ones. Other types get zeros. The time to live is 255. The network header is
 /// marked and the destination address annotation set. A packet that would become longer than IPv4 allows is dropped.
 ///
 /// # Ports
@@ -22,12 +23,13 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(name = "ICMPIPEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate)]
-#[class(takes_state = "the next number")]
+#[class(takes_state = "the next number, an identifier that is not named")]
 #[class(drops(TooLong), build, lifecycle)]
 pub struct IcmpIpEncap {
     args: Args,
     code: u8,
     numbers: Numbers,
+    identifier: Identifier,
 }
 
 /// Arguments of ICMPIPEncap.
@@ -45,9 +47,9 @@ pub struct Args {
     /// Code of the messages, by name or number.
     #[arg(default = Word("0".into()), show = "0")]
     code: Word,
-    /// Identifier of the messages.
-    #[arg(keyword, default = 0)]
-    identifier: u16,
+    /// Identifier of the messages. Without it one that others cannot predict, or 0 with `--seed`.
+    #[arg(keyword)]
+    identifier: Option<u16>,
 }
 
 impl Build for IcmpIpEncap {
@@ -57,13 +59,15 @@ impl Build for IcmpIpEncap {
         let Some(code) = named.or_else(|| u8::parse(text, &cx.arg_cx()).ok()) else {
             return Err(format!("CODE: '{text}' is not a code of ICMP type {}", args.kind.0).into());
         };
-        Ok(IcmpIpEncap { args, code, numbers: Numbers::new(cx.replica) })
+        let identifier = Identifier::new(args.identifier, cx);
+        Ok(IcmpIpEncap { args, code, numbers: Numbers::new(cx, 1), identifier })
     }
 }
 
 impl Lifecycle for IcmpIpEncap {
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.numbers.go_on_from(old.numbers);
+        self.identifier.go_on_from(old.identifier);
         Ok(())
     }
 }
@@ -71,8 +75,8 @@ impl Lifecycle for IcmpIpEncap {
 impl Action for IcmpIpEncap {
     #[inline]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
-        let (args, id) = (&self.args, self.numbers.peek());
-        let word = word(args.kind.0, args.identifier, id);
+        let (args, id) = (&self.args, self.numbers.id());
+        let word = word(args.kind.0, self.identifier.get(), self.numbers.peek());
         if !(Message { src: args.src, dst: args.dst, kind: (args.kind.0, self.code), word, id }).wrap(p) {
             return Verdict::Drop(Reason::TooLong);
         }

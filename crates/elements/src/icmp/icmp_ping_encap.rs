@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ICMPPingEncap: packets become the data of echo requests.
 
-use super::encap::{Message, Numbers, word};
+use super::encap::{Message, word};
+use crate::ip::numbers::{Identifier, Numbers};
 use castanet_element::prelude::*;
 use castanet_wire::icmp::kind;
 use std::net::Ipv4Addr;
 
 /// Puts ICMP echo request and IPv4 headers before packets (RFC 792).
 ///
-/// Sequence number and IP identification count up together from 1, replicas on several workers draw different ones; the time to
-/// live is 255. The network header is marked and the destination address annotation set. A packet that would become
+/// Sequence numbers count up from 1, and the IP identification with them from a number that others cannot predict (1 with `--seed`);
+/// replicas on several workers draw different ones. The time to live is 255. The network header is marked and the destination address annotation set. A packet that would become
 /// longer than IPv4 allows is dropped.
 ///
 /// # Ports
@@ -21,11 +22,12 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(name = "ICMPPingEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate)]
-#[class(takes_state = "the next number")]
+#[class(takes_state = "the next number, an identifier that is not named")]
 #[class(drops(TooLong), build, lifecycle)]
 pub struct IcmpPingEncap {
     args: Args,
     numbers: Numbers,
+    identifier: Identifier,
 }
 
 /// Arguments of ICMPPingEncap.
@@ -37,20 +39,22 @@ pub struct Args {
     /// Destination address.
     #[arg(handler = "rw")]
     dst: Ipv4Addr,
-    /// Identifier of the requests.
-    #[arg(keyword, default = 0)]
-    identifier: u16,
+    /// Identifier of the requests. Without it one that others cannot predict, or 0 with `--seed`.
+    #[arg(keyword)]
+    identifier: Option<u16>,
 }
 
 impl Build for IcmpPingEncap {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        Ok(IcmpPingEncap { args, numbers: Numbers::new(cx.replica) })
+        let identifier = Identifier::new(args.identifier, cx);
+        Ok(IcmpPingEncap { args, numbers: Numbers::new(cx, 1), identifier })
     }
 }
 
 impl Lifecycle for IcmpPingEncap {
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
         self.numbers.go_on_from(old.numbers);
+        self.identifier.go_on_from(old.identifier);
         Ok(())
     }
 }
@@ -58,8 +62,8 @@ impl Lifecycle for IcmpPingEncap {
 impl Action for IcmpPingEncap {
     #[inline]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
-        let (Args { src, dst, identifier }, id) = (&self.args, self.numbers.peek());
-        let word = word(kind::ECHO, *identifier, id);
+        let (Args { src, dst, .. }, id) = (&self.args, self.numbers.id());
+        let word = word(kind::ECHO, self.identifier.get(), self.numbers.peek());
         if !(Message { src: *src, dst: *dst, kind: (kind::ECHO, 0), word, id }).wrap(p) {
             return Verdict::Drop(Reason::TooLong);
         }

@@ -7,6 +7,7 @@ mod tests;
 
 use super::encap::{Message, word};
 use super::icmp_ping_responder::answer;
+use crate::ip::numbers::{Identifier, Numbers};
 use crate::transport::segment;
 use castanet_element::prelude::*;
 use castanet_wire::icmp::{IcmpHeader, kind};
@@ -16,8 +17,8 @@ use std::net::Ipv4Addr;
 
 /// Sends ICMP echo requests (RFC 792) and measures how long replies take.
 ///
-/// The first leaves one INTERVAL after the start. Sequence number and IP identification count up together from 1; the time to
-/// live is 255. After LIMIT requests it rests; with STOP it stops the driver one INTERVAL after the last. A reply on input 0
+/// The first leaves one INTERVAL after the start. Sequence numbers count up from 1, and the IP identification with them from a number
+/// that others cannot predict (1 with `--seed`); the time to live is 255. After LIMIT requests it rests; with STOP it stops the driver one INTERVAL after the last. A reply on input 0
 /// with the right identifier, to a request that was not answered yet, is reported with `VERBOSE`, as is a summary at the end. Packets
 /// on input 0 are dropped; with MIRROR, echo requests among them are answered on output 0. On a pull output, a request that is
 /// due leaves with the next pull.
@@ -39,7 +40,9 @@ use std::net::Ipv4Addr;
     processing = "h/a",
     packets = "ip/ip"
 )]
-#[class(takes_state = "the statistics, the sequence number, the time of the next request")]
+#[class(
+    takes_state = "the statistics, the sequence number, an identifier that is not named, the time of the next request"
+)]
 #[class(workers = exclusive, drops(Consumed, Discarded, NoIpHeader), effects(prints, stops), build, lifecycle, handlers)]
 #[class(capabilities(EmptyNotifier))]
 pub struct IcmpPingSource {
@@ -48,7 +51,8 @@ pub struct IcmpPingSource {
     #[count(unit = "packets")]
     count: Count,
     statistics: Statistics,
-    sequence: u16,
+    numbers: Numbers,
+    identifier: Identifier,
     /// When the timer is set to expire, while it is set.
     next: Option<i64>,
     /// Requests that wait to be pulled.
@@ -73,9 +77,9 @@ pub struct Args {
     /// Time between requests.
     #[arg(keyword, default = Nanos(1_000_000_000), min = Nanos::SHORTEST_PERIOD, show = "1", handler = "w")]
     interval: Nanos,
-    /// Identifier of the requests.
-    #[arg(keyword, default = 0)]
-    identifier: u16,
+    /// Identifier of the requests. Without it one that others cannot predict, or 0 with `--seed`.
+    #[arg(keyword)]
+    identifier: Option<u16>,
     /// The data of requests.
     #[arg(keyword, default = Data::default(), show = "")]
     data: Data,
@@ -103,9 +107,21 @@ impl Build for IcmpPingSource {
         }
         let (count, statistics) = Default::default();
         let push = cx.is_push_output(0);
-        let (sequence, next, due) = (1, None, 0);
-        let (stopped, began) = (false, false);
-        Ok(IcmpPingSource { args, count, statistics, sequence, next, due, push, stopped, began, note: None })
+        let (numbers, identifier) = (Numbers::new(cx, 1), Identifier::new(args.identifier, cx));
+        let (next, due, stopped, began, note) = (None, 0, false, false, None);
+        Ok(IcmpPingSource {
+            args,
+            count,
+            statistics,
+            numbers,
+            identifier,
+            next,
+            due,
+            push,
+            stopped,
+            began,
+            note,
+        })
     }
 }
 
@@ -140,17 +156,18 @@ impl IcmpPingSource {
 
     /// The next request, noted as sent now.
     fn request(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
-        let Args { src, dst, identifier, data, .. } = &self.args;
+        let Args { src, dst, data, .. } = &self.args;
         let mut p = Packet::copy_of(&data.0)?;
-        let word = word(kind::ECHO, *identifier, self.sequence);
-        let message = Message { src: *src, dst: *dst, kind: (kind::ECHO, 0), word, id: self.sequence };
+        let sequence = self.numbers.peek();
+        let word = word(kind::ECHO, self.identifier.get(), sequence);
+        let message = Message { src: *src, dst: *dst, kind: (kind::ECHO, 0), word, id: self.numbers.id() };
         if !message.wrap(&mut p) {
             return None;
         }
         let now = cx.now();
         p.set_timestamp(now);
-        self.statistics.sent(self.sequence, now);
-        self.sequence = self.sequence.wrapping_add(1);
+        self.statistics.sent(sequence, now);
+        self.numbers.advance();
         self.count.add(1);
         cx.entered(1);
         Some(p)
@@ -162,7 +179,7 @@ impl IcmpPingSource {
         let Some(h) = IcmpHeader::from_prefix(message).filter(|h| h.kind == kind::ECHO_REPLY) else {
             return false;
         };
-        if ip.protocol != ICMP || ip.is_fragment() || h.id() != self.args.identifier {
+        if ip.protocol != ICMP || ip.is_fragment() || h.id() != self.identifier.get() {
             return false;
         }
         let now = cx.now();
@@ -242,7 +259,9 @@ impl Lifecycle for IcmpPingSource {
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
         std::mem::swap(&mut self.statistics, &mut old.statistics);
-        (self.sequence, self.due) = (old.sequence, old.due);
+        self.due = old.due;
+        self.numbers.go_on_from(old.numbers);
+        self.identifier.go_on_from(old.identifier);
         self.began |= std::mem::take(&mut old.began);
         self.notify(cx);
         self.stopped = old.stopped && self.is_done();

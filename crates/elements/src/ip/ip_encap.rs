@@ -2,6 +2,7 @@
 //! IPEncap: packets become the data of IPv4 packets.
 
 use super::ip_proto::IpProto;
+use super::numbers::Numbers;
 use super::udp_ip_encap::Destination;
 use castanet_element::prelude::*;
 use castanet_wire::Ipv4Header;
@@ -10,7 +11,7 @@ use std::net::Ipv4Addr;
 /// Puts an IPv4 header before packets.
 ///
 /// With protocol `ipip` packets with an IP header of their own go through a tunnel (RFC 2003). The identification counts up
-/// from 0; replicas on several workers draw different numbers. The network header is marked and the destination address
+/// from a number that others cannot predict (0 with `--seed`); replicas on several workers draw different numbers. The network header is marked and the destination address
 /// annotation set. A packet that would become longer than IPv4 allows is dropped.
 ///
 /// # Ports
@@ -28,8 +29,7 @@ pub struct IpEncap {
     args: Args,
     /// The header but for length, identification, destination and checksum.
     header: Ipv4Header,
-    id: u16,
-    step: u16,
+    numbers: Numbers,
 }
 
 /// Arguments of IPEncap.
@@ -100,9 +100,7 @@ impl Build for IpEncap {
         let mut header = Ipv4Header::new(args.proto.0, args.src.to_bits(), 0, 0, args.ttl);
         header.tos = args.tos()?;
         header.set_fragment(0, false, args.df);
-        let (replica, replicas) = cx.replica;
-        let small = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
-        Ok(IpEncap { args, header, id: small(replica), step: small(replicas).max(1) })
+        Ok(IpEncap { args, header, numbers: Numbers::new(cx, 0) })
     }
 }
 
@@ -112,10 +110,7 @@ impl Lifecycle for IpEncap {
         Ok(())
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
-        // Replicas have a part of the numbers each.
-        if self.step == old.step && self.id % self.step == old.id % self.step {
-            self.id = old.id;
-        }
+        self.numbers.go_on_from(old.numbers);
         Ok(())
     }
 }
@@ -129,12 +124,12 @@ impl Action for IpEncap {
         let dst = self.args.dst.0.map_or(p.dst_ip(), Ipv4Addr::to_bits);
         let mut header = self.header;
         header.total_len.set(total);
-        header.id.set(self.id);
+        header.id.set(self.numbers.id());
         header.dst.set(dst);
         header.set_checksum20();
         let Some(space) = p.push_header() else { return Verdict::Drop(Reason::TooLong) };
         *space = header.to_bytes();
-        self.id = self.id.wrapping_add(self.step);
+        self.numbers.advance();
         p.set_network_header(0, Ipv4Header::LEN);
         p.set_dst_ip(dst);
         Verdict::Next

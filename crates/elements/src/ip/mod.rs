@@ -24,6 +24,7 @@ mod ip_text;
 pub mod linear_ip_lookup;
 pub mod mark_ip_ce;
 pub mod mark_ip_header;
+pub(crate) mod numbers;
 pub mod radix_ip_lookup;
 mod routes;
 pub mod set_ip_address;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! UDPIPEncap: packets become the data of UDP datagrams.
 
+use super::numbers::Numbers;
 use castanet_element::prelude::*;
 use castanet_wire::ipv4::protocol::UDP;
 use castanet_wire::{Ipv4Header, UdpHeader, checksum};
@@ -21,10 +22,10 @@ use std::net::Ipv4Addr;
 #[derive(Class)]
 #[class(name = "UDPIPEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate)]
 #[class(takes_state = "the next IP identification")]
-#[class(drops(TooLong), lifecycle)]
+#[class(drops(TooLong), build, lifecycle)]
 pub struct UdpIpEncap {
     args: Args,
-    id: u16,
+    numbers: Numbers,
 }
 
 /// Arguments of UDPIPEncap.
@@ -89,9 +90,15 @@ impl Show for Destination {
 
 const HEADERS: usize = Ipv4Header::LEN + UdpHeader::LEN;
 
+impl Build for UdpIpEncap {
+    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        Ok(UdpIpEncap { args, numbers: Numbers::new(cx, 0) })
+    }
+}
+
 impl Lifecycle for UdpIpEncap {
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
-        self.id = old.id;
+        self.numbers.go_on_from(old.numbers);
         Ok(())
     }
 }
@@ -104,7 +111,7 @@ impl Action for UdpIpEncap {
         let dst = self.args.dst.0.map_or(p.dst_ip(), Ipv4Addr::to_bits);
         let mut ip = Ipv4Header::new(UDP, src, dst, 0, 250);
         ip.total_len.set(total_len);
-        ip.id.set(self.id);
+        ip.id.set(self.numbers.id());
         ip.set_checksum20();
         let udp_len = total_len - Ipv4Header::LEN as u16;
         let udp = UdpHeader::new(self.args.sport.0, self.args.dport.0, udp_len);
@@ -112,7 +119,7 @@ impl Action for UdpIpEncap {
         let (to_ip, to_udp) = space.split_at_mut(Ipv4Header::LEN);
         to_ip.copy_from_slice(ip.as_array());
         to_udp.copy_from_slice(udp.as_array());
-        self.id = self.id.wrapping_add(1);
+        self.numbers.advance();
         p.set_network_header(0, Ipv4Header::LEN);
         p.set_dst_ip(dst);
         if self.args.checksum

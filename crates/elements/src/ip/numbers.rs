@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Numbers that packets carry and that count up: IP identifications, sequence numbers and ICMP identifiers.
+
+use castanet_element::Seed;
+use castanet_element::prelude::*;
+use std::sync::Arc;
+
+/// The numbers that the packets of an element count; each replica has a part of them.
+///
+/// The identification of a packet is its number plus an offset. Nobody can predict the offset unless the run has a seed: others could
+/// otherwise forge fragments of the packets, or see how many packets the element sends (RFC 7739 section 4 says so of IPv6).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbers {
+    next: u16,
+    step: u16,
+    offset: u16,
+}
+
+impl Numbers {
+    /// Numbers from `first` up.
+    pub(crate) fn new(cx: &BuildCx<'_>, first: u16) -> Numbers {
+        let (replica, replicas) = cx.replica;
+        let small = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+        let step = small(replicas).max(1);
+        let offset = match cx.seed {
+            // A multiple of the step: replicas keep to their parts.
+            Seed::System => cx.secret().below(u64::from(u16::MAX / step)) as u16 * step,
+            Seed::Fixed(_) => 0,
+        };
+        Numbers { next: first.wrapping_add(small(replica)), step, offset }
+    }
+    /// Continues with the numbers of another element if both have the same part of them (hot swap).
+    pub(crate) fn go_on_from(&mut self, old: Numbers) {
+        if self.step == old.step && self.next % self.step == old.next % self.step {
+            *self = old;
+        }
+    }
+    /// The next number.
+    #[inline]
+    pub(crate) fn peek(self) -> u16 {
+        self.next
+    }
+    /// The identification of the next packet.
+    #[inline]
+    pub(crate) fn id(self) -> u16 {
+        self.next.wrapping_add(self.offset)
+    }
+    /// Goes on to the number after the next.
+    #[inline]
+    pub(crate) fn advance(&mut self) {
+        self.next = self.next.wrapping_add(self.step);
+    }
+}
+
+/// An ICMP identifier: the one that the configuration names, else one that nobody can predict, which replicas share, or 0 if the run
+/// has a seed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identifier {
+    value: u16,
+    named: bool,
+}
+
+/// The identifier that the replicas of an element share.
+struct Drawn(u16);
+
+impl Identifier {
+    /// The one of an argument, or another.
+    pub(crate) fn new(named: Option<u16>, cx: &mut BuildCx<'_>) -> Identifier {
+        let value = match (named, cx.seed) {
+            (Some(n), _) => n,
+            (None, Seed::Fixed(_)) => 0,
+            (None, Seed::System) => {
+                let mut secret = cx.secret();
+                let drawn: Arc<Drawn> = cx.share(|| Drawn(secret.next_u64() as u16));
+                drawn.0
+            }
+        };
+        Identifier { value, named: named.is_some() }
+    }
+    /// Its number.
+    #[inline]
+    pub(crate) fn get(self) -> u16 {
+        self.value
+    }
+    /// Continues with the identifier of another element, unless the configuration names one (hot swap).
+    pub(crate) fn go_on_from(&mut self, old: Identifier) {
+        if !self.named && !old.named {
+            *self = old;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::icmp::icmp_error::IcmpError;
+    use crate::icmp::icmp_ip_encap::IcmpIpEncap;
+    use crate::icmp::icmp_ping_encap::IcmpPingEncap;
+    use crate::icmp::icmp_ping_source::IcmpPingSource;
+    use crate::ip::ip_encap::IpEncap;
+    use crate::ip::udp_ip_encap::UdpIpEncap;
+    use castanet_element::Seed;
+    use castanet_element::kit::{Kit, packet};
+    use castanet_element::prelude::*;
+    use castanet_wire::Ipv4Header;
+
+    /// An IP packet with UDP, as one that an error can be about.
+    fn datagram(id: u16) -> Packet {
+        let mut h = Ipv4Header::new(17, 0x0a00_0001, 0x0a00_0002, 1020, 64);
+        h.id.set(id);
+        h.set_checksum20();
+        let mut p = packet(&[h.as_array(), &[0; 1000][..]].concat());
+        p.set_network_header(0, Ipv4Header::LEN);
+        p
+    }
+
+    /// The bytes of IP identification, ICMP identifier and sequence number, for three packets of an element.
+    type Drawn = Vec<[u8; 6]>;
+
+    fn marks(p: &Packet) -> [u8; 6] {
+        let d = p.data();
+        [d[4], d[5], d[24], d[25], d[26], d[27]]
+    }
+
+    fn acted<T: Object + Build + Action>(config: &str, seed: Seed) -> Drawn {
+        let mut kit = Kit::<T>::with_seed(config, seed).unwrap();
+        (0..3).map(|n| marks(&kit.act([datagram(n)])[0].1)).collect()
+    }
+
+    fn pinged(config: &str, seed: Seed) -> Drawn {
+        let mut kit = Kit::<IcmpPingSource>::with_seed(config, seed).unwrap();
+        kit.expire().unwrap();
+        (0..3).map(|_| marks(&kit.expire().unwrap()[0].1)).collect()
+    }
+
+    #[test]
+    fn identifications_are_secrets_of_the_system_unless_a_seed_is_given() {
+        type Run = fn(Seed) -> Drawn;
+        let runs: [(&str, Run, [u8; 2]); 6] = [
+            ("ICMPError", |s| acted::<IcmpError>("1.0.0.1, unreachable, host", s), [0, 1]),
+            ("IPEncap", |s| acted::<IpEncap>("ipip, 1.0.0.1, 2.0.0.2", s), [0, 0]),
+            ("UDPIPEncap", |s| acted::<UdpIpEncap>("1.0.0.1, 5, 2.0.0.2, 6, false", s), [0, 0]),
+            ("ICMPPingEncap", |s| acted::<IcmpPingEncap>("1.0.0.1, 2.0.0.2", s), [0, 1]),
+            ("ICMPIPEncap", |s| acted::<IcmpIpEncap>("1.0.0.1, 2.0.0.2, echo", s), [0, 1]),
+            ("ICMPPingSource", |s| pinged("1.0.0.1, 2.0.0.2", s), [0, 1]),
+        ];
+        for (class, run, first) in runs {
+            let id = |drawn: &Drawn| [drawn[0][0], drawn[0][1]];
+            assert_eq!(run(Seed::Fixed(1)), run(Seed::Fixed(2)), "{class}");
+            assert_eq!(id(&run(Seed::Fixed(1)))[0], first[0], "{class}");
+            // Of 64 elements, at least 32 start at numbers of their own.
+            let drawn: std::collections::HashSet<_> = (0..64).map(|_| id(&run(Seed::System))).collect();
+            assert!(drawn.len() >= 32, "{class}: {drawn:?}");
+        }
+    }
+
+    #[test]
+    fn identifiers_of_pings_are_secrets_unless_they_are_named() {
+        type Run = fn(&str, Seed) -> Drawn;
+        let runs: [(&str, Run); 3] = [
+            ("", |c, s| acted::<IcmpPingEncap>(&format!("1.0.0.1, 2.0.0.2{c}"), s)),
+            (", echo", |c, s| acted::<IcmpIpEncap>(&format!("1.0.0.1, 2.0.0.2, echo{c}"), s)),
+            (" (source)", |c, s| pinged(&format!("1.0.0.1, 2.0.0.2{c}"), s)),
+        ];
+        for (which, run) in runs {
+            let identifier = |c: &str, s| [run(c, s)[0][2], run(c, s)[0][3]];
+            assert_eq!(identifier("", Seed::Fixed(7)), [0, 0], "{which}");
+            let drawn: std::collections::HashSet<_> = (0..64).map(|_| identifier("", Seed::System)).collect();
+            assert!(drawn.len() >= 32, "{which}: {drawn:?}");
+            for named in [0_u8, 9] {
+                let config = format!(", IDENTIFIER {named}");
+                for _ in 0..8 {
+                    assert_eq!(identifier(&config, Seed::System), [0, named], "{which}");
+                }
+            }
+        }
+    }
+}
