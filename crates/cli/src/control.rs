@@ -22,8 +22,8 @@ pub struct Sockets {
     /// Use this open descriptor, a socket, for control connections.
     #[arg(skip)]
     pub descriptors: Vec<String>,
-    /// Give TCP clients that send the token in FILE (mode 0600) all rights. Without it they may not reconfigure the router
-    /// or name files.
+    /// Let TCP clients that send the token in FILE (mode 0600) reconfigure the router, and name files in the folder of
+    /// --library-path.
     #[arg(long, value_name = "FILE")]
     pub control_token: Option<PathBuf>,
 }
@@ -31,7 +31,8 @@ pub struct Sockets {
 /// Options for configurations that clients send.
 #[derive(Args, Clone, Debug, Default)]
 pub struct FromClients {
-    /// The folder from which configurations of clients may require libraries; default: none.
+    /// The folder from which configurations of clients may require libraries, and in which clients with the token may have files
+    /// read and written; default: none.
     #[arg(long, value_name = "DIR")]
     pub library_path: Option<PathBuf>,
     /// Let clients load packages, whose code runs with the rights of the router.

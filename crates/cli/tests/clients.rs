@@ -169,7 +169,83 @@ fn tcp_without_the_token_changes_elements_and_nothing_else() {
 }
 
 #[test]
-fn tcp_with_the_token_has_all_rights() {
+fn files_of_a_client_with_the_token_lie_below_the_folder_that_the_operator_named() {
+    let live = Live::new(&["--library-path", "lib"]);
+    let socket = "Idle -> agg :: AggregateCounter -> Discard; tcp :: ControlSocket(TCP, 0, TOKEN token);";
+    live.b.file("with.click", socket);
+    live.b.file("lib/inside", "an inner word");
+    // The token file that configurations of the client name.
+    live.b.file("lib/token", TOKEN);
+    std::fs::set_permissions(live.b.path("lib/token"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::os::unix::fs::symlink(live.secret(), live.b.path("lib/link")).unwrap();
+    std::os::unix::fs::symlink(live.b.path("victim"), live.b.path("lib/dangling")).unwrap();
+    let port = || [live.port(), "--token".into(), "token".into()];
+    let ctl = |call: &[&str]| live.ctl(&[&port().each_ref().map(String::as_str)[..], call].concat());
+    let told = |said: &(i32, String), what: &str| {
+        assert!(said.0 == 1 && said.1.contains("(--library-path)"), "{what}: {said:?}");
+    };
+    assert_eq!(live.ctl(&["s", "swap", "with.click"]), (0, String::new()));
+    let (secret, victim) = (live.secret(), live.b.path("victim").display().to_string());
+    // Handlers that take the name of a file, in the operator's configuration.
+    for name in [&victim[..], "../victim", "dangling", "../lib/x"] {
+        told(&ctl(&["write", "agg.write_text_file", name]), name);
+    }
+    assert_eq!(ctl(&["write", "agg.write_text_file", "made"]), (0, String::new()));
+    assert!(live.b.path("lib/made").exists());
+    // Arguments of elements.
+    for element in [
+        "ToDump(@)",
+        "ToIPSummaryDump(@)",
+        "IPPrint(OUTFILE @) -> Discard",
+        "Socket(UNIX, @)",
+        "ARPPrint(OUTFILE @) -> Discard",
+    ] {
+        for name in [&victim[..], "../victim", "dangling"] {
+            let element = element.replace('@', name);
+            live.b.file("new.click", &format!("{socket} Idle -> {element};"));
+            told(&ctl(&["swap", "new.click"]), &element);
+        }
+    }
+    for text in [
+        format!("FromDump({secret}) -> Discard"),
+        "FromDump(../secret) -> Discard".into(),
+        "ControlSocket(UNIX, ../new.sock)".into(),
+    ] {
+        live.b.file("new.click", &format!("{socket} {text};"));
+        told(&ctl(&["swap", "new.click"]), &text);
+    }
+    // Instructions of scripts.
+    let script = |body: &str| {
+        live.b.file("new.click", &format!("{socket} s :: Script(TYPE PASSIVE, {body});"));
+        assert_eq!(ctl(&["swap", "new.click"]), (0, String::new()), "{body}");
+        ctl(&["read", "s.run"])
+    };
+    for name in [&secret[..], "../secret", "link", "/etc/hostname", "/proc/self/environ"] {
+        for cat in ["cat", "catq"] {
+            let said = script(&format!("return $({cat} {name})"));
+            assert_eq!(said, (0, format!("$({cat} {name})\n")), "{name}");
+        }
+    }
+    for name in [&victim[..], "../victim", "dangling"] {
+        for body in
+            ["print >@ \"x\"", "print >>@ \"x\"", "printn >@ \"x\"", "save agg.count @", "append agg.count @"]
+        {
+            script(&body.replace('@', name));
+            assert!(!live.b.path("victim").exists(), "{body} {name}");
+        }
+    }
+    assert_eq!(script("print >out \"word\", return $(cat inside) $(cat out)").1.trim(), "an inner word word");
+    assert!(!live.b.path("victim").exists() && !live.b.path("new.sock").exists());
+    // The user of the router may name any file.
+    live.b.file("new.click", &format!("{socket} s :: Script(TYPE PASSIVE, return $(cat {secret}));"));
+    assert_eq!(live.ctl(&["s", "swap", "new.click"]), (0, String::new()));
+    assert!(ctl(&["read", "s.run"]).1.contains("a_word_of_the_secret"));
+    assert_eq!(live.ctl(&["s", "write", "agg.write_text_file", &victim]), (0, String::new()));
+    assert!(live.b.path("victim").exists());
+}
+
+#[test]
+fn tcp_with_the_token_reconfigures_the_router() {
     let mut live = Live::new(&[]);
     live.b.file("with.click", "Idle -> c :: Counter -> Discard; tcp :: ControlSocket(TCP, 0, TOKEN token);");
     assert_eq!(live.ctl(&["s", "swap", "with.click"]), (0, String::new()));
@@ -201,22 +277,19 @@ fn tcp_from_elsewhere_needs_the_token_for_everything() {
         live.b.file("with.click", &format!("Idle -> c :: Counter -> Discard; {socket};"));
         assert_eq!(live.ctl(&["s", "swap", "with.click"]), (0, String::new()));
         let (near, far) = (live.port(), format!("10.9.0.1:{}", live.port()));
+        let (near, far) = ([near.as_str()], [far.as_str()]);
         // A connection to this address comes from this address too.
         for call in [&["read", "c.count"][..], &["read", "list"], &["write", "c.reset"], &["read", "none"]] {
-            let said = live.ctl(&[&[&far], call].concat());
+            let said = live.ctl(&[&far[..], call].concat());
             assert!(
                 said.0 == 1 && said.1.contains("clients of other hosts need the token"),
                 "{call:?}: {said:?}"
             );
         }
-        let with = [&far[..], "--token", "token"];
-        for (address, call) in [
-            (&[&near[..]][..], ["read", "c.count"]),
-            (&[&near], ["write", "c.reset"]),
-            (&with, ["read", "c.count"]),
-        ] {
-            assert_eq!(live.ctl(&[address, &call].concat()).0, 0, "{address:?} {call:?}");
-        }
+        assert_eq!(live.ctl(&[&near[..], &["read", "c.count"]].concat()).0, 0);
+        assert_eq!(live.ctl(&[&near[..], &["write", "c.reset"]].concat()), (0, String::new()));
+        let with = [far[0], "--token", "token"];
+        assert_eq!(live.ctl(&[&with[..], &["read", "c.count"]].concat()).0, 0);
         assert_eq!(live.ctl(&[&with[..], &["write", "c.reset"]].concat()), (0, String::new()));
     });
 }

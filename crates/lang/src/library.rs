@@ -49,6 +49,21 @@ impl Library for SearchPath {
     }
 }
 
+/// The file that a client means by a name: it lies below `folder`, or does not exist yet in a directory that does. `None` for
+/// absolute names, for `..`, and for symbolic links that lead out of the folder or nowhere. The result has no symbolic link.
+pub fn below(folder: &Path, name: &Path) -> Option<PathBuf> {
+    // Checked before the file system is accessed, because the response would reveal which files exist.
+    if !name.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)) {
+        return None;
+    }
+    let (root, path) = (folder.canonicalize().ok()?, folder.join(name));
+    let real = match path.symlink_metadata() {
+        Ok(_) => path.canonicalize().ok()?,
+        Err(_) => path.parent()?.canonicalize().ok()?.join(path.file_name()?),
+    };
+    (real != root && real.starts_with(&root)).then_some(real)
+}
+
 /// Finds `require(library NAME)` in configurations sent by clients, but only below one directory that the
 /// operator named. Diagnostics quote file contents, so a client that could name any file could read any file.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +87,6 @@ impl Library for Confined {
                     .into(),
             );
         };
-        // Checked before the file system is accessed, because the response would reveal which files exist.
         if !Path::new(name).components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)) {
             return Err(
                 "a configuration from a client may require libraries from the operator's directory only"
@@ -80,17 +94,10 @@ impl Library for Confined {
             );
         }
         let none = || String::from("no such file");
-        let within = |path: PathBuf| {
-            // A symbolic link in the directory may lead out of it.
-            let (root, real) = (folder.canonicalize().ok()?, path.canonicalize().ok()?);
-            real.starts_with(root).then_some(real)
-        };
-        let path = within(folder.join(name)).or_else(|| within(folder.join("conf").join(name)));
-        let path = path.ok_or_else(none)?;
         // Reading a pipe might never end.
-        if !std::fs::metadata(&path).is_ok_and(|m| m.is_file()) {
-            return Err(none());
-        }
+        let found = |name: &Path| below(folder, name).filter(|path| path.is_file());
+        let path =
+            found(Path::new(name)).or_else(|| found(&Path::new("conf").join(name))).ok_or_else(none)?;
         let bytes = read::file(&path, read::MAX_CONFIGURATION).map_err(|_| none())?;
         Ok((path.to_string_lossy().into_owned(), bytes))
     }
@@ -160,6 +167,58 @@ mod tests {
             assert_eq!(found.map(|f| f.1), want.map(|w| w.as_bytes().to_vec()), "{name}");
         }
         assert!(Confined::new(None).read("a", "").is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn files_below_a_folder() -> std::io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let root = dir.path().canonicalize()?;
+        let (lib, out) = (root.join("lib"), root.join("out"));
+        std::fs::create_dir_all(lib.join("sub"))?;
+        std::fs::create_dir(&out)?;
+        for name in ["lib/a", "lib/sub/b", "out/secret", "lib2"] {
+            std::fs::write(root.join(name), name)?;
+        }
+        let link = |to: &Path, name: &str| std::os::unix::fs::symlink(to, lib.join(name));
+        link(&out, "leads")?;
+        link(&out.join("secret"), "file")?;
+        link(&out.join("missing"), "dangling")?;
+        link(Path::new("loop"), "loop")?;
+        link(Path::new("sub"), "inside")?;
+        link(Path::new("a"), "same")?;
+        for (name, want) in [
+            ("a", Some("a")),
+            ("./a", Some("a")),
+            ("sub/b", Some("sub/b")),
+            ("inside/b", Some("sub/b")),
+            ("same", Some("a")),
+            ("new", Some("new")),
+            ("sub/new", Some("sub/new")),
+            ("inside/new", Some("sub/new")),
+            ("", None),
+            (".", None),
+            ("..", None),
+            ("../lib2", None),
+            ("../lib/a", None),
+            ("sub/../a", None),
+            ("sub/../../out/secret", None),
+            ("leads", None),
+            ("leads/secret", None),
+            ("leads/new", None),
+            ("file", None),
+            ("dangling", None),
+            ("loop", None),
+            ("loop/new", None),
+            ("no/new", None),
+        ] {
+            assert_eq!(below(&lib, Path::new(name)), want.map(|w| lib.join(w)), "{name}");
+        }
+        assert_eq!(below(&lib, &lib.join("a")), None);
+        assert_eq!(below(&root.join("missing"), Path::new("a")), None);
+        // The folder itself may be a symbolic link.
+        std::os::unix::fs::symlink(&lib, root.join("alias"))?;
+        assert_eq!(below(&root.join("alias"), Path::new("a")), Some(lib.join("a")));
         Ok(())
     }
 }

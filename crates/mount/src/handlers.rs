@@ -228,7 +228,7 @@ impl Handlers {
         })?;
         let value = if file.raw { &text } else { text.strip_suffix('\n').unwrap_or(&text) };
         // The mount is accessible only to the router's own user, who has all rights.
-        let from = Origin::Authorised;
+        let from = Origin::User;
         self.remote.write(from, file.element.as_deref(), &file.handler, value).map(drop).map_err(|e| {
             let errno = self.errno(&e, file.generation);
             // The end of the router is no failure of the write, so it is not reported.

@@ -3,6 +3,8 @@
 
 use castanet_element::{Clock, Seed};
 use castanet_spec::Origin;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Where messages of elements go.
 pub type Printer = Box<dyn Fn(&str) + Send + Sync>;
@@ -37,6 +39,8 @@ pub struct Options {
     pub on_panic: OnPanic,
     /// The text of the configuration, for the handler of that name.
     pub config: String,
+    /// The folder below which clients with the token may name files. None: they may name no file.
+    pub client_files: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -48,6 +52,7 @@ impl Default for Options {
             clock: Clock::real(),
             printer: Box::new(|text| eprintln!("{text}")),
             config: String::new(),
+            client_files: None,
             on_panic: OnPanic::default(),
         }
     }
@@ -64,6 +69,8 @@ pub(crate) struct Settings {
     pub clock: Clock,
     /// Where the configuration comes from.
     pub origin: Origin,
+    /// The folder for files of clients.
+    pub folder: Option<Arc<Path>>,
     pub on_panic: OnPanic,
 }
 
@@ -79,10 +86,11 @@ impl Options {
     /// The settings that later configurations have too, where messages go, and the text of this configuration.
     pub(crate) fn split(self) -> (Settings, Printer, String) {
         let (seed, seed_given) = (self.seed(), self.seed.is_some());
-        let Options { workers, batch, clock, printer, config, on_panic, .. } = self;
+        let Options { workers, batch, clock, printer, config, on_panic, client_files, .. } = self;
+        let folder = client_files.map(Arc::from);
         let workers = if clock.is_simulated() { 1 } else { workers.max(1) };
         let batch = batch.clamp(1, castanet_packet::Batch::MAX);
         let origin = Origin::Operator;
-        (Settings { workers, batch, seed, seed_given, clock, on_panic, origin }, printer, config)
+        (Settings { workers, batch, seed, seed_given, clock, on_panic, origin, folder }, printer, config)
     }
 }

@@ -18,7 +18,7 @@ use castanet_graph::offload;
 use castanet_graph::placement::Placement;
 use castanet_graph::{Graph, Kind};
 use castanet_lang::{Diagnostic, Sources, Span};
-use castanet_spec::{Capability, Effects, Names};
+use castanet_spec::{Capability, Effects, Names, Origin};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::mpsc::{Receiver, channel};
@@ -155,6 +155,7 @@ pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<
     }
     let mut names = names_of(&graph, classes.as_ref(), &mut diagnostics);
     names.trust_devices();
+    names.set_origin(Origin::Operator);
     let (placement, errors) = place_named(&graph, &names, options.workers);
     diagnostics.extend(errors);
     let settings = (options.seed(), options.batch);
@@ -211,6 +212,7 @@ pub(crate) fn prepare(
     }
     let mut names = names_of(&graph, classes.as_ref(), &mut diagnostics);
     names.set_origin(settings.origin);
+    names.set_folder(settings.folder.clone());
     if settings.seed_given {
         names.set_seed(None);
     }

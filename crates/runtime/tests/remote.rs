@@ -144,7 +144,11 @@ fn a_call_has_the_rights_of_the_one_who_makes_it() {
                 let refused = write(Origin::Anonymous, "agg", h, &path("file"));
                 assert!(matches!(refused, Err(CallError::Denied(_))), "{h}: {refused:?}");
                 assert!(!is_there("file"), "{h}");
-                assert_eq!(write(Origin::Authorised, "agg", h, &path("file")), Ok(String::new()));
+                // The operator named no folder for clients.
+                let refused = write(Origin::Authorised, "agg", h, &path("file"));
+                let told = matches!(&refused, Err(CallError::Failed(e)) if e.contains("--library-path"));
+                assert!(told && !is_there("file"), "{h}: {refused:?}");
+                assert_eq!(write(Origin::User, "agg", h, &path("file")), Ok(String::new()));
                 assert!(is_there("file"), "{h}");
             }
             // A call that a client leaves with an element is still the client's.

@@ -4,6 +4,7 @@
 use crate::anno;
 use crate::origin::Origin;
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The addresses behind one name.
@@ -59,6 +60,7 @@ pub struct Names {
     used: Arc<Mutex<BTreeSet<String>>>,
     seed: Option<u64>,
     trusting: bool,
+    folder: Option<Arc<Path>>,
     origin: Origin,
 }
 
@@ -138,6 +140,14 @@ impl Names {
     /// Where the configuration comes from.
     pub fn origin(&self) -> Origin {
         self.origin
+    }
+    /// Names the folder below which clients with the token may name files.
+    pub fn set_folder(&mut self, folder: Option<Arc<Path>>) {
+        self.folder = folder;
+    }
+    /// The folder below which clients with the token may name files; none if they may name no file.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
     }
     /// Has Ethernet addresses of devices that are not here taken on trust, for looking at a configuration elsewhere than on
     /// the machine that it is for.

@@ -10,7 +10,9 @@ pub enum Origin {
     /// The operator: the command line, the files that it names, signals, and scripts of the operator's configuration.
     #[default]
     Operator,
-    /// A client that has shown that it acts for the operator: by its user on a Unix socket, or by the token.
+    /// A client that is a process of the router's user, or of root: on a Unix socket, or in the mounted folder.
+    User,
+    /// A client that has shown the token of the operator. It may be on another host.
     Authorised,
     /// Any other client on this host.
     Anonymous,
@@ -30,11 +32,15 @@ impl Origin {
     }
     /// Whether it may replace the configuration.
     pub fn may_reconfigure(self) -> bool {
-        matches!(self, Origin::Operator | Origin::Authorised)
+        matches!(self, Origin::Operator | Origin::User | Origin::Authorised)
     }
-    /// Whether it may name files that the router opens.
+    /// Whether it may name files that the router opens, if only some.
     pub fn may_name_files(self) -> bool {
-        matches!(self, Origin::Operator | Origin::Authorised)
+        matches!(self, Origin::Operator | Origin::User | Origin::Authorised)
+    }
+    /// Whether it may name files outside the folder that the operator gives to clients.
+    pub fn may_name_any_file(self) -> bool {
+        matches!(self, Origin::Operator | Origin::User)
     }
     /// Whether configurations may require libraries and packages from anywhere in the file system.
     pub fn may_require_anything(self) -> bool {
@@ -54,14 +60,16 @@ mod tests {
 
     #[test]
     fn rights() {
-        for (origin, plain, files, reconfigures, everywhere) in [
-            (Origin::Operator, true, true, true, true),
-            (Origin::Authorised, true, true, true, false),
-            (Origin::Anonymous, true, false, false, false),
-            (Origin::Network, false, false, false, false),
+        for (origin, plain, files, reconfigures, any_file, everywhere) in [
+            (Origin::Operator, true, true, true, true, true),
+            (Origin::User, true, true, true, true, false),
+            (Origin::Authorised, true, true, true, false, false),
+            (Origin::Anonymous, true, false, false, false, false),
+            (Origin::Network, false, false, false, false, false),
         ] {
             let write = |flags| origin.may_write(flags);
             assert_eq!((write("rw"), write("wF"), write("wR")), (plain, files, reconfigures), "{origin:?}");
+            assert_eq!(origin.may_name_any_file(), any_file, "{origin:?}");
             assert_eq!((origin.may_call(), origin.may_require_anything()), (plain, everywhere), "{origin:?}");
         }
     }

@@ -18,8 +18,8 @@ use std::sync::Arc;
 /// Any number of clients is served by one thread beside the workers; their calls are carried out by workers between two batches.
 ///
 /// TCP connections are accepted from this host alone, unless `LOCALHOST false` says from anywhere. A client that connects from the
-/// loopback address may read and write handlers; those that reconfigure the router or open files by name take the TOKEN. A client
-/// from elsewhere may call no handler without it. A Unix socket serves the user of the router and root, and gives all rights.
+/// loopback address may read and write handlers; those that reconfigure the router or open files by name take the TOKEN, and
+/// with it files are those of the folder of `--library-path`. A client from elsewhere may call no handler without it. A Unix socket serves the user of the router and root, and gives all rights.
 /// docs/security.md says more.
 ///
 /// In a hot swap the socket and its clients stay with the router when the new configuration listens at the same place.
@@ -69,7 +69,7 @@ pub struct Args {
     /// Whether TCP connections are accepted from this host alone; only an explicit `false` lets others in.
     #[arg(keyword, default = true)]
     localhost: bool,
-    /// The file with the token by which clients of a TCP port get all rights.
+    /// The file with the token by which clients of a TCP port may reconfigure the router and name files.
     #[arg(keyword)]
     token: Option<Filename>,
 }

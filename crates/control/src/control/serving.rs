@@ -52,7 +52,7 @@ pub(super) fn place(kind: Kind, text: &str, anywhere: bool, cx: &ArgCx<'_>) -> R
             Place::Tcp { address: IpAddr::V4(address), port, following }
         }
         Kind::Unix => {
-            let name = Filename::parse(text, cx).map_err(|e| format!("FILENAME: {e}"))?;
+            let name = Filename::of_file(text, cx).map_err(|e| format!("FILENAME: {e}"))?;
             Place::Unix(name.0.into())
         }
         Kind::Socket => Place::Descriptor(i32::parse(text, cx).map_err(|e| format!("FD: {e}"))?),

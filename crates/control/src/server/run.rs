@@ -60,7 +60,7 @@ pub(super) struct Loop {
 
 /// The rights of a client of a Unix socket, by its user; `None` if it may not connect.
 fn of_user(peer: Uid, owner: Uid) -> Option<Origin> {
-    (peer == owner || peer.is_root()).then_some(Origin::Authorised)
+    (peer == owner || peer.is_root()).then_some(Origin::User)
 }
 
 /// The rights of a client of a TCP socket, by its address. The kernel accepts loopback addresses from no device but its own.
@@ -389,13 +389,13 @@ mod tests {
     #[test]
     fn the_user_of_a_unix_socket_and_root_have_the_rights_of_the_operator() {
         let (me, other) = (Uid::from_raw(1000), Uid::from_raw(65534));
-        assert_eq!(of_user(me, me), Some(Origin::Authorised));
-        assert_eq!(of_user(Uid::ROOT, me), Some(Origin::Authorised));
+        assert_eq!(of_user(me, me), Some(Origin::User));
+        assert_eq!(of_user(Uid::ROOT, me), Some(Origin::User));
         assert_eq!(of_user(other, me), None);
         assert_eq!(of_user(me, Uid::ROOT), None);
         let (a, _b) = UnixStream::pair().unwrap();
         let a = OwnedFd::from(a);
-        assert_eq!(origin(&a, geteuid()), Some(Origin::Authorised));
+        assert_eq!(origin(&a, geteuid()), Some(Origin::User));
     }
 
     #[test]

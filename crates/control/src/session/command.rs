@@ -150,7 +150,7 @@ impl Call {
         access: &mut Access,
     ) -> Result<(String, Option<String>), Refusal> {
         if !from.may_call() {
-            return Err(self.from_the_network());
+            return Err(self.refused());
         }
         let proxy = rules.proxy.as_deref();
         match self.verb {
@@ -178,7 +178,7 @@ impl Call {
     }
 
     /// The reply to a client of another host without the token: it does not learn which names exist.
-    fn from_the_network(&self) -> Refusal {
+    fn refused(&self) -> Refusal {
         let text =
             format!("Permission denied for '{}': clients of other hosts need the token", shown(&self.name));
         Refusal(code::PERMISSION, text)

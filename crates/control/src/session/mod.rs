@@ -24,7 +24,7 @@ pub struct Rules {
     pub readonly: bool,
     /// The element whose handlers answer for all others (ControlSocket's argument PROXY).
     pub proxy: Option<String>,
-    /// The token that gives a client the rights of the operator.
+    /// The token that lets a client reconfigure the router.
     pub token: Option<Arc<Token>>,
 }
 
@@ -245,7 +245,7 @@ impl Session {
         }
     }
 
-    /// Gives the client the rights of the operator if the token is right. If the router has no token, a client that has these rights
+    /// Gives the client the rights of the token if it is right. If the router has no token, a client that has these rights
     /// already, by its user, is not disconnected for sending one.
     fn authorise(&mut self, given: &[u8], rules: &Rules) {
         let right = match &rules.token {
@@ -253,7 +253,9 @@ impl Session {
             None => self.from.may_reconfigure(),
         };
         if right {
-            self.from = Origin::Authorised;
+            if !self.from.may_reconfigure() {
+                self.from = Origin::Authorised;
+            }
             self.reply(code::OK, "Authorised");
         } else {
             self.reply(code::PERMISSION, "Permission denied");

@@ -4,7 +4,8 @@
 use super::{ArgValue, Show, ValueError};
 use crate::arg::ArgCx;
 use crate::origin::Origin;
-use castanet_lang::args as text;
+use castanet_lang::{args as text, library};
+use std::path::Path;
 
 /// An element of the configuration, by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,9 +72,34 @@ impl Show for HandlerRef {
     }
 }
 
-/// A file name: `~` expanded, `//` made one; `-` stays.
+/// A file name: `~` expanded, `//` made one; `-` stays. For a client with the token, the name of a file below the folder that the
+/// operator named for clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filename(pub String);
+
+impl Filename {
+    /// A file name where `-` stands for a file too, not for a standard stream.
+    pub fn of_file(t: &str, cx: &ArgCx<'_>) -> Result<Filename, ValueError> {
+        let plain = text::unquote(t) == "-";
+        Filename::parse(if plain { "./-" } else { t }, cx)
+    }
+}
+
+/// The file below the folder that a client means.
+fn confined(name: &str, folder: Option<&Path>) -> Result<String, ValueError> {
+    let Some(folder) = folder else {
+        return Err(format!(
+            "'{name}': a client on TCP may name no file; the operator allows those of a folder by --library-path"
+        )
+        .into());
+    };
+    let path = library::below(folder, Path::new(name)).and_then(|p| p.into_os_string().into_string().ok());
+    Ok(path.ok_or_else(|| {
+        format!(
+            "'{name}': a client on TCP may name only files of the operator's folder (--library-path), by paths from there"
+        )
+    })?)
+}
 
 impl ArgValue for Filename {
     const TYPE: &'static str = "filename";
@@ -84,6 +110,9 @@ impl ArgValue for Filename {
         let mut name = text::unquote(t);
         if name.is_empty() {
             return Err("file name is empty".into());
+        }
+        if name != "-" && !cx.origin.may_name_any_file() {
+            return confined(&name, cx.names.folder()).map(Filename);
         }
         if (name == "~" || name.starts_with("~/"))
             && let Ok(home) = std::env::var("HOME")

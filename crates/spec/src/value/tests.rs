@@ -110,6 +110,7 @@ fn references() {
     assert_eq!(get::<HandlerRef>("stop").unwrap().element, None);
     assert!(get::<HandlerRef>("zz.x").is_err());
     assert_eq!(get::<Filename>("\"a//b\"").unwrap().0, "a/b");
+    assert_eq!(get::<Filename>("-").unwrap().0, "-");
 }
 
 #[test]

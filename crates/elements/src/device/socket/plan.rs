@@ -103,7 +103,7 @@ impl Plan {
             return Err("too many arguments".into());
         }
         let file = |name: &str, text: &str| {
-            let file = Filename::parse(text, cx).map_err(|e| format!("{name}: {e}"))?;
+            let file = Filename::of_file(text, cx).map_err(|e| format!("{name}: {e}"))?;
             Ok::<_, ConfigError>(Place::Unix(PathBuf::from(file.0)))
         };
         let local = args.port.as_ref().map(|text| file("LOCAL_FILENAME", text)).transpose()?;
