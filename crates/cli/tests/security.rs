@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! docs/security.md: each sentence names a test, and that test exists.
+//! docs/security.md: each sentence names a test, and that test exists and is run.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -18,9 +18,20 @@ fn fault(root: &Path, row: &str) -> Option<String> {
     let Ok(text) = std::fs::read_to_string(root.join(file)) else {
         return Some(format!("there is no file '{file}'"));
     };
-    let mut lines = text.lines().map(str::trim);
-    let found = lines.any(|l| l.strip_prefix("fn ").is_some_and(|l| l.starts_with(&format!("{name}("))));
-    (!found).then(|| format!("there is no test '{name}' in {file}"))
+    is_run(&text, name).err().map(|why| format!("{why} '{name}' in {file}"))
+}
+
+/// Whether a text has a test of this name that is run.
+fn is_run(text: &str, name: &str) -> Result<(), &'static str> {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let is_it = |l: &&str| l.strip_prefix("fn ").is_some_and(|l| l.starts_with(&format!("{name}(")));
+    let at = lines.iter().position(is_it).ok_or("there is no test")?;
+    let attributes = || lines.iter().take(at).rev().take_while(|l| l.starts_with("#["));
+    if !attributes().any(|l| *l == "#[test]") {
+        return Err("there is no #[test] directly above");
+    }
+    let ignored = attributes().any(|l| l.starts_with("#[ignore") || l.starts_with("#[cfg_attr"));
+    if ignored { Err("a test that may be ignored is") } else { Ok(()) }
 }
 
 #[test]
@@ -49,5 +60,20 @@ fn rows_without_a_test_are_found() {
         ("| A sentence. | `crates/cli/tests/security.rs`: `missing` |".into(), "no test 'missing'"),
     ] {
         assert!(fault(&root, &row).is_some_and(|f| f.contains(want)), "{row}");
+    }
+    for (text, runs) in [
+        ("#[test]\nfn it() {", true),
+        ("    #[test]\n    #[should_panic]\n    fn it() {", true),
+        ("fn it() {", false),
+        ("#[test]\n\nfn it() {", false),
+        ("#[test]\nfn other() {}\nfn it() {", false),
+        ("// #[test]\nfn it() {", false),
+        ("#[test]\n#[ignore]\nfn it() {", false),
+        ("#[test]\n#[ignore = \"slow\"]\nfn it() {", false),
+        ("#[ignore]\n#[test]\nfn it() {", false),
+        ("#[test]\n#[cfg_attr(unix, ignore)]\nfn it() {", false),
+        ("#[test]\nfn it_too() {", false),
+    ] {
+        assert_eq!(is_run(text, "it").is_ok(), runs, "{text}");
     }
 }
