@@ -64,6 +64,7 @@ fn options(args: &Run, text: &str) -> Result<Options, String> {
         clock,
         config: text.to_string(),
         client_files: args.from_clients.library_path.clone(),
+        report_undefined: true,
         on_panic: args.on_panic.into(),
         printer: Box::new(|text| {
             let _ = writeln!(std::io::stderr().lock(), "{text}");

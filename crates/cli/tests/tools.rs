@@ -317,6 +317,15 @@ fn names_that_are_not_there_are_reported() {
     let checked = b.run("castanet", &["check", "-e", variable], "");
     assert_eq!((checked.code, checked.err.matches("warning: ").count()), (0, 1), "{}", checked.err);
     assert!(checked.err.starts_with("warning: variable '$lable' is not defined\n"), "{}", checked.err);
+    // A run reports each variable once, and its exit code stays.
+    let script = "Idle -> Discard; Script(print $x, print \"$y $1\", print $x ${x[1]} ${z-none}, stop)";
+    let ran = b.run("castanet", &["run", "-q", "-e", script], "");
+    let warnings =
+        ["$x", "$y", "$1"].map(|v| format!("Script@3 :: Script: warning: variable '{v}' is not defined\n"));
+    let out = "$x\n$y $1\n$x ${x[1]} none\n";
+    assert_eq!((ran.code, ran.out.as_str(), ran.err), (0, out, warnings.concat()));
+    let ran = b.run("click", &["-e", script], "");
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, out, ""));
     // Tools print the text as it is written; the classic driver prints no warning.
     assert_eq!(b.run("click-flatten", &["-e", variable], "").err, "");
     let open = b.run("click", &["-e", "Idle -> Discard; /* DriverManager(stop);"], "");

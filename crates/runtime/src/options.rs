@@ -41,6 +41,8 @@ pub struct Options {
     pub config: String,
     /// The folder below which clients with the token may name files. None: they may name no file.
     pub client_files: Option<PathBuf>,
+    /// Whether scripts report variables that are not defined.
+    pub report_undefined: bool,
 }
 
 impl Default for Options {
@@ -53,6 +55,7 @@ impl Default for Options {
             printer: Box::new(|text| eprintln!("{text}")),
             config: String::new(),
             client_files: None,
+            report_undefined: false,
             on_panic: OnPanic::default(),
         }
     }
@@ -71,6 +74,8 @@ pub(crate) struct Settings {
     pub origin: Origin,
     /// The folder for files of clients.
     pub folder: Option<Arc<Path>>,
+    /// Whether scripts report variables that are not defined.
+    pub report_undefined: bool,
     pub on_panic: OnPanic,
 }
 
@@ -86,11 +91,17 @@ impl Options {
     /// The settings that later configurations have too, where messages go, and the text of this configuration.
     pub(crate) fn split(self) -> (Settings, Printer, String) {
         let (seed, seed_given) = (self.seed(), self.seed.is_some());
-        let Options { workers, batch, clock, printer, config, on_panic, client_files, .. } = self;
+        let Options {
+            workers, batch, clock, printer, config, on_panic, client_files, report_undefined, ..
+        } = self;
         let folder = client_files.map(Arc::from);
         let workers = if clock.is_simulated() { 1 } else { workers.max(1) };
         let batch = batch.clamp(1, castanet_packet::Batch::MAX);
         let origin = Origin::Operator;
-        (Settings { workers, batch, seed, seed_given, clock, on_panic, origin, folder }, printer, config)
+        (
+            Settings { workers, batch, seed, seed_given, clock, on_panic, origin, folder, report_undefined },
+            printer,
+            config,
+        )
     }
 }

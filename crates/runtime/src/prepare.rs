@@ -213,6 +213,9 @@ pub(crate) fn prepare(
     let mut names = names_of(&graph, classes.as_ref(), &mut diagnostics);
     names.set_origin(settings.origin);
     names.set_folder(settings.folder.clone());
+    if settings.report_undefined {
+        names.report_undefined();
+    }
     if settings.seed_given {
         names.set_seed(None);
     }

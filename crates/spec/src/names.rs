@@ -60,6 +60,7 @@ pub struct Names {
     used: Arc<Mutex<BTreeSet<String>>>,
     seed: Option<u64>,
     trusting: bool,
+    reporting: bool,
     folder: Option<Arc<Path>>,
     origin: Origin,
 }
@@ -153,6 +154,14 @@ impl Names {
     /// the machine that it is for.
     pub fn trust_devices(&mut self) {
         self.trusting = true;
+    }
+    /// Has scripts report variables that are not defined.
+    pub fn report_undefined(&mut self) {
+        self.reporting = true;
+    }
+    /// Whether scripts report variables that are not defined.
+    pub fn reports_undefined(&self) -> bool {
+        self.reporting
     }
     /// Whether Ethernet addresses of devices that are not here are taken on trust.
     pub fn trusts_devices(&self) -> bool {

@@ -41,6 +41,9 @@ impl Values for Scope<'_, '_, '_> {
     fn variable(&mut self, name: &str) -> Option<String> {
         self.machine.variable(name)
     }
+    fn undefined(&mut self, name: &str) {
+        self.machine.report_undefined(name, self.cx);
+    }
     fn call(&mut self, text: &str) -> Option<String> {
         self.machine.read_call(text, self.cx)
     }
@@ -72,6 +75,13 @@ impl Machine {
             _ => None,
         };
         given.or_else(|| self.variables.get(name).cloned())
+    }
+
+    /// Reports a variable that is not defined, once.
+    fn report_undefined(&mut self, name: &str, cx: &mut Cx<'_>) {
+        if cx.names().reports_undefined() && self.reported.insert(name.to_string()) {
+            cx.message(&format!("{}: warning: variable '${name}' is not defined", cx.declaration()));
+        }
     }
 
     /// Whether a name means a handler of the script itself: readable, writable.

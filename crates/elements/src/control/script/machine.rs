@@ -9,7 +9,7 @@ use super::number::value;
 use super::output::Output;
 use castanet_element::prelude::*;
 use castanet_lang::args as text;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Jumps between two blocking instructions.
@@ -70,6 +70,8 @@ pub struct Machine {
     pub(super) kind: Kind,
     pub(super) variables: HashMap<String, String>,
     pub(super) frame: Frame,
+    /// Variables that were reported as not defined.
+    pub(super) reported: HashSet<String>,
     /// `$?`: the status of the last write call.
     pub(super) status: i32,
     pub(super) random: Random,
@@ -108,6 +110,7 @@ impl Machine {
             kind,
             variables: HashMap::new(),
             frame: Frame::default(),
+            reported: HashSet::new(),
             status: 0,
             random,
             output: Output::default(),

@@ -14,6 +14,8 @@ const UNCLOSED: usize = 32;
 pub trait Values {
     /// The value of a variable; none leaves the text as it is.
     fn variable(&mut self, name: &str) -> Option<String>;
+    /// Called for a variable that has neither a value nor a default.
+    fn undefined(&mut self, name: &str);
     /// The value of a handler call; none leaves the text as it is.
     fn call(&mut self, text: &str) -> Option<String>;
 }
@@ -140,6 +142,15 @@ fn escape(value: &str, out: &mut String) {
     }
 }
 
+/// The value of a variable that has no default.
+fn defined(name: &str, values: &mut dyn Values) -> Option<String> {
+    let value = values.variable(name);
+    if value.is_none() {
+        values.undefined(name);
+    }
+    value
+}
+
 fn nested(text: &str, values: &mut dyn Values, depth: usize) -> Result<String, TooLong> {
     if !text.contains('$') {
         return Ok(text.to_string());
@@ -157,12 +168,12 @@ fn nested(text: &str, values: &mut dyn Values, depth: usize) -> Result<String, T
                 let (what, end) = usage(text, at, &mut unclosed);
                 let value = match what {
                     Use::Text => None,
-                    Use::Variable(name) => values.variable(name),
+                    Use::Variable(name) => defined(name, values),
                     Use::Default(name, default) => {
                         values.variable(name).or_else(|| Some(default.to_string()))
                     }
                     Use::Word(name, n) => {
-                        let value = values.variable(name);
+                        let value = defined(name, values);
                         value.map(|v| v.split_ascii_whitespace().nth(n).unwrap_or("").to_string())
                     }
                     Use::Call(_) if depth >= DEEPEST => None,
@@ -200,6 +211,9 @@ mod tests {
             let known =
                 [("x", "1"), ("words", "a  b c"), ("q", "a\"b$c\\"), ("?", "0"), ("#", "2"), ("$", "77")];
             known.iter().find(|k| k.0 == name).map(|k| k.1.to_string())
+        }
+        fn undefined(&mut self, name: &str) {
+            assert!(self.variable(name).is_none(), "{name}");
         }
         fn call(&mut self, text: &str) -> Option<String> {
             self.0.push(text.to_string());
