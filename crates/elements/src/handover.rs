@@ -107,7 +107,8 @@ pub(crate) mod testing {
         inputs: usize,
         outputs: usize,
     ) {
-        let names = Names::new();
+        let mut names = Names::new();
+        names.set_origin(Origin::Operator);
         let (mut site, push) = (Site::default(), [true; 4]);
         let mut cx = site.cx(T::SPEC, config, &names, &push[..inputs], &push[..outputs]);
         let args = T::Args::parse(config, cx.arg_cx()).0.unwrap();

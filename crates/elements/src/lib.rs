@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The element classes, one file each, in families as the folders are called.
 #![forbid(unsafe_code)]
+// Tests name their own files.
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 use castanet_element::ClassDef;
 

@@ -77,7 +77,7 @@ fn outward<T>(scope: &str, name: &str, mut get: impl FnMut(&str) -> Option<T>) -
 }
 
 impl Names {
-    /// No names.
+    /// No names, of a configuration without rights until [`Names::set_origin`] says where it comes from.
     pub fn new() -> Names {
         Names::default()
     }

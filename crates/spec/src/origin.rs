@@ -8,7 +8,6 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// The operator: the command line, the files that it names, signals, and scripts of the operator's configuration.
-    #[default]
     Operator,
     /// A client that is a process of the router's user, or of root: on a Unix socket, or in the mounted folder.
     User,
@@ -16,7 +15,9 @@ pub enum Origin {
     Authorised,
     /// Any other client on this host.
     Anonymous,
-    /// Any other client of a TCP port that does not connect from the loopback address.
+    /// Any other client of a TCP port that does not connect from the loopback address. It has the fewest rights, so that code that
+    /// forgets to name an origin gives none away.
+    #[default]
     Network,
 }
 
@@ -57,6 +58,14 @@ impl Origin {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_default_has_no_right() {
+        let origin = crate::Names::new().origin();
+        assert_eq!(origin, Origin::default());
+        assert!(!origin.may_call() && !origin.may_write("rw") && !origin.may_reconfigure());
+        assert!(!origin.may_name_files() && !origin.may_name_any_file() && !origin.may_require_anything());
+    }
 
     #[test]
     fn rights() {

@@ -132,7 +132,8 @@ fn reason(e: &std::io::Error) -> String {
 }
 
 impl Sink {
-    /// Opens the file unless that has happened.
+    /// Opens the file unless that has happened. The name is that of the Filename OUTFILE.
+    #[allow(clippy::disallowed_methods)]
     fn open(&mut self, name: &str) -> Result<(), String> {
         if matches!(self, Sink::Closed) {
             let file: std::io::Result<Box<dyn Write + Send>> = match name {

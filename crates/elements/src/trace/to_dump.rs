@@ -140,6 +140,8 @@ impl Build for ToDump {
 }
 
 /// Whether a file can be written, as far as that can be known without changing it. One that is missing is made: true.
+/// The name comes from a Filename.
+#[allow(clippy::disallowed_methods)]
 pub(crate) fn try_file(name: &str) -> Result<bool, String> {
     // Opening a pipe would wait for its reader.
     let special = std::fs::metadata(name).is_ok_and(|m| !m.is_file() && !m.is_dir());

@@ -104,6 +104,7 @@ impl Bench {
         let ins: Vec<bool> = (0..inputs).map(|i| code.input(i) != Processing::Pull).collect();
         let outs: Vec<bool> = (0..outputs).map(|i| code.output(i) != Processing::Pull).collect();
         let mut names = Names::new();
+        names.set_origin(Origin::Operator);
         for (i, (name, class)) in [
             ("e", class),
             ("in", "Suppressor"),

@@ -28,7 +28,8 @@ impl Output {
     pub fn to(w: impl Write + Send + 'static) -> Output {
         Output(Box::new(w))
     }
-    /// Writes text to a file, `-` for standard output, so that it is there when this returns.
+    /// Writes text to a file, `-` for standard output, so that it is there when this returns. The name comes from a Filename.
+    #[allow(clippy::disallowed_methods)]
     pub fn put(&mut self, file: &str, append: bool, text: &str) -> Result<(), String> {
         let failed = |name: &str, e: &std::io::Error| format!("{name}: {}", reason(e));
         if file == "-" {

@@ -73,7 +73,8 @@ impl Counts {
         all
     }
 
-    /// Writes all to a file; `-` is the standard output.
+    /// Writes all to a file, whose name comes from a Filename; `-` is the standard output.
+    #[allow(clippy::disallowed_methods)]
     pub fn write(&self, name: &str, banner: &str, format: Format) -> Result<(), String> {
         let done = match name {
             "-" => self.write_to(&mut io::stdout().lock(), banner, format),

@@ -66,7 +66,9 @@ impl TraceInfo {
         self.begun
     }
 
-    /// Opens the file and writes what stands at its head; `source` is where the packets come from.
+    /// Opens the file and writes what stands at its head; `source` is where the packets come from. The name is that of the
+    /// Filename TRACEINFO.
+    #[allow(clippy::disallowed_methods)]
     pub fn begin(&mut self, source: Option<&str>) {
         self.begun = true;
         let source = source.map_or(String::new(), |s| format!(" file='{}'", escaped(s.trim())));
