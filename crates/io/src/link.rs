@@ -2,8 +2,6 @@
 //! Link types of capture files, by number, and the words configurations use for some of them.
 use std::fmt;
 
-use pcap_file::DataLink;
-
 /// The type of the link header of packets: a LINKTYPE_ number (<https://www.tcpdump.org/linktypes.html>).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkType(pub u32);
@@ -22,6 +20,41 @@ const WORDS: [(&str, u32); 12] = [
     ("LINUX_SLL", 113),
     ("SUNATM", 123),
     ("RADIOTAP", 127),
+];
+
+/// The registry's names of other types that one meets (<https://www.tcpdump.org/linktypes.html>).
+const NAMES: [(&str, u32); 31] = [
+    ("AX25", 3),
+    ("IEEE802_5", 6),
+    ("ARCNET_BSD", 7),
+    ("SLIP", 8),
+    ("PPP_ETHER", 51),
+    ("FRELAY", 107),
+    ("LOOP", 108),
+    ("PFLOG", 117),
+    ("IEEE802_11_PRISM", 119),
+    ("IP_OVER_FC", 122),
+    ("ARCNET_LINUX", 129),
+    ("DOCSIS", 143),
+    ("LINUX_IRDA", 144),
+    ("USER0", 147),
+    ("IEEE802_11_AVS", 163),
+    ("BLUETOOTH_HCI_H4", 187),
+    ("USB_LINUX", 189),
+    ("PPI", 192),
+    ("IEEE802_15_4_WITHFCS", 195),
+    ("BLUETOOTH_HCI_H4_WITH_PHDR", 201),
+    ("USB_LINUX_MMAPPED", 220),
+    ("CAN_SOCKETCAN", 227),
+    ("IEEE802_15_4_NOFCS", 230),
+    ("NFLOG", 239),
+    ("NETANALYZER", 240),
+    ("INFINIBAND", 247),
+    ("USBPCAP", 249),
+    ("BLUETOOTH_LE_LL", 251),
+    ("NETLINK", 253),
+    ("ETHERNET_MPACKET", 274),
+    ("LINUX_SLL2", 276),
 ];
 
 impl LinkType {
@@ -62,13 +95,14 @@ impl LinkType {
 }
 
 impl fmt::Display for LinkType {
-    /// The word if there is one, else the registry's name, else the bare number: `ETHER`,
+    /// The word if there is one, else the number with the registry's name if it has one here: `ETHER`,
     /// `link type 220 (USB_LINUX_MMAPPED)`, `link type 9999`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.word(), DataLink::from(self.0)) {
+        let name = || NAMES.iter().find(|(_, n)| *n == self.0).map(|(name, _)| *name);
+        match (self.word(), name()) {
             (Some(word), _) => f.write_str(word),
-            (None, DataLink::Unknown(number)) => write!(f, "link type {number}"),
-            (None, known) => write!(f, "link type {} ({known:?})", self.0),
+            (None, None) => write!(f, "link type {}", self.0),
+            (None, Some(name)) => write!(f, "link type {} ({name})", self.0),
         }
     }
 }

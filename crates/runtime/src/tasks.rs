@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scheduled tasks: turns in rotation while all have the same tickets, by stride scheduling as soon as one has others.
 
-use castanet_tables::stride::{Stride, Ties};
+use castanet_tables::Stride;
 use std::collections::HashMap;
 
 /// The default number of tickets.
@@ -47,7 +47,7 @@ impl Tasks {
         match &mut self.stride {
             Some(s) => s.set_tickets(element, tickets),
             None if tickets != TICKETS => {
-                let mut stride = Stride::new(Ties::Oldest);
+                let mut stride = Stride::new();
                 self.rotation.rotate_left(self.next);
                 self.next = 0;
                 for e in self.rotation.drain(..) {

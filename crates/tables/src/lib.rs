@@ -35,6 +35,6 @@ pub use flag::Flag;
 pub use flow::FlowIndex;
 pub use lpm::{DirectTable, NotFound, Prefix, RadixTable, Route, StaticTable, TableError};
 pub use ring::Ring;
-pub use stride::{Stride, StrideList, Ties};
+pub use stride::Stride;
 pub use timer_queue::TimerQueue;
 pub use token_bucket::TokenBucket;

@@ -17,24 +17,14 @@ fn stride(tickets: u32) -> u64 {
     ONE_TICKET / u64::from(tickets.max(1))
 }
 
-/// The order of clients with equal passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ties {
-    /// The client that entered first is next, so clients with equal tickets take turns in the order in which
-    /// they were added.
-    Oldest,
-    /// The client that entered last is next.
-    Newest,
-}
-
 /// A stride scheduler for any number of clients, which are identified by small numbers. A turn takes
-/// logarithmic time.
-#[derive(Clone, Debug)]
+/// logarithmic time. Of clients with equal passes the one that entered first is next, so clients with equal
+/// tickets take turns in the order in which they were added.
+#[derive(Clone, Debug, Default)]
 pub struct Stride {
-    /// Keys are the pass and the tie-breaking order.
+    /// Keys are the pass and the order of entry.
     heap: Heap<(u64, u64)>,
     strides: Vec<u64>,
-    ties: Ties,
     entered: u64,
     /// The pass of the last turn. New clients start from here.
     now: u64,
@@ -42,8 +32,8 @@ pub struct Stride {
 
 impl Stride {
     /// Creates a scheduler without clients.
-    pub fn new(ties: Ties) -> Self {
-        Self { heap: Heap::default(), strides: Vec::new(), ties, entered: 0, now: 0 }
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// The number of clients.
@@ -68,10 +58,7 @@ impl Stride {
     #[inline]
     fn enter(&mut self, pass: u64) -> (u64, u64) {
         self.entered += 1;
-        match self.ties {
-            Ties::Oldest => (pass, self.entered),
-            Ties::Newest => (pass, u64::MAX - self.entered),
-        }
+        (pass, self.entered)
     }
 
     /// Schedules a client; 0 tickets count as 1. The client starts one stride after the current pass, so it
@@ -133,96 +120,6 @@ impl Stride {
     }
 }
 
-/// A stride scheduler for a few clients, 0, 1, 2..., which exposes their order. A client without work can be
-/// skipped without using its turn. A turn takes time proportional to the number of clients.
-#[derive(Clone, Debug)]
-pub struct StrideList {
-    /// The clients in the order of their turns.
-    entries: Vec<Entry>,
-    ties: Ties,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    pass: u64,
-    tickets: u32,
-    client: usize,
-}
-
-impl StrideList {
-    /// Creates one client for each number of tickets; 0 tickets count as 1.
-    pub fn new(tickets: &[u32], ties: Ties) -> Self {
-        let mut list = Self { entries: Vec::with_capacity(tickets.len()), ties };
-        for (client, &tickets) in tickets.iter().enumerate() {
-            list.enter(Entry { pass: stride(tickets), tickets, client });
-        }
-        list
-    }
-
-    fn enter(&mut self, entry: Entry) {
-        let at = self.entries.partition_point(|other| match self.ties {
-            Ties::Oldest => other.pass <= entry.pass,
-            Ties::Newest => other.pass < entry.pass,
-        });
-        self.entries.insert(at, entry);
-    }
-
-    /// Number of clients.
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Whether there are no clients.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// The client at this position in the order; 0 is the next.
-    #[inline]
-    pub fn get(&self, place: usize) -> Option<usize> {
-        self.entries.get(place).map(|entry| entry.client)
-    }
-
-    /// Takes the turn of the client at this position in the order.
-    #[inline]
-    pub fn turn_at(&mut self, place: usize) -> Option<usize> {
-        if place >= self.entries.len() {
-            return None;
-        }
-        let mut entry = self.entries.remove(place);
-        // A skipped client keeps its pass, so the passes of the others can grow far beyond it.
-        if entry.pass > LARGE_PASS {
-            for other in &mut self.entries {
-                other.pass = other.pass.saturating_sub(LARGE_PASS);
-            }
-            entry.pass -= LARGE_PASS;
-        }
-        entry.pass += stride(entry.tickets);
-        self.enter(entry);
-        Some(entry.client)
-    }
-
-    /// Takes the next turn.
-    #[inline]
-    pub fn turn(&mut self) -> Option<usize> {
-        self.turn_at(0)
-    }
-
-    /// The tickets of a client.
-    pub fn tickets(&self, client: usize) -> Option<u32> {
-        self.entries.iter().find(|entry| entry.client == client).map(|entry| entry.tickets)
-    }
-
-    /// Changes the tickets of a client from its next turn on.
-    pub fn set_tickets(&mut self, client: usize, tickets: u32) {
-        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.client == client) {
-            entry.tickets = tickets;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -234,7 +131,7 @@ mod tests {
 
     #[test]
     fn equal_tickets_take_turns_in_order() {
-        let mut stride = Stride::new(Ties::Oldest);
+        let mut stride = Stride::new();
         assert_eq!((stride.turn(), stride.peek()), (None, None));
         for client in [3, 0, 7] {
             stride.add(client, 1024);
@@ -252,47 +149,31 @@ mod tests {
     }
 
     #[test]
-    fn the_reference_sequence_of_weights_one_two_three() {
-        // Inputs a, b and c; c has four packets.
-        let mut list = StrideList::new(&[1, 2, 3], Ties::Newest);
-        let mut left = [9, 9, 4];
-        let mut text = String::new();
-        for _ in 0..9 {
-            let place = (0..3).find(|&place| left[list.get(place).unwrap()] > 0).unwrap();
-            let client = list.turn_at(place).unwrap();
-            left[client] -= 1;
-            text.push(char::from(b'a' + client as u8));
-        }
-        assert_eq!(text, "cbccbacbb");
-        assert_eq!(list.turn_at(3), None);
-    }
-
-    #[test]
     fn turns_follow_tickets() {
-        for ties in [Ties::Oldest, Ties::Newest] {
-            let tickets = [1, 2, 3, 10, 0, 1024, 960];
-            let total: u32 = tickets.iter().map(|&t: &u32| t.max(1)).sum();
-            let mut stride = Stride::new(ties);
-            for (client, &tickets) in tickets.iter().enumerate() {
-                stride.add(client as u32, tickets);
-            }
-            let mut list = StrideList::new(&tickets, ties);
-            let mut counts = [0_u32; 7];
-            for _ in 0..total * 10 {
-                let client = stride.turn().unwrap();
-                // The heap and the list are independent implementations of the same sequence.
-                assert_eq!(list.turn(), Some(client as usize));
-                counts[client as usize] += 1;
-            }
-            for (client, &tickets) in tickets.iter().enumerate() {
-                assert!(counts[client].abs_diff(tickets.max(1) * 10) <= 1, "{counts:?}");
-            }
+        let tickets = [1, 2, 3, 10, 0, 1024, 960];
+        let total: u32 = tickets.iter().map(|&t: &u32| t.max(1)).sum();
+        let mut scheduler = Stride::new();
+        // Each client's pass, and when it entered.
+        let mut list: Vec<(u64, u64)> = Vec::new();
+        for (client, &tickets) in tickets.iter().enumerate() {
+            scheduler.add(client as u32, tickets);
+            list.push((stride(tickets), client as u64));
+        }
+        let mut counts = [0_u32; 7];
+        for turn in 0..u64::from(total * 10) {
+            let client = scheduler.turn().unwrap() as usize;
+            assert_eq!(list.iter().min(), Some(&list[client]));
+            list[client] = (list[client].0 + stride(tickets[client]), 7 + turn);
+            counts[client] += 1;
+        }
+        for (client, &tickets) in tickets.iter().enumerate() {
+            assert!(counts[client].abs_diff(tickets.max(1) * 10) <= 1, "{counts:?}");
         }
     }
 
     #[test]
     fn changed_tickets() {
-        let mut stride = Stride::new(Ties::Oldest);
+        let mut stride = Stride::new();
         stride.add(0, 1);
         stride.add(1, 1);
         stride.set_tickets(1, 3);
@@ -303,29 +184,16 @@ mod tests {
         assert_eq!(stride.len(), 2);
         let counts = turns(&mut stride, 400).iter().filter(|&&client| client == 1).count();
         assert!(counts.abs_diff(200) <= 1);
-        let mut list = StrideList::new(&[1, 1], Ties::Oldest);
-        list.set_tickets(1, 3);
-        assert_eq!((list.tickets(1), list.tickets(2), list.len()), (Some(3), None, 2));
-        assert!(!list.is_empty() && StrideList::new(&[], Ties::Oldest).is_empty());
-        let counts = (0..400).filter(|_| list.turn() == Some(1)).count();
-        assert!(counts.abs_diff(300) <= 1);
     }
 
     #[test]
     fn passes_do_not_overflow() {
-        let mut stride = Stride::new(Ties::Oldest);
-        let mut list = StrideList::new(&[1, 2], Ties::Oldest);
+        let mut stride = Stride::new();
         stride.add(0, 1);
         stride.add(1, 2);
         stride.now = u64::MAX / 2 - ONE_TICKET;
         stride.heap.map_keys(|(pass, order)| (pass + (u64::MAX / 2 - ONE_TICKET), order));
-        list.entries.iter_mut().for_each(|entry| entry.pass += u64::MAX / 2 - ONE_TICKET);
-        let (mut one, mut two) = (0, 0);
-        for _ in 0..3000 {
-            one += stride.turn().unwrap();
-            two += list.turn().unwrap();
-        }
-        assert_eq!((one, two), (2000, 2000));
-        assert!(stride.now < LARGE_PASS && list.entries[0].pass < LARGE_PASS);
+        assert_eq!(turns(&mut stride, 3000).iter().sum::<u32>(), 2000);
+        assert!(stride.now < LARGE_PASS);
     }
 }

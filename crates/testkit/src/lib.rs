@@ -12,6 +12,9 @@
 pub mod classes;
 pub mod host;
 pub mod namespace;
+mod stride_list;
+
+pub use stride_list::StrideList;
 
 use castanet_classes::Registry;
 use castanet_element::{Classes as _, Clock};

@@ -114,7 +114,7 @@ impl Shares {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use castanet_tables::{StrideList, Ties};
+    use castanet_testkit::StrideList;
 
     fn turn(shares: &mut Shares, has: impl Fn(usize) -> bool) -> Option<usize> {
         let place = (0..).map_while(|p| shares.get(p)).position(&has)?;
@@ -127,7 +127,7 @@ mod tests {
     fn with_packets_everywhere_it_is_a_stride_list() {
         for tickets in [&[1, 2, 3][..], &[7], &[5, 5, 5], &[1, 1000, 65_536, 3, 999], &[u32::MAX, 1]] {
             let mut shares = Shares::new(tickets.to_vec());
-            let mut list = StrideList::new(tickets, Ties::Newest);
+            let mut list = StrideList::new(tickets);
             for _ in 0..5000 {
                 assert_eq!(turn(&mut shares, |_| true), list.turn(), "{tickets:?}");
             }

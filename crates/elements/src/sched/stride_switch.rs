@@ -76,13 +76,13 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use castanet_element::kit::{Kit, packet};
-    use castanet_tables::{StrideList, Ties};
+    use castanet_testkit::StrideList;
 
     #[test]
     fn packets_follow_the_tickets() {
         for n in [1, 2, 3, 32, 256] {
             let mut kit = Kit::<StrideSwitch>::with_ports("1, 2, 3", 1, 3).unwrap();
-            let mut list = StrideList::new(&[1, 2, 3], Ties::Newest);
+            let mut list = StrideList::new(&[1, 2, 3]);
             let mut number = 0u32;
             for _ in 0..20 {
                 let mut want: Vec<_> =

@@ -10,7 +10,7 @@ use castanet_graph::{Graph, Kind};
 use castanet_lang::PortRef;
 use castanet_packet::{Batch, Packet};
 use castanet_spec::Reason;
-use castanet_tables::stride::{Stride, Ties};
+use castanet_tables::Stride;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ impl Net {
                 s.instance = Some(instance);
             }
         }
-        Net { slots, tasks: Stride::new(Ties::Oldest), tickets: HashMap::new(), rounds: 0, shared }
+        Net { slots, tasks: Stride::new(), tickets: HashMap::new(), rounds: 0, shared }
     }
 
     pub fn schedule(&mut self, element: u32) {

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Stride scheduling as simple as can be, to compare others with.
+
+/// The stride of a client with one ticket.
+const ONE_TICKET: u64 = 1 << 32;
+
+/// Clients 0, 1, 2... Of those with equal passes the one that entered last is next.
+pub struct StrideList {
+    /// For each client its pass, how many entered before it, and its stride.
+    clients: Vec<(u64, u64, u64)>,
+    entered: u64,
+}
+
+impl StrideList {
+    /// One client for each number of tickets.
+    pub fn new(tickets: &[u32]) -> StrideList {
+        let strides = tickets.iter().map(|&t| ONE_TICKET / u64::from(t));
+        let clients: Vec<_> = strides.zip(0..).map(|(stride, i)| (stride, i, stride)).collect();
+        StrideList { entered: clients.len() as u64, clients }
+    }
+    /// The client with the next turn.
+    pub fn turn(&mut self) -> Option<usize> {
+        let order = |&(_, client): &(usize, &(u64, u64, u64))| (client.0, u64::MAX - client.1);
+        let (next, _) = self.clients.iter().enumerate().min_by_key(order)?;
+        let client = &mut self.clients[next];
+        (client.0, client.1) = (client.0 + client.2, self.entered);
+        self.entered += 1;
+        Some(next)
+    }
+}
