@@ -5,8 +5,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use castanet_tables::{
-    DirectTable, Ewma, Fifo, Prefix, RadixTable, Ring, Route, StaticTable, Stride, Ties, TimerQueue,
-    TokenBucket,
+    DirectTable, Ewma, Fifo, Prefix, RadixTable, Ring, Route, StaticTable, Stride, TimerQueue, TokenBucket,
 };
 
 /// Prints the best of five runs.
@@ -131,7 +130,7 @@ fn queues() {
 fn schedulers() {
     const ROUNDS: usize = 1_000_000;
     for count in [1, 2, 8, 1000] {
-        let mut stride = Stride::new(Ties::Oldest);
+        let mut stride = Stride::new();
         (0..count).for_each(|client| stride.add(client, 1024));
         time(&format!("stride turn, {count} clients"), ROUNDS, || {
             for _ in 0..ROUNDS {

@@ -5,7 +5,7 @@ use super::kinds::{self, Kinds};
 use super::list::{elements, handlers};
 use super::{Failure, seconds, value_out};
 use crate::load::write_out;
-use crate::requests::matches;
+use crate::requests::matcher;
 use castanet_control::Client;
 use castanet_control::client::ClientError;
 use castanet_spec::ValueKind;
@@ -45,7 +45,8 @@ fn expand(client: &mut Client, patterns: &[String]) -> Result<Vec<String>, Failu
             continue;
         };
         let before = out.len();
-        for e in elements(client)?.into_iter().filter(|e| matches(element, e)) {
+        let matches = matcher(element);
+        for e in elements(client)?.into_iter().filter(|e| matches(e)) {
             let all = handlers(client, Some(&e))?;
             if all.iter().any(|h| h.0 == handler && h.1.contains('r')) {
                 out.push(format!("{e}.{handler}"));
