@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 /// `castanet-element` and its dependencies, without the standard library. `castanet sdk` copies these crates. A
 /// test compares the list with the lock file.
-pub const CRATES: [&str; 31] = [
+pub const CRATES: [&str; 32] = [
     "annotate_snippets",
     "anstyle",
     "bitflags",
@@ -34,6 +34,7 @@ pub const CRATES: [&str; 31] = [
     "rand_core",
     "rowan",
     "rustc_hash",
+    "strsim",
     "syn",
     "text_size",
     "thiserror",
