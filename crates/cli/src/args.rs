@@ -84,7 +84,7 @@ pub struct Configuration {
     /// Load the classes of this package, even if the configuration does not require it.
     #[arg(long = "package", value_name = "FILE")]
     pub packages: Vec<String>,
-    /// Print diagnostics as JSON.
+    /// Print diagnostics as JSON on standard error, one object a line, in the form of rustc's --error-format=json.
     #[arg(long)]
     pub json: bool,
 }

@@ -1,40 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet check`: all diagnostics of configurations, without a run.
 
+mod merge;
 mod paint;
+mod scripts;
 
 use crate::args::{Check, Configuration};
-use crate::load::{Source, complain, definition, json_values, load, show};
-use castanet_lang::{Diagnostic, Sources, Unknown};
+use crate::load::{Source, complain, definition, load, show};
+use castanet_lang::{Diagnostic, Sources, Span, Unknown};
 use castanet_runtime::Options;
-use std::io::Write;
 use std::process::ExitCode;
 
 /// Checks configurations: language, graph, arguments of every element. Files of elements are not opened.
 pub fn main(args: &Check) -> ExitCode {
     let mut good = true;
-    let mut json = Vec::new();
+    let json = args.configuration.json;
     for one in each(&args.configuration) {
-        let source = match Source::read(&one) {
-            Ok(s) => s,
+        match Source::read(&one) {
+            Ok(source) => {
+                let (sources, diagnostics) = check(&source, args);
+                good &= !diagnostics.iter().any(Diagnostic::is_error);
+                show(&sources, &diagnostics, json);
+            }
+            Err(e) if json => {
+                show(&Sources::new(), &[Diagnostic::error(e, None)], true);
+                good = false;
+            }
             Err(e) => {
                 complain(&e);
                 good = false;
-                continue;
             }
-        };
-        let (sources, diagnostics) = check(&source, args);
-        good &= !diagnostics.iter().any(Diagnostic::is_error);
-        if args.configuration.json {
-            json.extend(json_values(&sources, &diagnostics));
-        } else {
-            show(&sources, &diagnostics, false);
         }
-    }
-    if args.configuration.json && json.is_empty() {
-        let _ = crate::load::write_out(None, "[]\n");
-    } else if args.configuration.json {
-        let _ = writeln!(std::io::stderr().lock(), "{:#}", serde_json::Value::Array(json));
     }
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -53,16 +49,27 @@ fn each(c: &Configuration) -> Vec<Configuration> {
 fn check(source: &Source, args: &Check) -> (Sources, Vec<Diagnostic>) {
     let mut loaded = load(source, args.configuration.clickpath.as_deref(), Unknown::Error);
     let mut diagnostics = std::mem::take(&mut loaded.diagnostics);
-    if !diagnostics.iter().any(Diagnostic::is_error) {
-        let n = loaded.graph.len();
+    let errors = |all: &[Diagnostic]| all.iter().filter(|d| d.is_error()).count();
+    let n = loaded.graph.len();
+    let options = Options { workers: args.workers, ..Options::default() };
+    if errors(&diagnostics) == 0 {
         diagnostics.extend(paint::redirects(&loaded.graph));
-        let options = Options { workers: args.workers, ..Options::default() };
+        diagnostics.extend(scripts::calls(&loaded.graph));
         diagnostics.extend(castanet_runtime::check(loaded.graph, loaded.classes.0.clone(), &options));
-        if !diagnostics.iter().any(Diagnostic::is_error) && !args.configuration.json {
-            let text = format!("{}: {n} elements, configuration OK\n", source.name);
-            // A failed write changes nothing: the exit code has the result.
-            let _ = crate::load::write_out(None, &text);
-        }
+    } else if diagnostics.iter().filter(|d| d.is_error()).all(|d| d.flat) {
+        let held_back = std::mem::take(&mut loaded.held_back);
+        diagnostics.extend(held_back.into_iter().filter(Diagnostic::is_error));
+        let elements: Vec<Span> = loaded.graph.flat.elements.iter().map(|e| e.span).collect();
+        let arguments = castanet_runtime::check_arguments(loaded.graph, loaded.classes.0.as_ref());
+        merge::independent(&mut diagnostics, arguments, &elements);
+        diagnostics.sort_by_key(|d| d.span.or_else(|| d.labels.iter().map(|l| l.span).min()));
+    }
+    diagnostics.retain(|d| !d.consequence);
+    merge::variables(&mut diagnostics);
+    if errors(&diagnostics) == 0 && !args.configuration.json {
+        let text = format!("{}: {n} elements, configuration OK\n", source.name);
+        // A failed write changes nothing: the exit code has the result.
+        let _ = crate::load::write_out(None, &text);
     }
     (loaded.sources, diagnostics)
 }

@@ -5,7 +5,7 @@ use crate::args::Configuration;
 use crate::control::FromClients;
 use castanet_classes::Registry;
 use castanet_graph::{Classes as _, Graph};
-use castanet_lang::elaborate::{Globals, Library};
+use castanet_lang::elaborate::{Globals, Library, undefined_variables};
 use castanet_lang::library::{Confined, SearchPath};
 use castanet_lang::{Diagnostic, Flat, Sources, Unknown, read};
 use castanet_package::Packages;
@@ -116,6 +116,8 @@ pub struct Loaded {
     pub graph: Graph,
     /// All errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
+    /// Errors of the graph that are left out because of errors of the language.
+    pub held_back: Vec<Diagnostic>,
     /// The text of the configuration.
     pub text: String,
     /// The known classes.
@@ -225,7 +227,7 @@ pub fn elaborate_in(
 }
 
 /// Whether a class has its own variables, so that `$` in its configuration is no undefined variable.
-fn is_script(spec: &castanet_spec::ClassSpec) -> bool {
+pub fn is_script(spec: &castanet_spec::ClassSpec) -> bool {
     spec.args.iter().any(|a| a.type_name == "script instruction")
 }
 
@@ -238,17 +240,20 @@ pub fn load(source: &Source, clickpath: Option<&str>, unknown: Unknown) -> Loade
 pub fn load_in(packages: &Packages, source: &Source, unknown: Unknown) -> Loaded {
     let (loaded, sources, classes) = elaborate_in(packages, source, unknown, Globals::Substitute);
     let (flat, mut diagnostics) = (loaded.flat, loaded.diagnostics);
+    let defined = loaded.defines.iter().chain(&source.defines).map(|d| d.0.as_str());
+    let defined: Vec<&str> = defined.collect();
     let text = sources.text(flat.file).to_string();
     if unknown == Unknown::Error {
         let fixed = |class: &str| classes.spec(class).is_some_and(|spec| !is_script(spec));
         let elements = flat.elements.iter().filter(|e| e.config.contains('$') && fixed(&e.class));
-        diagnostics.extend(elements.flat_map(castanet_lang::elaborate::undefined_variables));
+        diagnostics.extend(elements.flat_map(|e| undefined_variables(e, &defined)));
     }
-    let (graph, more) = Graph::new(flat, &classes);
+    let (graph, mut held_back) = Graph::new(flat, &classes);
+    held_back.iter_mut().for_each(|d| d.flat = true);
     if !diagnostics.iter().any(Diagnostic::is_error) {
-        diagnostics.extend(more);
+        diagnostics.append(&mut held_back);
     }
-    Loaded { sources, graph, diagnostics, text, classes }
+    Loaded { sources, graph, diagnostics, held_back, text, classes }
 }
 
 /// Whether to print colours on standard error.
@@ -257,43 +262,18 @@ pub fn color() -> bool {
     !set("NO_COLOR") && (set("CLICOLOR_FORCE") || std::io::stderr().is_terminal())
 }
 
-/// Prints diagnostics on standard error.
+/// Prints diagnostics on standard error, for people or as JSON.
 pub fn show(sources: &Sources, diagnostics: &[Diagnostic], json: bool) {
     if diagnostics.is_empty() {
         return;
     }
     let text = if json {
-        format!("{:#}\n", serde_json::Value::Array(json_values(sources, diagnostics)))
+        crate::json::lines(sources, diagnostics)
     } else {
         castanet_lang::render::render_pretty(sources, diagnostics, color())
     };
     // If standard error is closed, the error cannot be reported.
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
-}
-
-/// Diagnostics as JSON objects.
-pub fn json_values(sources: &Sources, diagnostics: &[Diagnostic]) -> Vec<serde_json::Value> {
-    let place = |span: Option<castanet_lang::Span>| {
-        span.map(|s| {
-            let p = sources.place(s);
-            serde_json::json!({ "file": p.file, "line": p.line, "column": p.column, "start": s.start, "end": s.end })
-        })
-    };
-    castanet_lang::diagnostic::shown(diagnostics)
-        .iter()
-        .map(|d| {
-            serde_json::json!({
-                "severity": if d.is_error() { "error" } else { "warning" },
-                "message": d.message,
-                "context": d.context.as_ref().map(|c| c.0.clone()),
-                "place": place(d.span),
-                "at": d.at,
-                "notes": d.notes.iter().map(|n| serde_json::json!({ "text": n.0, "place": place(n.1) })).collect::<Vec<_>>(),
-                "labels": d.labels.iter().map(|l| serde_json::json!({ "text": l.text, "place": place(Some(l.span)) })).collect::<Vec<_>>(),
-                "helps": d.helps,
-            })
-        })
-        .collect()
 }
 
 /// Prints a line on standard error, as `castanet: ...`.

@@ -13,6 +13,7 @@ mod doctor;
 mod draw;
 mod explain;
 mod flatten;
+mod json;
 mod links;
 mod live;
 mod load;

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{BINARY, Bench, Ran};
+use common::{BINARY, Bench, Ran, objects};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -43,11 +43,13 @@ fn check_takes_several_files() {
     let missing = run(&["none.click", "a.click"]);
     assert!(missing.err.contains("none.click: No such file") && missing.err.contains("a.click:1:"));
     let json = run(&["--json", "a.click", "b.click", "N=1"]);
-    let all: serde_json::Value = serde_json::from_str(&json.err).unwrap();
-    let files: Vec<_> =
-        all.as_array().unwrap().iter().map(|d| d["place"]["file"].as_str().unwrap()).collect();
+    let all = objects(&json.err);
+    let files: Vec<_> = all.iter().map(|d| d["spans"][0]["file_name"].as_str().unwrap()).collect();
     assert!(files.contains(&"a.click") && files.contains(&"b.click"), "{files:?}");
-    assert_eq!(run(&["--json", "good.click", "good.click"]).out, "[]\n");
+    let good = run(&["--json", "good.click", "good.click"]);
+    assert_eq!((good.out.as_str(), good.err.as_str(), good.code), ("", "", 0));
+    let missing = objects(&run(&["--json", "none.click"]).err);
+    assert_eq!(missing[0]["message"], "none.click: No such file or directory");
 }
 
 #[test]

@@ -309,10 +309,14 @@ fn reused(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
 fn unused(graph: &Graph, out: &mut Vec<Diagnostic>) {
     let points = &graph.points;
     let mut meant = HashSet::new();
+    // Elements with a connection to a port that does not exist: another port may be unused because of it.
+    let mut misnumbered = HashSet::new();
     for c in &graph.flat.connections {
         let from = points.output(c.from.element, c.from.port);
         let to = points.input(c.to.element, c.to.port);
         meant.extend(from.xor(to));
+        misnumbered.extend(from.is_none().then_some((c.from.element, Side::Output)));
+        misnumbered.extend(to.is_none().then_some((c.to.element, Side::Input)));
     }
     for (e, element) in graph.flat.elements.iter().enumerate() {
         if graph.codes(e).opaque() {
@@ -337,7 +341,8 @@ fn unused(graph: &Graph, out: &mut Vec<Diagnostic>) {
             let error =
                 Diagnostic::error(format!("'{}' {place} unused", element.declaration()), element.span)
                     .help(help);
-            out.push(with_origin(graph, e, error));
+            let follows = misnumbered.contains(&(e, graph.points.side(point)));
+            out.push(with_origin(graph, e, if follows { error.consequence() } else { error }));
         }
     }
 }

@@ -41,7 +41,7 @@ impl Codes {
 }
 
 /// The kind of a point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Side {
     Input,
     Output,

@@ -44,6 +44,13 @@ pub struct Diagnostic {
     pub labels: Vec<Label>,
     /// Suggested fixes. Only the pretty format shows them.
     pub helps: Vec<String>,
+    /// The source text that a suggestion replaces, and its replacement. Editors offer it.
+    pub replacement: Option<(Span, String)>,
+    /// Whether the flat configuration has all elements and connections in spite of this error, so that further checks find only
+    /// independent errors.
+    pub flat: bool,
+    /// Whether another error explains this one. `castanet check` leaves it out.
+    pub consequence: bool,
 }
 
 impl Diagnostic {
@@ -58,6 +65,9 @@ impl Diagnostic {
             notes: Vec::new(),
             labels: Vec::new(),
             helps: Vec::new(),
+            replacement: None,
+            flat: false,
+            consequence: false,
         }
     }
     /// A warning at a position.
@@ -88,6 +98,21 @@ impl Diagnostic {
     pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
         self.helps.push(text.into());
         self
+    }
+    /// Says that another error explains this one.
+    pub fn consequence(mut self) -> Diagnostic {
+        self.consequence = true;
+        self
+    }
+    /// Says that the flat configuration has all elements and connections in spite of this error.
+    pub fn keeps_flat(mut self) -> Diagnostic {
+        self.flat = true;
+        self
+    }
+    /// Suggests another name for the text at the primary position.
+    pub fn did_you_mean(mut self, name: &str) -> Diagnostic {
+        self.replacement = self.span.map(|span| (span, name.to_string()));
+        self.help(format!("did you mean '{name}'?"))
     }
     /// Whether this diagnostic prevents the configuration from running.
     pub fn is_error(&self) -> bool {

@@ -97,6 +97,8 @@ pub struct Flat {
     pub connections: Vec<Connection>,
     /// Requirements in order, such as `("package", "foo")`.
     pub requirements: Vec<(String, String)>,
+    /// The position of each requirement.
+    pub required_at: Vec<Span>,
     /// The file of the configuration.
     pub file: FileId,
     /// The members of the archive that held the configuration, except `config`.

@@ -98,6 +98,21 @@ impl Sources {
     pub fn snippet(&self, span: Span) -> &str {
         self.text(span.file).get(span.range()).unwrap_or("")
     }
+    /// The line and the column in characters of a byte, both from 1, without regard to line directives.
+    pub fn position(&self, id: FileId, at: u32) -> (usize, usize) {
+        let Some(s) = self.0.get(id.0 as usize) else { return (1, 1) };
+        let line = s.lines.partition_point(|&l| l <= at).max(1);
+        let start = s.lines.get(line - 1).copied().unwrap_or(0);
+        let before = s.text.get(start as usize..at as usize).unwrap_or("");
+        (line, before.chars().count() + 1)
+    }
+    /// The text of a line, counted from 1 without regard to line directives, without its line end.
+    pub fn line(&self, id: FileId, line: usize) -> &str {
+        let Some(s) = self.0.get(id.0 as usize) else { return "" };
+        let bound = |n: usize| s.lines.get(n).map_or(s.text.len(), |&l| l as usize);
+        let range = line.checked_sub(1).map_or(0, bound)..bound(line);
+        s.text.get(range).unwrap_or("").trim_end_matches(['\n', '\r'])
+    }
     /// The position of the first byte of a span.
     pub fn place(&self, span: Span) -> Place {
         let Some(s) = self.0.get(span.file.0 as usize) else {

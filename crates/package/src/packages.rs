@@ -197,13 +197,19 @@ impl Packages {
         classes: &mut WithPackages,
     ) -> Vec<Diagnostic> {
         let mut errors = Vec::new();
-        for (_, name) in flat.requirements.iter().filter(|(kind, name)| kind == "package" && !provided(name))
-        {
+        let wanted = |name: &str, kind: &str| kind == "package" && !provided(name);
+        for (i, (_, name)) in flat.requirements.iter().enumerate().filter(|(_, r)| wanted(&r.1, &r.0)) {
             match self.load(name, configuration) {
                 Ok(library) => classes.add(library),
                 Err(refusal) => {
-                    errors.push(diagnostic(name, refusal));
-                    errors.push(Diagnostic::error(format!("requirement '{name}' not available"), None));
+                    let d = diagnostic(name, refusal);
+                    // A label, so that the classic format stays without a position.
+                    errors.push(match flat.required_at.get(i) {
+                        Some(at) => d.label("required here", *at),
+                        None => d,
+                    });
+                    let d = Diagnostic::error(format!("requirement '{name}' not available"), None);
+                    errors.push(d.consequence());
                 }
             }
         }

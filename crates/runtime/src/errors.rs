@@ -20,9 +20,30 @@ pub(crate) fn explain(graph: &Graph, e: usize, doing: &str, errors: ConfigError)
         for o in element.origin.iter().rev() {
             d = d.label(format!("in '{}', used here", o.instance), o.span);
         }
-        if error.help.is_empty() { d } else { d.help(error.help) }
+        d.replacement = error.replacement.map(|text| (span, text));
+        if error.help.is_empty() {
+            match mend_of_system_error(&d.message) {
+                Some(help) => d.help(help),
+                None => d,
+            }
+        } else {
+            d.help(error.help)
+        }
     });
     each.collect()
+}
+
+/// How to mend what the system refuses, where an element reports it as the system says it.
+fn mend_of_system_error(message: &str) -> Option<&'static str> {
+    if message.ends_with("No such file or directory") {
+        Some(
+            "check the name; names that do not begin with '/' are looked up in the folder that castanet was started in",
+        )
+    } else if message.ends_with("Permission denied") {
+        Some("give the user that castanet runs as access to it")
+    } else {
+        None
+    }
 }
 
 /// Whether one of them is an error.

@@ -49,7 +49,7 @@ mod worker;
 pub use castanet_element::class::Classes;
 pub use ledger::Ledger;
 pub use options::{OnPanic, Options};
-pub use prepare::{check, place};
+pub use prepare::{check, check_arguments, place};
 pub use router::{Router, build};
 pub use running::Running;
 pub use shared::Shared;

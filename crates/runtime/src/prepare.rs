@@ -163,6 +163,17 @@ pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<
     diagnostics
 }
 
+/// The errors of the arguments of all elements, on a graph that has errors itself.
+pub fn check_arguments(graph: Graph, classes: &dyn Classes) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    let mut names = names_of(&graph, classes, &mut diagnostics);
+    names.trust_devices();
+    let (placement, _) = place_named(&graph, &names, 1);
+    let options = Options::default();
+    build_elements(&graph, classes, &names, &placement, (options.seed(), options.batch), &mut diagnostics);
+    diagnostics
+}
+
 /// Elements that were built, and all that a run loop needs around them.
 pub(crate) struct Prepared {
     pub built: Built,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Binding of arguments: a configuration string against the arguments that a class declares (language reference 1.9).
 
+mod mend;
+
 use crate::anno;
 use crate::handler::HandlerSpec;
 use crate::names::Names;
@@ -62,6 +64,8 @@ pub struct ArgError {
     pub range: Range<usize>,
     /// How to mend it, or empty.
     pub help: String,
+    /// The text that the offending bytes were probably meant to be.
+    pub replacement: Option<String>,
     /// Whether the configuration may run all the same.
     pub warning: bool,
 }
@@ -69,7 +73,7 @@ pub struct ArgError {
 impl ArgError {
     /// An error about a range of the configuration string.
     pub fn new(message: impl Into<String>, range: Range<usize>) -> ArgError {
-        ArgError { message: message.into(), range, help: String::new(), warning: false }
+        ArgError { message: message.into(), range, help: String::new(), replacement: None, warning: false }
     }
     /// A warning about a range of the configuration string.
     pub fn warning(message: impl Into<String>, range: Range<usize>) -> ArgError {
@@ -78,6 +82,13 @@ impl ArgError {
     /// Adds how to mend it.
     pub fn help(mut self, text: impl Into<String>) -> ArgError {
         self.help = text.into();
+        self
+    }
+    /// Suggests another text for the offending bytes.
+    pub fn did_you_mean(mut self, text: impl Into<String>) -> ArgError {
+        let text = text.into();
+        self.help = format!("did you mean '{text}'?");
+        self.replacement = Some(text);
         self
     }
 }
@@ -193,6 +204,10 @@ impl<'a> Parser<'a> {
                         Some(i) => {
                             let value = range.start + value.start..range.start + value.end;
                             if let Some(g) = p.given.get_mut(i) {
+                                if let Some(first) = g.first().cloned() {
+                                    let twice = ArgError::warning(format!("{word}: given twice"), first);
+                                    p.errors.push(twice.help("the last value counts; remove the others"));
+                                }
                                 *g = vec![value];
                             }
                         }
@@ -247,11 +262,12 @@ impl<'a> Parser<'a> {
             }
         }
         if let Some(range) = surplus {
-            let n = self.specs.iter().filter(|s| s.kind == ArgKind::Positional).count();
-            let help = match n {
+            let names: Vec<_> =
+                self.specs.iter().filter(|s| s.kind == ArgKind::Positional).map(|s| s.name).collect();
+            let help = match names.len() {
                 0 => "this class takes no positional arguments".to_string(),
-                1 => "this class takes at most 1 positional argument".to_string(),
-                n => format!("this class takes at most {n} positional arguments"),
+                1 => format!("this class takes at most 1 positional argument: {}", names.join(", ")),
+                n => format!("this class takes at most {n} positional arguments: {}", names.join(", ")),
             };
             self.errors.push(ArgError::new("too many arguments", range).help(help));
         }
@@ -265,7 +281,7 @@ impl<'a> Parser<'a> {
             range.start..range.start.saturating_add(word.len()),
         );
         if let Some(near) = castanet_lang::nearest(word, names.clone()) {
-            error = error.help(format!("did you mean '{near}'?"));
+            error = error.did_you_mean(near);
         } else {
             let all: Vec<_> = names.collect();
             if !all.is_empty() {
@@ -295,17 +311,27 @@ impl<'a> Parser<'a> {
         let cleaned: Cow<'_, str> = text::cleaned(self.config, range.clone());
         match T::parse(cleaned.trim(), &self.cx) {
             Ok(v) => match check(&v) {
-                Ok(()) => Some(v),
+                Ok(()) => {
+                    if let Some((help, meant)) = self.equals_sign(cleaned.trim()) {
+                        let message = format!("'{}' is taken as {name}", cleaned.trim());
+                        let warning = ArgError::warning(message, range).help(help);
+                        self.errors.push(ArgError { replacement: Some(meant), ..warning });
+                    }
+                    Some(v)
+                }
                 Err(message) => {
-                    self.errors.push(ArgError::new(format!("{name}: {message}"), range));
+                    let doc = self.specs.get(index).map_or("", |s| s.doc);
+                    let error = ArgError::new(format!("{name}: {message}"), range);
+                    self.errors.push(error.help(format!("{name}: {doc}")));
                     None
                 }
             },
-            Err(message) => {
+            Err(wrong) => {
                 let rest = self.specs.get(index).is_some_and(|s| s.kind == ArgKind::Rest);
-                let message = if rest { message.to_string() } else { message.about(name) };
-                let help = format!("'{}' is not a valid {}", cleaned.trim(), T::TYPE);
-                self.errors.push(ArgError::new(message, range).help(help));
+                let message = if rest { wrong.to_string() } else { wrong.about(name) };
+                let error = ArgError::new(message, range);
+                let error = self.mended(error, cleaned.trim(), T::TYPE, &wrong);
+                self.errors.push(error);
                 None
             }
         }
@@ -344,7 +370,7 @@ impl<'a> Parser<'a> {
                 let name = spec.map_or("", |s| s.name);
                 let doc = spec.map_or("", |s| s.doc);
                 let end = self.config.len();
-                let help = format!("{name} is {}: {doc}", spec.map_or("", |s| s.type_name));
+                let help = format!("add {name}, of type {}: {doc}", spec.map_or("", |s| s.type_name));
                 self.errors
                     .push(ArgError::new(format!("{name}: required argument missing"), end..end).help(help));
                 None

@@ -179,6 +179,13 @@ impl Names {
             (a, b) => a.or(b),
         }
     }
+    /// The defined name or device whose name is nearest to a misspelt one. None in large configurations, as for elements.
+    pub fn nearest_address(&self, name: &str) -> Option<&str> {
+        let devices = self.devices.map(|ask| self.asked.get_or_init(ask)).into_iter().flat_map(|d| d.keys());
+        let few = self.addresses.len() <= MOST_COMPARED;
+        let names = self.addresses.keys().chain(devices).map(String::as_str);
+        few.then(|| castanet_lang::nearest(name, names)).flatten()
+    }
     /// Whether the addresses of a device were asked for and given out.
     pub fn uses_device(&self, device: &str) -> bool {
         self.used.lock().unwrap_or_else(PoisonError::into_inner).contains(device)

@@ -3,6 +3,7 @@
 
 mod address;
 mod measure;
+mod mend;
 mod number;
 mod reference;
 
@@ -19,12 +20,32 @@ use crate::handler::ValueKind;
 pub struct ValueError {
     text: String,
     whole: bool,
+    help: String,
+    replacement: Option<String>,
 }
 
 impl ValueError {
     /// An error whose text is complete without the name of the argument.
     pub fn whole(text: impl Into<String>) -> ValueError {
-        ValueError { text: text.into(), whole: true }
+        ValueError { whole: true, ..text.into().into() }
+    }
+    /// Adds how to mend it.
+    pub fn help(self, text: impl Into<String>) -> ValueError {
+        ValueError { help: text.into(), ..self }
+    }
+    /// Adds the text that was probably meant, without a help that says so.
+    pub fn replacement(self, text: impl Into<String>) -> ValueError {
+        ValueError { replacement: Some(text.into()), ..self }
+    }
+    /// Suggests another text.
+    pub fn did_you_mean(self, text: impl Into<String>) -> ValueError {
+        let text = text.into();
+        let help = format!("did you mean '{text}'?");
+        self.replacement(text).help(help)
+    }
+    /// How to mend it, and the text that was probably meant.
+    pub fn mend(&self) -> (&str, Option<&str>) {
+        (&self.help, self.replacement.as_deref())
     }
     /// The message about the argument `name`: `NAME: text`, or the text alone where it is complete.
     pub fn about(&self, name: &str) -> String {
@@ -42,7 +63,7 @@ impl std::error::Error for ValueError {}
 
 impl From<String> for ValueError {
     fn from(text: String) -> ValueError {
-        ValueError { text, whole: false }
+        ValueError { text, whole: false, help: String::new(), replacement: None }
     }
 }
 

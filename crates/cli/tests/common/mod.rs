@@ -111,3 +111,8 @@ pub fn bench() -> Bench {
     );
     b
 }
+
+/// The JSON objects of a text, one a line.
+pub fn objects(text: &str) -> Vec<serde_json::Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}

@@ -100,10 +100,10 @@ impl ArgValue for Interfaces {
     const TYPE: &'static str = "list of ip-prefix";
     fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Interfaces, ValueError> {
         let words = castanet_lang::args::words(text).into_iter();
-        Ok(words
+        words
             .map(|r| Prefix::read(text.get(r).unwrap_or(""), cx, false))
             .collect::<Result<_, _>>()
-            .map(Interfaces)?)
+            .map(Interfaces)
     }
 }
 

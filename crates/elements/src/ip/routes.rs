@@ -7,6 +7,7 @@ use castanet_tables::lpm::{DirectTable, NotFound, RadixTable, StaticTable, Table
 pub(super) use castanet_tables::lpm::{Prefix as Net, Route};
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
+use std::ops::Range;
 
 /// A longest-prefix match.
 pub trait RouteTable: Default + Send + 'static {
@@ -110,6 +111,36 @@ fn parse(line: &str, cx: &ArgCx<'_>, outputs: usize, whole: bool) -> Result<Give
         None => None,
     };
     Ok(Given { net: Net::new(net.addr.to_bits(), net.len), gw, port })
+}
+
+/// The first word of a route that is wrong, or the whole route, and what to write instead; none for a route in the right form.
+fn wrong_word(line: &str, cx: &ArgCx<'_>, outputs: usize) -> Option<(Range<usize>, String)> {
+    let word = |r: &Range<usize>| line.get(r.clone()).unwrap_or("");
+    let (net, gw, port) = match text::words(line).as_slice() {
+        [net, port] => (net.clone(), None, port.clone()),
+        [net, gw, port] => (net.clone(), Some(gw.clone()), port.clone()),
+        _ => {
+            return Some((
+                0..line.len(),
+                "write a prefix, a gateway if there is one, and an output: 10.0.0.0/8 192.168.0.1 0".into(),
+            ));
+        }
+    };
+    if let Err(e) = Prefix::read(word(&net), cx, true) {
+        return Some((net, e.mend().0.to_string()));
+    }
+    if let Some(gw) = gw.filter(|gw| word(gw) != "-")
+        && let Err(e) = Ipv4Addr::parse(word(&gw), cx)
+    {
+        return Some((gw, e.mend().0.to_string()));
+    }
+    let right = u32::parse(word(&port), cx).is_ok_and(|n| (n as usize) < outputs);
+    let help = match outputs {
+        0 => "the element has no output".to_string(),
+        1 => "the only output is 0; connect another one, or write 0".to_string(),
+        n => format!("outputs are 0 to {}", n - 1),
+    };
+    (!right).then_some((port, help))
 }
 
 fn gateway(gw: u32) -> String {
@@ -333,14 +364,12 @@ impl<T: RouteTable> Engine for Routes<T> {
             }
             if let Err(e) = this.change(Change::Add, line, &cx.arg_cx()) {
                 let range = ranges.get(i).cloned().unwrap_or(0..usize::MAX);
-                let help = match cx.outputs {
-                    0 => "the element has no output".to_string(),
-                    1 => "the only output is 0".to_string(),
-                    n => format!("outputs are 0 to {}", n - 1),
+                let written = cx.config.get(range.clone()).unwrap_or("");
+                let (range, help) = match wrong_word(written, &cx.arg_cx(), cx.outputs) {
+                    Some((word, help)) => (range.start + word.start..range.start + word.end, help),
+                    None => (range, String::new()),
                 };
-                let bad_output = e == "bad OUTPUT";
-                let error = ArgError::new(format!("argument {} {e}", i + 1), range);
-                errors.push(if bad_output { error.help(help) } else { error });
+                errors.push(ArgError::new(format!("argument {} {e}", i + 1), range).help(help));
             }
         }
         this.args.routes = routes;

@@ -92,7 +92,7 @@ fn addresses(word: &str, cx: &ArgCx<'_>) -> Result<Option<(u32, u32)>, String> {
         return Ok(None);
     }
     if word.contains('/') {
-        let p = Prefix::read(word, cx, false).map_err(|e| bad(e.into()))?;
+        let p = Prefix::read(word, cx, false).map_err(bad)?;
         let (lo, hi) = (p.network().to_bits(), p.broadcast().to_bits());
         // No host has the address of the network or the broadcast address, where there are any (RFC 3021).
         return Ok(Some(if p.len < 31 { (lo + 1, hi - 1) } else { (lo, hi) }));

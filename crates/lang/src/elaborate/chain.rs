@@ -3,7 +3,6 @@
 
 use super::body::{Class, Link, Node};
 use super::missing::missing_class;
-use super::names::nearest;
 use super::ports::PortList;
 use super::scope::{Name, Scope, Scopes};
 use super::{MAX_CONNECTIONS, Unknown};
@@ -161,8 +160,15 @@ impl<'a> Scopes<'a, '_> {
     }
     fn no_config(&mut self, elem: &Elem, message: &str) {
         if let Some(config) = elem.config {
-            let d = Diagnostic::error(message, config).at("no element is declared here");
-            self.report.push(d.help("give the configuration where the element is declared"));
+            let d = Diagnostic::error(message, config).at("no element is declared here").keeps_flat();
+            let (text, name) = (self.text(config).trim(), self.text(elem.span));
+            let name = name.split(['(', '[', ' ']).next().unwrap_or("");
+            let ports = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+            self.report.push(if ports && !name.is_empty() {
+                d.help(format!("ports stand in square brackets: {name} [{text}]"))
+            } else {
+                d.help("give the configuration where the element is declared")
+            });
         }
     }
     fn pseudo(&self, scope: &Scope<'a>, name: Span) -> Option<(usize, Role)> {
@@ -177,8 +183,8 @@ impl<'a> Scopes<'a, '_> {
     fn bare_name(&mut self, scope: &mut Scope<'a>, span: Span, elem: &Elem) -> Option<usize> {
         let name = self.text(span);
         if let Some(known) = scope.names.get(name) {
-            let node = known.node;
-            if node.is_some() {
+            let (node, guessed) = (known.node, known.guessed);
+            if node.is_some() && !guessed {
                 self.no_config(elem, "configuration string ignored on element reference");
             }
             return node;
@@ -201,27 +207,7 @@ impl<'a> Scopes<'a, '_> {
         if let Some(class) = class {
             return Some(scope.element(None, name, class, span, elem.config));
         }
-        if self.report.has_room() {
-            let mut d = Diagnostic::error(format!("undeclared element '{name}'"), span)
-                .at("neither an element nor a class");
-            if let Some(later) = scope.declared_after(self.sources, name, span) {
-                d = d.label("declared here", later).help("declare an element before its first use");
-            } else if self.report.may_compare(scope.names.len() + self.local_classes()) {
-                let mut names = self.class_names();
-                names.extend(scope.names.iter().filter(|n| n.1.node.is_some()).map(|n| *n.0));
-                names.extend(scope.ports.last().into_iter().flat_map(|_| ["input", "output"]));
-                if let Some(near) = nearest(name, names) {
-                    d = d.help(format!("did you mean '{near}'?"));
-                } else if matches!(name, "input" | "output") {
-                    d = d.help(format!("'{name}' has its special meaning only inside '{{…}}' and '(…)'"));
-                }
-            }
-            self.report.push(d);
-        } else {
-            self.report.error(format!("undeclared element '{name}'"), span, "");
-        }
-        scope.names.insert(name, Name { node: None, span });
-        None
+        self.undeclared(scope, name, span, elem)
     }
     fn declare(
         &mut self,
@@ -237,14 +223,26 @@ impl<'a> Scopes<'a, '_> {
             self.report.push(d.at("declared in every compound and group").help("choose another name"));
             return None;
         }
-        if let Some(Name { node: Some(node), span: first }) = scope.names.get(name).copied() {
+        let known = scope.names.get(name).copied();
+        if let Some(Name { node: Some(node), guessed: true, .. }) = known {
+            // The element that was used before is this one.
+            if let (Some(class), Some(Node::Element(index))) = (class, scope.body.nodes.get(node))
+                && let Some(decl) = scope.body.decls.get_mut(*index)
+            {
+                (decl.class, decl.span, decl.config) = (class, at, config);
+            }
+            scope.names.insert(name, Name { node: Some(node), span, guessed: false });
+            return Some(node);
+        }
+        if let Some(Name { node: Some(node), span: first, .. }) = known {
             let d =
                 Diagnostic::error(format!("redeclaration of element '{name}'"), span).at("declared again");
-            self.report.push(d.note(format!("element '{name}' previously declared here"), first));
+            let d = d.note(format!("element '{name}' previously declared here"), first);
+            self.report.push(d.help("give one of the elements another name").keeps_flat());
             return Some(node);
         }
         let node = class.map(|class| scope.element(Some(name), name, class, at, config));
-        scope.names.insert(name, Name { node, span });
+        scope.names.insert(name, Name { node, span, guessed: false });
         node
     }
 

@@ -3,7 +3,7 @@
 //! connections.
 
 use super::body::{Body, Class, Decl, Definition, Node};
-use super::overload::{Choice, Use, body_signature, choose, count, use_signature};
+use super::overload::{Choice, Use, body_form, body_signature, choose, count, use_signature};
 use super::report::Report;
 use super::tunnels::{Net, TUNNEL};
 use super::variables::{Budget, Env};
@@ -16,6 +16,9 @@ use crate::syntax::MAX_NESTING;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
+
+/// A help shows at most this many alternatives of a class.
+const SHOWN: usize = 4;
 
 struct Expander<'a, 'c, 'r> {
     sources: &'a Sources,
@@ -295,7 +298,16 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
             };
             let d = Diagnostic::error(message, span)
                 .at(format!("{} used, the class has {has}", count(used, side)));
-            self.report.push(d.label("class defined here", class.span));
+            let help = match (used > has, side) {
+                (true, "input") => {
+                    format!("to give it one more, connect 'input' inside the class: input [{has}] -> ...")
+                }
+                (true, _) => {
+                    format!("to give it one more, connect 'output' inside the class: ... -> [{has}] output")
+                }
+                (false, _) => format!("connect {side} {used}, or leave it out inside the class"),
+            };
+            self.report.push(d.label("class defined here", class.span).help(help));
         }
     }
     fn report_no_match(
@@ -315,7 +327,9 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
         for (class, body) in candidates {
             d = d.note(format!("  {}", body_signature(class.name, body)), class.span);
         }
-        self.report.push(d);
+        let forms: Vec<String> =
+            candidates.iter().take(SHOWN).map(|(class, body)| body_form(class.name, body)).collect();
+        self.report.push(if forms.is_empty() { d } else { d.help(format!("write {}", forms.join(" or "))) });
     }
     /// Reports elements with equal full names, such as an element named `a/b` and the `b` inside compound `a`.
     fn check_names(&mut self) {

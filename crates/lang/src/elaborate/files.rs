@@ -22,7 +22,7 @@ type Members = Vec<(String, Vec<u8>)>;
 #[derive(Default)]
 pub(super) struct Files {
     pub statements: Vec<Statement>,
-    pub requirements: Vec<(String, String)>,
+    pub requirements: Vec<(String, String, Span)>,
 }
 
 /// Adds bytes as a source: plain text, or an archive whose `config` member is the text. The other members are
@@ -89,7 +89,7 @@ pub(super) fn read(sources: &mut Sources, file: FileId, options: &Options<'_>, r
             if kind == "library" {
                 libraries.push((name, span));
             } else if required.insert((kind.clone(), name.clone())) {
-                files.requirements.push((kind, name));
+                files.requirements.push((kind, name, span));
             }
         }
         // Pushed in reverse order, so that the first library is read first.
@@ -123,7 +123,10 @@ pub(super) fn read(sources: &mut Sources, file: FileId, options: &Options<'_>, r
                 }
                 Err(why) => {
                     let d = Diagnostic::error(format!("can't open library '{name}': {why}"), span);
-                    report.push(d.at("required here").help("libraries are searched for in CLICKPATH"));
+                    report.push(
+                        d.at("required here")
+                            .help("name the folder that has the library in CLICKPATH, or with -C"),
+                    );
                 }
             }
         }

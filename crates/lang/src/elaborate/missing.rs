@@ -52,12 +52,14 @@ pub fn missing_class(name: &str) -> Option<String> {
 /// The error for a class that does not exist: that it is missing, or the name that may have been meant.
 pub fn unknown_class<'a>(name: &str, span: Span, near: impl FnOnce() -> Option<&'a str>) -> Diagnostic {
     if let Some(text) = missing_class(name) {
-        return Diagnostic::error(text, span).help("'castanet doc' lists the classes that exist");
+        return Diagnostic::error(text, span)
+            .help("'castanet doc' lists the classes that exist")
+            .keeps_flat();
     }
-    let error = Diagnostic::error(format!("unknown element class '{name}'"), span);
+    let error = Diagnostic::error(format!("unknown element class '{name}'"), span).keeps_flat();
     match near() {
-        Some(near) => error.help(format!("did you mean '{near}'?")),
-        None => error,
+        Some(near) => error.did_you_mean(near),
+        None => error.help("'castanet doc' lists the classes that exist; 'elementclass' defines others"),
     }
 }
 

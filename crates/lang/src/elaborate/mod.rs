@@ -16,6 +16,7 @@ mod ports;
 mod report;
 mod scope;
 mod tunnels;
+mod undeclared;
 mod variables;
 
 use crate::diagnostic::Diagnostic;
@@ -135,7 +136,12 @@ pub fn load_with(sources: &mut Sources, file: FileId, options: &Options<'_>, glo
     loaded.flat.file = file;
     let all = files.requirements.iter().cloned().chain(inner);
     let mut seen = HashSet::new();
-    loaded.flat.requirements = all.filter(|r| seen.insert(r.clone())).collect();
+    for (kind, name, span) in all {
+        if seen.insert((kind.clone(), name.clone())) {
+            loaded.flat.requirements.push((kind, name));
+            loaded.flat.required_at.push(span);
+        }
+    }
     loaded.diagnostics = report.finish();
     loaded
 }
@@ -169,12 +175,18 @@ pub fn load_bytes_with(
 }
 
 /// Returns a warning for each variable that remains in a configuration string because it is not defined.
-pub fn undefined_variables(element: &Element) -> Vec<Diagnostic> {
+pub fn undefined_variables(element: &Element, defined: &[&str]) -> Vec<Diagnostic> {
     let uses = variables::uses(&element.config).into_iter();
     let warning = |(range, name): (Range<usize>, &str)| {
-        Diagnostic::warning(format!("variable '${name}' is not defined"), element.config_place(range))
-            .at("left as written")
-            .help(format!("write 'define(${name} VALUE);', or give {name}=VALUE on the command line"))
+        let d =
+            Diagnostic::warning(format!("variable '${name}' is not defined"), element.config_place(range))
+                .at("left as written");
+        match nearest(name, defined.iter().copied()) {
+            Some(near) => d.did_you_mean(&format!("${near}")),
+            None => {
+                d.help(format!("write 'define(${name} VALUE);', or give {name}=VALUE on the command line"))
+            }
+        }
     };
     uses.map(warning).collect()
 }

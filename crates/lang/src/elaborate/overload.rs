@@ -117,6 +117,16 @@ pub(super) fn body_signature(name: &str, body: &Body<'_>) -> String {
     format!("{name}{list}[{}, {}]", count(body.inputs, "input"), count(body.outputs, "output"))
 }
 
+/// An alternative as it is used, with its parameters by name: `X($rate, BURST $burst)`.
+pub(super) fn body_form(name: &str, body: &Body<'_>) -> String {
+    let formals = body.formals.iter().map(|f| match f.keyword {
+        None => format!("${}", f.name),
+        Some("__REST__") => "...".to_string(),
+        Some(k) => format!("{k} ${}", f.name),
+    });
+    format!("{name}({})", formals.collect::<Vec<_>>().join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

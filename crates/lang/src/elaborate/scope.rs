@@ -18,9 +18,11 @@ use std::collections::{HashMap, HashSet};
 /// The meaning of a name in a scope.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Name {
-    /// `None` if the name was reported as undeclared.
+    /// `None` if its declaration has no class, which was reported.
     pub node: Option<usize>,
     pub span: Span,
+    /// Whether the name was used before its declaration, or is never declared. The node is an element of unknown class until then.
+    pub guessed: bool,
 }
 
 /// A scope while its statements are being resolved.
@@ -120,10 +122,12 @@ pub(super) struct Scopes<'a, 'r> {
     pub classes: Vec<Definition<'a>>,
     /// Classes visible from the current position in the text, innermost scope last.
     lexical: Vec<HashMap<&'a str, Class<'a>>>,
+    /// The classes being defined at the current position, innermost last: name, its position, whether the `}` was found.
+    within: Vec<(&'a str, Span, bool)>,
     /// Missing classes that were reported.
     missing: HashSet<&'a str>,
     /// Requirements found inside compounds.
-    pub requirements: Vec<(String, String)>,
+    pub requirements: Vec<(String, String, Span)>,
     /// The number of connections that may still be added.
     pub connections_left: usize,
 }
@@ -131,9 +135,9 @@ pub(super) struct Scopes<'a, 'r> {
 impl<'a, 'r> Scopes<'a, 'r> {
     pub fn new(sources: &'a Sources, options: &'a Options<'a>, report: &'r mut Report) -> Scopes<'a, 'r> {
         let (classes, lexical, requirements) = (Vec::new(), vec![HashMap::new()], Vec::new());
-        let missing = HashSet::new();
+        let (missing, within) = (HashSet::new(), Vec::new());
         let connections_left = MAX_CONNECTIONS;
-        Scopes { sources, options, report, classes, lexical, missing, requirements, connections_left }
+        Scopes { sources, options, report, classes, lexical, within, missing, requirements, connections_left }
     }
     pub fn text(&self, span: Span) -> &'a str {
         self.sources.snippet(span)
@@ -165,7 +169,7 @@ impl<'a, 'r> Scopes<'a, 'r> {
                                 "move it out",
                             );
                         } else {
-                            self.requirements.push((kind, name));
+                            self.requirements.push((kind, name, span));
                         }
                     }
                 }
@@ -197,6 +201,9 @@ impl<'a, 'r> Scopes<'a, 'r> {
             ast::Class::Name(span) => {
                 let name = self.text(*span);
                 let found = self.find_class(name);
+                if found.is_none() && self.in_itself(name, *span, "unknown element class") {
+                    return Some(Class::Plain(name));
+                }
                 if found.is_none()
                     && self.options.unknown == Unknown::Error
                     && !self.missing_class(name, *span)
@@ -211,6 +218,19 @@ impl<'a, 'r> Scopes<'a, 'r> {
             }
         }
     }
+    /// Whether an unknown name is that of a class inside its own definition, which is reported. A definition that does not end has been
+    /// reported, and contains what should stand behind it.
+    pub fn in_itself(&mut self, name: &str, span: Span, what: &str) -> bool {
+        let Some(&(_, definition, closed)) = self.within.iter().rfind(|w| w.0 == name) else { return false };
+        if closed {
+            let d = Diagnostic::error(format!("{what} '{name}'"), span)
+                .at("a class is not known inside its own definition")
+                .label("the definition begins here", definition)
+                .help("a compound cannot contain itself; use another class here");
+            self.report.push(d.keeps_flat());
+        }
+        true
+    }
     /// Reports a class that exists elsewhere only, at its first use. Returns whether the name is that of such a class.
     pub fn missing_class(&mut self, name: &'a str, span: Span) -> bool {
         let missing = missing_class(name).is_some();
@@ -222,7 +242,12 @@ impl<'a, 'r> Scopes<'a, 'r> {
     fn element_class(&mut self, c: &'a ast::ElementClass) {
         let name = self.text(c.name);
         let class = match &c.class {
-            ast::Class::Compound(body) => Some(self.compound(body, name, c.name)),
+            ast::Class::Compound(body) => {
+                self.within.push((name, c.name, body.closed));
+                let class = self.compound(body, name, c.name);
+                self.within.pop();
+                Some(class)
+            }
             other => self.class(other, name),
         };
         if let (Some(class), Some(names)) = (class, self.lexical.last_mut()) {

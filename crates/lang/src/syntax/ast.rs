@@ -58,6 +58,8 @@ pub(crate) struct Compound {
     pub alternatives: Vec<Alternative>,
     /// The position of `...`.
     pub extends: Option<Span>,
+    /// Whether its `}` was found.
+    pub closed: bool,
 }
 
 #[derive(Debug)]

@@ -33,7 +33,16 @@ impl Parser<'_> {
         loop {
             let list = self.list(place, lists.is_empty(), &mut ok);
             lists.push(list);
-            if !ok || !self.at_link() {
+            if ok && matches!(self.kind, Dash | Other) && matches!(self.token_text(), "-" | "=" | ">" | "→")
+            {
+                // What follows is read as if an arrow stood here.
+                let token = self.here();
+                let mut d = Diagnostic::error(format!("syntax error near '{}'", self.token_text()), token)
+                    .at("expected '->'")
+                    .help("write '->' to connect two elements");
+                d.replacement = Some((token, "->".into()));
+                self.error(d);
+            } else if !ok || !self.at_link() {
                 break;
             }
             links.push((self.kind == FatArrow, self.bump()));
@@ -70,6 +79,20 @@ impl Parser<'_> {
             self.bump();
         }
     }
+    /// Reports and skips one colon where two must stand.
+    fn one_colon(&mut self) -> bool {
+        let yes = self.token_text() == ":";
+        if yes {
+            let colon = self.here();
+            let mut d = Diagnostic::error("syntax error near ':'", colon)
+                .at("expected '::'")
+                .help("write '::' between the name and the class");
+            d.replacement = Some((colon, "::".into()));
+            self.error(d);
+            self.bump();
+        }
+        yes
+    }
     /// Parses one element; the core is [`Core::Implicit`] if none is written.
     fn element(&mut self) -> Elem {
         self.count_element();
@@ -79,7 +102,7 @@ impl Parser<'_> {
         let core = match self.kind {
             Ident if !self.at_reserved() => {
                 let name = self.bump();
-                let class = if self.eat(ColonColon) { Some(self.class()) } else { None };
+                let class = if self.eat(ColonColon) || self.one_colon() { Some(self.class()) } else { None };
                 Core::Name { name, class }
             }
             LBrace => self.compound().map_or(Core::Missing, |c| Core::Compound(Box::new(c))),

@@ -11,6 +11,25 @@ use super::lexer::{config_end, line_end, next_line, token};
 use super::parser::{Context, Parser};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
+use crate::text::{Unit, quoted_end, unit};
+
+/// A help quotes configuration strings of at most this many bytes.
+const SHORT: usize = 40;
+
+/// The quote that was probably left open: the first one whose text goes on in the next line.
+fn open_quote(text: &str, from: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = from;
+    while at < bytes.len() {
+        let (what, end) = unit(bytes, at);
+        let quoted = bytes.get(at..end).unwrap_or(&[]);
+        if what == Unit::Quoted && (quoted.contains(&b'\n') || !quoted_end(bytes, at).1) {
+            return Some(at);
+        }
+        at = end;
+    }
+    None
+}
 
 impl Parser<'_> {
     /// Parses a configuration string with its parentheses. The current token is the `(`.
@@ -20,12 +39,8 @@ impl Parser<'_> {
         let mut found = config_end(self.text, self.end);
         let text_start = self.end;
         if !found.closed {
-            let end = self.text.len();
-            let d = Diagnostic::error("expected ')'", self.span(end..end))
-                .at("the text ends inside a configuration string");
-            self.error(
-                d.label("this '(' is not closed", paren).help("add the missing ')', or close an open quote"),
-            );
+            let d = self.unclosed_config(paren);
+            self.error(d);
             // Resuming a few lines below finds more errors, but each attempt reads the rest of the text. The
             // number of attempts is bounded.
             self.unclosed += 1;
@@ -43,6 +58,32 @@ impl Parser<'_> {
         }
         self.close_node();
         Some(self.span(text_start..found.end))
+    }
+    /// The error for a configuration string without an end: a quote that is not closed, or the parenthesis.
+    fn unclosed_config(&self, paren: Span) -> Diagnostic {
+        let (text, from) = (self.text, paren.range().end);
+        if let Some(quote) = open_quote(text, from) {
+            let sign = text.get(quote..=quote).unwrap_or("");
+            return Diagnostic::error("unclosed quote", self.span(quote..quote + 1))
+                .at("the text in quotes that starts here has no end")
+                .help(format!("close it with {sign}"));
+        }
+        let end = text.len();
+        let d = Diagnostic::error("expected ')'", self.span(end..end))
+            .at("the text ends inside a configuration string")
+            .label("this '(' is not closed", paren);
+        let line = text.get(from..line_end(text.as_bytes(), from)).unwrap_or("");
+        let before = [";", "->", "=>"].into_iter().filter_map(|stop| line.find(stop)).min();
+        match before.and_then(|n| line.get(..n)).map(str::trim_end) {
+            Some(config) if config.len() <= SHORT && !config.contains(['"', '\'', '/']) => {
+                let at = from + config.len();
+                let mut d =
+                    d.help(format!("write ')' after '{}'", text.get(paren.range().start..at).unwrap_or("")));
+                d.replacement = Some((self.span(at..at), ")".into()));
+                d
+            }
+            _ => d.help("add the missing ')'"),
+        }
     }
     /// Searches for the next line that starts with a declaration or a reserved word. Returns the end of the line
     /// before it, or the end of the text if there is none.
@@ -97,7 +138,7 @@ impl Parser<'_> {
             return None;
         }
         self.bump();
-        let (mut alternatives, mut extends) = (Vec::new(), None);
+        let (mut alternatives, mut extends, mut closed) = (Vec::new(), None, true);
         loop {
             if self.kind == Ellipsis {
                 extends = Some(self.bump());
@@ -115,14 +156,15 @@ impl Parser<'_> {
         }
         if !self.eat(RBrace) {
             let d = Diagnostic::error("expected '}'", self.here()).at("the compound must end here");
-            self.error(d.label("this '{' is not closed", brace));
+            self.error(d.label("this '{' is not closed", brace).help("add '}' where the compound ends"));
+            closed = false;
             if !self.at_close() {
                 self.recover();
             }
         }
         self.open.pop();
         self.close_node();
-        Some(Compound { span: self.since(brace.range().start), alternatives, extends })
+        Some(Compound { span: self.since(brace.range().start), alternatives, extends, closed })
     }
     fn alternative(&mut self) -> Alternative {
         self.count_element();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! IP and Ethernet addresses, prefixes, lists of them.
 
-use super::{ArgValue, Show, ValueError};
+use super::{ArgValue, Show, ValueError, mend};
 use crate::arg::ArgCx;
 use crate::handler::ValueKind;
 use castanet_lang::args as text;
@@ -9,7 +9,7 @@ use castanet_wire::ether::EtherAddr;
 use std::net::Ipv4Addr;
 
 /// A name and the kind of address that a suffix picks: `eth0:bcast`.
-fn kind(t: &str) -> (&str, Option<String>) {
+pub(super) fn kind(t: &str) -> (&str, Option<String>) {
     match t.rsplit_once(':') {
         Some((name, kind)) if !kind.is_empty() && kind.bytes().all(|b| b.is_ascii_alphanumeric()) => {
             (name, Some(kind.to_ascii_lowercase()))
@@ -32,6 +32,11 @@ pub(super) fn dotted(t: &str) -> Option<[u8; 4]> {
     parts.next().is_none().then_some(out)
 }
 
+/// How addresses and prefixes are written.
+const FOUR_NUMBERS: &str = "write four numbers from 0 to 255 with dots between them, such as 10.0.0.1";
+const PREFIX_FORM: &str = "write an address and a length of 0 to 32, such as 10.0.0.0/8";
+const ETHER_FORM: &str = "write six hexadecimal numbers with colons between them, such as 00:11:22:33:44:55";
+
 impl ArgValue for Ipv4Addr {
     const TYPE: &'static str = "ip";
     fn parse(t: &str, cx: &ArgCx<'_>) -> Result<Ipv4Addr, ValueError> {
@@ -48,7 +53,9 @@ impl ArgValue for Ipv4Addr {
             Some("gw") => a.gateway,
             _ => None,
         });
-        value.map(Into::into).ok_or_else(|| "parse error".into())
+        value
+            .map(Into::into)
+            .ok_or_else(|| mend::address(t, cx, "IP address", FOUR_NUMBERS, "parse error".into()))
     }
 }
 
@@ -79,17 +86,25 @@ impl Prefix {
         a.to_bits() & self.mask().to_bits() == self.network().to_bits()
     }
     /// Reads `A.B.C.D/LEN`, `A.B.C.D/MASK`, a short dotted prefix, a name; a bare address is a prefix of 32 bits if allowed.
-    pub fn read(t: &str, cx: &ArgCx<'_>, bare: bool) -> Result<Prefix, String> {
-        let bad = || "parse error".to_string();
+    pub fn read(t: &str, cx: &ArgCx<'_>, bare: bool) -> Result<Prefix, ValueError> {
+        let bad = || mend::address(t, cx, "prefix", PREFIX_FORM, "parse error".into());
         match t.split_once('/') {
             Some((a, l)) => {
                 let len = match l.parse::<u8>() {
                     Ok(n) if n <= 32 && l.bytes().all(|b| b.is_ascii_digit()) => n,
-                    Ok(_) => return Err(format!("prefix length {l} is more than 32")),
+                    Ok(_) => {
+                        let error: ValueError = format!("prefix length {l} is more than 32").into();
+                        return Err(error.help(PREFIX_FORM));
+                    }
                     Err(_) => {
                         let m = u32::from_be_bytes(dotted(l).ok_or_else(bad)?);
                         if m.leading_ones() + m.trailing_zeros() != 32 && m != 0 {
-                            return Err(format!("mask {l} is not a prefix"));
+                            let ones = format!("{}/{}", a, m.leading_ones());
+                            let error: ValueError = format!("mask {l} is not a prefix").into();
+                            let help = format!(
+                                "the ones of a mask have no zeros between them; did you mean '{ones}'?"
+                            );
+                            return Err(error.replacement(ones).help(help));
                         }
                         u8::try_from(m.leading_ones()).unwrap_or(32)
                     }
@@ -113,9 +128,7 @@ impl Prefix {
                         let len = u32::from_be_bytes(m).leading_ones();
                         Ok(Prefix { addr: a.into(), len: u8::try_from(len).unwrap_or(32) })
                     }
-                    _ if bare => {
-                        Ipv4Addr::parse(t, cx).map(|addr| Prefix { addr, len: 32 }).map_err(String::from)
-                    }
+                    _ if bare => Ipv4Addr::parse(t, cx).map(|addr| Prefix { addr, len: 32 }),
                     _ => Err(bad()),
                 }
             }
@@ -126,7 +139,7 @@ impl Prefix {
 impl ArgValue for Prefix {
     const TYPE: &'static str = "ip-prefix";
     fn parse(t: &str, cx: &ArgCx<'_>) -> Result<Prefix, ValueError> {
-        Ok(Prefix::read(t, cx, true)?)
+        Prefix::read(t, cx, true)
     }
 }
 
@@ -172,7 +185,7 @@ impl ArgValue for EtherAddr {
             (Some(a), None | Some("eth" | "ether")) => Ok(EtherAddr(a)),
             // Any will do where packets are not going to flow.
             (None, Some("eth" | "ether")) if cx.names.trusts_devices() => Ok(EtherAddr([2, 0, 0, 0, 0, 0])),
-            _ => Err("parse error".into()),
+            _ => Err(mend::address(t, cx, "Ethernet address", ETHER_FORM, "parse error".into())),
         }
     }
 }

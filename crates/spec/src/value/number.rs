@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Booleans, numbers, times, bandwidths, text.
 
-use super::{ArgValue, Show, ValueError};
+use super::{ArgValue, Show, ValueError, mend};
 use crate::anno::{Anno1, Anno2, Anno4};
 use crate::arg::ArgCx;
 use crate::handler::ValueKind;
@@ -13,14 +13,14 @@ impl ArgValue for bool {
         match text {
             "true" | "yes" | "y" | "t" | "1" => Ok(true),
             "false" | "no" | "n" | "f" | "0" => Ok(false),
-            _ => Err("syntax error, expected 'true' or 'false'".into()),
+            _ => Err(mend::boolean(text, "syntax error, expected 'true' or 'false'".into())),
         }
     }
 }
 
 /// Reads an integer: optional sign; decimal, `0x` hexadecimal, `0` octal; `_` between digits.
-fn integer(text: &str) -> Result<i128, String> {
-    let invalid = || "invalid number".to_string();
+fn integer(text: &str) -> Result<i128, ValueError> {
+    let invalid = || mend::integer(text, "invalid number".into());
     let (negative, digits) = match text.as_bytes() {
         [b'-', ..] => (true, text.get(1..).unwrap_or("")),
         [b'+', ..] => (false, text.get(1..).unwrap_or("")),
@@ -49,13 +49,14 @@ macro_rules! integers {
             const TYPE: &'static str = $name;
             fn parse(text: &str, _: &ArgCx<'_>) -> Result<$t, ValueError> {
                 let n = integer(text)?;
-                Ok(<$t>::try_from(n).map_err(|_| {
-                    if n < 0 && <$t>::MIN == 0 {
-                        "must be positive".to_string()
+                <$t>::try_from(n).map_err(|_| {
+                    let error: ValueError = if n < 0 && <$t>::MIN == 0 {
+                        "must be positive".into()
                     } else {
-                        format!("out of range, the limits are {} and {}", <$t>::MIN, <$t>::MAX)
-                    }
-                })?)
+                        format!("out of range, the limits are {} and {}", <$t>::MIN, <$t>::MAX).into()
+                    };
+                    error.help(format!("write a number from {} to {}", <$t>::MIN, <$t>::MAX))
+                })
             }
         }
     )+ };
@@ -86,13 +87,13 @@ impl Capacity {
 impl ArgValue for Capacity {
     const TYPE: &'static str = u32::TYPE;
     fn parse(text: &str, _: &ArgCx<'_>) -> Result<Capacity, ValueError> {
-        match integer(text)? {
-            n if n < 0 => Err("must be positive".into()),
-            n => match u32::try_from(n) {
-                Ok(n) if n <= Capacity::MAX => Ok(Capacity(n)),
-                _ => Err(format!("out of range, the limits are 0 and {}", Capacity::MAX).into()),
-            },
-        }
+        let n = integer(text)?;
+        let message = match u32::try_from(n) {
+            Ok(n) if n <= Capacity::MAX => return Ok(Capacity(n)),
+            _ if n < 0 => "must be positive".to_string(),
+            _ => format!("out of range, the limits are 0 and {}", Capacity::MAX),
+        };
+        Err(ValueError::from(message).help(format!("write a number from 0 to {}", Capacity::MAX)))
     }
 }
 
@@ -106,7 +107,7 @@ impl Show for Capacity {
 impl ArgValue for f64 {
     const TYPE: &'static str = "real";
     fn parse(text: &str, _: &ArgCx<'_>) -> Result<f64, ValueError> {
-        real(text).ok_or_else(|| "invalid number".into())
+        real(text).ok_or_else(|| ValueError::from("invalid number").help("write a number, such as 10 or 0.5"))
     }
 }
 
@@ -150,7 +151,7 @@ pub struct Nanos(pub i64);
 impl ArgValue for Nanos {
     const TYPE: &'static str = "seconds";
     fn parse(text: &str, _: &ArgCx<'_>) -> Result<Nanos, ValueError> {
-        let bad = || "expected time in seconds".to_string();
+        let bad = || mend::time(with_unit(text), "expected time in seconds".into());
         let (digits, unit) = with_unit(text).ok_or_else(bad)?;
         let scale: i64 = match unit {
             "" | "s" | "sec" => 1_000_000_000,
@@ -160,7 +161,7 @@ impl ArgValue for Nanos {
             "m" | "min" => 60_000_000_000,
             "h" | "hr" => 3_600_000_000_000,
             "d" | "day" => 86_400_000_000_000,
-            _ => return Err(bad().into()),
+            _ => return Err(bad()),
         };
         exact_decimal(text.trim_end_matches(unit).trim(), scale)
             .or_else(|| {
@@ -228,7 +229,7 @@ pub struct Bandwidth(pub u64);
 impl ArgValue for Bandwidth {
     const TYPE: &'static str = "bandwidth";
     fn parse(text: &str, _: &ArgCx<'_>) -> Result<Bandwidth, ValueError> {
-        let bad = || "expected bandwidth".to_string();
+        let bad = || mend::bandwidth(with_unit(text), "expected bandwidth".into());
         let (number, unit) = with_unit(text).ok_or_else(bad)?;
         let (prefix, rest) = match unit.as_bytes().first() {
             Some(b'k' | b'K') => (1e3, unit.get(1..).unwrap_or("")),
@@ -239,7 +240,7 @@ impl ArgValue for Bandwidth {
         let per_byte = match rest {
             "" | "Bps" | "B/s" => 1.0,
             "bps" | "b/s" | "baud" => 8.0,
-            _ => return Err(bad().into()),
+            _ => return Err(bad()),
         };
         let v = number * prefix / per_byte;
         if !(0.0..=1.8e19).contains(&v) {

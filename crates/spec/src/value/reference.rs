@@ -15,11 +15,13 @@ impl ArgValue for ElementRef {
     const TYPE: &'static str = "element";
     fn parse(t: &str, cx: &ArgCx<'_>) -> Result<ElementRef, ValueError> {
         let name = text::unquote(t);
-        Ok(cx.names.element(cx.scope, &name).map(ElementRef).ok_or_else(|| {
-            let near = cx.names.nearest_element(&name);
-            let hint = near.map(|n| format!(", did you mean '{n}'?")).unwrap_or_default();
-            format!("'{name}' does not name an element{hint}")
-        })?)
+        cx.names.element(cx.scope, &name).map(ElementRef).ok_or_else(|| {
+            let error = ValueError::from(format!("'{name}' does not name an element"));
+            match cx.names.nearest_element(&name) {
+                Some(near) => error.did_you_mean(near),
+                None => error.help("write the name of an element, as it is declared"),
+            }
+        })
     }
 }
 
@@ -52,7 +54,15 @@ impl ArgValue for HandlerRef {
             None
         } else {
             let i = cx.names.element(cx.scope, element_name);
-            Some(i.ok_or_else(|| format!("no element named '{element_name}'"))?)
+            Some(i.ok_or_else(|| {
+                let error = ValueError::from(format!("no element named '{element_name}'"));
+                match cx.names.nearest_element(element_name) {
+                    Some(near) => error.did_you_mean(format!("{near}.{handler}")),
+                    None => {
+                        error.help("write ELEMENT.HANDLER, with the name of an element as it is declared")
+                    }
+                }
+            })?)
         };
         Ok(HandlerRef {
             element,

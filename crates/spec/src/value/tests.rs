@@ -146,3 +146,74 @@ fn limits_of_arguments() {
     let short = within(&Nanos(1), Some(Nanos::SHORTEST_PERIOD), None, None);
     assert_eq!(error(short), "must be at least 0.000001");
 }
+
+/// The help for a text that is no value, and the replacement that it suggests.
+fn mend<T: ArgValue + std::fmt::Debug>(t: &str) -> (String, Option<String>) {
+    let mut names = Names::new();
+    names.define_addresses("", "host").ip = Some([10, 0, 0, 1]);
+    names.define_element("queue", 3, "Queue");
+    let error =
+        T::parse(t, &ArgCx { scope: "", names: &names, origin: crate::Origin::Operator }).unwrap_err();
+    let (help, meant) = error.mend();
+    (help.to_string(), meant.map(String::from))
+}
+
+#[test]
+fn replacements_are_values() {
+    for (t, meant) in [("2e", "0x2e"), ("-1f", "-0x1f"), ("08", "8"), ("-09", "-9")] {
+        assert_eq!(mend::<i32>(t).1.as_deref(), Some(meant), "{t}");
+        get::<i32>(meant).unwrap();
+    }
+    for (t, meant) in [
+        ("5 milliseconds", "5ms"),
+        ("2 Seconds", "2s"),
+        ("1.5 mins", "1.5min"),
+        ("7 µs", "7us"),
+        ("3 micros", "3us"),
+        ("1 hour", "1h"),
+        ("2 days", "2d"),
+        ("9 nanos", "9ns"),
+    ] {
+        assert_eq!(mend::<Nanos>(t).1.as_deref(), Some(meant), "{t}");
+        get::<Nanos>(meant).unwrap();
+    }
+    for (t, meant) in [
+        ("10Mbit/s", "10Mbps"),
+        ("10 mbps", "10Mbps"),
+        ("1Gb", "1Gbps"),
+        ("3 kB/sec", "3kBps"),
+        ("5 MiB", "5MBps"),
+        ("8 bits", "8bps"),
+        ("2 Mbytes", "2MBps"),
+    ] {
+        assert_eq!(mend::<Bandwidth>(t).1.as_deref(), Some(meant), "{t}");
+        get::<Bandwidth>(meant).unwrap();
+    }
+    assert_eq!(mend::<bool>("flase").1.as_deref(), Some("false"));
+    assert_eq!(mend::<Prefix>("10.0.0.0/255.0.255.0").1.as_deref(), Some("10.0.0.0/8"));
+    assert_eq!(mend::<Ipv4Addr>("hots").1.as_deref(), Some("host"));
+    assert_eq!(mend::<EtherAddr>("hots:eth").1.as_deref(), Some("host:eth"));
+    assert_eq!(mend::<ElementRef>("quue").1.as_deref(), Some("queue"));
+    assert_eq!(mend::<HandlerRef>("quue.length").1.as_deref(), Some("queue.length"));
+}
+
+#[test]
+fn helps_say_what_to_write() {
+    for (help, part) in [
+        (mend::<u32>("five"), "whole number, such as"),
+        (mend::<u32>("5k"), "without a unit"),
+        (mend::<u8>("300"), "from 0 to 255"),
+        (mend::<u32>("-1"), "from 0 to 4294967295"),
+        (mend::<Nanos>("5 fortnights"), "with a unit: s, ms"),
+        (mend::<Bandwidth>("5 parsecs"), "such as 10Mbps"),
+        (mend::<bool>("j"), "'true' or 'false'"),
+        (mend::<Ipv4Addr>("10.0.0.256"), "four numbers"),
+        (mend::<Ipv4Addr>("eth77"), "AddressInfo(eth77 ADDRESS)"),
+        (mend::<EtherAddr>("host"), "'host' has no Ethernet address"),
+        (mend::<EtherAddr>("00:11:22:33:44"), "six hexadecimal numbers"),
+        (mend::<EtherAddr>("aa:bb:cc:dd:ee"), "six hexadecimal numbers"),
+        (mend::<Prefix>("10.0.0.0/33"), "a length of 0 to 32"),
+    ] {
+        assert!(help.0.contains(part) && help.1.is_none(), "{help:?} {part}");
+    }
+}

@@ -56,7 +56,7 @@ impl ArgValue for OwnAddress {
         match (Ipv4Addr::parse(text, cx), Prefix::read(text, cx, false)) {
             (Ok(ip), subnet) => Ok(OwnAddress { ip, subnet: subnet.ok().filter(|s| s.contains(ip)), ether }),
             (Err(_), Ok(p)) => Ok(OwnAddress { ip: p.addr, subnet: Some(p), ether }),
-            (Err(_), Err(e)) => Err(e.into()),
+            (Err(_), Err(e)) => Err(e),
         }
     }
 }

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Warnings about names in scripts: calls of elements or handlers that do not exist, and misspelt variables. The calls fail when the script comes to them, which may be
+//! long after the start.
+
+use crate::load::is_script;
+use castanet_graph::Graph;
+use castanet_lang::args::{split, words};
+use castanet_lang::{Diagnostic, Element, nearest};
+use castanet_runtime::handlers::{DROPS, STANDARD, TASK};
+use castanet_spec::ClassSpec;
+use std::ops::Range;
+
+/// A handler that a script calls: its place in the configuration string, and whether it is written.
+struct Call {
+    place: Range<usize>,
+    write: bool,
+}
+
+/// Warnings for each call of all scripts that cannot succeed. Calls whose names are computed are not judged.
+pub fn calls(graph: &Graph) -> Vec<Diagnostic> {
+    let scripts = (0..graph.len()).filter(|&e| graph.spec(e).is_some_and(is_script));
+    scripts.flat_map(|e| of_script(graph, e)).collect()
+}
+
+fn of_script(graph: &Graph, e: usize) -> Vec<Diagnostic> {
+    let Some(element) = graph.element(e) else { return Vec::new() };
+    let config = element.config.as_str();
+    let found = split(config).into_iter().flat_map(|argument| calls_of(config, argument));
+    let wrong = found.filter_map(|call| warning(graph, e, &call));
+    wrong.chain(misspelt_variables(element)).collect()
+}
+
+/// Warnings about variables that the script never sets and whose names are near to one that it does. Others may set further variables, by
+/// the handler `set`.
+fn misspelt_variables(script: &Element) -> Vec<Diagnostic> {
+    let config = script.config.as_str();
+    let mut set = Vec::new();
+    for argument in split(config) {
+        let text = config.get(argument).unwrap_or("");
+        let mut words = words(text).into_iter().filter_map(|r| text.get(r));
+        if matches!(words.next(), Some("set" | "setq" | "init" | "initq" | "export" | "exportq")) {
+            set.extend(words.next());
+        }
+    }
+    let mut found = Vec::new();
+    for (at, _) in config.match_indices('$') {
+        let rest = config.get(at + 1..).unwrap_or("");
+        let (rest, start) = rest.strip_prefix('{').map_or((rest, at + 1), |r| (r, at + 2));
+        let length = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let name = rest.get(..length).unwrap_or("");
+        let escaped = config.get(..at).is_some_and(|before| before.ends_with('\\'));
+        let given = name.starts_with(|c: char| !c.is_ascii_alphabetic())
+            || matches!(name, "args" | "input" | "write");
+        if name.is_empty() || escaped || given || set.contains(&name) {
+            continue;
+        }
+        if let Some(near) = nearest(name, set.iter().copied()) {
+            let span = script.config_place(start..start + length);
+            let message = format!("the script does not set variable '{name}'");
+            found.push(Diagnostic::warning(message, span).at("left as written").did_you_mean(near));
+        }
+    }
+    found
+}
+
+/// The calls of one instruction: its own, and those of substitutions `$(ELEMENT.HANDLER ...)`.
+fn calls_of(config: &str, argument: Range<usize>) -> Vec<Call> {
+    let text = config.get(argument.clone()).unwrap_or("");
+    let at = |r: Range<usize>| argument.start + r.start..argument.start + r.end;
+    let mut words = words(text).into_iter();
+    let instruction = words.next().and_then(|r| text.get(r)).unwrap_or("");
+    let mut calls = Vec::new();
+    let mut own = words.next();
+    if instruction.starts_with("print")
+        && own.as_ref().is_some_and(|r| text.get(r.clone()).is_some_and(|w| w.starts_with('>')))
+    {
+        own = words.next();
+    }
+    let write = matches!(instruction, "write" | "writeq");
+    let calls_handler = write
+        || matches!(
+            instruction,
+            "print" | "printq" | "printn" | "printnq" | "read" | "readq" | "save" | "append"
+        );
+    calls.extend(own.filter(|_| calls_handler).map(|r| Call { place: at(r), write }));
+    for (start, _) in text.match_indices("$(") {
+        let rest = text.get(start + 2..).unwrap_or("");
+        let length =
+            rest.find(|c: char| c.is_whitespace() || matches!(c, ')' | '$' | '"')).unwrap_or(rest.len());
+        let computed = rest.get(length..).is_some_and(|r| r.starts_with(['$', '"']));
+        if !computed {
+            calls.push(Call { place: at(start + 2..start + 2 + length), write: false });
+        }
+    }
+    calls
+}
+
+fn warning(graph: &Graph, e: usize, call: &Call) -> Option<Diagnostic> {
+    let script = graph.element(e)?;
+    let text = script.config.get(call.place.clone())?;
+    let plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "_@/.".contains(c));
+    let (name, handler) = text.rsplit_once('.').filter(|_| plain)?;
+    let span = script.config_place(call.place.clone());
+    let told = |message: String| {
+        Diagnostic::warning(message, span).at("this call fails when the script comes to it")
+    };
+    let Some(callee) = graph.flat.find_from(script.scope(), name) else {
+        let d = told(format!("no element named '{name}'"));
+        let names = graph.flat.elements.iter().map(|e| e.name.as_str());
+        return Some(match nearest(name, names) {
+            Some(near) => d.did_you_mean(&format!("{near}.{handler}")),
+            None => d.help("write ELEMENT.HANDLER, with the name of an element as it is declared"),
+        });
+    };
+    // Scripts define handlers of their own, and some classes a handler for each port, whose name ends in its number.
+    if handler.ends_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let spec = graph.spec(callee).filter(|s| !is_script(s))?;
+    let names = handlers(spec, call.write);
+    if names.contains(&handler) {
+        return None;
+    }
+    let kind = if call.write { "write" } else { "read" };
+    let d = told(format!("'{}' has no {kind} handler '{handler}'", graph.declaration(callee)));
+    Some(match nearest(handler, names.iter().copied()) {
+        Some(near) => d.did_you_mean(&format!("{name}.{near}")),
+        None if names.is_empty() => d.help(format!("{} has no {kind} handlers", spec.name)),
+        None => d.help(format!("its {kind} handlers are {}", names.join(", "))),
+    })
+}
+
+/// The handlers that elements of a class can be read or written by.
+fn handlers(spec: &ClassSpec, write: bool) -> Vec<&'static str> {
+    let own = spec.all_handlers().filter(|h| if write { h.writable() } else { h.readable() }).map(|h| h.name);
+    let provided = TASK.iter().chain(DROPS).chain(STANDARD);
+    let provided = provided.filter(|h| h.1.contains(if write { 'w' } else { 'r' })).map(|h| h.0);
+    own.chain(provided).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::{Source, load};
+    use castanet_lang::Unknown;
+
+    fn warnings(script: &str) -> Vec<String> {
+        let text = format!(
+            "Idle -> c :: Counter -> counter :: Counter -> Discard; s :: Script(TYPE PASSIVE, return 5); Script({script});"
+        );
+        let loaded = load(&Source::text("test", text, Vec::new()), None, Unknown::Error);
+        assert!(!loaded.failed(), "{script}: {:?}", loaded.diagnostics);
+        let shown = |d: Diagnostic| {
+            format!(
+                "{}: {} {}",
+                loaded.sources.snippet(d.span.unwrap_or_default()),
+                d.message,
+                d.helps.join("")
+            )
+        };
+        calls(&loaded.graph).into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn calls_that_cannot_succeed() {
+        for (script, want) in [
+            ("print c.cout", "c.cout: 'c :: Counter' has no read handler 'cout' did you mean 'c.count'?"),
+            (
+                "print >x.txt c.cout",
+                "c.cout: 'c :: Counter' has no read handler 'cout' did you mean 'c.count'?",
+            ),
+            (
+                "write counter1.reset",
+                "counter1.reset: no element named 'counter1' did you mean 'counter.reset'?",
+            ),
+            (
+                "set x $(add 1 $(c.cout))",
+                "c.cout: 'c :: Counter' has no read handler 'cout' did you mean 'c.count'?",
+            ),
+            (
+                "goto end $(gt $(nix.length) 5)",
+                "nix.length: no element named 'nix' write ELEMENT.HANDLER, with the name of an element as it is declared",
+            ),
+        ] {
+            assert_eq!(warnings(script)[..1], [want.to_string()], "{script}");
+        }
+        assert!(
+            warnings("write c.count 0")[0].contains("no write handler 'count'"),
+            "{:?}",
+            warnings("write c.count 0")
+        );
+    }
+
+    #[test]
+    fn misspelt_variables_are_near_others() {
+        let want = "cuont: the script does not set variable 'cuont' did you mean 'count'?".to_string();
+        assert_eq!(warnings("set count 5, print $cuont"), std::slice::from_ref(&want));
+        assert_eq!(warnings("print ${cuont}, init count 5"), [want]);
+        for script in [
+            "set count 5, print $count",
+            "set count 5, print $other",
+            "set arg 5, print $args $? $1",
+            "print $cuont",
+        ] {
+            assert_eq!(warnings(script), [""; 0], "{script}");
+        }
+    }
+
+    #[test]
+    fn calls_that_may_succeed() {
+        for script in [
+            "print c.count",
+            "print \"c.cout\"",
+            "set x c.cout",
+            "print $(c.count)",
+            "print s.anything",
+            "write c.reset",
+            "print c.active0",
+            "print $x.count",
+            "print $($x.count)",
+            "print c.config",
+            "print 1.5",
+            "wait 0.5",
+        ] {
+            assert_eq!(warnings(script), [""; 0], "{script}");
+        }
+    }
+}
