@@ -1,0 +1,1 @@
+InfiniteSource(LIMIT 5) -> Strip(14, 20) -> Discard;

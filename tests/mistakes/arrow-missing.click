@@ -1,0 +1,2 @@
+src :: InfiniteSource(LIMIT 5);
+src Counter -> Discard;

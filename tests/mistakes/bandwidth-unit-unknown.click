@@ -1,0 +1,1 @@
+InfiniteSource(LIMIT 5) -> Queue -> BandwidthShaper(10Mbit/s) -> Unqueue -> Discard;

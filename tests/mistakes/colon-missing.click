@@ -1,0 +1,2 @@
+c : Counter;
+InfiniteSource(LIMIT 5) -> c -> Discard;

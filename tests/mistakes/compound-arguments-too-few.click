@@ -1,0 +1,4 @@
+elementclass Limited { $rate, $burst |
+  input -> Queue(100) -> RatedUnqueue($rate, BURST $burst) -> output
+}
+InfiniteSource(LIMIT 5) -> Limited(10) -> Discard;

@@ -1,0 +1,3 @@
+elementclass Counted {
+  input -> Counter -> output;
+InfiniteSource(LIMIT 5) -> Counted -> Discard;

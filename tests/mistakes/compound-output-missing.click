@@ -1,0 +1,2 @@
+elementclass Counted { input -> Counter -> Discard }
+InfiniteSource(LIMIT 5) -> Counted -> Discard;

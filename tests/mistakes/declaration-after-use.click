@@ -1,0 +1,2 @@
+InfiniteSource(LIMIT 5) -> out;
+out :: Discard;

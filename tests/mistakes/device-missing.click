@@ -1,0 +1,2 @@
+// castanet run FILE
+FromDevice(castanet9) -> Discard;

@@ -1,0 +1,2 @@
+// castanet run FILE
+FromDump(/nonexistent/trace.pcap, STOP true) -> Discard;

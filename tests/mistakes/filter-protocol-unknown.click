@@ -1,0 +1,1 @@
+InfiniteSource(LIMIT 5) -> IPFilter(allow ip proto ospff, deny all) -> Discard;

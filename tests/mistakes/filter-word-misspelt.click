@@ -1,0 +1,1 @@
+InfiniteSource(LIMIT 5) -> IPFilter(allow tpc, deny all) -> Discard;

@@ -1,0 +1,2 @@
+# A source and a sink.
+InfiniteSource(LIMIT 5) -> Discard;

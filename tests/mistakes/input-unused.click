@@ -1,0 +1,2 @@
+q :: Queue(100);
+q -> Unqueue -> Discard;

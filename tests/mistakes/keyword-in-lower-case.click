@@ -1,0 +1,1 @@
+InfiniteSource(limit 5) -> Discard;

@@ -1,0 +1,1 @@
+InfiniteSource(LIMTI 5) -> Discard;

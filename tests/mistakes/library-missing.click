@@ -1,0 +1,2 @@
+require(library routing.click);
+InfiniteSource(LIMIT 5) -> Discard;

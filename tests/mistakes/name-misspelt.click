@@ -1,0 +1,4 @@
+source :: InfiniteSource(LIMIT 5);
+counter :: Counter;
+source -> conuter -> Discard;
+counter -> Discard;

@@ -1,0 +1,1 @@
+InfiniteSource(LIMIT 5) -> Counter -> uplink;

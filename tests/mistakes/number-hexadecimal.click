@@ -1,0 +1,1 @@
+InfiniteSource(LIMIT 5) -> SetIPDSCP(2e) -> Discard;

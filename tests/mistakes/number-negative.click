@@ -1,0 +1,1 @@
+InfiniteSource(LIMIT 5) -> Queue(-100) -> Unqueue -> Discard;

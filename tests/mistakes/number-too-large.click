@@ -1,0 +1,1 @@
+InfiniteSource(LIMIT 5) -> Paint(300) -> Discard;

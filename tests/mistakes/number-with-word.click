@@ -1,0 +1,1 @@
+InfiniteSource(LIMIT five) -> Discard;

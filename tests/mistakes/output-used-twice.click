@@ -1,0 +1,3 @@
+src :: InfiniteSource(LIMIT 5);
+src -> Counter -> Discard;
+src -> Print -> Discard;

@@ -1,0 +1,2 @@
+require(package mypackage);
+InfiniteSource(LIMIT 5) -> Discard;

@@ -1,0 +1,2 @@
+InfiniteSource(LIMIT 5) -> Queue -> s :: RoundRobinSched -> Unqueue -> Discard;
+s -> Null -> [1] s;

@@ -1,0 +1,1 @@
+InfiniteSource(LIMIT 5) -> Queue(10000000000) -> Unqueue -> Discard;

@@ -1,0 +1,1 @@
+InfiniteSource(LIMIT 5) -> Print("before the queue) -> Queue -> Unqueue -> Discard;

@@ -1,0 +1,1 @@
+InfiniteSource(LIMIT 5) -> Queue -> DelayShaper(5 milliseconds) -> Unqueue -> Discard;
