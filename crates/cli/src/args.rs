@@ -34,7 +34,12 @@ pub enum Command {
     Flatten(Flatten),
     /// Show which worker reaches which element, and why.
     Explain(Explain),
-    /// Draw a configuration as SVG.
+    /// Draw a configuration as SVG, or describe the drawing for Graphviz.
+    #[command(
+        after_help = "Compounds are frames around their elements. A browser folds a compound when its name is clicked.\n\n\
+        Examples:\n  castanet graph router.click -o router.svg\n  castanet graph router.click --fold Interface -o router.svg\n  \
+        castanet graph router.click --dot | dot -Tpdf -o router.pdf"
+    )]
     Graph(Graph),
     /// Print the manual of a class, or the list of all classes.
     Doc(Doc),
@@ -194,6 +199,15 @@ pub struct Graph {
     /// Write to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Draw the compounds of this name or class as single boxes. May be repeated.
+    #[arg(long, value_name = "COMPOUND")]
+    pub fold: Vec<String>,
+    /// Draw all compounds as single boxes.
+    #[arg(long, conflicts_with = "fold")]
+    pub fold_all: bool,
+    /// Print the drawing in the DOT language of Graphviz, with compounds as clusters.
+    #[arg(long)]
+    pub dot: bool,
 }
 
 /// `castanet doc`.

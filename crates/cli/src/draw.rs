@@ -3,10 +3,11 @@
 
 use crate::args::Graph;
 use crate::load::{Source, complain, load, show, write_out};
+use castanet_graph::{Drawing, Fold};
 use castanet_lang::Unknown;
 use std::process::ExitCode;
 
-/// Draws the configuration as SVG. A configuration with errors is drawn as far as possible, and the errors are printed.
+/// Draws the configuration. A configuration with errors is drawn as far as possible, and the errors are printed.
 pub fn main(args: &Graph) -> ExitCode {
     let source = match Source::read(&args.configuration) {
         Ok(s) => s,
@@ -17,7 +18,20 @@ pub fn main(args: &Graph) -> ExitCode {
     };
     let loaded = load(&source, args.configuration.clickpath.as_deref(), Unknown::Opaque);
     show(&loaded.sources, &loaded.diagnostics, args.configuration.json);
-    let written = write_out(args.output.as_deref(), &castanet_graph::svg(&loaded.graph));
+    let fold = match (args.fold_all, args.fold.as_slice()) {
+        (true, _) => Fold::All,
+        (false, []) => Fold::None,
+        (false, names) => Fold::Named(names.to_vec()),
+    };
+    let drawing = match Drawing::new(&loaded.graph, &fold) {
+        Ok(d) => d,
+        Err(e) => {
+            complain(&e.to_string());
+            return ExitCode::FAILURE;
+        }
+    };
+    let text = if args.dot { drawing.dot() } else { drawing.svg() };
+    let written = write_out(args.output.as_deref(), &text);
     if let Err(e) = &written {
         complain(e);
     }

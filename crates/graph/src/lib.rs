@@ -4,7 +4,7 @@
 //! Modules, bottom up: [`graph`] (elements, ports in use, connections, push and pull), the checks behind
 //! [`Graph::new`], [`context`] (flow-based router context), [`Graph::back_edges`] (connections that close push
 //! cycles), [`placement`] (tasks and elements on workers), [`batch`] (tasks that must move one packet at a
-//! time), [`mod@svg`] (drawing).
+//! time), [`drawing`] (pictures).
 //!
 //! INVARIANT: everything here is computed from the flat configuration and the class declarations. No element is
 //! run.
@@ -13,24 +13,25 @@
 pub mod batch;
 mod calls;
 mod check;
-mod columns;
+
 pub mod context;
 mod csr;
 mod cycles;
+pub mod drawing;
 mod flow;
 pub mod graph;
-mod layout;
+
 pub mod offload;
 pub mod placement;
 mod pull_cycles;
 mod resolve;
-pub mod svg;
+
 #[cfg(test)]
 mod testing;
 
 pub use batch::{Constraint, batch_limits};
 pub use check::unknown_classes;
 pub use context::Visit;
+pub use drawing::{Drawing, Fold};
 pub use graph::{Classes, Graph, Kind};
 pub use placement::{Mode, Placement};
-pub use svg::svg;

@@ -2,7 +2,7 @@
 //! Fuzz target for configurations: parsing, checking, printing, drawing.
 
 use super::{at_most, load};
-use castanet_graph::Graph;
+use castanet_graph::{Drawing, Fold, Graph};
 use castanet_lang::{Diagnostic, Flat, NoLibrary, Options, Sources, Unknown, load_bytes, print};
 
 /// Compounds can expand a short text to many elements. Larger configurations are not processed further.
@@ -42,7 +42,10 @@ pub fn language(data: &[u8]) {
     }
     let (graph, more) = Graph::new(flat, &table);
     load::show(&sources, &more);
-    castanet_graph::svg(&graph);
+    for fold in [Fold::None, Fold::All] {
+        let drawing = Drawing::new(&graph, &fold).unwrap();
+        (drawing.svg(), drawing.dot());
+    }
     let (placement, more) = castanet_runtime::place(&graph, table.0.as_ref(), 2);
     load::show(&sources, &more);
     placement.explain(&graph);

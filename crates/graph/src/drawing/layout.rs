@@ -27,6 +27,17 @@ pub(crate) struct Layout {
     pub(crate) layers: usize,
 }
 
+/// Where a box must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pin {
+    /// In any layer.
+    Free,
+    /// In the first layer, which holds no free box. Such boxes have no incoming edges.
+    Top,
+    /// In the last layer, which holds no free box. Such boxes have no outgoing edges.
+    Bottom,
+}
+
 /// The cells of all layers: boxes first, then points where edges pass or turn.
 pub(crate) struct Cells {
     pub(crate) layer: Vec<usize>,
@@ -42,10 +53,10 @@ pub(crate) struct Cells {
 /// in such a large drawing.
 const MAX_POINTS: usize = 200_000;
 
-/// Lays out boxes of the given widths.
-pub(crate) fn layout(widths: &[f64], edges: &[Edge]) -> Layout {
+/// Lays out boxes of the given widths. Boxes without a pin are free.
+pub(crate) fn layout(widths: &[f64], edges: &[Edge], pins: &[Pin]) -> Layout {
     let back = back_edges(widths.len(), edges);
-    let mut layer = layers(widths.len(), edges, &back);
+    let mut layer = layers(widths.len(), edges, &back, pins);
     // A back edge that turns above the top layer needs room there.
     if edges.iter().zip(&back).any(|(e, &b)| b && layer[e.to] == 0) {
         layer.iter_mut().for_each(|l| *l += 1);
@@ -116,9 +127,10 @@ fn back_edges(n: usize, edges: &[Edge]) -> Vec<bool> {
     back
 }
 
-/// Assigns layers by longest path. Boxes without incoming edges then move down to just above their nearest
-/// successor.
-fn layers(n: usize, edges: &[Edge], back: &[bool]) -> Vec<usize> {
+/// Assigns layers by longest path between the pinned boxes. Free boxes without incoming edges then move down to
+/// just above their nearest successor.
+fn layers(n: usize, edges: &[Edge], back: &[bool], pins: &[Pin]) -> Vec<usize> {
+    let pin = |b: usize| pins.get(b).copied().unwrap_or(Pin::Free);
     let mut out = vec![Vec::new(); n];
     let mut missing = vec![0usize; n];
     for (e, _) in edges.iter().zip(back).filter(|(_, b)| !**b) {
@@ -126,7 +138,8 @@ fn layers(n: usize, edges: &[Edge], back: &[bool]) -> Vec<usize> {
         missing[e.to] += 1;
     }
     let sources: Vec<usize> = (0..n).filter(|&b| missing[b] == 0).collect();
-    let mut layer = vec![0usize; n];
+    let first = usize::from(pins.contains(&Pin::Top));
+    let mut layer: Vec<usize> = (0..n).map(|b| if pin(b) == Pin::Top { 0 } else { first }).collect();
     let mut ready = sources.clone();
     while let Some(b) = ready.pop() {
         for &t in &out[b] {
@@ -137,7 +150,11 @@ fn layers(n: usize, edges: &[Edge], back: &[bool]) -> Vec<usize> {
             }
         }
     }
-    for b in sources {
+    let last = (0..n).filter(|&b| pin(b) != Pin::Bottom).map(|b| layer[b] + 1).max().unwrap_or(0);
+    for b in (0..n).filter(|&b| pin(b) == Pin::Bottom) {
+        layer[b] = last;
+    }
+    for b in sources.into_iter().filter(|&b| pin(b) == Pin::Free) {
         if let Some(nearest) = out[b].iter().map(|&t| layer[t]).min() {
             layer[b] = nearest.saturating_sub(1);
         }

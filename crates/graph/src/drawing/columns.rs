@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Horizontal positions in a drawing: boxes below their neighbours, long edges straight, no overlaps.
 
-use crate::layout::Cells;
+use super::layout::Cells;
 
 impl Cells {
     fn distance(&self, a: usize, b: usize) -> f64 {
         let gap = match (a < self.boxes, b < self.boxes) {
-            (true, true) => 30.0,
-            (false, false) => 16.0,
-            _ => 22.0,
+            (true, true) => 24.0,
+            (false, false) => 14.0,
+            _ => 18.0,
         };
         (self.width[a] + self.width[b]) / 2.0 + gap
     }

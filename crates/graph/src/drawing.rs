@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Drawings of configurations, as SVG and for Graphviz.
+//!
+//! Modules, bottom up: `layout` and `columns` (positions of boxes and lines), `scene` (which boxes and lines there are,
+//! in which compound), `card` (the text of boxes), `place` (positions of everything), `symbols` (ports, legend), `svg`,
+//! `dot`.
+
+mod card;
+mod columns;
+mod dot;
+mod layout;
+mod place;
+mod scene;
+mod svg;
+mod symbols;
+
+use crate::graph::Graph;
+use card::counted;
+use scene::Scene;
+pub use scene::{Fold, UnknownCompound};
+
+/// A drawing of a configuration.
+#[derive(Clone, Debug)]
+pub struct Drawing<'a> {
+    graph: &'a Graph,
+    scene: Scene,
+}
+
+impl<'a> Drawing<'a> {
+    /// A drawing in which some compounds are single boxes, and the others are frames around their elements.
+    ///
+    /// # Errors
+    /// A name to fold that no compound has.
+    pub fn new(graph: &'a Graph, fold: &Fold) -> Result<Drawing<'a>, UnknownCompound> {
+        Ok(Drawing { graph, scene: Scene::new(graph, fold)? })
+    }
+    /// The drawing as SVG. Compounds fold in a browser by a click on their names.
+    pub fn svg(&self) -> String {
+        svg::svg(self.graph, &self.scene)
+    }
+    /// The drawing for Graphviz. Compounds are clusters.
+    pub fn dot(&self) -> String {
+        dot::dot(self.graph, &self.scene)
+    }
+}
+
+/// The title of a drawing, which browsers and screen readers show.
+fn title(graph: &Graph, scene: &Scene) -> String {
+    let connections = counted(scene.connections, "connection");
+    format!("Click configuration: {}, {connections}", counted(graph.len(), "element"))
+}
+
+#[cfg(test)]
+mod tests;
