@@ -6,6 +6,7 @@ use crate::handlers::DROP_REASONS;
 use crate::ledger::{Account, Ledger};
 use crate::merge::merge;
 use crate::shared::Shared;
+use crate::swap::pairs::Pairs;
 use crate::worker::Worker;
 use castanet_element::{CallError, Router as _};
 use castanet_spec::{Reason, Workers};
@@ -33,11 +34,11 @@ impl Assembly {
     }
 
     /// Moves to its ledger what another router has counted, which does not run again. Packets that the other one still has are
-    /// booked by [`Assembly::settle_ledger`].
-    pub fn inherit_ledger(&mut self, other: &mut Assembly) {
+    /// booked by [`Assembly::settle_ledger`]. `pairs` lead from the other router to this one.
+    pub fn inherit_ledger(&mut self, other: &mut Assembly, pairs: &Pairs) {
         for e in 0..other.shared.graph.len() as u32 {
             let cores = other.workers.iter().map(|w| &w.core);
-            let twin = other.shared.twin(e, &self.shared);
+            let twin = pairs.new_of(e);
             let worker = twin.and_then(|m| self.shared.workers_of(m).first().copied());
             if let (Some(m), Some(w)) = (twin, worker.and_then(|w| self.workers.get_mut(w))) {
                 for core in cores {

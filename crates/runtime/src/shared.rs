@@ -150,11 +150,6 @@ impl Shared {
     pub fn find(&self, name: &str) -> Option<u32> {
         self.graph.find(name).and_then(|e| u32::try_from(e).ok())
     }
-    /// The element of another router that has the name and the class of one of this one's.
-    pub(crate) fn twin(&self, element: u32, other: &Shared) -> Option<u32> {
-        let twin = other.find(self.graph.name(element as usize))?;
-        (self.spec(element)?.name == other.spec(twin)?.name).then_some(twin)
-    }
     /// Sends an element a signal of the operating system.
     pub(crate) fn signal(&self, element: u32, signal: i32) {
         let workers = self.placement.workers_of(element as usize);

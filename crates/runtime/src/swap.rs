@@ -10,6 +10,7 @@ pub(crate) mod candidate;
 pub(crate) mod cleaner;
 pub(crate) mod commit;
 pub(crate) mod loader;
+pub(crate) mod pairs;
 pub(crate) mod plan;
 pub(crate) mod prepare;
 pub(crate) mod slot;

@@ -2,6 +2,7 @@
 //! A configuration that is ready to replace the one that runs.
 
 use super::loader::Loader;
+use super::pairs::Pairs;
 use super::plan::{Moves, Plan};
 use crate::assembly::Assembly;
 use crate::session::Session;
@@ -24,6 +25,7 @@ pub struct Done {
 /// A configuration that waits to replace the one that runs.
 pub(crate) struct Candidate {
     pub assembly: Assembly,
+    pub pairs: Pairs,
     pub moves: Moves,
     pub plan: Plan,
     pub loader: Arc<dyn Loader>,

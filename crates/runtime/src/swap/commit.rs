@@ -3,6 +3,7 @@
 
 use super::candidate::{Candidate, Done};
 use super::cleaner::Cleaner;
+use super::pairs::Pairs;
 use super::plan::Moves;
 use crate::assembly::Assembly;
 use crate::mail::Mail;
@@ -72,13 +73,19 @@ fn transfer(old: &mut Assembly, new: &mut Assembly, moves: &Moves) -> Result<(),
                 old.shared.message(&format!("{who}: could not take back what it had: {error}"));
             }
         }
-        return Err(format!("While hot-swapping state into '{who}':\n  {error}"));
+        let before = old.shared.graph.name(o as usize);
+        let from = if before == new.shared.graph.name(e as usize) {
+            String::new()
+        } else {
+            format!(" from '{before}'")
+        };
+        return Err(format!("While hot-swapping state into '{who}'{from}:\n  {error}"));
     }
     Ok(())
 }
 
 /// Passes on requests that the old configuration has not carried out.
-fn forward(old: &mut Assembly, new: &Assembly) {
+fn forward(old: &mut Assembly, new: &Assembly, pairs: &Pairs) {
     let asked = old.shared.requests.swap(0, Ordering::SeqCst);
     new.shared.requests.fetch_add(asked, Ordering::SeqCst);
     for w in &mut old.workers {
@@ -87,7 +94,7 @@ fn forward(old: &mut Assembly, new: &Assembly) {
         for m in mail.try_iter() {
             // Callers that wait for an answer repeat their requests; all tasks of the new configuration get a turn.
             if let Mail::Signal(e, signal) = m
-                && let Some(to) = new.shared.find(old.shared.graph.name(e as usize))
+                && let Some(to) = pairs.new_of(e)
                 && new.shared.signals.contains(&(to, signal))
             {
                 new.shared.signal(to, signal);
@@ -103,7 +110,7 @@ pub(crate) fn commit(
     running: &Arc<Running>,
     cleaner: &mut Cleaner<'_, '_>,
 ) {
-    let Candidate { assembly: mut new, moves, plan, loader, since, reply } = candidate;
+    let Candidate { assembly: mut new, pairs, moves, plan, loader, since, reply } = candidate;
     for (w, old) in new.workers.iter_mut().zip(&current.workers) {
         w.core.clock = old.core.clock.clone();
         w.core.recent = old.core.recent;
@@ -112,17 +119,17 @@ pub(crate) fn commit(
         // Errors of the cleanup are dropped: the configuration never ran, and the first error is what counts.
         new.cleanup();
         // Packets that it received meanwhile, and gave back or dropped, count as received.
-        current.inherit_ledger(&mut new);
+        current.inherit_ledger(&mut new, &pairs.reversed());
         new.settle_ledger();
         current.shared.go_on();
         return Candidate::tell(reply, &running.session, Err(error));
     }
     let reopened = reopened(&current.shared, &new.shared, &moves);
     let errors = current.cleanup_of(|e| reopened.contains(&e));
-    new.inherit_ledger(current);
+    new.inherit_ledger(current, &pairs);
     std::mem::swap(current, &mut new);
     let mut old = new;
-    running.succeed(&old.shared.clone(), &current.shared, || forward(&mut old, current));
+    running.succeed(&old.shared.clone(), &current.shared, || forward(&mut old, current, &pairs));
     let done = Done { plan, standstill: since.elapsed() };
     let (shared, session) = (current.shared.clone(), running.session.clone());
     cleaner.retire(move || {
@@ -133,6 +140,9 @@ pub(crate) fn commit(
         old.settle_ledger();
         drop(old);
         loader.swapped(&shared);
+        if let Some(text) = done.plan.pairing() {
+            session.print(&text);
+        }
         Candidate::tell(reply, &session, Ok(done));
     });
 }

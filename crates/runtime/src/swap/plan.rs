@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The changes of a hot swap, and the state that moves from the old configuration to the new.
 
+use super::pairs::Pairs;
 use crate::shared::Shared;
 use castanet_graph::Graph;
 use castanet_lang::PortRef;
@@ -11,7 +12,7 @@ use std::fmt;
 pub(crate) struct Moves {
     /// Pairs that hold the same open resource.
     pub over: Vec<(u32, u32)>,
-    /// Counts and state, between elements of the same name and class.
+    /// Counts and state, between elements of the same identity.
     pub state: Vec<(u32, u32)>,
 }
 
@@ -23,9 +24,14 @@ fn over(old: &Shared, new: &Shared) -> Vec<(u32, u32)> {
     over
 }
 
+/// The pairs of two routers.
+pub(crate) fn pairs(old: &Shared, new: &Shared) -> Pairs {
+    Pairs::new(&old.graph, &new.graph, &over(old, new))
+}
+
 impl Moves {
-    pub fn new(old: &Shared, new: &Shared) -> Moves {
-        let state = (0..new.graph.len() as u32).filter_map(|e| Some((new.twin(e, old)?, e)));
+    pub fn new(old: &Shared, new: &Shared, pairs: &Pairs) -> Moves {
+        let state = (0..new.graph.len() as u32).filter_map(|e| Some((pairs.old_of(e)?, e)));
         Moves { over: over(old, new), state: state.collect() }
     }
     /// The elements of a new router whose resource is open in the old one.
@@ -35,7 +41,7 @@ impl Moves {
 }
 
 /// The changes of a hot swap. Prints as a list, a change a line: `+` for what comes, `-` for what goes,
-/// `~` for what is configured anew, `=` for what moves.
+/// `~` for what is configured anew, `=` for what moves, `!` for what may be lost unintentionally.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Declarations of elements that come.
@@ -48,31 +54,54 @@ pub struct Plan {
     pub connected: Vec<String>,
     /// Connections that go.
     pub disconnected: Vec<String>,
+    /// Elements without a name that stay under another number: the declaration, and the name before.
+    pub renumbered: Vec<(String, String)>,
+    /// Classes that move state and have elements without a name that could not be paired.
+    pub unpaired: Vec<String>,
     /// State that moves: the element, and the kind of state.
     pub moves: Vec<(String, String)>,
     /// The number of elements that stay as they are.
     pub kept: usize,
 }
 
-fn connections(graph: &Graph) -> Vec<String> {
-    let end = |p: PortRef| (graph.name(p.element), p.port);
-    let each = graph.flat.connections.iter().map(|c| {
-        let ((a, i), (b, o)) = (end(c.from), end(c.to));
-        format!("{a} [{i}] -> [{o}] {b}")
-    });
-    each.collect()
+/// The connections of a router, in which elements that stay have their number in the new router.
+fn connections(graph: &Graph, number: impl Fn(u32) -> Option<u32>) -> Vec<[End; 2]> {
+    let end = |p: PortRef| {
+        let own = p.element as u32;
+        (number(own).ok_or(own), p.port)
+    };
+    graph.flat.connections.iter().map(|c| [end(c.from), end(c.to)]).collect()
+}
+
+/// A port: the element's number in the new router, or as error that in the old router.
+type End = (Result<u32, u32>, usize);
+
+/// The connections of a router that the other one does not have, as text.
+fn only(graph: &Graph, own: &[[End; 2]], other: &[[End; 2]]) -> Vec<String> {
+    let known: HashSet<&[End; 2]> = other.iter().collect();
+    let text = |p: PortRef| (graph.name(p.element), p.port);
+    let mut all = Vec::new();
+    for (c, _) in graph.flat.connections.iter().zip(own).filter(|(_, ends)| !known.contains(ends)) {
+        let ((a, i), (b, o)) = (text(c.from), text(c.to));
+        all.push(format!("{a} [{i}] -> [{o}] {b}"));
+    }
+    all
 }
 
 impl Plan {
-    pub(crate) fn new(old: &Shared, new: &Shared) -> Plan {
+    pub(crate) fn new(old: &Shared, new: &Shared, pairs: &Pairs) -> Plan {
         let mut plan = Plan::default();
         for e in 0..new.graph.len() {
             let name = new.graph.name(e);
             let Some(element) = new.graph.element(e) else { continue };
-            let Some(before) = new.twin(e as u32, old) else {
+            let Some(before) = pairs.old_of(e as u32) else {
                 plan.added.push(declaration(&new.graph, e));
                 continue;
             };
+            let former = old.graph.name(before as usize);
+            if former != name {
+                plan.renumbered.push((element.declaration(), former.to_string()));
+            }
             let config = old.graph.element(before as usize).map_or("", |x| x.config.as_str());
             if config == element.config {
                 plan.kept += 1;
@@ -87,8 +116,9 @@ impl Plan {
                 plan.moves.push((element.declaration(), what.join("; ")));
             }
         }
-        let gone = (0..old.graph.len()).filter(|&e| old.twin(e as u32, new).is_none());
-        plan.removed = gone.map(|e| declaration(&old.graph, e)).collect();
+        let gone: Vec<usize> = (0..old.graph.len()).filter(|&e| pairs.new_of(e as u32).is_none()).collect();
+        plan.removed = gone.iter().map(|&e| declaration(&old.graph, e)).collect();
+        plan.unpaired = unpaired(&old.graph, &new.graph, &gone, pairs);
         for (o, e) in over(old, new) {
             let (from, to) = (old.graph.name(o as usize), new.graph.name(e as usize));
             if from != to {
@@ -96,14 +126,53 @@ impl Plan {
                 plan.moves.push((new.graph.declaration(e as usize), what));
             }
         }
-        let (before, after) = (connections(&old.graph), connections(&new.graph));
-        let missing = |of: &[String], from: &[String]| {
-            let known: HashSet<&String> = of.iter().collect();
-            from.iter().filter(|c| !known.contains(c)).cloned().collect::<Vec<_>>()
-        };
-        (plan.connected, plan.disconnected) = (missing(&before, &after), missing(&after, &before));
+        // A removed element has a number of its own on the old side only.
+        let before = connections(&old.graph, |e| pairs.new_of(e));
+        let after = connections(&new.graph, Some);
+        plan.connected = only(&new.graph, &after, &before);
+        plan.disconnected = only(&old.graph, &before, &after);
         plan
     }
+}
+
+/// The advice for classes that have elements that could not be paired.
+const UNCLEAR: &str = "it is not clear which elements without a name stay; name them to keep what they hold";
+
+/// The most pairs that a message lists.
+const LISTED: usize = 10;
+
+impl Plan {
+    /// A message on elements without a name: whose state they took, and which classes may have lost theirs. None if all
+    /// elements kept their names.
+    pub fn pairing(&self) -> Option<String> {
+        let moved: HashSet<&String> = self.moves.iter().map(|m| &m.0).collect();
+        let taken: Vec<_> = self.renumbered.iter().filter(|r| moved.contains(&r.0)).collect();
+        let mut lines: Vec<String> = taken
+            .iter()
+            .take(LISTED)
+            .map(|(now, before)| format!("{now} took the state of '{before}'"))
+            .collect();
+        lines.extend((taken.len() > LISTED).then(|| format!("{} more did the same", taken.len() - LISTED)));
+        lines.extend(self.unpaired.iter().map(|class| format!("{class}: {UNCLEAR}")));
+        (!lines.is_empty()).then(|| format!("hot swap: {}", lines.join("\n  ")))
+    }
+}
+
+/// The classes of unnamed elements that move state, of which some go and others come.
+fn unpaired(old: &Graph, new: &Graph, gone: &[usize], pairs: &Pairs) -> Vec<String> {
+    let class = |graph: &Graph, e: usize| {
+        let spec = graph.spec(e).filter(|s| s.counts || !s.takes_state.is_empty())?;
+        Pairs::is_unnamed(graph, e).then_some(spec.name)
+    };
+    let added = (0..new.len()).filter(|&e| pairs.old_of(e as u32).is_none());
+    let added: HashSet<&str> = added.filter_map(|e| class(new, e)).collect();
+    let mut all: Vec<String> = Vec::new();
+    for name in gone.iter().filter_map(|&e| class(old, e)).filter(|name| added.contains(name)) {
+        if !all.iter().any(|known| known == name) {
+            all.push(name.to_string());
+        }
+    }
+    all
 }
 
 fn declaration(graph: &Graph, e: usize) -> String {
@@ -131,10 +200,20 @@ impl fmt::Display for Plan {
         for c in &self.disconnected {
             writeln!(f, "- {c}")?;
         }
+        for (declaration, before) in &self.renumbered {
+            writeln!(f, "= {declaration}: was {before}")?;
+        }
         for (name, what) in &self.moves {
             writeln!(f, "= {name}: {what}")?;
         }
+        for class in &self.unpaired {
+            writeln!(f, "! {class}: {UNCLEAR}")?;
+        }
         let (new, gone, other) = (self.added.len(), self.removed.len(), self.changed.len());
-        writeln!(f, "{new} added, {gone} removed, {other} changed, {} as they are", self.kept)
+        write!(f, "{new} added, {gone} removed, {other} changed, {} as they are", self.kept)?;
+        match self.renumbered.len() {
+            0 => writeln!(f),
+            n => writeln!(f, ", {n} under another number"),
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::candidate::{Candidate, Done, Reply, STOPPED};
 use super::loader::{Loaded, Loader, Style};
-use super::plan::{Moves, Plan};
+use super::plan::{Moves, Plan, pairs};
 use crate::assemble::assemble;
 use crate::handlers::{SWAP, denied};
 use crate::options::Settings;
@@ -99,7 +99,7 @@ impl Running {
         let running = self.strong().ok_or(STOPPED)?;
         let prepared = prepare(graph, classes, &sources, running.parts(), settings, text.to_string());
         let prepared = prepared.map_err(|d| loader.render(&sources, &d, style))?;
-        Ok(Plan::new(&shared, &prepared.shared))
+        Ok(Plan::new(&shared, &prepared.shared, &pairs(&shared, &prepared.shared)))
     }
 
     /// Swaps the configuration, and waits until that has happened. Not for workers.
@@ -146,8 +146,10 @@ impl Running {
             self.session.print(loader.render(&sources, &warnings, style).trim_end());
         }
         loader.prepared(&assembly.shared);
-        let (moves, plan) = (Moves::new(&old, &assembly.shared), Plan::new(&old, &assembly.shared));
+        let new = &assembly.shared;
+        let pairs = pairs(&old, new);
+        let (moves, plan) = (Moves::new(&old, new, &pairs), Plan::new(&old, new, &pairs));
         let since = Instant::now();
-        Ok((old, Candidate { assembly, moves, plan, loader, since, reply }))
+        Ok((old, Candidate { assembly, pairs, moves, plan, loader, since, reply }))
     }
 }

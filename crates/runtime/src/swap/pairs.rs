@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which element of the new configuration takes the place of which element of the old one.
+//!
+//! Elements with a name are paired by name and class. The name `Class@N` of an element without a name depends on how many
+//! elements stand before it in the text, so such elements are paired by class, configuration and neighbours instead, in steps:
+//!
+//! 1. Elements that hold the same open resource, such as a device.
+//! 2. Elements with the same class and configuration that are connected to a paired element by the same ports. This is
+//!    repeated, and so goes from neighbour to neighbour.
+//! 3. Elements whose class and configuration occur once in each configuration, unless a neighbour has a name: such a
+//!    neighbour has decided in step 2.
+//! 4. Groups of connected elements that are the same in both configurations, in the order of the text. A group that
+//!    occurs a different number of times is left alone.
+//! 5. As step 2, with any configuration.
+//!
+//! Each step pairs an element only if there is one candidate, seen from both sides. All else begins anew.
+
+use castanet_graph::Graph;
+use castanet_lang::PortRef;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// The pairs of two configurations.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pairs {
+    /// For each element of the new configuration, that of the old one.
+    old_of: Vec<Option<u32>>,
+    /// For each element of the old configuration, that of the new one.
+    new_of: Vec<Option<u32>>,
+}
+
+impl Pairs {
+    /// Pairs the elements of two configurations. `held` are pairs that hold the same resource: old, new.
+    pub fn new(old: &Graph, new: &Graph, held: &[(u32, u32)]) -> Pairs {
+        let mut matcher = Matcher::new(old, new);
+        matcher.by_name();
+        for &(o, e) in held {
+            let (kind, other) = (matcher.old.open(o as usize), matcher.new.open(e as usize));
+            if kind.is_some() && kind == other {
+                matcher.pair(o, e);
+            }
+        }
+        loop {
+            matcher.along_connections(true);
+            if matcher.single() || matcher.groups() {
+                continue;
+            }
+            if !matcher.along_connections(false) {
+                break;
+            }
+        }
+        Pairs { old_of: matcher.new.twins, new_of: matcher.old.twins }
+    }
+    /// The element of the old configuration that an element of the new one takes the place of.
+    pub fn old_of(&self, new: u32) -> Option<u32> {
+        self.old_of.get(new as usize).copied().flatten()
+    }
+    /// The element of the new configuration that takes the place of an element of the old one.
+    pub fn new_of(&self, old: u32) -> Option<u32> {
+        self.new_of.get(old as usize).copied().flatten()
+    }
+    /// Whether an element has no name of its own.
+    pub fn is_unnamed(graph: &Graph, e: usize) -> bool {
+        kind(graph, e).is_some()
+    }
+    /// The pairs in the other direction.
+    pub fn reversed(&self) -> Pairs {
+        Pairs { old_of: self.new_of.clone(), new_of: self.old_of.clone() }
+    }
+}
+
+/// Whether a part of a name is that of an unnamed element or compound of this class. Compounds without a class are `@N`.
+fn is_unnamed(part: &str, class: &str) -> bool {
+    let number = part.strip_prefix(class).unwrap_or(part).strip_prefix('@');
+    number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// What an unnamed element is besides its neighbours: its class, and its name without numbers.
+type Kind = (&'static str, String);
+
+/// A connection of an element: whether it is an output, the port, and the connected port of the peer.
+type Edge = (bool, usize, PortRef);
+
+/// One of the two configurations.
+struct Side<'a> {
+    graph: &'a Graph,
+    /// The kinds of unnamed elements; none for an element with a name.
+    kinds: Vec<Option<Kind>>,
+    /// The elements of the other side that are paired.
+    twins: Vec<Option<u32>>,
+}
+
+impl<'a> Side<'a> {
+    fn new(graph: &'a Graph) -> Side<'a> {
+        let kinds = (0..graph.len()).map(|e| kind(graph, e)).collect();
+        Side { graph, kinds, twins: vec![None; graph.len()] }
+    }
+    fn config(&self, e: usize) -> &str {
+        self.graph.element(e).map_or("", |x| x.config.as_str())
+    }
+    fn open(&self, e: usize) -> Option<&Kind> {
+        let kind = self.kinds.get(e)?.as_ref()?;
+        (self.twins.get(e) == Some(&None)).then_some(kind)
+    }
+    /// The unnamed elements that are not paired.
+    fn all_open(&self) -> impl Iterator<Item = (usize, &Kind)> {
+        (0..self.graph.len()).filter_map(|e| Some((e, self.open(e)?)))
+    }
+    fn edges(&self, e: usize) -> impl Iterator<Item = Edge> + '_ {
+        let inputs = (0..self.graph.inputs(e)).flat_map(move |port| {
+            self.graph.upstream(PortRef { element: e, port }).iter().map(move |&p| (false, port, p))
+        });
+        let outputs = (0..self.graph.outputs(e)).flat_map(move |port| {
+            self.graph.downstream(PortRef { element: e, port }).iter().map(move |&p| (true, port, p))
+        });
+        inputs.chain(outputs)
+    }
+    fn beside_name(&self, e: usize) -> bool {
+        self.edges(e).any(|(_, _, peer)| self.kinds.get(peer.element) == Some(&None))
+    }
+    /// Whether a neighbour has a name and no twin, so that it was renamed or is another one.
+    fn beside_stranger(&self, e: usize) -> bool {
+        let stranger = |p: usize| self.kinds.get(p) == Some(&None) && self.twins.get(p) == Some(&None);
+        self.edges(e).any(|(_, _, peer)| stranger(peer.element))
+    }
+}
+
+fn kind(graph: &Graph, e: usize) -> Option<Kind> {
+    let (element, spec) = (graph.element(e)?, graph.spec(e)?);
+    let mut unnamed = false;
+    let mut parts: Vec<&str> = element.name.split('/').collect();
+    let classes = element.origin.iter().map(|o| o.class.as_str()).chain([element.class.as_str()]);
+    // A flat configuration has names with slashes, and no compounds.
+    let first = parts.len().saturating_sub(element.origin.len() + 1);
+    for (part, class) in parts.iter_mut().skip(first).zip(classes) {
+        if is_unnamed(part, class) {
+            unnamed = true;
+            *part = class;
+        }
+    }
+    unnamed.then(|| (spec.name, parts.join("/")))
+}
+
+/// The two configurations, and what is paired so far.
+struct Matcher<'a> {
+    old: Side<'a>,
+    new: Side<'a>,
+    /// Pairs whose neighbours have not been compared, with and without regard to the configuration.
+    fresh: [Vec<(u32, u32)>; 2],
+}
+
+/// The candidates of elements, in one direction.
+type Candidates = BTreeMap<u32, BTreeSet<u32>>;
+
+impl<'a> Matcher<'a> {
+    fn new(old: &'a Graph, new: &'a Graph) -> Matcher<'a> {
+        Matcher { old: Side::new(old), new: Side::new(new), fresh: [Vec::new(), Vec::new()] }
+    }
+
+    fn pair(&mut self, o: u32, e: u32) -> bool {
+        let (Some(old), Some(new)) = (self.old.twins.get_mut(o as usize), self.new.twins.get_mut(e as usize))
+        else {
+            return false;
+        };
+        if old.is_some() || new.is_some() {
+            return false;
+        }
+        (*old, *new) = (Some(e), Some(o));
+        self.fresh.iter_mut().for_each(|f| f.push((o, e)));
+        true
+    }
+
+    fn by_name(&mut self) {
+        for o in 0..self.old.graph.len() {
+            let same = |e: usize| Some(self.old.graph.spec(o)?.name == self.new.graph.spec(e)?.name);
+            let named = self.old.kinds.get(o) == Some(&None);
+            let found = self.new.graph.find(self.old.graph.name(o)).filter(|_| named);
+            if let Some(e) = found.filter(|&e| same(e) == Some(true) && self.new.kinds.get(e) == Some(&None))
+            {
+                self.pair(o as u32, e as u32);
+            }
+        }
+    }
+
+    /// Pairs the neighbours of pairs by the ports that connect them, as far as this leads. With `same`, only elements with
+    /// the same configuration. Returns whether there are new pairs.
+    fn along_connections(&mut self, same: bool) -> bool {
+        let mut any = false;
+        loop {
+            let fresh = std::mem::take(&mut self.fresh[usize::from(!same)]);
+            if fresh.is_empty() {
+                return any;
+            }
+            let (mut of_old, mut of_new) = (Candidates::new(), Candidates::new());
+            for &(o, e) in &fresh {
+                self.compare(o as usize, e as usize, same, &mut of_old, &mut of_new);
+            }
+            any |= self.pair_single(&of_old, &of_new);
+            if !same && any {
+                // The configuration decides first, also for the neighbours of these.
+                return any;
+            }
+        }
+    }
+
+    /// Adds the neighbours of a pair that have the same place.
+    fn compare(&self, o: usize, e: usize, same: bool, of_old: &mut Candidates, of_new: &mut Candidates) {
+        let mut places: HashMap<(bool, usize, usize, &Kind, &str), [Vec<u32>; 2]> = HashMap::new();
+        for (i, (side, element)) in [(&self.old, o), (&self.new, e)].into_iter().enumerate() {
+            for (output, port, peer) in side.edges(element) {
+                if let Some(kind) = side.open(peer.element) {
+                    let config = if same { side.config(peer.element) } else { "" };
+                    let place = (output, port, peer.port, kind, config);
+                    places.entry(place).or_default()[i].push(peer.element as u32);
+                }
+            }
+        }
+        for [old, new] in places.into_values() {
+            for &o in &old {
+                of_old.entry(o).or_default().extend(&new);
+            }
+            for &e in &new {
+                of_new.entry(e).or_default().extend(&old);
+            }
+        }
+    }
+
+    /// Pairs elements that are the only candidate of each other. Returns whether there are any.
+    fn pair_single(&mut self, of_old: &Candidates, of_new: &Candidates) -> bool {
+        let only =
+            |set: Option<&BTreeSet<u32>>| set.filter(|s| s.len() == 1).and_then(|s| s.first().copied());
+        let mut any = false;
+        for &o in of_old.keys() {
+            let Some(e) = only(of_old.get(&o)) else { continue };
+            if only(of_new.get(&e)) == Some(o) {
+                any |= self.pair(o, e);
+            }
+        }
+        any
+    }
+
+    /// Pairs elements whose class and configuration occur once, and elements without connections whose class does.
+    fn single(&mut self) -> bool {
+        let mut places: HashMap<(&Kind, Option<&str>), [Vec<u32>; 2]> = HashMap::new();
+        for (i, side) in [&self.old, &self.new].into_iter().enumerate() {
+            for (e, kind) in side.kinds.iter().enumerate().filter_map(|(e, k)| Some((e, k.as_ref()?))) {
+                places.entry((kind, Some(side.config(e)))).or_default()[i].push(e as u32);
+                places.entry((kind, None)).or_default()[i].push(e as u32);
+            }
+        }
+        let lonely = |side: &Side<'_>, e: u32| side.edges(e as usize).next().is_none();
+        let mut found = Vec::new();
+        for ((_, config), [old, new]) in places {
+            let ([o], [e]) = (old.as_slice(), new.as_slice()) else { continue };
+            let free = self.old.open(*o as usize).is_some() && self.new.open(*e as usize).is_some();
+            let apart = !self.old.beside_name(*o as usize) && !self.new.beside_name(*e as usize);
+            if free && apart && (config.is_some() || (lonely(&self.old, *o) && lonely(&self.new, *e))) {
+                found.push((*o, *e));
+            }
+        }
+        found.sort_unstable();
+        found.into_iter().fold(false, |any, (o, e)| self.pair(o, e) || any)
+    }
+
+    /// Pairs groups of connected elements that are the same, and as many, in both configurations.
+    fn groups(&mut self) -> bool {
+        let mut same: BTreeMap<Vec<String>, [Vec<Vec<u32>>; 2]> = BTreeMap::new();
+        for (i, side) in [&self.old, &self.new].into_iter().enumerate() {
+            for group in groups_of(side) {
+                if let Some(text) = self.described(side, &group) {
+                    same.entry(text).or_default()[i].push(group);
+                }
+            }
+        }
+        let mut any = false;
+        for [old, new] in same.into_values().filter(|[old, new]| old.len() == new.len()) {
+            for (o, e) in old.iter().flatten().zip(new.iter().flatten()) {
+                any |= self.pair(*o, *e);
+            }
+        }
+        any
+    }
+
+    /// A text for each element of a group: what it is, and what it is connected to. The same for the groups of both
+    /// sides if they can take each other's place; none beside an element with a name that only one side has.
+    fn described(&self, side: &Side<'_>, group: &[u32]) -> Option<Vec<String>> {
+        let index: HashMap<u32, usize> = group.iter().enumerate().map(|(i, &e)| (e, i)).collect();
+        let is_old = std::ptr::eq(side, &raw const self.old);
+        let each = group.iter().map(|&e| {
+            if side.beside_stranger(e as usize) {
+                return None;
+            }
+            let mut edges = Vec::new();
+            for (output, port, peer) in side.edges(e as usize) {
+                let p = peer.element as u32;
+                let twin = if is_old { Some(p) } else { side.twins.get(peer.element).copied().flatten() };
+                // Elements outside the group are paired; the number of the old element stands for both.
+                let end = index.get(&p).map_or(format!("paired {twin:?}"), |i| format!("own {i}"));
+                edges.push(format!("{output} {port} {} {end}", peer.port));
+            }
+            edges.sort_unstable();
+            Some(format!("{:?} {:?} {edges:?}", side.kinds.get(e as usize), side.config(e as usize)))
+        });
+        each.collect()
+    }
+}
+
+/// The groups of unnamed elements that are not paired and are connected with each other, in the order of the text.
+fn groups_of(side: &Side<'_>) -> Vec<Vec<u32>> {
+    let mut seen = vec![false; side.graph.len()];
+    let mut groups = Vec::new();
+    for (first, _) in side.all_open() {
+        let (mut group, mut todo) = (Vec::new(), vec![first]);
+        while let Some(e) = todo.pop() {
+            if !seen.get_mut(e).is_some_and(|s| !std::mem::replace(s, true)) {
+                continue;
+            }
+            group.push(e as u32);
+            todo.extend(side.edges(e).map(|x| x.2.element).filter(|&p| side.open(p).is_some()));
+        }
+        if !group.is_empty() {
+            group.sort_unstable();
+            groups.push(group);
+        }
+    }
+    groups
+}
