@@ -161,7 +161,7 @@ impl Plan {
 /// The classes of unnamed elements that move state, of which some go and others come.
 fn unpaired(old: &Graph, new: &Graph, gone: &[usize], pairs: &Pairs) -> Vec<String> {
     let class = |graph: &Graph, e: usize| {
-        let spec = graph.spec(e).filter(|s| s.counts || !s.takes_state.is_empty())?;
+        let spec = graph.spec(e).filter(|s| !s.counts.is_empty() || !s.takes_state.is_empty())?;
         Pairs::is_unnamed(graph, e).then_some(spec.name)
     };
     let added = (0..new.len()).filter(|&e| pairs.old_of(e as u32).is_none());
