@@ -176,7 +176,7 @@ impl Rounds {
 }
 
 impl Lifecycle for Rounds {
-    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.times.reserve(
             usize::try_from(self.left).unwrap_or(0).saturating_mul(self.contestants.len()).min(1 << 20),
         );

@@ -78,7 +78,7 @@ pub fn run(settings: &Settings, loader: &Arc<dyn Loader>) -> Result<Vec<Row>, St
 fn measure(elements: usize, settings: &Settings, loader: &Arc<dyn Loader>) -> Result<Row, String> {
     let texts = [text(elements, 0), text(elements, 1)];
     let [first, _] = &texts;
-    let loaded = loader.load(Origin::Operator, "bench", first, Style::Snippets)?;
+    let loaded = loader.load(Origin::Operator, "bench", first, Style::Snippets).map_err(|e| e.to_string())?;
     let options = Options { workers: settings.workers, ..Options::default() };
     let built = build(loaded.graph, loaded.classes, &loaded.sources, options);
     let (mut router, _) = built.map_err(|d| loader.render(&loaded.sources, &d, Style::Snippets))?;
@@ -107,7 +107,8 @@ fn swaps(texts: &[String; 2], swaps: usize, running: &Running) -> Result<Row, St
     for i in 0..swaps.max(1) {
         let [a, b] = texts;
         let start = Instant::now();
-        let done = running.swap(Origin::Operator, "bench", if i % 2 == 0 { b } else { a })?;
+        let next = if i % 2 == 0 { b } else { a };
+        let done = running.swap(Origin::Operator, "bench", next).map_err(|e| e.to_string())?;
         whole.push(start.elapsed().as_secs_f64() * 1e3);
         standstill.push(done.standstill.as_secs_f64() * 1e3);
         memory.push(resident());

@@ -69,7 +69,8 @@ impl Sockets {
     /// # Errors
     /// When an address is in use or not permitted.
     pub fn open(&self, running: &Arc<Running>) -> Result<Vec<Server>, String> {
-        let token = self.control_token.as_deref().map(Token::read).transpose()?.map(Arc::new);
+        let token = self.control_token.as_deref().map(Token::read).transpose();
+        let token = token.map_err(|e| e.to_string())?.map(Arc::new);
         let mut servers = Vec::new();
         for place in self.places()? {
             let settings = Settings::control(Rules { token: token.clone(), ..Rules::default() });

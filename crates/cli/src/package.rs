@@ -69,13 +69,15 @@ pub fn build(args: &BuildPackage) -> ExitCode {
         release: !args.debug,
         sdk: args.sdk.clone(),
     };
-    end(make::build(&options).map(|built| {
-        let warnings = built.warnings.trim_end();
-        if !warnings.is_empty() {
-            complain(warnings);
-        }
-        format!("{}: {} ({} bytes)\n", built.file.display(), built.classes.join(", "), built.bytes)
-    }))
+    end(make::build(&options)
+        .map(|built| {
+            let warnings = built.warnings.trim_end();
+            if !warnings.is_empty() {
+                complain(warnings);
+            }
+            format!("{}: {} ({} bytes)\n", built.file.display(), built.classes.join(", "), built.bytes)
+        })
+        .map_err(|e| e.to_string()))
 }
 
 /// Copies the compiled crates of this castanet, or prints where they are.
@@ -92,7 +94,7 @@ pub fn sdk(args: &Sdk) -> ExitCode {
         return end(Ok(text));
     }
     let to = args.folder.clone().unwrap_or_else(|| packages::installed().join("sdk"));
-    end(found.and_then(|sdk| {
+    end(found.map_err(|e| e.to_string()).and_then(|sdk| {
         let bytes = sdk.copy(&to).map_err(|e| format!("{}: {}", to.display(), crate::load::reason(&e)))?;
         Ok(format!("{}: {} MB\n", to.display(), bytes >> 20))
     }))

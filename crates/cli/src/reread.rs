@@ -6,7 +6,7 @@ use crate::load::{NO_PACKAGES, Reach, Source, complain, load_in};
 use crate::signals::{self, Handle, Hangup};
 use castanet_lang::{Diagnostic, Sources, Unknown};
 use castanet_package::Packages;
-use castanet_runtime::swap::{Loaded, Loader, Style};
+use castanet_runtime::swap::{Loaded, Loader, Style, SwapError};
 use castanet_runtime::{Running, Shared};
 use castanet_spec::Origin;
 use std::sync::{Arc, OnceLock};
@@ -47,14 +47,14 @@ impl Reader {
 }
 
 impl Loader for Reader {
-    fn load(&self, from: Origin, name: &str, text: &str, style: Style) -> Result<Loaded, String> {
+    fn load(&self, from: Origin, name: &str, text: &str, style: Style) -> Result<Loaded, SwapError> {
         let mut source = Source::text(name, text, self.defines.clone());
         if !from.may_require_anything() {
             source.reach = Reach::Client(self.allowed.clone());
         }
         let loaded = load_in(&self.packages, &source, Unknown::Error);
         if loaded.failed() {
-            return Err(self.render(&loaded.sources, &loaded.diagnostics, style));
+            return Err(SwapError::Refused(self.render(&loaded.sources, &loaded.diagnostics, style)));
         }
         Ok(Loaded { graph: loaded.graph, classes: loaded.classes.0, sources: loaded.sources })
     }
@@ -64,11 +64,11 @@ impl Loader for Reader {
             Style::Snippets => castanet_lang::render::render_pretty(sources, diagnostics, false),
         }
     }
-    fn load_package(&self, from: Origin, name: &str) -> Result<Vec<String>, String> {
+    fn load_package(&self, from: Origin, name: &str) -> Result<Vec<String>, SwapError> {
         if !from.may_require_anything() && !self.allowed.allow_packages {
-            return Err(format!("package '{name}': {NO_PACKAGES}"));
+            return Err(SwapError::Refused(format!("package '{name}': {NO_PACKAGES}")));
         }
-        let classes = self.packages.keep(name).map_err(|refusal| refusal.to_string())?;
+        let classes = self.packages.keep(name).map_err(|refusal| SwapError::Refused(refusal.to_string()))?;
         Ok(classes.into_iter().map(str::to_string).collect())
     }
     fn packages(&self) -> Vec<String> {
@@ -88,8 +88,8 @@ impl Loader for Reader {
 /// Rereads a configuration, swaps to it, and prints the result.
 pub fn reread(running: &Running, read: impl Fn() -> Result<Source, String>) {
     let swapped = read().and_then(|source| {
-        let done = running.swap(Origin::Operator, &source.name, &String::from_utf8_lossy(&source.bytes))?;
-        Ok((source.name, done))
+        let done = running.swap(Origin::Operator, &source.name, &String::from_utf8_lossy(&source.bytes));
+        Ok((source.name, done.map_err(|e| e.to_string())?))
     });
     match swapped {
         Ok((name, done)) => {

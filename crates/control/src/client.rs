@@ -17,12 +17,17 @@ pub enum Address {
     Unix(PathBuf),
 }
 
+/// A text is no address of a control socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected HOST:PORT, PORT, or the file of a Unix socket")]
+pub struct AddressError;
+
 impl std::str::FromStr for Address {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Address, String> {
+    type Err = AddressError;
+    fn from_str(text: &str) -> Result<Address, AddressError> {
         let port = |t: &str| t.parse::<u16>().ok().filter(|&p| p > 0);
         if text.is_empty() {
-            return Err("expected HOST:PORT, PORT, or the file of a Unix socket".into());
+            return Err(AddressError);
         }
         if let Some(p) = port(text) {
             return Ok(Address::Tcp("127.0.0.1".into(), p));

@@ -30,7 +30,7 @@ pub use client::Client;
 pub use limits::Limits;
 pub use place::{Place, PlaceError};
 pub use server::{Server, Settings};
-pub use token::Token;
+pub use token::{Token, TokenError};
 
 /// Reply codes (protocol version 1.3).
 pub mod code {

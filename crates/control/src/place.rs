@@ -8,6 +8,7 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with, sockopt,
 };
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -52,6 +53,18 @@ pub enum PlaceError {
     /// The descriptor is not a stream socket.
     #[error("{0} is neither a listening stream socket nor a connection")]
     Descriptor(String),
+}
+
+/// The error of the system with this one inside.
+impl From<PlaceError> for std::io::Error {
+    fn from(e: PlaceError) -> Self {
+        let kind = match &e {
+            PlaceError::System(_, source) => source.kind(),
+            PlaceError::NoSocket(_) | PlaceError::Descriptor(_) => ErrorKind::InvalidInput,
+            PlaceError::Live(_) => ErrorKind::AddrInUse,
+        };
+        std::io::Error::new(kind, e)
+    }
 }
 
 /// A listening socket, or a connection.

@@ -4,14 +4,53 @@
 use crate::reason;
 use std::fs::File;
 use std::hint::black_box;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Minimum length; a shorter token could be guessed.
 const SHORTEST: usize = 16;
 /// Maximum length.
 const LONGEST: usize = 1024;
+
+/// Why there is no token.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// The text is too short or too long.
+    #[error("a token has {SHORTEST} to {LONGEST} characters")]
+    Length,
+    /// The text has characters that a token cannot have.
+    #[error("a token is one word of printable ASCII characters")]
+    Characters,
+    /// The token file cannot be read.
+    #[error("{}: {}", .0.display(), reason(.1))]
+    File(PathBuf, std::io::Error),
+    /// The token file is a directory, a pipe or a device.
+    #[error("{}: not a regular file", .0.display())]
+    NoFile(PathBuf),
+    /// The token file belongs neither to the user of this process nor to root.
+    #[error("{}: the token file belongs to another user", .0.display())]
+    Owner(PathBuf),
+    /// Other users can access the token file; its mode.
+    #[error("{name}: other users can access the token file (mode {1:04o}); 'chmod 600' it", name = .0.display())]
+    Mode(PathBuf, u32),
+    /// The content of the token file is no token.
+    #[error("{name}: {1}", name = .0.display())]
+    Content(PathBuf, Box<TokenError>),
+}
+
+/// The error of the system with this one inside.
+impl From<TokenError> for std::io::Error {
+    fn from(e: TokenError) -> Self {
+        let kind = match &e {
+            TokenError::File(_, source) => source.kind(),
+            TokenError::Owner(_) | TokenError::Mode(..) => ErrorKind::PermissionDenied,
+            TokenError::NoFile(_) => ErrorKind::InvalidInput,
+            TokenError::Length | TokenError::Characters | TokenError::Content(..) => ErrorKind::InvalidData,
+        };
+        std::io::Error::new(kind, e)
+    }
+}
 
 /// A secret shared by the operator and clients. It is never printed.
 #[derive(Clone)]
@@ -31,13 +70,13 @@ impl PartialEq for Token {
 impl Eq for Token {}
 
 impl std::str::FromStr for Token {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Token, String> {
+    type Err = TokenError;
+    fn from_str(text: &str) -> Result<Token, TokenError> {
         let text = text.trim();
         match text.len() {
             SHORTEST..=LONGEST if text.bytes().all(|b| b.is_ascii_graphic()) => Ok(Token(text.into())),
-            SHORTEST..=LONGEST => Err("a token is one word of printable ASCII characters".into()),
-            _ => Err(format!("a token has {SHORTEST} to {LONGEST} characters")),
+            SHORTEST..=LONGEST => Err(TokenError::Characters),
+            _ => Err(TokenError::Length),
         }
     }
 }
@@ -47,30 +86,27 @@ impl Token {
     ///
     /// # Errors
     /// When the file cannot be read, other users could read or change it, or its content is no token.
-    pub fn read(path: &Path) -> Result<Token, String> {
-        let failed = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
-        let system = |e: std::io::Error| failed(&reason(&e));
+    pub fn read(path: &Path) -> Result<Token, TokenError> {
+        let name = || path.to_path_buf();
+        let system = |e: std::io::Error| TokenError::File(name(), e);
         // Non-blocking, because opening a pipe without a writer would block.
         let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         let file = File::options().read(true).custom_flags(nonblock).open(path).map_err(system)?;
         // Checks the open file, so that it cannot be replaced between check and read.
         let about = file.metadata().map_err(system)?;
         if !about.is_file() {
-            return Err(failed(&"not a regular file"));
+            return Err(TokenError::NoFile(name()));
         }
         let me = rustix::process::geteuid().as_raw();
         if about.uid() != me && about.uid() != 0 {
-            return Err(failed(&"the token file belongs to another user"));
+            return Err(TokenError::Owner(name()));
         }
         if about.mode() & 0o077 != 0 {
-            let mode = about.mode() & 0o777;
-            return Err(failed(&format!(
-                "other users can access the token file (mode {mode:04o}); 'chmod 600' it"
-            )));
+            return Err(TokenError::Mode(name(), about.mode() & 0o777));
         }
         let mut text = String::new();
         file.take(2 * LONGEST as u64).read_to_string(&mut text).map_err(system)?;
-        text.parse().map_err(|e: String| failed(&e))
+        text.parse().map_err(|e| TokenError::Content(name(), Box::new(e)))
     }
 
     /// Whether a client sent this token. The time of the comparison does not depend on the position of a difference.
@@ -127,7 +163,12 @@ mod tests {
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
             assert_eq!(Token::read(&file).is_ok(), good, "{mode:o}");
         }
-        assert!(Token::read(folder.path()).unwrap_err().ends_with("not a regular file"));
-        assert!(Token::read(&folder.path().join("none")).unwrap_err().ends_with("No such file or directory"));
+        assert!(Token::read(folder.path()).unwrap_err().to_string().ends_with("not a regular file"));
+        assert!(
+            Token::read(&folder.path().join("none"))
+                .unwrap_err()
+                .to_string()
+                .ends_with("No such file or directory")
+        );
     }
 }

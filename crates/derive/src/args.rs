@@ -221,7 +221,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 writes.push(if limited {
                     quote!(#h => Some(
                         <#own as ::castanet_element::spec::ArgValue>::parse(text.trim(), cx)
-                            .and_then(|v| ::castanet_element::spec::within(&v, #min, #max, #off).map(|()| v).map_err(Into::into))
+                            .and_then(|v| ::castanet_element::spec::within(&v, #min, #max, #off).map(|()| v))
                             .map(|v| self.#name = v.into())
                     ),)
                 } else {

@@ -78,21 +78,21 @@ fn code_checks(attr: &Attr) -> TokenStream {
 fn engine_lifecycle(ident: &Ident, e: &Ident) -> TokenStream {
     quote! {
         impl ::castanet_element::Lifecycle for #ident {
-            fn initialise(&mut self, cx: &mut ::castanet_element::InitCx<'_>) -> Result<(), String> {
+            fn initialise(&mut self, cx: &mut ::castanet_element::InitCx<'_>) -> Result<(), ::castanet_element::ElementError> {
                 ::castanet_element::Lifecycle::initialise(&mut self.#e, cx)
             }
-            fn cleanup(&mut self, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), String> {
+            fn cleanup(&mut self, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), ::castanet_element::ElementError> {
                 ::castanet_element::Lifecycle::cleanup(&mut self.#e, cx)
             }
             fn read(&mut self, handler: &str, parameters: &str, cx: &mut ::castanet_element::Cx<'_>)
-                -> Result<String, String>
+                -> Result<String, ::castanet_element::HandlerError>
             {
                 ::castanet_element::Lifecycle::read(&mut self.#e, handler, parameters, cx)
             }
-            fn write(&mut self, handler: &str, value: &str, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), String> {
+            fn write(&mut self, handler: &str, value: &str, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), ::castanet_element::HandlerError> {
                 ::castanet_element::Lifecycle::write(&mut self.#e, handler, value, cx)
             }
-            fn changed(&mut self, handler: &str, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), String> {
+            fn changed(&mut self, handler: &str, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), ::castanet_element::ElementError> {
                 ::castanet_element::Lifecycle::changed(&mut self.#e, handler, cx)
             }
             fn own_handlers(&self) -> Vec<(String, &'static str)> {
@@ -107,10 +107,10 @@ fn engine_lifecycle(ident: &Ident, e: &Ident) -> TokenStream {
             fn held(&self) -> u64 {
                 ::castanet_element::Lifecycle::held(&self.#e)
             }
-            fn take_over(&mut self, old: &mut Self, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), String> {
+            fn take_over(&mut self, old: &mut Self, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), ::castanet_element::ElementError> {
                 ::castanet_element::Lifecycle::take_over(&mut self.#e, &mut old.#e, cx)
             }
-            fn take_state(&mut self, old: &mut Self, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), String> {
+            fn take_state(&mut self, old: &mut Self, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), ::castanet_element::ElementError> {
                 ::castanet_element::Lifecycle::take_state(&mut self.#e, &mut old.#e, cx)
             }
         }
@@ -344,7 +344,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 ::castanet_element::Counts::own_counts(self, visit);
             }
             fn take_over_from(&mut self, old: &mut dyn ::core::any::Any, cx: &mut ::castanet_element::Cx<'_>)
-                -> Result<(), String>
+                -> Result<(), ::castanet_element::ElementError>
             {
                 match old.downcast_mut::<Self>() {
                     Some(old) => ::castanet_element::Lifecycle::take_over(self, old, cx),
@@ -352,7 +352,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 }
             }
             fn take_state_from(&mut self, old: &mut dyn ::core::any::Any, cx: &mut ::castanet_element::Cx<'_>)
-                -> Result<(), String>
+                -> Result<(), ::castanet_element::ElementError>
             {
                 match old.downcast_mut::<Self>() {
                     Some(old) => ::castanet_element::Lifecycle::take_state(self, old, cx),

@@ -3,13 +3,14 @@
 
 use crate::core::Core;
 use crate::cx::Cx;
+use crate::error::ElementError;
 use crate::gauge::Gauge;
 use crate::notify::{Note, Room, Signal};
 use crate::random::{Random, Secret, Seed};
 use crate::remote::Remote;
 use crate::seam::Seam as _;
 use crate::watch::{Interest, Watch};
-use castanet_spec::{ArgCx, ArgError, Capability, ClassSpec, Names};
+use castanet_spec::{ArgCx, ArgError, Capability, ClassSpec, Names, ValueError};
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -34,6 +35,17 @@ impl From<String> for ConfigError {
 impl From<&str> for ConfigError {
     fn from(message: &str) -> Self {
         message.to_string().into()
+    }
+}
+
+impl From<ValueError> for ConfigError {
+    fn from(e: ValueError) -> Self {
+        String::from(e).into()
+    }
+}
+impl From<ElementError> for ConfigError {
+    fn from(e: ElementError) -> Self {
+        e.to_string().into()
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::build::{BuildCx, ConfigError, InitCx};
 use crate::count::{CountVisitor, Counts};
 use crate::cx::Cx;
+use crate::error::ElementError;
 use crate::handler::{HandlerError, Handlers};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::{Args, ClassSpec, Effects, Names, Reason};
@@ -82,9 +83,9 @@ pub trait Object: Lifecycle + Any + Send {
     /// Shows each count of the element, its engine's among them, with its declaration to `visit`, which may change it.
     fn each_count(&mut self, visit: &mut CountVisitor<'_>);
     /// [`Lifecycle::take_over`] from an element of the same class; nothing is done for one of another class.
-    fn take_over_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String>;
+    fn take_over_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), ElementError>;
     /// [`Lifecycle::take_state`] from an element of the same class; nothing is done for one of another class.
-    fn take_state_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String>;
+    fn take_state_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), ElementError>;
 }
 
 /// Makes an element from its arguments. `#[derive(Class)]` writes one that fills all other fields with their defaults,
@@ -109,23 +110,23 @@ pub trait Engine: Lifecycle + Handlers + Counts {
 #[allow(unused_variables)]
 pub trait Lifecycle {
     /// Called once when every element of the router is built: asks for notifiers, opens files, schedules.
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         Ok(())
     }
     /// Called once when the router has stopped: what must reach the outside goes there now.
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         Ok(())
     }
     /// Reads one of the element's [own handlers](Lifecycle::own_handlers).
-    fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         Err("read handler not implemented".into())
     }
     /// Writes one of the element's [own handlers](Lifecycle::own_handlers).
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         Err("write handler not implemented".into())
     }
     /// Called after an argument was changed through its handler.
-    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         Ok(())
     }
     /// Handlers of this very element beside those of its class: name and flags. [`read`](Lifecycle::read) and
@@ -150,7 +151,7 @@ pub trait Lifecycle {
     }
     /// Takes over what the element in the old router that [`holds`](Lifecycle::holds) the same has open (hot swap). Called
     /// before [`take_state`](Lifecycle::take_state). When the swap fails later, the old element takes it back in the same way.
-    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String>
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError>
     where
         Self: Sized,
     {
@@ -159,7 +160,7 @@ pub trait Lifecycle {
     /// Takes over what an element of the same class and name in the old router holds (hot swap); its counts have been moved
     /// already. With more than one old replica it is called for each. When the swap fails later, the old
     /// element takes it back in the same way.
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String>
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError>
     where
         Self: Sized,
     {

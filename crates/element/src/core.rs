@@ -57,22 +57,39 @@ pub enum CallError {
     Busy(String),
     /// The handler said no.
     Failed(String),
+    /// The handler said no: there is something already where the value would be added.
+    Exists(String),
     /// The caller has not the right to call it.
     Denied(String),
 }
 
 impl From<HandlerError> for CallError {
     fn from(e: HandlerError) -> Self {
-        CallError::Failed(e.to_string())
+        match e {
+            HandlerError::Exists(text) => CallError::Exists(text),
+            HandlerError::Value(text) | HandlerError::Failed(text) => CallError::Failed(text),
+        }
+    }
+}
+
+/// For handlers that call others.
+impl From<CallError> for HandlerError {
+    fn from(e: CallError) -> Self {
+        match e {
+            CallError::Exists(text) => HandlerError::Exists(text),
+            e => HandlerError::Failed(e.to_string()),
+        }
     }
 }
 
 impl std::fmt::Display for CallError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            CallError::Missing(t) | CallError::Busy(t) | CallError::Failed(t) | CallError::Denied(t) => {
-                f.write_str(t)
-            }
+            CallError::Missing(t)
+            | CallError::Busy(t)
+            | CallError::Failed(t)
+            | CallError::Exists(t)
+            | CallError::Denied(t) => f.write_str(t),
         }
     }
 }

@@ -14,6 +14,9 @@ pub enum HandlerError {
     /// The value is right, but the element cannot do as it says now.
     #[error("{0}")]
     Failed(String),
+    /// There is something already, and different, where the value would be added.
+    #[error("{0}")]
+    Exists(String),
 }
 
 /// For a text that is no value of the handler.
@@ -79,7 +82,7 @@ pub fn read<E: Object + ?Sized>(
 ) -> Result<String, HandlerError> {
     match e.read_handler(handler, parameters, cx) {
         Some(value) => value,
-        None => Ok(e.read(handler, parameters, cx)?),
+        None => e.read(handler, parameters, cx),
     }
 }
 
@@ -92,6 +95,6 @@ pub fn write<E: Object + ?Sized>(
 ) -> Result<(), HandlerError> {
     match e.write_handler(handler, value, cx) {
         Some(done) => done,
-        None => Ok(e.write(handler, value, cx)?),
+        None => e.write(handler, value, cx),
     }
 }

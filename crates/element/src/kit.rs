@@ -6,8 +6,9 @@ use crate::class::{Action, Build, Drive, Element, Object, Turn, Verdict};
 use crate::clock::Clock;
 use crate::core::{CallError, Core, Edge, Entry, Info, Messages, Router};
 use crate::cx::Cx;
+use crate::error::ElementError;
 use crate::gauge::Gauge;
-use crate::handler;
+use crate::handler::{self, HandlerError};
 use crate::notify::{Note, Notes};
 use crate::random::Seed;
 use crate::seam::{self, Seam as _};
@@ -296,7 +297,7 @@ impl<T: Build> Kit<T> {
         (core.limit, core.turns) = (32, 32);
         let wiring = OneElement::default();
         let (done, ..) = seam::initialise(&mut core, 0, &wiring, false, |cx| element.initialise(cx));
-        done.map_err(|e| vec![e])?;
+        done.map_err(|e| vec![e.to_string()])?;
         let edges = (0..outputs).map(|_| Edge::default()).collect();
         let around = Around { supply: (0..inputs).map(|_| VecDeque::new()).collect(), ..Around::default() };
         Ok(Kit {
@@ -370,16 +371,16 @@ impl<T: Build> Kit<T> {
         self.core.watches.any()
     }
     /// What a read handler answers.
-    pub fn read(&mut self, handler: &str) -> Result<String, String> {
+    pub fn read(&mut self, handler: &str) -> Result<String, HandlerError> {
         self.read_with(handler, "")
     }
     /// What a read handler answers to parameters.
-    pub fn read_with(&mut self, handler: &str, parameters: &str) -> Result<String, String> {
-        self.lend(|e, cx| handler::read(e, handler, parameters, cx)).map_err(String::from)
+    pub fn read_with(&mut self, handler: &str, parameters: &str) -> Result<String, HandlerError> {
+        self.lend(|e, cx| handler::read(e, handler, parameters, cx))
     }
     /// Writes a handler.
-    pub fn write(&mut self, handler: &str, value: &str) -> Result<(), String> {
-        self.lend(|e, cx| handler::write(e, handler, value, cx)).map_err(String::from)
+    pub fn write(&mut self, handler: &str, value: &str) -> Result<(), HandlerError> {
+        self.lend(|e, cx| handler::write(e, handler, value, cx))
     }
     /// What handlers of other elements answer.
     pub fn answer(&mut self, handler: &str, value: &str) {
@@ -419,7 +420,7 @@ impl<T: Build> Kit<T> {
         self.core.notes.is_on(usize::from(capability == Capability::FullNotifier))
     }
     /// Cleans the element up.
-    pub fn cleanup(&mut self) -> Result<(), String> {
+    pub fn cleanup(&mut self) -> Result<(), ElementError> {
         self.lend(|e, cx| e.cleanup(cx))
     }
 }

@@ -35,6 +35,7 @@ pub mod clock;
 pub mod core;
 pub mod count;
 pub mod cx;
+pub mod error;
 pub mod gauge;
 pub mod handler;
 pub mod kit;
@@ -57,6 +58,7 @@ pub use clock::Clock;
 pub use core::{CallError, Core, Edge, Entry, Info, Messages, Router};
 pub use count::{Count, CountVisitor, Counts};
 pub use cx::Cx;
+pub use error::ElementError;
 pub use gauge::Gauge;
 pub use handler::{HandlerError, Handlers};
 pub use notify::{Note, Room, Signal};
@@ -74,8 +76,8 @@ pub mod prelude {
     };
     pub use crate::{
         Action, Args, Build, BuildCx, CallError, Class, ConfigError, Count, Counts, Cx, Drive, Element,
-        Engine, Gauge, HandlerError, Information, InitCx, Interest, Lifecycle, Note, Object, Random, Room,
-        Secret, Signal, Turn, Verdict, Watch, handlers,
+        ElementError, Engine, Gauge, HandlerError, Information, InitCx, Interest, Lifecycle, Note, Object,
+        Random, Room, Secret, Signal, Turn, Verdict, Watch, handlers,
     };
     pub use castanet_packet::{Batch, Packet, PacketType};
 }

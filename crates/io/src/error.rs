@@ -86,6 +86,21 @@ impl CaptureError {
     }
 }
 
+/// The error of the system with this one inside.
+impl From<CaptureError> for io::Error {
+    fn from(e: CaptureError) -> Self {
+        let kind = match &e {
+            CaptureError::Empty { .. } | CaptureError::TooShort { .. } => io::ErrorKind::UnexpectedEof,
+            CaptureError::BadMagic { .. } | CaptureError::Corrupt { .. } => io::ErrorKind::InvalidData,
+            CaptureError::NoDecompressor { .. } => io::ErrorKind::NotFound,
+            CaptureError::Decompressor { .. } => io::ErrorKind::Other,
+            CaptureError::Unseekable { .. } => io::ErrorKind::NotSeekable,
+            CaptureError::Io { source, .. } => source.kind(),
+        };
+        io::Error::new(kind, e)
+    }
+}
+
 /// The text of an operating system error without Rust's ` (os error N)`.
 fn system_text(error: &io::Error) -> String {
     let text = error.to_string();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finds libraries in the file system along a search path such as `CLICKPATH`.
 
-use crate::elaborate::Library;
+use crate::elaborate::{Library, LibraryError};
 use crate::read;
 use std::path::{Component, Path, PathBuf};
 
@@ -32,7 +32,7 @@ impl SearchPath {
 }
 
 impl Library for SearchPath {
-    fn read(&self, name: &str, from: &str) -> Result<(String, Vec<u8>), String> {
+    fn read(&self, name: &str, from: &str) -> Result<(String, Vec<u8>), LibraryError> {
         let mut why = None;
         for path in self.candidates(name, from) {
             match read::file(&path, read::MAX_CONFIGURATION) {
@@ -42,10 +42,10 @@ impl Library for SearchPath {
                     return Ok((plain.to_string_lossy().into_owned(), bytes));
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-                Err(e) => why = why.or(Some(e.to_string())),
+                Err(e) => why = why.or(Some(e)),
             }
         }
-        Err(why.unwrap_or_else(|| "no such file".into()))
+        Err(why.map_or(LibraryError::Missing, LibraryError::Unreadable))
     }
 }
 
@@ -79,26 +79,19 @@ impl Confined {
 }
 
 impl Library for Confined {
-    fn read(&self, name: &str, _: &str) -> Result<(String, Vec<u8>), String> {
+    fn read(&self, name: &str, _: &str) -> Result<(String, Vec<u8>), LibraryError> {
         let Some(folder) = &self.folder else {
-            return Err(
-                "a configuration from a client may require no library; the operator allows those of a \
-                        folder by --library-path"
-                    .into(),
-            );
+            return Err(LibraryError::NoneAllowed);
         };
         if !Path::new(name).components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)) {
-            return Err(
-                "a configuration from a client may require libraries from the operator's directory only"
-                    .into(),
-            );
+            return Err(LibraryError::Outside);
         }
-        let none = || String::from("no such file");
         // Reading a pipe might never end.
         let found = |name: &Path| below(folder, name).filter(|path| path.is_file());
-        let path =
-            found(Path::new(name)).or_else(|| found(&Path::new("conf").join(name))).ok_or_else(none)?;
-        let bytes = read::file(&path, read::MAX_CONFIGURATION).map_err(|_| none())?;
+        let path = found(Path::new(name))
+            .or_else(|| found(&Path::new("conf").join(name)))
+            .ok_or(LibraryError::Missing)?;
+        let bytes = read::file(&path, read::MAX_CONFIGURATION).map_err(|_| LibraryError::Missing)?;
         Ok((path.to_string_lossy().into_owned(), bytes))
     }
 }
@@ -122,7 +115,7 @@ mod tests {
         let main = at("main/m.click");
         let read = |path: Option<String>, name: &str| {
             let found = SearchPath::new(path.as_deref()).read(name, &main);
-            found.map_or_else(|e| e, |(_, bytes)| String::from_utf8_lossy(&bytes).into_owned())
+            found.map_or_else(|e| e.to_string(), |(_, bytes)| String::from_utf8_lossy(&bytes).into_owned())
         };
         let both = Some(format!("{}:{}", at("b"), at("a")));
         assert_eq!(read(None, "x"), "mx");
@@ -133,7 +126,7 @@ mod tests {
         assert_eq!(read(Some(format!("{}:", at("b"))), "z"), "mz");
         assert_eq!(read(both, &at("a/x")), "ax");
         assert_ne!(read(None, "."), "no such file");
-        let name = |n: &str| SearchPath::new(None).read(n, &main).map(|f| f.0);
+        let name = |n: &str| SearchPath::new(None).read(n, &main).map(|f| f.0).ok();
         assert_eq!(name("./x"), name("x"));
         Ok(())
     }

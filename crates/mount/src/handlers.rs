@@ -69,7 +69,7 @@ impl Handlers {
             CallError::Missing(_) => Errno::ENOENT,
             CallError::Busy(_) => Errno::EBUSY,
             CallError::Denied(_) => Errno::EACCES,
-            CallError::Failed(_) => Errno::EINVAL,
+            CallError::Failed(_) | CallError::Exists(_) => Errno::EINVAL,
         }
     }
 

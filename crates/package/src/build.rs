@@ -6,11 +6,12 @@
 //! module writes the root crate of the shared library, which exports two symbols, so that crates of classes may
 //! forbid `unsafe`.
 
-use crate::header::{Header, seal};
+use crate::header::{Header, Refusal, seal};
 use crate::library::Library;
-use crate::sdk::{CRATES, Sdk, is_bitcode};
+use crate::sdk::{CRATES, Sdk, SdkError, is_bitcode};
 use castanet_element::package::FLAGS;
 use std::fmt::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -40,6 +41,80 @@ pub struct Built {
     pub warnings: String,
 }
 
+/// Why a package was not built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// A file or directory cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Its name.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
+    /// There is no directory for the compiler's output.
+    #[error("cannot create a temporary directory: {0}")]
+    Scratch(io::Error),
+    /// The manifest of the crate is not one of a package.
+    #[error("{}: {what}", path.display())]
+    Manifest {
+        /// Its name.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// The compiler cannot be run.
+    #[error(
+        "{program}: {source}: a package is built with the compiler that castanet was built with, {}",
+        Header::own().get("compiler")
+    )]
+    NoCompiler {
+        /// The program.
+        program: String,
+        /// The error.
+        source: io::Error,
+    },
+    /// The compiler is not the one that castanet was built with.
+    #[error(
+        "the compiler here is {here}; this castanet was built with {own}: a package needs the same one. 'rustup toolchain install \
+         {version}' and RUSTUP_TOOLCHAIN={version}, or build castanet again with the compiler here",
+        own = Header::own().get("compiler"), version = own_version()
+    )]
+    OtherCompiler {
+        /// The compiler.
+        here: String,
+    },
+    /// Castanet's compiled crates were not found.
+    #[error(transparent)]
+    Sdk(#[from] SdkError),
+    /// Castanet's compiled crates are not those of this castanet.
+    #[error(
+        "castanet's compiled crates in {} are not those of this castanet: build castanet again, or name their folder with --sdk\n\
+         {refusal}", folder.display()
+    )]
+    OtherCrates {
+        /// Their directory.
+        folder: PathBuf,
+        /// How the package differs.
+        refusal: Refusal,
+    },
+    /// The crate does not compile: the compiler's output.
+    #[error("{0}")]
+    Compile(String),
+}
+
+impl BuildError {
+    /// An error about a file or directory.
+    fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> BuildError {
+        move |source| BuildError::File { path: path.into(), source }
+    }
+}
+
+/// The version of the compiler that castanet was built with.
+fn own_version() -> String {
+    Header::own().get("compiler").split(' ').nth(1).unwrap_or("").to_string()
+}
+
 /// The contents of a crate's manifest.
 struct Manifest {
     /// The crate name as a Rust identifier.
@@ -50,24 +125,24 @@ struct Manifest {
 }
 
 impl Manifest {
-    fn read(folder: &Path) -> Result<Manifest, String> {
+    fn read(folder: &Path) -> Result<Manifest, BuildError> {
         let path = folder.join("Cargo.toml");
-        let at = path.display();
-        let text = std::fs::read_to_string(&path).map_err(|e| format!("{at}: {e}"))?;
-        let table: toml::Table = text.parse().map_err(|e| format!("{at}: {e}"))?;
+        let wrong = |what: String| BuildError::Manifest { path: path.clone(), what };
+        let text = std::fs::read_to_string(&path).map_err(BuildError::file(&path))?;
+        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| wrong(e.to_string()))?;
         let package =
-            table.get("package").and_then(|p| p.as_table()).ok_or(format!("{at}: not a package"))?;
+            table.get("package").and_then(|p| p.as_table()).ok_or_else(|| wrong("not a package".into()))?;
         let word = |t: Option<&toml::Table>, key: &str| Some(t?.get(key)?.as_str()?.to_string());
         let lib = table.get("lib").and_then(|l| l.as_table());
-        let name = word(Some(package), "name").ok_or(format!("{at}: the package has no name"))?;
+        let name = word(Some(package), "name").ok_or_else(|| wrong("the package has no name".into()))?;
         let name = word(lib, "name").unwrap_or(name).replace('-', "_");
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(plain) {
-            return Err(format!("{at}: '{name}' is not a crate name"));
+            return Err(wrong(format!("'{name}' is not a crate name")));
         }
         let scripted = package.get("build").is_some_and(|b| b.as_bool() != Some(false));
         if scripted || (!package.contains_key("build") && folder.join("build.rs").exists()) {
-            return Err(format!("{at}: the crate has a build script, which packages cannot have"));
+            return Err(wrong("the crate has a build script, which packages cannot have".into()));
         }
         // Settings inherited from a workspace are ignored, because the crate may have been copied out of it.
         let edition = word(Some(package), "edition").unwrap_or_else(|| "2024".into());
@@ -85,12 +160,12 @@ impl Manifest {
 
 /// A hash of the crate's text and its build options. It is part of the identity of the crate's types, so that a
 /// type of one version is not confused with that of another, whose fields may differ.
-fn identity(folder: &Path, how: &str) -> Result<String, String> {
+fn identity(folder: &Path, how: &str) -> Result<String, BuildError> {
     let mut all = how.as_bytes().to_vec();
     let mut open = vec![folder.join("Cargo.toml"), folder.join("src")];
     while let Some(path) = open.pop() {
         if path.is_dir() {
-            let entries = std::fs::read_dir(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+            let entries = std::fs::read_dir(&path).map_err(BuildError::file(&path))?;
             let mut entries: Vec<_> = entries.flatten().map(|e| e.path()).collect();
             entries.sort_by(|a, b| b.cmp(a));
             open.extend(entries);
@@ -108,18 +183,15 @@ fn rustc() -> Command {
     Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
 }
 
-fn run(mut command: Command) -> Result<Output, String> {
-    command.output().map_err(|e| {
-        format!(
-            "{}: {e}: a package is built with the compiler that castanet was built with, {}",
-            command.get_program().display(),
-            Header::own().get("compiler")
-        )
+fn run(mut command: Command) -> Result<Output, BuildError> {
+    command.output().map_err(|source| BuildError::NoCompiler {
+        program: command.get_program().display().to_string(),
+        source,
     })
 }
 
 /// Checks that the compiler is the one that castanet was built with.
-fn right_compiler(folder: &Path) -> Result<(), String> {
+fn right_compiler(folder: &Path) -> Result<(), BuildError> {
     let mut command = rustc();
     command.arg("-vV").current_dir(folder);
     let output = run(command)?;
@@ -127,16 +199,7 @@ fn right_compiler(folder: &Path) -> Result<(), String> {
     let of = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)).unwrap_or("").trim();
     let here =
         format!("{}, commit {}, on {}", text.lines().next().unwrap_or(""), of("commit-hash:"), of("host:"));
-    let own = Header::own();
-    if here == own.get("compiler") {
-        return Ok(());
-    }
-    let version = own.get("compiler").split(' ').nth(1).unwrap_or("").to_string();
-    Err(format!(
-        "the compiler here is {here}; this castanet was built with {}: a package needs the same one. 'rustup toolchain install \
-         {version}' and RUSTUP_TOOLCHAIN={version}, or build castanet again with the compiler here",
-        own.get("compiler")
-    ))
+    if here == Header::own().get("compiler") { Ok(()) } else { Err(BuildError::OtherCompiler { here }) }
 }
 
 /// The source of the shared library's root crate.
@@ -157,6 +220,9 @@ fn entry(manifest: &Manifest) -> String {
 
 /// Error codes about incompatible compiled crates. Another set of them may be compatible.
 const MIXED: [&str; 5] = ["E0460", "E0462", "E0463", "E0464", "E0514"];
+
+/// What the compiler said about a crate that does not compile.
+struct CompilerOutput(String);
 
 struct Compile<'a> {
     manifest: &'a Manifest,
@@ -192,7 +258,7 @@ impl Compile<'_> {
     }
 
     /// Compiles both crates against one compiled `castanet-element`. The inner error is the compiler's output.
-    fn with(&self, element: &Path) -> Result<Result<(Vec<u8>, String), String>, String> {
+    fn with(&self, element: &Path) -> Result<Result<(Vec<u8>, String), CompilerOutput>, BuildError> {
         let Manifest { name, source, dependencies, .. } = self.manifest;
         let classes = self.scratch.join(format!("lib{name}.rlib"));
         let mut c = self.rustc(element);
@@ -207,12 +273,11 @@ impl Compile<'_> {
         let first = run(c)?;
         let warnings = String::from_utf8_lossy(&first.stderr).into_owned();
         if !first.status.success() {
-            return Ok(Err(warnings));
+            return Ok(Err(CompilerOutput(warnings)));
         }
         let entry_file = self.scratch.join("entry.rs");
         let written = self.scratch.join("package");
-        std::fs::write(&entry_file, entry(self.manifest))
-            .map_err(|e| format!("{}: {e}", entry_file.display()))?;
+        std::fs::write(&entry_file, entry(self.manifest)).map_err(BuildError::file(&entry_file))?;
         let mut c = self.rustc(element);
         c.args(["--crate-type", "cdylib", "--crate-name"]).arg(format!("{name}_package"));
         c.arg("-C").arg(format!("metadata={}", self.identity));
@@ -226,9 +291,9 @@ impl Compile<'_> {
         c.arg(&entry_file).arg("-o").arg(&written);
         let second = run(c)?;
         if !second.status.success() {
-            return Ok(Err(String::from_utf8_lossy(&second.stderr).into_owned()));
+            return Ok(Err(CompilerOutput(String::from_utf8_lossy(&second.stderr).into_owned())));
         }
-        let bytes = std::fs::read(&written).map_err(|e| format!("{}: {e}", written.display()))?;
+        let bytes = std::fs::read(&written).map_err(BuildError::file(&written))?;
         Ok(Ok((seal(bytes), warnings)))
     }
 }
@@ -269,13 +334,12 @@ fn about_dependencies(manifest: &Manifest, sdk: &Sdk, said: &str) -> String {
 ///
 /// # Errors
 /// The compiler's output, or what is missing.
-pub fn build(options: &Options) -> Result<Built, String> {
-    let folder =
-        std::path::absolute(&options.folder).map_err(|e| format!("{}: {e}", options.folder.display()))?;
+pub fn build(options: &Options) -> Result<Built, BuildError> {
+    let folder = std::path::absolute(&options.folder).map_err(BuildError::file(&options.folder))?;
     let manifest = Manifest::read(&folder)?;
     right_compiler(&folder)?;
     let sdk = Sdk::find(options.sdk.as_deref())?;
-    let scratch = tempfile::tempdir().map_err(|e| format!("cannot create a temporary directory: {e}"))?;
+    let scratch = tempfile::tempdir().map_err(BuildError::Scratch)?;
     let how = format!("{}\n{}\n{FLAGS}", manifest.name, options.release);
     let identity = identity(&folder, &how)?;
     let compile = Compile {
@@ -289,26 +353,25 @@ pub fn build(options: &Options) -> Result<Built, String> {
     let name = manifest.package();
     let file = options.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.castanet")));
     let shown = file.display().to_string();
-    let mut failure = String::new();
+    let mut failure = BuildError::Compile(String::new());
     for element in sdk.elements() {
         match compile.with(element)? {
             Ok((bytes, warnings)) => match Library::open(name, &shown, &bytes, |_| None) {
                 Ok((library, _)) => {
                     let classes = library.classes().iter().map(|s| s.name).collect();
-                    write(&file, &bytes).map_err(|e| format!("{shown}: {e}"))?;
+                    write(&file, &bytes).map_err(BuildError::file(&file))?;
                     return Ok(Built { file, bytes: bytes.len(), classes, warnings });
                 }
                 Err(refusal) => {
-                    failure = format!(
-                        "castanet's compiled crates in {} are not those of this castanet: build castanet again, or name their \
-                         folder with --sdk\n{refusal}",
-                        sdk.folder().display()
-                    );
+                    failure = BuildError::OtherCrates { folder: sdk.folder().to_path_buf(), refusal };
                 }
             },
-            Err(text) if MIXED.iter().any(|code| text.contains(code)) => failure = text,
-            Err(text) => {
-                return Err(format!("{}{}", text.trim_end(), about_dependencies(&manifest, &sdk, &text)));
+            Err(CompilerOutput(text)) if MIXED.iter().any(|code| text.contains(code)) => {
+                failure = BuildError::Compile(text);
+            }
+            Err(CompilerOutput(text)) => {
+                let note = about_dependencies(&manifest, &sdk, &text);
+                return Err(BuildError::Compile(format!("{}{note}", text.trim_end())));
             }
         }
     }
@@ -316,10 +379,10 @@ pub fn build(options: &Options) -> Result<Built, String> {
 }
 
 /// Writes a file atomically, so that a process which loads it finds either the old or the new version.
-fn write(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut part = tempfile::NamedTempFile::new_in(folder)?;
-    std::io::Write::write_all(&mut part, bytes)?;
+    io::Write::write_all(&mut part, bytes)?;
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     part.as_file().set_permissions(mode)?;
     part.persist(file)?;

@@ -40,6 +40,26 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
+/// What a file is instead of a package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderError {
+    /// It is no file of the linker.
+    #[error("it is not a shared library")]
+    NoLibrary,
+    /// It is an object or a program.
+    #[error("it is an object or a program, not a shared library")]
+    OtherKind,
+    /// Bytes are missing at its end.
+    #[error("it is truncated")]
+    Truncated,
+    /// It has no header of a package.
+    #[error("it is a shared library, but not a package of classes")]
+    NoPackage,
+    /// Its header cannot be read.
+    #[error("its header is broken")]
+    Broken,
+}
+
 /// The build parameters of a package or of this castanet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header(Vec<(String, String)>);
@@ -72,31 +92,32 @@ impl Header {
     }
 
     /// Reads the header of a shared library. The error describes what the file is instead.
-    pub fn read(file: &[u8]) -> Result<Header, String> {
-        let elf = object::File::parse(file).map_err(|_| "it is not a shared library".to_string())?;
+    pub fn read(file: &[u8]) -> Result<Header, HeaderError> {
+        let elf = object::File::parse(file).map_err(|_| HeaderError::NoLibrary)?;
         if elf.kind() != ObjectKind::Dynamic {
-            return Err("it is an object or a program, not a shared library".into());
+            return Err(HeaderError::OtherKind);
         }
         // Access to a page mapped beyond the end of the file would kill the process.
         for s in elf.segments() {
             let (at, length) = s.file_range();
             if at.checked_add(length).is_none_or(|end| end > file.len() as u64) {
-                return Err("it is truncated".into());
+                return Err(HeaderError::Truncated);
             }
         }
-        let none = || "it is a shared library, but not a package of classes".to_string();
-        let symbol = elf.dynamic_symbols().find(|s| s.name() == Ok(HEADER_SYMBOL)).ok_or_else(none)?;
+        let symbol =
+            elf.dynamic_symbols().find(|s| s.name() == Ok(HEADER_SYMBOL)).ok_or(HeaderError::NoPackage)?;
         let (address, size) = (symbol.address(), symbol.size());
-        let data =
-            elf.sections().find_map(|s| s.data_range(address, size).ok().flatten()).ok_or_else(none)?;
-        let broken = || "its header is broken".to_string();
-        let rest = data.strip_prefix(MAGIC.as_slice()).ok_or_else(broken)?;
-        let (length, text) = rest.split_first_chunk::<4>().ok_or_else(broken)?;
+        let data = elf
+            .sections()
+            .find_map(|s| s.data_range(address, size).ok().flatten())
+            .ok_or(HeaderError::NoPackage)?;
+        let rest = data.strip_prefix(MAGIC.as_slice()).ok_or(HeaderError::Broken)?;
+        let (length, text) = rest.split_first_chunk::<4>().ok_or(HeaderError::Broken)?;
         let length = u32::from_le_bytes(*length) as usize;
         let text =
             length.checked_sub(MAGIC.len() + 4).filter(|_| length <= LONGEST).and_then(|n| text.get(..n));
-        let text = text.and_then(|t| std::str::from_utf8(t).ok()).ok_or_else(broken)?;
-        Header::parse(text).ok_or_else(broken)
+        let text = text.and_then(|t| std::str::from_utf8(t).ok()).ok_or(HeaderError::Broken)?;
+        Header::parse(text).ok_or(HeaderError::Broken)
     }
 
     /// The incompatible build parameters, with both values.

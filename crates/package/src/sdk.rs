@@ -45,6 +45,21 @@ pub const CRATES: [&str; 32] = [
     "zerocopy_derive",
 ];
 
+/// Why castanet's compiled crates were not found.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SdkError {
+    /// They are not in the directory that was named.
+    #[error("{}: it does not contain castanet's compiled crates", .0.display())]
+    Named(PathBuf),
+    /// They are in none of the default locations.
+    #[error(
+        "the compiled crates of this castanet are not there (looked in {}): keep them with 'castanet sdk' in the \
+         folder in which castanet was built, or name their folder with --sdk",
+        .0.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
+    )]
+    Nowhere(Vec<PathBuf>),
+}
+
 /// The crate that every package uses.
 const ELEMENT: &str = "castanet_element";
 
@@ -98,22 +113,13 @@ impl Sdk {
     ///
     /// # Errors
     /// The places searched, and what to do.
-    pub fn find(given: Option<&Path>) -> Result<Sdk, String> {
+    pub fn find(given: Option<&Path>) -> Result<Sdk, SdkError> {
         let named = std::env::var_os("CASTANET_SDK").filter(|v| !v.is_empty()).map(PathBuf::from);
         if let Some(folder) = given.or(named.as_deref()) {
-            return Sdk::open(folder).ok_or_else(|| {
-                format!("{}: it does not contain castanet's compiled crates", folder.display())
-            });
+            return Sdk::open(folder).ok_or_else(|| SdkError::Named(folder.to_path_buf()));
         }
         let places = Sdk::places();
-        places.iter().find_map(|p| Sdk::open(p)).ok_or_else(|| {
-            let places: Vec<String> = places.iter().map(|p| p.display().to_string()).collect();
-            format!(
-                "the compiled crates of this castanet are not there (looked in {}): keep them with 'castanet sdk' in the \
-                 folder in which castanet was built, or name their folder with --sdk",
-                places.join(", ")
-            )
-        })
+        places.iter().find_map(|p| Sdk::open(p)).ok_or(SdkError::Nowhere(places))
     }
 
     /// The directory.

@@ -87,7 +87,7 @@ impl Assembly {
         for e in (0..self.shared.graph.len() as u32).filter(|&e| which(e)) {
             for w in &mut self.workers {
                 let text = match w.nodes.with(&mut w.core, e, |e, cx| e.cleanup(cx)) {
-                    Some(Ok(Err(text))) => text,
+                    Some(Ok(Err(e))) => e.to_string(),
                     Some(Err(panicked)) => panicked.to_string(),
                     Some(Ok(Ok(()))) | None => continue,
                 };

@@ -6,7 +6,7 @@ use crate::errors::explain;
 use castanet_element::build::Wiring;
 use castanet_element::notify::Notes;
 use castanet_element::seam::{self, Seam as _};
-use castanet_element::{Gauge, Note};
+use castanet_element::{ConfigError, Gauge, Note};
 use castanet_graph::Graph;
 use castanet_lang::Diagnostic;
 use castanet_spec::Capability;
@@ -78,9 +78,13 @@ pub(crate) fn initialise(
                 listeners.entry(n).or_default().push((w, e));
             }
             let Some(done) = done else { continue };
-            let done = done.unwrap_or_else(|panicked| Err(panicked.to_string()));
-            if let Err(text) = done {
-                diagnostics.extend(explain(&shared.graph, e as usize, "initializing", text.into()));
+            let error: Option<ConfigError> = match done {
+                Ok(Ok(())) => None,
+                Ok(Err(e)) => Some(e.into()),
+                Err(panicked) => Some(panicked.to_string().into()),
+            };
+            if let Some(error) = error {
+                diagnostics.extend(explain(&shared.graph, e as usize, "initializing", error));
             }
             if scheduled && shared.has_task(e) && shared.placement.task_worker(e as usize) == Some(w as usize)
             {

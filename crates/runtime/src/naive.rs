@@ -83,8 +83,8 @@ impl Naive {
             for n in listens {
                 listeners.entry(n).or_default().push((0, me));
             }
-            if let Err(text) = done {
-                diagnostics.extend(explain(&shared.graph, e, "initializing", text.into()));
+            if let Err(error) = done {
+                diagnostics.extend(explain(&shared.graph, e, "initializing", error.into()));
             }
             if scheduled && shared.has_task(me) {
                 if let Some(t) = shared.names.tickets(e) {
@@ -230,8 +230,8 @@ impl Naive {
     pub fn cleanup(&mut self) -> Vec<(String, String)> {
         let mut errors = Vec::new();
         for e in 0..self.net.shared.graph.len() {
-            if let Some(Err(text)) = self.net.visit(&mut self.core, e, |e, cx| e.cleanup(cx)) {
-                errors.push((self.net.shared.graph.declaration(e), text));
+            if let Some(Err(error)) = self.net.visit(&mut self.core, e, |e, cx| e.cleanup(cx)) {
+                errors.push((self.net.shared.graph.declaration(e), error.to_string()));
             }
         }
         errors

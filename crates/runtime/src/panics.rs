@@ -9,7 +9,7 @@ use crate::reach::deliver;
 use crate::trail::{Trail, caught};
 use crate::worker::Worker;
 use castanet_element::{
-    Action, CallError, Core, Cx, Element, HandlerError, Instance, Lifecycle, Object, Verdict,
+    Action, CallError, Core, Cx, Element, ElementError, HandlerError, Instance, Lifecycle, Object, Verdict,
 };
 use castanet_packet::{Batch, Packet, pool};
 use castanet_spec::Reason;
@@ -31,10 +31,10 @@ impl Object for Disabled {
         None
     }
     fn each_count(&mut self, _: &mut castanet_element::CountVisitor<'_>) {}
-    fn take_over_from(&mut self, _: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over_from(&mut self, _: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), ElementError> {
         Ok(())
     }
-    fn take_state_from(&mut self, _: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state_from(&mut self, _: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), ElementError> {
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use crate::mail::Mail;
 use crate::merge::merge;
 use crate::running::Running;
 use crate::shared::Shared;
-use crate::swap::candidate::STOPPED;
+use crate::swap::error::SwapError;
 use crate::swap::loader::Style;
 use crate::swap::prepare::BY_HANDLER;
 use castanet_element::CallError;
@@ -65,7 +65,7 @@ impl Running {
         f: impl Fn(&Arc<Shared>, Option<u32>) -> Result<Result<T, CallError>, Silent>,
     ) -> Result<T, CallError> {
         loop {
-            let gone = || CallError::Missing(STOPPED.into());
+            let gone = || CallError::Missing(SwapError::Stopped.to_string());
             let shared = self.current().ok_or_else(gone)?;
             let e = match element {
                 None => None,

@@ -9,6 +9,7 @@
 pub(crate) mod candidate;
 pub(crate) mod cleaner;
 pub(crate) mod commit;
+pub(crate) mod error;
 pub(crate) mod loader;
 pub(crate) mod pairs;
 pub(crate) mod plan;
@@ -16,5 +17,6 @@ pub(crate) mod prepare;
 pub(crate) mod slot;
 
 pub use candidate::Done;
+pub use error::{HandoverError, SwapError};
 pub use loader::{Loaded, Loader, Style};
 pub use plan::Plan;

@@ -129,13 +129,13 @@ impl Faulty {
 }
 
 impl Lifecycle for Faulty {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.call("initialise");
         let now = cx.now();
         cx.set_timer(0, now);
         Ok(())
     }
-    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.call("cleanup");
         Ok(())
     }

@@ -7,7 +7,7 @@ use castanet_element::prelude::*;
 use castanet_element::remote::Remote;
 use castanet_element::{CallError, Messages as _, action, element};
 use castanet_lang::{Diagnostic, Sources};
-use castanet_runtime::swap::{Loaded, Loader, Style};
+use castanet_runtime::swap::{Loaded, Loader, Style, SwapError};
 use castanet_runtime::{Options, Router, Running};
 use castanet_testkit::*;
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ impl Track {
 }
 
 impl Lifecycle for Track {
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         std::mem::swap(&mut self.next, &mut old.next);
         Ok(())
     }
@@ -103,7 +103,7 @@ impl Lifecycle for Door {
     fn holds(&self) -> Option<String> {
         Some(self.args.key.clone())
     }
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if self.args.fault == "stuck" {
             return Err("the door is stuck".into());
         }
@@ -113,17 +113,17 @@ impl Lifecycle for Door {
         }
         Ok(())
     }
-    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         if self.opened.take().is_some() {
             OPEN.fetch_sub(1, Ordering::SeqCst);
         }
         Ok(())
     }
-    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.opened = old.opened.take();
         if self.args.fault == "jammed" { Err("jammed half way".into()) } else { Ok(()) }
     }
-    fn take_state(&mut self, _: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, _: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         match self.args.fault.as_str() {
             "moody" => Err("it is in no mood".into()),
             "broken" => panic!("the hinge broke"),
@@ -173,7 +173,7 @@ impl Action for Gate {
 }
 
 impl Lifecycle for Gate {
-    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.call("cleanup");
         if self.args.wait > 0 {
             PASSED.lock().unwrap().insert(self.args.key.clone(), 0);
@@ -183,7 +183,7 @@ impl Lifecycle for Gate {
         }
         Ok(())
     }
-    fn take_state(&mut self, _: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, _: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.call("state");
         Ok(())
     }
@@ -227,8 +227,8 @@ fn more(r: &mut Registry) {
 
 struct Texts;
 impl Loader for Texts {
-    fn load(&self, _: Origin, _: &str, text: &str, _: Style) -> Result<Loaded, String> {
-        load_with(text, more).map_err(|e| e.to_string())
+    fn load(&self, _: Origin, _: &str, text: &str, _: Style) -> Result<Loaded, SwapError> {
+        load_with(text, more).map_err(|e| SwapError::Refused(e.to_string()))
     }
     fn render(&self, sources: &Sources, diagnostics: &[Diagnostic], _: Style) -> String {
         castanet_lang::render::render_classic(sources, diagnostics)
@@ -321,7 +321,7 @@ fn what_is_wrong_with_the_new_configuration_leaves_the_old_one_running() {
             // What the failing pair has moved goes back, too.
             ("Numbers(1, 4000000000) -> t :: Track; x :: Door(front); b :: Door(back, jammed)", "half way"),
         ] {
-            let text = r.swap(Origin::Operator, "config", new).unwrap_err();
+            let text = r.swap(Origin::Operator, "config", new).unwrap_err().to_string();
             assert!(text.contains(what), "{new}: {text}");
             let late = ["stuck", "no mood", "the hinge broke", "half way"];
             assert!(r.plan(Origin::Operator, "config", new, Style::Lines).is_err() || late.contains(&what));
@@ -409,7 +409,7 @@ fn swaps_from_many_threads_and_stops_race() {
                     for k in 0..20 {
                         match running.swap(Origin::Operator, "config", STREAM[(i + k) % 2]) {
                             Ok(_) => {}
-                            Err(e) => assert!(e.contains("stopped"), "{e}"),
+                            Err(e) => assert!(matches!(e, SwapError::Stopped), "{e}"),
                         }
                         // A call finds whatever configuration there is.
                         match running.read(Some("c"), "count", "") {
@@ -422,7 +422,7 @@ fn swaps_from_many_threads_and_stops_race() {
             std::thread::sleep(Duration::from_millis(round as u64));
             let _ = running.write(Origin::Operator, None, "stop", "");
         });
-        assert!(running.swap(Origin::Operator, "config", STREAM[0]).unwrap_err().contains("stopped"));
+        assert!(matches!(running.swap(Origin::Operator, "config", STREAM[0]), Err(SwapError::Stopped)));
         assert_eq!(number(&mut r, "t", "wrong") + number(&mut r, "s", "wrong"), 0);
     }
 }
@@ -464,6 +464,7 @@ fn without_leave_there_is_no_such_handler() {
         r.running()
             .swap(Origin::Operator, "config", "Idle -> Discard")
             .unwrap_err()
+            .to_string()
             .contains("cannot be swapped")
     );
     r.running().set_loader(Arc::new(Texts));

@@ -8,7 +8,7 @@ use castanet_element::remote::Remote;
 use castanet_element::{CallError, element};
 use castanet_lang::{Diagnostic, Sources};
 use castanet_runtime::shared::Shared;
-use castanet_runtime::swap::{Loaded, Loader, Style};
+use castanet_runtime::swap::{Loaded, Loader, Style, SwapError};
 use castanet_runtime::{Ledger, Running};
 use castanet_testkit::*;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -66,7 +66,7 @@ struct MomentArgs {
 impl Element for Moment {}
 
 impl Lifecycle for Moment {
-    fn take_state(&mut self, _: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, _: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         let mut calls = CALLS.lock().unwrap();
         if let Some(i) = calls.iter().position(|c| c.0 == self.args.key) {
             let (_, call) = calls.swap_remove(i);
@@ -114,11 +114,11 @@ impl Lifecycle for Holder {
     fn holds(&self) -> Option<String> {
         Some(self.args.key.clone())
     }
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.inherits = cx.inherits();
         Ok(())
     }
-    fn take_over(&mut self, _: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, _: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.taken = true;
         Ok(())
     }
@@ -154,8 +154,8 @@ fn more(r: &mut Registry) {
 }
 
 impl Loader for Texts {
-    fn load(&self, _: Origin, _: &str, text: &str, _: Style) -> Result<Loaded, String> {
-        load_with(text, more).map_err(|e| e.to_string())
+    fn load(&self, _: Origin, _: &str, text: &str, _: Style) -> Result<Loaded, SwapError> {
+        load_with(text, more).map_err(|e| SwapError::Refused(e.to_string()))
     }
     fn render(&self, sources: &Sources, diagnostics: &[Diagnostic], _: Style) -> String {
         castanet_lang::render::render_classic(sources, diagnostics)
@@ -294,7 +294,7 @@ fn only_handlers_that_swap_demand_rights() {
 fn a_panic_of_the_loader_after_a_swap_ends_the_run_with_its_message() {
     let text = "Idle -> Discard";
     let panic = running(text, 1, Texts(Some("the loader is broken")), |r| {
-        let error = r.swap(Origin::Operator, "config", text).unwrap_err();
+        let error = r.swap(Origin::Operator, "config", text).unwrap_err().to_string();
         assert!(error.contains("stopped"), "{error}");
     })
     .unwrap_err();

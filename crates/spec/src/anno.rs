@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packet annotations: their names and places in the 48 bytes that every packet carries.
 
+use crate::value::ValueError;
+
 /// How many bytes of annotations a packet has.
 pub const SIZE: usize = 48;
 
@@ -47,17 +49,17 @@ annotations! {
 }
 
 /// Finds an annotation by name or byte offset, such that `size` bytes fit; the error says what is wrong.
-pub fn find(text: &str, size: usize) -> Result<usize, String> {
+pub fn find(text: &str, size: usize) -> Result<usize, ValueError> {
     if let Ok(offset) = text.parse::<usize>() {
         return match offset.checked_add(size) {
             Some(end) if end <= SIZE => Ok(offset),
-            _ => Err(format!("annotation offset {offset} leaves no room for {size} bytes of {SIZE}")),
+            _ => Err(format!("annotation offset {offset} leaves no room for {size} bytes of {SIZE}").into()),
         };
     }
     match ALL.iter().find(|a| a.name == text) {
         Some(a) if a.size == size => Ok(a.offset),
-        Some(a) => Err(format!("annotation '{}' has {} bytes, {size} wanted", a.name, a.size)),
-        None => Err(format!("no annotation named '{text}'")),
+        Some(a) => Err(format!("annotation '{}' has {} bytes, {size} wanted", a.name, a.size).into()),
+        None => Err(format!("no annotation named '{text}'").into()),
     }
 }
 

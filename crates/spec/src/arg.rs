@@ -107,10 +107,10 @@ pub struct ArgCx<'a> {
 impl ArgCx<'_> {
     /// The offset of an annotation of `size` bytes: by a name that AnnotationInfo defined, a name that always exists, or an
     /// offset.
-    pub fn annotation(&self, text: &str, size: usize) -> Result<usize, String> {
+    pub fn annotation(&self, text: &str, size: usize) -> Result<usize, ValueError> {
         match self.names.annotation(self.scope, text) {
             Some((offset, s)) if s == size => Ok(offset),
-            Some((_, s)) => Err(format!("annotation '{text}' has {s} bytes, {size} wanted")),
+            Some((_, s)) => Err(format!("annotation '{text}' has {s} bytes, {size} wanted").into()),
             None => anno::find(text, size),
         }
     }
@@ -145,12 +145,12 @@ pub fn within<T: PartialOrd + Show>(
     min: Option<T>,
     max: Option<T>,
     off: Option<T>,
-) -> Result<(), String> {
+) -> Result<(), ValueError> {
     let or = off.as_ref().map_or(String::new(), |off| format!(", or {} for none", off.show()));
     match (min, max) {
         _ if off.as_ref() == Some(value) => Ok(()),
-        (Some(min), _) if *value < min => Err(format!("must be at least {}{or}", min.show())),
-        (_, Some(max)) if *value > max => Err(format!("must be at most {}{or}", max.show())),
+        (Some(min), _) if *value < min => Err(format!("must be at least {}{or}", min.show()).into()),
+        (_, Some(max)) if *value > max => Err(format!("must be at most {}{or}", max.show()).into()),
         _ => Ok(()),
     }
 }
@@ -305,7 +305,7 @@ impl<'a> Parser<'a> {
         &mut self,
         index: usize,
         range: Range<usize>,
-        check: fn(&T) -> Result<(), String>,
+        check: fn(&T) -> Result<(), ValueError>,
     ) -> Option<T> {
         let name = self.specs.get(index).map_or("", |s| s.name);
         let cleaned: Cow<'_, str> = text::cleaned(self.config, range.clone());
@@ -321,7 +321,7 @@ impl<'a> Parser<'a> {
                 }
                 Err(message) => {
                     let doc = self.specs.get(index).map_or("", |s| s.doc);
-                    let error = ArgError::new(format!("{name}: {message}"), range);
+                    let error = ArgError::new(message.about(name), range);
                     self.errors.push(error.help(format!("{name}: {doc}")));
                     None
                 }
@@ -361,7 +361,7 @@ impl<'a> Parser<'a> {
     pub fn required_if<T: ArgValue>(
         &mut self,
         index: usize,
-        check: fn(&T) -> Result<(), String>,
+        check: fn(&T) -> Result<(), ValueError>,
     ) -> Option<T> {
         match self.last_given(index) {
             (index, Some(range)) => self.read(index, range, check),
@@ -387,7 +387,7 @@ impl<'a> Parser<'a> {
     pub fn optional_if<T: ArgValue>(
         &mut self,
         index: usize,
-        check: fn(&T) -> Result<(), String>,
+        check: fn(&T) -> Result<(), ValueError>,
     ) -> Option<Option<T>> {
         match self.last_given(index) {
             (index, Some(range)) => self.read(index, range, check).map(Some),

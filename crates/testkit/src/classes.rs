@@ -124,7 +124,7 @@ impl Element for Numbers {
 }
 
 impl Lifecycle for Numbers {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.downstream = cx.downstream(0);
         Ok(())
     }
@@ -362,7 +362,7 @@ impl Element for Quit {
 }
 
 impl Lifecycle for Quit {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         let at = cx.now().saturating_add(self.args.seconds.0);
         cx.set_timer(0, at);
         Ok(())
@@ -413,7 +413,7 @@ impl Element for Busy {
 }
 
 impl Lifecycle for Busy {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         let now = cx.now();
         cx.set_timer(0, now);
         Ok(())
@@ -432,7 +432,7 @@ impl Element for Restless {
 }
 
 impl Lifecycle for Restless {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         cx.set_timer(0, i64::MIN);
         Ok(())
     }
@@ -492,7 +492,7 @@ impl Element for Ask {
 }
 
 impl Lifecycle for Ask {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         let at = cx.now() + 1_000_000;
         cx.set_timer(0, at);
         Ok(())

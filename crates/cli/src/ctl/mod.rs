@@ -8,7 +8,7 @@ mod swap;
 mod watch;
 
 use crate::load::{complain, write_bytes};
-use castanet_control::client::{Address, ClientError};
+use castanet_control::client::{Address, AddressError, ClientError};
 use castanet_control::{Client, Token};
 use castanet_lang::read;
 use clap::{Args, Subcommand};
@@ -79,7 +79,7 @@ pub enum What {
     Complete(completion::Words),
 }
 
-fn address(text: &str) -> Result<Address, String> {
+fn address(text: &str) -> Result<Address, AddressError> {
     text.parse()
 }
 
@@ -135,7 +135,8 @@ fn run(a: &Ctl) -> Result<(), Failure> {
         _ => Vec::new(),
     };
     let named = || std::env::var_os("CASTANET_TOKEN_FILE").filter(|f| !f.is_empty()).map(PathBuf::from);
-    let token = a.token.clone().or_else(named).map(|f| Token::read(&f)).transpose()?;
+    let token =
+        a.token.clone().or_else(named).map(|f| Token::read(&f)).transpose().map_err(|e| e.to_string())?;
     let mut client = Client::connect(&a.address, a.timeout)?;
     if let Some(token) = token {
         client.authorise(&token)?;

@@ -86,10 +86,10 @@ impl ChatterSocket {
 }
 
 impl Lifecycle for ChatterSocket {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.serving.initialise(cx)
     }
-    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.serving.end();
         Ok(())
     }
@@ -97,7 +97,7 @@ impl Lifecycle for ChatterSocket {
     fn holds(&self) -> Option<String> {
         Some(self.serving.key())
     }
-    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.serving.take_over(&mut old.serving, cx);
         Ok(())
     }

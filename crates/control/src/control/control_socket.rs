@@ -2,9 +2,9 @@
 //! ControlSocket: handlers for other programs.
 
 use super::serving::{Kind, Serving, place};
-use crate::Token;
 use crate::server::Service;
 use crate::session::Rules;
+use crate::{Token, TokenError};
 use castanet_element::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ pub struct Args {
 
 impl ControlSocket {
     /// The rights of clients.
-    fn rules(&self, proxy: Option<String>) -> Result<Rules, String> {
+    fn rules(&self, proxy: Option<String>) -> Result<Rules, TokenError> {
         let read = |f: &Filename| Token::read(Path::new(&f.0)).map(Arc::new);
         Ok(Rules {
             readonly: self.args.readonly,
@@ -113,20 +113,20 @@ impl ControlSocket {
 }
 
 impl Lifecycle for ControlSocket {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         let proxy = self.args.proxy.and_then(|p| u32::try_from(p.0).ok());
         let proxy = proxy.map(|e| cx.name_of(e).to_string());
-        self.serving.settings.service = Service::Control(self.rules(proxy)?);
+        self.serving.settings.service = Service::Control(self.rules(proxy).map_err(ElementError::refused)?);
         self.serving.initialise(cx)
     }
-    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.serving.end();
         Ok(())
     }
     fn holds(&self) -> Option<String> {
         Some(self.serving.key())
     }
-    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.serving.take_over(&mut old.serving, cx);
         Ok(())
     }

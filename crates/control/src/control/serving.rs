@@ -38,7 +38,7 @@ impl ArgValue for Kind {
 }
 
 /// The place that arguments give: a port, `7777+` for it or the next that is free, a file, or a descriptor.
-pub(super) fn place(kind: Kind, text: &str, anywhere: bool, cx: &ArgCx<'_>) -> Result<Place, String> {
+pub(super) fn place(kind: Kind, text: &str, anywhere: bool, cx: &ArgCx<'_>) -> Result<Place, ValueError> {
     Ok(match kind {
         Kind::Tcp => {
             let (number, following) = match text.strip_suffix('+') {
@@ -69,7 +69,7 @@ pub(super) struct Serving {
     left: u32,
     warnings: bool,
     /// Why the last attempt to listen failed.
-    failure: Option<String>,
+    failure: Option<ElementError>,
 }
 
 impl Serving {
@@ -115,22 +115,22 @@ impl Serving {
         }
     }
 
-    fn start(&mut self) -> Result<(), String> {
+    fn start(&mut self) -> Result<(), ElementError> {
         // An element without a router has no clients.
         let Some(remote) = &self.remote else { return Ok(()) };
         let server = Server::start(&self.place, self.settings.clone(), remote.clone());
-        self.server = Some(server.map_err(|e| e.to_string())?);
+        self.server = Some(server.map_err(ElementError::refused)?);
         Ok(())
     }
 
     /// Listens for clients of a router.
     #[cfg(test)]
-    pub(super) fn listen_for(&mut self, remote: Arc<dyn Remote>) -> Result<(), String> {
+    pub(super) fn listen_for(&mut self, remote: Arc<dyn Remote>) -> Result<(), ElementError> {
         self.remote = Some(remote);
         self.start()
     }
 
-    pub(super) fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    pub(super) fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.remote = cx.remote();
         if cx.inherits() {
             return Ok(());

@@ -5,6 +5,7 @@ use super::raise;
 use crate::build::InitCx;
 use crate::class::{Action, Drive, Element, Lifecycle, Object, Turn, Verdict};
 use crate::cx::Cx;
+use crate::error::ElementError;
 use crate::handler::HandlerError;
 use castanet_packet::{Batch, Packet};
 use castanet_spec::Effects;
@@ -95,29 +96,33 @@ impl<T: Inner + ?Sized + 'static, W: Wrap> Object for Wrapped<T, W> {
     fn each_count(&mut self, visit: &mut crate::CountVisitor<'_>) {
         self.wrap.call(|| self.inner.each_count(visit))
     }
-    fn take_over_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.wrap.call(|| inside::<T, W, _>(old, |old| self.inner.take_over_from(old, cx)))
+    fn take_over_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), ElementError> {
+        self.wrap
+            .call(|| inside::<T, W, _>(old, |old| self.inner.take_over_from(old, cx)))
+            .map_err(ElementError::detached)
     }
-    fn take_state_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.wrap.call(|| inside::<T, W, _>(old, |old| self.inner.take_state_from(old, cx)))
+    fn take_state_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), ElementError> {
+        self.wrap
+            .call(|| inside::<T, W, _>(old, |old| self.inner.take_state_from(old, cx)))
+            .map_err(ElementError::detached)
     }
 }
 
 impl<T: Inner + ?Sized + 'static, W: Wrap> Lifecycle for Wrapped<T, W> {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
-        self.wrap.call(|| self.inner.initialise(cx))
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
+        self.wrap.call(|| self.inner.initialise(cx)).map_err(ElementError::detached)
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.wrap.call(|| self.inner.cleanup(cx))
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
+        self.wrap.call(|| self.inner.cleanup(cx)).map_err(ElementError::detached)
     }
-    fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.wrap.call(|| self.inner.read(handler, parameters, cx))
     }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.wrap.call(|| self.inner.write(handler, value, cx))
     }
-    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.wrap.call(|| self.inner.changed(handler, cx))
+    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
+        self.wrap.call(|| self.inner.changed(handler, cx)).map_err(ElementError::detached)
     }
     fn own_handlers(&self) -> Vec<(String, &'static str)> {
         self.wrap.call(|| self.inner.own_handlers())
@@ -217,6 +222,40 @@ mod tests {
         crate::count::move_counts(&mut old, &mut new);
         assert_eq!(count(&mut new), "7");
         assert_eq!(count(&mut old), "0");
+    }
+
+    /// Fails with an error whose code is its own.
+    #[derive(crate::Class)]
+    #[class(name = "Fails", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, lifecycle)]
+    pub struct Fails;
+
+    impl Lifecycle for Fails {
+        fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
+            let own = ElementError::Incomplete("half".into());
+            Err(ElementError::refused(std::io::Error::new(std::io::ErrorKind::TimedOut, own)))
+        }
+    }
+
+    impl Action for Fails {
+        fn action(&mut self, _: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+            Verdict::Next
+        }
+    }
+
+    #[test]
+    fn errors_hold_nothing_of_the_library() {
+        let mut kit = crate::kit::Kit::<Fails>::new("").unwrap();
+        let mut wrapped: Wrapped<dyn Action, Around> = Wrapped::new(Box::new(Fails), Around);
+        match kit.with(|_, cx| wrapped.cleanup(cx)) {
+            Err(ElementError::System { source, .. }) => {
+                assert_eq!(
+                    (source.kind(), source.to_string().as_str()),
+                    (std::io::ErrorKind::TimedOut, "half")
+                );
+                assert!(source.get_ref().is_some_and(|e| !e.is::<ElementError>()));
+            }
+            other => panic!("{other:?}"),
+        }
     }
 
     /// A method with a default that is not passed on would do nothing in packages, and nobody would notice.

@@ -60,7 +60,7 @@ struct Law {
 }
 
 /// Checks the two times.
-fn check(target: Nanos, interval: Nanos) -> Result<(), String> {
+fn check(target: Nanos, interval: Nanos) -> Result<(), ValueError> {
     match (target.0, interval.0) {
         (..0, _) => Err("TARGET: must not be negative".into()),
         (_, ..=0) => Err("INTERVAL: must be positive".into()),
@@ -188,7 +188,7 @@ impl CoDel {
         self.args.target
     }
     #[write]
-    fn set_codel_target(&mut self, target: Nanos) -> Result<(), String> {
+    fn set_codel_target(&mut self, target: Nanos) -> Result<(), HandlerError> {
         check(target, self.args.interval)?;
         self.args.target = target;
         Ok(())
@@ -199,7 +199,7 @@ impl CoDel {
         self.args.interval
     }
     #[write]
-    fn set_codel_interval(&mut self, interval: Nanos) -> Result<(), String> {
+    fn set_codel_interval(&mut self, interval: Nanos) -> Result<(), HandlerError> {
         check(self.args.target, interval)?;
         self.args.interval = interval;
         Ok(())
@@ -223,11 +223,11 @@ impl CoDel {
 }
 
 impl Lifecycle for CoDel {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.lengths = Lengths::find(self.args.queues.as_ref(), true, cx)?;
         Ok(())
     }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.law = old.law.clone();
         Ok(())
     }

@@ -138,7 +138,7 @@ impl<A: EarlyArgs> Early<A> {
         self.state.max_p.get()
     }
     #[write]
-    fn set_max_p(&mut self, max_p: f64) -> Result<(), String> {
+    fn set_max_p(&mut self, max_p: f64) -> Result<(), HandlerError> {
         self.state.max_p.set(check_probability(max_p)?);
         Ok(())
     }
@@ -175,7 +175,7 @@ impl<A: EarlyArgs> Early<A> {
 }
 
 impl<A: EarlyArgs> Lifecycle for Early<A> {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.lengths = Lengths::find(self.settings.queues.as_ref(), self.pulled, cx)?;
         Ok(())
     }
@@ -183,7 +183,7 @@ impl<A: EarlyArgs> Lifecycle for Early<A> {
         // A single pull finds the queues as they are. Packets that are pushed must come one by one for that.
         if self.pulled { Effects::empty() } else { declared }
     }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         let (new, old) = (&self.state, &old.state);
         new.average.take_over(&old.average);
         new.count.store(old.count.load(Relaxed), Relaxed);

@@ -29,13 +29,17 @@ pub(super) struct Lengths(Vec<(u32, Gauge)>);
 impl Lengths {
     /// The queues that are named; if none are, those nearest upstream where packets are pulled, and downstream where they are pushed.
     /// There may be none, by flow-based router context; a message says so.
-    pub(super) fn find(named: Option<&Queues>, pulled: bool, cx: &InitCx<'_>) -> Result<Lengths, String> {
+    pub(super) fn find(
+        named: Option<&Queues>,
+        pulled: bool,
+        cx: &InitCx<'_>,
+    ) -> Result<Lengths, ElementError> {
         let near = || if pulled { cx.storages_upstream(0) } else { cx.storages_downstream(0) };
         let mut all = Vec::new();
         for e in named.map_or_else(near, |q| q.0.clone()) {
             match cx.gauge_of(e) {
                 Some(gauge) => all.push((e, gauge)),
-                None => return Err(format!("QUEUES: '{}' does not store packets", cx.name_of(e))),
+                None => return Err(format!("QUEUES: '{}' does not store packets", cx.name_of(e)).into()),
             }
         }
         if all.is_empty() {

@@ -81,7 +81,7 @@ struct Controller {
     random: Random,
 }
 
-fn check_frequency(w: f64) -> Result<f64, String> {
+fn check_frequency(w: f64) -> Result<f64, ValueError> {
     if w > 0.0 && w <= 10_000.0 { Ok(w) } else { Err("must be above 0 and at most 10000".into()) }
 }
 
@@ -186,7 +186,7 @@ impl Pi {
         self.controller.state.w.get()
     }
     #[write]
-    fn set_w(&mut self, w: f64) -> Result<(), String> {
+    fn set_w(&mut self, w: f64) -> Result<(), HandlerError> {
         self.controller.state.w.set(check_frequency(w)?);
         Ok(())
     }
@@ -234,7 +234,7 @@ impl Pi {
 }
 
 impl Lifecycle for Pi {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         let c = &mut self.controller;
         c.lengths = Lengths::find(self.args.queues.as_ref(), c.pulled, cx)?;
         Ok(())
@@ -243,7 +243,7 @@ impl Lifecycle for Pi {
         // A single pull finds the queues as they are. Packets that are pushed must come one by one for that.
         if self.controller.pulled { Effects::empty() } else { declared }
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let (new, old) = (&self.controller.state, &old.controller.state);
         new.average.take_over(&old.average);
         new.before.set(old.before.get());

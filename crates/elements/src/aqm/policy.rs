@@ -48,6 +48,6 @@ pub(super) fn pull_one(policy: &mut impl Policy, cx: &mut Cx<'_>) -> Option<Pack
 }
 
 /// Checks a probability. The error does not name the argument; the caller does.
-pub(super) fn check_probability(value: f64) -> Result<f64, String> {
+pub(super) fn check_probability(value: f64) -> Result<f64, ValueError> {
     if (0.0..=1.0).contains(&value) { Ok(value) } else { Err("must lie between 0 and 1".into()) }
 }

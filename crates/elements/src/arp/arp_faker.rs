@@ -60,7 +60,7 @@ impl Build for ArpFaker {
 }
 
 impl Lifecycle for ArpFaker {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         let now = cx.now();
         cx.set_timer(0, now);
         Ok(())

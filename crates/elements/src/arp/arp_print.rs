@@ -2,6 +2,7 @@
 //! ARPPrint: a line of text for each ARP packet.
 
 use crate::ip::ip_print::OutFile;
+use castanet_element::error::reason;
 use castanet_element::prelude::*;
 use castanet_wire::arp::{ArpHeader, HARDWARE_ETHER, op};
 use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
@@ -61,20 +62,20 @@ impl Build for ArpPrint {
 }
 
 impl Lifecycle for ArpPrint {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if let Some(name) = &self.args.outfile {
             self.made = OutFile::prepare(&name.0, cx)?;
         }
         Ok(())
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let Some(name) = &self.args.outfile else { return Ok(()) };
-        self.file.close(&name.0, self.made, cx).map_err(|e| format!("{}: {e}", name.0))
+        self.file.close(&name.0, self.made, cx)
     }
     fn holds(&self) -> Option<String> {
         self.args.outfile.as_ref().map(|name| OutFile::key(&name.0))
     }
-    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.file.take_over(&old.file);
         self.made |= std::mem::take(&mut old.made);
         Ok(())
@@ -140,7 +141,7 @@ impl ArpPrint {
         let Some(name) = &self.args.outfile else { return cx.message(&self.text) };
         self.text.push('\n');
         if let Err(e) = self.file.write(&name.0, &self.text) {
-            cx.message(&format!("{}: {}: {e}", cx.declaration(), name.0));
+            cx.message(&format!("{}: {}: {}", cx.declaration(), name.0, reason(&e)));
         }
     }
 }

@@ -386,7 +386,7 @@ impl Lifecycle for ArpQuerier {
         // The packets in a table that TABLE names are held by that element.
         if self.args.table.is_some() { 0 } else { self.state.size().1 as u64 }
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let addresses = |q: &ArpQuerier| {
             (q.own.ip.load(Ordering::Relaxed), q.own.broadcast.load(Ordering::Relaxed), q.ether)
         };

@@ -146,8 +146,8 @@ impl ArpResponder {
     }
     /// Answers no more for an address or prefix.
     #[write]
-    fn remove(&mut self, Ip(prefix): Ip<Prefix>) -> Result<(), String> {
-        if self.take_out(prefix) { Ok(()) } else { Err(format!("{} not found", prefix.show())) }
+    fn remove(&mut self, Ip(prefix): Ip<Prefix>) -> Result<(), HandlerError> {
+        if self.take_out(prefix) { Ok(()) } else { Err(format!("{} not found", prefix.show()).into()) }
     }
 }
 

@@ -125,7 +125,7 @@ impl Lifecycle for ArpTable {
     fn held(&self) -> u64 {
         self.state.size().1 as u64
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if !Arc::ptr_eq(&self.state, &old.state) {
             let mut lost = Lost::new();
             self.state.take_over(&old.state, &mut lost);

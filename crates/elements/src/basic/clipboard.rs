@@ -121,7 +121,7 @@ impl Element for Clipboard {
 }
 
 impl Lifecycle for Clipboard {
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         if old.args.range == self.args.range {
             self.bytes.clone_from(&old.bytes);
         }

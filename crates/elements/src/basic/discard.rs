@@ -109,14 +109,14 @@ impl Discard {
 }
 
 impl Lifecycle for Discard {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         cx.scheduled = self.pulls;
         if self.pulls {
             self.upstream = cx.upstream(0);
         }
         Ok(())
     }
-    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if self.pulls {
             cx.schedule();
         }

@@ -48,7 +48,7 @@ impl Build for Message {
 }
 
 impl Lifecycle for Message {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if self.shown {
             let text = format!("While configuring '{} :: Message':\n  {}", cx.name(), self.args.message);
             cx.message(&text);

@@ -115,7 +115,7 @@ impl RandomBitErrors {
 }
 
 impl Lifecycle for RandomBitErrors {
-    fn changed(&mut self, handler: &str, _: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, handler: &str, _: &mut Cx<'_>) -> Result<(), ElementError> {
         if handler == "p_bit_error" {
             self.next = gap(self.args.p.0, &mut self.random);
         }

@@ -88,7 +88,7 @@ mod tests {
                 assert_eq!(out.len() as u64 + kit.dropped(Reason::SwitchedOff) - before, n);
                 assert_eq!(kit.read("switch").unwrap(), shown);
             }
-            assert_eq!(kit.write("switch", "x").unwrap_err(), "invalid number");
+            assert_eq!(kit.write("switch", "x").unwrap_err().to_string(), "invalid number");
         }
     }
 

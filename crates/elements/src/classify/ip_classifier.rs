@@ -66,11 +66,11 @@ impl IpClassifier {
 }
 
 impl Lifecycle for IpClassifier {
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, HandlerError> {
         let n = output(handler).ok_or("read handler not implemented")?;
-        self.args.pattern.get(n).map(|p| p.0.clone()).ok_or_else(|| format!("no output {n}"))
+        self.args.pattern.get(n).map(|p| p.0.clone()).ok_or_else(|| format!("no output {n}").into())
     }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         let n = output(handler).ok_or("write handler not implemented")?;
         let place = self.args.pattern.get_mut(n).ok_or_else(|| format!("no output {n}"))?;
         let before = std::mem::replace(place, PatternText(value.trim().to_string()));
@@ -83,7 +83,7 @@ impl Lifecycle for IpClassifier {
                 if let Some(place) = self.args.pattern.get_mut(n) {
                     *place = before;
                 }
-                Err(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+                Err(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n").into())
             }
         }
     }

@@ -29,7 +29,7 @@ impl Element for BlockThread {}
 impl BlockThread {
     /// Stops the worker for so many seconds, at most 60.
     #[write(private, files)]
-    fn block(&mut self, time: Nanos, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn block(&mut self, time: Nanos, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         if !(0..=LONGEST).contains(&time.0) {
             return Err("the time is 0 to 60 seconds".into());
         }

@@ -232,7 +232,7 @@ impl ProgressBar {
 }
 
 impl Lifecycle for ProgressBar {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.start = cx.now();
         self.drawn = !(self.args.check_stderr && !std::io::stderr().is_terminal()
             || self.args.check_stdout && std::io::stdout().is_terminal());
@@ -241,7 +241,7 @@ impl Lifecycle for ProgressBar {
         }
         Ok(())
     }
-    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         match handler {
             "active" => self.go_on(cx),
             "sizehandler" => self.args.fixed_size = None,
@@ -249,13 +249,13 @@ impl Lifecycle for ProgressBar {
         }
         Ok(())
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let (pos, size) = (self.args.poshandler.value(cx), self.size_now(cx));
         let done = pos.zip(size).is_some_and(|(pos, size)| pos >= size);
         self.end(if done { State::Done } else { State::Stopped }, cx);
         Ok(())
     }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         (self.start, self.state, self.width) = (old.start, old.state, old.width);
         // The line goes on here, so the old element draws no last one.
         old.state = State::Stopped;

@@ -97,12 +97,12 @@ impl Lifecycle for CompleteOffload {
     fn held(&self) -> u64 {
         self.held.len() as u64
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let mut held = std::mem::take(&mut self.held);
         cx.drop_all(&mut held, Reason::Stopped);
         Ok(())
     }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.held.append(&mut old.held);
         Ok(())
     }

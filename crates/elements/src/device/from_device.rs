@@ -177,19 +177,19 @@ impl Build for FromDevice {
 
 impl FromDevice {
     /// Opens the device anew.
-    fn open(&mut self, arguments: ArgCx<'_>) -> Result<PacketSocket, String> {
+    fn open(&mut self, arguments: ArgCx<'_>) -> Result<PacketSocket, ElementError> {
         let name = &self.args.devname.0;
-        let info = device::link_info(name).map_err(|e| e.to_string())?;
+        let info = device::link_info(name).map_err(ElementError::refused)?;
         if let Some(wanted) = self.args.encap.filter(|e| e.0 != info.link) {
-            return Err(format!("{name}: its link type is {}, not {}", info.link, wanted.0));
+            return Err(format!("{name}: its link type is {}, not {}", info.link, wanted.0).into());
         }
         let filter = self.args.bpf_filter.as_deref().map(str::trim).filter(|f| !f.is_empty());
         let compiled = filter.map(|f| filter::compile(f, info.link, arguments)).transpose();
         self.options.filter =
             compiled.map_err(|e| e.0.into_iter().map(|e| e.message).collect::<Vec<_>>().join("; "))?;
-        let socket = PacketSocket::open(name, &self.options).map_err(|e| e.to_string())?;
+        let socket = PacketSocket::open(name, &self.options).map_err(ElementError::refused)?;
         if !self.args.sniffer && self.shield.as_ref().is_none_or(|s| !s.is_up_to_date()) {
-            self.shield = Some(Shield::raise(name).map_err(|e| e.to_string())?);
+            self.shield = Some(Shield::raise(name).map_err(ElementError::refused)?);
         }
         (self.link, self.ether) = (info.link, self.ether.or(info.ether));
         let headroom = self.args.headroom.map_or(default_headroom(info.link), |n| n as usize);
@@ -337,7 +337,7 @@ impl Lifecycle for FromDevice {
     fn held(&self) -> u64 {
         self.waiting.len() as u64
     }
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if cx.inherits() {
             return self.check_link();
         }
@@ -347,7 +347,7 @@ impl Lifecycle for FromDevice {
         self.socket = Some((socket, watch));
         Ok(())
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if let Some((mut socket, _)) = self.socket.take() {
             self.drops_before = self.drops_before.saturating_add(socket.drops());
         }
@@ -363,10 +363,10 @@ impl Lifecycle for FromDevice {
         let filter = self.args.bpf_filter.as_deref().unwrap_or("").trim();
         Some(format!("device {} filter '{filter}' protocol {protocol}", devname.0))
     }
-    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.inherit(old, cx)
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.follow(old, cx);
         Ok(())
     }

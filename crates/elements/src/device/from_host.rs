@@ -27,17 +27,17 @@ pub(super) struct HostDevice {
 
 impl HostDevice {
     /// An error when no FromHost has said how the device is to be.
-    pub(super) fn check(&self, name: &str) -> Result<&Wanted, String> {
+    pub(super) fn check(&self, name: &str) -> Result<&Wanted, ElementError> {
         self.wanted.get().ok_or_else(|| {
-            format!("no FromHost element for '{name}'\n  help: FromHost({name}) makes the device that ToHost({name}) uses")
+            format!("no FromHost element for '{name}'\n  help: FromHost({name}) makes the device that ToHost({name}) uses").into()
         })
     }
     fn tun(&self) -> MutexGuard<'_, Option<Arc<Tun>>> {
         self.tun.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// The open device, made now.
-    fn open(&self, name: &str) -> Result<Arc<Tun>, String> {
-        let made = Arc::new(self.check(name)?.open().map_err(|e| e.to_string())?);
+    fn open(&self, name: &str) -> Result<Arc<Tun>, ElementError> {
+        let made = Arc::new(self.check(name)?.open().map_err(ElementError::refused)?);
         Ok(self.tun().insert(made).clone())
     }
     /// The device if FromHost has opened or inherited it.
@@ -204,7 +204,7 @@ impl FromHost {
 }
 
 impl Lifecycle for FromHost {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.downstream = cx.downstream(0);
         if cx.inherits() {
             return Ok(());
@@ -215,16 +215,16 @@ impl Lifecycle for FromHost {
         self.tun = Some((tun, watch));
         Ok(())
     }
-    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.tun = None;
         Ok(())
     }
     fn holds(&self) -> Option<String> {
         Some(self.wanted.key())
     }
-    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if let Some(tun) = old.device.get() {
-            self.wanted.change(&old.wanted, &tun)?;
+            self.wanted.change(&old.wanted, &tun).map_err(ElementError::refused)?;
         }
         let Some(tun) = self.device.take(&old.device) else { return Ok(()) };
         if let Some((_, watch)) = old.tun.take() {

@@ -230,14 +230,14 @@ impl<const TAP: bool> KernelDevice<TAP> {
 }
 
 impl<const TAP: bool> Lifecycle for KernelDevice<TAP> {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if self.pulls {
             self.upstream = cx.upstream(0);
         }
         if cx.inherits() {
             return Ok(());
         }
-        let tun = self.wanted.open().map_err(|e| e.to_string())?;
+        let tun = self.wanted.open().map_err(ElementError::refused)?;
         // From now on it has this name, whatever name was asked for.
         self.wanted.name = Some(tun.name().to_string());
         let fd = tun.queues().first().cloned().ok_or("no queue")?;
@@ -245,7 +245,7 @@ impl<const TAP: bool> Lifecycle for KernelDevice<TAP> {
         self.tun = Some((tun, watch));
         Ok(())
     }
-    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.tun = None;
         Ok(())
     }
@@ -253,9 +253,9 @@ impl<const TAP: bool> Lifecycle for KernelDevice<TAP> {
     fn holds(&self) -> Option<String> {
         Some(self.key.clone())
     }
-    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if let Some((tun, _)) = old.tun.as_ref().filter(|_| !old.lost) {
-            self.wanted.change(&old.wanted, tun)?;
+            self.wanted.change(&old.wanted, tun).map_err(ElementError::refused)?;
         }
         let Some((tun, watch)) = old.tun.take() else { return Ok(()) };
         old.left.keep(watch);

@@ -76,12 +76,12 @@ impl Build for KernelFilter {
 impl Element for KernelFilter {}
 
 impl Lifecycle for KernelFilter {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if cx.inherits() {
             return Ok(());
         }
         for Spec(name) in &self.args.spec {
-            self.shields.push(Shield::raise(&name.0).map_err(|e| e.to_string())?);
+            self.shields.push(Shield::raise(&name.0).map_err(ElementError::refused)?);
         }
         Ok(())
     }
@@ -90,12 +90,12 @@ impl Lifecycle for KernelFilter {
         names.sort_unstable();
         Some(format!("shields {}", names.join(" ")))
     }
-    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.shields.append(&mut old.shields);
         Ok(())
     }
     /// Where both keep the host from a device, the filter that was there first stays: it knows whether it made room for filters.
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         for theirs in &mut old.shields {
             if let Some(mine) = self.shields.iter_mut().find(|s| s.name() == theirs.name()) {
                 std::mem::swap(mine, theirs);
@@ -103,7 +103,7 @@ impl Lifecycle for KernelFilter {
         }
         Ok(())
     }
-    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.shields.clear();
         Ok(())
     }

@@ -97,11 +97,11 @@ impl Lifecycle for McastSocket {
     fn held(&self) -> u64 {
         self.pump.held()
     }
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if !cx.inherits() {
             let options = options(self.args.rcvbuf, self.args.sndbuf, false);
             let socket = Multicast::new(self.group, self.source, self.ways, self.args.loopback, &options);
-            self.socket = Some(socket.map_err(|e| e.to_string())?);
+            self.socket = Some(socket.map_err(ElementError::refused)?);
         }
         self.pump.initialise(cx);
         Ok(())
@@ -110,14 +110,14 @@ impl Lifecycle for McastSocket {
         let Args { loopback, rcvbuf, sndbuf, .. } = &self.args;
         Some(format!("group {} {} {:?} {loopback} {rcvbuf} {sndbuf}", self.group, self.source, self.ways))
     }
-    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if old.socket.is_some() {
             self.socket = old.socket.take();
             self.pump.take(&mut old.pump, cx);
         }
         Ok(())
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.pump.finish(self.socket.take().as_mut(), cx);
         Ok(())
     }

@@ -76,10 +76,10 @@ impl Lifecycle for RawSocket {
     fn held(&self) -> u64 {
         self.pump.held()
     }
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if !cx.inherits() {
             let socket = RawIp::new(self.args.kind.0, Some(self.port), self.ways, &Options::default());
-            self.socket = Some(socket.map_err(|e| e.to_string())?);
+            self.socket = Some(socket.map_err(ElementError::refused)?);
         }
         self.pump.initialise(cx);
         Ok(())
@@ -87,14 +87,14 @@ impl Lifecycle for RawSocket {
     fn holds(&self) -> Option<String> {
         Some(format!("raw {} {} {:?}", self.args.kind.0, self.port, self.ways))
     }
-    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if old.socket.is_some() {
             self.socket = old.socket.take();
             self.pump.take(&mut old.pump, cx);
         }
         Ok(())
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.pump.finish(self.socket.take().as_mut(), cx);
         Ok(())
     }

@@ -11,7 +11,7 @@ mod traffic;
 use super::socket_pump::{Pump, Shape, options};
 use super::socket_tables::{Table, Tables};
 use castanet_element::prelude::*;
-use castanet_io::socket::{Datagrams, Listener, Options, Stream};
+use castanet_io::socket::{Datagrams, Listener, Options, SocketError, Stream};
 pub use plan::PortArg;
 use plan::{Kind, Plan};
 use std::time::Duration;
@@ -183,14 +183,14 @@ impl Lifecycle for Socket {
     fn held(&self) -> u64 {
         self.pump.held()
     }
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.begun = true;
         if cx.inherits() {
             self.pump.initialise(cx);
             return Ok(());
         }
         let Plan { kind, place, local, client } = &self.plan;
-        let (local, text) = (local.as_ref(), |e: castanet_io::socket::SocketError| e.to_string());
+        let (local, text) = (local.as_ref(), ElementError::refused::<SocketError>);
         match (kind.is_stream(), *client) {
             (true, true) => {
                 let stream = Stream::connect(place, local, &self.options).map_err(text)?;
@@ -200,7 +200,7 @@ impl Lifecycle for Socket {
                         self.link = Link::Stream(stream);
                     }
                     Ok(false) => self.link = Link::Connecting(stream),
-                    Err(e) => return Err(format!("cannot connect to {place}: {}", plan::words(&e))),
+                    Err(e) => return Err(ElementError::system(format!("cannot connect to {place}"))(e)),
                 }
             }
             (true, false) => self.listener = Some(Listener::new(place, &self.options).map_err(text)?),
@@ -223,7 +223,7 @@ impl Lifecycle for Socket {
         }
         Some(format!("socket {kind:?} {place:?} {local:?} {client}"))
     }
-    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if old.listener.is_some() || !matches!(old.link, Link::None) {
             self.listener = old.listener.take();
             self.link = std::mem::replace(&mut old.link, Link::None);
@@ -231,7 +231,7 @@ impl Lifecycle for Socket {
         }
         Ok(())
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         match &mut self.link {
             Link::Stream(s) | Link::Ending(s) => {
                 self.pump.finish(Some(s), cx);

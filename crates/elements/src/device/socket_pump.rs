@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The common part of all elements on sockets: packets in, packets out, and those that wait in between.
 
+use castanet_element::error::reason;
 use castanet_element::prelude::*;
 use castanet_element::spec::anno;
 use castanet_element::{Interest, Watch};
@@ -145,9 +146,7 @@ impl Pump {
     #[cold]
     pub(super) fn report(&mut self, error: &io::Error, all: bool, cx: &Cx<'_>) {
         if all || !std::mem::replace(&mut self.reported, true) {
-            let text = error.to_string();
-            let text = text.split_once(" (os error ").map_or(text.as_str(), |t| t.0);
-            cx.message(&format!("{}: {text}", cx.declaration()));
+            cx.message(&format!("{}: {}", cx.declaration(), reason(error)));
         }
     }
 

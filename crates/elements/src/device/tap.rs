@@ -30,11 +30,10 @@ impl Wanted {
         }
     }
     /// Changes the device, which is open and as `old` says. When that fails it is as before.
-    pub(super) fn change(&self, old: &Wanted, tun: &Tun) -> Result<(), String> {
-        self.change_all(old, tun).map_err(|e| {
+    pub(super) fn change(&self, old: &Wanted, tun: &Tun) -> Result<(), DeviceError> {
+        self.change_all(old, tun).inspect_err(|_| {
             // A setting that cannot be changed back has not been changed.
             let _ = old.change_all(self, tun);
-            e.to_string()
         })
     }
     fn change_all(&self, old: &Wanted, tun: &Tun) -> Result<(), DeviceError> {

@@ -293,7 +293,7 @@ fn the_device_of_from_host_stays() {
         // What cannot be done leaves all as it was.
         prepare(&mut next, "fake, 10.6.1.1/24, GATEWAY 9.9.9.9", 0, 1);
         let refused = next.with(|e, cx| e.take_over(&mut new.element, cx));
-        assert!(refused.is_err_and(|e| e.contains("gateway")));
+        assert!(refused.is_err_and(|e| e.to_string().contains("gateway")));
         assert_eq!(shown(), before);
         let socket = std::net::UdpSocket::bind("10.6.0.1:0").unwrap();
         socket.send_to(b"hello", "10.6.0.9:9").unwrap();

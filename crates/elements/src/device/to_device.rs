@@ -5,6 +5,7 @@ use super::args::{DeviceName, Method};
 use super::back::{self, Ether};
 use super::offload::header_of;
 use crate::handover::Left;
+use castanet_element::error::reason;
 use castanet_element::prelude::*;
 use castanet_element::{Interest, Watch};
 use castanet_io::device::{self, MAX_BATCH, Outgoing, PacketSender, Refusal};
@@ -135,10 +136,7 @@ impl ToDevice {
         if self.args.debug || self.told != Some(refusal) {
             self.told = Some(refusal);
             let why = match refusal {
-                Refusal::Refused(e) => {
-                    let text = std::io::Error::from(e).to_string();
-                    text.split(" (os error ").next().unwrap_or("").to_string()
-                }
+                Refusal::Refused(e) => reason(&e.into()),
                 _ => "it is longer than the device's MTU allows".into(),
             };
             let name = &self.args.devname.0;
@@ -242,18 +240,18 @@ impl Lifecycle for ToDevice {
     fn held(&self) -> u64 {
         self.held.len() as u64
     }
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.upstream = cx.upstream(0);
         if cx.inherits() {
             return Ok(());
         }
-        let sender = PacketSender::open(&self.args.devname.0).map_err(|e| e.to_string())?;
+        let sender = PacketSender::open(&self.args.devname.0).map_err(ElementError::refused)?;
         self.ether = back::ether(&self.args.devname.0);
         let watch = cx.watch(sender.fd().clone(), Interest::Write);
         self.sender = Some((sender, watch));
         Ok(())
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let mut held = std::mem::take(&mut self.held);
         cx.drop_all(&mut held, Reason::Stopped);
         self.sender = None;
@@ -262,7 +260,7 @@ impl Lifecycle for ToDevice {
     fn holds(&self) -> Option<String> {
         Some(format!("device {}", self.args.devname.0))
     }
-    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let Some((sender, watch)) = old.sender.take() else { return Ok(()) };
         old.left.keep(watch);
         self.left.end(cx);

@@ -83,10 +83,10 @@ impl ToHost {
 }
 
 impl Lifecycle for ToHost {
-    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.device.check(&self.args.devname.0).map(|_| ())
     }
-    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.tun = None;
         Ok(())
     }

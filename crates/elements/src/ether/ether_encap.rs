@@ -68,7 +68,7 @@ impl EtherEncap {
 }
 
 impl Lifecycle for EtherEncap {
-    fn changed(&mut self, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, _: &str, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.header = self.args.header();
         Ok(())
     }

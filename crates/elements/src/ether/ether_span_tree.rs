@@ -185,7 +185,7 @@ impl EtherSpanTree {
 }
 
 impl Lifecycle for EtherSpanTree {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         let shared = &self.shared;
         for (name, flags) in [
             ("INPUT_SUPPRESSOR", shared.input.as_ref()),
@@ -193,7 +193,7 @@ impl Lifecycle for EtherSpanTree {
             ("SWITCH", &shared.switch.learning),
         ] {
             if let Some(n) = flags.count().filter(|n| *n != self.ports) {
-                return Err(format!("{name}: has {n} ports, but {} are wanted", self.ports));
+                return Err(format!("{name}: has {n} ports, but {} are wanted", self.ports).into());
             }
         }
         let mut bridge = self.shared.bridge();
@@ -209,7 +209,7 @@ impl Lifecycle for EtherSpanTree {
         }
         Ok(())
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         // Another address or priority is another bridge, which has to find its place first.
         if Arc::ptr_eq(&self.shared, &old.shared) || self.ports != old.ports || !self.args.is_like(&old.args)
         {

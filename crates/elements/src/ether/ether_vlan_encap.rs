@@ -59,7 +59,7 @@ pub struct Args {
 }
 
 impl TagArgs for Args {
-    fn tag(&self) -> Result<Tag, String> {
+    fn tag(&self) -> Result<Tag, ValueError> {
         Tag::new(self.vlan_tci, self.vlan_id, self.vlan_pcp)
     }
 }

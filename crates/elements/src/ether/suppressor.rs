@@ -60,9 +60,9 @@ impl Suppressor {
         self.note.found_empty(|cx| self.has_something(cx), cx);
     }
     /// The flag behind `activeN`.
-    fn flag(&self, handler: &str) -> Result<&AtomicBool, String> {
+    fn flag(&self, handler: &str) -> Result<&AtomicBool, HandlerError> {
         let port = handler.strip_prefix("active").and_then(|n| n.parse::<usize>().ok());
-        port.and_then(|n| self.suppressed.get(n)).ok_or_else(|| format!("no '{handler}' handler"))
+        port.and_then(|n| self.suppressed.get(n)).ok_or_else(|| format!("no '{handler}' handler").into())
     }
 }
 
@@ -117,7 +117,7 @@ impl Suppressor {
 }
 
 impl Lifecycle for Suppressor {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         for (port, signal) in self.upstream.iter_mut().enumerate() {
             if let Some(signal) = signal {
                 *signal = cx.upstream(port);
@@ -127,10 +127,10 @@ impl Lifecycle for Suppressor {
         self.flags.note(self.note.note());
         Ok(())
     }
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, HandlerError> {
         Ok((!self.flag(handler)?.load(Ordering::Relaxed)).show())
     }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         let active = cx.with_args(|a| bool::parse(value.trim(), a))?;
         self.flag(handler)?.store(!active, Ordering::SeqCst);
         self.note.look(self.has_something(cx), cx);
@@ -139,7 +139,7 @@ impl Lifecycle for Suppressor {
     fn own_handlers(&self) -> Vec<(String, &'static str)> {
         (0..self.suppressed.len()).map(|i| (format!("active{i}"), "rwc")).collect()
     }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         // Flags that a spanning tree has set in the new router stay.
         if !self.suppressed.iter().any(|s| s.load(Ordering::Relaxed)) {
             for (mine, theirs) in self.suppressed.iter().zip(old.suppressed.iter()) {

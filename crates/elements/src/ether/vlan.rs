@@ -13,12 +13,12 @@ const PRIORITY: u16 = 0xe000;
 pub const TAG: usize = 4;
 
 /// Reads a number between limits.
-fn between(text: &str, cx: &ArgCx<'_>, low: i32, high: i32) -> Result<i32, String> {
+fn between(text: &str, cx: &ArgCx<'_>, low: i32, high: i32) -> Result<i32, ValueError> {
     let n = i32::parse(text, cx)?;
     if (low..=high).contains(&n) {
         Ok(n)
     } else {
-        Err(format!("out of range, the limits are {low} and {high}"))
+        Err(format!("out of range, the limits are {low} and {high}").into())
     }
 }
 
@@ -98,7 +98,7 @@ pub struct Tag {
 
 impl Tag {
     /// From arguments. A priority or an identifier that is given takes the place of the tag's.
-    pub fn new(tci: Option<Tci>, id: Option<VlanId>, priority: Option<Priority>) -> Result<Tag, String> {
+    pub fn new(tci: Option<Tci>, id: Option<VlanId>, priority: Option<Priority>) -> Result<Tag, ValueError> {
         if tci.is_some() && id.is_some() {
             return Err("VLAN_ID: VLAN_TCI has an identifier already".into());
         }
@@ -161,7 +161,7 @@ impl Tag {
 /// Arguments that say how tags are made.
 pub trait TagArgs: castanet_spec::Args {
     /// The tag.
-    fn tag(&self) -> Result<Tag, String>;
+    fn tag(&self) -> Result<Tag, ValueError>;
 }
 
 /// The common part of the classes that tag frames: the tag and its handlers.

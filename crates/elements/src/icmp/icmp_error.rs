@@ -217,7 +217,7 @@ impl IcmpError {
 }
 
 impl Lifecycle for IcmpError {
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.numbers.go_on_from(old.numbers);
         Ok(())
     }

@@ -65,7 +65,7 @@ impl Build for IcmpIpEncap {
 }
 
 impl Lifecycle for IcmpIpEncap {
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.numbers.go_on_from(old.numbers);
         self.identifier.go_on_from(old.identifier);
         Ok(())

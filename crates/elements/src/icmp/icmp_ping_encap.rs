@@ -52,7 +52,7 @@ impl Build for IcmpPingEncap {
 }
 
 impl Lifecycle for IcmpPingEncap {
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.numbers.go_on_from(old.numbers);
         self.identifier.go_on_from(old.identifier);
         Ok(())

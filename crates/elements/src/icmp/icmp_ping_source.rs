@@ -231,7 +231,7 @@ impl IcmpPingSource {
 }
 
 impl Lifecycle for IcmpPingSource {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.note = cx.note(Capability::EmptyNotifier);
         if self.args.active {
             let at = cx.now().saturating_add(self.args.interval.0);
@@ -240,7 +240,7 @@ impl Lifecycle for IcmpPingSource {
         }
         Ok(())
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         // After a hot swap the new router prints the summary; a router that did not run prints none.
         if self.args.verbose && self.began {
             for line in self.statistics.summary(self.count.get()).lines() {
@@ -249,7 +249,7 @@ impl Lifecycle for IcmpPingSource {
         }
         Ok(())
     }
-    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.go_on(cx);
         Ok(())
     }
@@ -257,7 +257,7 @@ impl Lifecycle for IcmpPingSource {
     fn effects(&self, _: Effects) -> Effects {
         if self.args.verbose { Effects::PRINTS } else { Effects::empty() }
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         std::mem::swap(&mut self.statistics, &mut old.statistics);
         self.due = old.due;
         self.numbers.go_on_from(old.numbers);

@@ -207,7 +207,7 @@ impl IcmpRouterAdvertiser {
 }
 
 impl Lifecycle for IcmpRouterAdvertiser {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if self.args.active {
             let wait = self.between(0, MAX_INITIAL_INTERVAL.min(self.times.1));
             self.next = cx.now().saturating_add(wait);
@@ -215,7 +215,7 @@ impl Lifecycle for IcmpRouterAdvertiser {
         }
         Ok(())
     }
-    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if self.args.active {
             let wait = self.between(0, MAX_RESPONSE_DELAY);
             self.set(wait, cx);

@@ -38,7 +38,7 @@ pub struct Args {
 impl Element for AddressInfo {}
 
 /// Reads an address of any kind into the addresses behind a name.
-fn add(word: &str, scope: &str, names: &Names, to: &mut Addresses) -> Result<(), String> {
+fn add(word: &str, scope: &str, names: &Names, to: &mut Addresses) -> Result<(), ValueError> {
     let cx = ArgCx { scope, names, origin: Origin::Operator };
     if let Ok(e) = word.parse::<EtherAddr>() {
         to.ether = Some(e.0);
@@ -62,7 +62,7 @@ fn add(word: &str, scope: &str, names: &Names, to: &mut Addresses) -> Result<(),
         to.ip = Some(p.addr.octets());
         to.net = Some((p.addr.octets(), p.mask().octets()));
     } else {
-        return Err(format!("bad address '{word}'"));
+        return Err(format!("bad address '{word}'").into());
     }
     Ok(())
 }
@@ -78,7 +78,7 @@ impl Information for AddressInfo {
         each_argument(config, |words| {
             let (name, addresses) = words.split_first().ok_or("expected 'NAME ADDRESS...'")?;
             if addresses.is_empty() {
-                return Err(format!("expected an address behind '{name}'"));
+                return Err(format!("expected an address behind '{name}'").into());
             }
             let mut all = *names.define_addresses(scope, name);
             for word in addresses {

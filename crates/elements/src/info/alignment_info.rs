@@ -38,17 +38,19 @@ impl Information for AlignmentInfo {
         each_argument(config, |words| {
             let (name, pairs) = words.split_first().ok_or("expected 'ELEMENT [MODULUS OFFSET]...'")?;
             if names.element(scope, name).is_none() {
-                return Err(no_element(name, names));
+                return Err(no_element(name, names).into());
             }
             let cx = ArgCx { scope, names, origin: Origin::Operator };
             for pair in pairs.chunks(2) {
                 let [modulus, offset] = pair else {
-                    return Err(format!("an offset is missing behind '{}'", pair.concat()));
+                    return Err(format!("an offset is missing behind '{}'", pair.concat()).into());
                 };
                 let m = u32::parse(modulus, &cx).map_err(|e| format!("modulus '{modulus}': {e}"))?;
                 let o = u32::parse(offset, &cx).map_err(|e| format!("offset '{offset}': {e}"))?;
                 if m == 0 || o >= m {
-                    return Err(format!("bad alignment '{m} {o}': the offset must be less than the modulus"));
+                    return Err(
+                        format!("bad alignment '{m} {o}': the offset must be less than the modulus").into()
+                    );
                 }
             }
             Ok(())

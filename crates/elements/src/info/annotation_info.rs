@@ -38,7 +38,7 @@ pub struct Args {
 const DEFAULT_SIZE: usize = 4;
 
 /// First byte and size of an annotation.
-fn place(scope: &str, text: &str, size: Option<usize>, names: &Names) -> Result<(usize, usize), String> {
+fn place(scope: &str, text: &str, size: Option<usize>, names: &Names) -> Result<(usize, usize), ValueError> {
     let known = names.annotation(scope, text);
     let size = size.or(known.map(|a| a.1)).unwrap_or(DEFAULT_SIZE);
     match known {
@@ -53,12 +53,12 @@ fn before_comment(words: &[String]) -> &[String] {
 }
 
 /// The error for two annotations that share a byte.
-fn check_overlap(scope: &str, annotations: &[String], names: &Names) -> Result<(), String> {
+fn check_overlap(scope: &str, annotations: &[String], names: &Names) -> Result<(), ValueError> {
     let mut places: Vec<(&String, usize, usize)> = Vec::new();
     for text in annotations {
         let (offset, size) = place(scope, text, None, names)?;
         if let Some((other, ..)) = places.iter().find(|(_, o, s)| *o < offset + size && offset < o + s) {
-            return Err(format!("annotations '{other}' and '{text}' overlap"));
+            return Err(format!("annotations '{other}' and '{text}' overlap").into());
         }
         places.push((text, offset, size));
     }
@@ -78,9 +78,11 @@ impl Information for AnnotationInfo {
                     Some(n) => match usize::parse(n, &cx) {
                         Ok(size) if (1..=anno::SIZE).contains(&size) => Some(size),
                         Ok(_) => {
-                            return Err(format!("size '{n}': an annotation has 1 to {} bytes", anno::SIZE));
+                            return Err(
+                                format!("size '{n}': an annotation has 1 to {} bytes", anno::SIZE).into()
+                            );
                         }
-                        Err(e) => return Err(format!("size '{n}': {e}")),
+                        Err(e) => return Err(format!("size '{n}': {e}").into()),
                     },
                     None => None,
                 };

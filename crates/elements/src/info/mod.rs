@@ -43,7 +43,7 @@ impl ArgValue for Definition {
 /// Gives the words of each argument that has any to `define`; all errors, each at its argument.
 fn each_argument(
     config: &str,
-    mut define: impl FnMut(&[String]) -> Result<(), String>,
+    mut define: impl FnMut(&[String]) -> Result<(), ValueError>,
 ) -> Result<(), ConfigError> {
     let mut errors = Vec::new();
     for range in text::split(config) {

@@ -63,7 +63,7 @@ impl RandomSeed {
         }
     }
     #[write]
-    fn set_seed(&mut self, _: u32) -> Result<(), String> {
+    fn set_seed(&mut self, _: u32) -> Result<(), HandlerError> {
         Err("the elements have drawn random numbers already; give SEED or --seed".into())
     }
 }
@@ -90,7 +90,7 @@ mod tests {
             assert_eq!(names(config).seed(), Some(17), "{config}");
             let mut kit = kit(config).unwrap();
             assert_eq!(kit.read("seed").unwrap(), "17");
-            assert!(kit.write("seed", "3").unwrap_err().contains("--seed"));
+            assert!(kit.write("seed", "3").unwrap_err().to_string().contains("--seed"));
         }
         for bad in ["x", "-1", "4294967296", "1, 2"] {
             assert_eq!(names(bad).seed(), None, "{bad}");

@@ -48,7 +48,7 @@ impl Information for ScheduleInfo {
             let cx = ArgCx { scope, names, origin: Origin::Operator };
             let tickets = f64::parse(share, &cx).map_err(|e| format!("share '{share}': {e}"))? * TICKETS;
             if !(0.0..=MOST).contains(&tickets) {
-                return Err(format!("share '{share}': must be between 0 and {}", MOST / TICKETS));
+                return Err(format!("share '{share}': must be between 0 and {}", MOST / TICKETS).into());
             }
             let element = names.element(scope, name).ok_or_else(|| no_element(name, names))?;
             names.define_tickets(element, tickets.round().max(1.0) as u32);

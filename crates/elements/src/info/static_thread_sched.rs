@@ -47,7 +47,7 @@ impl Information for StaticThreadSched {
                 None => names.elements_in(&format!("{scope}{name}/")),
             };
             if elements.is_empty() {
-                return Err(no_element(name, names));
+                return Err(no_element(name, names).into());
             }
             for e in elements {
                 names.define_home(e, home);

@@ -76,7 +76,7 @@ impl ArgValue for Ect {
 
 impl Args {
     /// The type of service byte.
-    fn tos(&self) -> Result<u8, String> {
+    fn tos(&self) -> Result<u8, ValueError> {
         let (ect, ce) = (self.ect.0, self.ce.is_some());
         if self.tos >= 0 && (self.dscp >= 0 || ect.is_some() || ce) {
             return Err("TOS: cannot be given together with DSCP, ECT or CE".into());
@@ -105,11 +105,11 @@ impl Build for IpEncap {
 }
 
 impl Lifecycle for IpEncap {
-    fn changed(&mut self, _: &str, _: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, _: &str, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.header.src.set(self.args.src.to_bits());
         Ok(())
     }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.numbers.go_on_from(old.numbers);
         Ok(())
     }

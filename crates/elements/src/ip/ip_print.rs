@@ -3,6 +3,7 @@
 
 use super::ip_text::{Dump, Line};
 use crate::handover;
+use castanet_element::error::reason;
 use castanet_element::prelude::*;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -125,16 +126,10 @@ enum Sink {
     Gone,
 }
 
-/// Why a file cannot be written.
-fn reason(e: &std::io::Error) -> String {
-    let text = e.to_string();
-    text.split(" (os error ").next().unwrap_or(&text).to_string()
-}
-
 impl Sink {
     /// Opens the file unless that has happened. The name is that of the Filename OUTFILE.
     #[allow(clippy::disallowed_methods)]
-    fn open(&mut self, name: &str) -> Result<(), String> {
+    fn open(&mut self, name: &str) -> std::io::Result<()> {
         if matches!(self, Sink::Closed) {
             let file: std::io::Result<Box<dyn Write + Send>> = match name {
                 "-" => Ok(Box::new(std::io::stdout())),
@@ -144,7 +139,7 @@ impl Sink {
                 Ok(file) => Sink::Open(file),
                 Err(e) => {
                     *self = Sink::Failed;
-                    return Err(reason(&e));
+                    return Err(e);
                 }
             };
         }
@@ -157,23 +152,20 @@ impl OutFile {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// To be called at initialisation: an error when the file cannot be written. Whether it was missing before.
-    pub(crate) fn prepare(name: &str, cx: &mut InitCx<'_>) -> Result<bool, String> {
+    pub(crate) fn prepare(name: &str, cx: &mut InitCx<'_>) -> Result<bool, ElementError> {
         handover::watch_for_run(cx);
         if cx.inherits() { Ok(false) } else { crate::trace::try_file(name) }
     }
     /// Writes a line; after the first that cannot be written there is no other.
-    pub(crate) fn write(&self, name: &str, line: &str) -> Result<(), String> {
+    pub(crate) fn write(&self, name: &str, line: &str) -> std::io::Result<()> {
         let mut sink = self.sink();
         sink.open(name)?;
         let Sink::Open(file) = &mut *sink else { return Ok(()) };
-        file.write_all(line.as_bytes()).map_err(|e| {
-            *sink = Sink::Failed;
-            reason(&e)
-        })
+        file.write_all(line.as_bytes()).inspect_err(|_| *sink = Sink::Failed)
     }
     /// Writes what waits in memory. A router that did not run leaves alone what may be another one's file, and leaves no
     /// file behind that it has `made`.
-    pub(crate) fn close(&self, name: &str, made: bool, cx: &mut Cx<'_>) -> Result<(), String> {
+    pub(crate) fn close(&self, name: &str, made: bool, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let mut sink = self.sink();
         if matches!(*sink, Sink::Closed) && !handover::has_run(cx) {
             if made {
@@ -181,10 +173,10 @@ impl OutFile {
             }
             return Ok(());
         }
-        sink.open(name)?;
+        sink.open(name).map_err(ElementError::system(name))?;
         match &mut *sink {
-            Sink::Open(file) => file.flush().map_err(|e| reason(&e)),
-            Sink::Failed => Err("not all lines were written".into()),
+            Sink::Open(file) => file.flush().map_err(ElementError::system(name)),
+            Sink::Failed => Err(ElementError::Incomplete(format!("{name}: not all lines were written"))),
             Sink::Closed | Sink::Gone => Ok(()),
         }
     }
@@ -231,20 +223,20 @@ impl Build for IpPrint {
 }
 
 impl Lifecycle for IpPrint {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if let Some(name) = &self.args.outfile {
             self.made = OutFile::prepare(&name.0, cx)?;
         }
         Ok(())
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let Some(name) = &self.args.outfile else { return Ok(()) };
-        self.file.close(&name.0, self.made, cx).map_err(|e| format!("{}: {e}", name.0))
+        self.file.close(&name.0, self.made, cx)
     }
     fn holds(&self) -> Option<String> {
         self.args.outfile.as_ref().map(|name| OutFile::key(&name.0))
     }
-    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.file.take_over(&old.file);
         self.made |= std::mem::take(&mut old.made);
         Ok(())
@@ -265,7 +257,7 @@ impl IpPrint {
         if let Some(name) = &self.args.outfile {
             self.text.push('\n');
             if let Err(e) = self.file.write(&name.0, &self.text) {
-                cx.message(&format!("{}: {}: {e}", cx.declaration(), name.0));
+                cx.message(&format!("{}: {}: {}", cx.declaration(), name.0, reason(&e)));
             }
         } else if let Some(channel) = &self.args.channel {
             cx.message_on(&channel.0, &self.text);

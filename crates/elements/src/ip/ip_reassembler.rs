@@ -149,7 +149,7 @@ impl Lifecycle for IpReassembler {
     fn held(&self) -> u64 {
         self.datagrams.values().map(|d| d.pieces().len() as u64).sum()
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         while let Some((_, key)) = self.order.pop_first() {
             for piece in self.remove(key).into_iter().flatten() {
                 cx.drop(piece.packet, Reason::Stopped);
@@ -157,7 +157,7 @@ impl Lifecycle for IpReassembler {
         }
         Ok(())
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         std::mem::swap(&mut self.datagrams, &mut old.datagrams);
         std::mem::swap(&mut self.order, &mut old.order);
         std::mem::swap(&mut self.charged, &mut old.charged);

@@ -44,22 +44,22 @@ impl RadixIpLookup {
     }
     /// Adds a route; one to the same prefix is an error.
     #[write]
-    fn add(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn add(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.routes.write(Change::Add, &route, cx)
     }
     /// Adds or replaces a route.
     #[write]
-    fn set(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn set(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.routes.write(Change::Set, &route, cx)
     }
     /// Removes the route of exactly this prefix.
     #[write]
-    fn remove(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn remove(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.routes.write(Change::Remove, &route, cx)
     }
     /// Lines 'add ROUTE', 'set ROUTE', 'remove ROUTE', carried out all or none.
     #[write]
-    fn ctrl(&mut self, changes: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn ctrl(&mut self, changes: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.routes.ctrl(changes, cx)
     }
     /// Removes all routes.

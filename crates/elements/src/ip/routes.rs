@@ -88,25 +88,24 @@ struct Given {
     port: Option<u32>,
 }
 
-fn parse(line: &str, cx: &ArgCx<'_>, outputs: usize, whole: bool) -> Result<Given, String> {
-    const SHAPE: &str = "should be 'ADDR/MASK [GATEWAY] OUTPUT'";
+fn parse(line: &str, cx: &ArgCx<'_>, outputs: usize, whole: bool) -> Result<Given, RouteError> {
     let words: Vec<&str> = text::words(line).into_iter().filter_map(|r| line.get(r)).collect();
     let (net, gw, port) = match words[..] {
         [net] if !whole => (net, None, None),
         [net, port] => (net, None, Some(port)),
         [net, gw, port] => (net, Some(gw), Some(port)),
-        _ => return Err(SHAPE.into()),
+        _ => return Err(RouteError::Shape),
     };
-    let net = Prefix::read(net, cx, true).map_err(|_| SHAPE.to_string())?;
+    let net = Prefix::read(net, cx, true).map_err(|_| RouteError::Shape)?;
     let gw = match gw {
         Some("-") => Some(0),
-        Some(gw) => Some(Ipv4Addr::parse(gw, cx).map_err(|_| SHAPE.to_string())?.to_bits()),
+        Some(gw) => Some(Ipv4Addr::parse(gw, cx).map_err(|_| RouteError::Shape)?.to_bits()),
         None => None,
     };
     let port = match port {
         Some(t) => match u32::parse(t, cx) {
             Ok(n) if (n as usize) < outputs => Some(n),
-            _ => return Err("bad OUTPUT".into()),
+            _ => return Err(RouteError::Output),
         },
         None => None,
     };
@@ -146,8 +145,33 @@ fn wrong_word(line: &str, cx: &ArgCx<'_>, outputs: usize) -> Option<(Range<usize
 fn gateway(gw: u32) -> String {
     if gw == 0 { "-".into() } else { Ipv4Addr::from_bits(gw).to_string() }
 }
-fn conflict(net: Net, r: Route) -> String {
-    format!("conflict with existing route '{net} {} {}'", gateway(r.gw), r.port)
+
+/// Why a table was not changed.
+#[derive(Debug, thiserror::Error)]
+enum RouteError {
+    #[error("should be 'ADDR/MASK [GATEWAY] OUTPUT'")]
+    Shape,
+    #[error("bad OUTPUT")]
+    Output,
+    #[error("unknown command '{0}', expected 'add', 'set' or 'remove'")]
+    Command(String),
+    #[error("conflict with existing route '{0} {gw} {port}'", gw = gateway(.1.gw), port = .1.port)]
+    Conflict(Net, Route),
+    #[error("route '{net} {gw} {port}' not found")]
+    Missing { net: Net, gw: String, port: String },
+    #[error(transparent)]
+    Full(#[from] TableError),
+}
+
+impl From<RouteError> for HandlerError {
+    fn from(e: RouteError) -> Self {
+        let text = e.to_string();
+        match e {
+            RouteError::Shape | RouteError::Output | RouteError::Command(_) => HandlerError::Value(text),
+            RouteError::Conflict(..) => HandlerError::Exists(text),
+            RouteError::Missing { .. } | RouteError::Full(_) => HandlerError::Failed(text),
+        }
+    }
 }
 
 /// One change of a table.
@@ -170,13 +194,13 @@ pub struct Routes<T> {
 }
 
 impl<T: RouteTable> Routes<T> {
-    fn change(&mut self, change: Change, line: &str, cx: &ArgCx<'_>) -> Result<(), String> {
+    fn change(&mut self, change: Change, line: &str, cx: &ArgCx<'_>) -> Result<(), RouteError> {
         self.changes(&[(change, line)], cx)
     }
 
     /// Carries out all changes or none. Each change is checked against the routes that those before it would leave, so the table
     /// changes only when all can be done. Only a table that becomes full needs changes undone.
-    fn changes(&mut self, lines: &[(Change, &str)], cx: &ArgCx<'_>) -> Result<(), String> {
+    fn changes(&mut self, lines: &[(Change, &str)], cx: &ArgCx<'_>) -> Result<(), RouteError> {
         let mut after: HashMap<Net, Option<Route>> = HashMap::new();
         let mut todo = Vec::with_capacity(lines.len());
         for &(change, line) in lines {
@@ -184,7 +208,7 @@ impl<T: RouteTable> Routes<T> {
             let route = Route { gw: given.gw.unwrap_or(0), port: given.port.unwrap_or(0) };
             let now = after.get(&given.net).copied().unwrap_or_else(|| self.table.get(given.net));
             match (change, now) {
-                (Change::Add, Some(r)) => return Err(conflict(given.net, r)),
+                (Change::Add, Some(r)) => return Err(RouteError::Conflict(given.net, r)),
                 (Change::Remove, now) => {
                     let named = |r: Route| {
                         given.gw.is_none_or(|g| g == r.gw) && given.port.is_none_or(|p| p == r.port)
@@ -192,7 +216,7 @@ impl<T: RouteTable> Routes<T> {
                     if !now.is_some_and(named) {
                         let port = given.port.map_or("-1".to_string(), |p| p.to_string());
                         let gw = gateway(given.gw.unwrap_or(0));
-                        return Err(format!("route '{} {gw} {port}' not found", given.net));
+                        return Err(RouteError::Missing { net: given.net, gw, port });
                     }
                     after.insert(given.net, None);
                     todo.push((given.net, None));
@@ -218,7 +242,7 @@ impl<T: RouteTable> Routes<T> {
                         None => self.table.remove(net).map(|_| ()).or(Ok(())),
                     };
                 }
-                return Err(e.to_string());
+                return Err(e.into());
             }
         }
         Ok(())
@@ -243,14 +267,19 @@ impl<T: RouteTable> Routes<T> {
         }
     }
     /// Carries out one change.
-    pub(super) fn write(&mut self, change: Change, route: &RouteText, cx: &Cx<'_>) -> Result<(), String> {
-        cx.with_args(|a| self.change(change, &route.0, a))
+    pub(super) fn write(
+        &mut self,
+        change: Change,
+        route: &RouteText,
+        cx: &Cx<'_>,
+    ) -> Result<(), HandlerError> {
+        Ok(cx.with_args(|a| self.change(change, &route.0, a))?)
     }
     /// Carries out changes, a line each: all or none.
-    pub(super) fn ctrl(&mut self, text: &str, cx: &Cx<'_>) -> Result<(), String> {
+    pub(super) fn ctrl(&mut self, text: &str, cx: &Cx<'_>) -> Result<(), HandlerError> {
         let lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
         let changes = lines.map(command).collect::<Result<Vec<_>, _>>()?;
-        cx.with_args(|a| self.changes(&changes, a))
+        Ok(cx.with_args(|a| self.changes(&changes, a))?)
     }
     /// Removes all routes.
     pub(super) fn clear(&mut self) {
@@ -397,13 +426,13 @@ fn change(p: &mut Packet, route: Route) -> usize {
     route.port as usize
 }
 
-fn command(line: &str) -> Result<(Change, &str), String> {
+fn command(line: &str) -> Result<(Change, &str), RouteError> {
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     match word {
         "add" => Ok((Change::Add, rest)),
         "set" => Ok((Change::Set, rest)),
         "remove" => Ok((Change::Remove, rest)),
-        _ => Err(format!("unknown command '{word}', expected 'add', 'set' or 'remove'")),
+        _ => Err(RouteError::Command(word.to_string())),
     }
 }
 

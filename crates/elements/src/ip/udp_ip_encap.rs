@@ -97,7 +97,7 @@ impl Build for UdpIpEncap {
 }
 
 impl Lifecycle for UdpIpEncap {
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.numbers.go_on_from(old.numbers);
         Ok(())
     }

@@ -316,28 +316,28 @@ impl AggregateCounter {
     }
     /// Writes a file with a line `AGGREGATE COUNT` for each.
     #[write(files)]
-    fn write_text_file(&mut self, file: Filename) -> Result<(), String> {
-        self.counts.write(&file.0, &self.banner, counts::Format::Text)
+    fn write_text_file(&mut self, file: Filename) -> Result<(), HandlerError> {
+        Ok(self.counts.write(&file.0, &self.banner, counts::Format::Text)?)
     }
     /// The same as write_text_file.
     #[write(files)]
-    fn write_ascii_file(&mut self, file: Filename) -> Result<(), String> {
+    fn write_ascii_file(&mut self, file: Filename) -> Result<(), HandlerError> {
         self.write_text_file(file)
     }
     /// Writes a binary file: aggregates and counts, four bytes each.
     #[write(files)]
-    fn write_file(&mut self, file: Filename) -> Result<(), String> {
-        self.counts.write(&file.0, &self.banner, counts::Format::Binary)
+    fn write_file(&mut self, file: Filename) -> Result<(), HandlerError> {
+        Ok(self.counts.write(&file.0, &self.banner, counts::Format::Binary)?)
     }
     /// Writes a text file with aggregates as addresses.
     #[write(files)]
-    fn write_ip_file(&mut self, file: Filename) -> Result<(), String> {
-        self.counts.write(&file.0, &self.banner, counts::Format::Addresses)
+    fn write_ip_file(&mut self, file: Filename) -> Result<(), HandlerError> {
+        Ok(self.counts.write(&file.0, &self.banner, counts::Format::Addresses)?)
     }
     /// Writes a text file with the share of each count.
     #[write(files)]
-    fn write_pdf_file(&mut self, file: Filename) -> Result<(), String> {
-        self.counts.write(&file.0, &self.banner, counts::Format::Shares)
+    fn write_pdf_file(&mut self, file: Filename) -> Result<(), HandlerError> {
+        Ok(self.counts.write(&file.0, &self.banner, counts::Format::Shares)?)
     }
     /// Stops counting and asks the driver to stop.
     #[write(button)]
@@ -369,7 +369,7 @@ impl Lifecycle for AggregateCounter {
         let stops = if_so(calls.iter().any(|c| c.stop.is_some()), Effects::STOPS);
         stops.union(if_so(calls.iter().any(|c| c.call.is_some()), Effects::CALLS))
     }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         std::mem::swap(&mut self.counts, &mut old.counts);
         let limits = |a: &Args| (a.aggregate_freeze, a.count_freeze, a.aggregate_stop, a.count_stop);
         if limits(&self.args) == limits(&old.args) {

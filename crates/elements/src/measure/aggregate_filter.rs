@@ -61,7 +61,7 @@ impl ArgValue for Rule {
                 u8::parse(word, cx).map_err(|_| format!("'{word}' is not allow, drop, deny or an output"))?,
             ),
         };
-        let range = |word: &str| {
+        let range = |word: &str| -> Result<(u32, u32), ValueError> {
             if word == "all" || word == "-" {
                 return Ok((0, u32::MAX));
             }
@@ -70,10 +70,10 @@ impl ArgValue for Rule {
                 |t: &str| u32::parse(t, cx).map_err(|_| format!("'{word}' is not an aggregate or a range"));
             match (number(first)?, number(last)?) {
                 (first, last) if first <= last => Ok((first, last)),
-                _ => Err(format!("the range '{word}' is empty")),
+                _ => Err(format!("the range '{word}' is empty").into()),
             }
         };
-        let ranges: Vec<_> = words.map(range).collect::<Result<_, String>>()?;
+        let ranges: Vec<_> = words.map(range).collect::<Result<_, _>>()?;
         Ok(Rule { goes, ranges: if ranges.is_empty() { vec![(0, u32::MAX)] } else { ranges } })
     }
 }

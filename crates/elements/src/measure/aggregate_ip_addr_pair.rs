@@ -113,7 +113,7 @@ impl AggregateIpAddrPair {
 }
 
 impl Lifecycle for AggregateIpAddrPair {
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         std::mem::swap(&mut self.pairs, &mut old.pairs);
         (self.last, self.reaped) = (old.last, old.reaped);
         Ok(())

@@ -354,7 +354,7 @@ impl Lifecycle for AggregateIpFlows {
     fn held(&self) -> u64 {
         self.fragments.as_ref().map_or(0, |f| f.held() as u64)
     }
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if let Some(name) = &self.args.traceinfo {
             handover::watch_for_run(cx);
             if !cx.inherits() {
@@ -363,7 +363,7 @@ impl Lifecycle for AggregateIpFlows {
         }
         Ok(())
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if let Some(f) = &mut self.fragments {
             f.drain().for_each(|p| cx.drop(p, Reason::Stopped));
         }
@@ -382,7 +382,7 @@ impl Lifecycle for AggregateIpFlows {
         let name = self.args.traceinfo.as_ref()?;
         Some(format!("file {}", handover::file_key(&name.0).display()))
     }
-    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         if old.info.is_some() {
             self.info = old.info.take();
             self.made = std::mem::take(&mut old.made);
@@ -397,7 +397,7 @@ impl Lifecycle for AggregateIpFlows {
             _ => declared,
         }
     }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         std::mem::swap(&mut self.table, &mut old.table);
         if let (Some(mine), Some(theirs)) = (&mut self.fragments, &mut old.fragments) {
             mine.go_on_from(theirs);

@@ -240,7 +240,7 @@ impl Lifecycle for Counter {
         let calls = self.args.count_call.is_some() || self.args.byte_count_call.is_some();
         if calls { declared } else { Effects::empty() }
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         // Of several workers' rates the greatest stands for all; it is right again as soon as packets came for some seconds.
         let now = cx.peek();
         if old.rates.at(now).0 >= self.rates.at(now).0 {
@@ -330,8 +330,8 @@ mod tests {
             ["COUNT_CALL: expected a handler name"]
         );
         let mut kit = Kit::<Counter>::new("").unwrap();
-        assert_eq!(kit.write("count_call", "2s.x").unwrap_err(), first);
-        assert_eq!(kit.write("count_call", "2 s.x").unwrap_err(), "no element named 's'");
+        assert_eq!(kit.write("count_call", "2s.x").unwrap_err().to_string(), first);
+        assert_eq!(kit.write("count_call", "2 s.x").unwrap_err().to_string(), "no element named 's'");
     }
 
     /// Looks at the clock in a second of packets `gap` nanoseconds apart, and the rate measured.

@@ -297,7 +297,7 @@ impl IpRateMonitor {
 }
 
 impl Lifecycle for IpRateMonitor {
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         // Rates of something else, or more than there is room for, are measured anew.
         if self.args.unit != old.args.unit || old.cells.len() > self.most {
             return Ok(());

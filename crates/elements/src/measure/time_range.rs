@@ -89,7 +89,7 @@ impl TimeRange {
 }
 
 impl Lifecycle for TimeRange {
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.range = old.range;
         Ok(())
     }

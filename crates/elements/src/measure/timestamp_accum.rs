@@ -53,7 +53,7 @@ impl TimestampAccum {
 }
 
 impl Lifecycle for TimestampAccum {
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.time = self.time.saturating_add(std::mem::take(&mut old.time));
         Ok(())
     }

@@ -76,7 +76,7 @@ impl Build for FtpPortMapper {
 }
 
 impl Lifecycle for FtpPortMapper {
-    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), ElementError> {
         let find = |TcpRef(element): TcpRef, what: &str| {
             let handle = self.registry.rewriter(element).ok_or(format!("{what}: names no rewriter"))?;
             handle.link(&self.registry).cloned()
@@ -85,7 +85,7 @@ impl Lifecycle for FtpPortMapper {
         let data = find(self.args.data_rewriter, "DATA_REWRITER")?;
         let input = self.args.data_rewriter_input;
         if data.store().input(data.space, usize::from(input)).is_none() {
-            return Err(format!("DATA_REWRITER_INPUT: DATA_REWRITER has no input {input}"));
+            return Err(format!("DATA_REWRITER_INPUT: DATA_REWRITER has no input {input}").into());
         }
         self.links = Some((control, data));
         Ok(())

@@ -31,18 +31,18 @@ impl ArgValue for Capacity {
             Err(e) => match rewriter(text, CLASSES, cx) {
                 Ok(n) => Ok(Capacity::Of(n)),
                 Err(_) if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') => Err(e),
-                Err(e) => Err(e.into()),
+                Err(e) => Err(e),
             },
         }
     }
 }
 
 /// The number of a rewriter of one of these classes.
-pub fn rewriter(name: &str, classes: &[&str], cx: &ArgCx<'_>) -> Result<u32, String> {
+pub fn rewriter(name: &str, classes: &[&str], cx: &ArgCx<'_>) -> Result<u32, ValueError> {
     let ElementRef(e) = ElementRef::parse(name, cx)?;
     match cx.names.element_class(cx.scope, name) {
         Some((_, class)) if !classes.contains(&class) => {
-            Err(format!("'{name}' is of class {class}, not {}", classes.join(" or ")))
+            Err(format!("'{name}' is of class {class}, not {}", classes.join(" or ")).into())
         }
         _ => u32::try_from(e).map_err(|_| "no such element".into()),
     }
@@ -102,10 +102,10 @@ impl Handle {
         self.link.get()
     }
     /// Finds its store; all rewriters have been built.
-    pub fn link(&self, registry: &Registry) -> Result<&Link, String> {
+    pub fn link(&self, registry: &Registry) -> Result<&Link, ElementError> {
         self.link_within(registry, 64)
     }
-    fn link_within(&self, registry: &Registry, depth: u32) -> Result<&Link, String> {
+    fn link_within(&self, registry: &Registry, depth: u32) -> Result<&Link, ElementError> {
         if let Some(l) = self.link.get() {
             return Ok(l);
         }

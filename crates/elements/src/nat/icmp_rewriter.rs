@@ -68,7 +68,7 @@ impl ArgValue for Maps {
             };
             Ok((handle::rewriter(name, handle::CLASSES, cx)?, offset))
         };
-        let all = words(text).iter().map(one).collect::<Result<Vec<_>, String>>()?;
+        let all = words(text).iter().map(one).collect::<Result<Vec<_>, ValueError>>()?;
         if all.is_empty() { Err("expected the names of rewriters".into()) } else { Ok(Maps(all)) }
     }
 }
@@ -80,7 +80,7 @@ impl Build for IcmpRewriter {
 }
 
 impl Lifecycle for IcmpRewriter {
-    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), ElementError> {
         for (element, offset) in &self.args.maps.0 {
             let handle = self.registry.rewriter(*element).ok_or("MAPS: names no rewriter")?;
             self.maps.push((handle.link(&self.registry)?.clone(), handle.kind(), *offset));

@@ -64,12 +64,12 @@ impl RewriterArgs for Args {
 impl IpAddrRewriter {
     /// The flows, a line for each direction.
     #[read]
-    fn table(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
+    fn table(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(None, cx)
     }
     /// The same, by its old name.
     #[read]
-    fn mappings(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
+    fn mappings(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(None, cx)
     }
 }

@@ -89,27 +89,27 @@ impl RewriterArgs for Args {
 impl IpRewriter {
     /// The TCP flows, a line for each direction.
     #[read]
-    fn tcp_table(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
+    fn tcp_table(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(Some(protocol::TCP), cx)
     }
     /// The UDP flows, a line for each direction.
     #[read]
-    fn udp_table(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
+    fn udp_table(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(Some(protocol::UDP), cx)
     }
     /// The TCP flows, by the old name.
     #[read]
-    fn tcp_mappings(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
+    fn tcp_mappings(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(Some(protocol::TCP), cx)
     }
     /// The UDP flows, by the old name.
     #[read]
-    fn udp_mappings(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
+    fn udp_mappings(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(Some(protocol::UDP), cx)
     }
     /// The new addresses and ports of a TCP packet `SADDR SPORT DADDR DPORT`; empty if its flow is not known.
     #[read]
-    fn tcp_lookup(&self, flow: FlowText, cx: &mut Cx<'_>) -> Result<Option<String>, String> {
+    fn tcp_lookup(&self, flow: FlowText, cx: &mut Cx<'_>) -> Result<Option<String>, HandlerError> {
         self.rewriter.look_up(&flow, cx)
     }
 }

@@ -5,6 +5,7 @@ use super::pattern::Pattern;
 use super::registry::Registry;
 use super::spec::{PatternText, Target};
 use super::tuple::Tuple;
+use castanet_element::prelude::ValueError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -59,7 +60,7 @@ impl Mapper {
         Mapper { written, scope: scope.to_string(), targets: OnceLock::new(), choice }
     }
     /// Looks up the names of patterns.
-    pub fn resolve(&self, registry: &Registry) -> Result<(), String> {
+    pub fn resolve(&self, registry: &Registry) -> Result<(), ValueError> {
         if self.targets.get().is_none() {
             let all =
                 self.written.iter().map(|t| t.resolve(registry, &self.scope)).collect::<Result<_, _>>()?;

@@ -86,8 +86,8 @@ fn order_of(word: &str) -> (&str, Order) {
     }
 }
 
-fn addresses(word: &str, cx: &ArgCx<'_>) -> Result<Option<(u32, u32)>, String> {
-    let bad = |e: ValueError| format!("source address '{word}': {e}");
+fn addresses(word: &str, cx: &ArgCx<'_>) -> Result<Option<(u32, u32)>, ValueError> {
+    let bad = |e: ValueError| ValueError::from(format!("source address '{word}': {e}"));
     if word == "-" {
         return Ok(None);
     }
@@ -108,15 +108,15 @@ fn addresses(word: &str, cx: &ArgCx<'_>) -> Result<Option<(u32, u32)>, String> {
     Ok(Some((lo.to_bits(), hi.to_bits())))
 }
 
-fn port(word: &str, what: &str, cx: &ArgCx<'_>) -> Result<u16, String> {
+fn port(word: &str, what: &str, cx: &ArgCx<'_>) -> Result<u16, ValueError> {
     // Ports have names per protocol; where TCP and UDP agree it does not matter which one is asked.
     if let Some(p) = cx.names.port(cx.scope, word, 6).or_else(|| cx.names.port(cx.scope, word, 17)) {
         return Ok(p);
     }
-    u16::parse(word, cx).map_err(|e| format!("{what} port '{word}': {e}"))
+    u16::parse(word, cx).map_err(|e| format!("{what} port '{word}': {e}").into())
 }
 
-fn ports(word: &str, cx: &ArgCx<'_>) -> Result<Option<(u16, u16)>, String> {
+fn ports(word: &str, cx: &ArgCx<'_>) -> Result<Option<(u16, u16)>, ValueError> {
     if word == "-" {
         return Ok(None);
     }
@@ -125,7 +125,7 @@ fn ports(word: &str, cx: &ArgCx<'_>) -> Result<Option<(u16, u16)>, String> {
         None => (port(word, "source", cx)?, port(word, "source", cx)?),
     };
     if lo > hi {
-        return Err(format!("source port '{word}': the range is empty"));
+        return Err(format!("source port '{word}': the range is empty").into());
     }
     Ok(Some((lo, hi)))
 }
@@ -133,7 +133,7 @@ fn ports(word: &str, cx: &ArgCx<'_>) -> Result<Option<(u16, u16)>, String> {
 impl Pattern {
     /// Reads the words of a pattern: four; three are source address, destination address and source port; two are the
     /// addresses.
-    pub fn parse(words: &[&str], cx: &ArgCx<'_>) -> Result<Pattern, String> {
+    pub fn parse(words: &[&str], cx: &ArgCx<'_>) -> Result<Pattern, ValueError> {
         let (saddr, sport, daddr, dport) = match *words {
             [sa, sp, da, dp] => (sa, sp, da, dp),
             [sa, da, sp] => (sa, sp, da, "-"),
@@ -307,7 +307,7 @@ mod tests {
         Secret::of(Seed::Fixed(1), "p")
     }
 
-    fn pattern(t: &str) -> Result<Pattern, String> {
+    fn pattern(t: &str) -> Result<Pattern, ValueError> {
         let names = Names::new();
         Pattern::parse(&words(t), &ArgCx { scope: "", names: &names, origin: Origin::Operator })
     }

@@ -55,7 +55,7 @@ impl Registry {
         self.entries().mappers.insert(element, mapper);
     }
     /// The mapper that an element is, ready for use: it may be initialised later than the element that asks for it.
-    pub fn mapper(&self, element: u32) -> Result<Option<Arc<Mapper>>, String> {
+    pub fn mapper(&self, element: u32) -> Result<Option<Arc<Mapper>>, ValueError> {
         let found = self.entries().mappers.get(&element).cloned();
         if let Some(m) = &found {
             m.resolve(self)?;

@@ -86,7 +86,7 @@ enum Fate {
 }
 
 impl<A: RewriterArgs> Rewriter<A> {
-    fn check(&self, spec: &super::spec::Spec) -> Result<(), String> {
+    fn check(&self, spec: &super::spec::Spec) -> Result<(), ValueError> {
         let bad = self.kind == Kind::Addr && spec.patterns().iter().any(|p| p.sets_destination());
         if bad { Err("a pattern of addresses alone cannot set the destination".into()) } else { Ok(()) }
     }

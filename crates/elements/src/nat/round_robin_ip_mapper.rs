@@ -69,10 +69,10 @@ impl Build for RoundRobinIpMapper {
 impl Element for RoundRobinIpMapper {}
 
 impl Lifecycle for RoundRobinIpMapper {
-    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
-        self.mapper.resolve(&self.registry)
+    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), ElementError> {
+        Ok(self.mapper.resolve(&self.registry)?)
     }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.mapper.go_on_from(&old.mapper);
         Ok(())
     }

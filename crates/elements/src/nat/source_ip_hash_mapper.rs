@@ -108,7 +108,7 @@ impl Build for SourceIpHashMapper {
 impl Element for SourceIpHashMapper {}
 
 impl Lifecycle for SourceIpHashMapper {
-    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
-        self.mapper.resolve(&self.registry)
+    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), ElementError> {
+        Ok(self.mapper.resolve(&self.registry)?)
     }
 }

@@ -30,7 +30,7 @@ pub struct Target<P> {
 
 impl Target<PatternText> {
     /// Reads the words.
-    pub fn parse(words: &[&str], cx: &ArgCx<'_>) -> Result<Self, String> {
+    pub fn parse(words: &[&str], cx: &ArgCx<'_>) -> Result<Self, ValueError> {
         let Some((pattern, [f, r])) = words.split_last_chunk() else {
             return Err("expected 'SADDR SPORT DADDR DPORT FOUT ROUT'".into());
         };
@@ -41,7 +41,7 @@ impl Target<PatternText> {
         Ok(Target { pattern, outs: [output("forward", f, cx)?, output("reply", r, cx)?] })
     }
     /// With the pattern that a name stands for.
-    pub fn resolve(&self, registry: &Registry, scope: &str) -> Result<Target<Arc<Pattern>>, String> {
+    pub fn resolve(&self, registry: &Registry, scope: &str) -> Result<Target<Arc<Pattern>>, ValueError> {
         let pattern = match &self.pattern {
             PatternText::Inline(p) => p.clone(),
             PatternText::Named(n) => {
@@ -52,8 +52,8 @@ impl Target<PatternText> {
     }
 }
 
-fn output(what: &str, word: &str, cx: &ArgCx<'_>) -> Result<u16, String> {
-    u16::parse(word, cx).map_err(|e| format!("{what} output '{word}': {e}"))
+fn output(what: &str, word: &str, cx: &ArgCx<'_>) -> Result<u16, ValueError> {
+    u16::parse(word, cx).map_err(|e| format!("{what} output '{word}': {e}").into())
 }
 
 /// An input specification as it is written.
@@ -123,7 +123,7 @@ impl ArgValue for SpecText {
 
 impl SpecText {
     /// With all that names in it stand for; the error says what has no meaning for a rewriter of so many outputs.
-    pub fn resolve(&self, registry: &Registry, scope: &str, outputs: usize) -> Result<Spec, String> {
+    pub fn resolve(&self, registry: &Registry, scope: &str, outputs: usize) -> Result<Spec, ValueError> {
         let spec = match &self.kind {
             Kind::Drop => Spec::Drop,
             Kind::Pass(out) => Spec::Pass(*out),
@@ -136,16 +136,16 @@ impl SpecText {
         self.check_outputs(spec.most_output(), outputs)?;
         Ok(spec)
     }
-    fn check_outputs(&self, most: Option<u16>, outputs: usize) -> Result<(), String> {
+    fn check_outputs(&self, most: Option<u16>, outputs: usize) -> Result<(), ValueError> {
         match most {
             Some(n) if usize::from(n) >= outputs => {
-                Err(format!("'{}': output {n} out of range, there are {outputs}", self.text))
+                Err(format!("'{}': output {n} out of range, there are {outputs}", self.text).into())
             }
             _ => Ok(()),
         }
     }
     /// Finds the errors that do not depend on other elements.
-    pub fn check(&self, outputs: usize) -> Result<(), String> {
+    pub fn check(&self, outputs: usize) -> Result<(), ValueError> {
         let most = match &self.kind {
             Kind::Drop | Kind::Mapper(_) => None,
             Kind::Pass(out) => Some(*out),

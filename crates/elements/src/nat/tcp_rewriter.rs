@@ -70,17 +70,17 @@ impl RewriterArgs for Args {
 impl TcpRewriter {
     /// The flows, a line for each direction.
     #[read]
-    fn table(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
+    fn table(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(None, cx)
     }
     /// The same, by its old name.
     #[read]
-    fn mappings(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
+    fn mappings(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(None, cx)
     }
     /// The new addresses and ports of a packet `SADDR SPORT DADDR DPORT`; empty if its flow is not known.
     #[read]
-    fn lookup(&self, flow: FlowText, cx: &mut Cx<'_>) -> Result<Option<String>, String> {
+    fn lookup(&self, flow: FlowText, cx: &mut Cx<'_>) -> Result<Option<String>, HandlerError> {
         self.rewriter.look_up(&flow, cx)
     }
 }

@@ -85,13 +85,13 @@ impl Element for Bypass {
 }
 
 impl Lifecycle for Bypass {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if self.pulls {
             self.returns = self.selection.initialise(cx);
         }
         if self.returns && self.args.active { Err(RETURNS.into()) } else { Ok(()) }
     }
-    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if self.returns && self.args.active {
             self.args.active = false;
             return Err(RETURNS.into());

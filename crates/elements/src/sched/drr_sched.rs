@@ -128,20 +128,20 @@ impl Lifecycle for DrrSched {
     fn held(&self) -> u64 {
         self.inputs.iter().filter(|i| i.head.is_some()).count() as u64
     }
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         for (i, input) in self.inputs.iter_mut().enumerate() {
             input.signal = cx.upstream(i);
         }
         self.note.initialise(true, cx);
         Ok(())
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         for p in self.inputs.iter_mut().filter_map(|i| i.head.take()) {
             cx.drop(p, Reason::Stopped);
         }
         Ok(())
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         // The packet at hand of an input that is gone is dropped with the old router.
         for (mine, theirs) in self.inputs.iter_mut().zip(&mut old.inputs) {
             (mine.head, mine.deficit) = (theirs.head.take(), theirs.deficit);

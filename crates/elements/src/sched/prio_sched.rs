@@ -52,7 +52,7 @@ impl Element for PrioSched {
 }
 
 impl Lifecycle for PrioSched {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.signals = super::signals(self.inputs, cx);
         Ok(())
     }

@@ -70,7 +70,7 @@ impl PullSwitch {
 }
 
 impl Lifecycle for PullSwitch {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.selection.initialise(cx);
         Ok(())
     }
@@ -114,7 +114,7 @@ mod tests {
                 let want = input.map_or(vec![], |i| left[i].drain(..n.min(left[i].len())).collect());
                 assert_eq!(pull(&mut kit, n), want);
             }
-            assert_eq!(kit.write("switch", "x").unwrap_err(), "invalid number");
+            assert_eq!(kit.write("switch", "x").unwrap_err().to_string(), "invalid number");
         }
         assert!(kit("-1").pull(0, 9).is_empty() && kit("3").pull(0, 9).is_empty());
         assert!(Kit::<PullSwitch>::with_ports("", 0, 1).unwrap().pull(0, 9).is_empty());

@@ -85,11 +85,11 @@ impl Element for RoundRobinSched {
 }
 
 impl Lifecycle for RoundRobinSched {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.signals = super::signals(self.inputs, cx);
         Ok(())
     }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.next = if old.next < self.inputs { old.next } else { 0 };
         Ok(())
     }

@@ -29,7 +29,7 @@ impl Build for RoundRobinSwitch {
 }
 
 impl Lifecycle for RoundRobinSwitch {
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.next = if old.next < self.outputs { old.next } else { 0 };
         Ok(())
     }

@@ -91,16 +91,16 @@ impl Shares {
     pub fn handlers(&self) -> Vec<(String, &'static str)> {
         (0..self.tickets.len()).map(|n| (format!("tickets{n}"), "rw")).collect()
     }
-    fn tickets(&mut self, handler: &str) -> Result<&mut u32, String> {
+    fn tickets(&mut self, handler: &str) -> Result<&mut u32, HandlerError> {
         let n = handler.strip_prefix("tickets").and_then(|n| n.parse::<usize>().ok());
-        n.and_then(|n| self.tickets.get_mut(n)).ok_or_else(|| format!("no '{handler}' handler"))
+        n.and_then(|n| self.tickets.get_mut(n)).ok_or_else(|| format!("no '{handler}' handler").into())
     }
     /// Answers a read handler.
-    pub fn read(&mut self, handler: &str) -> Result<String, String> {
+    pub fn read(&mut self, handler: &str) -> Result<String, HandlerError> {
         Ok(self.tickets(handler)?.to_string())
     }
     /// Answers a write handler: the tickets count from the client's next turn on.
-    pub fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    pub fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         let tickets = cx.with_args(|a| u32::parse(value.trim(), a))?;
         if tickets == 0 {
             return Err("tickets must be at least 1".into());

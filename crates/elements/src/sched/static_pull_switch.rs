@@ -49,7 +49,7 @@ impl Element for StaticPullSwitch {
 }
 
 impl Lifecycle for StaticPullSwitch {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.selection.initialise(cx);
         Ok(())
     }

@@ -59,13 +59,13 @@ impl Lifecycle for StrideSwitch {
     fn own_handlers(&self) -> Vec<(String, &'static str)> {
         self.shares.handlers()
     }
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, String> {
+    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.shares.read(handler)
     }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.shares.write(handler, value, cx)
     }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.shares.go_on_from(&old.shares);
         Ok(())
     }

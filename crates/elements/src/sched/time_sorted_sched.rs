@@ -171,14 +171,14 @@ impl Lifecycle for TimeSortedSched {
     fn held(&self) -> u64 {
         self.held.len() as u64
     }
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         for (i, input) in self.inputs.iter_mut().enumerate() {
             input.signal = cx.upstream(i);
         }
         self.note.initialise(true, cx);
         Ok(())
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         for held in self.held.drain() {
             cx.drop(held.packet, Reason::Stopped);
         }
@@ -187,7 +187,7 @@ impl Lifecycle for TimeSortedSched {
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.stop { declared } else { Effects::empty() }
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         (self.entered, self.last) = (self.entered.max(old.entered), old.last);
         (self.out_of_order, self.stopped) = (old.out_of_order, old.stopped);
         for held in old.held.drain() {

@@ -50,7 +50,7 @@ impl<A: BandArgs> Bands<A> {
 }
 
 impl<A: BandArgs> Lifecycle for Bands<A> {
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.average = old.average;
         Ok(())
     }

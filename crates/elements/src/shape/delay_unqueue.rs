@@ -67,17 +67,17 @@ impl Lifecycle for DelayUnqueue {
     fn held(&self) -> u64 {
         u64::from(self.held.is_some())
     }
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.upstream = cx.upstream(0);
         Ok(())
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if let Some(p) = self.held.take() {
             cx.drop(p, Reason::Stopped);
         }
         Ok(())
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if let Some(held) = old.held.take() {
             self.held = Some(held);
             cx.schedule();

@@ -44,14 +44,14 @@ pub struct Args {
 /// The least bandwidth in bytes a second: with less, the times of packets become too large to be useful.
 const SLOWEST: u64 = 100;
 
-fn check_latency(latency: Nanos) -> Result<Nanos, String> {
+fn check_latency(latency: Nanos) -> Result<Nanos, ValueError> {
     if latency.0 >= 0 { Ok(latency) } else { Err("LATENCY: must not be negative".into()) }
 }
-fn check_bandwidth(bandwidth: Bandwidth) -> Result<Bandwidth, String> {
+fn check_bandwidth(bandwidth: Bandwidth) -> Result<Bandwidth, ValueError> {
     if bandwidth.0 >= SLOWEST {
         Ok(bandwidth)
     } else {
-        Err(format!("BANDWIDTH: must be at least {SLOWEST}Bps"))
+        Err(format!("BANDWIDTH: must be at least {SLOWEST}Bps").into())
     }
 }
 
@@ -126,7 +126,7 @@ impl LinkUnqueue {
         self.args.latency
     }
     #[write]
-    fn set_latency(&mut self, latency: Nanos, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn set_latency(&mut self, latency: Nanos, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         let latency = check_latency(latency)?;
         // The sender is ready at the same time as before, and packets under way arrive at the same times.
         self.end = self.free().saturating_add(latency.0);
@@ -140,7 +140,7 @@ impl LinkUnqueue {
         self.args.bandwidth
     }
     #[write]
-    fn set_bandwidth(&mut self, bandwidth: Bandwidth, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn set_bandwidth(&mut self, bandwidth: Bandwidth, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.args.bandwidth = check_bandwidth(bandwidth)?;
         cx.schedule();
         Ok(())
@@ -163,15 +163,15 @@ impl Lifecycle for LinkUnqueue {
     fn held(&self) -> u64 {
         self.link.len() as u64
     }
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.upstream = cx.upstream(0);
         Ok(())
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.link.drain(..).for_each(|p| cx.drop(p, Reason::Stopped));
         Ok(())
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.link.append(&mut old.link);
         // As when the latency is written.
         if old.end > i64::MIN {

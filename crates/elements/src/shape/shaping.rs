@@ -122,16 +122,16 @@ impl<A: RateArgs> Shaping<A> {
 }
 
 impl<A: RateArgs> Lifecycle for Shaping<A> {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.gate.initialise(cx);
         Ok(())
     }
-    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.gap.set_rate(self.args.rate());
         self.reopen(cx);
         Ok(())
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.gap.go_on_from(&old.gap);
         // The first pull finds out whether it has to wait.
         self.reopen(cx);

@@ -59,14 +59,14 @@ impl<A: BurstArgs> Splitting<A> {
 impl<A: BurstArgs> Splitting<A> {}
 
 impl<A: BurstArgs> Lifecycle for Splitting<A> {
-    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let now = cx.peek();
         let before = self.bucket.available(now);
         self.new = self.burst.bucket::<A::Unit>(self.args.rate());
         self.fill(before, now);
         Ok(())
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if self.new == old.new {
             self.bucket = old.bucket;
         } else {

@@ -52,12 +52,12 @@ impl Element for TimedSink {
 }
 
 impl Lifecycle for TimedSink {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.next = cx.now().saturating_add(self.args.interval.0);
         cx.set_timer(0, self.next);
         Ok(())
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.next = old.next;
         cx.set_timer(0, self.next);
         Ok(())

@@ -202,18 +202,18 @@ impl FastUdpSource {
 }
 
 impl Lifecycle for FastUdpSource {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.note = cx.note(Capability::EmptyNotifier);
         if let Some(note) = self.note.filter(|_| self.args.active) {
             cx.set_note(note);
         }
         Ok(())
     }
-    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.wake(cx);
         Ok(())
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.pace.go_on_from(&mut old.pace, cx.now());
         self.span = old.span;
         self.wake(cx);

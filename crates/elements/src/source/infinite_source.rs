@@ -174,10 +174,10 @@ impl Element for InfiniteSource {
 impl InfiniteSource {
     /// Sets the count to 0 and starts again.
     #[write(button)]
-    fn reset(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn reset(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.count.reset();
         self.ended = false;
-        self.changed("reset", cx)
+        Ok(self.changed("reset", cx)?)
     }
     /// The same as burst.
     #[read(calm, deprecated, unit = "packets")]
@@ -185,9 +185,9 @@ impl InfiniteSource {
         self.args.burst
     }
     #[write]
-    fn set_burstsize(&mut self, burst: i32, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn set_burstsize(&mut self, burst: i32, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.args.burst = burst;
-        self.changed("burst", cx)
+        Ok(self.changed("burst", cx)?)
     }
     /// The same as length.
     #[read(calm, deprecated, unit = "bytes")]
@@ -195,14 +195,14 @@ impl InfiniteSource {
         self.args.length
     }
     #[write]
-    fn set_datasize(&mut self, length: i32, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn set_datasize(&mut self, length: i32, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.args.length = length;
-        self.changed("length", cx)
+        Ok(self.changed("length", cx)?)
     }
 }
 
 impl Lifecycle for InfiniteSource {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         cx.scheduled = self.pushes;
         if self.pushes {
             self.downstream = cx.downstream(0);
@@ -215,7 +215,7 @@ impl Lifecycle for InfiniteSource {
         Ok(())
     }
 
-    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         match handler {
             "data" | "length" => {
                 let Args { data, length, .. } = &mut self.args;
@@ -232,7 +232,7 @@ impl Lifecycle for InfiniteSource {
         // STOP and END_CALL act in a turn or pull without packets, so the size of batches does not matter to them.
         Effects::empty()
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         (self.ended, self.sent) = (old.ended, old.sent);
         self.wake(cx);
         Ok(())

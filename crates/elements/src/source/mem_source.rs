@@ -127,23 +127,23 @@ impl Build for MemSource {
 }
 
 impl MemSource {
-    fn add(&mut self, data: &[u8]) -> Result<(), String> {
+    fn add(&mut self, data: &[u8]) -> Result<(), ValueError> {
         if data.len() > castanet_packet::MAX_LENGTH - DEFAULT_HEADROOM {
-            return Err(format!("a frame of {} bytes is too long for a packet", data.len()));
+            return Err(format!("a frame of {} bytes is too long for a packet", data.len()).into());
         }
         let start = self.lines.len();
         let count = append_lines(data, &mut self.lines);
-        let number = |n: usize| u32::try_from(n).map_err(|_| "too many frames".to_string());
+        let number = |n: usize| u32::try_from(n).map_err(|_| "too many frames");
         self.frames.push(Frame { start: number(start)?, count: number(count)?, len: number(data.len())? });
         Ok(())
     }
 
-    fn load(&mut self, file: &str) -> Result<(), String> {
-        let mut reader = CaptureReader::open(file).map_err(|e| e.to_string())?;
-        while let Some(frame) = reader.next_frame().map_err(|e| e.to_string())? {
+    fn load(&mut self, file: &str) -> Result<(), ElementError> {
+        let mut reader = CaptureReader::open(file).map_err(ElementError::refused)?;
+        while let Some(frame) = reader.next_frame().map_err(ElementError::refused)? {
             self.add(frame.data).map_err(|e| format!("{file}: {e}"))?;
         }
-        if self.frames.is_empty() { Err(format!("{file}: no frame")) } else { Ok(()) }
+        if self.frames.is_empty() { Err(format!("{file}: no frame").into()) } else { Ok(()) }
     }
 
     /// Goes on to the next frame.
@@ -260,12 +260,12 @@ impl MemSource {
 impl MemSource {
     /// Sets the count to 0 and starts again with the first frame.
     #[write(button)]
-    fn reset(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn reset(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.count.reset();
         if !self.args.random {
             self.next = 0;
         }
-        self.changed("reset", cx)
+        Ok(self.changed("reset", cx)?)
     }
     /// Number of frames in memory.
     #[read(name = "frames", unit = "frames")]
@@ -275,7 +275,7 @@ impl MemSource {
 }
 
 impl Lifecycle for MemSource {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.downstream = cx.downstream(0);
         if let Some(f) = self.args.file.clone() {
             self.load(&f.0)?;
@@ -285,7 +285,7 @@ impl Lifecycle for MemSource {
         }
         Ok(())
     }
-    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if handler == "burst" {
             self.sent = 0;
         }
@@ -299,7 +299,7 @@ impl Lifecycle for MemSource {
         // STOP falls into a turn without packets, where no batch can show it.
         Effects::empty()
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.next = if old.next < self.frames.len() { old.next } else { 0 };
         (self.sent, self.random) = (old.sent, old.random.clone());
         self.stopped = old.stopped && left(self.args.limit, self.count) == 0;

@@ -100,14 +100,14 @@ impl Prototype {
     ///
     /// # Errors
     /// When no packet is so long.
-    fn new(data: &[u8], length: i32, headroom: usize) -> Result<Prototype, String> {
+    fn new(data: &[u8], length: i32, headroom: usize) -> Result<Prototype, ValueError> {
         let (name, len) = match usize::try_from(length) {
             Ok(len) => ("LENGTH", len),
             Err(_) => ("DATA", data.len()),
         };
         let most = castanet_packet::MAX_LENGTH.saturating_sub(headroom);
         if len > most {
-            return Err(format!("{name}: at most {most} bytes fit into a packet, not {len}"));
+            return Err(format!("{name}: at most {most} bytes fit into a packet, not {len}").into());
         }
         let sent: Vec<u8> = match data {
             [] => vec![0; len],
@@ -120,7 +120,7 @@ impl Prototype {
 
     /// Changes to other data, length or headroom. When no packet is so long, nothing changes, and data and length become again
     /// what they were.
-    fn change(&mut self, data: &mut Data, length: &mut i32, headroom: usize) -> Result<(), String> {
+    fn change(&mut self, data: &mut Data, length: &mut i32, headroom: usize) -> Result<(), ValueError> {
         match Prototype::new(&data.0, *length, headroom) {
             Ok(new) => {
                 *self = new;
@@ -276,7 +276,7 @@ mod tests {
             for length in [0, 1, 64, 65, 256, 257] {
                 assert!(Prototype::new(b"x", length, headroom).unwrap().packet().is_some());
             }
-            let error = |r: Result<Prototype, String>| r.err().unwrap();
+            let error = |r: Result<Prototype, ValueError>| r.err().unwrap().to_string();
             let long = error(Prototype::new(b"x", fits + 1, headroom));
             assert_eq!(long, format!("LENGTH: at most {fits} bytes fit into a packet, not {}", fits + 1));
             let data = vec![1; fits as usize + 1];

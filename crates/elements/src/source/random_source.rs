@@ -173,7 +173,7 @@ impl RandomSource {
 }
 
 impl Lifecycle for RandomSource {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.note = cx.note(Capability::EmptyNotifier);
         if self.push {
             self.signal = cx.downstream(0);
@@ -184,7 +184,7 @@ impl Lifecycle for RandomSource {
         }
         Ok(())
     }
-    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.wake(cx);
         Ok(())
     }
@@ -192,7 +192,7 @@ impl Lifecycle for RandomSource {
         let if_so = |yes, effect| if yes { effect } else { Effects::empty() };
         if_so(self.args.stop, Effects::STOPS).union(if_so(self.args.end_call.is_some(), Effects::CALLS))
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         (self.sent, self.finished, self.random) = (old.sent, old.finished, old.random.clone());
         self.wake(cx);
         Ok(())

@@ -144,9 +144,9 @@ impl Element for RatedSource {
 impl RatedSource {
     /// Sets the count to 0 and starts again.
     #[write(button)]
-    fn reset(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn reset(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.count.reset();
-        self.changed("reset", cx)
+        Ok(self.changed("reset", cx)?)
     }
     /// The same as length.
     #[read(deprecated, unit = "bytes")]
@@ -154,14 +154,14 @@ impl RatedSource {
         self.args.length
     }
     #[write]
-    fn set_datasize(&mut self, length: i32, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn set_datasize(&mut self, length: i32, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.args.length = length;
-        self.changed("length", cx)
+        Ok(self.changed("length", cx)?)
     }
 }
 
 impl Lifecycle for RatedSource {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         cx.scheduled = self.pushes;
         if !self.pushes {
             self.note = cx.note(Capability::EmptyNotifier);
@@ -171,7 +171,7 @@ impl Lifecycle for RatedSource {
         }
         Ok(())
     }
-    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         match handler {
             "data" | "length" => {
                 let Args { data, length, .. } = &mut self.args;
@@ -190,7 +190,7 @@ impl Lifecycle for RatedSource {
         // STOP falls into a turn without packets, where no batch can show it.
         Effects::empty()
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.pace.go_on_from(&mut old.pace, cx.now());
         self.stopped = old.stopped && left(self.args.limit, self.count) == 0;
         self.wake(cx);

@@ -99,14 +99,14 @@ impl Element for TimedSource {
 impl TimedSource {
     /// Sets the count to 0 and starts again.
     #[write(button)]
-    fn reset(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn reset(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.count.reset();
-        self.changed("reset", cx)
+        Ok(self.changed("reset", cx)?)
     }
 }
 
 impl Lifecycle for TimedSource {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if self.args.active {
             let at = cx.now().saturating_add(self.args.interval.0);
             self.next = Some(at);
@@ -114,7 +114,7 @@ impl Lifecycle for TimedSource {
         }
         Ok(())
     }
-    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         match handler {
             "data" | "headroom" => {
                 let headroom = self.args.headroom as usize;
@@ -136,7 +136,7 @@ impl Lifecycle for TimedSource {
         // STOP falls into a turn without packets, where no batch can show it.
         Effects::empty()
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.stopped = old.stopped && left(self.args.limit, self.count) == 0;
         if let Some(next) = old.next.filter(|_| self.args.active) {
             self.set(next, cx);

@@ -30,8 +30,8 @@ impl Store {
         self.capacity()
     }
     #[write(name = "capacity")]
-    fn write_capacity(&mut self, capacity: Capacity, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.set_capacity(capacity, cx)
+    fn write_capacity(&mut self, capacity: Capacity, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        Ok(self.set_capacity(capacity, cx)?)
     }
     /// Packets that found the queue full, or made room in it.
     #[read(name = "drops", unit = "packets", merge = first)]
@@ -54,16 +54,16 @@ impl Lifecycle for Store {
     fn held(&self) -> u64 {
         self.len() as u64
     }
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.allocate()?;
         self.notify(cx);
         Ok(())
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.clear(Reason::Stopped, cx);
         Ok(())
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.take_packets(old, cx);
         Ok(())
     }

@@ -59,16 +59,16 @@ impl<A: BurstArgs> Rated<A> {
 }
 
 impl<A: BurstArgs> Lifecycle for Rated<A> {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.upstream = cx.upstream(0);
         Ok(())
     }
-    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.pace.change(self.burst.bucket::<A::Unit>(self.args.rate()), cx.now());
         cx.schedule();
         Ok(())
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.pace.go_on_from(&mut old.pace, cx.now());
         cx.schedule();
         Ok(())

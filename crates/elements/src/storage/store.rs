@@ -87,7 +87,7 @@ impl Store {
     }
 
     /// Makes room. This happens when the element is initialised, because configurations are also built to be checked.
-    pub fn allocate(&mut self) -> Result<(), String> {
+    pub fn allocate(&mut self) -> Result<(), ElementError> {
         let capacity = self.args.capacity.get() as usize;
         let failed = |e| no_memory(self.args.capacity, &e);
         match &mut self.packets {
@@ -361,7 +361,7 @@ impl Store {
 
     /// Changes the capacity. The oldest packets stay; the others are dropped, which the queue does not count among its
     /// drops.
-    pub fn set_capacity(&mut self, capacity: Capacity, cx: &mut Cx<'_>) -> Result<(), String> {
+    pub fn set_capacity(&mut self, capacity: Capacity, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let room = capacity.get() as usize;
         let surplus = match &mut self.packets {
             Packets::Own { fifo, .. } => fifo.try_resize(room),

@@ -104,14 +104,14 @@ impl Element for TimedUnqueue {
 }
 
 impl Lifecycle for TimedUnqueue {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         cx.scheduled = false;
         self.upstream = cx.upstream(0);
         self.next = cx.now().saturating_add(self.args.interval.0);
         cx.set_timer(0, self.next);
         Ok(())
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         (self.next, self.resting) = (old.next, old.resting);
         self.left = old.left.min(self.burst as usize);
         if self.resting {

@@ -113,11 +113,11 @@ impl Unqueue {
 }
 
 impl Lifecycle for Unqueue {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.upstream = cx.upstream(0);
         Ok(())
     }
-    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         cx.schedule();
         Ok(())
     }

@@ -73,7 +73,7 @@ impl Element for Unqueue2 {
 }
 
 impl Lifecycle for Unqueue2 {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.upstream = cx.upstream(0);
         self.downstream = cx.downstream(0);
         Ok(())

@@ -263,22 +263,26 @@ impl Lifecycle for FromDump {
     fn held(&self) -> u64 {
         u64::from(self.ready.is_some())
     }
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if !cx.inherits() {
-            let mut reader = CaptureReader::open(&self.args.filename.0).map_err(|e| e.to_string())?;
+            let mut reader = CaptureReader::open(&self.args.filename.0).map_err(ElementError::refused)?;
             if self.args.filepos > 0 {
-                reader.seek(self.args.filepos).map_err(|e| e.to_string())?;
+                reader.seek(self.args.filepos).map_err(ElementError::refused)?;
             }
             self.reader = Some(reader);
         }
         self.replay.initialise(self.args.active, cx);
         Ok(())
     }
-    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         // The output is not that of the whole file, so the run has failed.
-        if self.broken { Err(format!("{}: not read to its end", self.args.filename.0)) } else { Ok(()) }
+        if self.broken {
+            Err(ElementError::Incomplete(format!("{}: not read to its end", self.args.filename.0)))
+        } else {
+            Ok(())
+        }
     }
-    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.wake(cx);
         Ok(())
     }
@@ -289,10 +293,10 @@ impl Lifecycle for FromDump {
     fn holds(&self) -> Option<String> {
         handover::once_readable(&self.args.filename.0)
     }
-    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.take_state(old, cx)
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if old.args.filename != self.args.filename || old.reader.is_none() {
             return Ok(());
         }

@@ -65,7 +65,7 @@ pub struct Records<A> {
 }
 
 impl<A: RecordArgs> Records<A> {
-    fn reader(&self) -> Result<&SummaryReader, String> {
+    fn reader(&self) -> Result<&SummaryReader, HandlerError> {
         self.reader.as_ref().ok_or_else(|| "the file is not open".into())
     }
     /// Finds the next record, or the next packet of the last one; none at the end of the dump, or when much is left out.
@@ -185,12 +185,12 @@ impl<A: RecordArgs> Records<A> {
     }
     /// Bytes of the file; `-` when unknown.
     #[read(unit = "bytes")]
-    fn filesize(&self) -> Result<String, String> {
+    fn filesize(&self) -> Result<String, HandlerError> {
         Ok(self.reader()?.filesize().map_or("-".into(), |n| n.to_string()))
     }
     /// Byte position of the next line.
     #[read(unit = "bytes")]
-    fn filepos(&self) -> Result<u64, String> {
+    fn filepos(&self) -> Result<u64, HandlerError> {
         Ok(self.reader()?.filepos())
     }
     /// Makes the element inactive and asks the driver to stop.
@@ -202,12 +202,12 @@ impl<A: RecordArgs> Records<A> {
     }
     /// Lines and records that could not be read.
     #[read(unit = "lines")]
-    fn bad_lines(&self) -> Result<Counted, String> {
+    fn bad_lines(&self) -> Result<Counted, HandlerError> {
         Ok(Counted(self.reader()?.bad_lines()))
     }
     /// Fields that could not be read.
     #[read(unit = "fields")]
-    fn bad_fields(&self) -> Result<Counted, String> {
+    fn bad_fields(&self) -> Result<Counted, HandlerError> {
         Ok(Counted(self.reader()?.bad_fields()))
     }
 }
@@ -216,19 +216,23 @@ impl<A: RecordArgs> Lifecycle for Records<A> {
     fn held(&self) -> u64 {
         u64::from(self.ready.is_some())
     }
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if !cx.inherits() {
-            self.reader = Some(self.args.open().map_err(|e| e.to_string())?);
+            self.reader = Some(self.args.open().map_err(ElementError::refused)?);
         }
         self.replay.initialise(self.args.is_active(), cx);
         Ok(())
     }
-    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         // The output is not that of the whole file, so the run has failed.
         let name = self.args.filename().map_or("<data>", |f| &f.0);
-        if self.broken { Err(format!("{name}: not read to its end")) } else { Ok(()) }
+        if self.broken {
+            Err(ElementError::Incomplete(format!("{name}: not read to its end")))
+        } else {
+            Ok(())
+        }
     }
-    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.wake(cx);
         Ok(())
     }
@@ -238,10 +242,10 @@ impl<A: RecordArgs> Lifecycle for Records<A> {
     fn holds(&self) -> Option<String> {
         self.args.filename().and_then(|name| handover::once_readable(&name.0))
     }
-    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.take_state(old, cx)
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if !self.args.is_same(&old.args) || old.reader.is_none() {
             return Ok(());
         }

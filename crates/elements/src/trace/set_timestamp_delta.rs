@@ -86,7 +86,7 @@ impl SetTimestampDelta {
 }
 
 impl Lifecycle for SetTimestampDelta {
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.first = old.first;
         Ok(())
     }

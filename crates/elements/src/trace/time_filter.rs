@@ -304,11 +304,11 @@ impl Lifecycle for TimeFilter {
     fn held(&self) -> u64 {
         self.waiting.len() as u64
     }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.waiting.drain(..).for_each(|p| cx.drop(p, Reason::Stopped));
         Ok(())
     }
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         let now = cx.now();
         let after = |t: Option<Nanos>| t.map(|t| now.saturating_add(t.0));
         self.start = self.start.or(after(self.args.start_delay));
@@ -319,7 +319,7 @@ impl Lifecycle for TimeFilter {
         let if_so = |yes, effect| if yes { effect } else { Effects::empty() };
         if_so(self.args.stop, Effects::STOPS).union(if_so(self.args.end_call.is_some(), Effects::CALLS))
     }
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         let asked =
             |a: &Args| [a.start, a.end, a.start_delay, a.end_delay, a.start_after, a.end_after, a.interval];
         if asked(&self.args) == asked(&old.args) {

@@ -142,7 +142,7 @@ impl Build for ToDump {
 /// Whether a file can be written, as far as that can be known without changing it. One that is missing is made: true.
 /// The name comes from a Filename.
 #[allow(clippy::disallowed_methods)]
-pub(crate) fn try_file(name: &str) -> Result<bool, String> {
+pub(crate) fn try_file(name: &str) -> Result<bool, ElementError> {
     // Opening a pipe would wait for its reader.
     let special = std::fs::metadata(name).is_ok_and(|m| !m.is_file() && !m.is_dir());
     if name == "-" || special {
@@ -154,15 +154,12 @@ pub(crate) fn try_file(name: &str) -> Result<bool, String> {
         }
         made => made.map(|_| true),
     };
-    opened.map_err(|e| {
-        let text = e.to_string();
-        format!("{name}: {}", text.split(" (os error ").next().unwrap_or(&text))
-    })
+    opened.map_err(ElementError::system(name))
 }
 
 impl ToDump {
     /// The link type that all of USE_ENCAP_FROM tell.
-    fn told_link(&self, cx: &mut Cx<'_>) -> Result<LinkType, String> {
+    fn told_link(&self, cx: &mut Cx<'_>) -> Result<LinkType, ElementError> {
         let mut told: Option<(LinkType, &str)> = None;
         for (element, name) in &self.args.use_encap_from.0 {
             let text =
@@ -175,7 +172,8 @@ impl ToDump {
                 Some((other, before)) if other != link => {
                     return Err(format!(
                         "USE_ENCAP_FROM: '{before}' and '{name}' do not agree, {other} against {link}"
-                    ));
+                    )
+                    .into());
                 }
                 _ => told = Some((link, name)),
             }
@@ -190,11 +188,11 @@ impl ToDump {
         }
         let opened = self.told_link(cx).and_then(|link| {
             self.options.link = link;
-            CaptureWriter::create(&self.args.filename.0, self.options).map_err(|e| e.to_string())
+            CaptureWriter::create(&self.args.filename.0, self.options).map_err(ElementError::refused)
         });
         match opened {
             Ok(w) => self.file = File::Open(Box::new(w)),
-            Err(e) => self.fail(e, cx),
+            Err(e) => self.fail(e.to_string(), cx),
         }
     }
     #[cold]
@@ -300,7 +298,7 @@ impl ToDump {
 }
 
 impl Lifecycle for ToDump {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if !self.push && !self.passes {
             self.signal = cx.upstream(0);
         }
@@ -312,18 +310,21 @@ impl Lifecycle for ToDump {
         }
         Ok(())
     }
-    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         // A router that did not run leaves alone what may be another one's file, and leaves no file behind.
         if self.made && matches!(self.file, File::Fresh) {
             handover::unmake(&self.args.filename.0);
         }
         let closed = match std::mem::replace(&mut self.file, File::Gone) {
-            File::Open(w) => w.close().map_err(|e| e.to_string()),
+            File::Open(w) => w.close().map_err(ElementError::refused),
             _ => Ok(()),
         };
         match self.failure.take() {
             // A message has said why.
-            Some(_) => Err(format!("{}: not all packets were written", self.args.filename.0)),
+            Some(_) => Err(ElementError::Incomplete(format!(
+                "{}: not all packets were written",
+                self.args.filename.0
+            ))),
             None => closed,
         }
     }
@@ -337,7 +338,7 @@ impl Lifecycle for ToDump {
         let from: Vec<&str> = use_encap_from.0.iter().map(|s| s.1.as_str()).collect();
         Some(format!("trace {} {snaplen} {encap:?} {from:?} {nano}", file.display()))
     }
-    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         if !matches!((&old.file, &old.failure), (File::Gone, None)) {
             self.file = std::mem::replace(&mut old.file, File::Gone);
             (self.forgotten, self.failure) = (old.forgotten, old.failure.take());

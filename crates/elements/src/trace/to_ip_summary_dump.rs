@@ -255,16 +255,16 @@ impl Element for ToIpSummaryDump {
 impl ToIpSummaryDump {
     /// Writes to the file what still waits.
     #[write]
-    fn flush(&mut self) -> Result<(), String> {
+    fn flush(&mut self) -> Result<(), HandlerError> {
         match &mut self.file {
-            File::Open(w) => w.flush().map_err(|e| e.to_string()),
+            File::Open(w) => Ok(w.flush().map_err(ElementError::refused)?),
             _ => Ok(()),
         }
     }
 }
 
 impl Lifecycle for ToIpSummaryDump {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if !self.push {
             self.signal = cx.upstream(0);
         }
@@ -276,7 +276,7 @@ impl Lifecycle for ToIpSummaryDump {
         }
         Ok(())
     }
-    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         // A router that did not run leaves alone what may be another one's file, and leaves no file behind.
         if self.made && matches!(self.file, File::Fresh) {
             handover::unmake(&self.args.filename.0);
@@ -284,11 +284,11 @@ impl Lifecycle for ToIpSummaryDump {
         if let File::Open(mut w) = std::mem::replace(&mut self.file, File::Gone)
             && let Err(e) = w.flush()
         {
-            return Err(e.to_string());
+            return Err(ElementError::refused(e));
         }
         // A message has said why.
         if self.failed {
-            Err(format!("{}: not all packets were written", self.args.filename.0))
+            Err(ElementError::Incomplete(format!("{}: not all packets were written", self.args.filename.0)))
         } else {
             Ok(())
         }
@@ -298,7 +298,7 @@ impl Lifecycle for ToIpSummaryDump {
         let fields: Vec<&str> = self.args.fields.0.iter().map(|f| f.name).collect();
         Some(format!("summary {} {fields:?} {}", file.display(), self.args.binary))
     }
-    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         if old.failed || !matches!(old.file, File::Gone) {
             self.file = std::mem::replace(&mut old.file, File::Gone);
             (self.failed, self.told) = (std::mem::take(&mut old.failed), old.told);

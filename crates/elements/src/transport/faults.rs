@@ -83,7 +83,7 @@ impl<P: Protocol> Checker<P> {
     }
     /// Bad packets by what was wrong, when DETAILS is true.
     #[read(merge = sum)]
-    fn drop_details(&self) -> Result<Table, String> {
+    fn drop_details(&self) -> Result<Table, HandlerError> {
         if !self.args.details {
             return Err("the element keeps no details without 'DETAILS true'".into());
         }

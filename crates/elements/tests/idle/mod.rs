@@ -65,7 +65,7 @@ impl Element for Puller {
 }
 
 impl Lifecycle for Puller {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.upstream = cx.upstream(0);
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 use rustix::io::Errno;
 use std::fmt;
+use std::io::ErrorKind;
 
 /// An error of a device. Its text says what happened and, on a separate line after `help:`, what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +71,13 @@ pub enum DeviceError {
 
 impl std::error::Error for DeviceError {}
 
+/// The error of the system with this one inside.
+impl From<DeviceError> for std::io::Error {
+    fn from(e: DeviceError) -> Self {
+        std::io::Error::new(e.kind(), e)
+    }
+}
+
 impl DeviceError {
     /// The error for an error number of the kernel.
     pub(crate) fn from_errno(name: &str, doing: &'static str, errno: Errno) -> DeviceError {
@@ -90,6 +98,20 @@ impl DeviceError {
     /// The error for a missing device.
     pub(crate) fn missing(name: &str) -> DeviceError {
         DeviceError::Missing { name: name.to_owned(), here: super::facts::names() }
+    }
+
+    /// The kind of the error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            DeviceError::Missing { .. } => ErrorKind::NotFound,
+            DeviceError::NotPermitted { .. } => ErrorKind::PermissionDenied,
+            DeviceError::Busy { .. } => ErrorKind::ResourceBusy,
+            DeviceError::Down { .. } => ErrorKind::NetworkDown,
+            DeviceError::Unsupported { .. } => ErrorKind::Unsupported,
+            DeviceError::Invalid { .. } => ErrorKind::InvalidInput,
+            DeviceError::Refused { .. } => ErrorKind::Other,
+            DeviceError::System { errno, .. } => errno.kind(),
+        }
     }
 
     /// Advice; empty if there is none.

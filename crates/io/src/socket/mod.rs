@@ -51,6 +51,13 @@ impl SocketError {
     }
 }
 
+/// The error of the system with this one inside.
+impl From<SocketError> for io::Error {
+    fn from(e: SocketError) -> Self {
+        io::Error::new(e.kind(), e)
+    }
+}
+
 /// The text of the kernel's error without Rust's ` (os error N)`.
 fn words(source: &Errno) -> String {
     let text = io::Error::from(*source).to_string();

@@ -51,12 +51,31 @@ impl<const N: usize> ClassNames for [&str; N] {
     }
 }
 
+/// Why a library cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LibraryError {
+    /// There is no such file, or none that may be read.
+    #[error("no such file")]
+    Missing,
+    /// The file cannot be read.
+    #[error("{0}")]
+    Unreadable(#[from] std::io::Error),
+    /// Clients may require no library.
+    #[error(
+        "a configuration from a client may require no library; the operator allows those of a folder by --library-path"
+    )]
+    NoneAllowed,
+    /// The name leads out of the directory for clients.
+    #[error("a configuration from a client may require libraries from the operator's directory only")]
+    Outside,
+}
+
 /// Where `require(library NAME)` finds files.
 pub trait Library {
     /// Reads library `name`, required by the file `from`. Returns the file name and the bytes, or the reason it
     /// cannot be read. The file name appears in messages and identifies the file, so that each file is read
     /// once.
-    fn read(&self, name: &str, from: &str) -> Result<(String, Vec<u8>), String>;
+    fn read(&self, name: &str, from: &str) -> Result<(String, Vec<u8>), LibraryError>;
 }
 
 /// A library source without any libraries.
@@ -64,8 +83,8 @@ pub trait Library {
 pub struct NoLibrary;
 
 impl Library for NoLibrary {
-    fn read(&self, _: &str, _: &str) -> Result<(String, Vec<u8>), String> {
-        Err("no such file".into())
+    fn read(&self, _: &str, _: &str) -> Result<(String, Vec<u8>), LibraryError> {
+        Err(LibraryError::Missing)
     }
 }
 

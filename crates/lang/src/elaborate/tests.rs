@@ -16,8 +16,8 @@ pub(super) const CLASSES: [&str; 9] =
 pub(super) struct Books(HashMap<&'static str, &'static str>);
 
 impl Library for Books {
-    fn read(&self, name: &str, _: &str) -> Result<(String, Vec<u8>), String> {
-        let text = self.0.get(name.trim_start_matches("./")).ok_or("no such file")?;
+    fn read(&self, name: &str, _: &str) -> Result<(String, Vec<u8>), LibraryError> {
+        let text = self.0.get(name.trim_start_matches("./")).ok_or(LibraryError::Missing)?;
         Ok((format!("lib/{}", name.trim_start_matches("./")), text.as_bytes().to_vec()))
     }
 }
@@ -113,8 +113,8 @@ fn libraries_are_read_once() {
 fn a_chain_of_libraries_may_be_long() {
     struct Endless;
     impl Library for Endless {
-        fn read(&self, name: &str, _: &str) -> Result<(String, Vec<u8>), String> {
-            let n: usize = name.parse().map_err(|_| "no number")?;
+        fn read(&self, name: &str, _: &str) -> Result<(String, Vec<u8>), LibraryError> {
+            let n: usize = name.parse().map_err(|_| LibraryError::Missing)?;
             Ok((name.into(), format!("require(library {})", n + 1).into_bytes()))
         }
     }

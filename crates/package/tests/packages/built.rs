@@ -27,7 +27,8 @@ fn copy(from: &Path, to: &Path) {
 
 fn built(folder: &Path, release: bool, sdk: Option<&Path>) -> Result<Built, String> {
     let output = Some(folder.join("out.castanet"));
-    build(&Options { folder: folder.into(), output, release, sdk: sdk.map(Path::to_path_buf) })
+    let options = Options { folder: folder.into(), output, release, sdk: sdk.map(Path::to_path_buf) };
+    build(&options).map_err(|e| e.to_string())
 }
 
 /// Copies the example, changes a file, and returns the error of building it.

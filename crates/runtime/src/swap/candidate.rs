@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A configuration that is ready to replace the one that runs.
 
+use super::error::SwapError;
 use super::loader::Loader;
 use super::pairs::Pairs;
 use super::plan::{Moves, Plan};
@@ -11,7 +12,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 /// Where the outcome of a swap is sent.
-pub(crate) type Reply = SyncSender<Result<Done, String>>;
+pub(crate) type Reply = SyncSender<Result<Done, SwapError>>;
 
 /// A swap that has happened.
 #[derive(Clone, Debug)]
@@ -41,7 +42,7 @@ impl Candidate {
         self.assembly.cleanup();
     }
     /// Reports the outcome.
-    pub fn tell(reply: Option<Reply>, session: &Session, outcome: Result<Done, String>) {
+    pub fn tell(reply: Option<Reply>, session: &Session, outcome: Result<Done, SwapError>) {
         match (reply, outcome) {
             // The requesting thread may have ended.
             (Some(reply), outcome) => drop(reply.send(outcome)),
@@ -50,6 +51,3 @@ impl Candidate {
         }
     }
 }
-
-/// The error after the router has stopped.
-pub(crate) const STOPPED: &str = "the router has stopped";

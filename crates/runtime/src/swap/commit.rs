@@ -3,6 +3,7 @@
 
 use super::candidate::{Candidate, Done};
 use super::cleaner::Cleaner;
+use super::error::{HandoverError, SwapError};
 use super::pairs::Pairs;
 use super::plan::Moves;
 use crate::assembly::Assembly;
@@ -10,7 +11,7 @@ use crate::mail::Mail;
 use crate::running::Running;
 use crate::shared::Shared;
 use castanet_element::count::move_counts;
-use castanet_element::{Cx, Messages as _, Object};
+use castanet_element::{Cx, ElementError, Messages as _, Object};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,7 +31,7 @@ impl What {
         from: &mut (dyn Object + 'static),
         to: &mut (dyn Object + 'static),
         cx: &mut Cx<'_>,
-    ) -> Result<(), String> {
+    ) -> Result<(), ElementError> {
         match self {
             What::Over => to.take_over_from(from, cx),
             What::State => {
@@ -42,7 +43,7 @@ impl What {
 }
 
 /// Moves what element `o` of one router has to element `e` of the other: of each replica to one that the other has.
-fn hand(from: &mut Assembly, o: u32, to: &mut Assembly, e: u32, what: What) -> Result<(), String> {
+fn hand(from: &mut Assembly, o: u32, to: &mut Assembly, e: u32, what: What) -> Result<(), HandoverError> {
     let donors = from.shared.workers_of(o).to_vec();
     let heirs = to.shared.workers_of(e).to_vec();
     for (&d, &h) in donors.iter().zip(heirs.iter().cycle()) {
@@ -52,7 +53,7 @@ fn hand(from: &mut Assembly, o: u32, to: &mut Assembly, e: u32, what: What) -> R
         });
         match done {
             Some(Ok(Some(Ok(done)))) => done?,
-            Some(Ok(Some(Err(error))) | Err(error)) => return Err(error.to_string()),
+            Some(Ok(Some(Err(error))) | Err(error)) => return Err(HandoverError::Panicked(error)),
             Some(Ok(None)) | None => {}
         }
     }
@@ -60,13 +61,13 @@ fn hand(from: &mut Assembly, o: u32, to: &mut Assembly, e: u32, what: What) -> R
 }
 
 /// Moves everything. After an error, moves back what was moved, and returns the error.
-fn transfer(old: &mut Assembly, new: &mut Assembly, moves: &Moves) -> Result<(), String> {
+fn transfer(old: &mut Assembly, new: &mut Assembly, moves: &Moves) -> Result<(), SwapError> {
     let over = moves.over.iter().map(|&m| (m, What::Over));
     let state = moves.state.iter().map(|&m| (m, What::State));
     let all: Vec<((u32, u32), What)> = over.chain(state).collect();
     for (i, &((o, e), what)) in all.iter().enumerate() {
-        let Err(error) = hand(old, o, new, e, what) else { continue };
-        let who = new.shared.graph.declaration(e as usize);
+        let Err(why) = hand(old, o, new, e, what) else { continue };
+        let element = new.shared.graph.declaration(e as usize);
         for &((o, e), what) in all.iter().take(i + 1).rev() {
             if let Err(error) = hand(new, e, old, o, what) {
                 let who = old.shared.graph.declaration(o as usize);
@@ -74,12 +75,8 @@ fn transfer(old: &mut Assembly, new: &mut Assembly, moves: &Moves) -> Result<(),
             }
         }
         let before = old.shared.graph.name(o as usize);
-        let from = if before == new.shared.graph.name(e as usize) {
-            String::new()
-        } else {
-            format!(" from '{before}'")
-        };
-        return Err(format!("While hot-swapping state into '{who}'{from}:\n  {error}"));
+        let before = (before != new.shared.graph.name(e as usize)).then(|| before.to_string());
+        return Err(SwapError::State { element, before, why });
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reading configurations for hot swaps.
 
+use super::error::SwapError;
 use crate::shared::Shared;
 use castanet_element::class::Classes;
 use castanet_graph::Graph;
@@ -33,15 +34,15 @@ pub trait Loader: Send + Sync {
     ///
     /// # Errors
     /// Errors of the text, for a person to read.
-    fn load(&self, from: Origin, name: &str, text: &str, style: Style) -> Result<Loaded, String>;
+    fn load(&self, from: Origin, name: &str, text: &str, style: Style) -> Result<Loaded, SwapError>;
     /// Diagnostics for a person to read.
     fn render(&self, sources: &Sources, diagnostics: &[Diagnostic], style: Style) -> String;
     /// Loads a package of classes for configurations to come, given its name or file; the names of its classes.
     ///
     /// # Errors
     /// Why it cannot be loaded, for a person to read.
-    fn load_package(&self, _from: Origin, name: &str) -> Result<Vec<String>, String> {
-        Err(format!("package '{name}': this program loads none"))
+    fn load_package(&self, _from: Origin, name: &str) -> Result<Vec<String>, SwapError> {
+        Err(SwapError::Refused(format!("package '{name}': this program loads none")))
     }
     /// The names of the packages that are loaded.
     fn packages(&self) -> Vec<String> {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The first phase of a hot swap: a configuration is read, built and initialised beside the one that runs.
 
-use super::candidate::{Candidate, Done, Reply, STOPPED};
+use super::candidate::{Candidate, Done, Reply};
+use super::error::SwapError;
 use super::loader::{Loaded, Loader, Style};
 use super::plan::{Moves, Plan, pairs};
 use crate::assemble::assemble;
@@ -35,7 +36,7 @@ impl Running {
     ///
     /// # Errors
     /// Why it cannot be loaded.
-    pub fn load_package(&self, from: Origin, name: &str) -> Result<Vec<String>, String> {
+    pub fn load_package(&self, from: Origin, name: &str) -> Result<Vec<String>, SwapError> {
         self.loader()?.load_package(from, name)
     }
     /// Carries out the handlers that swap and prepare for it, and returns what they answer; none if it is another one, or swaps
@@ -46,7 +47,7 @@ impl Running {
         handler: &str,
         value: &str,
         style: Style,
-        swap: impl FnOnce(&str) -> Result<(), String>,
+        swap: impl FnOnce(&str) -> Result<(), SwapError>,
     ) -> Option<Result<String, CallError>> {
         if !self.open.load(Ordering::Relaxed) {
             return None;
@@ -62,10 +63,10 @@ impl Running {
             "swapplan" => self.plan(from, BY_HANDLER, value, style).map(|p| p.to_string()),
             _ => return None,
         };
-        Some(done.map_err(CallError::Failed))
+        Some(done.map_err(|e| CallError::Failed(e.to_string())))
     }
-    fn loader(&self) -> Result<Arc<dyn Loader>, String> {
-        self.loader.get().cloned().ok_or_else(|| "the configuration cannot be swapped".into())
+    fn loader(&self) -> Result<Arc<dyn Loader>, SwapError> {
+        self.loader.get().cloned().ok_or(SwapError::NoLoader)
     }
 
     /// Rereads a configuration on another thread, unless it is replaced before. Returns whether that was started.
@@ -79,8 +80,10 @@ impl Running {
                 return;
             }
             if let Err(e) = running.swap(origin, "configuration", &config) {
-                let text =
-                    format!("the old configuration goes on, it cannot be read again:\n{}", e.trim_end());
+                let text = format!(
+                    "the old configuration goes on, it cannot be read again:\n{}",
+                    e.to_string().trim_end()
+                );
                 running.session.print(&text);
             }
         };
@@ -91,14 +94,14 @@ impl Running {
     ///
     /// # Errors
     /// When swaps are not allowed, or something is wrong with the configuration.
-    pub fn plan(&self, from: Origin, name: &str, text: &str, style: Style) -> Result<Plan, String> {
+    pub fn plan(&self, from: Origin, name: &str, text: &str, style: Style) -> Result<Plan, SwapError> {
         let loader = self.loader()?;
-        let shared = self.current().ok_or(STOPPED)?;
+        let shared = self.current().ok_or(SwapError::Stopped)?;
         let Loaded { graph, classes, sources } = loader.load(from, name, text, style)?;
         let settings = Settings { origin: from, ..self.settings.clone() };
-        let running = self.strong().ok_or(STOPPED)?;
+        let running = self.strong().ok_or(SwapError::Stopped)?;
         let prepared = prepare(graph, classes, &sources, running.parts(), settings, text.to_string());
-        let prepared = prepared.map_err(|d| loader.render(&sources, &d, style))?;
+        let prepared = prepared.map_err(|d| SwapError::Refused(loader.render(&sources, &d, style)))?;
         Ok(Plan::new(&shared, &prepared.shared, &pairs(&shared, &prepared.shared)))
     }
 
@@ -106,18 +109,18 @@ impl Running {
     ///
     /// # Errors
     /// When the new configuration cannot run; the old one continues then.
-    pub fn swap(&self, from: Origin, name: &str, text: &str) -> Result<Done, String> {
+    pub fn swap(&self, from: Origin, name: &str, text: &str) -> Result<Done, SwapError> {
         let permit = self.slot.acquire(true)?;
         let (tx, rx) = sync_channel(1);
         let (clock, style) = (self.settings.clock.clone(), Style::Snippets);
         let (old, candidate) = self.candidate(from, (name, text), style, clock, Some(tx))?;
         permit.submit(candidate)?;
         old.halt();
-        rx.recv().unwrap_or_else(|_| Err(STOPPED.into()))
+        rx.recv().unwrap_or_else(|_| Err(SwapError::Stopped))
     }
 
     /// Swaps the configuration as soon as the calling worker has ended its turn.
-    pub(crate) fn swap_soon(&self, from: Origin, text: &str, clock: Clock) -> Result<(), String> {
+    pub(crate) fn swap_soon(&self, from: Origin, text: &str, clock: Clock) -> Result<(), SwapError> {
         let permit = self.slot.acquire(false)?;
         let (old, candidate) = self.candidate(from, (BY_HANDLER, text), Style::Lines, clock, None)?;
         permit.submit(candidate)?;
@@ -132,13 +135,13 @@ impl Running {
         style: Style,
         clock: Clock,
         reply: Option<Reply>,
-    ) -> Result<(Arc<Shared>, Candidate), String> {
+    ) -> Result<(Arc<Shared>, Candidate), SwapError> {
         let loader = self.loader()?;
-        let old = self.current().ok_or(STOPPED)?;
+        let old = self.current().ok_or(SwapError::Stopped)?;
         let Loaded { graph, classes, sources } = loader.load(from, name, text, style)?;
         let settings = Settings { clock, origin: from, ..self.settings.clone() };
-        let render = |d: Vec<Diagnostic>| loader.render(&sources, &d, style);
-        let running = self.strong().ok_or(STOPPED)?;
+        let render = |d: Vec<Diagnostic>| SwapError::Refused(loader.render(&sources, &d, style));
+        let running = self.strong().ok_or(SwapError::Stopped)?;
         let prepared =
             prepare(graph, classes, &sources, running.parts(), settings, text.to_string()).map_err(render)?;
         let (assembly, warnings) = assemble(prepared, |new| Moves::inherited(&old, new)).map_err(render)?;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The slot for the one configuration that may be ready to replace the running one.
 
-use super::candidate::{Candidate, STOPPED};
+use super::candidate::Candidate;
+use super::error::SwapError;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 enum State {
@@ -35,13 +36,13 @@ impl Slot {
     ///
     /// # Errors
     /// When the router has stopped; without `wait`, also when a swap is under way.
-    pub fn acquire(&self, wait: bool) -> Result<Permit<'_>, String> {
+    pub fn acquire(&self, wait: bool) -> Result<Permit<'_>, SwapError> {
         let mut state = self.lock();
         loop {
             match *state {
                 State::Free => break,
-                State::Closed => return Err(STOPPED.into()),
-                _ if !wait => return Err("another hot swap is under way".into()),
+                State::Closed => return Err(SwapError::Stopped),
+                _ if !wait => return Err(SwapError::Busy),
                 _ => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             }
         }
@@ -82,13 +83,13 @@ impl Permit<'_> {
     ///
     /// # Errors
     /// When the router has stopped.
-    pub fn submit(mut self, candidate: Candidate) -> Result<(), String> {
-        let Some(slot) = self.0.take() else { return Err(STOPPED.into()) };
+    pub fn submit(mut self, candidate: Candidate) -> Result<(), SwapError> {
+        let Some(slot) = self.0.take() else { return Err(SwapError::Stopped) };
         let mut state = slot.lock();
         if matches!(*state, State::Closed) {
             drop(state);
             candidate.discard();
-            return Err(STOPPED.into());
+            return Err(SwapError::Stopped);
         }
         *state = State::Ready(Box::new(candidate));
         Ok(())

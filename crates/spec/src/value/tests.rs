@@ -131,7 +131,7 @@ fn capacities_have_a_limit() {
 #[test]
 fn limits_of_arguments() {
     use crate::within;
-    let error = |r: Result<(), String>| r.err().unwrap_or_default();
+    let error = |r: Result<(), ValueError>| r.err().map_or(String::new(), String::from);
     for (value, min, max, off, message) in [
         (5, None, None, None, ""),
         (5, Some(5), Some(5), None, ""),

@@ -148,7 +148,10 @@ impl Machine {
                 let suggestion = self.suggestion(call, cx);
                 cx.message(&format!("{text}{suggestion}"));
             }
-            CallError::Busy(text) | CallError::Failed(text) | CallError::Denied(text) => {
+            CallError::Busy(text)
+            | CallError::Failed(text)
+            | CallError::Exists(text)
+            | CallError::Denied(text) => {
                 let inner = text.trim_end().replace('\n', "\n    ");
                 let who = cx.declaration();
                 cx.message(&format!("While executing '{who}':\n  While calling '{call}':\n    {inner}"));
@@ -186,7 +189,7 @@ impl Machine {
         };
         self.status = match &done {
             Ok(()) | Err(CallError::Missing(_)) => 0,
-            Err(CallError::Failed(why)) if why.starts_with("conflict with existing route") => EXISTS,
+            Err(CallError::Exists(_)) => EXISTS,
             Err(_) => -1,
         };
         if let Err(e) = done {
@@ -203,20 +206,18 @@ impl Machine {
     ) -> Result<String, CallError> {
         match self.own(handler) {
             Some((false, _)) => Err(CallError::Missing(format!("no '{handler}' read handler"))),
-            Some(_) => self.value_of(handler, parameters, cx).map_err(CallError::Failed),
-            None if self.kind == Kind::Proxy => {
-                self.run_as(handler, parameters, Some(false), cx).map_err(CallError::Failed)
-            }
+            Some(_) => Ok(self.value_of(handler, parameters, cx)?),
+            None if self.kind == Kind::Proxy => Ok(self.run_as(handler, parameters, Some(false), cx)?),
             None => Err(CallError::Missing(format!("no '{handler}' read handler"))),
         }
     }
 
-    fn value_of(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn value_of(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         match handler {
             "run" => self.run_as("run", parameters, Some(false), cx),
             "get" => {
                 let name = parameters.trim();
-                self.variable(name).ok_or_else(|| format!("no variable '{name}'"))
+                self.variable(name).ok_or_else(|| format!("no variable '{name}'").into())
             }
             "shift" => self.shift(parameters.trim()),
             "now" if parameters.trim().is_empty() => Ok(timestamp(cx.now())),
@@ -227,14 +228,14 @@ impl Machine {
             "cat" | "catq" => {
                 let name = cx.with_args(|a| Filename::parse(parameters.trim(), a))?;
                 let read = output::read(&name.0).unwrap_or_else(|e| {
-                    cx.message(&e);
+                    cx.message(&e.to_string());
                     String::new()
                 });
                 Ok(if handler == "catq" && !read.is_empty() { text::quote(&read) } else { read })
             }
             "kill" => kill(&words(parameters)).map(|()| String::new()),
             _ => match function::call(handler, parameters) {
-                Some(result) => result,
+                Some(result) => Ok(result?),
                 None => Ok(self.variables.get(handler).cloned().unwrap_or_default()),
             },
         }
@@ -242,37 +243,35 @@ impl Machine {
 
     /// Answers a write handler of the script.
     pub fn own_write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), CallError> {
-        let failed = CallError::Failed;
         match handler {
-            "run" => self.run_as("run", value, Some(true), cx).map(|_| ()).map_err(failed),
+            "run" => Ok(self.run_as("run", value, Some(true), cx).map(drop)?),
             "step" => {
                 let n = match value.trim() {
                     // `router`: what a request to stop does to a driver script.
                     "" | "router" => 1,
                     n => super::number::value(n)
-                        .ok_or_else(|| failed(format!("'{n}' is not a number of steps")))?,
+                        .ok_or_else(|| CallError::Failed(format!("'{n}' is not a number of steps")))?,
                 };
                 self.step(n, cx);
                 Ok(())
             }
             "goto" => {
                 let (label, condition) = first_word(value);
-                match if condition.is_empty() { Ok(true) } else { truth(condition) } {
-                    Ok(true) => self.go_to(label, cx).map_err(failed),
-                    Ok(false) => Ok(()),
-                    Err(e) => Err(failed(e)),
+                if condition.is_empty() || truth(condition).map_err(HandlerError::from)? {
+                    self.go_to(label, cx)?;
                 }
+                Ok(())
             }
             "set" => {
                 let (variable, text) = first_word(value);
                 if variable.is_empty() || !variable.bytes().all(is_name) {
-                    return Err(failed("expected a variable and a text".into()));
+                    return Err(CallError::Failed("expected a variable and a text".into()));
                 }
                 self.set(variable, text.to_string());
                 Ok(())
             }
             _ if self.kind == Kind::Proxy && self.own(handler).is_none() => {
-                self.run_as(handler, value, Some(true), cx).map(|_| ()).map_err(failed)
+                Ok(self.run_as(handler, value, Some(true), cx).map(drop)?)
             }
             _ => Err(CallError::Missing(format!("no '{handler}' write handler"))),
         }
@@ -284,7 +283,7 @@ impl Machine {
         arguments: &str,
         write: Option<bool>,
         cx: &mut Cx<'_>,
-    ) -> Result<String, String> {
+    ) -> Result<String, HandlerError> {
         let frame = Frame {
             name: Some(handler.into()),
             write,
@@ -295,7 +294,7 @@ impl Machine {
     }
 
     /// Takes the first word off a variable.
-    fn shift(&mut self, variable: &str) -> Result<String, String> {
+    fn shift(&mut self, variable: &str) -> Result<String, HandlerError> {
         let name = if variable.is_empty() { "args" } else { variable };
         let old = self.variable(name).ok_or_else(|| format!("no variable '{name}'"))?;
         let (first, rest) = first_word(&old);
@@ -303,7 +302,7 @@ impl Machine {
         Ok(first.to_string())
     }
 
-    fn random(&mut self, words: &[&str]) -> Result<String, String> {
+    fn random(&mut self, words: &[&str]) -> Result<String, HandlerError> {
         let number = |w: &&str| value::<i64>(w).ok_or_else(|| format!("'{w}' is not an integer"));
         let numbers: Vec<i64> = words.iter().map(number).collect::<Result<_, _>>()?;
         let (low, high) = match *numbers {
@@ -347,13 +346,13 @@ fn timestamp(ns: i64) -> String {
 }
 
 /// Sends a signal to processes; 0 and negative numbers mean process groups, signal 0 only asks whether one is there.
-fn kill(words: &[&str]) -> Result<(), String> {
+fn kill(words: &[&str]) -> Result<(), HandlerError> {
     let Some((first, rest)) = words.split_first().filter(|w| !w.1.is_empty()) else {
         return Err("expected a signal and processes".into());
     };
     let number = signal(first);
     if number.is_none() && *first != "0" {
-        return Err(format!("unknown signal '{first}'"));
+        return Err(format!("unknown signal '{first}'").into());
     }
     for word in rest {
         let no_process = || format!("'{word}' is not a process");
@@ -364,9 +363,9 @@ fn kill(words: &[&str]) -> Result<(), String> {
             (Some(s), Some(p)) => kill_process_group(p, s),
             (Some(s), None) => kill_current_process_group(s),
             (None, Some(p)) if n > 0 => test_kill_process(p),
-            _ => return Err(no_process()),
+            _ => return Err(no_process().into()),
         };
-        done.map_err(|e| format!("{word}: {}", output::reason(&e.into())))?;
+        done.map_err(|e| ElementError::system(*word)(e.into()))?;
     }
     Ok(())
 }

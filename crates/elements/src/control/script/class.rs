@@ -82,7 +82,7 @@ impl<const DRIVER: bool> Engine for Scripted<DRIVER> {
 }
 
 impl<const DRIVER: bool> Lifecycle for Scripted<DRIVER> {
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.machine.initialise(cx);
         if let Some(upstream) = &mut self.upstream {
             *upstream = cx.upstream(0);
@@ -90,13 +90,13 @@ impl<const DRIVER: bool> Lifecycle for Scripted<DRIVER> {
         }
         Ok(())
     }
-    fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.machine.enter(cx);
-        self.machine.own_read(handler, parameters, cx).map_err(|e| e.to_string())
+        Ok(self.machine.own_read(handler, parameters, cx)?)
     }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.machine.enter(cx);
-        self.machine.own_write(handler, value, cx).map_err(|e| e.to_string())
+        Ok(self.machine.own_write(handler, value, cx)?)
     }
     fn own_handlers(&self) -> Vec<(String, &'static str)> {
         self.machine.handlers()

@@ -3,6 +3,7 @@
 
 use super::number::{Number, value};
 use super::sprintf::sprintf;
+use castanet_element::prelude::ValueError;
 use castanet_lang::args as text;
 use std::cmp::Ordering;
 
@@ -20,27 +21,27 @@ pub fn first_word(arguments: &str) -> (&str, &str) {
 }
 
 /// A truth value.
-pub fn truth(word: &str) -> Result<bool, String> {
-    value(&text::unquote(word)).ok_or_else(|| format!("'{word}' is neither true nor false"))
+pub fn truth(word: &str) -> Result<bool, ValueError> {
+    value(&text::unquote(word)).ok_or_else(|| format!("'{word}' is neither true nor false").into())
 }
 
-fn number(word: &str) -> Result<Number, String> {
-    Number::parse(&text::unquote(word)).ok_or_else(|| format!("'{word}' is not a number"))
+fn number(word: &str) -> Result<Number, ValueError> {
+    Number::parse(&text::unquote(word)).ok_or_else(|| format!("'{word}' is not a number").into())
 }
 
-fn integer(word: &str) -> Result<i64, String> {
-    value(&text::unquote(word)).ok_or_else(|| format!("'{word}' is not an integer"))
+fn integer(word: &str) -> Result<i64, ValueError> {
+    value(&text::unquote(word)).ok_or_else(|| format!("'{word}' is not an integer").into())
 }
 
-fn exactly<'t, const N: usize>(words: &[&'t str]) -> Result<[&'t str; N], String> {
+fn exactly<'t, const N: usize>(words: &[&'t str]) -> Result<[&'t str; N], ValueError> {
     <[&str; N]>::try_from(words).map_err(|_| match N {
-        1 => "expected one argument".to_string(),
-        n => format!("expected {n} arguments"),
+        1 => "expected one argument".into(),
+        n => format!("expected {n} arguments").into(),
     })
 }
 
 /// All numbers combined from the first on; none for no numbers.
-fn fold(words: &[&str], f: impl Fn(Number, Number) -> Number) -> Result<Option<Number>, String> {
+fn fold(words: &[&str], f: impl Fn(Number, Number) -> Number) -> Result<Option<Number>, ValueError> {
     let mut all = None;
     for w in words {
         let n = number(w)?;
@@ -49,11 +50,11 @@ fn fold(words: &[&str], f: impl Fn(Number, Number) -> Number) -> Result<Option<N
     Ok(all)
 }
 
-fn some(n: Option<Number>) -> Result<Number, String> {
-    n.ok_or_else(|| "expected numbers".to_string())
+fn some(n: Option<Number>) -> Result<Number, ValueError> {
+    n.ok_or_else(|| "expected numbers".into())
 }
 
-fn arithmetic(name: &str, w: &[&str]) -> Result<Number, String> {
+fn arithmetic(name: &str, w: &[&str]) -> Result<Number, ValueError> {
     let pick =
         |a: Number, b: Number, first: Ordering| if a.compare(b) == Some(first.reverse()) { b } else { a };
     match name {
@@ -96,7 +97,7 @@ fn arithmetic(name: &str, w: &[&str]) -> Result<Number, String> {
     }
 }
 
-fn comparison(name: &str, w: &[&str]) -> Result<bool, String> {
+fn comparison(name: &str, w: &[&str]) -> Result<bool, ValueError> {
     let [a, b] = exactly(w)?;
     let (a, b) = (text::unquote(a), text::unquote(b));
     let order = match (Number::parse(&a), Number::parse(&b)) {
@@ -113,7 +114,7 @@ fn comparison(name: &str, w: &[&str]) -> Result<bool, String> {
     })
 }
 
-fn logic(name: &str, w: &[&str]) -> Result<bool, String> {
+fn logic(name: &str, w: &[&str]) -> Result<bool, ValueError> {
     let all: Vec<bool> = w.iter().map(|w| truth(w)).collect::<Result<_, _>>()?;
     Ok(match name {
         "and" => all.iter().all(|&b| b),
@@ -124,9 +125,9 @@ fn logic(name: &str, w: &[&str]) -> Result<bool, String> {
 }
 
 /// Calls a function by name; none if there is no such function.
-pub fn call(name: &str, arguments: &str) -> Option<Result<String, String>> {
+pub fn call(name: &str, arguments: &str) -> Option<Result<String, ValueError>> {
     let w = words(arguments);
-    let is = |b: Result<bool, String>| b.map(|b| b.to_string());
+    let is = |b: Result<bool, ValueError>| b.map(|b| b.to_string());
     Some(match name {
         "add" | "sub" | "mul" | "div" | "idiv" | "mod" | "rem" | "neg" | "abs" | "min" | "max" => {
             arithmetic(name, &w).map(|n| n.to_string())
@@ -173,7 +174,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn f(call_text: &str) -> Result<String, String> {
+    fn f(call_text: &str) -> Result<String, ValueError> {
         let (name, arguments) = first_word(call_text);
         call(name, arguments).unwrap()
     }

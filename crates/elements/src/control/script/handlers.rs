@@ -8,231 +8,231 @@ use castanet_element::prelude::*;
 impl<const DRIVER: bool> Scripted<DRIVER> {
     /// Passes so many blocking instructions (1).
     #[write]
-    fn step(&mut self, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn step(&mut self, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.write("step", value, cx)
     }
     /// Goes to a label, if no condition follows or it is true, and runs.
     #[write]
-    fn goto(&mut self, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn goto(&mut self, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.write("goto", value, cx)
     }
     /// Runs the script with these arguments; the value is what it returns.
     #[read]
-    fn run(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn run(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("run", parameters, cx)
     }
     #[write]
-    fn set_run(&mut self, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn set_run(&mut self, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.write("run", value, cx)
     }
     /// Sets a variable: its name and a text.
     #[write(name = "set")]
-    fn set_variable(&mut self, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn set_variable(&mut self, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.write("set", value, cx)
     }
     /// The value of a variable.
     #[read]
-    fn get(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn get(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("get", parameters, cx)
     }
     /// Takes the first word off a variable (args) and returns it.
     #[read]
-    fn shift(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn shift(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("shift", parameters, cx)
     }
     /// The sum of numbers.
     #[read]
-    fn add(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn add(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("add", parameters, cx)
     }
     /// The first number less the others.
     #[read]
-    fn sub(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn sub(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("sub", parameters, cx)
     }
     /// The least of numbers.
     #[read]
-    fn min(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn min(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("min", parameters, cx)
     }
     /// The greatest of numbers.
     #[read]
-    fn max(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn max(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("max", parameters, cx)
     }
     /// The product of numbers.
     #[read]
-    fn mul(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn mul(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("mul", parameters, cx)
     }
     /// The first number divided by the others, as a real number.
     #[read]
-    fn div(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn div(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("div", parameters, cx)
     }
     /// The whole part of the quotient of two integers.
     #[read]
-    fn idiv(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn idiv(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("idiv", parameters, cx)
     }
     /// The remainder of two integers; it has the sign of the first.
     #[read(name = "mod")]
-    fn modulo(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn modulo(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("mod", parameters, cx)
     }
     /// The remainder of two numbers; it has the sign of the first.
     #[read]
-    fn rem(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn rem(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("rem", parameters, cx)
     }
     /// The number with the other sign.
     #[read]
-    fn neg(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn neg(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("neg", parameters, cx)
     }
     /// The number without its sign.
     #[read]
-    fn abs(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn abs(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("abs", parameters, cx)
     }
     /// Whether two values are equal, as numbers if they are numbers.
     #[read]
-    fn eq(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn eq(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("eq", parameters, cx)
     }
     /// Whether two values differ.
     #[read]
-    fn ne(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn ne(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("ne", parameters, cx)
     }
     /// Whether the first value is greater than the second.
     #[read]
-    fn gt(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn gt(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("gt", parameters, cx)
     }
     /// Whether the first value is greater than the second or equal.
     #[read]
-    fn ge(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn ge(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("ge", parameters, cx)
     }
     /// Whether the first value is less than the second.
     #[read]
-    fn lt(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn lt(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("lt", parameters, cx)
     }
     /// Whether the first value is less than the second or equal.
     #[read]
-    fn le(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn le(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("le", parameters, cx)
     }
     /// The other truth value.
     #[read]
-    fn not(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn not(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("not", parameters, cx)
     }
     /// Words formatted after a format.
     #[read]
-    fn sprintf(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn sprintf(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("sprintf", parameters, cx)
     }
     /// The first word.
     #[read]
-    fn first(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn first(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("first", parameters, cx)
     }
     /// A random integer: below N, or from LOW to HIGH.
     #[read]
-    fn random(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn random(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("random", parameters, cx)
     }
     /// Whether all are true.
     #[read]
-    fn and(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn and(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("and", parameters, cx)
     }
     /// Whether one is true.
     #[read]
-    fn or(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn or(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("or", parameters, cx)
     }
     /// Whether one is false.
     #[read]
-    fn nand(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn nand(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("nand", parameters, cx)
     }
     /// Whether all are false.
     #[read]
-    fn nor(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn nor(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("nor", parameters, cx)
     }
     /// The second word if the first is true, else the third.
     #[read(name = "if")]
-    fn choose(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn choose(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("if", parameters, cx)
     }
     /// Whether the first word is among the others.
     #[read(name = "in")]
-    fn contains(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn contains(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("in", parameters, cx)
     }
     /// The time in seconds since 1970.
     #[read]
-    fn now(&mut self, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn now(&mut self, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("now", "", cx)
     }
     /// Whether all these handlers can be read.
     #[read]
-    fn readable(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn readable(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("readable", parameters, cx)
     }
     /// Whether all these handlers can be written.
     #[read]
-    fn writable(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn writable(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("writable", parameters, cx)
     }
     /// The length of the text in bytes.
     #[read]
-    fn length(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn length(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("length", parameters, cx)
     }
     /// The text without quotes, its escapes expanded.
     #[read]
-    fn unquote(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn unquote(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("unquote", parameters, cx)
     }
     /// A 16-bit number in network byte order.
     #[read]
-    fn htons(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn htons(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("htons", parameters, cx)
     }
     /// A 32-bit number in network byte order.
     #[read]
-    fn htonl(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn htonl(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("htonl", parameters, cx)
     }
     /// A 16-bit number from network byte order.
     #[read]
-    fn ntohs(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn ntohs(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("ntohs", parameters, cx)
     }
     /// A 32-bit number from network byte order.
     #[read]
-    fn ntohl(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn ntohl(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("ntohl", parameters, cx)
     }
     /// The text of a file; private.
     #[read(private)]
-    fn cat(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn cat(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("cat", parameters, cx)
     }
     /// The text of a file, quoted; private.
     #[read(private)]
-    fn catq(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn catq(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("catq", parameters, cx)
     }
     /// Sends a signal to processes; private.
     #[read(private)]
-    fn kill(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn kill(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("kill", parameters, cx)
     }
 }

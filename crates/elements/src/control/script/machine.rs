@@ -261,12 +261,12 @@ impl Machine {
     }
 
     /// A run for a caller that waits for its value.
-    pub(super) fn run(&mut self, frame: Frame, cx: &mut Cx<'_>) -> Result<String, String> {
+    pub(super) fn run(&mut self, frame: Frame, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         let outcome = if self.state != State::Running && self.depth == 0 {
             self.restart(frame, cx);
             self.proceed(cx)
         } else if self.depth >= DEEPEST {
-            return Err(format!("'{}' calls itself more than {DEEPEST} deep", cx.name()));
+            return Err(format!("'{}' calls itself more than {DEEPEST} deep", cx.name()).into());
         } else if self.jumps >= JUMPS {
             return Err("too many jumps".into());
         } else {
@@ -286,7 +286,7 @@ impl Machine {
         };
         match outcome {
             Outcome::Returned(v) => Ok(v),
-            Outcome::Failed(e) => Err(e),
+            Outcome::Failed(e) => Err(e.into()),
             Outcome::Ended(Ending::Error) => Err("the script says that there is an error".into()),
             Outcome::GivenUp => Err("too many jumps".into()),
             Outcome::Blocked | Outcome::Ended(_) => Ok(String::new()),
@@ -294,7 +294,7 @@ impl Machine {
     }
 
     /// The handler `goto`.
-    pub(super) fn go_to(&mut self, label: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    pub(super) fn go_to(&mut self, label: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         let target = self.program.target(label).ok_or_else(|| format!("no such label '{label}'"))?;
         if self.state == State::Running || self.depth > 0 {
             self.jump = Some(target);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where scripts print to, and the files that they read.
 
+use castanet_element::ElementError;
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::path::Path;
 
 /// The longest file that `cat` reads.
 const LONGEST: u64 = 16 << 20;
@@ -16,12 +18,6 @@ impl Default for Output {
     }
 }
 
-/// The text of an error of the operating system, without its number.
-pub fn reason(e: &std::io::Error) -> String {
-    let text = e.to_string();
-    text.split(" (os error").next().unwrap_or("").to_string()
-}
-
 impl Output {
     /// Prints to something else.
     #[cfg(test)]
@@ -30,25 +26,22 @@ impl Output {
     }
     /// Writes text to a file, `-` for standard output, so that it is there when this returns. The name comes from a Filename.
     #[allow(clippy::disallowed_methods)]
-    pub fn put(&mut self, file: &str, append: bool, text: &str) -> Result<(), String> {
-        let failed = |name: &str, e: &std::io::Error| format!("{name}: {}", reason(e));
+    pub fn put(&mut self, file: &str, append: bool, text: &str) -> Result<(), ElementError> {
         if file == "-" {
             let done = self.0.write_all(text.as_bytes()).and_then(|()| self.0.flush());
-            return done.map_err(|e| failed("<stdout>", &e));
+            return done.map_err(ElementError::system("<stdout>"));
         }
         let mut options = OpenOptions::new();
         let options = options.create(true).write(true).append(append).truncate(!append);
         let done = options.open(file).and_then(|mut f| f.write_all(text.as_bytes()));
-        done.map_err(|e| failed(file, &e))
+        done.map_err(ElementError::system(file))
     }
 }
 
 /// The text of a file; bytes that are not UTF-8 are replaced.
-pub fn read(file: &str) -> Result<String, String> {
-    match castanet_lang::read::file(std::path::Path::new(file), LONGEST) {
-        Err(e) => Err(format!("{file}: {}", reason(&e))),
-        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-    }
+pub fn read(file: &str) -> Result<String, ElementError> {
+    let bytes = castanet_lang::read::file(Path::new(file), LONGEST).map_err(ElementError::system(file))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]
@@ -78,12 +71,15 @@ mod tests {
         out.put(path, false, "c").unwrap();
         assert_eq!(read(path).unwrap(), "c");
         let missing = format!("{path}/x");
-        assert_eq!(out.put(&missing, false, "c").unwrap_err(), format!("{missing}: Not a directory"));
-        assert_eq!(read("/nonexistent").unwrap_err(), "/nonexistent: No such file or directory");
+        assert_eq!(
+            out.put(&missing, false, "c").unwrap_err().to_string(),
+            format!("{missing}: Not a directory")
+        );
+        assert_eq!(read("/nonexistent").unwrap_err().to_string(), "/nonexistent: No such file or directory");
     }
 
     #[test]
     fn a_broken_pipe_is_an_error() {
-        assert_eq!(Output::to(Broken).put("-", false, "x").unwrap_err(), "<stdout>: Broken pipe");
+        assert_eq!(Output::to(Broken).put("-", false, "x").unwrap_err().to_string(), "<stdout>: Broken pipe");
     }
 }

@@ -2,6 +2,7 @@
 //! The function `sprintf` of scripts.
 
 use super::number::value;
+use castanet_element::prelude::ValueError;
 use std::iter::Peekable;
 use std::str::Chars;
 
@@ -31,9 +32,9 @@ fn digits(format: &mut Peekable<Chars<'_>>) -> usize {
     n
 }
 
-fn star<'t>(words: &mut impl Iterator<Item = &'t str>) -> Result<i64, String> {
+fn star<'t>(words: &mut impl Iterator<Item = &'t str>) -> Result<i64, ValueError> {
     let word = words.next().ok_or("too few arguments")?;
-    value(word).ok_or_else(|| format!("'{word}' is not an integer"))
+    value(word).ok_or_else(|| format!("'{word}' is not an integer").into())
 }
 
 fn short(n: i64) -> usize {
@@ -44,7 +45,7 @@ impl Form {
     fn parse<'t>(
         format: &mut Peekable<Chars<'_>>,
         words: &mut impl Iterator<Item = &'t str>,
-    ) -> Result<Form, String> {
+    ) -> Result<Form, ValueError> {
         let mut f = Form::default();
         while let Some(c) = format.peek() {
             match c {
@@ -152,7 +153,7 @@ impl Form {
 
 /// Formats words. `%d %i %u %x %X %o %s %c %%` with the flags `0#- +`, width, precision, `*`, and the sizes `h l ll q`;
 /// words that are left over are ignored.
-pub fn sprintf(format: &str, words: &[&str]) -> Result<String, String> {
+pub fn sprintf(format: &str, words: &[&str]) -> Result<String, ValueError> {
     let mut out = String::new();
     let mut words = words.iter().copied();
     let mut rest = format.chars().peekable();
@@ -168,7 +169,7 @@ pub fn sprintf(format: &str, words: &[&str]) -> Result<String, String> {
             continue;
         }
         if !"diuxXosc".contains(conversion) {
-            return Err(format!("unknown format '%{conversion}'"));
+            return Err(format!("unknown format '%{conversion}'").into());
         }
         let word = words.next().ok_or("too few arguments")?;
         let text = match conversion {

@@ -14,11 +14,11 @@ const MOST_MOVED: usize = 1 << 16;
 impl FromDevice {
     /// Whether the device has the link type that is asked for, while another router has it open. One that is gone will be
     /// looked at when it is back.
-    pub(super) fn check_link(&mut self) -> Result<(), String> {
+    pub(super) fn check_link(&mut self) -> Result<(), ElementError> {
         let name = &self.args.devname.0;
         match (self.args.encap, device::link_info(name)) {
             (Some(wanted), Ok(info)) if wanted.0 != info.link => {
-                Err(format!("{name}: its link type is {}, not {}", info.link, wanted.0))
+                Err(format!("{name}: its link type is {}, not {}", info.link, wanted.0).into())
             }
             _ => Ok(()),
         }
@@ -26,14 +26,14 @@ impl FromDevice {
 
     /// Takes the socket with the frames that wait in its ring. What differs is changed while it is open, before it is taken:
     /// when that fails nothing has moved.
-    pub(super) fn inherit(&mut self, old: &mut FromDevice, cx: &mut Cx<'_>) -> Result<(), String> {
+    pub(super) fn inherit(&mut self, old: &mut FromDevice, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let Some((socket, _)) = &old.socket else { return Ok(()) };
         if !old.lost {
             if !self.args.sniffer && old.shield.is_none() && self.shield.is_none() {
-                self.shield = Some(Shield::raise(&self.args.devname.0).map_err(|e| e.to_string())?);
+                self.shield = Some(Shield::raise(&self.args.devname.0).map_err(ElementError::refused)?);
             }
             let (before, now) = (old.options.promiscuous, self.options.promiscuous);
-            socket.set_promiscuous(before, now).map_err(|e| e.to_string())?;
+            socket.set_promiscuous(before, now).map_err(ElementError::refused)?;
             socket.set_outgoing(self.options.outgoing);
         }
         let Some((socket, watch)) = old.socket.take() else { return Ok(()) };

@@ -6,7 +6,6 @@ use castanet_classify::names;
 use castanet_element::prelude::*;
 use castanet_io::socket::Place;
 use castanet_wire::ipv4::protocol::{TCP, UDP};
-use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 
@@ -64,20 +63,14 @@ impl ArgValue for PortArg {
 
 impl PortArg {
     /// The port's number for a protocol.
-    pub(in crate::device) fn number(&self, protocol: u8, cx: &ArgCx<'_>) -> Result<u16, String> {
+    pub(in crate::device) fn number(&self, protocol: u8, cx: &ArgCx<'_>) -> Result<u16, ValueError> {
         port(&self.0, protocol, cx)
     }
 }
 
-fn port(text: &str, protocol: u8, cx: &ArgCx<'_>) -> Result<u16, String> {
+fn port(text: &str, protocol: u8, cx: &ArgCx<'_>) -> Result<u16, ValueError> {
     let named = || cx.names.port(cx.scope, text, protocol).or_else(|| names::port_number(text));
-    u16::parse(text, cx).or_else(|e| named().ok_or(e)).map_err(String::from)
-}
-
-/// The system's words without Rust's ` (os error N)`.
-pub(super) fn words(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split_once(" (os error ").map_or(text.clone(), |t| t.0.to_string())
+    u16::parse(text, cx).or_else(|e| named().ok_or(e))
 }
 
 /// Which socket to open.
@@ -113,10 +106,10 @@ impl Plan {
     fn inet(args: &Args, cx: &ArgCx<'_>) -> Result<(Place, Option<Place>), ConfigError> {
         let protocol = if args.kind == Kind::Tcp { TCP } else { UDP };
         let mut errors = ConfigError::default();
-        let mut note = |name: &str, e: String| {
+        let mut note = |name: &str, e: ValueError| {
             errors.0.extend(ConfigError::from(format!("{name}: {e}")).0);
         };
-        let addr = Ipv4Addr::parse(&args.addr, cx).map_err(|e| note("ADDR", e.into())).ok();
+        let addr = Ipv4Addr::parse(&args.addr, cx).map_err(|e| note("ADDR", e)).ok();
         let number = match &args.port {
             Some(text) => port(text, protocol, cx).map_err(|e| note("PORT", e)).ok(),
             None => {
@@ -125,7 +118,7 @@ impl Plan {
             }
         };
         let local_addr = args.local_addr.as_ref().map(|text| Ipv4Addr::parse(text, cx)).transpose();
-        let local_addr = local_addr.map_err(|e| note("LOCAL_ADDR", e.into())).ok().flatten();
+        let local_addr = local_addr.map_err(|e| note("LOCAL_ADDR", e)).ok().flatten();
         let local_port = args.local_port.as_ref().map(|p| p.number(protocol, cx)).transpose();
         let local_port = local_port.map_err(|e| note("LOCAL_PORT", e)).ok().flatten();
         let (Some(addr), Some(number), true) = (addr, number, errors.0.is_empty()) else {

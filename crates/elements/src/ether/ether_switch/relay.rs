@@ -117,7 +117,7 @@ impl Relay {
         Nanos(self.control.timeout.load(Relaxed))
     }
     #[write]
-    fn set_timeout(&mut self, timeout: Nanos) -> Result<(), String> {
+    fn set_timeout(&mut self, timeout: Nanos) -> Result<(), HandlerError> {
         self.control.timeout.store(positive(timeout)?.0, Relaxed);
         Ok(())
     }
@@ -145,7 +145,7 @@ impl Engine for Relay {
 }
 
 impl Lifecycle for Relay {
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         // The spanning tree of the new router decides which ports relay.
         if !Arc::ptr_eq(&self.table, &old.table) {
             self.table.learn_from(&old.table, self.ports);
@@ -154,7 +154,7 @@ impl Lifecycle for Relay {
     }
 }
 
-fn positive(timeout: Nanos) -> Result<Nanos, String> {
+fn positive(timeout: Nanos) -> Result<Nanos, ValueError> {
     if timeout.0 < 0 { Err("TIMEOUT: must be positive".into()) } else { Ok(timeout) }
 }
 

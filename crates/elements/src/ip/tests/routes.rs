@@ -112,7 +112,8 @@ fn handlers<T: Build + Element>() {
     assert_eq!(lookup(&mut kit, "10.2.0.0"), "-1");
     assert!(kit.read_with("lookup", "nowhere").is_err());
 
-    let error = |kit: &mut Kit<T>, h: &str, v: &str| kit.write(h, v).err().unwrap();
+    let error = |kit: &mut Kit<T>, h: &str, v: &str| kit.write(h, v).err().unwrap().to_string();
+    assert!(matches!(kit.write("add", "4.0.0.0/8 - 1"), Err(HandlerError::Exists(_))));
     assert_eq!(error(&mut kit, "add", "4.0.0.0/8 - 1"), "conflict with existing route '4.0.0.0/8 - 0'");
     assert_eq!(error(&mut kit, "remove", "9.0.0.0/8"), "route '9.0.0.0/8 - -1' not found");
     assert_eq!(error(&mut kit, "remove", "4.0.0.0/8 - 1"), "route '4.0.0.0/8 - 1' not found");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counts by number, and the files that they are written to.
 
+use castanet_element::ElementError;
 use castanet_spec::value::twelve_digits;
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
@@ -75,7 +76,7 @@ impl Counts {
 
     /// Writes all to a file, whose name comes from a Filename; `-` is the standard output.
     #[allow(clippy::disallowed_methods)]
-    pub fn write(&self, name: &str, banner: &str, format: Format) -> Result<(), String> {
+    pub fn write(&self, name: &str, banner: &str, format: Format) -> Result<(), ElementError> {
         let done = match name {
             "-" => self.write_to(&mut io::stdout().lock(), banner, format),
             _ => std::fs::File::create(name).and_then(|f| {
@@ -84,10 +85,7 @@ impl Counts {
                 out.flush()
             }),
         };
-        done.map_err(|e| {
-            let text = e.to_string();
-            format!("{name}: {}", text.split(" (os error ").next().unwrap_or(&text))
-        })
+        done.map_err(ElementError::system(name))
     }
     /// Writes all.
     pub fn write_to(&self, out: &mut impl Write, banner: &str, format: Format) -> io::Result<()> {

@@ -117,7 +117,7 @@ fn files() {
         [head.as_bytes(), b"!packed_be\n\0\0\0\x07\0\0\0\x04\0\0\0\x08\0\0\0\x01\x01\0\0\x01\0\0\0\x01"]
             .concat();
     assert_eq!(std::fs::read(&path).unwrap(), want);
-    assert!(kit.write("write_text_file", "/nonexistent/x").unwrap_err().contains("No such file"));
+    assert!(kit.write("write_text_file", "/nonexistent/x").unwrap_err().to_string().contains("No such file"));
     kit.write("reaggregate_counts", "").unwrap();
     kit.write("banner", "").unwrap();
     assert_eq!(text(&kit, counts::Format::Text), "!IPAggregate 1.0\n!num_nonzero 2\n1 2\n4 1\n");

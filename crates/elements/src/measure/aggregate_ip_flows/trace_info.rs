@@ -2,6 +2,7 @@
 //! The XML file that describes flows.
 
 use super::flows::Flow;
+use castanet_element::ElementError;
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
@@ -94,15 +95,9 @@ impl TraceInfo {
     }
 
     /// Writes the end.
-    pub fn write(mut self) -> Result<(), String> {
+    pub fn write(mut self) -> Result<(), ElementError> {
         self.buffer.extend_from_slice(b"</trace>\n");
         self.flush();
-        match self.failure {
-            Some(e) => {
-                let text = e.to_string();
-                Err(format!("{}: {}", self.name, text.split(" (os error ").next().unwrap_or(&text)))
-            }
-            None => Ok(()),
-        }
+        self.failure.map_or(Ok(()), |e| Err(ElementError::system(self.name)(e)))
     }
 }

@@ -49,7 +49,7 @@ impl<A: RewriterArgs> Engine for Rewriter<A> {
 }
 
 impl<A: RewriterArgs> Lifecycle for Rewriter<A> {
-    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), ElementError> {
         let link = self.handle.link(&self.registry)?.clone();
         for (i, text) in self.specs.iter().enumerate() {
             let spec = text.resolve(&self.registry, &self.scope, self.outputs)?;
@@ -59,16 +59,16 @@ impl<A: RewriterArgs> Lifecycle for Rewriter<A> {
         self.link = Some(link);
         Ok(())
     }
-    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.pattern(handler, cx)
     }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.set_pattern(handler, value, cx)
     }
     fn own_handlers(&self) -> Vec<(String, &'static str)> {
         (0..self.specs.len()).map(|n| (format!("pattern{n}"), "rw")).collect()
     }
-    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let (Some(mine), Some(theirs)) = (self.handle.linked(), old.handle.linked()) else { return Ok(()) };
         if mine.is_shared_with(theirs) {
             return Ok(());

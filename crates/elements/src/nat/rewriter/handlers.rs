@@ -35,23 +35,27 @@ fn input(handler: &str) -> Option<usize> {
 
 impl<A: RewriterArgs> Rewriter<A> {
     /// The store and the number of this rewriter in it.
-    fn store(&self) -> Result<(MutexGuard<'_, Store>, u16), String> {
+    fn store(&self) -> Result<(MutexGuard<'_, Store>, u16), HandlerError> {
         let link = self.handle.linked().ok_or("not initialised")?;
         Ok((link.store(), link.space))
     }
     /// Calls `show` with the counts of this rewriter, after flows that are too old are removed.
-    fn counts<T>(&self, cx: &mut Cx<'_>, show: impl FnOnce(&Space) -> T) -> Result<T, String> {
+    fn counts<T>(&self, cx: &mut Cx<'_>, show: impl FnOnce(&Space) -> T) -> Result<T, HandlerError> {
         let (mut store, space) = self.store()?;
         store.clean(space, cx.now(), usize::MAX);
         store.space(space).map(show).ok_or_else(|| "no such rewriter".into())
     }
     /// The flows, of one protocol or of all.
-    pub(in crate::nat) fn list(&self, proto: Option<u8>, cx: &mut Cx<'_>) -> Result<Table, String> {
+    pub(in crate::nat) fn list(&self, proto: Option<u8>, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         let (mut store, space) = self.store()?;
         Ok(Table(store.list(space, proto, cx.now())))
     }
     /// The new addresses and ports of a TCP packet.
-    pub(in crate::nat) fn look_up(&self, flow: &FlowText, cx: &mut Cx<'_>) -> Result<Option<String>, String> {
+    pub(in crate::nat) fn look_up(
+        &self,
+        flow: &FlowText,
+        cx: &mut Cx<'_>,
+    ) -> Result<Option<String>, HandlerError> {
         let (mut store, space) = self.store()?;
         let found = store.look_up(space, protocol::TCP, flow.0, cx.now());
         let to = found.and_then(|v| store.flow(v >> 1).map(|f| f.rewritten(v & 1 == 1)));
@@ -61,7 +65,7 @@ impl<A: RewriterArgs> Rewriter<A> {
         }))
     }
     /// The rule of an input for new flows, and the number of flows from it.
-    pub(super) fn pattern(&self, handler: &str, cx: &mut Cx<'_>) -> Result<String, String> {
+    pub(super) fn pattern(&self, handler: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         let n = input(handler).ok_or("no such input")?;
         let line = self.counts(cx, |space| space.inputs.get(n).map(|i| self.line(i)))?;
         line.ok_or_else(|| "no such input".into())
@@ -72,7 +76,12 @@ impl<A: RewriterArgs> Rewriter<A> {
         if input.flows > 0 { format!("{rule} [{}]", input.flows) } else { rule }
     }
     /// Changes the specification of an input. The flows that it made are forgotten.
-    pub(super) fn set_pattern(&mut self, handler: &str, value: &str, cx: &Cx<'_>) -> Result<(), String> {
+    pub(super) fn set_pattern(
+        &mut self,
+        handler: &str,
+        value: &str,
+        cx: &Cx<'_>,
+    ) -> Result<(), HandlerError> {
         let handle = self.handle.clone();
         let link = handle.linked().ok_or("not initialised")?;
         let text = cx.with_args(|a| SpecText::parse(value.trim(), a))?;
@@ -91,22 +100,22 @@ impl<A: RewriterArgs> Rewriter<A> {
 impl<A: RewriterArgs> Rewriter<A> {
     /// Keys of flows in the table: nearly always two for each flow, one for each direction.
     #[read(unit = "entries")]
-    fn table_size(&self, cx: &mut Cx<'_>) -> Result<usize, String> {
+    fn table_size(&self, cx: &mut Cx<'_>) -> Result<usize, HandlerError> {
         self.counts(cx, |space| space.entries)
     }
     /// The same, by its old name.
     #[read(unit = "entries")]
-    fn nmappings(&self, cx: &mut Cx<'_>) -> Result<usize, String> {
+    fn nmappings(&self, cx: &mut Cx<'_>) -> Result<usize, HandlerError> {
         self.table_size(cx)
     }
     /// Packets that should have made a flow and could not.
     #[read(unit = "packets")]
-    fn mapping_failures(&self, cx: &mut Cx<'_>) -> Result<Counted, String> {
+    fn mapping_failures(&self, cx: &mut Cx<'_>) -> Result<Counted, HandlerError> {
         self.counts(cx, |space| Counted(space.inputs.iter().fold(0u64, |n, i| n.saturating_add(i.failures))))
     }
     /// The rule of each input for new flows, and the number of flows from it.
     #[read]
-    fn patterns(&self, cx: &mut Cx<'_>) -> Result<Table, String> {
+    fn patterns(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.counts(cx, |space| {
             let mut out = String::new();
             for i in &space.inputs {
@@ -117,25 +126,25 @@ impl<A: RewriterArgs> Rewriter<A> {
     }
     /// Flows, with those of others that share the capacity.
     #[read(unit = "flows")]
-    fn size(&self, cx: &mut Cx<'_>) -> Result<usize, String> {
+    fn size(&self, cx: &mut Cx<'_>) -> Result<usize, HandlerError> {
         let (mut store, space) = self.store()?;
         store.clean(space, cx.now(), usize::MAX);
         Ok(store.count())
     }
     /// The most flows.
     #[read(unit = "flows")]
-    fn capacity(&self) -> Result<u32, String> {
+    fn capacity(&self) -> Result<u32, HandlerError> {
         Ok(self.store()?.0.capacity)
     }
     #[write]
-    fn set_capacity(&mut self, capacity: i32, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn set_capacity(&mut self, capacity: i32, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         let capacity = u32::try_from(capacity).map_err(|_| "must be positive")?;
         self.store()?.0.set_capacity(capacity, cx.now());
         Ok(())
     }
     /// Forgets all flows.
     #[write(button)]
-    fn clear(&mut self) -> Result<(), String> {
+    fn clear(&mut self) -> Result<(), HandlerError> {
         let (mut store, space) = self.store()?;
         store.clear(space);
         Ok(())

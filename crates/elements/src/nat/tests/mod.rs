@@ -141,7 +141,7 @@ impl Rig {
         let args = args.ok_or_else(|| errors.into_iter().map(|e| e.message).collect::<Vec<_>>())?;
         T::build(args, &mut cx).map_err(|e| e.0.into_iter().map(|e| e.message).collect())
     }
-    pub fn init<T: Lifecycle>(&mut self, name: &str, e: &mut T) -> Result<(), String> {
+    pub fn init<T: Lifecycle>(&mut self, name: &str, e: &mut T) -> Result<(), ElementError> {
         let me = self.number(name);
         let core = self.core.get_or_insert_with(|| {
             let info = self.elements.iter().map(|(n, c)| Info {

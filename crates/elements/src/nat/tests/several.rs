@@ -31,7 +31,7 @@ fn names_and_mappers() {
         rig.build("rr", "- - 10.0.0.1 80 0 1, - - 10.0.0.2 80 0 1, out 0 1", (0, 0)).unwrap();
     let mut h: SourceIpHashMapper =
         rig.build("h", "50 7, - - 10.0.0.1 80 0 1 1, - - 10.0.0.2 80 0 1 2", (0, 0)).unwrap();
-    assert!(rig.init("rw", &mut rw).unwrap_err().contains("out"), "nobody has defined it");
+    assert!(rig.init("rw", &mut rw).unwrap_err().to_string().contains("out"), "nobody has defined it");
     let _: IpRewriterPatterns = rig.build("p", "out 9.9.9.9 1024-65535# - -", (0, 0)).unwrap();
     assert!(rig.build::<IpRewriterPatterns>("p", "out 9.9.9.9 -", (0, 0)).is_err(), "twice");
     rig.init("rw", &mut rw).unwrap();
@@ -108,7 +108,7 @@ fn common_capacity() {
     assert_eq!(rig.read("a", &mut a, "capacity"), "3");
     assert!(rig.build::<IpRewriter>("c", "drop, CAPACITY q", (1, 1)).is_err());
     let mut c: IpRewriter = rig.build("c", "drop, CAPACITY c", (1, 1)).unwrap();
-    assert!(rig.init("c", &mut c).unwrap_err().contains("circle"));
+    assert!(rig.init("c", &mut c).unwrap_err().to_string().contains("circle"));
 }
 
 #[test]

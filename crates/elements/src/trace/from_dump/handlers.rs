@@ -38,7 +38,7 @@ impl FromDump {
     #[write]
     fn set_filepos(&mut self, to: u64, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         let reader = self.reader.as_mut().ok_or(NOT_OPEN)?;
-        reader.seek(to).map_err(|e| e.to_string())?;
+        reader.seek(to).map_err(ElementError::refused)?;
         if let Some(p) = self.ready.take() {
             cx.drop(p, Reason::Cleared);
         }

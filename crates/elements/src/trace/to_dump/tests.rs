@@ -178,7 +178,7 @@ fn failures_are_told_once_and_counted() {
         let messages = k.messages();
         assert_eq!(messages, ["e :: ToDump: /dev/full: No space left on device"]);
         assert_eq!((k.read("count").unwrap(), k.messages().len()), ("0".into(), 0));
-        assert_eq!(k.cleanup(), Err("/dev/full: not all packets were written".into()));
+        assert_eq!(k.cleanup().unwrap_err().to_string(), "/dev/full: not all packets were written");
     }
 }
 
@@ -205,7 +205,7 @@ fn encap_from_other_elements() {
             None => {
                 assert_eq!(k.dropped(Reason::WriteFailed), 1);
                 assert!(k.messages()[0].contains("'f' tells no link type"));
-                assert!(k.cleanup().unwrap_err().ends_with("not all packets were written"));
+                assert!(k.cleanup().unwrap_err().to_string().ends_with("not all packets were written"));
             }
         }
     }

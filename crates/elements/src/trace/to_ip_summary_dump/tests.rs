@@ -132,7 +132,7 @@ fn every_length_is_written() {
 fn a_full_disk_is_told_once() {
     let mut k = Kit::<ToIpSummaryDump>::new("/dev/full, HEADER false").unwrap();
     k.push(0, packets("!data ip_id\n1\n"));
-    assert_eq!(k.write("flush", "").unwrap_err(), "/dev/full: No space left on device");
+    assert_eq!(k.write("flush", "").unwrap_err().to_string(), "/dev/full: No space left on device");
     let mut k = Kit::<ToIpSummaryDump>::new("/dev/full").unwrap();
     k.push(0, packets("!data ip_id\n1\n2\n"));
     assert_eq!((k.dropped(Reason::WriteFailed), k.messages().len()), (2, 1));

@@ -95,10 +95,10 @@ impl Machine {
         let Some(name) = self.substitute(&file.name, cx) else { return };
         let done = match cx.with_args(|a| Filename::parse(&name, a)) {
             Ok(name) => self.output.put(&name.0, file.append, shown),
-            Err(e) => Err(e.to_string()),
+            Err(e) => Err(e.into()),
         };
         if let Err(e) = done {
-            cx.message(&e);
+            cx.message(&e.to_string());
         }
     }
 

@@ -128,7 +128,7 @@ impl ProbePanic {
 }
 
 impl Lifecycle for ProbePanic {
-    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), String> {
+    fn initialise(&mut self, _: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.at("initialise");
         Ok(())
     }

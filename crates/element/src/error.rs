@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Errors of elements outside their handlers: at initialisation, in hot swaps and at the end.
+
+use crate::handler::HandlerError;
+use castanet_spec::ValueError;
+use std::io;
+
+/// Why an element could not be initialised, be changed, take over or be cleaned up.
+#[derive(Debug, thiserror::Error)]
+pub enum ElementError {
+    /// The element cannot work as it is configured, in this router or on this system.
+    #[error("{0}")]
+    Config(String),
+    /// The operating system refused a file, a device or a socket.
+    #[error("{}", about(subject, source))]
+    System {
+        /// The name of the file, where the text of `source` does not contain it; empty otherwise.
+        subject: String,
+        /// The error.
+        source: io::Error,
+    },
+    /// The element ended before all of its input was read, or before all of its output was written. A message has given the
+    /// reason.
+    #[error("{0}")]
+    Incomplete(String),
+}
+
+/// The text of an error of the operating system, without Rust's ` (os error N)`.
+pub fn reason(e: &io::Error) -> String {
+    let mut text = e.to_string();
+    if let Some(number) = e.raw_os_error()
+        && let Some(words) = text.strip_suffix(&format!(" (os error {number})"))
+    {
+        text.truncate(words.len());
+    }
+    text
+}
+
+fn about(subject: &str, source: &io::Error) -> String {
+    if subject.is_empty() { reason(source) } else { format!("{subject}: {}", reason(source)) }
+}
+
+impl ElementError {
+    /// An error about a file, a device or a socket whose text contains its name.
+    pub fn refused<E: Into<io::Error>>(e: E) -> ElementError {
+        ElementError::System { subject: String::new(), source: e.into() }
+    }
+    /// An error of the operating system about the file `subject`.
+    pub fn system(subject: impl Into<String>) -> impl FnOnce(io::Error) -> ElementError {
+        move |source| ElementError::System { subject: subject.into(), source }
+    }
+    /// The same error, free of everything that belongs to the shared library it comes from: an [`io::Error`] may refer to code
+    /// and constants of the library, which may be unloaded before the error is dropped.
+    pub(crate) fn detached(self) -> ElementError {
+        match self {
+            ElementError::System { subject, source } => {
+                let source = match source.raw_os_error() {
+                    Some(number) => io::Error::from_raw_os_error(number),
+                    None => io::Error::new(source.kind(), source.to_string()),
+                };
+                ElementError::System { subject, source }
+            }
+            // They hold text alone.
+            ElementError::Config(_) | ElementError::Incomplete(_) => self,
+        }
+    }
+}
+
+impl From<io::Error> for ElementError {
+    fn from(source: io::Error) -> Self {
+        ElementError::refused(source)
+    }
+}
+impl From<String> for ElementError {
+    fn from(message: String) -> Self {
+        ElementError::Config(message)
+    }
+}
+impl From<&str> for ElementError {
+    fn from(message: &str) -> Self {
+        ElementError::Config(message.to_string())
+    }
+}
+impl From<ValueError> for ElementError {
+    fn from(e: ValueError) -> Self {
+        ElementError::Config(e.into())
+    }
+}
+impl From<HandlerError> for ElementError {
+    fn from(e: HandlerError) -> Self {
+        ElementError::Config(e.into())
+    }
+}
+
+/// For handlers that do what an element also does outside of them.
+impl From<ElementError> for HandlerError {
+    fn from(e: ElementError) -> Self {
+        HandlerError::Failed(e.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_leave_out_the_number_of_the_error() {
+        let missing = || io::Error::from_raw_os_error(2);
+        assert_eq!(ElementError::from(missing()).to_string(), "No such file or directory");
+        assert_eq!(ElementError::system("a")(missing()).to_string(), "a: No such file or directory");
+        assert_eq!(
+            HandlerError::from(ElementError::system("a")(missing())).to_string(),
+            "a: No such file or directory"
+        );
+    }
+
+    #[test]
+    fn a_detached_error_has_kind_number_and_text_but_no_foreign_code() {
+        let source = |e: ElementError| match e.detached() {
+            ElementError::System { source, .. } => source,
+            e => io::Error::other(e),
+        };
+        let number = source(io::Error::from_raw_os_error(13).into());
+        assert_eq!((number.kind(), number.raw_os_error()), (io::ErrorKind::PermissionDenied, Some(13)));
+        let foreign = io::Error::new(io::ErrorKind::NotFound, ElementError::from("of the library"));
+        let own = source(foreign.into());
+        assert_eq!((own.kind(), own.to_string().as_str()), (io::ErrorKind::NotFound, "of the library"));
+        assert!(own.get_ref().is_some_and(|e| !e.is::<ElementError>()));
+    }
+}
