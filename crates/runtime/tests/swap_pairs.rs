@@ -6,14 +6,14 @@ use castanet_element::prelude::*;
 use castanet_element::remote::Remote;
 use castanet_lang::{Diagnostic, Sources};
 use castanet_runtime::Running;
-use castanet_runtime::swap::{Loaded, Loader, Plan, Style};
+use castanet_runtime::swap::{Loaded, Loader, Plan, Style, SwapError};
 use castanet_testkit::*;
 use std::sync::Arc;
 
 struct Texts;
 impl Loader for Texts {
-    fn load(&self, _: Origin, _: &str, text: &str, _: Style) -> Result<Loaded, String> {
-        load_with(text, |_| {}).map_err(|e| e.to_string())
+    fn load(&self, _: Origin, _: &str, text: &str, _: Style) -> Result<Loaded, SwapError> {
+        load_with(text, |_| {}).map_err(|e| SwapError::Refused(e.to_string()))
     }
     fn render(&self, sources: &Sources, diagnostics: &[Diagnostic], _: Style) -> String {
         castanet_lang::render::render_classic(sources, diagnostics)

@@ -43,8 +43,8 @@ pub fn language(data: &[u8]) {
     let (graph, more) = Graph::new(flat, &table);
     load::show(&sources, &more);
     for fold in [Fold::None, Fold::All] {
-        let drawing = Drawing::new(&graph, &fold).unwrap();
-        (drawing.svg(), drawing.dot());
+        let drawing = Drawing::new(&graph, &fold).unwrap_or_else(|e| panic!("{e:?}"));
+        assert!(!drawing.svg().is_empty() && !drawing.dot().is_empty());
     }
     let (placement, more) = castanet_runtime::place(&graph, table.0.as_ref(), 2);
     load::show(&sources, &more);

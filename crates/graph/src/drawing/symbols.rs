@@ -247,13 +247,13 @@ pub(crate) fn frame(out: &mut String, head: &str, size: &str, at: [f64; 5]) {
     let [x, y, width, height, name] = at;
     let (head, size) = (escaped(head), escaped(size));
     let (middle, centre) = (x + width / 2.0, y + height / 2.0);
-    let _ = write!(
+    let _ = writeln!(
         out,
         "<rect class=\"frame\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"6\"/>\
          <g class=\"head\" tabindex=\"0\" role=\"button\" aria-expanded=\"true\" aria-label=\"Fold {head}\">\
          <rect class=\"band\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{HEAD:.1}\" rx=\"6\"/>\
          <text x=\"{:.1}\" y=\"{:.1}\"><tspan class=\"sign open\">▾</tspan><tspan class=\"sign shut\">▸</tspan> {head}</text></g>\
-         <text class=\"shut\" text-anchor=\"middle\" x=\"{middle:.1}\" y=\"{centre:.1}\">{size}</text>\n",
+         <text class=\"shut\" text-anchor=\"middle\" x=\"{middle:.1}\" y=\"{centre:.1}\">{size}</text>",
         x + name + 8.0,
         y + HEAD - 8.0,
     );

@@ -28,6 +28,9 @@ pub(crate) struct Pairs {
     new_of: Vec<Option<u32>>,
 }
 
+/// Where a neighbour is: whether an output leads to it, that port and its own, its kind, and its configuration if that counts.
+type Place<'a> = (bool, usize, usize, &'a Kind, &'a str);
+
 impl Pairs {
     /// Pairs the elements of two configurations. `held` are pairs that hold the same resource: old, new.
     pub fn new(old: &Graph, new: &Graph, held: &[(u32, u32)]) -> Pairs {
@@ -204,7 +207,7 @@ impl<'a> Matcher<'a> {
 
     /// Adds the neighbours of a pair that have the same place.
     fn compare(&self, o: usize, e: usize, same: bool, of_old: &mut Candidates, of_new: &mut Candidates) {
-        let mut places: HashMap<(bool, usize, usize, &Kind, &str), [Vec<u32>; 2]> = HashMap::new();
+        let mut places: HashMap<Place<'_>, [Vec<u32>; 2]> = HashMap::new();
         for (i, (side, element)) in [(&self.old, o), (&self.new, e)].into_iter().enumerate() {
             for (output, port, peer) in side.edges(element) {
                 if let Some(kind) = side.open(peer.element) {
@@ -311,7 +314,7 @@ fn groups_of(side: &Side<'_>) -> Vec<Vec<u32>> {
     for (first, _) in side.all_open() {
         let (mut group, mut todo) = (Vec::new(), vec![first]);
         while let Some(e) = todo.pop() {
-            if !seen.get_mut(e).is_some_and(|s| !std::mem::replace(s, true)) {
+            if seen.get_mut(e).is_none_or(|s| std::mem::replace(s, true)) {
                 continue;
             }
             group.push(e as u32);

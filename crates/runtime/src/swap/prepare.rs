@@ -116,7 +116,7 @@ impl Running {
         let (old, candidate) = self.candidate(from, (name, text), style, clock, Some(tx))?;
         permit.submit(candidate)?;
         old.halt();
-        rx.recv().unwrap_or_else(|_| Err(SwapError::Stopped))
+        rx.recv().unwrap_or(Err(SwapError::Stopped))
     }
 
     /// Swaps the configuration as soon as the calling worker has ended its turn.
