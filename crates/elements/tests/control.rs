@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Routers with control sockets, and clients of all kinds, byte by byte.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
 use castanet_element::spec::Origin;
 use castanet_element::{Random, Remote as _};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Routers on real devices, in network namespaces: the host's own stack is at the other end and tells whether it works.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
 use castanet_element::Remote;
 use castanet_element::spec::Reason;

@@ -499,7 +499,7 @@ struct Deaf {}
 impl Element for Deaf {}
 
 impl Lifecycle for Deaf {
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         cx.missed(3);
         Ok(())
     }

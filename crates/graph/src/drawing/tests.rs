@@ -426,7 +426,7 @@ fn graphviz_gets_clusters() {
         let dot = Drawing::new(&random_compounds(&mut random), &Fold::None).unwrap().dot();
         let quotes = dot.replace("\\\\", "").replace("\\\"", "").matches('"').count();
         assert!(
-            quotes % 2 == 0
+            quotes.is_multiple_of(2)
                 && dot.lines().filter(|l| l.ends_with('{')).count()
                     == dot.lines().filter(|l| *l == "}").count()
         );
