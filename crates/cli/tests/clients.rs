@@ -138,7 +138,7 @@ fn the_operators_own_configuration_requires_what_it_likes() {
     b.file("main.click", "require(library lib/a.click); InfiniteSource(LIMIT 1, STOP true) -> A -> Discard;");
     assert_eq!(b.run("castanet", &["run", "-q", "main.click"], "").code, 0);
     // Scripts of the operator's configuration have the operator's rights.
-    let text = "Idle -> Discard; Script(write hotconfig require(library lib/a.click); Idle -> A -> Discard; DriverManager(stop))";
+    let text = "Idle -> d :: Discard; Script(write hotconfig require(library lib/a.click); Idle -> A -> d :: Discard; DriverManager(stop))";
     let ran = b.run("castanet", &["run", "-q", "-R", "-e", text, "-h", "list"], "");
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
 }

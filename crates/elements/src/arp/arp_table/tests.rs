@@ -205,7 +205,7 @@ fn handlers() {
     assert_eq!((kit.read("count").unwrap(), kit.read("drops").unwrap()), ("0".into(), "0".into()));
     assert_eq!(
         kit.write("insert", "\"1.1.1.1 2:0:0:0:0:2\""),
-        Err("IP: parse error\nETH: required argument missing".into())
+        Err(HandlerError::Value("IP: parse error\nETH: required argument missing".into()))
     );
     assert_eq!(
         kit.write("insert", "x").unwrap_err().to_string(),
