@@ -168,6 +168,7 @@ pub fn check_arguments(graph: Graph, classes: &dyn Classes) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let mut names = names_of(&graph, classes, &mut diagnostics);
     names.trust_devices();
+    names.set_origin(Origin::Operator);
     let (placement, _) = place_named(&graph, &names, 1);
     let options = Options::default();
     build_elements(&graph, classes, &names, &placement, (options.seed(), options.batch), &mut diagnostics);
