@@ -53,7 +53,7 @@ pub enum Drive {
 /// `capabilities(Storage, ...)`, and the flags `task`, `copies`, `information`, `build` (the class implements [`Build`]
 /// itself), `lifecycle` (it implements [`Lifecycle`] itself), `handlers` (it has an `impl` block with
 /// [`#[handlers]`](crate::handlers)). `#[count(...)]` on a field declares a number
-/// that the element keeps, and the handler that shows it ([`Counts`](crate::Counts)).
+/// that the element keeps, and the handler that shows it ([`Counts`]).
 ///
 /// A field with `#[engine]` holds what the class shares with others: arguments, handlers and lifecycle ([`Engine`]).
 pub trait Class: Object + Handlers {

@@ -130,7 +130,7 @@ impl Wire {
     }
 
     /// All frames not yet read, and those that arrive until the link has been quiet for some time: `quiet`, and longer on a
-    /// busy machine, where the helper answers [`CALM`] requests meanwhile. With a `quiet` of zero, all that were sent have left
+    /// busy machine, where the helper answers ten requests meanwhile. With a `quiet` of zero, all that were sent have left
     /// and all that arrived are returned.
     pub fn rest(&mut self, quiet: Duration) -> Vec<Frame> {
         let mut all = Vec::new();
