@@ -123,18 +123,21 @@ impl Table {
 }
 
 /// Puts a new entry in the place of a free one, or of the one that was heard of longest ago (IEEE 802.1D-1998 section 7.8
-/// allows either that or learning nothing more).
+/// allows either that or learning nothing more). Another place is tried if another worker took it in the meantime.
 #[cold]
 fn enter(set: &Set, want: u64, choice: usize, now: i64) {
-    let places = set.entries.iter().zip(&set.heard).cycle().skip(choice).take(WAYS);
-    let aged = places.map(|(entry, heard)| {
-        let e = entry.load(Relaxed);
-        (if e == 0 { i64::MIN } else { heard.load(Relaxed) }, e, entry, heard)
-    });
-    if let Some((_, e, entry, heard)) = aged.min_by_key(|a| a.0)
-        && entry.compare_exchange(e, want, Relaxed, Relaxed).is_ok()
-    {
-        heard.store(now, Relaxed);
+    for _ in 0..WAYS {
+        let places = set.entries.iter().zip(&set.heard).cycle().skip(choice).take(WAYS);
+        let aged = places.map(|(entry, heard)| {
+            let e = entry.load(Relaxed);
+            (if e == 0 { i64::MIN } else { heard.load(Relaxed) }, e, entry, heard)
+        });
+        if let Some((_, e, entry, heard)) = aged.min_by_key(|a| a.0)
+            && entry.compare_exchange(e, want, Relaxed, Relaxed).is_ok()
+        {
+            heard.store(now, Relaxed);
+            return;
+        }
     }
 }
 
@@ -209,22 +212,32 @@ mod tests {
 
     #[test]
     fn workers_side_by_side() {
+        const WORKERS: u64 = 4;
         let table = Table::new(3);
+        let (mine, ours) =
+            (|worker: u64, n: u64| address((worker << 32) + n % 500), |n: u64| address((1 + n % 50) << 40));
+        // No set ever becomes full, although each worker may enter an address that all of them learn: nobody is evicted.
+        let mut entered: HashMap<*const Set, usize> = HashMap::new();
+        let each = (0..WORKERS).flat_map(|w| (0..500).map(move |n| mine(w, n)).chain((0..50).map(ours)));
+        for set in each.filter_map(|a| table.set(number(a))) {
+            *entered.entry(set.0).or_default() += 1;
+        }
+        assert!(entered.values().all(|n| *n <= WAYS), "choose another seed: {:?}", entered.values().max());
+        let start = std::sync::Barrier::new(WORKERS as usize);
         std::thread::scope(|s| {
-            for worker in 0..4u64 {
-                let table = &table;
+            for worker in 0..WORKERS {
+                let (table, start) = (&table, &start);
                 s.spawn(move || {
+                    start.wait();
                     for n in 0..20_000u64 {
-                        let (mine, ours) = ((worker << 32) + n % 500, n % 50);
-                        table.learn(address(mine), worker as usize, n as i64);
-                        table.learn(address(ours << 40), ours as usize, n as i64);
-                        assert_eq!(table.port(address(mine), n as i64, i64::MAX), Some(worker as usize));
-                        let port = table.port(address(ours << 40), n as i64, i64::MAX);
-                        assert!(port.is_none_or(|p| p == ours as usize));
+                        table.learn(mine(worker, n), worker as usize, n as i64);
+                        table.learn(ours(n), (n % 50) as usize, n as i64);
+                        assert_eq!(table.port(mine(worker, n), n as i64, i64::MAX), Some(worker as usize));
+                        assert_eq!(table.port(ours(n), n as i64, i64::MAX), Some((n % 50) as usize));
                     }
                 });
             }
         });
-        assert!(table.list().len() >= 2000);
+        assert_eq!(table.list().len(), 2050);
     }
 }
