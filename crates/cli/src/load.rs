@@ -4,6 +4,7 @@
 use crate::args::Configuration;
 use crate::control::FromClients;
 use castanet_classes::Registry;
+pub use castanet_control::reason;
 use castanet_graph::{Classes as _, Graph};
 use castanet_lang::elaborate::{Globals, Library, undefined_variables};
 use castanet_lang::library::{Confined, SearchPath};
@@ -16,12 +17,6 @@ use std::sync::Arc;
 /// The classes of this binary.
 pub fn known() -> Table {
     Table(Arc::new(Registry::new()))
-}
-
-/// The text of an operating system error, without its number.
-pub fn reason(e: &std::io::Error) -> String {
-    let text = e.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_string()
 }
 
 /// The text of a configuration and its context.

@@ -98,16 +98,9 @@ impl Lists {
     }
     /// All of them as one slice of `ty`.
     fn joined(self, ty: &TokenStream) -> TokenStream {
-        let Lists { lists, run } = self;
-        if lists.is_empty() {
-            return quote!(&[#(#run),*]);
-        }
-        quote! {{
-            const LISTS: &[&[#ty]] = &[#(#lists,)* &[#(#run),*]];
-            const COUNT: usize = ::castanet_element::spec::lists::count(LISTS);
-            const ALL: [#ty; COUNT] = ::castanet_element::spec::lists::concat(LISTS, <#ty>::EMPTY);
-            &ALL
-        }}
+        let Lists { mut lists, run } = self;
+        lists.push(quote!(&[#(#run),*]));
+        crate::joined(ty, &lists)
     }
 }
 

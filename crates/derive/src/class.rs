@@ -3,7 +3,7 @@
 
 use crate::counts::Counts;
 use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
+use quote::{format_ident, quote, quote_spanned};
 use syn::parse::Parse;
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Data, DeriveInput, Error, Expr, Fields, Ident, LitStr, Token};
@@ -224,22 +224,39 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         ),
         None => (quote!(None), quote!(None)),
     };
-    let (engine_counts, engine_count_handlers, read_engine_count, visit_engine) = match &engine {
-        Some((e, ty)) => (
-            quote!(<#ty as ::castanet_element::Counts>::COUNTS,),
-            quote!(<#ty as ::castanet_element::Counts>::COUNT_HANDLERS,),
+    let (read_engine_count, visit_engine) = match &engine {
+        Some((e, _)) => (
             quote!(if let Some(value) = self.#e.read_count(handler) { return Some(Ok(value)); }),
             quote!(::castanet_element::Counts::own_counts(&mut self.#e, visit);),
         ),
-        None => (quote!(), quote!(), quote!(), quote!()),
+        None => (quote!(), quote!()),
     };
-    let (engine_methods, read_engine, write_engine) = match &engine {
-        Some((e, ty)) => (
-            quote!(<#ty as ::castanet_element::Handlers>::METHODS,),
+    // What the engine declares and what the class declares itself, in the order of the manual.
+    let of = |ty: TokenStream, of_trait: &str, item: &str| {
+        let (of_trait, item) = (format_ident!("{of_trait}"), format_ident!("{item}"));
+        quote!(<#ty as ::castanet_element::#of_trait>::#item)
+    };
+    let (own, engine_type) = (quote!(#ident), engine.as_ref().map(|(_, ty)| quote!(#ty)));
+    let of_engine = |of_trait: &str, item: &str| engine_type.clone().map(|ty| of(ty, of_trait, item));
+    let all: Vec<_> = [
+        Some(of(own.clone(), "Handlers", "METHODS")),
+        of_engine("Handlers", "METHODS"),
+        of_engine("Counts", "COUNT_HANDLERS"),
+        Some(of(own.clone(), "Counts", "COUNT_HANDLERS")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let handlers = crate::joined(&quote!(::castanet_element::spec::HandlerSpec), &all);
+    let all: Vec<_> =
+        of_engine("Counts", "COUNTS").into_iter().chain([of(own, "Counts", "COUNTS")]).collect();
+    let all_counts = crate::joined(&quote!(::castanet_element::spec::CountSpec), &all);
+    let (read_engine, write_engine) = match &engine {
+        Some((e, _)) => (
             quote!(if let Some(value) = self.#e.read_method(handler, parameters, cx) { return Some(value); }),
             quote!(if let Some(done) = self.#e.write_method(handler, value, cx) { return Some(done); }),
         ),
-        None => (quote!(), quote!(), quote!()),
+        None => (quote!(), quote!()),
     };
     let build = if flag("build") {
         quote!()
@@ -282,27 +299,13 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 packets: #packets,
                 alignment: #alignment,
                 args: <#args_ty as ::castanet_element::spec::Args>::SPECS,
-                handlers: {
-                    const LISTS: &[&[::castanet_element::spec::HandlerSpec]] =
-                        &[<#ident as ::castanet_element::Handlers>::METHODS, #engine_methods #engine_count_handlers <#ident as ::castanet_element::Counts>::COUNT_HANDLERS];
-                    const COUNT: usize = ::castanet_element::spec::lists::count(LISTS);
-                    const ALL: [::castanet_element::spec::HandlerSpec; COUNT] =
-                        ::castanet_element::spec::lists::concat(LISTS, ::castanet_element::spec::HandlerSpec::EMPTY);
-                    &ALL
-                },
+                handlers: #handlers,
                 arg_handlers: <#args_ty as ::castanet_element::spec::Args>::HANDLERS,
                 workers: ::castanet_element::spec::Workers::#workers,
                 offload: ::castanet_element::spec::Offload::#offload,
                 effects: ::castanet_element::spec::Effects::empty() #(#effects)*,
                 takes_state: #takes_state,
-                counts: {
-                    const LISTS: &[&[::castanet_element::spec::CountSpec]] =
-                        &[#engine_counts <#ident as ::castanet_element::Counts>::COUNTS];
-                    const COUNT: usize = ::castanet_element::spec::lists::count(LISTS);
-                    const ALL: [::castanet_element::spec::CountSpec; COUNT] =
-                        ::castanet_element::spec::lists::concat(LISTS, ::castanet_element::spec::CountSpec::EMPTY);
-                    &ALL
-                },
+                counts: #all_counts,
                 drops: &[#(::castanet_element::spec::Reason::#drops),*],
                 books: ::castanet_element::spec::Books::empty() #(#books)* #leaves,
                 ends: &[#(::castanet_element::spec::Reason::#ends),*],

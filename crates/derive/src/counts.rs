@@ -109,16 +109,9 @@ impl Counts {
         }
         let (specs, handlers): (Vec<_>, Vec<_>) = self.own.iter().map(|c| (c.spec(), c.handler())).unzip();
         let list = |ty: TokenStream, item: TokenStream, own: &[TokenStream]| {
-            if self.parts.is_empty() {
-                return quote!(&[#(#own),*]);
-            }
             let parts = self.parts.iter().map(|(_, ty)| quote!(<#ty as ::castanet_element::Counts>::#item));
-            quote! {{
-                const LISTS: &[&[#ty]] = &[&[#(#own),*], #(#parts),*];
-                const COUNT: usize = ::castanet_element::spec::lists::count(LISTS);
-                const ALL: [#ty; COUNT] = ::castanet_element::spec::lists::concat(LISTS, <#ty>::EMPTY);
-                &ALL
-            }}
+            let lists: Vec<_> = std::iter::once(quote!(&[#(#own),*])).chain(parts).collect();
+            crate::joined(&ty, &lists)
         };
         let specs = list(quote!(::castanet_element::spec::CountSpec), quote!(COUNTS), &specs);
         let handlers: Vec<_> = handlers.into_iter().flatten().collect();

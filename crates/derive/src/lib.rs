@@ -10,6 +10,8 @@ mod counts;
 mod handlers;
 
 use proc_macro::TokenStream;
+use proc_macro2::TokenStream as TokenStream2;
+use quote::quote;
 use syn::{Attribute, DeriveInput, Expr, Lit, Meta, parse_macro_input};
 
 /// Declares an element class: `#[class(name = "DecIPTTL", ports = "1/1-2", ...)]`, and `#[count(...)]` on fields.
@@ -53,6 +55,19 @@ pub fn derive_counts(input: TokenStream) -> TokenStream {
 pub fn derive_args(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     args::expand(&input).unwrap_or_else(|e| e.to_compile_error()).into()
+}
+
+/// Lists of declarations of type `ty`, one behind the other, as one slice.
+fn joined(ty: &TokenStream2, lists: &[TokenStream2]) -> TokenStream2 {
+    if let [only] = lists {
+        return only.clone();
+    }
+    quote! {{
+        const LISTS: &[&[#ty]] = &[#(#lists),*];
+        const COUNT: usize = ::castanet_element::spec::lists::count(LISTS);
+        const ALL: [#ty; COUNT] = ::castanet_element::spec::lists::concat(LISTS, <#ty>::EMPTY);
+        &ALL
+    }}
 }
 
 /// The documentation comment: one line of text for each line of comment.

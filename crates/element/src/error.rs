@@ -86,11 +86,6 @@ impl From<ValueError> for ElementError {
         ElementError::Config(e.into())
     }
 }
-impl From<HandlerError> for ElementError {
-    fn from(e: HandlerError) -> Self {
-        ElementError::Config(e.into())
-    }
-}
 
 /// For handlers that do what an element also does outside of them.
 impl From<ElementError> for HandlerError {

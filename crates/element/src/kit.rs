@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The test kit: one element on its own, with hands on all its sides.
 
-use crate::build::{BuildCx, Shared, Wiring};
+mod around;
+
+use self::around::{Around, OneElement, Outside};
+use crate::build::{BuildCx, Shared};
 use crate::class::{Action, Build, Drive, Element, Object, Turn, Verdict};
 use crate::clock::Clock;
-use crate::core::{CallError, Core, Edge, Entry, Info, Messages, Router};
+use crate::core::{Core, Edge, Entry, Info};
 use crate::cx::Cx;
 use crate::error::ElementError;
 use crate::gauge::Gauge;
@@ -16,96 +19,7 @@ use castanet_packet::{Batch, Packet};
 use castanet_spec::codes::{Ports, Processing, ProcessingCode};
 use castanet_spec::{Args, Books, Capability, ClassSpec, Names, Origin, Reason};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// What the kit gives for flow-based router context. Of notifiers, 0 is the element's empty one, 1 its full one. Of storages,
-/// 0 is the element, 1 the only one downstream, 2 the only one upstream.
-#[derive(Clone, Default)]
-struct OneElement {
-    gauges: [Gauge; 3],
-}
-
-impl Wiring for OneElement {
-    fn note(&self, _: u32, capability: Capability) -> Option<Note> {
-        Some(Note(u32::from(capability == Capability::FullNotifier)))
-    }
-    fn upstream(&self, _: u32, input: usize, _: Capability) -> (Vec<u32>, bool) {
-        (vec![2 + u32::try_from(input).unwrap_or(0)], false)
-    }
-    fn downstream(&self, _: u32, _: usize, _: Capability) -> (Vec<u32>, bool) {
-        (Vec::new(), true)
-    }
-    fn gauge(&self, element: u32) -> Option<Gauge> {
-        self.gauges.get(element as usize).cloned()
-    }
-    fn storages_upstream(&self, _: u32, _: usize) -> Vec<u32> {
-        vec![2]
-    }
-    fn storages_downstream(&self, _: u32, _: usize) -> Vec<u32> {
-        vec![1]
-    }
-}
-
-/// What an element told the outside.
-#[derive(Default)]
-struct Outside {
-    messages: Mutex<Vec<String>>,
-    stops: Mutex<u32>,
-}
-
-impl Messages for Outside {
-    fn message(&self, text: &str) {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_string());
-    }
-    fn stop(&self, times: u32) {
-        *self.stops.lock().unwrap_or_else(PoisonError::into_inner) += times;
-    }
-    fn wake(&self, _: u32, _: u32) {}
-}
-
-/// What stands around the element: packets to pull, by input, and handlers called.
-#[derive(Default)]
-struct Around {
-    supply: Vec<VecDeque<Packet>>,
-    /// Packets pulled from the supply.
-    pulled: u64,
-    calls: Vec<(Option<u32>, String, String)>,
-    values: Vec<(String, String)>,
-}
-
-impl Router for Around {
-    fn pull(&mut self, _: &mut Core, _: u32, input: usize, max: usize, into: &mut Batch) {
-        if let Some(s) = self.supply.get_mut(input) {
-            let n = max.min(s.len());
-            self.pulled += n as u64;
-            into.extend(s.drain(..n));
-        }
-    }
-    fn read(
-        &mut self,
-        _: &mut Core,
-        element: Option<u32>,
-        handler: &str,
-        text: &str,
-    ) -> Result<String, CallError> {
-        self.calls.push((element, handler.into(), text.into()));
-        let found = self.values.iter().find(|v| v.0 == handler);
-        found.map(|v| v.1.clone()).ok_or_else(|| CallError::Missing(format!("no '{handler}' read handler")))
-    }
-    fn write(
-        &mut self,
-        _: &mut Core,
-        element: Option<u32>,
-        handler: &str,
-        text: &str,
-    ) -> Result<(), CallError> {
-        self.calls.push((element, handler.into(), text.into()));
-        Ok(())
-    }
-    fn has(&self, _: &Core, _: Option<u32>, handler: &str) -> (bool, bool) {
-        (self.values.iter().any(|v| v.0 == handler), true)
-    }
-}
+use std::sync::{Arc, PoisonError};
 
 /// One element of class `T`, named `e`, under simulated time that starts at 1000 s.
 pub struct Kit<T: Object> {

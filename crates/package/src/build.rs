@@ -60,7 +60,7 @@ pub enum BuildError {
     Manifest {
         /// Its name.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         what: String,
     },
     /// The compiler cannot be run.
@@ -221,7 +221,7 @@ fn entry(manifest: &Manifest) -> String {
 /// Error codes about incompatible compiled crates. Another set of them may be compatible.
 const MIXED: [&str; 5] = ["E0460", "E0462", "E0463", "E0464", "E0514"];
 
-/// What the compiler said about a crate that does not compile.
+/// The compiler's messages about a crate that does not compile.
 struct CompilerOutput(String);
 
 struct Compile<'a> {

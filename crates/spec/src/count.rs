@@ -9,7 +9,7 @@
 pub struct CountSpec {
     /// Its name: that of the handler that shows it, unless it has none.
     pub name: &'static str,
-    /// What is counted: `packets`, `bytes`.
+    /// The unit, such as `packets` or `bytes`.
     pub unit: &'static str,
     /// One line for the manual.
     pub doc: &'static str,

@@ -42,7 +42,7 @@ impl fmt::Display for UnknownCompound {
 
 impl std::error::Error for UnknownCompound {}
 
-/// What is drawn as one box.
+/// One box of the drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Item {
     /// An element, by its index in the graph.

@@ -358,7 +358,7 @@ fn compounds_fold_in_a_browser() {
     }
     let style = &body.children.iter().find(|n| n.tag == "style").unwrap().text;
     assert!(style.contains(".folded&gt;.inside") || style.contains(".folded>.inside"));
-    // What lies outside a folded compound does not lie in its group `inside`.
+    // Elements outside a folded compound are not in its group `inside`.
     let inside = body.all(&|n| n.class() == "inside");
     assert!(
         inside.iter().all(|i| !i.has(&|n| n.title().starts_with("bad ::") || n.title().starts_with("s ::")))

@@ -46,7 +46,7 @@ pub enum DeviceError {
     Invalid {
         /// The device.
         name: String,
-        /// What is wrong.
+        /// The reason.
         what: String,
     },
     /// The process that opens devices for this one refused.

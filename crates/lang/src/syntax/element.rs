@@ -35,7 +35,7 @@ impl Parser<'_> {
             lists.push(list);
             if ok && matches!(self.kind, Dash | Other) && matches!(self.token_text(), "-" | "=" | ">" | "→")
             {
-                // What follows is read as if an arrow stood here.
+                // The rest is read as if an arrow stood here.
                 let token = self.here();
                 let mut d = Diagnostic::error(format!("syntax error near '{}'", self.token_text()), token)
                     .at("expected '->'")

@@ -77,7 +77,7 @@ fn is_unnamed(part: &str, class: &str) -> bool {
     number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// What an unnamed element is besides its neighbours: its class, and its name without numbers.
+/// The class of an unnamed element, and its name without numbers.
 type Kind = (&'static str, String);
 
 /// A connection of an element: whether it is an output, the port, and the connected port of the peer.

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Stand-ins for the graph, the driver and the neighbours of the one element of a test kit.
+
+use crate::build::Wiring;
+use crate::core::{CallError, Core, Messages, Router};
+use crate::gauge::Gauge;
+use crate::notify::Note;
+use castanet_packet::{Batch, Packet};
+use castanet_spec::Capability;
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+/// The flow-based router context of the element. Of notifiers, 0 is the element's empty one, 1 its full one. Of storages,
+/// 0 is the element, 1 the only one downstream, 2 the only one upstream.
+#[derive(Clone, Default)]
+pub(super) struct OneElement {
+    pub(super) gauges: [Gauge; 3],
+}
+
+impl Wiring for OneElement {
+    fn note(&self, _: u32, capability: Capability) -> Option<Note> {
+        Some(Note(u32::from(capability == Capability::FullNotifier)))
+    }
+    fn upstream(&self, _: u32, input: usize, _: Capability) -> (Vec<u32>, bool) {
+        (vec![2 + u32::try_from(input).unwrap_or(0)], false)
+    }
+    fn downstream(&self, _: u32, _: usize, _: Capability) -> (Vec<u32>, bool) {
+        (Vec::new(), true)
+    }
+    fn gauge(&self, element: u32) -> Option<Gauge> {
+        self.gauges.get(element as usize).cloned()
+    }
+    fn storages_upstream(&self, _: u32, _: usize) -> Vec<u32> {
+        vec![2]
+    }
+    fn storages_downstream(&self, _: u32, _: usize) -> Vec<u32> {
+        vec![1]
+    }
+}
+
+/// The messages of the element, and how often it stopped the driver.
+#[derive(Default)]
+pub(super) struct Outside {
+    pub(super) messages: Mutex<Vec<String>>,
+    pub(super) stops: Mutex<u32>,
+}
+
+impl Messages for Outside {
+    fn message(&self, text: &str) {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_string());
+    }
+    fn stop(&self, times: u32) {
+        *self.stops.lock().unwrap_or_else(PoisonError::into_inner) += times;
+    }
+    fn wake(&self, _: u32, _: u32) {}
+}
+
+/// The neighbours of the element: packets to pull, by input, and handlers called.
+#[derive(Default)]
+pub(super) struct Around {
+    pub(super) supply: Vec<VecDeque<Packet>>,
+    /// Packets pulled from the supply.
+    pub(super) pulled: u64,
+    pub(super) calls: Vec<(Option<u32>, String, String)>,
+    pub(super) values: Vec<(String, String)>,
+}
+
+impl Router for Around {
+    fn pull(&mut self, _: &mut Core, _: u32, input: usize, max: usize, into: &mut Batch) {
+        if let Some(s) = self.supply.get_mut(input) {
+            let n = max.min(s.len());
+            self.pulled += n as u64;
+            into.extend(s.drain(..n));
+        }
+    }
+    fn read(
+        &mut self,
+        _: &mut Core,
+        element: Option<u32>,
+        handler: &str,
+        text: &str,
+    ) -> Result<String, CallError> {
+        self.calls.push((element, handler.into(), text.into()));
+        let found = self.values.iter().find(|v| v.0 == handler);
+        found.map(|v| v.1.clone()).ok_or_else(|| CallError::Missing(format!("no '{handler}' read handler")))
+    }
+    fn write(
+        &mut self,
+        _: &mut Core,
+        element: Option<u32>,
+        handler: &str,
+        text: &str,
+    ) -> Result<(), CallError> {
+        self.calls.push((element, handler.into(), text.into()));
+        Ok(())
+    }
+    fn has(&self, _: &Core, _: Option<u32>, handler: &str) -> (bool, bool) {
+        (self.values.iter().any(|v| v.0 == handler), true)
+    }
+}
