@@ -138,22 +138,10 @@ impl Plan {
 /// The advice for classes that have elements that could not be paired.
 const UNCLEAR: &str = "it is not clear which elements without a name stay; name them to keep what they hold";
 
-/// The most pairs that a message lists.
-const LISTED: usize = 10;
-
 impl Plan {
-    /// A message on elements without a name: whose state they took, and which classes may have lost theirs. None if all
-    /// elements kept their names.
+    /// A message on the classes whose elements without a name may have lost their state; none if all were paired.
     pub fn pairing(&self) -> Option<String> {
-        let moved: HashSet<&String> = self.moves.iter().map(|m| &m.0).collect();
-        let taken: Vec<_> = self.renumbered.iter().filter(|r| moved.contains(&r.0)).collect();
-        let mut lines: Vec<String> = taken
-            .iter()
-            .take(LISTED)
-            .map(|(now, before)| format!("{now} took the state of '{before}'"))
-            .collect();
-        lines.extend((taken.len() > LISTED).then(|| format!("{} more did the same", taken.len() - LISTED)));
-        lines.extend(self.unpaired.iter().map(|class| format!("{class}: {UNCLEAR}")));
+        let lines: Vec<String> = self.unpaired.iter().map(|class| format!("{class}: {UNCLEAR}")).collect();
         (!lines.is_empty()).then(|| format!("hot swap: {}", lines.join("\n  ")))
     }
 }
