@@ -17,8 +17,8 @@ AddressInfo($DEV $HOMEIP);
 
 // The home network. ARP: for the home node, and for the mobile host.
 FromDevice($DEV) -> HostEtherFilter($DEV:eth) -> kind :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800);
-kind[0] -> ARPResponder($DEV:ip $MOBILE $DEV:eth) -> queue :: Queue -> ToDevice($DEV);
-kind[1] -> [1] arp :: ARPQuerier($DEV:net, $DEV:eth) -> queue;
+kind[0] -> requests :: Tee -> ARPResponder($DEV:ip $MOBILE $DEV:eth) -> queue :: Queue -> ToDevice($DEV);
+kind[1] -> [1] arp :: ARPQuerier($DEV:net, $DEV:eth) -> queue; requests[1] -> [1] arp;
 kind[2] -> Strip(14) -> CheckIPHeader
     -> from_lan :: IPClassifier(dst host $MOBILE, dst host $DEV:ip and src host $AWAY and ip proto ipip, dst host $DEV:ip, -);
 

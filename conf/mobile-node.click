@@ -16,8 +16,8 @@ AddressInfo($DEV $AWAYIP, mobile $MOBILEIP);
 
 // The network that it visits.
 FromDevice($DEV) -> HostEtherFilter($DEV:eth) -> kind :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800);
-kind[0] -> ARPResponder($DEV:ip $DEV:eth) -> queue :: Queue -> ToDevice($DEV);
-kind[1] -> [1] arp :: ARPQuerier($DEV:net, $DEV:eth) -> queue;
+kind[0] -> requests :: Tee -> ARPResponder($DEV:ip $DEV:eth) -> queue :: Queue -> ToDevice($DEV);
+kind[1] -> [1] arp :: ARPQuerier($DEV:net, $DEV:eth) -> queue; requests[1] -> [1] arp;
 
 // Out of the tunnel, to the kernel.
 kind[2] -> Strip(14) -> CheckIPHeader

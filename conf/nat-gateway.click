@@ -21,8 +21,8 @@ define($OURS $LAN $WAN, $HEARD 255.255.255.255 $LAN:bcast $WAN:bcast);
 elementclass Interface { $dev |
     FromDevice($dev) -> HostEtherFilter($dev:eth)                       // drops frames to other stations
         -> kind :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800);
-    kind[0] -> ARPResponder($dev:ip $dev:eth) -> queue :: Queue -> ToDevice($dev);
-    kind[1] -> [1] arp :: ARPQuerier($dev:net, $dev:eth) -> queue;
+    kind[0] -> requests :: Tee -> ARPResponder($dev:ip $dev:eth) -> queue :: Queue -> ToDevice($dev);
+    kind[1] -> [1] arp :: ARPQuerier($dev:net, $dev:eth) -> queue; requests[1] -> [1] arp;
     kind[2] -> Strip(14) -> CheckIPHeader(INTERFACES $OURS)
         -> IPReassembler                                                // ports are in first fragments only
         -> output;

@@ -184,6 +184,20 @@ impl Host {
         self.spawn(line).wait(PATIENCE)
     }
 
+    /// Sends echo requests, all at once, and waits for the replies to all of them. The arguments are those of `ping`.
+    ///
+    /// # Panics
+    /// A reply is missing after a minute.
+    #[track_caller]
+    pub fn ping(&self, requests: usize, arguments: &str) -> String {
+        // After the first reply, `ping -W` waits for the others only as long as its interval. So that is a minute, and
+        // the requests are sent as preload. It ends earlier when all replies have come.
+        let text = self.run(&format!("ping -c {requests} -l {requests} -i 60 -W 60 {arguments}")).good();
+        let complete = format!("{requests} packets transmitted, {requests} received,");
+        assert!(text.contains(&complete), "{text}");
+        text
+    }
+
     /// Runs `ip` with these arguments, which must succeed.
     #[track_caller]
     pub fn ip(&self, arguments: &str) -> String {

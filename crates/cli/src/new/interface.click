@@ -2,8 +2,8 @@
 elementclass Interface { $dev, $color, $mtu |
     FromDevice($dev) -> HostEtherFilter($dev:eth)                       // drops frames to other stations
         -> kind :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800);
-    kind[0] -> ARPResponder($dev:ip $dev:eth) -> queue :: Queue -> ToDevice($dev);
-    kind[1] -> [1] arp :: ARPQuerier($dev:net, $dev:eth, ENTRY_CAPACITY 8192) -> queue;
+    kind[0] -> requests :: Tee -> ARPResponder($dev:ip $dev:eth) -> queue :: Queue -> ToDevice($dev);
+    kind[1] -> [1] arp :: ARPQuerier($dev:net, $dev:eth, ENTRY_CAPACITY 8192) -> queue; requests[1] -> [1] arp;
     kind[2] -> Paint($color) -> output;
 
     input -> DropBroadcasts                                             // link-level ones, RFC 1812, 5.3.4

@@ -296,7 +296,8 @@ impl ArpQuerier {
             let mut lost = Lost::new();
             let held = self.state.answer(ip, ether, now, self.workers, local && target == me, &mut lost);
             let Some(held) = held else {
-                cx.drop(p, Reason::BadArp);
+                // A request from an unknown host to others says nothing wrong.
+                cx.drop(p, if reply { Reason::BadArp } else { Reason::Consumed });
                 continue;
             };
             cx.drop(p, Reason::Consumed);

@@ -24,7 +24,7 @@ fn every_number_of_forwarded_ports_checks_clean() {
         let line = format!("eth0=10.0.0.1/24 eth1=192.0.2.2/24 -g 192.0.2.1{forwards}");
         let (elements, errors) = checked(&nat(&line).unwrap().configuration().unwrap());
         assert_eq!(errors, [""; 0], "{line}");
-        assert_eq!(elements, 51, "{line}");
+        assert_eq!(elements, 53, "{line}");
     }
     for line in [
         "a=10.0.0.1/8 b=192.0.2.2/31 -g 192.0.2.3 -m 9000 --icmp-errors 5",
