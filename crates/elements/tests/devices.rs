@@ -78,9 +78,9 @@ fn ping_is_answered() {
             own = ether("r1"),
         );
         let (mut r, messages) = during(&router, 1, |_| {
-            let out = h.run("ping -c 5 -i 0.05 -W 60 10.0.0.1");
+            let out = h.run("ping -c 5 -l 5 -i 60 10.0.0.1");
             assert!(out.contains("5 received") && !out.contains("DUP"), "{out}");
-            h.run("ping -c 2 -i 0.05 -W 60 -s 1400 10.0.0.1");
+            h.run("ping -c 2 -l 2 -i 60 -s 1400 10.0.0.1");
         });
         assert_eq!(messages, [""; 0]);
         let (from, to) = (number(&mut r, "from", "count"), number(&mut r, "to", "count"));
@@ -357,7 +357,7 @@ fn the_host_speaks_through_tun_and_tap() {
                 "t :: KernelTun(10.5.0.1/24, DEVNAME mine, MTU 1400) -> CheckIPHeader -> ICMPPingResponder -> {queue} t;"
             );
             let (mut r, messages) = during(&router, 1, |_| {
-                let out = run("ping -c 3 -i 0.05 -W 60 10.5.0.9");
+                let out = run("ping -c 3 -l 3 -i 60 10.5.0.9");
                 assert!(out.contains("3 received"), "{out}");
                 assert_eq!(info("mine").unwrap().mtu, 1400);
             });
@@ -379,7 +379,7 @@ fn the_host_speaks_through_tun_and_tap() {
                     -> EtherEncap(0x0800, 2:0:0:0:0:9, 2:0:0:0:0:1) -> out;"
             );
             let (_, messages) = during(&router, 1, |_| {
-                let out = run("ping -c 3 -i 0.05 -W 60 10.6.0.9");
+                let out = run("ping -c 3 -l 3 -i 60 10.6.0.9");
                 assert!(out.contains("3 received") && !out.contains("DUP"), "{out}");
             });
             assert_eq!(messages, [""; 0]);

@@ -34,6 +34,6 @@ fn solicitations_are_answered() {
         assert!(wrong.filter(|m| m.kind.0 == 10).count() == 0);
     }
     // Other packets are forwarded as before.
-    net.a.run("ping -c 2 -i 0.02 -W 60 10.0.1.2").good();
-    net.a.run("ping -c 2 -i 0.02 -W 60 10.0.1.1").good();
+    net.a.ping(2, "10.0.1.2");
+    net.a.ping(2, "10.0.1.1");
 }

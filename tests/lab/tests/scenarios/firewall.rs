@@ -23,7 +23,7 @@ fn only_permitted_traffic_passes() {
     let text = Process::start(new).wait(PATIENCE).good();
     let f = Router::run(f, castanet(), &["-e", &text], 2);
     // Echo requests go out and replies come in, with an unchanged time to live.
-    let said = a.run("ping -c 2 -i 0.02 -w 100 10.0.0.3").good();
+    let said = a.ping(2, "10.0.0.3");
     assert!(said.contains("ttl=64") && !said.contains("DUP"), "{said}");
     let said = b.run("ping -c 2 -i 0.02 -W 1 10.0.0.2");
     assert!(!said.ok() && said.stdout.contains("0 received"), "{said:?}");

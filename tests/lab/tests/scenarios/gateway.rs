@@ -34,21 +34,25 @@ fn redirect_to_the_better_gateway() {
         let Some(lab) = lab() else { return };
         let (a, _, c, _r) = lan(&lab, kind);
         let (mut at_a, mut at_c) = (a.wire("eth0"), c.wire("eth0"));
-        let text = a.run("ping -n -c 3 -i 0.1 -W 60 10.9.0.2").good();
-        assert!(text.contains("3 received, 0% packet loss"), "{kind:?}: {text}");
+        a.ping(1, "10.9.0.2");
         let redirect = at_a.expect("redirect", |f| icmp_in(&f.bytes).filter(|m| m.kind.0 == 5));
         assert_eq!((redirect.kind, redirect.rest), ((5, 1), [10, 0, 0, 3]), "{kind:?}");
         assert_eq!((redirect.ip.from, redirect.ip.to), (address("10.0.0.1"), address("10.0.0.2")));
-        // The host has installed the redirect. Packets now go directly to the gateway and pass one router.
-        let route = a.ip("route get 10.9.0.2");
-        assert!(route.contains("via 10.0.0.3"), "{kind:?}: {route}");
+        // Linux asks for the address of the gateway first, and installs a later redirect.
+        let installed = (0..100).any(|_| {
+            a.ping(1, "10.9.0.2");
+            a.ip("route get 10.9.0.2").contains("via 10.0.0.3")
+        });
+        assert!(installed, "{kind:?}");
+        // Packets now go directly to the gateway and pass one router.
+        a.ping(1, "10.9.0.2");
         let lives: Vec<_> = at_c
             .rest(QUIET)
             .iter()
             .filter_map(|f| icmp_in(&f.bytes))
             .map(|m| m.ip.header.time_to_live)
             .collect();
-        assert_eq!((lives.len(), lives.first(), lives.last()), (3, Some(&62), Some(&63)), "{kind:?}");
+        assert_eq!((lives.first(), lives.last()), (Some(&62), Some(&63)), "{kind:?}");
     }
 }
 

@@ -77,7 +77,7 @@ fn the_mobile_host_is_reached_at_its_home_address() {
     // From a neighbour at home, from a remote host, and from the home node itself, whose own packets enter the
     // tunnel. Replies lose one from their time to live in each node that forwards them, but not in the tunnel.
     for (from, ttl) in [(&net.c, 63), (&net.o, 62), (&net.h.host, 64)] {
-        let said = from.run("ping -c 2 -i 0.02 -w 100 1.0.0.11").good();
+        let said = from.ping(2, "1.0.0.11");
         assert!(!said.contains("DUP"), "{}: {said}", from.name());
         assert!(said.contains(&format!("ttl={ttl} ")), "{}: {said}", from.name());
     }
@@ -88,7 +88,7 @@ fn the_mobile_host_is_reached_at_its_home_address() {
     // It reaches all hosts, using its home address.
     let mut at_c = net.c.wire("eth0");
     for to in ["1.0.0.20", "43.0.0.50", "1.0.0.10", "1.0.0.1"] {
-        let said = net.m.host.run(&format!("ping -c 2 -i 0.02 -w 100 {to}")).good();
+        let said = net.m.host.ping(2, to);
         assert!(!said.contains("DUP"), "{to}: {said}");
     }
     let all = seen(&mut at_c);
@@ -100,12 +100,12 @@ fn the_mobile_host_is_reached_at_its_home_address() {
 fn packets_too_long_for_the_tunnel_are_fragmented_or_refused() {
     let Some(net) = Net::new() else { return };
     for from in [&net.c, &net.h.host] {
-        let said = from.run("ping -M dont -s 4000 -c 2 -i 0.02 -w 100 1.0.0.11").good();
+        let said = from.ping(2, "-M dont -s 4000 1.0.0.11");
         assert!(said.contains("4008 bytes from 1.0.0.11"), "{}: {said}", from.name());
         let said = from.run("ping -M do -s 1472 -c 1 -W 60 1.0.0.11").stdout;
         assert!(said.contains("(mtu = 1480)"), "{}: {said}", from.name());
     }
-    let said = net.m.host.run("ping -M dont -s 4000 -c 2 -i 0.02 -w 100 43.0.0.50").good();
+    let said = net.m.host.ping(2, "-M dont -s 4000 43.0.0.50");
     assert!(said.contains("4008 bytes from 43.0.0.50"), "{said}");
     // TCP discovers the path MTU in both directions.
     for (server, client, to, asks) in [

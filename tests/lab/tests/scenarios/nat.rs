@@ -86,11 +86,11 @@ fn many_hosts_ping_with_one_address() {
     let Some(nat) = Nat::new() else { return };
     let mut outside = nat.b.wire("eth0");
     for (host, to) in [(&nat.a, "192.0.2.1"), (&nat.a, "198.51.100.7"), (&nat.c, "198.51.100.7")] {
-        let text = host.run(&format!("ping -c 2 -i 0.02 -w 100 {to}")).good();
+        let text = host.ping(2, to);
         assert!(!text.contains("DUP"), "{to}: {text}");
     }
     // Fragments in both directions.
-    let text = nat.c.run("ping -s 4000 -c 2 -i 0.02 -w 100 198.51.100.7").good();
+    let text = nat.c.ping(2, "-s 4000 198.51.100.7");
     assert!(text.contains("4008 bytes from 198.51.100.7"), "{text}");
     // The gateway answers on both of its addresses, to both sides.
     for (host, to) in [(&nat.a, "10.0.0.1"), (&nat.a, "192.0.2.2"), (&nat.b, "192.0.2.2")] {
@@ -191,7 +191,7 @@ fn two_workers_share_the_flows() {
     }
     let got = received(&iperf(&nat.s, "-p 80", &nat.c, "-c 192.0.2.2 -p 80 -w 128K -n 5M"));
     assert!(got >= 1_000_000, "{got}");
-    let text = nat.c.run("ping -s 4000 -c 3 -i 0.02 -w 100 198.51.100.7").good();
+    let text = nat.c.ping(3, "-s 4000 198.51.100.7");
     assert!(!text.contains("DUP"), "{text}");
     nat.end();
 }

@@ -14,7 +14,7 @@ fn alone(kind: RouterKind) -> Option<Net> {
 #[ignore = "measures time; run by .ci/long"]
 fn an_idle_router_uses_no_processor() {
     let Some(net) = alone(ours()) else { return };
-    net.a.run("ping -c 3 -i 0.02 -W 60 10.0.1.2").good();
+    net.a.ping(3, "10.0.1.2");
     let (before, asleep) = (net.r.cpu(), net.r.sleeps());
     std::thread::sleep(Duration::from_secs(2));
     // Frequent wake-ups with little work would not show in CPU ticks, so wake-ups are counted. The router has
@@ -29,7 +29,7 @@ fn an_idle_router_uses_no_processor() {
 
 /// The median round trip of pings on an idle network with filled neighbour caches, in milliseconds.
 fn round_trip(net: &Net) -> f64 {
-    net.a.run("ping -c 3 -i 0.02 -W 60 10.0.1.2").good();
+    net.a.ping(3, "10.0.1.2");
     let text = net.a.run("ping -c 61 -i 0.01 -W 60 10.0.1.2").good();
     let time = |line: &str| line.split("time=").nth(1)?.split(' ').next()?.parse().ok();
     let mut times: Vec<f64> = text.lines().filter_map(time).collect();
