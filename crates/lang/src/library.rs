@@ -3,6 +3,7 @@
 
 use crate::elaborate::{Library, LibraryError};
 use crate::read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Finds `require(library NAME)` along a `:`-separated list of directories. Each directory and its subdirectory
@@ -50,7 +51,8 @@ impl Library for SearchPath {
 }
 
 /// The file that a client means by a name: it lies below `folder`, or does not exist yet in a directory that does. `None` for
-/// absolute names, for `..`, and for symbolic links that lead out of the folder or nowhere. The result has no symbolic link.
+/// absolute names, for `..`, for symbolic links that lead out of the folder or nowhere, and behind a directory that any user may
+/// write: a link could be put there before the file is opened. The result has no symbolic link.
 pub fn below(folder: &Path, name: &Path) -> Option<PathBuf> {
     // Checked before the file system is accessed, because the response would reveal which files exist.
     if !name.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)) {
@@ -61,7 +63,14 @@ pub fn below(folder: &Path, name: &Path) -> Option<PathBuf> {
         Ok(_) => path.canonicalize().ok()?,
         Err(_) => path.parent()?.canonicalize().ok()?.join(path.file_name()?),
     };
-    (real != root && real.starts_with(&root)).then_some(real)
+    let mut directories = real.ancestors().skip(1).take_while(|d| d.starts_with(&root));
+    let inside = real != root && real.starts_with(&root) && directories.all(|d| !anyone_writes(d));
+    inside.then_some(real)
+}
+
+/// Whether any user may write in a directory, or that cannot be told.
+fn anyone_writes(directory: &Path) -> bool {
+    directory.metadata().map_or(true, |m| m.mode() & 0o002 != 0)
 }
 
 /// Finds `require(library NAME)` in configurations sent by clients, but only below one directory that the
@@ -165,6 +174,7 @@ mod tests {
 
     #[test]
     fn files_below_a_folder() -> std::io::Result<()> {
+        use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir()?;
         let root = dir.path().canonicalize()?;
         let (lib, out) = (root.join("lib"), root.join("out"));
@@ -209,6 +219,16 @@ mod tests {
         }
         assert_eq!(below(&lib, &lib.join("a")), None);
         assert_eq!(below(&root.join("missing"), Path::new("a")), None);
+        // In a directory that any user may write, a link could take the place of a file that was checked.
+        let mode = |d: &Path, mode| std::fs::set_permissions(d, std::fs::Permissions::from_mode(mode));
+        mode(&lib.join("sub"), 0o1777)?;
+        assert_eq!(below(&lib, Path::new("sub/b")), None);
+        assert_eq!(below(&lib, Path::new("a")), Some(lib.join("a")));
+        mode(&lib.join("sub"), 0o755)?;
+        mode(&lib, 0o757)?;
+        assert_eq!((below(&lib, Path::new("a")), below(&lib, Path::new("sub/b"))), (None, None));
+        mode(&lib, 0o775)?;
+        assert_eq!(below(&lib, Path::new("sub/b")), Some(lib.join("sub/b")));
         // The folder itself may be a symbolic link.
         std::os::unix::fs::symlink(&lib, root.join("alias"))?;
         assert_eq!(below(&root.join("alias"), Path::new("a")), Some(lib.join("a")));

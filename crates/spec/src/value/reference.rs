@@ -106,7 +106,8 @@ fn confined(name: &str, folder: Option<&Path>) -> Result<String, ValueError> {
     let path = library::below(folder, Path::new(name)).and_then(|p| p.into_os_string().into_string().ok());
     Ok(path.ok_or_else(|| {
         format!(
-            "'{name}': a client on TCP may name only files of the operator's folder (--library-path), by paths from there"
+            "'{name}': a client on TCP may name only files of the operator's folder (--library-path), by paths from there, and none in a \
+             directory that any user may write"
         )
     })?)
 }
