@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use castanet_element::Seed;
 use castanet_element::kit::{Kit, packet};
 use castanet_packet::Offload;
 
@@ -46,6 +47,21 @@ fn headers(out: &[(usize, Packet)]) -> Vec<(etherparse::Ipv4Header, Vec<u8>)> {
             (h, data.to_vec())
         })
         .collect()
+}
+
+#[test]
+fn new_identifications_are_secrets_unless_a_seed_is_given() {
+    let ids = |seed| {
+        let mut k = Kit::<IpFragmenter>::with_seed("576, HONOR_DF false", seed).unwrap();
+        let packets = [(); 3].map(|()| Ip { data: 1000, dont: true, ..PLAIN }.packet());
+        let ids: Vec<_> = headers(&k.act(packets)).iter().map(|h| h.0.identification).collect();
+        assert!(ids.len() == 6 && ids[0] == ids[1] && ids[2] == ids[3], "{ids:?}");
+        ids
+    };
+    assert_eq!(ids(Seed::Fixed(1)), ids(Seed::Fixed(1)));
+    assert_ne!(ids(Seed::Fixed(1)), ids(Seed::Fixed(2)));
+    let drawn: std::collections::HashSet<_> = (0..64).map(|_| ids(Seed::System)).collect();
+    assert!(drawn.len() >= 32, "{drawn:?}");
 }
 
 #[test]
