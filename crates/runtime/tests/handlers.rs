@@ -60,6 +60,18 @@ fn elements_list_their_handlers() {
 }
 
 #[test]
+fn handlers_of_an_element_of_its_own_are_those_that_it_names() {
+    let mut r = router("Idle -> s :: StrideSched(2) -> Idle;", simulated(32).0);
+    let s = r.find("s");
+    assert_eq!(value(&mut r, "s", "tickets0"), "2");
+    let missing = |kind: &str| CallError::Missing(format!("no 's.nothing' {kind} handler"));
+    for parameters in ["", "1"] {
+        assert_eq!(r.read(s, "nothing", parameters), Err(missing("read")));
+    }
+    assert_eq!(r.write(s, "nothing", "1"), Err(missing("write")));
+}
+
+#[test]
 fn tasks_have_tickets_and_other_elements_have_none() {
     let (mut r, _) = run(TEXT, 32);
     let (s, c, q) = (r.find("s"), r.find("c"), r.find("q"));
