@@ -9,7 +9,7 @@
 use crate::path;
 use castanet_control::client::Address;
 use castanet_control::session::Rules;
-use castanet_control::{Client, Place, Server, Settings as ServerSettings};
+use castanet_control::{Client, ListenAddress, Server, Settings as ServerSettings};
 use castanet_element::prelude::*;
 use castanet_element::{Clock, Remote, action};
 use rustix::time::{ClockId, clock_gettime};
@@ -191,7 +191,7 @@ fn client(
 pub fn run(settings: &Settings) -> Result<Results, String> {
     let mut router = path::router(TEXT, &Vec::new(), 32, &[action::<CpuMeter>()], Clock::real())?;
     let running = router.running().clone();
-    let place = Place::Tcp { address: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0, following: false };
+    let place = ListenAddress::Tcp { address: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0, following: false };
     let server = Server::start(&place, ServerSettings::control(Rules::default()), running.clone());
     let server = server.map_err(|e| e.to_string())?;
     let address = Address::Tcp("127.0.0.1".into(), server.port().unwrap_or_default());

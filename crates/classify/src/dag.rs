@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::expr::{Atom, Expr, NETWORK, TRANSPORT};
-use crate::program::Kind;
+use crate::program::OffsetBase;
 
 /// Marks a reference as an output instead of a node.
 pub(crate) const LEAF: u32 = 1 << 31;
@@ -14,12 +14,12 @@ pub(crate) const DROP: u32 = LEAF - 1;
 pub(crate) const MAX_NODES: usize = 1 << 17;
 
 /// The header of a coded offset: 0 Ethernet header or plain packet data, 1 IP, 2 transport.
-pub(crate) fn base(kind: Kind, offset: u32) -> usize {
+pub(crate) fn base(kind: OffsetBase, offset: u32) -> usize {
     match kind {
-        Kind::Data => 0,
-        Kind::Ip if offset >= TRANSPORT => 2,
-        Kind::Ip if offset >= NETWORK => 1,
-        Kind::Ip => 0,
+        OffsetBase::Data => 0,
+        OffsetBase::Ip if offset >= TRANSPORT => 2,
+        OffsetBase::Ip if offset >= NETWORK => 1,
+        OffsetBase::Ip => 0,
     }
 }
 
@@ -37,13 +37,13 @@ pub(crate) struct TooLarge;
 /// Nodes by index. INVARIANT: a node's targets are leaves or nodes with a smaller index.
 #[derive(Clone, Debug)]
 pub(crate) struct Dag {
-    pub(crate) kind: Kind,
+    pub(crate) kind: OffsetBase,
     pub(crate) nodes: Vec<Node>,
     known: HashMap<Node, u32>,
 }
 
 impl Dag {
-    pub(crate) fn new(kind: Kind) -> Dag {
+    pub(crate) fn new(kind: OffsetBase) -> Dag {
         Dag { kind, nodes: Vec::new(), known: HashMap::new() }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::dag::base;
 use crate::expr::Atom;
-use crate::program::Kind;
+use crate::program::OffsetBase;
 
 /// The fact that this word is not `value` under `mask`, or that the packet ends before `need`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,7 +25,7 @@ struct Word {
 /// The facts known on a path. Dropping facts is sound; it only leaves redundant tests in the tree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Facts {
-    kind: Kind,
+    kind: OffsetBase,
     /// For each header, the minimum and maximum coded end of the packet's bytes.
     min: [u32; 3],
     max: [u32; 3],
@@ -35,7 +35,7 @@ pub(crate) struct Facts {
 
 impl Facts {
     /// No facts. With `all_present`, all bytes are known to be present.
-    pub(crate) fn new(kind: Kind, all_present: bool) -> Facts {
+    pub(crate) fn new(kind: OffsetBase, all_present: bool) -> Facts {
         let min = if all_present { u32::MAX } else { 0 };
         Facts { kind, min: [min; 3], max: [u32::MAX; 3], words: Vec::new() }
     }

@@ -28,4 +28,4 @@ mod run;
 
 pub use error::{PatternError, Warning, WarningKind};
 pub use names::{Names, NoNames};
-pub use program::{Kind, Output, Program, Shape, Step, Target};
+pub use program::{OffsetBase, Output, Program, Shape, Step, Target};

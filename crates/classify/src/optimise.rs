@@ -203,7 +203,7 @@ impl Search<'_> {
 mod tests {
     use super::*;
     use crate::expr::Atom;
-    use crate::program::Kind;
+    use crate::program::OffsetBase;
 
     /// The output for a packet of two words, of which the first `len` bytes are present.
     fn walk(dag: &Dag, root: u32, words: [u32; 2], len: u32) -> u32 {
@@ -225,7 +225,7 @@ mod tests {
             (state >> 33) as usize % n
         };
         for _ in 0..300 {
-            let mut dag = Dag::new(Kind::Data);
+            let mut dag = Dag::new(OffsetBase::Data);
             let mut targets: Vec<u32> = (0..3).map(|i| LEAF | i).collect();
             for _ in 0..10 {
                 let (offset, mask) = (below(2) as u32 * 4, below(8) as u32);
@@ -241,9 +241,10 @@ mod tests {
             for all_present in [false, true] {
                 let mut levels = vec![optimise(&dag, root, all_present).unwrap()];
                 for (keep, budget) in [(16, usize::MAX), (1, usize::MAX), (0, usize::MAX)] {
-                    let mut out = Dag::new(Kind::Data);
+                    let mut out = Dag::new(OffsetBase::Data);
                     let search = Search { dag: &dag, asked: &asked, keep, budget };
-                    let found = search.run(root, Facts::new(Kind::Data, all_present), &mut out).unwrap();
+                    let found =
+                        search.run(root, Facts::new(OffsetBase::Data, all_present), &mut out).unwrap();
                     levels.push((out, found.unwrap()));
                 }
                 levels.push(without_facts(&dag, root, all_present).unwrap());
@@ -262,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_search_stops_at_its_budget() {
-        let mut dag = Dag::new(Kind::Data);
+        let mut dag = Dag::new(OffsetBase::Data);
         let mut root = LEAF;
         for i in 0..40 {
             let atom = Atom { offset: i * 4, mask: 1, value: 1, need: i * 4 + 4 };
@@ -271,7 +272,7 @@ mod tests {
         let asked = Asked::new(&dag);
         let run = |budget| {
             let search = Search { dag: &dag, asked: &asked, keep: 16, budget };
-            search.run(root, Facts::new(Kind::Data, false), &mut Dag::new(Kind::Data)).unwrap()
+            search.run(root, Facts::new(OffsetBase::Data, false), &mut Dag::new(OffsetBase::Data)).unwrap()
         };
         assert_eq!((run(39), run(10_000)), (None, Some(39)));
     }

@@ -14,7 +14,7 @@ use crate::run::Runner;
 
 /// The origin of a program's offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum OffsetBase {
     /// Offsets count from the start of packet data.
     Data,
     /// Offsets below 256 count from the Ethernet header, from 256 on from the IP header, from 512 on from the
@@ -78,7 +78,7 @@ impl fmt::Display for Target {
 /// One test: does the aligned 4-byte word at `offset`, in network order, equal `value` under `mask`?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Offset of the word, coded according to the program's [`Kind`].
+    /// Offset of the word, coded according to the program's [`OffsetBase`].
     pub offset: u32,
     /// The bits to compare.
     pub mask: u32,
@@ -154,7 +154,7 @@ impl Tree {
 /// equivalent to trying the patterns in order, where a test on missing bytes is false.
 #[derive(Clone, Debug)]
 pub struct Program {
-    kind: Kind,
+    kind: OffsetBase,
     outputs: usize,
     fast: Tree,
     checked: Tree,
@@ -177,7 +177,7 @@ impl Program {
                 Err(faults) => errors.extend(faults.into_iter().map(|f| f.in_pattern(i))),
             }
         }
-        finish(Kind::Data, patterns, exprs, errors, Vec::new(), None, patterns.len())
+        finish(OffsetBase::Data, patterns, exprs, errors, Vec::new(), None, patterns.len())
     }
 
     /// Compiles the expressions of `IPClassifier`, one for each output.
@@ -200,7 +200,7 @@ impl Program {
                 Err(fault) => errors.push(fault.in_pattern(i)),
             }
         }
-        finish(Kind::Ip, patterns, exprs, errors, warnings, None, patterns.len())
+        finish(OffsetBase::Ip, patterns, exprs, errors, warnings, None, patterns.len())
     }
 
     /// Compiles the rules of `IPFilter`: `ACTION EXPRESSION`. ACTION is `allow` (output 0), `deny`, `drop` or
@@ -237,11 +237,11 @@ impl Program {
                 Err(fault) => errors.push(fault.in_pattern(i)),
             }
         }
-        finish(Kind::Ip, rules, exprs, errors, warnings, Some(&actions), outputs)
+        finish(OffsetBase::Ip, rules, exprs, errors, warnings, Some(&actions), outputs)
     }
 
     /// The origin of the offsets.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> OffsetBase {
         self.kind
     }
 
@@ -311,7 +311,7 @@ impl fmt::Display for Program {
 }
 
 /// For each header, the length that the trees test.
-fn needs(kind: Kind, trees: [&Tree; 2]) -> [u32; 3] {
+fn needs(kind: OffsetBase, trees: [&Tree; 2]) -> [u32; 3] {
     let mut needs = [0u32; 3];
     for step in trees.iter().flat_map(|t| &t.steps) {
         let header = base(kind, step.offset);
@@ -322,7 +322,7 @@ fn needs(kind: Kind, trees: [&Tree; 2]) -> [u32; 3] {
 }
 
 /// For each header, the length that the fast tree loads or that its validity depends on.
-fn loads(kind: Kind, fast: &Tree, checked: &Tree) -> [u32; 3] {
+fn loads(kind: OffsetBase, fast: &Tree, checked: &Tree) -> [u32; 3] {
     let mut loads = needs(kind, [fast, checked]);
     for step in &fast.steps {
         let header = base(kind, step.offset);
@@ -337,7 +337,7 @@ fn redundant(pattern: usize, note: Fault) -> Warning {
 
 /// Compiles parsed patterns. `actions` maps patterns to outputs if the mapping is not one to one.
 fn finish(
-    kind: Kind,
+    kind: OffsetBase,
     texts: &[&str],
     exprs: Vec<Expr>,
     errors: Vec<PatternError>,
@@ -390,7 +390,12 @@ fn finish(
     Ok((Program { kind, outputs, fast, checked, safe_length, runner }, warnings))
 }
 
-fn compile(kind: Kind, exprs: &[Expr], actions: Option<&[u32]>, all_present: bool) -> Result<Tree, TooLarge> {
+fn compile(
+    kind: OffsetBase,
+    exprs: &[Expr],
+    actions: Option<&[u32]>,
+    all_present: bool,
+) -> Result<Tree, TooLarge> {
     let mut dag = Dag::new(kind);
     let mut root = LEAF | DROP;
     for (i, e) in exprs.iter().enumerate().rev() {

@@ -3,7 +3,7 @@
 
 use crate::dag::{LEAF, base};
 use crate::expr::BASES;
-use crate::program::{Kind, Output, Program, Shape, Step, Target, Tree};
+use crate::program::{OffsetBase, Output, Program, Shape, Step, Target, Tree};
 
 /// Longer lists of values use binary search instead of a linear scan. Also the limit on the number of tests
 /// that are reordered.
@@ -22,7 +22,7 @@ struct FastStep {
 }
 
 impl FastStep {
-    fn new(kind: Kind, s: &Step) -> FastStep {
+    fn new(kind: OffsetBase, s: &Step) -> FastStep {
         let header = base(kind, s.offset);
         FastStep {
             offset: s.offset - BASES[header],
@@ -64,7 +64,7 @@ enum Fast {
 /// All data that classifying a packet accesses.
 #[derive(Clone, Debug)]
 pub(crate) struct Runner {
-    kind: Kind,
+    kind: OffsetBase,
     /// The first test, which decides most packets. It is the root of the tree in every form but
     /// [`Fast::Values`].
     first: FastStep,
@@ -76,12 +76,12 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    pub(crate) fn new(kind: Kind, fast: &Tree, loads: [u32; 3]) -> Runner {
+    pub(crate) fn new(kind: OffsetBase, fast: &Tree, loads: [u32; 3]) -> Runner {
         let [ether, network, transport] = loads.map(|n| n as usize);
-        let front = if kind == Kind::Data { ether } else { network };
+        let front = if kind == OffsetBase::Data { ether } else { network };
         let mut steps: Vec<_> = fast.steps.iter().map(|s| FastStep::new(kind, s)).collect();
         let (first, form) = match (fast.root, &steps[..]) {
-            _ if kind == Kind::Ip && ether > 0 => (FastStep::always(Output::DROP), Fast::Unsuited),
+            _ if kind == OffsetBase::Ip && ether > 0 => (FastStep::always(Output::DROP), Fast::Unsuited),
             (Target::Output(out), _) => (FastStep::always(out), Fast::Always(out)),
             (_, [one]) => (*one, Fast::OneStep),
             (Target::Step(root), _) => values(&fast.steps, &steps).unwrap_or_else(|| {
@@ -242,7 +242,7 @@ impl Program {
     #[inline(always)]
     pub fn classify(&self, data: &[u8]) -> Output {
         let r = &self.runner;
-        if r.kind == Kind::Ip {
+        if r.kind == OffsetBase::Ip {
             return self.classify_ip(data);
         }
         if data.len() >= r.front { r.fast(data, 0) } else { self.classify_checked([data, &[], &[]]) }
@@ -260,7 +260,7 @@ impl Program {
     #[inline]
     pub fn classify_frame(&self, ether: &[u8], network: &[u8]) -> Output {
         let r = &self.runner;
-        if r.kind == Kind::Data {
+        if r.kind == OffsetBase::Data {
             return self.classify(network);
         }
         let header = network.first().map_or(0, |b| usize::from(b & 0x0f) * 4);

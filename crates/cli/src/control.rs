@@ -3,7 +3,7 @@
 
 use crate::load::complain;
 use castanet_control::session::Rules;
-use castanet_control::{Place, Server, Settings, Token};
+use castanet_control::{ListenAddress, Server, Settings, Token};
 use castanet_runtime::Running;
 use clap::Args;
 use std::net::{IpAddr, Ipv4Addr};
@@ -40,17 +40,17 @@ pub struct FromClients {
     pub allow_packages: bool,
 }
 
-fn port(text: &str) -> Result<Place, String> {
+fn port(text: &str) -> Result<ListenAddress, String> {
     let (number, following) = text.strip_suffix('+').map_or((text, false), |n| (n, true));
     let number = number
         .parse()
         .map_err(|_| format!("--port {text}: expected 0 to 65535, optionally followed by +"))?;
-    Ok(Place::Tcp { address: IpAddr::V4(Ipv4Addr::LOCALHOST), port: number, following })
+    Ok(ListenAddress::Tcp { address: IpAddr::V4(Ipv4Addr::LOCALHOST), port: number, following })
 }
 
-fn descriptor(text: &str) -> Result<Place, String> {
+fn descriptor(text: &str) -> Result<ListenAddress, String> {
     let number = text.parse().map_err(|_| format!("--socket {text}: expected the number of a descriptor"))?;
-    Ok(Place::Descriptor(number))
+    Ok(ListenAddress::Descriptor(number))
 }
 
 impl Sockets {
@@ -58,9 +58,9 @@ impl Sockets {
     ///
     /// # Errors
     /// At the first invalid one.
-    pub fn places(&self) -> Result<Vec<Place>, String> {
+    pub fn places(&self) -> Result<Vec<ListenAddress>, String> {
         let ports = self.ports.iter().map(|p| port(p));
-        let files = self.unix_sockets.iter().map(|f| Ok(Place::Unix(f.into())));
+        let files = self.unix_sockets.iter().map(|f| Ok(ListenAddress::Unix(f.into())));
         ports.chain(files).chain(self.descriptors.iter().map(|d| descriptor(d))).collect()
     }
 
@@ -75,7 +75,7 @@ impl Sockets {
         for place in self.places()? {
             let settings = Settings::control(Rules { token: token.clone(), ..Rules::default() });
             let server = Server::start(&place, settings, running.clone()).map_err(|e| e.to_string())?;
-            if let (Place::Tcp { port, .. }, Some(p)) = (&place, server.port())
+            if let (ListenAddress::Tcp { port, .. }, Some(p)) = (&place, server.port())
                 && *port != p
             {
                 complain(&format!("listening on TCP port {p}"));

@@ -31,7 +31,7 @@ pub fn over(folder: &Path, router: &Router) -> Result<Mount, String> {
     };
     let mut unmounter = Command::new("/proc/self/exe");
     unmounter.arg(UNMOUNTER).arg("--");
-    let options = Options { folder, remote, say: Box::new(say), watchdog: Some(unmounter) };
+    let options = Options { folder, remote, report: Box::new(say), watchdog: Some(unmounter) };
     Mount::new(options).map_err(|e| format!("--mount: {e}"))
 }
 

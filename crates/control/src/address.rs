@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// An address that a server listens on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ListenAddress {
     /// A TCP port of an address.
     Tcp {
         /// The address.
@@ -40,7 +40,7 @@ pub enum Place {
 
 /// Why a server cannot listen.
 #[derive(Debug, thiserror::Error)]
-pub enum PlaceError {
+pub enum ListenError {
     /// A system call failed.
     #[error("cannot listen on {0}: {reason}", reason = reason(.1))]
     System(String, std::io::Error),
@@ -56,12 +56,12 @@ pub enum PlaceError {
 }
 
 /// The error of the system with this one inside.
-impl From<PlaceError> for std::io::Error {
-    fn from(e: PlaceError) -> Self {
+impl From<ListenError> for std::io::Error {
+    fn from(e: ListenError) -> Self {
         let kind = match &e {
-            PlaceError::System(_, source) => source.kind(),
-            PlaceError::NoSocket(_) | PlaceError::Descriptor(_) => ErrorKind::InvalidInput,
-            PlaceError::Live(_) => ErrorKind::AddrInUse,
+            ListenError::System(_, source) => source.kind(),
+            ListenError::NoSocket(_) | ListenError::Descriptor(_) => ErrorKind::InvalidInput,
+            ListenError::Live(_) => ErrorKind::AddrInUse,
         };
         std::io::Error::new(kind, e)
     }
@@ -96,50 +96,50 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     std::fs::symlink_metadata(path).ok().map(|m| (m.dev(), m.ino()))
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Place::Tcp { address, port, .. } if address.is_loopback() || address.is_unspecified() => {
+            ListenAddress::Tcp { address, port, .. } if address.is_loopback() || address.is_unspecified() => {
                 write!(f, "TCP port {port}")
             }
-            Place::Tcp { address, port, .. } => write!(f, "TCP port {port} of {address}"),
-            Place::Unix(path) => write!(f, "Unix socket {}", path.display()),
-            Place::Descriptor(fd) => write!(f, "descriptor {fd}"),
+            ListenAddress::Tcp { address, port, .. } => write!(f, "TCP port {port} of {address}"),
+            ListenAddress::Unix(path) => write!(f, "Unix socket {}", path.display()),
+            ListenAddress::Descriptor(fd) => write!(f, "descriptor {fd}"),
         }
     }
 }
 
-impl Place {
+impl ListenAddress {
     /// Servers with equal keys are the same resource, which a hot swap hands over.
     pub fn key(&self) -> String {
         match self {
-            Place::Tcp { address, port, following } => {
+            ListenAddress::Tcp { address, port, following } => {
                 format!("tcp {address} {port}{}", if *following { "+" } else { "" })
             }
-            Place::Unix(path) => {
+            ListenAddress::Unix(path) => {
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 format!("unix {}", path.display())
             }
-            Place::Descriptor(fd) => format!("descriptor {fd}"),
+            ListenAddress::Descriptor(fd) => format!("descriptor {fd}"),
         }
     }
-    fn failed(&self, e: impl Into<std::io::Error>) -> PlaceError {
-        PlaceError::System(self.to_string(), e.into())
+    fn failed(&self, e: impl Into<std::io::Error>) -> ListenError {
+        ListenError::System(self.to_string(), e.into())
     }
 
     /// Listens.
     ///
     /// # Errors
     /// When another program listens there, or a system call fails.
-    pub fn listen(&self) -> Result<Listening, PlaceError> {
+    pub fn listen(&self) -> Result<Listening, ListenError> {
         match self {
-            Place::Tcp { address, port, following } => self.tcp(*address, *port, *following),
-            Place::Unix(path) => self.unix(path),
-            Place::Descriptor(fd) => self.descriptor(*fd),
+            ListenAddress::Tcp { address, port, following } => self.tcp(*address, *port, *following),
+            ListenAddress::Unix(path) => self.unix(path),
+            ListenAddress::Descriptor(fd) => self.descriptor(*fd),
         }
     }
 
-    fn tcp(&self, address: IpAddr, port: u16, following: bool) -> Result<Listening, PlaceError> {
+    fn tcp(&self, address: IpAddr, port: u16, following: bool) -> Result<Listening, ListenError> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let mut port = port;
         loop {
@@ -158,7 +158,7 @@ impl Place {
         }
     }
 
-    fn unix(&self, path: &Path) -> Result<Listening, PlaceError> {
+    fn unix(&self, path: &Path) -> Result<Listening, ListenError> {
         let address = SocketAddrUnix::new(path).map_err(|e| self.failed(e))?;
         // Absolute, because the process may change its folder before the file is removed.
         let path = std::path::absolute(path).map_err(|e| self.failed(e))?;
@@ -178,7 +178,7 @@ impl Place {
     }
 
     /// Replaces the file that an ended program left behind.
-    fn replace(&self, fd: &OwnedFd, path: &Path, address: &SocketAddrUnix) -> Result<(), PlaceError> {
+    fn replace(&self, fd: &OwnedFd, path: &Path, address: &SocketAddrUnix) -> Result<(), ListenError> {
         use std::os::unix::fs::FileTypeExt;
         // Under a lock: otherwise two programs could find the file stale, and the second would remove the new file of the first.
         let folder = path.parent().unwrap_or(Path::new("/"));
@@ -192,7 +192,7 @@ impl Place {
             std::thread::sleep(Duration::from_millis(5));
         }
         match std::fs::symlink_metadata(path) {
-            Ok(m) if !m.file_type().is_socket() => return Err(PlaceError::NoSocket(self.to_string())),
+            Ok(m) if !m.file_type().is_socket() => return Err(ListenError::NoSocket(self.to_string())),
             Ok(_) => {
                 let probe = stream(AddressFamily::UNIX).map_err(|e| self.failed(e))?;
                 match connect(&probe, address) {
@@ -200,7 +200,7 @@ impl Place {
                         std::fs::remove_file(path).map_err(|e| self.failed(e))?;
                     }
                     // AGAIN: its backlog is full, so the program is alive.
-                    Ok(()) | Err(Errno::AGAIN) => return Err(PlaceError::Live(self.to_string())),
+                    Ok(()) | Err(Errno::AGAIN) => return Err(ListenError::Live(self.to_string())),
                     Err(e) => return Err(self.failed(e)),
                 }
             }
@@ -208,18 +208,18 @@ impl Place {
             Err(_) => {}
         }
         bind(fd, address).map_err(|e| match e {
-            Errno::ADDRINUSE => PlaceError::Live(self.to_string()),
+            Errno::ADDRINUSE => ListenError::Live(self.to_string()),
             e => self.failed(e),
         })
     }
 
     /// A duplicate of a descriptor of this process. The original stays open.
-    fn descriptor(&self, number: i32) -> Result<Listening, PlaceError> {
+    fn descriptor(&self, number: i32) -> Result<Listening, ListenError> {
         let me = pidfd_open(getpid(), PidfdFlags::empty()).map_err(|e| self.failed(e))?;
         let fd = pidfd_getfd(&me, number, PidfdGetfdFlags::empty()).map_err(|e| self.failed(e))?;
-        let wrong = |_| PlaceError::Descriptor(self.to_string());
+        let wrong = |_| ListenError::Descriptor(self.to_string());
         if sockopt::socket_type(&fd).map_err(wrong)? != SocketType::STREAM {
-            return Err(PlaceError::Descriptor(self.to_string()));
+            return Err(ListenError::Descriptor(self.to_string()));
         }
         let connected = !sockopt::socket_acceptconn(&fd).map_err(wrong)?;
         if connected {
@@ -252,10 +252,10 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::net::{UnixListener, UnixStream};
 
-    fn tcp(port: u16, following: bool) -> Place {
-        Place::Tcp { address: Ipv4Addr::LOCALHOST.into(), port, following }
+    fn tcp(port: u16, following: bool) -> ListenAddress {
+        ListenAddress::Tcp { address: Ipv4Addr::LOCALHOST.into(), port, following }
     }
-    fn text(r: Result<Listening, PlaceError>) -> String {
+    fn text(r: Result<Listening, ListenError>) -> String {
         r.err().unwrap().to_string()
     }
 
@@ -274,7 +274,7 @@ mod tests {
     fn files_of_sockets_are_for_their_owner_and_go_with_them() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
-        let place = Place::Unix(path.clone());
+        let place = ListenAddress::Unix(path.clone());
         let mode = |p: &Path| std::fs::symlink_metadata(p).unwrap().permissions().mode() & 0o777;
         let socket = place.listen().unwrap();
         assert_eq!(mode(&path), 0o600);
@@ -289,7 +289,7 @@ mod tests {
     fn stale_files_are_replaced_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
-        let place = Place::Unix(path.clone());
+        let place = ListenAddress::Unix(path.clone());
         drop(UnixListener::bind(&path).unwrap());
         let socket = place.listen().unwrap();
         UnixStream::connect(&path).unwrap();
@@ -303,9 +303,9 @@ mod tests {
         std::fs::write(&path, "text").unwrap();
         assert!(text(place.listen()).ends_with("there is a file that is no socket"));
         assert_eq!(std::fs::read(&path).unwrap(), b"text");
-        let long = Place::Unix(folder.path().join("x".repeat(200)));
+        let long = ListenAddress::Unix(folder.path().join("x".repeat(200)));
         assert!(text(long.listen()).ends_with("File name too long"), "{}", text(long.listen()));
-        let nowhere = Place::Unix(folder.path().join("no/s"));
+        let nowhere = ListenAddress::Unix(folder.path().join("no/s"));
         assert!(text(nowhere.listen()).ends_with("No such file or directory"));
     }
 
@@ -316,7 +316,7 @@ mod tests {
         drop(UnixListener::bind(&path).unwrap());
         let all: Vec<_> = std::thread::scope(|s| {
             let threads: Vec<_> =
-                (0..8).map(|_| s.spawn(|| Place::Unix(path.clone()).listen().ok())).collect();
+                (0..8).map(|_| s.spawn(|| ListenAddress::Unix(path.clone()).listen().ok())).collect();
             threads.into_iter().filter_map(|t| t.join().unwrap()).collect()
         });
         assert_eq!(all.len(), 1);
@@ -326,17 +326,17 @@ mod tests {
     #[test]
     fn descriptors_that_listen_or_are_connected() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let l = Place::Descriptor(listener.as_raw_fd()).listen().unwrap();
+        let l = ListenAddress::Descriptor(listener.as_raw_fd()).listen().unwrap();
         assert_eq!((l.connected, l.port()), (false, Some(listener.local_addr().unwrap().port())));
         let (a, _b) = UnixStream::pair().unwrap();
-        assert!(Place::Descriptor(a.as_raw_fd()).listen().unwrap().connected);
+        assert!(ListenAddress::Descriptor(a.as_raw_fd()).listen().unwrap().connected);
         for number in [-1, 99_999] {
-            assert!(text(Place::Descriptor(number).listen()).ends_with("Bad file descriptor"));
+            assert!(text(ListenAddress::Descriptor(number).listen()).ends_with("Bad file descriptor"));
         }
         let file = std::fs::File::open("/dev/null").unwrap();
         let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         for other in [file.as_raw_fd(), datagrams.as_raw_fd()] {
-            assert!(text(Place::Descriptor(other).listen()).contains("neither"));
+            assert!(text(ListenAddress::Descriptor(other).listen()).contains("neither"));
         }
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! - [`session`]: the protocol for one client, without input and output: bytes in, calls of a [`Remote`], bytes out
 //! - [`access`]: which handlers clients may call
-//! - [`place`]: the addresses that a server listens on
+//! - [`address`]: the addresses that a server listens on
 //! - [`server`]: the thread that serves all clients
 //! - [`chatter`]: the messages for clients of a ChatterSocket
 //! - [`token`]: the secret that gives TCP clients all rights
@@ -17,18 +17,19 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod address;
 pub mod chatter;
 pub mod client;
 pub mod control;
 pub mod limits;
-pub mod place;
 pub mod server;
 pub mod session;
 pub mod token;
 
+pub use address::{ListenAddress, ListenError};
+pub use castanet_element::error::reason;
 pub use client::Client;
 pub use limits::Limits;
-pub use place::{Place, PlaceError};
 pub use server::{Server, Settings};
 pub use token::{Token, TokenError};
 
@@ -56,10 +57,4 @@ pub mod code {
     pub const NO_ROUTER: u16 = 540;
     /// Any other error.
     pub const UNSPECIFIED: u16 = 590;
-}
-
-/// The text of an operating system error, without its number.
-pub fn reason(e: &std::io::Error) -> String {
-    let text = e.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_string()
 }

@@ -9,7 +9,7 @@ mod noise;
 use castanet_classes::Registry;
 use castanet_element::spec::codes::{Flow, Ports, ProcessingCode};
 use castanet_element::spec::{Books, Capability, ClassSpec, Reason};
-use castanet_graph::{Graph, Kind};
+use castanet_graph::{Graph, PortKind};
 use castanet_runtime::swap::Loaded;
 use castanet_runtime::{Options, Router};
 use castanet_testkit::{Log, number, simulated, try_router, try_router_with};
@@ -274,11 +274,11 @@ fn setting(graph: &Graph, e: usize, packets: usize) -> Setting {
     let (inputs, outputs) = (graph.inputs(e), graph.outputs(e));
     let mut text = neighbours(graph, e);
     for i in 0..inputs {
-        let queue = if graph.input_kind(e, i) == Kind::Pull { "-> Queue(100000) " } else { "" };
+        let queue = if graph.input_kind(e, i) == PortKind::Pull { "-> Queue(100000) " } else { "" };
         let _ = writeln!(text, "n{i} :: Noise({i}, {packets}) {queue}-> [{i}] x;");
     }
     for o in 0..outputs {
-        let pull = if graph.output_kind(e, o) == Kind::Pull { "-> Drain " } else { "" };
+        let pull = if graph.output_kind(e, o) == PortKind::Pull { "-> Drain " } else { "" };
         let _ = writeln!(text, "x [{o}] {pull}-> o{o} :: Out({o});");
     }
     text.push_str("Quit(36000);\n");

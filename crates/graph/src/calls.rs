@@ -4,7 +4,7 @@
 
 use crate::csr::Csr;
 use crate::flow::Side;
-use crate::graph::{Graph, Kind};
+use crate::graph::{Graph, PortKind};
 
 /// The call graph. Its states are the points of the graph, plus a second copy of each hub for pulls on their
 /// way upstream.
@@ -24,8 +24,8 @@ impl Calls {
     pub(crate) fn new(graph: &Graph) -> Calls {
         let points = &graph.points;
         let hubs = points.len() - points.hub_start();
-        let push_output = |q: usize| points.side(q) == Side::Output && graph.kind(q) == Kind::Push;
-        let pull_input = |q: usize| points.side(q) == Side::Input && graph.kind(q) == Kind::Pull;
+        let push_output = |q: usize| points.side(q) == Side::Output && graph.kind(q) == PortKind::Push;
+        let pull_input = |q: usize| points.side(q) == Side::Input && graph.kind(q) == PortKind::Pull;
         let mut edges = Vec::new();
         for p in 0..points.len() {
             let forward = points.forward.row(p).iter().copied();
@@ -34,15 +34,15 @@ impl Calls {
             let backward = backward.filter(|&q| points.side(q) == Side::Hub || pull_input(q));
             // The upstream copies of the hubs are numbered after all points.
             let up = |q: usize| if points.side(q) == Side::Hub { q + hubs } else { q };
-            match (points.side(p), points.side(p) == Side::Hub || graph.kind(p) == Kind::Push) {
+            match (points.side(p), points.side(p) == Side::Hub || graph.kind(p) == PortKind::Push) {
                 (Side::Input, true) => edges.extend(forward),
                 (Side::Input, false) => {
-                    let upstream = graph.peers(p).map(|c| c.0).filter(|&q| graph.kind(q) == Kind::Pull);
+                    let upstream = graph.peers(p).map(|c| c.0).filter(|&q| graph.kind(q) == PortKind::Pull);
                     edges.extend(upstream.map(|q| (p, q)));
                     edges.extend(forward);
                 }
                 (Side::Output, true) => {
-                    let downstream = graph.peers(p).map(|c| c.0).filter(|&q| graph.kind(q) == Kind::Push);
+                    let downstream = graph.peers(p).map(|c| c.0).filter(|&q| graph.kind(q) == PortKind::Push);
                     edges.extend(downstream.map(|q| (p, q)));
                 }
                 (Side::Output, false) => edges.extend(backward.map(|q| (p, up(q)))),
@@ -69,12 +69,13 @@ impl Calls {
     }
     /// The states where an element's task starts: its push outputs and its pull inputs.
     pub(crate) fn starts<'a>(&self, graph: &'a Graph, e: usize) -> impl Iterator<Item = usize> + 'a {
-        let outputs = graph.points.outputs(e).filter(|&p| graph.kind(p) == Kind::Push);
-        outputs.chain(graph.points.inputs(e).filter(|&p| graph.kind(p) == Kind::Pull))
+        let outputs = graph.points.outputs(e).filter(|&p| graph.kind(p) == PortKind::Push);
+        outputs.chain(graph.points.inputs(e).filter(|&p| graph.kind(p) == PortKind::Pull))
     }
     /// Whether a call enters its element at this state: a push at an input, or a pull at an output.
     pub(crate) fn enters(&self, graph: &Graph, state: usize) -> bool {
-        state < self.points && (graph.points.side(state) == Side::Input) == (graph.kind(state) == Kind::Push)
+        state < self.points
+            && (graph.points.side(state) == Side::Input) == (graph.kind(state) == PortKind::Push)
     }
 }
 

@@ -2,7 +2,7 @@
 //! Checks the ports of a configuration (TOCS 2000, Figure 4; language reference, section 2).
 
 use crate::flow::Side;
-use crate::graph::{Classes, Graph, Kind};
+use crate::graph::{Classes, Graph, PortKind};
 use crate::pull_cycles;
 use crate::resolve::{Resolved, inside};
 use castanet_lang::{Connection, Diagnostic};
@@ -135,7 +135,7 @@ fn connected_ports(graph: &Graph, e: usize, side: Side) -> usize {
 
 /// Formats a port with its kind: `pull output 0`.
 fn port_text(graph: &Graph, r: &Resolved, point: usize) -> String {
-    let kind = r.kind(point).unwrap_or(Kind::Push);
+    let kind = r.kind(point).unwrap_or(PortKind::Push);
     format!("{kind} {}", place_text(graph, point))
 }
 
@@ -148,7 +148,7 @@ fn place_text(graph: &Graph, point: usize) -> String {
 fn explain(graph: &Graph, r: &Resolved, point: usize, mut error: Diagnostic) -> Diagnostic {
     let source = r.root(point);
     let e = graph.points.owner(source);
-    let kind = r.kind(point).unwrap_or(Kind::Push);
+    let kind = r.kind(point).unwrap_or(PortKind::Push);
     if r.kind(source).is_none() {
         let text = format!("nothing determines push or pull here, so '{}' pushes", graph.declaration(e));
         return label_element(graph, e, error, text);
@@ -188,10 +188,10 @@ fn explain(graph: &Graph, r: &Resolved, point: usize, mut error: Diagnostic) -> 
 
 /// The help text that names the element to insert between an output of kind `from` and an input of the other
 /// kind.
-fn converter(from: Kind, between: &str) -> String {
+fn converter(from: PortKind, between: &str) -> String {
     match from {
-        Kind::Pull => format!("insert an Unqueue {between}: it pulls packets and pushes them on"),
-        Kind::Push => format!("insert a Queue {between}: it stores pushed packets until they are pulled"),
+        PortKind::Pull => format!("insert an Unqueue {between}: it pulls packets and pushes them on"),
+        PortKind::Push => format!("insert a Queue {between}: it stores pushed packets until they are pulled"),
     }
 }
 
@@ -256,7 +256,7 @@ fn kinds_in_elements(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
                 } else {
                     format!("before {place} of '{name}'")
                 };
-                converter(r.kind(a).unwrap_or(Kind::Push), &between)
+                converter(r.kind(a).unwrap_or(PortKind::Push), &between)
             }
             _ => format!(
                 "make {} and {} of '{name}' both push or both pull",
@@ -275,7 +275,7 @@ fn reused(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
         let e = graph.points.owner(point);
         let side = graph.points.side(point);
         let kind = graph.kind(point);
-        if (side == Side::Output) != (kind == Kind::Push)
+        if (side == Side::Output) != (kind == PortKind::Push)
             || (r.kind(point).is_none() && graph.codes(e).opaque())
         {
             continue;
@@ -292,10 +292,10 @@ fn reused(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
             }
             error = explain(graph, r, point, error);
             let help = match kind {
-                Kind::Push => {
+                PortKind::Push => {
                     "a push output has one connection; insert a Tee to send a copy of each packet to both"
                 }
-                Kind::Pull => {
+                PortKind::Pull => {
                     "a pull input has one connection; insert a scheduler such as RoundRobinSched or PrioSched to choose between them"
                 }
             };

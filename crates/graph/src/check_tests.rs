@@ -2,7 +2,7 @@
 //! Tests of the checks: a snapshot of each kind of diagnostic, and a comparison of push and pull with a model.
 #![allow(clippy::unwrap_used)]
 
-use crate::graph::Kind;
+use crate::graph::PortKind;
 use crate::testing::{Random, TestClasses, checked, random_graph, rendered, valid};
 use castanet_lang::{Diagnostic, Origin};
 use castanet_spec::codes::{Processing, ProcessingCode};
@@ -80,7 +80,7 @@ fn unknown_classes_are_opaque() {
     assert_eq!(messages(&diagnostics), [""; 0]);
     assert_eq!((g.inputs(1), g.outputs(1)), (1, 3));
     let m = g.find("m").unwrap();
-    assert_eq!((g.input_kind(m, 0), g.output_kind(m, 0)), (Kind::Push, Kind::Pull));
+    assert_eq!((g.input_kind(m, 0), g.output_kind(m, 0)), (PortKind::Push, PortKind::Pull));
     insta::assert_snapshot!(rendered(&super::unknown_classes(&g, &TestClasses), &sources));
     let (_, diagnostics, _) =
         checked("Source -> a :: Foo; Source -> q :: Queue -> a; Foo -> b :: Sink; Foo -> b;");
@@ -218,7 +218,8 @@ fn push_and_pull_agree_with_the_model() {
             for kind in inputs.chain((0..g.outputs(e)).map(|p| g.output_kind(e, p))) {
                 let allowed = at.next().unwrap();
                 assert!(
-                    allowed.contains(&(kind == Kind::Push)) || (allowed.is_empty() && kind == Kind::Push)
+                    allowed.contains(&(kind == PortKind::Push))
+                        || (allowed.is_empty() && kind == PortKind::Push)
                 );
             }
         }
@@ -267,7 +268,7 @@ fn many_ports_agree_with_few() {
     }
     // Fixed ports connected to a hub do not constrain each other.
     let (g, diagnostics, _) = checked(&code("Check", 1, 2).replace("[0] -> q0", "[0] -> Sink; Source -> q0"));
-    assert_eq!(g.output_kind(g.find("x").unwrap(), 1), Kind::Push);
+    assert_eq!(g.output_kind(g.find("x").unwrap(), 1), PortKind::Push);
     assert_eq!(diagnostics.len(), 1);
 }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::graph::Kind;
+use crate::graph::PortKind;
 use crate::testing::{Random, graph, random_graph, valid};
 use castanet_lang::{Connection, PortRef};
 use std::collections::BTreeSet;
@@ -195,6 +195,6 @@ fn pullers_that_may_sleep() {
         let g = graph(text);
         let x = g.find("x").unwrap();
         assert_eq!(g.nearest_upstream_complete(x, 0, Capability::EmptyNotifier).1, complete, "{text}");
-        assert_eq!(g.input_kind(x, 0), Kind::Pull);
+        assert_eq!(g.input_kind(x, 0), PortKind::Pull);
     }
 }

@@ -2,7 +2,7 @@
 //! Finds the connections that close push cycles. The run loop defers packets at these connections.
 
 use crate::flow::Side;
-use crate::graph::{Graph, Kind};
+use crate::graph::{Graph, PortKind};
 
 /// A point on the search stack and the index of its next connection or link.
 struct Frame {
@@ -36,13 +36,14 @@ impl Graph {
             stack: Vec::new(),
         };
         let takes_pushes: Vec<bool> =
-            (0..self.len()).map(|e| points.inputs(e).any(|p| self.kind(p) == Kind::Push)).collect();
+            (0..self.len()).map(|e| points.inputs(e).any(|p| self.kind(p) == PortKind::Push)).collect();
         let is_task = |e: usize| self.spec(e).is_some_and(|s| s.task);
         let rank = |e: usize| if !takes_pushes[e] { 0 } else { 2 - usize::from(is_task(e)) };
         for wanted in 0..3 {
             for e in (0..self.len()).filter(|&e| rank(e) == wanted) {
                 // A cycle that no source leads into is entered at the push ports of its elements.
-                for p in points.inputs(e).chain(points.outputs(e)).filter(|&p| self.kind(p) == Kind::Push) {
+                for p in points.inputs(e).chain(points.outputs(e)).filter(|&p| self.kind(p) == PortKind::Push)
+                {
                     search.from(p);
                 }
             }
@@ -77,7 +78,7 @@ impl Search<'_> {
 
     fn follow(&mut self, point: usize, connection: Option<usize>) {
         let side = self.graph.points.side(point);
-        if side != Side::Hub && self.graph.kind(point) == Kind::Pull {
+        if side != Side::Hub && self.graph.kind(point) == PortKind::Pull {
             return;
         }
         if let Some(c) = connection {

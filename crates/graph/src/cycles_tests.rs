@@ -2,13 +2,13 @@
 //! Tests of back edges, against a model of the push connections.
 #![allow(clippy::unwrap_used)]
 
-use crate::graph::{Graph, Kind};
+use crate::graph::{Graph, PortKind};
 use crate::testing::{Random, graph, random_graph, valid};
 use castanet_lang::Connection;
 
 fn is_push(g: &Graph, c: &Connection) -> bool {
-    g.output_kind(c.from.element, c.from.port) == Kind::Push
-        && g.input_kind(c.to.element, c.to.port) == Kind::Push
+    g.output_kind(c.from.element, c.from.port) == PortKind::Push
+        && g.input_kind(c.to.element, c.to.port) == PortKind::Push
 }
 
 /// The connections that can reach themselves through the connections in `usable`, by transitive closure.

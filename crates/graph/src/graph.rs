@@ -19,18 +19,18 @@ pub trait Classes {
 
 /// The kind of a port in a router: push or pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum PortKind {
     /// The upstream element initiates the transfer.
     Push,
     /// The downstream element initiates the transfer.
     Pull,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for PortKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Kind::Push => "push",
-            Kind::Pull => "pull",
+            PortKind::Push => "push",
+            PortKind::Pull => "pull",
         })
     }
 }
@@ -50,7 +50,7 @@ pub struct Graph {
     codes: Vec<Codes>,
     class_of: Vec<usize>,
     pub(crate) points: Points,
-    kinds: Vec<Kind>,
+    kinds: Vec<PortKind>,
     /// The connected ports of each input or output.
     peers: Csr<PortRef>,
     pub(crate) peer_connections: Csr<usize>,
@@ -140,12 +140,12 @@ impl Graph {
         self.points.outputs(e).len()
     }
     /// The kind of an input; push if nothing constrains it.
-    pub fn input_kind(&self, e: usize, port: usize) -> Kind {
-        self.points.input(e, port).map_or(Kind::Push, |p| self.kind(p))
+    pub fn input_kind(&self, e: usize, port: usize) -> PortKind {
+        self.points.input(e, port).map_or(PortKind::Push, |p| self.kind(p))
     }
     /// The kind of an output; push if nothing constrains it.
-    pub fn output_kind(&self, e: usize, port: usize) -> Kind {
-        self.points.output(e, port).map_or(Kind::Push, |p| self.kind(p))
+    pub fn output_kind(&self, e: usize, port: usize) -> PortKind {
+        self.points.output(e, port).map_or(PortKind::Push, |p| self.kind(p))
     }
     /// Whether the class declares an input as agnostic.
     pub fn input_is_agnostic(&self, e: usize, port: usize) -> bool {
@@ -187,8 +187,8 @@ impl Graph {
         &self.codes[self.class_of[e]]
     }
     /// The kind of a port; hubs count as push.
-    pub(crate) fn kind(&self, point: usize) -> Kind {
-        self.kinds.get(point).copied().unwrap_or(Kind::Push)
+    pub(crate) fn kind(&self, point: usize) -> PortKind {
+        self.kinds.get(point).copied().unwrap_or(PortKind::Push)
     }
     pub(crate) fn agnostic(&self, point: usize) -> bool {
         use castanet_spec::codes::Processing::Agnostic;

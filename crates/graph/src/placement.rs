@@ -4,7 +4,7 @@
 
 use crate::calls::{Calls, Path, Reach};
 use crate::check::with_origin;
-use crate::graph::{Graph, Kind};
+use crate::graph::{Graph, PortKind};
 use castanet_lang::Diagnostic;
 use castanet_spec::Workers;
 use std::fmt::Write as _;
@@ -317,7 +317,7 @@ fn assign(
 }
 
 fn pulls(graph: &Graph, e: usize) -> bool {
-    graph.points.inputs(e).any(|p| graph.kind(p) == Kind::Pull && graph.peers(p).next().is_some())
+    graph.points.inputs(e).any(|p| graph.kind(p) == PortKind::Pull && graph.peers(p).next().is_some())
 }
 
 /// For each task, the lowest task with which it shares an element on its pull side. Computed by union-find over
@@ -327,10 +327,10 @@ fn pull_groups(graph: &Graph, tasks: &[usize]) -> Vec<usize> {
     for e in 0..graph.len() {
         // An element that accepts pushes and answers pulls from its store ends the pull path, so it does not
         // join groups.
-        for p in graph.points.inputs(e).filter(|&p| graph.kind(p) == Kind::Pull) {
-            for (q, _) in graph.peers(p).filter(|c| graph.kind(c.0) == Kind::Pull) {
+        for p in graph.points.inputs(e).filter(|&p| graph.kind(p) == PortKind::Pull) {
+            for (q, _) in graph.peers(p).filter(|c| graph.kind(c.0) == PortKind::Pull) {
                 let f = graph.points.owner(q);
-                if graph.points.inputs(f).all(|i| graph.kind(i) == Kind::Pull) {
+                if graph.points.inputs(f).all(|i| graph.kind(i) == PortKind::Pull) {
                     let (a, b) = (root(&mut parent, e), root(&mut parent, f));
                     parent[a.max(b)] = a.min(b);
                 }

@@ -3,13 +3,13 @@
 
 use crate::check::{SHOWN, label_element, with_origin};
 use crate::flow::Side;
-use crate::graph::{Graph, Kind};
+use crate::graph::{Graph, PortKind};
 use castanet_lang::Diagnostic;
 
 /// Reports pull cycles: one error for each element, connection and port that lie on a common cycle.
 pub(crate) fn check(graph: &Graph, out: &mut Vec<Diagnostic>) {
     let points = &graph.points;
-    let pull = |p: usize| points.side(p) == Side::Hub || graph.kind(p) == Kind::Pull;
+    let pull = |p: usize| points.side(p) == Side::Hub || graph.kind(p) == PortKind::Pull;
     // Pulls go against the packet flow: from inputs over connections to outputs, and inside elements from
     // outputs to inputs.
     let calls = |p: usize| -> Vec<usize> {

@@ -3,7 +3,7 @@
 //! elements.
 
 use crate::flow::Side;
-use crate::graph::{Graph, Kind};
+use crate::graph::{Graph, PortKind};
 use castanet_spec::codes::Processing;
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ const NONE: usize = usize::MAX;
 
 /// The kind of each point and its origin.
 pub(crate) struct Resolved {
-    kind: Vec<Option<Kind>>,
+    kind: Vec<Option<PortKind>>,
     parent: Vec<usize>,
     /// The fixed port from which the kind was propagated.
     root: Vec<usize>,
@@ -21,11 +21,11 @@ pub(crate) struct Resolved {
 
 impl Resolved {
     /// The kinds of all points. Unconstrained points are push.
-    pub(crate) fn kinds(&self) -> Vec<Kind> {
-        self.kind.iter().map(|k| k.unwrap_or(Kind::Push)).collect()
+    pub(crate) fn kinds(&self) -> Vec<PortKind> {
+        self.kind.iter().map(|k| k.unwrap_or(PortKind::Push)).collect()
     }
     /// The kind of a point; `None` if nothing constrains it.
-    pub(crate) fn kind(&self, point: usize) -> Option<Kind> {
+    pub(crate) fn kind(&self, point: usize) -> Option<PortKind> {
         self.kind[point]
     }
     /// The fixed port from which a point's kind was propagated.
@@ -65,8 +65,8 @@ pub(crate) fn resolve(graph: &Graph) -> Resolved {
         let outputs = points.outputs(e).enumerate().map(|(o, p)| (p, codes.output(o)));
         for (point, processing) in inputs.chain(outputs) {
             r.kind[point] = match processing {
-                Processing::Push => Some(Kind::Push),
-                Processing::Pull => Some(Kind::Pull),
+                Processing::Push => Some(PortKind::Push),
+                Processing::Pull => Some(PortKind::Pull),
                 Processing::Agnostic => continue,
             };
             queue.push_back(point);

@@ -2,7 +2,7 @@
 //! Classes and configurations for the tests of this crate.
 #![allow(clippy::unwrap_used)]
 
-use crate::graph::{Classes, Graph, Kind};
+use crate::graph::{Classes, Graph, PortKind};
 use castanet_lang::{
     ClassNames, Connection, Diagnostic, Element, Flat, NoLibrary, Options, PortRef, Sources, Span,
 };
@@ -212,18 +212,18 @@ impl Entry {
 
 /// The calls that follow when an element emits by an output.
 fn emitted(graph: &Graph, e: usize, output: usize) -> Vec<Entry> {
-    if graph.output_kind(e, output) != Kind::Push {
+    if graph.output_kind(e, output) != PortKind::Push {
         return Vec::new();
     }
     let from = PortRef { element: e, port: output };
     let to = valid(graph).into_iter().filter(|(_, c)| c.from == from).map(|(_, c)| c.to);
-    to.filter(|p| graph.input_kind(p.element, p.port) == Kind::Push).map(Entry::Push).collect()
+    to.filter(|p| graph.input_kind(p.element, p.port) == PortKind::Push).map(Entry::Push).collect()
 }
 
 fn pulled(graph: &Graph, e: usize, input: usize) -> Vec<Entry> {
     let to = PortRef { element: e, port: input };
     let from = valid(graph).into_iter().filter(|(_, c)| c.to == to).map(|(_, c)| c.from);
-    from.filter(|p| graph.output_kind(p.element, p.port) == Kind::Pull).map(Entry::Pull).collect()
+    from.filter(|p| graph.output_kind(p.element, p.port) == PortKind::Pull).map(Entry::Pull).collect()
 }
 
 /// The calls that an element makes when called, with duplicates if several paths inside it lead to the same
@@ -238,7 +238,7 @@ pub(crate) fn calls_from(graph: &Graph, entry: Entry) -> Vec<Entry> {
         }
         Entry::Pull(p) => {
             for i in (0..graph.inputs(p.element)).filter(|&i| graph.flows(p.element, i, p.port)) {
-                if graph.input_kind(p.element, i) == Kind::Pull {
+                if graph.input_kind(p.element, i) == PortKind::Pull {
                     calls.extend(pulled(graph, p.element, i));
                     // Pulled packets may be pushed to a side output.
                     for o in (0..graph.outputs(p.element)).filter(|&o| graph.flows(p.element, i, o)) {
@@ -258,7 +258,7 @@ pub(crate) fn calls_of_task(graph: &Graph, e: usize) -> Vec<Entry> {
     for o in 0..graph.outputs(e) {
         calls.extend(emitted(graph, e, o));
     }
-    for i in (0..graph.inputs(e)).filter(|&i| graph.input_kind(e, i) == Kind::Pull) {
+    for i in (0..graph.inputs(e)).filter(|&i| graph.input_kind(e, i) == PortKind::Pull) {
         calls.extend(pulled(graph, e, i));
     }
     calls

@@ -102,7 +102,7 @@ impl From<CaptureError> for io::Error {
 }
 
 /// The text of an operating system error without Rust's ` (os error N)`.
-fn system_text(error: &io::Error) -> String {
+pub(crate) fn system_text(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error ") {
         Some(end) => text.get(..end).unwrap_or(&text).to_owned(),

@@ -39,7 +39,7 @@ impl Span {
 
 /// A source position for people: line and column from 1, line directives applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     /// The file name, or the name given by a line directive.
     pub file: String,
     /// The line, from 1.
@@ -114,9 +114,9 @@ impl Sources {
         s.text.get(range).unwrap_or("").trim_end_matches(['\n', '\r'])
     }
     /// The position of the first byte of a span.
-    pub fn place(&self, span: Span) -> Place {
+    pub fn place(&self, span: Span) -> Position {
         let Some(s) = self.0.get(span.file.0 as usize) else {
-            return Place { file: "<unknown>".into(), line: 1, column: 1 };
+            return Position { file: "<unknown>".into(), line: 1, column: 1 };
         };
         let i = s.lines.partition_point(|&l| l <= span.start).saturating_sub(1);
         let start = s.lines.get(i).copied().unwrap_or(0);
@@ -127,9 +127,9 @@ impl Sources {
             Some((at, line, file)) => {
                 let first = s.lines.partition_point(|l| l <= at).saturating_sub(1);
                 let line = line.saturating_add(u32::try_from(i.saturating_sub(first)).unwrap_or(0));
-                Place { file: file.clone().unwrap_or_else(|| s.name.clone()), line, column }
+                Position { file: file.clone().unwrap_or_else(|| s.name.clone()), line, column }
             }
-            None => Place { file: s.name.clone(), line: u32::try_from(i + 1).unwrap_or(u32::MAX), column },
+            None => Position { file: s.name.clone(), line: u32::try_from(i + 1).unwrap_or(u32::MAX), column },
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::numbers::{Numbers, Part};
 use crate::open::{Entry, File, Open, OpenFiles};
-use crate::tree::{Folder, Handler, Place, Tree};
+use crate::tree::{Folder, Handler, Node, Tree};
 use castanet_element::CallError;
 use castanet_element::remote::Remote;
 use castanet_element::spec::Origin;
@@ -17,7 +17,7 @@ use std::time::SystemTime;
 /// The handlers of a router as files.
 pub(crate) struct Handlers {
     remote: Arc<dyn Remote>,
-    say: crate::Say,
+    report: crate::Report,
     /// The name of the mounted directory in messages.
     folder: String,
     uid: u32,
@@ -28,14 +28,14 @@ pub(crate) struct Handlers {
 }
 
 impl Handlers {
-    pub(crate) fn new(remote: Arc<dyn Remote>, say: crate::Say, folder: String) -> Handlers {
+    pub(crate) fn new(remote: Arc<dyn Remote>, report: crate::Report, folder: String) -> Handlers {
         let uid = rustix::process::getuid().as_raw();
         let gid = rustix::process::getgid().as_raw();
         // No configuration has this generation, so the first request builds the first tree.
         let mut numbers = Numbers::default();
         let tree = Mutex::new(Arc::new(Tree::new(u64::MAX, &[], &mut numbers)));
         let (numbers, open) = (Mutex::new(numbers), OpenFiles::default());
-        Handlers { remote, say, folder, uid, gid, tree, numbers, open }
+        Handlers { remote, report, folder, uid, gid, tree, numbers, open }
     }
 
     /// The tree of the current configuration.
@@ -118,7 +118,7 @@ impl Handlers {
         self.handlers(tree, folder)?.iter().find(|h| h.number == number).ok_or(Errno::ESTALE)
     }
 
-    fn attributes_of(&self, tree: &Tree, place: Place) -> Result<FileAttr, Errno> {
+    fn attributes_of(&self, tree: &Tree, place: Node) -> Result<FileAttr, Errno> {
         let inode = tree.inode(place);
         let (f, part) = place;
         let folder = tree.folder(f).ok_or(Errno::ESTALE)?;
@@ -242,7 +242,7 @@ impl Handlers {
     fn complain(&self, file: &File, text: &str) {
         let slash = if file.element.is_some() { "/" } else { "" };
         let element = file.element.as_deref().unwrap_or_default();
-        (self.say)(&format!("{}/{element}{slash}{}: {text}", self.folder, file.handler));
+        (self.report)(&format!("{}/{element}{slash}{}: {text}", self.folder, file.handler));
     }
 
     pub(crate) fn flushed(&self, request: &Request, handle: FileHandle) -> Result<(), Errno> {

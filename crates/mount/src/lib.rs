@@ -25,4 +25,4 @@ pub use mount::{Mount, MountError, Options};
 pub use watchdog::watch;
 
 /// Shows a message: an error of a write, or a cleanup.
-pub type Say = Box<dyn Fn(&str) + Send + Sync>;
+pub type Report = Box<dyn Fn(&str) + Send + Sync>;

@@ -3,7 +3,7 @@
 
 use crate::handlers::Handlers;
 use crate::watchdog::Watchdog;
-use crate::{Say, kernel, place};
+use crate::{Report, kernel, place};
 use castanet_element::remote::Remote;
 use fuser::{Config, Session, SessionACL};
 use std::io;
@@ -96,7 +96,7 @@ pub struct Options<'a> {
     /// The router.
     pub remote: Arc<dyn Remote>,
     /// The receiver of messages.
-    pub say: Say,
+    pub report: Report,
     /// The command that runs [`watch`](crate::watch). The directory and the name of the mount are appended as
     /// its last arguments. `None`: if the router is killed, a dead mount remains.
     pub watchdog: Option<Command>,
@@ -116,9 +116,9 @@ impl Mount {
     /// # Errors
     /// The directory cannot be used, or this user may not mount.
     pub fn new(options: Options<'_>) -> Result<Mount, MountError> {
-        let Options { folder, remote, say, watchdog } = options;
+        let Options { folder, remote, report, watchdog } = options;
         let shown = folder.display().to_string();
-        let folder = place::prepare(folder, &say)?;
+        let folder = place::prepare(folder, &report)?;
         let source = format!("{}{}", place::SOURCE, std::process::id());
         let watchdog = watchdog.map(|command| Watchdog::start(command, &folder, &source)).transpose();
         let watchdog = watchdog.map_err(MountError::Watchdog)?;
@@ -126,7 +126,7 @@ impl Mount {
         // From here on, dropping `mount` unmounts.
         let mut mount = Mount { folder, source, watchdog, session: None };
         let device = kernel::mount(&mount.folder, &mount.source)?;
-        let handlers = Handlers::new(remote, say, shown.clone());
+        let handlers = Handlers::new(remote, report, shown.clone());
         let mut config = Config::default();
         config.n_threads = Some(THREADS);
         let session = Session::from_fd(handlers, device, SessionACL::Owner, config).map_err(refused)?;

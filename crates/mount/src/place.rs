@@ -86,7 +86,7 @@ fn full(folder: &Path) -> io::Result<PathBuf> {
 
 /// Checks that handlers can be mounted on a directory, and returns its full path. Unmounts a dead mount of an
 /// earlier router.
-pub(crate) fn prepare(folder: &Path, say: &dyn Fn(&str)) -> Result<PathBuf, MountError> {
+pub(crate) fn prepare(folder: &Path, report: &dyn Fn(&str)) -> Result<PathBuf, MountError> {
     let shown = || folder.display().to_string();
     let unusable = |source: io::Error| match source.kind() {
         io::ErrorKind::NotFound => MountError::Missing { folder: shown() },
@@ -102,7 +102,7 @@ pub(crate) fn prepare(folder: &Path, say: &dyn Fn(&str)) -> Result<PathBuf, Moun
                 Some(m) if m.is_routers() => kernel::unmount(&path)?,
                 _ => return Err(MountError::Dead { folder: shown() }),
             }
-            say(&format!("{}: unmounted the handlers of a router that was killed", shown()));
+            report(&format!("{}: unmounted the handlers of a router that was killed", shown()));
         }
         Err(e) => return Err(unusable(e)),
     }

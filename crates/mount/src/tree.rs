@@ -47,7 +47,7 @@ pub(crate) struct Folder {
 }
 
 /// The object of an inode number: the index of a directory, and a part of it.
-pub(crate) type Place = (u32, Part);
+pub(crate) type Node = (u32, Part);
 
 /// The files of one configuration.
 pub(crate) struct Tree {
@@ -115,12 +115,12 @@ impl Tree {
     }
 
     /// The inode number of an object.
-    pub(crate) fn inode(&self, (folder, part): Place) -> u64 {
+    pub(crate) fn inode(&self, (folder, part): Node) -> u64 {
         numbers::inode(self.epoch, self.folder(folder).map_or(0, |f| f.number), part)
     }
 
     /// The object of an inode number, if it still exists.
-    pub(crate) fn place(&self, inode: u64) -> Option<Place> {
+    pub(crate) fn place(&self, inode: u64) -> Option<Node> {
         let (number, part) = numbers::meaning(self.epoch, inode)?;
         Some((*self.indices.get(&number)?, part))
     }

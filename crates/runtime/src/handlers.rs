@@ -3,7 +3,7 @@
 
 use crate::shared::Shared;
 use castanet_element::CallError;
-use castanet_graph::Kind;
+use castanet_graph::PortKind;
 use castanet_lang::PortRef;
 use castanet_spec::HandlerSpec;
 use std::fmt::Write as _;
@@ -106,7 +106,7 @@ impl Shared {
                 } else {
                     (g.output_kind(e, port), g.output_is_agnostic(e, port), g.downstream(here))
                 };
-                let kind = if kind == Kind::Push { "push" } else { "pull" };
+                let kind = if kind == PortKind::Push { "push" } else { "pull" };
                 let peers: Vec<String> = peers
                     .iter()
                     .map(|p| {

@@ -5,7 +5,7 @@ use crate::node::{Body, Member, NONE, Node};
 use crate::nodes::Nodes;
 use crate::shared::Shared;
 use castanet_element::{Edge, Instance};
-use castanet_graph::{Graph, Kind};
+use castanet_graph::{Graph, PortKind};
 use castanet_lang::PortRef;
 use castanet_spec::Effects;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) fn link(
         .connections
         .iter()
         .zip(back)
-        .filter(|(c, b)| **b && graph.output_kind(c.from.element, c.from.port) == Kind::Push)
+        .filter(|(c, b)| **b && graph.output_kind(c.from.element, c.from.port) == PortKind::Push)
         .map(|(c, _)| c.from)
         .collect();
     let mut local: Vec<Option<Instance>> = (0..n).map(|_| None).collect();
@@ -51,7 +51,7 @@ pub(crate) fn link(
     // copies ends its chain where packets are pulled; where they are pushed, the chain is taken up again behind it.
     let calls = |e: usize| effects.get(e).is_some_and(|x| x.contains(Effects::CALLS));
     let copies = |e: usize| graph.spec(e).is_some_and(|s| s.copies);
-    let pushes = |e: usize| graph.outputs(e) > 0 && graph.output_kind(e, 0) == Kind::Push;
+    let pushes = |e: usize| graph.outputs(e) > 0 && graph.output_kind(e, 0) == PortKind::Push;
     let ends = |e: usize| calls(e) || copies(e) && !pushes(e) || back_outputs.contains(&port(e, 0));
     let joins = |local: &[Option<Instance>], a: usize| {
         follower(graph, a).filter(|&b| is_action(local, a) && is_action(local, b) && !ends(a) && !calls(b))
@@ -158,7 +158,7 @@ fn set(places: &mut [(u32, u32)], e: usize, node: usize, member: usize) {
 /// The edge of an output; `node` holds the element that it leads to until all nodes are known.
 fn edge(graph: &Graph, e: usize, p: usize, back: &std::collections::HashSet<PortRef>) -> Edge {
     let mut out = Edge { node: NONE, from: e as u32, ..Edge::default() };
-    if graph.output_kind(e, p) == Kind::Push
+    if graph.output_kind(e, p) == PortKind::Push
         && let &[to] = graph.downstream(port(e, p))
     {
         (out.node, out.port) = (to.element as u32, to.port as u32);
@@ -183,7 +183,7 @@ fn resolve(
         let me = node.me as usize;
         node.sources = (0..graph.inputs(me))
             .map(|i| match graph.upstream(port(me, i)) {
-                &[from] if graph.input_kind(me, i) == Kind::Pull => {
+                &[from] if graph.input_kind(me, i) == PortKind::Pull => {
                     (node_of(from.element as u32), from.port as u32)
                 }
                 _ => (NONE, 0),
@@ -191,7 +191,7 @@ fn resolve(
             .collect();
         let calls = effects.get(me).is_some_and(|x| x.contains(Effects::CALLS));
         let pulls = node.sources.iter().any(|s| s.0 != NONE);
-        let pushed = (0..graph.inputs(me)).any(|i| graph.input_kind(me, i) == Kind::Push);
+        let pushed = (0..graph.inputs(me)).any(|i| graph.input_kind(me, i) == PortKind::Push);
         if !calls && !pulls {
             continue;
         }

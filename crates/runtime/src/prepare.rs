@@ -16,7 +16,7 @@ use castanet_element::{BuildCx, Clock, ConfigError, Gauge, Info, Instance, Seed}
 use castanet_graph::batch::batch_limits;
 use castanet_graph::offload;
 use castanet_graph::placement::Placement;
-use castanet_graph::{Graph, Kind};
+use castanet_graph::{Graph, PortKind};
 use castanet_lang::{Diagnostic, Sources, Span};
 use castanet_spec::{Capability, Effects, Names, Origin};
 use std::collections::HashMap;
@@ -27,8 +27,8 @@ use std::sync::{Arc, Mutex};
 /// The elements whose tasks run: those that have one, push what they have and are not pushed to; sources of any kind; and
 /// those that push packets of their own, which nothing that is pushed to them becomes: devices and sockets.
 fn tasks_of(graph: &Graph) -> Vec<usize> {
-    let pushed = |e: usize| (0..graph.inputs(e)).any(|p| graph.input_kind(e, p) == Kind::Push);
-    let pulled = |e: usize| (0..graph.outputs(e)).any(|p| graph.output_kind(e, p) == Kind::Pull);
+    let pushed = |e: usize| (0..graph.inputs(e)).any(|p| graph.input_kind(e, p) == PortKind::Push);
+    let pulled = |e: usize| (0..graph.outputs(e)).any(|p| graph.output_kind(e, p) == PortKind::Pull);
     let source = |e: usize| graph.inputs(e) == 0 && graph.outputs(e) > 0;
     let own = |e: usize| (0..graph.outputs(e)).any(|o| (0..graph.inputs(e)).all(|i| !graph.flows(e, i, o)));
     let task = |e: usize| graph.spec(e).is_some_and(|s| s.task);
@@ -80,8 +80,9 @@ fn build_elements(
     let mut replicas = Replicas::new();
     for (e, element) in graph.flat.elements.iter().enumerate() {
         let Some(def) = classes.get(&element.class) else { continue };
-        let push =
-            |n: usize, f: &dyn Fn(usize) -> Kind| (0..n).map(|p| f(p) == Kind::Push).collect::<Vec<_>>();
+        let push = |n: usize, f: &dyn Fn(usize) -> PortKind| {
+            (0..n).map(|p| f(p) == PortKind::Push).collect::<Vec<_>>()
+        };
         let input_push = push(graph.inputs(e), &|p| graph.input_kind(e, p));
         let output_push = push(graph.outputs(e), &|p| graph.output_kind(e, p));
         let workers = match placement.workers_of(e) {

@@ -3,7 +3,7 @@
 
 use super::load;
 use castanet_classes::Registry;
-use castanet_graph::{Graph, Kind};
+use castanet_graph::{Graph, PortKind};
 use castanet_spec::ClassSpec;
 use std::fmt::Write as _;
 use std::sync::OnceLock;
@@ -64,8 +64,8 @@ fn setting(graph: &Graph, e: usize, spec: &'static ClassSpec) -> Option<Setting>
     Some(Setting {
         spec,
         config,
-        inputs: (0..graph.inputs(e)).map(|p| graph.input_kind(e, p) == Kind::Pull).collect(),
-        outputs: (0..graph.outputs(e)).map(|p| graph.output_kind(e, p) == Kind::Pull).collect(),
+        inputs: (0..graph.inputs(e)).map(|p| graph.input_kind(e, p) == PortKind::Pull).collect(),
+        outputs: (0..graph.outputs(e)).map(|p| graph.output_kind(e, p) == PortKind::Pull).collect(),
         others,
     })
 }

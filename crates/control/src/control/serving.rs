@@ -2,7 +2,7 @@
 //! The common part of ControlSocket and ChatterSocket: where they listen, trying again, handing over.
 
 use crate::server::{Report, Service, Settings};
-use crate::{Limits, Place, Server};
+use crate::{Limits, ListenAddress, Server};
 use castanet_classify::names;
 use castanet_element::Remote;
 use castanet_element::prelude::*;
@@ -38,7 +38,12 @@ impl ArgValue for Kind {
 }
 
 /// The place that arguments give: a port, `7777+` for it or the next that is free, a file, or a descriptor.
-pub(super) fn place(kind: Kind, text: &str, anywhere: bool, cx: &ArgCx<'_>) -> Result<Place, ValueError> {
+pub(super) fn place(
+    kind: Kind,
+    text: &str,
+    anywhere: bool,
+    cx: &ArgCx<'_>,
+) -> Result<ListenAddress, ValueError> {
     Ok(match kind {
         Kind::Tcp => {
             let (number, following) = match text.strip_suffix('+') {
@@ -49,19 +54,19 @@ pub(super) fn place(kind: Kind, text: &str, anywhere: bool, cx: &ArgCx<'_>) -> R
             let port =
                 u16::parse(number, cx).or_else(|e| named().ok_or(e)).map_err(|e| format!("PORT: {e}"))?;
             let address = if anywhere { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
-            Place::Tcp { address: IpAddr::V4(address), port, following }
+            ListenAddress::Tcp { address: IpAddr::V4(address), port, following }
         }
         Kind::Unix => {
             let name = Filename::of_file(text, cx).map_err(|e| format!("FILENAME: {e}"))?;
-            Place::Unix(name.0.into())
+            ListenAddress::Unix(name.0.into())
         }
-        Kind::Socket => Place::Descriptor(i32::parse(text, cx).map_err(|e| format!("FD: {e}"))?),
+        Kind::Socket => ListenAddress::Descriptor(i32::parse(text, cx).map_err(|e| format!("FD: {e}"))?),
     })
 }
 
 /// A server that an element has.
 pub(super) struct Serving {
-    place: Place,
+    place: ListenAddress,
     pub(super) settings: Settings,
     server: Option<Server>,
     remote: Option<Arc<dyn Remote>>,
@@ -75,7 +80,7 @@ pub(super) struct Serving {
 impl Serving {
     /// For this place; so often it tries again when that is taken, and warns each time or not.
     pub(super) fn new(
-        place: Place,
+        place: ListenAddress,
         service: Service,
         retries: u32,
         warnings: bool,
@@ -110,7 +115,7 @@ impl Serving {
     /// The file of a Unix socket.
     pub(super) fn file(&self) -> String {
         match &self.place {
-            Place::Unix(path) => path.display().to_string(),
+            ListenAddress::Unix(path) => path.display().to_string(),
             _ => String::new(),
         }
     }

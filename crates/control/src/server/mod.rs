@@ -4,10 +4,10 @@
 mod peer;
 mod run;
 
+use crate::address::{Listening, SocketFile};
 use crate::chatter::Waker;
-use crate::place::{Listening, SocketFile};
 use crate::session::Rules;
-use crate::{Limits, Place, PlaceError};
+use crate::{Limits, ListenAddress, ListenError};
 use castanet_element::Remote;
 use run::Loop;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -91,8 +91,12 @@ impl Server {
     ///
     /// # Errors
     /// When the address is in use, or no descriptor or thread is left.
-    pub fn start(place: &Place, settings: Settings, remote: Arc<dyn Remote>) -> Result<Server, PlaceError> {
-        let failed = |e: std::io::Error| PlaceError::System(place.to_string(), e);
+    pub fn start(
+        place: &ListenAddress,
+        settings: Settings,
+        remote: Arc<dyn Remote>,
+    ) -> Result<Server, ListenError> {
+        let failed = |e: std::io::Error| ListenError::System(place.to_string(), e);
         let Listening { fd, connected, port, file } = place.listen()?;
         let common = Arc::new(Common {
             waker: Arc::new(Waker::new().map_err(failed)?),

@@ -10,8 +10,8 @@ use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-const LOOPBACK: Place =
-    Place::Tcp { address: std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0, following: false };
+const LOOPBACK: ListenAddress =
+    ListenAddress::Tcp { address: std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), port: 0, following: false };
 const GREETING: &str = "Click::ControlSocket/1.3\r\n";
 
 fn settings(limits: Limits) -> Settings {
@@ -121,7 +121,8 @@ fn the_client_library() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
     let fake = Arc::new(Fake::default());
-    let s = Server::start(&Place::Unix(path.clone()), settings(Limits::default()), fake.clone()).unwrap();
+    let s =
+        Server::start(&ListenAddress::Unix(path.clone()), settings(Limits::default()), fake.clone()).unwrap();
     let patience = Duration::from_secs(100);
     let mut c = Client::connect(&Address::Unix(path.clone()), patience).unwrap();
     assert_eq!(c.read("c.count", "").unwrap(), b"0");
@@ -251,7 +252,7 @@ fn chatter(
         report: Arc::new(move |line| reported.lock().unwrap().push(line.to_string())),
     };
     let fake = Arc::new(Fake::default());
-    let server = Server::start(&Place::Unix(path.clone()), settings, fake.clone()).unwrap();
+    let server = Server::start(&ListenAddress::Unix(path.clone()), settings, fake.clone()).unwrap();
     let connect = move || {
         let _ = &folder;
         let c = UnixStream::connect(&path).unwrap();
@@ -345,7 +346,7 @@ fn messages_wait_up_to_the_limit() {
 fn a_connection_that_it_was_started_with() {
     use std::os::fd::AsRawFd;
     let (theirs, ours) = UnixStream::pair().unwrap();
-    let place = Place::Descriptor(ours.as_raw_fd());
+    let place = ListenAddress::Descriptor(ours.as_raw_fd());
     let s = Server::start(&place, settings(Limits::default()), Arc::new(Fake::default())).unwrap();
     drop(ours);
     (&theirs).write_all(b"READ c.count\nQUIT\n").unwrap();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The common part of all classifiers: their patterns, errors and warnings about them, the way of a batch through a program.
 
-use castanet_classify::{Kind, Output, PatternError, Program, Shape, Warning, names};
+use castanet_classify::{OffsetBase, Output, PatternError, Program, Shape, Warning, names};
 use castanet_element::prelude::*;
 use castanet_lang::args as text;
 use castanet_wire::ether::EtherAddr;
@@ -93,14 +93,14 @@ pub(super) struct Classify {
 
 impl Classify {
     pub(super) fn new(program: Program) -> Classify {
-        let looks_at_mac = program.kind() == Kind::Ip && program.safe_lengths()[0] > 0;
+        let looks_at_mac = program.kind() == OffsetBase::Ip && program.safe_lengths()[0] > 0;
         Classify { program, looks_at_mac }
     }
 
     /// Where one packet goes; the error is why it cannot be classified.
     #[inline(always)]
     fn output(&self, p: &Packet) -> Result<Output, Reason> {
-        if self.program.kind() == Kind::Data {
+        if self.program.kind() == OffsetBase::Data {
             return Ok(self.program.classify(p.data()));
         }
         match p.network() {
@@ -124,7 +124,7 @@ impl Classify {
     /// Sends each packet where it belongs; all that go to one output go there as one batch.
     #[inline]
     pub(super) fn push(&self, batch: &mut Batch, cx: &mut Cx<'_>) {
-        if let (Kind::Data, Shape::Always(o)) = (self.program.kind(), self.program.shape()) {
+        if let (OffsetBase::Data, Shape::Always(o)) = (self.program.kind(), self.program.shape()) {
             return send_all(batch, o, cx);
         }
         // Most batches go to one output whole. What the first packets have in common is not asked again.

@@ -2,7 +2,7 @@
 //! The boxes of a drawing: their text, their size, and where their ports are.
 
 use super::scene::{Compound, Item, Scene};
-use crate::graph::{Graph, Kind};
+use crate::graph::{Graph, PortKind};
 use castanet_lang::args::{cleaned, split};
 use castanet_spec::Capability;
 
@@ -48,8 +48,8 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    pub(crate) fn new(kind: Kind, agnostic: bool) -> Port {
-        Port { pull: kind == Kind::Pull, agnostic }
+    pub(crate) fn new(kind: PortKind, agnostic: bool) -> Port {
+        Port { pull: kind == PortKind::Pull, agnostic }
     }
 }
 
@@ -133,7 +133,7 @@ impl Card {
     }
 
     fn compound(c: &Compound) -> Card {
-        let ports = |kinds: &[Kind]| kinds.iter().map(|&k| Port::new(k, false)).collect();
+        let ports = |kinds: &[PortKind]| kinds.iter().map(|&k| Port::new(k, false)).collect();
         let size = counted(c.elements, "element");
         let lines = vec![
             vec![(shortened(c.name(), NAME_LENGTH), Font::Name)],

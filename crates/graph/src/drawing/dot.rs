@@ -4,7 +4,7 @@
 use super::card::{Card, Font, Look, Port};
 use super::scene::{End, Item, Scene};
 use super::title;
-use crate::graph::{Graph, Kind};
+use crate::graph::{Graph, PortKind};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ pub(crate) fn dot(graph: &Graph, scene: &Scene) -> String {
     contents(graph, scene, 0, &mut out, &mut looks);
     let mut kinds = [false; 2];
     for link in &scene.direct {
-        let pull = link.kind == Kind::Pull;
+        let pull = link.kind == PortKind::Pull;
         kinds[usize::from(pull)] = true;
         let (from, to) = (port(link.from, 'o', 's'), port(link.to, 'i', 'n'));
         let _ = writeln!(out, "{from} -> {to}{};", if pull { " [color=\"#2469b3\"]" } else { "" });

@@ -4,7 +4,7 @@
 //! The flat configuration has no ports of compounds. They are found again from the connections that cross the
 //! boundary: outputs with the same destinations outside share a port, and so do inputs with the same sources.
 
-use crate::graph::{Graph, Kind};
+use crate::graph::{Graph, PortKind};
 use castanet_lang::PortRef;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -67,7 +67,7 @@ pub(crate) enum End {
 pub(crate) struct Link {
     pub(crate) from: End,
     pub(crate) to: End,
-    pub(crate) kind: Kind,
+    pub(crate) kind: PortKind,
     /// Connections by their index in the flat configuration.
     pub(crate) connections: Vec<usize>,
 }
@@ -85,8 +85,8 @@ pub(crate) struct Compound {
     pub(crate) items: Vec<Item>,
     pub(crate) links: Vec<Link>,
     /// The kinds of its inputs and outputs.
-    pub(crate) entries: Vec<Kind>,
-    pub(crate) exits: Vec<Kind>,
+    pub(crate) entries: Vec<PortKind>,
+    pub(crate) exits: Vec<PortKind>,
 }
 
 impl Compound {
@@ -268,7 +268,7 @@ impl Builder<'_> {
         if i == next {
             let kind = match self.graph.flat.connections.get(connection) {
                 Some(c) => self.graph.output_kind(c.from.element, c.from.port),
-                None => Kind::Push,
+                None => PortKind::Push,
             };
             links.push(Link { from, to, kind, connections: Vec::new() });
         }

@@ -4,7 +4,7 @@
 use super::card::{Look, NARROW, Port};
 use super::place::{HEAD, MARGIN};
 use super::svg::escaped;
-use crate::graph::Kind;
+use crate::graph::PortKind;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -42,8 +42,8 @@ pub(crate) fn style(look: Look) -> &'static str {
 }
 
 /// The arrow head of a connection.
-fn arrow(kind: Kind) -> String {
-    let colour = if kind == Kind::Push { BLACK } else { BLUE };
+fn arrow(kind: PortKind) -> String {
+    let colour = if kind == PortKind::Push { BLACK } else { BLUE };
     format!(
         "<marker id=\"{kind}\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">\
          <path d=\"M0 1L10 5L0 9z\" fill=\"{colour}\"/></marker>"
@@ -74,14 +74,14 @@ impl Seen {
     }
 
     /// Notes a line, and returns the name of its style and of its arrow.
-    pub(crate) fn line(&mut self, kind: Kind) -> Kind {
-        *(if kind == Kind::Push { &mut self.push } else { &mut self.pull }) = true;
+    pub(crate) fn line(&mut self, kind: PortKind) -> PortKind {
+        *(if kind == PortKind::Push { &mut self.push } else { &mut self.pull }) = true;
         kind
     }
 
     /// The definitions of the arrow heads in use.
     pub(crate) fn arrows(&self) -> String {
-        let used = [(self.push, Kind::Push), (self.pull, Kind::Pull)].into_iter().filter(|k| k.0);
+        let used = [(self.push, PortKind::Push), (self.pull, PortKind::Pull)].into_iter().filter(|k| k.0);
         used.map(|k| arrow(k.1)).collect()
     }
 
@@ -114,7 +114,7 @@ impl Seen {
         for (agnostic, pull) in [(false, false), (false, true), (true, false), (true, true)] {
             let port = Port { pull, agnostic };
             let (input, output) = (self.inputs.contains(&port), self.outputs.contains(&port));
-            let kind = if pull { Kind::Pull } else { Kind::Push };
+            let kind = if pull { PortKind::Pull } else { PortKind::Push };
             let what = match (input, output) {
                 (true, true) => "input, output",
                 (true, false) => "input",
@@ -125,7 +125,7 @@ impl Seen {
                 if agnostic { format!("agnostic {what}, {kind} here") } else { format!("{kind} {what}") };
             all.push((Sample::Port { port, input, output }, text));
         }
-        let lines = [(self.push, Kind::Push), (self.pull, Kind::Pull)];
+        let lines = [(self.push, PortKind::Push), (self.pull, PortKind::Pull)];
         for (_, kind) in lines.into_iter().filter(|k| k.0) {
             all.push((Sample::Line(kind), format!("{kind} connection")));
         }
@@ -156,7 +156,7 @@ impl Seen {
 /// A symbol in the legend.
 enum Sample {
     Port { port: Port, input: bool, output: bool },
-    Line(Kind),
+    Line(PortKind),
     Box(Look),
     Frame,
     Text(&'static str, &'static str, f64),

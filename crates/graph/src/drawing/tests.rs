@@ -8,7 +8,7 @@ use super::card::{NARROW, WIDE};
 use super::layout::{Edge, Pin, layout, overlaps};
 use super::svg::escaped;
 use super::{Drawing, Fold};
-use crate::graph::{Graph, Kind};
+use crate::graph::{Graph, PortKind};
 use crate::testing::{Random, TestClasses, checked, random_graph};
 use castanet_lang::{Origin, Span};
 use dom::Node;
@@ -166,12 +166,13 @@ fn needed(g: &Graph, body: &Node) -> Vec<String> {
     };
     // Ports of open compounds have the kind of what is connected to them, and are never agnostic.
     let frames = body.all(&|n| n.children.iter().any(|c| c.class() == "frame"));
-    let on_frames = |tag: &str, kind: Kind, agnostic: bool| {
-        let fill = if kind == Kind::Push { "#22262b" } else { "#ffffff" };
+    let on_frames = |tag: &str, kind: PortKind, agnostic: bool| {
+        let fill = if kind == PortKind::Push { "#22262b" } else { "#ffffff" };
         let port = |c: &Node| c.class() == "port" && c.tag == tag && c.attrs["fill"] == fill;
         !agnostic && frames.iter().any(|f| f.children.iter().any(port))
     };
-    for (agnostic, kind) in [(false, Kind::Push), (false, Kind::Pull), (true, Kind::Push), (true, Kind::Pull)]
+    for (agnostic, kind) in
+        [(false, PortKind::Push), (false, PortKind::Pull), (true, PortKind::Push), (true, PortKind::Pull)]
     {
         let input = |e: usize| {
             (0..g.inputs(e)).any(|i| (g.input_is_agnostic(e, i), g.input_kind(e, i)) == (agnostic, kind))
@@ -188,7 +189,7 @@ fn needed(g: &Graph, body: &Node) -> Vec<String> {
             (false, true) => "output",
             (false, false) => continue,
         };
-        assert!(crossed(if kind == Kind::Push { "#22262b" } else { "#ffffff" }) > 0);
+        assert!(crossed(if kind == PortKind::Push { "#22262b" } else { "#ffffff" }) > 0);
         all.push(if agnostic { format!("agnostic {what}, {kind} here") } else { format!("{kind} {what}") });
     }
     for (class, text) in [

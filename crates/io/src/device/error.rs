@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Errors of devices, with texts for users: what happened, and what to do about it.
 
+use crate::error::system_text;
 use rustix::io::Errno;
 use std::fmt;
 use std::io::ErrorKind;
@@ -154,8 +155,7 @@ impl fmt::Display for DeviceError {
             DeviceError::Invalid { name, what } => write!(f, "{name}: {what}")?,
             DeviceError::Refused { name, doing, why } => write!(f, "{name}: refused to {doing}: {why}")?,
             DeviceError::System { name, doing, errno } => {
-                let text = std::io::Error::from(*errno).to_string();
-                let text = text.split(" (os error ").next().unwrap_or(&text);
+                let text = system_text(&std::io::Error::from(*errno));
                 write!(f, "{name}: cannot {doing}: {text}")?;
             }
         }

@@ -12,34 +12,34 @@ use std::path::{Path, PathBuf};
 
 /// The address of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SocketAddress {
     /// An IPv4 address and a port.
     Inet(SocketAddrV4),
     /// A file.
     Unix(PathBuf),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SocketAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Inet(a) => a.fmt(f),
-            Place::Unix(p) => p.display().fmt(f),
+            SocketAddress::Inet(a) => a.fmt(f),
+            SocketAddress::Unix(p) => p.display().fmt(f),
         }
     }
 }
 
-impl Place {
+impl SocketAddress {
     pub(super) fn family(&self) -> AddressFamily {
         match self {
-            Place::Inet(_) => AddressFamily::INET,
-            Place::Unix(_) => AddressFamily::UNIX,
+            SocketAddress::Inet(_) => AddressFamily::INET,
+            SocketAddress::Unix(_) => AddressFamily::UNIX,
         }
     }
 
-    pub(super) fn address(&self) -> Result<SocketAddrAny, SocketError> {
+    pub(super) fn to_kernel(&self) -> Result<SocketAddrAny, SocketError> {
         match self {
-            Place::Inet(a) => Ok((*a).into()),
-            Place::Unix(p) => SocketAddrUnix::new(p.as_path())
+            SocketAddress::Inet(a) => Ok((*a).into()),
+            SocketAddress::Unix(p) => SocketAddrUnix::new(p.as_path())
                 .map(Into::into)
                 .map_err(SocketError::of(|| format!("use '{self}' as the name of a socket"))),
         }
@@ -47,7 +47,7 @@ impl Place {
 
     /// Whether the file is a socket that no process has open.
     fn is_stale(&self, kind: rustix::net::SocketType) -> bool {
-        let Place::Unix(path) = self else { return false };
+        let SocketAddress::Unix(path) = self else { return false };
         if !std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket()) {
             return false;
         }
@@ -57,17 +57,17 @@ impl Place {
             rustix::net::SocketFlags::CLOEXEC | rustix::net::SocketFlags::NONBLOCK,
             None,
         );
-        let (Ok(probe), Ok(address)) = (probe, self.address()) else { return false };
+        let (Ok(probe), Ok(address)) = (probe, self.to_kernel()) else { return false };
         rustix::net::connect(&probe, &address) == Err(Errno::CONNREFUSED)
     }
 
     /// Binds a socket to the address. The stale file of another socket is replaced.
     pub(super) fn bind(&self, fd: &OwnedFd, kind: rustix::net::SocketType) -> Result<File, SocketError> {
-        let address = self.address()?;
+        let address = self.to_kernel()?;
         let what = || format!("bind to {self}");
         match rustix::net::bind(fd, &address) {
             Err(Errno::ADDRINUSE) if self.is_stale(kind) => {
-                if let Place::Unix(path) = self {
+                if let SocketAddress::Unix(path) = self {
                     // If it cannot be removed, the next bind returns the error.
                     let _ = std::fs::remove_file(path);
                 }
@@ -76,8 +76,8 @@ impl Place {
             other => other.map_err(SocketError::of(what))?,
         }
         Ok(match self {
-            Place::Unix(path) => File::bound(path),
-            Place::Inet(_) => File(None),
+            SocketAddress::Unix(path) => File::bound(path),
+            SocketAddress::Inet(_) => File(None),
         })
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Datagram sockets, UDP and Unix, with a fixed peer or with the sender of the last datagram as peer.
 
-use super::place::File;
-use super::{Endpoint, Options, Pair, Place, Received, Sent, SocketError, again};
+use super::address::File;
+use super::{Endpoint, Options, Pair, Received, Sent, SocketAddress, SocketError, again};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketFlags, SocketType};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -38,11 +38,11 @@ impl Datagrams {
     ///
     /// # Errors
     /// When the kernel refuses the address.
-    pub fn bind(place: &Place, options: &Options) -> Result<Datagrams, SocketError> {
-        let what = || format!("open a socket for {place}");
-        let fd = Datagrams::open(place.family(), options).map_err(SocketError::of(what))?;
-        let file = place.bind(&fd, SocketType::DGRAM)?;
-        let unix = place.family() == AddressFamily::UNIX;
+    pub fn bind(address: &SocketAddress, options: &Options) -> Result<Datagrams, SocketError> {
+        let what = || format!("open a socket for {address}");
+        let fd = Datagrams::open(address.family(), options).map_err(SocketError::of(what))?;
+        let file = address.bind(&fd, SocketType::DGRAM)?;
+        let unix = address.family() == AddressFamily::UNIX;
         let socket = Datagrams::of(fd, false, Some(file)).map_err(SocketError::of(what))?;
         Ok(Datagrams { unix, ..socket })
     }
@@ -52,14 +52,14 @@ impl Datagrams {
     /// # Errors
     /// When the kernel refuses one of the addresses.
     pub fn connect(
-        place: &Place,
-        local: Option<&Place>,
+        address: &SocketAddress,
+        local: Option<&SocketAddress>,
         options: &Options,
     ) -> Result<Datagrams, SocketError> {
-        let what = || format!("connect to {place}");
-        let fd = Datagrams::open(place.family(), options).map_err(SocketError::of(what))?;
+        let what = || format!("connect to {address}");
+        let fd = Datagrams::open(address.family(), options).map_err(SocketError::of(what))?;
         let file = local.map(|l| l.bind(&fd, SocketType::DGRAM)).transpose()?;
-        rustix::net::connect(&fd, &place.address()?).map_err(SocketError::of(what))?;
+        rustix::net::connect(&fd, &address.to_kernel()?).map_err(SocketError::of(what))?;
         Datagrams::of(fd, true, file).map_err(SocketError::of(what))
     }
 

@@ -8,21 +8,22 @@
 //!
 //! An [`Endpoint`] sends and receives pieces that the caller chooses. It buffers nothing, so it can lose nothing.
 
+mod address;
 mod datagram;
 mod multicast;
-mod place;
 mod raw;
 mod stream;
 #[cfg(test)]
 mod tests;
 
+pub use address::SocketAddress;
 pub use datagram::Datagrams;
 pub use multicast::Multicast;
-pub use place::Place;
 pub use raw::RawIp;
 pub(crate) use raw::open_raw_socket;
 pub use stream::{Accepted, Listener, Stream};
 
+use crate::error::system_text;
 use rustix::io::Errno;
 use std::io;
 use std::net::Ipv4Addr;
@@ -32,7 +33,7 @@ use thiserror::Error;
 
 /// Why a socket could not be opened.
 #[derive(Debug, Error)]
-#[error("cannot {what}: {}{}", words(source), mend(*source))]
+#[error("cannot {what}: {}{}", system_text(&io::Error::from(*source)), mend(*source))]
 pub struct SocketError {
     /// The operation: `bind to 10.0.0.1:53`.
     what: String,
@@ -56,12 +57,6 @@ impl From<SocketError> for io::Error {
     fn from(e: SocketError) -> Self {
         io::Error::new(e.kind(), e)
     }
-}
-
-/// The text of the kernel's error without Rust's ` (os error N)`.
-fn words(source: &Errno) -> String {
-    let text = io::Error::from(*source).to_string();
-    text.split_once(" (os error ").map_or(text.clone(), |t| t.0.to_string())
 }
 
 /// Advice for an error of the kernel.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Multicast: UDP to and from a group.
 
-use super::{Datagrams, Endpoint, Options, Place, Received, Sent, SocketError};
+use super::{Datagrams, Endpoint, Options, Received, Sent, SocketAddress, SocketError};
 use rustix::net::{AddressFamily, sockopt};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
@@ -42,7 +42,7 @@ impl Multicast {
         // Other programs on this host may be members too.
         sockopt::set_socket_reuseaddr(&fd, true).map_err(fail())?;
         // Bind to the address of the group, because other groups may use the same port.
-        let file = Place::Inet(group).bind(&fd, rustix::net::SocketType::DGRAM)?;
+        let file = SocketAddress::Inet(group).bind(&fd, rustix::net::SocketType::DGRAM)?;
         sockopt::set_ip_add_membership(&fd, group.ip(), source.ip()).map_err(fail())?;
         Datagrams::of(fd, false, Some(file)).map_err(fail())
     }
@@ -60,7 +60,7 @@ impl Multicast {
             sockopt::set_ip_multicast_if(&fd, source.ip()).map_err(fail())?;
         }
         sockopt::set_socket_reuseaddr(&fd, true).map_err(fail())?;
-        let file = Place::Inet(source).bind(&fd, rustix::net::SocketType::DGRAM)?;
+        let file = SocketAddress::Inet(source).bind(&fd, rustix::net::SocketType::DGRAM)?;
         rustix::net::connect(&fd, &group).map_err(fail())?;
         Datagrams::of(fd, true, Some(file)).map_err(fail())
     }

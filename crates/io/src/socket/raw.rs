@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Raw IP: packets with their IPv4 headers (raw(7)).
 
-use super::{Datagrams, Endpoint, Options, Pair, Place, Received, Sent, SocketError, again};
+use super::{Datagrams, Endpoint, Options, Pair, Received, Sent, SocketAddress, SocketError, again};
 use crate::device::DeviceError;
 use crate::opener;
 use rustix::io::Errno;
@@ -72,11 +72,11 @@ impl RawIp {
             None
         };
         let port = port.filter(|&p| p != 0 && matches!(protocol, TCP | UDP));
-        let place = |p| Place::Inet(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, p));
+        let address = |p| SocketAddress::Inet(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, p));
         let keeper = match port {
             // Its receive buffer has the minimum size; once it is full, it costs nothing.
             Some(p) if protocol == UDP => {
-                Some(Datagrams::bind(&place(p), &Options { rcvbuf: Some(0), ..Options::default() })?)
+                Some(Datagrams::bind(&address(p), &Options { rcvbuf: Some(0), ..Options::default() })?)
             }
             _ => None,
         };

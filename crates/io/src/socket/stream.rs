@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! TCP and Unix streams: listeners and connections.
 
-use super::place::File;
-use super::{Endpoint, Options, Pair, Place, Received, Sent, SocketError, again};
+use super::address::File;
+use super::{Endpoint, Options, Pair, Received, Sent, SocketAddress, SocketError, again};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
@@ -16,9 +16,9 @@ use std::time::Duration;
 
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 
-fn open(place: &Place, options: &Options) -> Result<OwnedFd, SocketError> {
-    let what = || format!("open a socket for {place}");
-    let fd = rustix::net::socket_with(place.family(), SocketType::STREAM, FLAGS, None)
+fn open(address: &SocketAddress, options: &Options) -> Result<OwnedFd, SocketError> {
+    let what = || format!("open a socket for {address}");
+    let fd = rustix::net::socket_with(address.family(), SocketType::STREAM, FLAGS, None)
         .map_err(SocketError::of(what))?;
     options.apply(&fd).map_err(SocketError::of(what))?;
     Ok(fd)
@@ -51,16 +51,16 @@ impl Listener {
     ///
     /// # Errors
     /// When the kernel refuses the address.
-    pub fn new(place: &Place, options: &Options) -> Result<Listener, SocketError> {
-        let fd = open(place, options)?;
-        let inet = place.family() == AddressFamily::INET;
+    pub fn new(address: &SocketAddress, options: &Options) -> Result<Listener, SocketError> {
+        let fd = open(address, options)?;
+        let inet = address.family() == AddressFamily::INET;
         if inet {
             // So that the port can be bound again right after a router with connections has stopped.
             sockopt::set_socket_reuseaddr(&fd, true)
-                .map_err(SocketError::of(|| format!("bind to {place}")))?;
+                .map_err(SocketError::of(|| format!("bind to {address}")))?;
         }
-        let file = place.bind(&fd, SocketType::STREAM)?;
-        rustix::net::listen(&fd, 16).map_err(SocketError::of(|| format!("listen at {place}")))?;
+        let file = address.bind(&fd, SocketType::STREAM)?;
+        rustix::net::listen(&fd, 16).map_err(SocketError::of(|| format!("listen at {address}")))?;
         Ok(Listener { fd: Arc::new(fd), options: *options, inet, _file: file })
     }
 
@@ -113,14 +113,18 @@ impl Stream {
     ///
     /// # Errors
     /// When the kernel refuses at once.
-    pub fn connect(place: &Place, local: Option<&Place>, options: &Options) -> Result<Stream, SocketError> {
-        let fd = open(place, options)?;
-        let what = || format!("connect to {place}");
-        if place.family() == AddressFamily::INET {
+    pub fn connect(
+        address: &SocketAddress,
+        local: Option<&SocketAddress>,
+        options: &Options,
+    ) -> Result<Stream, SocketError> {
+        let fd = open(address, options)?;
+        let what = || format!("connect to {address}");
+        if address.family() == AddressFamily::INET {
             sockopt::set_tcp_nodelay(&fd, options.nodelay).map_err(SocketError::of(what))?;
         }
         let file = local.map(|l| l.bind(&fd, SocketType::STREAM)).transpose()?;
-        match rustix::net::connect(&fd, &place.address()?) {
+        match rustix::net::connect(&fd, &address.to_kernel()?) {
             Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
             Err(e) => return Err(SocketError::of(what)(e)),
         }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(100);
 
-fn local(port: u16) -> Place {
-    Place::Inet(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))
+fn local(port: u16) -> SocketAddress {
+    SocketAddress::Inet(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))
 }
 
 /// Calls `f` until it returns a value.
@@ -93,22 +93,22 @@ fn streams_both_ways() {
     all_comes_through(ours, theirs);
 
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
-    let place = local(server.local_addr().unwrap().port());
-    let ours = Stream::connect(&place, Some(&local(0)), &options).unwrap();
+    let address = local(server.local_addr().unwrap().port());
+    let ours = Stream::connect(&address, Some(&local(0)), &options).unwrap();
     assert!(ours.finish(LONG).unwrap());
     all_comes_through(ours, server.accept().unwrap().0);
 
     let folder = tempfile::tempdir().unwrap();
-    let place = Place::Unix(folder.path().join("s"));
-    let mut server = Listener::new(&place, &Options::default()).unwrap();
+    let address = SocketAddress::Unix(folder.path().join("s"));
+    let mut server = Listener::new(&address, &Options::default()).unwrap();
     let theirs = UnixStream::connect(folder.path().join("s")).unwrap();
     all_comes_through(accept(&mut server).0, theirs);
     drop(server);
     assert!(!folder.path().join("s").exists(), "the file goes with the socket");
 
     let server = UnixListener::bind(folder.path().join("t")).unwrap();
-    let place = Place::Unix(folder.path().join("t"));
-    let ours = Stream::connect(&place, None, &Options::default()).unwrap();
+    let address = SocketAddress::Unix(folder.path().join("t"));
+    let ours = Stream::connect(&address, None, &Options::default()).unwrap();
     assert!(ours.finish(LONG).unwrap());
     all_comes_through(ours, server.accept().unwrap().0);
 }
@@ -116,7 +116,7 @@ fn streams_both_ways() {
 #[test]
 fn refused_reset_and_half_closed() {
     let mut server = Listener::new(&local(0), &Options::default()).unwrap();
-    let place = local(server.address().unwrap().port());
+    let address = local(server.address().unwrap().port());
     let theirs = TcpStream::connect(server.address().unwrap()).unwrap();
     let turned_away = soon(|| match server.accept(|a| a != Ipv4Addr::LOCALHOST) {
         Accepted::Nothing => None,
@@ -152,7 +152,7 @@ fn refused_reset_and_half_closed() {
     assert!(matches!(sent, Sent::Closed(_)), "no signal ends the process");
 
     drop(server);
-    let ours = Stream::connect(&place, None, &Options::default());
+    let ours = Stream::connect(&address, None, &Options::default());
     let error = match ours {
         Ok(s) => s.finish(LONG).unwrap_err().kind(),
         Err(e) => e.kind(),
@@ -195,8 +195,8 @@ fn datagrams_to_the_last_peer() {
 fn datagrams_to_one_peer() {
     let theirs = UdpSocket::bind("127.0.0.1:0").unwrap();
     theirs.set_read_timeout(Some(LONG)).unwrap();
-    let place = local(theirs.local_addr().unwrap().port());
-    let mut ours = Datagrams::connect(&place, Some(&local(0)), &Options::default()).unwrap();
+    let address = local(theirs.local_addr().unwrap().port());
+    let mut ours = Datagrams::connect(&address, Some(&local(0)), &Options::default()).unwrap();
     assert!(matches!(ours.send(b"one"), Sent::Bytes(3)));
     let (n, from) = theirs.recv_from(&mut [0; 9]).unwrap();
     assert_eq!((n, from), (3, ours.address().unwrap().into()));
@@ -217,14 +217,17 @@ fn datagrams_to_one_peer() {
 fn unix_datagrams() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let mut server = Datagrams::bind(&Place::Unix(path("s")), &Options::default()).unwrap();
+    let mut server = Datagrams::bind(&SocketAddress::Unix(path("s")), &Options::default()).unwrap();
     let nameless = UnixDatagram::unbound().unwrap();
     nameless.send_to(b"hi", path("s")).unwrap();
     assert_eq!(receive(&mut server, 9).0, b"hi");
     assert!(matches!(server.send(b"x"), Sent::NoPeer), "it has no name");
-    let mut client =
-        Datagrams::connect(&Place::Unix(path("s")), Some(&Place::Unix(path("c"))), &Options::default())
-            .unwrap();
+    let mut client = Datagrams::connect(
+        &SocketAddress::Unix(path("s")),
+        Some(&SocketAddress::Unix(path("c"))),
+        &Options::default(),
+    )
+    .unwrap();
     assert!(matches!(client.send(b"question"), Sent::Bytes(8)));
     assert_eq!(receive(&mut server, 99).0, b"question");
     assert!(matches!(server.send(b"answer"), Sent::Bytes(6)));
@@ -253,25 +256,25 @@ fn unix_datagrams() {
 fn places() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
-    let place = Place::Unix(path.clone());
+    let address = SocketAddress::Unix(path.clone());
     // A stale file is replaced; a file in use, or one that is no socket, is not.
     drop(UnixListener::bind(&path).unwrap());
-    let first = Listener::new(&place, &Options::default()).unwrap();
-    let text = Listener::new(&place, &Options::default()).unwrap_err().to_string();
+    let first = Listener::new(&address, &Options::default()).unwrap();
+    let text = Listener::new(&address, &Options::default()).unwrap_err().to_string();
     let start = format!("cannot bind to {}: Address already in use", path.display());
     assert!(text.starts_with(&start), "{text}");
     assert!(path.exists());
     drop(first);
     std::fs::write(&path, "text").unwrap();
-    assert!(Listener::new(&place, &Options::default()).is_err());
-    assert!(Datagrams::bind(&place, &Options::default()).is_err());
+    assert!(Listener::new(&address, &Options::default()).is_err());
+    assert!(Datagrams::bind(&address, &Options::default()).is_err());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "text");
-    let long = Place::Unix(folder.path().join("x".repeat(200)));
+    let long = SocketAddress::Unix(folder.path().join("x".repeat(200)));
     assert!(Listener::new(&long, &Options::default()).unwrap_err().to_string().starts_with("cannot use"));
-    let foreign = Place::Inet(SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 0));
+    let foreign = SocketAddress::Inet(SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 0));
     let text = Datagrams::bind(&foreign, &Options::default()).unwrap_err().to_string();
     assert!(text.ends_with("(no interface of this host has that address)"), "{text}");
-    let nobody = Place::Unix(folder.path().join("nobody"));
+    let nobody = SocketAddress::Unix(folder.path().join("nobody"));
     assert_eq!(
         Stream::connect(&nobody, None, &Options::default()).unwrap_err().kind(),
         io::ErrorKind::NotFound
@@ -282,27 +285,27 @@ fn places() {
 fn a_file_that_another_socket_was_bound_to_stays() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
-    let place = Place::Unix(path.clone());
+    let address = SocketAddress::Unix(path.clone());
     let replace = || {
         std::fs::remove_file(&path).unwrap();
         UnixListener::bind(&path).unwrap()
     };
-    let server = Listener::new(&place, &Options::default()).unwrap();
+    let server = Listener::new(&address, &Options::default()).unwrap();
     let other = replace();
     drop(server);
     UnixStream::connect(&path).unwrap();
     drop(other);
-    let client = Datagrams::bind(&Place::Unix(folder.path().join("d")), &Options::default()).unwrap();
+    let client = Datagrams::bind(&SocketAddress::Unix(folder.path().join("d")), &Options::default()).unwrap();
     drop(client);
     assert!(!folder.path().join("d").exists());
     std::fs::remove_file(&path).unwrap();
-    let datagrams = Datagrams::bind(&place, &Options::default()).unwrap();
+    let datagrams = Datagrams::bind(&address, &Options::default()).unwrap();
     let _other = replace();
     drop(datagrams);
     UnixStream::connect(&path).unwrap();
     // The file of another kind of socket stays too.
     std::fs::remove_file(&path).unwrap();
-    let server = Listener::new(&place, &Options::default()).unwrap();
+    let server = Listener::new(&address, &Options::default()).unwrap();
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, "text").unwrap();
     drop(server);

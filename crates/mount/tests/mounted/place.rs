@@ -64,7 +64,7 @@ pub fn mount_on(folder: &Path, fake: &Arc<Fake>) -> (Mount, Arc<Mutex<Vec<String
     let said = Arc::new(Mutex::new(Vec::new()));
     let hears = said.clone();
     let say = Box::new(move |text: &str| hears.lock().unwrap().push(text.to_string()));
-    let mount = Mount::new(Options { folder, remote: fake.clone(), say, watchdog: None }).unwrap();
+    let mount = Mount::new(Options { folder, remote: fake.clone(), report: say, watchdog: None }).unwrap();
     (mount, said)
 }
 

@@ -6,7 +6,7 @@ use crate::shared::Shared;
 use crate::tasks::TICKETS;
 use castanet_element::seam::Seam as _;
 use castanet_element::{CallError, Core, Cx, Edge, Instance, Messages, Object, Router, Verdict, handler};
-use castanet_graph::{Graph, Kind};
+use castanet_graph::{Graph, PortKind};
 use castanet_lang::PortRef;
 use castanet_packet::{Batch, Packet};
 use castanet_spec::Reason;
@@ -54,14 +54,14 @@ fn slots(graph: &Graph) -> Vec<Slot> {
         graph.flat.connections.iter().zip(back).filter(|b| b.1).map(|b| b.0.from).collect();
     let each = (0..graph.len()).map(|e| {
         let way = |port| match graph.downstream(PortRef { element: e, port }) {
-            &[to] if graph.output_kind(e, port) == Kind::Push => {
+            &[to] if graph.output_kind(e, port) == PortKind::Push => {
                 let back = back.contains(&PortRef { element: e, port });
                 Some(Way { element: to.element, input: to.port, back })
             }
             _ => None,
         };
         let source = |port| match graph.upstream(PortRef { element: e, port }) {
-            &[from] if graph.input_kind(e, port) == Kind::Pull => Some((from.element, from.port)),
+            &[from] if graph.input_kind(e, port) == PortKind::Pull => Some((from.element, from.port)),
             _ => None,
         };
         Slot {

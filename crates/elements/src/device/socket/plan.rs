@@ -4,7 +4,7 @@
 use super::Args;
 use castanet_classify::names;
 use castanet_element::prelude::*;
-use castanet_io::socket::Place;
+use castanet_io::socket::SocketAddress;
 use castanet_wire::ipv4::protocol::{TCP, UDP};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
@@ -78,9 +78,9 @@ fn port(text: &str, protocol: u8, cx: &ArgCx<'_>) -> Result<u16, ValueError> {
 pub(super) struct Plan {
     pub(super) kind: Kind,
     /// Where a client connects to, or a server waits.
-    pub(super) place: Place,
+    pub(super) place: SocketAddress,
     /// Where a client connects from.
-    pub(super) local: Option<Place>,
+    pub(super) local: Option<SocketAddress>,
     pub(super) client: bool,
 }
 
@@ -91,19 +91,19 @@ impl Plan {
         Ok(Plan { kind: args.kind, place, local: local.filter(|_| client), client })
     }
 
-    fn unix(args: &Args, cx: &ArgCx<'_>) -> Result<(Place, Option<Place>), ConfigError> {
+    fn unix(args: &Args, cx: &ArgCx<'_>) -> Result<(SocketAddress, Option<SocketAddress>), ConfigError> {
         if args.local_addr.is_some() || args.local_port.is_some() {
             return Err("too many arguments".into());
         }
         let file = |name: &str, text: &str| {
             let file = Filename::of_file(text, cx).map_err(|e| format!("{name}: {e}"))?;
-            Ok::<_, ConfigError>(Place::Unix(PathBuf::from(file.0)))
+            Ok::<_, ConfigError>(SocketAddress::Unix(PathBuf::from(file.0)))
         };
         let local = args.port.as_ref().map(|text| file("LOCAL_FILENAME", text)).transpose()?;
         Ok((file("FILENAME", &args.addr)?, local))
     }
 
-    fn inet(args: &Args, cx: &ArgCx<'_>) -> Result<(Place, Option<Place>), ConfigError> {
+    fn inet(args: &Args, cx: &ArgCx<'_>) -> Result<(SocketAddress, Option<SocketAddress>), ConfigError> {
         let protocol = if args.kind == Kind::Tcp { TCP } else { UDP };
         let mut errors = ConfigError::default();
         let mut note = |name: &str, e: ValueError| {
@@ -126,8 +126,8 @@ impl Plan {
         };
         let local = (local_addr.is_some() || local_port.is_some()).then(|| {
             let addr = local_addr.unwrap_or(Ipv4Addr::UNSPECIFIED);
-            Place::Inet(SocketAddrV4::new(addr, local_port.unwrap_or(0)))
+            SocketAddress::Inet(SocketAddrV4::new(addr, local_port.unwrap_or(0)))
         });
-        Ok((Place::Inet(SocketAddrV4::new(addr, number)), local))
+        Ok((SocketAddress::Inet(SocketAddrV4::new(addr, number)), local))
     }
 }
