@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Variables in configuration strings: `$x`, `${x}`, `${x-default}`, `${x[N]}`.
+//! Variables in configuration strings: `$x`, `${x}`, `${x-default}`, `${x[N]}`, `${x[$n]}`.
 
 use crate::syntax::lexer::is_variable;
 use crate::text::{at_comment, byte, comment_end, hex_end};
@@ -17,11 +17,13 @@ enum Form<'a> {
     Plain,
     Default(&'a str),
     Word(usize),
+    /// A word whose number is the value of another variable.
+    WordOf(&'a str),
 }
 
 /// Parses the variable use at `at`, where the text has a `$`. Returns name and form, and the end of the use.
-/// The result is `None` if this is no variable of a configuration; `$(…)` is skipped as a whole. `last_brace`
-/// is the position of the last `}` in the text.
+/// The result is `None` if this is no variable of a configuration. Of `$(…)` only the beginning is skipped: variables
+/// inside are substituted before the call is made. `last_brace` is the position of the last `}` in the text.
 fn variable(text: &str, at: usize, last_brace: usize) -> (Option<(&str, Form<'_>)>, usize) {
     let bytes = text.as_bytes();
     let name_end = |from: usize| {
@@ -42,10 +44,15 @@ fn variable(text: &str, at: usize, last_brace: usize) -> (Option<(&str, Form<'_>
                 return (None, at + 2);
             };
             let rest = text.get(end..close).unwrap_or("");
-            let index = rest.strip_prefix('[').and_then(|r| r.strip_suffix(']')).and_then(|n| n.parse().ok());
-            let form = match (rest, index) {
+            let index = rest.strip_prefix('[').and_then(|r| r.strip_suffix(']'));
+            let word = index.and_then(|n| match n.strip_prefix('$') {
+                Some(name) if !name.is_empty() && name.bytes().all(is_variable) => Some(Form::WordOf(name)),
+                Some(_) => None,
+                None => n.parse().ok().map(Form::Word),
+            });
+            let form = match (rest, word) {
                 ("", _) => Form::Plain,
-                (_, Some(n)) => Form::Word(n),
+                (_, Some(word)) => word,
                 _ => match rest.strip_prefix('-') {
                     Some(default) => Form::Default(default),
                     None => return (None, close + 1),
@@ -53,19 +60,7 @@ fn variable(text: &str, at: usize, last_brace: usize) -> (Option<(&str, Form<'_>
             };
             (Some((name, form)), close + 1)
         }
-        b'(' => {
-            let (mut depth, mut end) = (1usize, at + 2);
-            while depth > 0 && end < bytes.len() {
-                match byte(bytes, end) {
-                    b'(' => depth += 1,
-                    b')' => depth -= 1,
-                    _ => {}
-                }
-                end += 1;
-            }
-            (None, end)
-        }
-        b'$' | b'?' | b'#' => (None, at + 2),
+        b'(' | b'$' | b'?' | b'#' => (None, at + 2),
         b if is_variable(b) => {
             let end = name_end(at + 1);
             (text.get(at + 1..end).map(|n| (n, Form::Plain)), end)
@@ -195,6 +190,13 @@ impl<'a> Env<'a> {
         cell.replace(Value::Ready(value.clone()));
         Some(value)
     }
+    /// The form with the value of the variable that it takes its number from.
+    fn numbered<'t>(&self, form: Form<'t>, level: usize, budget: &mut Budget) -> Option<Form<'t>> {
+        match form {
+            Form::WordOf(name) => self.value(name, level, budget)?.trim_ascii().parse().ok().map(Form::Word),
+            other => Some(other),
+        }
+    }
     /// Substitutes the variables of `text`. Returns `None` if nothing is to be substituted.
     pub fn substitute<'t>(&self, text: &'t str, budget: &mut Budget) -> Option<Vec<Piece<'t>>> {
         self.pieces(text, 0, budget)
@@ -221,6 +223,7 @@ impl<'a> Env<'a> {
                 b'$' if quote != b'\'' => {
                     let (found, end) = variable(text, at, last_brace);
                     let new = found.and_then(|(name, form)| {
+                        let form = self.numbered(form, level, budget)?;
                         let value = self.value(name, level, budget);
                         // Splitting a value into words takes time proportional to its length, so its length is
                         // charged.

@@ -174,7 +174,15 @@ fn variables() {
         ("define($a $b, $b 2) Print($a)", "Print@1::Print(2);"),
         (
             "define($x 1) Script(print $(add $x 1), $?, $#, $$x, $0, $12, \"\\$x\", $, ${}, ${x!})",
-            "Script@1::Script(print $(add $x 1), $?, $#, $$x, $0, $12, \"\\$x\", $, ${}, ${x!});",
+            "Script@1::Script(print $(add 1 1), $?, $#, $$x, $0, $12, \"\\$x\", $, ${}, ${x!});",
+        ),
+        (
+            "define($j sub, $n 2) Script($($j 8 $(add $n $v)), \"$(s.$j $n)\", '$($j)', $($j.run))",
+            "Script@1::Script($(sub 8 $(add 2 $v)), \"$(s.sub 2)\", '$($j)', $(sub.run));",
+        ),
+        (
+            "define($a x y z, $n 1, $m b) Print(${a[$n]}, ${a[$m]}, ${a[$v]}, ${v[$n]}, ${a[$]}, ${a[$n 2]})",
+            "Print@1::Print(y, ${a[$m]}, ${a[$v]}, ${v[$n]}, ${a[$]}, ${a[$n 2]});",
         ),
         ("define($x 1) Print(/*$x*/$x // $x\n)", "Print@1::Print(/*$x*/1 // $x );"),
         ("define($x 1) Print(\\<$x>$x)", "Print@1::Print(\\<$x>1);"),
