@@ -42,6 +42,8 @@ const IP: &[(&str, &str)] = &[
     ("tcp ? udp«»", "'?' without ':'"),
     ("tcp «:» udp", "':' without '?'"),
     ("tcp «&» udp", "'&' after a complete test"),
+    ("src 1.2.3.4 «&» 5.6.7.8", "'&' after a complete test"),
+    ("tcp «&» 1 = 1", "'&' after a complete test"),
     ("tcp «|» udp", "'|' is not an operator"),
     ("tcp «;» udp", "test is complete here"),
     ("tcp «]»", "test is complete here"),

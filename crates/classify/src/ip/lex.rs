@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use crate::expr::Relation;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
     Word(&'a str),
@@ -24,6 +26,20 @@ pub(super) enum Token<'a> {
     /// Punctuation without a meaning of its own.
     Stray(&'a str),
     End,
+}
+
+impl Token<'_> {
+    pub(super) fn relation(self) -> Option<Relation> {
+        Some(match self {
+            Token::Equal => Relation::Equal,
+            Token::NotEqual => Relation::NotEqual,
+            Token::Less => Relation::Less,
+            Token::LessEqual => Relation::LessEqual,
+            Token::Greater => Relation::Greater,
+            Token::GreaterEqual => Relation::GreaterEqual,
+            _ => return None,
+        })
+    }
 }
 
 const SIGNS: [(&str, Token<'static>); 17] = [
@@ -60,6 +76,10 @@ pub(super) struct Lexer<'a> {
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a str, at: usize) -> Lexer<'a> {
         Lexer { text, at }
+    }
+
+    pub(super) fn at(&self) -> usize {
+        self.at
     }
 
     fn rest(&self) -> &'a str {

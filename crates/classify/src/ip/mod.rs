@@ -60,7 +60,7 @@ fn parse_from(text: &str, at: usize, names: &dyn Names) -> Result<(Expr, Vec<Fau
         return Ok((Expr::Const(true), Vec::new()));
     }
     let lexer = Lexer::new(text, at);
-    let mut parser = Parser { lexer, names, previous: None, notes: Vec::new(), depth: 0, tests: 0 };
+    let mut parser = Parser { lexer, names, previous: None, ended: 0, notes: Vec::new(), depth: 0, tests: 0 };
     let expr = parser.expression()?;
     let (token, range) = parser.lexer.next();
     match token {
@@ -78,6 +78,8 @@ struct Parser<'a> {
     names: &'a dyn Names,
     /// The last test with a value. The next test may omit the parts they have in common.
     previous: Option<Previous>,
+    /// The end of the last test with a value.
+    ended: usize,
     notes: Vec<Fault>,
     depth: usize,
     tests: usize,
@@ -132,11 +134,23 @@ impl<'a> Parser<'a> {
                     self.lexer.peek().0,
                     Token::Word(_) | Token::Open | Token::Not | Token::OpenBracket
                 )
+                && !self.repeats_with_mask()
             {
                 return Ok(one_or(all, Expr::And));
             }
             all.push(self.negation()?);
         }
+    }
+
+    /// Whether a test with a mask follows that repeats the field of the test before it, as in
+    /// `src 10.0.0.0 & 8.0.0.0 = 8.0.0.0`.
+    fn repeats_with_mask(&self) -> bool {
+        let ((token, _), behind) = self.lexer.clone_and_next();
+        let ((mask, _), behind) = behind.clone_and_next();
+        self.lexer.at() == self.ended
+            && token == Token::Ampersand
+            && matches!(mask, Token::Word(_))
+            && behind.peek().0.relation().is_some()
     }
 
     fn negation(&mut self) -> Result<Expr, Fault> {

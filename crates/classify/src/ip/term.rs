@@ -216,8 +216,18 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses mask, relation and value. The qualifiers have been consumed.
-    fn rest_of_test(&mut self, mut q: Qualifiers, any: bool) -> Result<Expr, Fault> {
+    fn rest_of_test(&mut self, mut q: Qualifiers, mut any: bool) -> Result<Expr, Fault> {
         let mut mask = None;
+        if !any
+            && self.repeats_with_mask()
+            && let Some(previous) = &self.previous
+        {
+            let at = self.lexer.peek().1;
+            q.ty = Some((previous.ty, at.clone()));
+            q.direction = previous.direction.map(|d| (d, at));
+            q.proto = previous.proto;
+            any = true;
+        }
         let ((token, sign), behind) = self.lexer.clone_and_next();
         if token == Token::Ampersand && (q.ty.is_some() || q.direction.is_some()) {
             if q.ty.is_none() {
@@ -229,15 +239,7 @@ impl<'a> Parser<'a> {
             mask = Some(self.mask(q.ty.as_ref().map(|t| t.0), sign)?);
         }
         let ((token, sign), behind) = self.lexer.clone_and_next();
-        let relation = match token {
-            Token::Equal => Some(Relation::Equal),
-            Token::NotEqual => Some(Relation::NotEqual),
-            Token::Less => Some(Relation::Less),
-            Token::LessEqual => Some(Relation::LessEqual),
-            Token::Greater => Some(Relation::Greater),
-            Token::GreaterEqual => Some(Relation::GreaterEqual),
-            _ => None,
-        };
+        let relation = token.relation();
         if relation.is_some() {
             if !any {
                 return Err(Fault::new(sign, "nothing before the relation").expected("a field to compare"));
@@ -282,6 +284,7 @@ impl<'a> Parser<'a> {
         let direction = q.direction.as_ref().map(|d| d.0);
         let kept = (mask != all && own_mask.is_none()).then_some(mask);
         self.previous = Some(Previous { ty, direction, proto: q.proto, mask: kept });
+        self.ended = self.lexer.at();
         let direction = direction.unwrap_or(Direction::Either);
         Ok(Test { ty, direction, proto: q.proto, mask, relation, value: operand }.compile())
     }
