@@ -24,6 +24,11 @@ pub trait Names {
         let _ = (name, proto);
         None
     }
+    /// The port of the service called `name` in a database of the machine. Only for names that stand for nothing else.
+    fn service(&self, name: &str, proto: Option<u8>) -> Option<u16> {
+        let _ = (name, proto);
+        None
+    }
 }
 
 /// An empty name table: only the tables of this crate apply.

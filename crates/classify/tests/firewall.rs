@@ -228,6 +228,15 @@ impl Names for Table {
             _ => None,
         }
     }
+    fn service(&self, name: &str, proto: Option<u8>) -> Option<u16> {
+        match (name, proto) {
+            ("ldap", Some(17)) => Some(390),
+            ("ldap", _) => Some(389),
+            ("gate", _) => Some(9),
+            ("ssh" | "www", _) => Some(1),
+            _ => None,
+        }
+    }
 }
 
 #[test]
@@ -245,6 +254,9 @@ fn names_from_outside() {
         ("tcp port syslog", "tcp port 601"),
         ("port ssh", "port 2222"),
         ("port www", "port 80"),
+        ("src port ldap", "src port 389"),
+        ("src ldap or udp ldap", "src port 389 or udp src port 390"),
+        ("gate or port gate", "host 10.0.0.1 or port 9"),
     ] {
         assert_eq!(compile(name), compile(literal), "{name}");
     }

@@ -16,6 +16,7 @@ pub mod lists;
 pub mod names;
 pub mod origin;
 pub mod reason;
+mod services;
 pub mod value;
 
 pub use anno::{Anno1, Anno2, Anno4};

@@ -3,6 +3,7 @@
 
 use crate::anno;
 use crate::origin::Origin;
+use crate::services;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -190,8 +191,12 @@ impl Names {
     pub fn uses_device(&self, device: &str) -> bool {
         self.used.lock().unwrap_or_else(PoisonError::into_inner).contains(device)
     }
-    /// The port behind a name.
+    /// The port behind a name: as it was defined, otherwise as the services database of the machine has it.
     pub fn port(&self, scope: &str, name: &str, protocol: u8) -> Option<u16> {
+        self.defined_port(scope, name, protocol).or_else(|| services::port(name, protocol))
+    }
+    /// The port that the configuration gave a name.
+    pub fn defined_port(&self, scope: &str, name: &str, protocol: u8) -> Option<u16> {
         outward(scope, name, |n| self.ports.get(&(n.to_string(), protocol)).copied())
     }
     /// The index of an element.

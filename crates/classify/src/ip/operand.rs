@@ -134,8 +134,16 @@ impl Parser<'_> {
         let mut fitting: Vec<(&str, Type)> = Vec::new();
         for (name, ty, possible) in candidates {
             // A host name is often also the name of its network and of its Ethernet address. The host takes
-            // precedence.
-            let shadowed = matches!(ty, Type::Net | Type::EtherHost) && !fitting.is_empty();
+            // precedence, and so it does over a service of the machine that is called the same.
+            let shadowed = !fitting.is_empty()
+                && match ty {
+                    Type::Net | Type::EtherHost => true,
+                    Type::Port => {
+                        let port = self.names.port(word, q.proto.and_then(Proto::number));
+                        port.is_none() && names::port_number(word).is_none()
+                    }
+                    _ => false,
+                };
             if possible && !shadowed && self.read(ty, word, None, q.proto).is_some() {
                 fitting.push((name, ty));
             }
@@ -179,8 +187,9 @@ impl Parser<'_> {
             (_, Some(Value::Number(_))) => shape,
             (_, Some(_)) => None,
             (Type::Port, None) => {
-                let found = n.port(word, proto.and_then(Proto::number));
-                number(found.or_else(|| names::port_number(word)).map(u32::from))
+                let proto = proto.and_then(Proto::number);
+                let found = n.port(word, proto).or_else(|| names::port_number(word));
+                number(found.or_else(|| n.service(word, proto)).map(u32::from))
             }
             (Type::TcpOpt, None) => number(names::tcp_flag(word).map(u32::from)),
             (Type::Icmp, None) => number(names::icmp_type_number(word).map(u32::from)),

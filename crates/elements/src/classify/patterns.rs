@@ -33,7 +33,11 @@ impl names::Names for ConfigNames<'_> {
         EtherAddr::parse(name, &self.0).ok().map(|a| a.0)
     }
     fn port(&self, name: &str, proto: Option<u8>) -> Option<u16> {
-        let find = |p| self.0.names.port(self.0.scope, name, p);
+        let find = |p| self.0.names.defined_port(self.0.scope, name, p);
+        proto.map_or_else(|| find(6).or_else(|| find(17)), find)
+    }
+    fn service(&self, name: &str, proto: Option<u8>) -> Option<u16> {
+        let find = |p| self.0.names.port("", name, p);
         proto.map_or_else(|| find(6).or_else(|| find(17)), find)
     }
 }
