@@ -11,8 +11,20 @@ use castanet_element::prelude::*;
 use castanet_lang::args as text;
 use rustix::process::{Pid, kill_current_process_group, kill_process, kill_process_group, test_kill_process};
 
-/// The value of `$?` after a route that is there already was added: `-EEXIST`. Scripts know this one; every other failure is -1.
+/// The value of `$?` after a route that is there already was added: `-EEXIST`.
 const EXISTS: i32 = -17;
+/// The value of `$?` after a configuration that could not be used: `-EINVAL`. Every other failure is -1.
+const INVALID: i32 = -22;
+
+/// The value of `$?` after a write.
+pub(super) fn status(handler: &str, done: &Result<(), CallError>) -> i32 {
+    match done {
+        Ok(()) | Err(CallError::Missing(_)) => 0,
+        Err(CallError::Exists(_)) => EXISTS,
+        Err(CallError::Failed(_)) if handler == "hotconfig" => INVALID,
+        Err(_) => -1,
+    }
+}
 
 /// Handlers of every script beside the functions that need nothing but their arguments: name, readable, writable.
 const OWN: &[(&str, bool, bool)] = &[
@@ -187,11 +199,7 @@ impl Machine {
             Ok(Callee::Other(e)) => cx.write_handler(Some(e), handler, &value),
             Err(e) => Err(e),
         };
-        self.status = match &done {
-            Ok(()) | Err(CallError::Missing(_)) => 0,
-            Err(CallError::Exists(_)) => EXISTS,
-            Err(_) => -1,
-        };
+        self.status = status(name, &done);
         if let Err(e) = done {
             self.complain(call, &e, cx);
         }

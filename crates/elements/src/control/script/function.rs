@@ -33,6 +33,13 @@ fn integer(word: &str) -> Result<i64, ValueError> {
     value(&text::unquote(word)).ok_or_else(|| format!("'{word}' is not an integer").into())
 }
 
+fn divisor(word: &str) -> Result<i64, ValueError> {
+    match integer(word)? {
+        0 => Err("division by zero".into()),
+        n => Ok(n),
+    }
+}
+
 fn exactly<'t, const N: usize>(words: &[&'t str]) -> Result<[&'t str; N], ValueError> {
     <[&str; N]>::try_from(words).map_err(|_| match N {
         1 => "expected one argument".into(),
@@ -64,18 +71,18 @@ fn arithmetic(name: &str, w: &[&str]) -> Result<Number, ValueError> {
         "div" => some(fold(w, |a, b| Number::Real(a.real() / b.real()))?),
         "min" => some(fold(w, |a, b| pick(a, b, Ordering::Less))?),
         "max" => some(fold(w, |a, b| pick(a, b, Ordering::Greater))?),
-        "idiv" | "mod" => {
-            let [a, b] = exactly(w)?;
-            let (a, b) = (integer(a)?, integer(b)?);
-            if b == 0 {
-                return Err("division by zero".into());
-            }
-            // The one quotient that does not fit is left as a real; its remainder is 0.
-            Ok(if name == "mod" {
-                Number::Int(a.wrapping_rem(b))
-            } else {
-                Number::Int(a).combine(Number::Int(b), i64::checked_div, |a, b| a / b)
+        "idiv" => {
+            let [first, divisors @ ..] = w else { return some(None) };
+            divisors.iter().try_fold(Number::Int(integer(first)?), |a, b| {
+                // The one quotient that does not fit is left as a real.
+                let b = Number::Int(divisor(b)?);
+                Ok(a.combine(b, i64::checked_div, |a, b| (a / b).trunc()))
             })
+        }
+        "mod" => {
+            let [a, b] = exactly(w).map_err(|_| ValueError::from("expected two numbers"))?;
+            let (a, b) = (integer(a)?, divisor(b)?);
+            Ok(Number::Int(a.wrapping_rem(b)))
         }
         "rem" => {
             let [a, b] = exactly(w)?;
@@ -196,6 +203,10 @@ mod tests {
             ("div 1 0", "inf"),
             ("idiv 7 2", "3"),
             ("idiv -7 2", "-3"),
+            ("idiv 60", "60"),
+            ("idiv 60 2 5", "6"),
+            ("idiv 7 2 2", "1"),
+            ("idiv -9223372036854775808 -1 2", "4.61168601843e+18"),
             ("idiv -9223372036854775808 -1", "9.22337203685e+18"),
             ("mod -7 3", "-1"),
             ("mod -9223372036854775808 -1", "0"),
@@ -257,7 +268,8 @@ mod tests {
             "sub",
             "div",
             "min",
-            "idiv 1",
+            "idiv",
+            "idiv 4 2 0",
             "idiv 1 0",
             "idiv 1.5 1",
             "mod 1 0",

@@ -70,7 +70,7 @@ impl<const DRIVER: bool> Scripted<DRIVER> {
     fn div(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("div", parameters, cx)
     }
-    /// The whole part of the quotient of two integers.
+    /// The first integer divided by the others, as a whole number.
     #[read]
     fn idiv(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("idiv", parameters, cx)

@@ -90,6 +90,22 @@ fn printing() {
 }
 
 #[test]
+fn writes_leave_a_status() {
+    let failed = || Err(CallError::Failed("bad".into()));
+    for (handler, done, status) in [
+        ("q.reset", Ok(()), 0),
+        ("q.nope", Err(CallError::Missing("no".into())), 0),
+        ("r.add", Err(CallError::Exists("conflict".into())), -17),
+        ("r.add", failed(), -1),
+        ("hotconfig", failed(), -22),
+        ("hotconfig", Err(CallError::Denied("no".into())), -1),
+        ("q.hotconfig", failed(), -1),
+    ] {
+        assert_eq!(call::status(handler, &done), status, "{handler}");
+    }
+}
+
+#[test]
 fn what_goes_wrong_is_shown_and_the_script_goes_on() {
     for (config, text, messages) in [
         ("print a, print 1", "1\n", &["no 'a' read handler"][..]),
