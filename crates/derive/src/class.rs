@@ -47,7 +47,9 @@ fn attribute(attributes: &[Attribute]) -> syn::Result<Attr> {
                 "books" => out.books = list(&m)?,
                 "ends" => out.ends = list(&m)?,
                 "capabilities" => out.capabilities = list(&m)?,
-                "task" | "copies" | "information" | "build" | "lifecycle" | "handlers" => out.flags.push(key),
+                "task" | "copies" | "descending" | "information" | "build" | "lifecycle" | "handlers" => {
+                    out.flags.push(key);
+                }
                 _ => return Err(m.error("unknown declaration of a class")),
             }
             Ok(())
@@ -166,6 +168,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     let capabilities = &attr.capabilities;
     let flag = |f: &str| attr.flags.iter().any(|x| x == f);
     let (task, copies, information) = (flag("task"), flag("copies"), flag("information"));
+    let descending = flag("descending");
 
     let Data::Struct(data) = &input.data else {
         return Err(Error::new_spanned(ident, "a class is a struct"));
@@ -312,6 +315,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 capabilities: &[#(::castanet_element::spec::Capability::#capabilities),*],
                 task: #task,
                 copies: #copies,
+                descending: #descending,
                 information: #information,
             };
         }

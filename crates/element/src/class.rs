@@ -50,8 +50,8 @@ pub enum Drive {
 /// `alignment`, `workers = replicate | share | exclusive`, `offload = transparent | aware | none`,
 /// `effects(prints, files, calls, stops)`, `takes_state = "what moves"`, `drops(Reason, ...)`,
 /// `books(enters, makes, leaves, holds)` and `ends(Reason, ...)` for the ledger ([`Books`](castanet_spec::Books)),
-/// `capabilities(Storage, ...)`, and the flags `task`, `copies`, `information`, `build` (the class implements [`Build`]
-/// itself), `lifecycle` (it implements [`Lifecycle`] itself), `handlers` (it has an `impl` block with
+/// `capabilities(Storage, ...)`, and the flags `task`, `copies`, `descending` (packets on higher outputs go first),
+/// `information`, `build` (the class implements [`Build`] itself), `lifecycle` (it implements [`Lifecycle`] itself), `handlers` (it has an `impl` block with
 /// [`#[handlers]`](crate::handlers)). `#[count(...)]` on a field declares a number
 /// that the element keeps, and the handler that shows it ([`Counts`]).
 ///

@@ -33,6 +33,7 @@ const BASE: ClassSpec = ClassSpec {
     capabilities: &[],
     task: false,
     copies: false,
+    descending: false,
     information: false,
 };
 

@@ -60,6 +60,7 @@ pub fn spec(s: &ClassSpec) -> &'static ClassSpec {
         capabilities,
         task,
         copies,
+        descending,
         information,
     } = *s;
     Box::leak(Box::new(ClassSpec {
@@ -86,6 +87,7 @@ pub fn spec(s: &ClassSpec) -> &'static ClassSpec {
         capabilities: list(capabilities, |c| *c),
         task,
         copies,
+        descending,
         information,
     }))
 }

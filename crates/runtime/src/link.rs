@@ -135,6 +135,7 @@ pub(crate) fn link(
                 count,
                 mains,
                 loses,
+                descending: graph.spec(e).is_some_and(|s| s.descending),
                 sources: Box::default(),
                 direct: None,
             });

@@ -48,6 +48,8 @@ pub(crate) struct Node {
     pub mains: u32,
     /// Whether packets may leave a chain before its end, by a drop or a side output.
     pub loses: bool,
+    /// Whether the edges of an element are followed from the last to the first.
+    pub descending: bool,
     /// For each pull input the node and output it pulls from.
     pub sources: Box<[(u32, u32)]>,
     /// The only element that it reaches, if that one reaches no other: the queue that a task pulls from.

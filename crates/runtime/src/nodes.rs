@@ -147,7 +147,8 @@ impl Nodes {
             }
         };
         // A copy that left a chain by a side output goes before the packet itself.
-        let (base, sides, end) = (node.base, node.base + node.mains, node.base + node.count);
+        let (base, end) = (node.base, node.base + node.count);
+        let sides = if node.descending { end } else { base + node.mains };
         (base..sides).for_each(&mut mark);
         (sides..end).rev().for_each(&mut mark);
         next.map(|x| x as usize)

@@ -128,3 +128,19 @@ fn copies_reach_their_end_before_the_packet_goes_on_in_its_chain() {
         assert_eq!(order, ["2", "1"].repeat(6), "{source}, batch {batch}");
     }
 }
+
+#[test]
+fn switches_flood_the_highest_port_first() {
+    let text = "s :: EtherSwitch; t :: ListenEtherSwitch; \
+        InfiniteSource(DATA \\<020000000009 020000000001 0800>, LIMIT 2, BURST 2, STOP true) -> u :: Tee -> [1] s; \
+        u [1] -> [0] t; Idle -> [0] s; Idle -> [2] s; Idle -> [1] t; \
+        s [0] -> Print(s0, 0) -> Discard; s [1] -> Print(s1, 0) -> Discard; s [2] -> Print(s2, 0) -> Discard; \
+        t [0] -> Print(t0, 0) -> Discard; t [1] -> Print(t1, 0) -> Discard; t [2] -> Print(t2, 0) -> Discard;";
+    let want = ["s2", "s0", "t2", "t1", "s2", "s0", "t2", "t1"].map(|port| format!("{port}:   14"));
+    for batch in BATCHES {
+        assert_eq!(run(text, batch).1, want, "batch {batch}");
+    }
+    let (options, log) = simulated(1);
+    assert!(try_naive(text, options).unwrap().run_until_idle(1000).unwrap());
+    assert_eq!(log.lines(), want);
+}

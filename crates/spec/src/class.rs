@@ -121,6 +121,8 @@ pub struct ClassSpec {
     pub task: bool,
     /// Whether it may emit a copy of a packet beside the packet itself.
     pub copies: bool,
+    /// Whether packets on its highest output go before those on lower ones, which is so for floods of switches.
+    pub descending: bool,
     /// Whether it is configured before all others, so that they can use what it says (AddressInfo...).
     pub information: bool,
 }

@@ -13,7 +13,7 @@ use relay::Relay;
 ///
 /// The source address of each frame tells on which port that station is. A frame to a station that is known leaves on its
 /// port only, and is dropped when it came from there; any other frame, and any to a group, leaves on all ports but the
-/// one it came from. An address is forgotten when the timestamp of a frame to it is more than TIMEOUT later than that of
+/// one it came from, on the highest port first. An address is forgotten when the timestamp of a frame to it is more than TIMEOUT later than that of
 /// the last frame from it, so frames without timestamps do not let anything grow old. With a TIMEOUT of 0 nothing is
 /// learnt. At most 16384 addresses are known; new ones take the place of those not heard of for longest.
 ///
@@ -34,7 +34,7 @@ use relay::Relay;
 #[class(books(makes))]
 #[class(name = "EtherSwitch", ports = "2-/=", processing = "h/h", flow = "#/[^#]", packets = "ether/ether")]
 #[class(takes_state = "the addresses")]
-#[class(workers = share, copies, drops(TooShort, SameSegment, Suppressed, NoBuffer))]
+#[class(workers = share, copies, descending, drops(TooShort, SameSegment, Suppressed, NoBuffer))]
 pub struct EtherSwitch {
     #[engine]
     relay: Relay,

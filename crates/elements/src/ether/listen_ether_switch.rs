@@ -29,7 +29,7 @@ use castanet_element::prelude::*;
     packets = "ether/ether"
 )]
 #[class(takes_state = "the addresses")]
-#[class(workers = share, copies, drops(TooShort, NoBuffer))]
+#[class(workers = share, copies, descending, drops(TooShort, NoBuffer))]
 pub struct ListenEtherSwitch {
     #[engine]
     relay: Relay,

@@ -35,6 +35,8 @@ struct Slot {
     upstream: Vec<Option<(usize, usize)>>,
     /// Packets that were pushed to it while it ran: input and packet.
     parked: Vec<(usize, Packet)>,
+    /// Whether packets on higher outputs go first.
+    descending: bool,
 }
 
 /// All elements, and the packets that move among them.
@@ -70,6 +72,7 @@ fn slots(graph: &Graph) -> Vec<Slot> {
             downstream: (0..graph.outputs(e)).map(way).collect(),
             upstream: (0..graph.inputs(e)).map(source).collect(),
             parked: Vec::new(),
+            descending: graph.spec(e).is_some_and(|s| s.descending),
         }
     });
     each.collect()
@@ -164,6 +167,10 @@ impl Net {
         let mut out = Vec::new();
         for (port, edge) in slot.edges.iter_mut().enumerate() {
             out.extend(edge.batch.drain().map(|p| (port, p)));
+        }
+        if slot.descending {
+            // Packets of one output keep their order.
+            out.sort_by_key(|(port, _)| std::cmp::Reverse(*port));
         }
         let parked = std::mem::take(&mut slot.parked);
         for (port, p) in out {
