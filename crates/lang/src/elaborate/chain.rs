@@ -276,7 +276,7 @@ impl<'a> Scopes<'a, '_> {
         let open = left.iter().filter(|p| is_open(&p.outputs)).count()
             + right.iter().filter(|p| is_open(&p.inputs)).count();
         if open > 1 {
-            let d = Diagnostic::error("at most one expandable port list per connection", arrow);
+            let d = Diagnostic::error("at most one expandable port allowed per connection", arrow);
             let d = d.at("each list would take as many ports as the other side has");
             self.report.push(d.help("write the last port of one list, such as '[0-3]'"));
             return;
@@ -302,7 +302,7 @@ impl<'a> Scopes<'a, '_> {
             m += more_right;
         }
         if n > 1 && m > 1 && !fat {
-            let d = Diagnostic::error("many-to-many connections require '=>'", arrow);
+            let d = Diagnostic::error("syntax error: many-to-many connections require '=>'", arrow);
             self.report.push(
                 d.at(format!("{n} outputs to {m} inputs")).help("write '=>' to connect them one to one"),
             );
