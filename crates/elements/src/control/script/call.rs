@@ -105,6 +105,11 @@ impl Machine {
         known.then_some((true, false))
     }
 
+    /// Whether a call without an element reaches the script itself.
+    pub(super) fn is_own(&self, handler: &str) -> bool {
+        self.own(handler).is_some()
+    }
+
     /// Handlers of this very script: its exported variables, and any name if it is a proxy.
     pub fn handlers(&self) -> Vec<(String, &'static str)> {
         let mut all: Vec<_> = self.program.exports().into_iter().map(|v| (v.to_string(), "r")).collect();
@@ -174,6 +179,17 @@ impl Machine {
     /// Reads a handler for the script; what goes wrong is shown.
     pub(super) fn read_call(&mut self, call: &str, cx: &mut Cx<'_>) -> Option<String> {
         let (name, parameters) = first_word(call);
+        self.read_named(call, name, parameters, cx)
+    }
+
+    /// The same for a name and parameters; messages show the call as it was written.
+    pub(super) fn read_named(
+        &mut self,
+        call: &str,
+        name: &str,
+        parameters: &str,
+        cx: &mut Cx<'_>,
+    ) -> Option<String> {
         let (element, handler) = name.rsplit_once('.').unwrap_or(("", name));
         let value = match self.callee(element, handler, cx) {
             Ok(Callee::Own) => self.own_read(handler, parameters, cx),

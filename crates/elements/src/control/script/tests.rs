@@ -144,7 +144,11 @@ fn what_goes_wrong_is_shown_and_the_script_goes_on() {
             "{config}"
         );
     }
-    assert_eq!(run("read c.count, read c.table").1, ["c.count:\n42\n", "c.table:\na\nb\n"]);
+    assert_eq!(
+        run("export x 1, read c.count, read c.table, read length abc, readq length \"\\<0a 09 01>\", read x")
+            .1,
+        ["c.count:\n42", "c.table:\na\nb\n", "e.length:\n3", "e.length:\n3", "e.x:\n1"]
+    );
 }
 
 #[test]

@@ -107,8 +107,11 @@ impl Machine {
         let Some(call) = self.substitute(&i.text, cx) else { return };
         let (name, arguments) = first_word(&call);
         let arguments = if i.unquote { text::unquote(arguments) } else { arguments.to_string() };
-        if let Some(v) = self.read_call(format!("{name} {arguments}").trim_end(), cx) {
-            cx.message(&format!("{name}:\n{}\n", v.strip_suffix('\n').unwrap_or(&v)));
+        if let Some(v) = self.read_named(&call, name, &arguments, cx) {
+            // A handler of the script itself is shown with its element.
+            let own = !name.contains('.') && self.is_own(name);
+            let element = if own { format!("{}.", cx.name()) } else { String::new() };
+            cx.message(&format!("{element}{name}:\n{v}"));
         }
     }
 
