@@ -72,6 +72,11 @@ impl Lifecycle for Store {
 impl Engine for Store {
     type Args = Args;
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        if args.capacity == Capacity::new(0) {
+            let text = "CAPACITY: a queue of capacity 0 stores nothing, so that every packet overflows";
+            let help = "write a capacity of 1 or more, or leave it out for 1000 packets";
+            cx.warn(ArgError::warning(text, 0..cx.config.len()).help(help));
+        }
         Ok(Store::new(args, cx))
     }
     fn args(&mut self) -> &mut Args {

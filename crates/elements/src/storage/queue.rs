@@ -132,4 +132,12 @@ mod tests {
         assert_eq!((kit.dropped(Reason::QueueFull), kit.dropped(Reason::Cleared)), (18, 2 + 3));
         assert_eq!(kit.messages(), ["e :: Queue: overflow"]);
     }
+
+    #[test]
+    fn a_queue_that_stores_nothing_is_warned_of() {
+        let text = "CAPACITY: a queue of capacity 0 stores nothing, so that every packet overflows";
+        for (config, warnings) in [("0", &[text][..]), ("CAPACITY 0", &[text]), ("1", &[]), ("", &[])] {
+            assert_eq!(Kit::<Queue>::new(config).unwrap().warnings(), warnings, "{config}");
+        }
+    }
 }

@@ -1,0 +1,1 @@
+InfiniteSource(LIMIT 5, STOP true) -> Queue(0) -> Unqueue -> Discard;
