@@ -3,9 +3,10 @@
 //! and the mend. `CASTANET_BLESS=1` updates the messages.
 //!
 //! Files are checked. A first line `// castanet ARGUMENTS` gives another command for mistakes that show only at start-up; in it, FILE
-//! stands for the file.
+//! stands for the file. `// castanet-unprivileged ARGUMENTS` runs it without the right to open packet sockets.
 #![allow(clippy::unwrap_used)]
 use castanet_tests::binary::{castanet, root};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,9 +14,17 @@ use std::process::Command;
 fn messages(castanet: &Path, file: &Path) -> String {
     let text = std::fs::read_to_string(file).unwrap();
     let name = file.file_name().unwrap().to_str().unwrap();
-    let first = text.lines().next().and_then(|line| line.strip_prefix("// castanet "));
-    let words = first.unwrap_or("check FILE").split(' ').map(|w| if w == "FILE" { name } else { w });
+    let first = text.lines().next().unwrap_or_default();
+    let unprivileged = first.strip_prefix("// castanet-unprivileged ");
+    let words = first.strip_prefix("// castanet ").or(unprivileged).unwrap_or("check FILE");
+    let words = words.split(' ').map(|w| if w == "FILE" { name } else { w });
     let mut command = Command::new(castanet);
+    // Only root can give rights up; everybody else does not have them.
+    let root = std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
+    if unprivileged.is_some() && root {
+        command = Command::new("setpriv");
+        command.arg("--bounding-set=-net_raw,-net_admin").arg(castanet);
+    }
     command.args(words).current_dir(file.parent().unwrap()).env("LC_ALL", "C.UTF-8");
     for name in ["CLICKPATH", "CLICOLOR_FORCE", "CLICOLOR", "COLUMNS", "RUST_BACKTRACE"] {
         command.env_remove(name);

@@ -1,0 +1,2 @@
+// castanet-unprivileged run FILE
+FromDevice(lo) -> Discard;
