@@ -39,25 +39,79 @@ fn missing_part() -> String {
     out
 }
 
+/// Keywords and handlers that classes do not have here, one a line: origin, kind, class, name.
+fn missing_words() -> impl Iterator<Item = [&'static str; 4]> {
+    let lines = include_str!("missing.txt").lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| <[&str; 4]>::try_from(line.split(' ').collect::<Vec<_>>()).unwrap())
+}
+
+/// The missing keywords and handlers as a part of docs/compatibility.md.
+fn missing_words_part() -> String {
+    let mut out = String::new();
+    for (from, name) in [("click", "Click"), ("fastclick", "FastClick"), ("radio", "Click's radio packages")]
+    {
+        for (kind, kinds) in [("keyword", "Keywords"), ("handler", "Handlers")] {
+            let all: Vec<_> = missing_words().filter(|w| w[0] == from && w[1] == kind).collect();
+            let mut classes: Vec<_> = all.iter().map(|w| w[2]).collect();
+            classes.dedup();
+            let of = |class: &str| {
+                let words: Vec<_> =
+                    all.iter().filter(|w| w[2] == class).map(|w| format!("`{}`", w[3])).collect();
+                format!("{class} {}", words.join(", "))
+            };
+            let list: Vec<_> = classes.into_iter().map(of).collect();
+            let list = if list.is_empty() { "none".to_string() } else { list.join("; ") };
+            let text = format!("{kinds} of {name} ({}): {list}.", all.len());
+            let options = textwrap::Options::new(130).break_words(false);
+            out.push_str(&format!("\n{}\n", textwrap::fill(&text, options)));
+        }
+    }
+    out
+}
+
 #[test]
-fn the_list_of_missing_classes_is_up_to_date() {
-    const BEGIN: &str = "<!-- The list of missing classes is generated. -->\n";
+fn no_missing_keyword_or_handler_exists() {
+    let ran = Bench::new().run("castanet", &["doc", "--json"], "");
+    let manual: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    for [_, kind, class, name] in missing_words() {
+        let mut entries = manual.as_array().unwrap().iter();
+        let entry =
+            entries.find(|e| e["name"] == class).unwrap_or_else(|| panic!("there is no class {class}"));
+        let list = if kind == "keyword" { "arguments" } else { "handlers" };
+        let here = |e: &serde_json::Value| {
+            let mut other = e["aliases"].as_array().into_iter().flatten();
+            e["name"] == name || other.any(|a| a == name)
+        };
+        let found = entry[list].as_array().unwrap().iter().any(here);
+        assert!(!found, "{class} has {kind} {name}: remove it from missing.txt");
+    }
+}
+
+#[test]
+fn the_lists_of_what_is_missing_are_up_to_date() {
+    list_is_up_to_date("missing classes", &missing_part());
+    list_is_up_to_date("missing keywords and handlers", &missing_words_part());
+}
+
+/// Compares a generated list in docs/compatibility.md, or writes it.
+fn list_is_up_to_date(of: &str, want: &str) {
+    let begin = format!("<!-- The list of {of} is generated. -->\n");
     const END: &str = "\n<!-- End of the list. -->\n";
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/compatibility.md");
     // The text before the list, the list, and the text behind it.
     let parts = || {
         let kept = std::fs::read_to_string(&file).unwrap();
-        let (before, rest) = kept.split_once(BEGIN).unwrap();
+        let (before, rest) = kept.split_once(&begin).unwrap();
         let (list, after) = rest.split_once(END).unwrap();
         [before, list, after].map(str::to_string)
     };
     if std::env::var_os("CASTANET_BLESS").is_some() {
         let [before, _, after] = parts();
-        std::fs::write(&file, format!("{before}{BEGIN}{}{END}{after}", missing_part())).unwrap();
+        std::fs::write(&file, format!("{before}{begin}{want}{END}{after}")).unwrap();
     }
     assert!(
-        parts()[1] == missing_part(),
-        "docs/compatibility.md does not list the missing classes; CASTANET_BLESS=1 writes the list anew"
+        parts()[1] == want,
+        "docs/compatibility.md does not list the {of}; CASTANET_BLESS=1 writes the list anew"
     );
 }
 
