@@ -120,6 +120,16 @@ impl Router {
     pub fn stop(mut self) -> Option<Output> {
         self.process.take().map(Process::stop)
     }
+
+    /// Stops several routers at the same time, and returns their outputs.
+    #[track_caller]
+    pub fn stop_all<const N: usize>(routers: [Router; N]) -> [Option<Output>; N] {
+        let processes = routers.map(|mut router| router.process.take());
+        std::thread::scope(|s| {
+            let threads = processes.map(|process| s.spawn(|| process.map(Process::stop)));
+            threads.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })
+    }
 }
 
 /// The configuration written by `castanet new ip-router` on a host, with further arguments.
