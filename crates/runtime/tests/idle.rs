@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The workers of an idle router sleep.
+//! The workers of an idle router sleep, and simulated time ends there.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use castanet_testkit::{FEW_ROUNDS, real, rounds_while_idle, router};
+use castanet_testkit::{FEW_ROUNDS, real, rounds_while_idle, router, simulated, watched};
 
 #[test]
 fn an_idle_router_sleeps() {
@@ -35,4 +35,17 @@ fn a_router_that_polls_is_told_apart() {
     r.run().unwrap();
     watch.join().unwrap();
     assert!(shared.rounds() > FEW_ROUNDS);
+}
+
+#[test]
+fn simulated_time_stops_where_nothing_can_happen() {
+    let messages = watched(|| {
+        let (options, log) = simulated(32);
+        let mut r = router("Idle -> Queue -> Unqueue -> Discard;", options);
+        r.running().stop_when_idle();
+        r.run().unwrap();
+        log.lines()
+    });
+    let told = "simulated time cannot advance: no task is scheduled and no timer is set; stopping";
+    assert_eq!(messages, [told]);
 }

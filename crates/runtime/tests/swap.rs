@@ -262,6 +262,15 @@ fn running(text: &str, workers: usize, f: impl FnOnce(&Running)) -> (Router, Log
     (r, log)
 }
 
+#[test]
+fn a_loader_without_packages_has_none() {
+    let (options, _) = simulated(32);
+    let mut r = swappable("Idle -> Discard;", options);
+    assert_eq!(r.read(None, "packages", "").unwrap(), "");
+    let refused = r.running().load_package(Origin::Operator, "x").unwrap_err();
+    assert!(refused.to_string().contains("this program loads none"), "{refused}");
+}
+
 fn count(r: &Running, e: &str, h: &str) -> u64 {
     r.read(Some(e), h, "").unwrap().trim().parse().unwrap()
 }
@@ -449,6 +458,16 @@ fn a_script_swaps_its_own_router() {
         assert!(r.find("i").is_some() && r.find("n").is_none(), "{lines:?}");
         assert_eq!(number(&mut r, "c", "count"), 10);
     }
+}
+
+#[test]
+fn timers_of_the_new_router_count_from_the_swap() {
+    let (options, log) = simulated(32);
+    let new = "TimedSource(1) -> Print(TIMESTAMP true) -> Discard; DriverManager(wait 1.2s)";
+    swappable(&format!("Script(wait 0.5s, write hotconfig {new}, wait 1000s)"), options).run().unwrap();
+    let lines = log.lines();
+    let printed = |time: &str| lines.iter().any(|l| l.contains(time));
+    assert!(printed("1000000001.500000") && !printed("1000000001.000000"), "{lines:?}");
 }
 
 #[test]

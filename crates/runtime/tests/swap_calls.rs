@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hot swaps: signals that arrive meanwhile, resources that are handed over, rights, a loader that panics.
+//! Hot swaps: signals that arrive meanwhile, resources that are handed over, rights, a loader that panics, and a router that stops meanwhile.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use castanet_classes::Registry;
@@ -12,6 +12,7 @@ use castanet_runtime::swap::{Loaded, Loader, Style, SwapError};
 use castanet_runtime::{Ledger, Running};
 use castanet_testkit::*;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Counts a signal of the operating system.
@@ -143,6 +144,23 @@ impl Lifecycle for Keeper {
     }
 }
 
+/// The number of elements of class Shut that were cleaned up.
+static SHUT: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts that it was cleaned up.
+#[derive(Class)]
+#[class(name = "Shut", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle)]
+struct Shut {}
+
+impl Element for Shut {}
+
+impl Lifecycle for Shut {
+    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
+        SHUT.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
 /// Reads configurations. Panics after a swap if it has a text, with that text.
 struct Texts(Option<&'static str>);
 
@@ -151,6 +169,7 @@ fn more(r: &mut Registry) {
     r.add(element::<Moment>());
     r.add(element::<Holder>());
     r.add(element::<Keeper>());
+    r.add(element::<Shut>());
 }
 
 impl Loader for Texts {
@@ -164,6 +183,25 @@ impl Loader for Texts {
         if let Some(text) = self.0 {
             panic!("{text}");
         }
+    }
+}
+
+/// Reads configurations. When one has been prepared, it ends the router that runs, and waits until that has returned.
+struct Late {
+    running: Arc<Running>,
+    returned: AtomicBool,
+}
+
+impl Loader for Late {
+    fn load(&self, from: Origin, name: &str, text: &str, style: Style) -> Result<Loaded, SwapError> {
+        Texts(None).load(from, name, text, style)
+    }
+    fn render(&self, sources: &Sources, diagnostics: &[Diagnostic], style: Style) -> String {
+        Texts(None).render(sources, diagnostics, style)
+    }
+    fn prepared(&self, _: &Arc<Shared>) {
+        self.running.current().unwrap().end();
+        until("the router returns", || self.returned.load(Ordering::SeqCst));
     }
 }
 
@@ -300,4 +338,21 @@ fn a_panic_of_the_loader_after_a_swap_ends_the_run_with_its_message() {
     .unwrap_err();
     let said = panic.downcast_ref::<String>().map(String::as_str);
     assert_eq!(said.or_else(|| panic.downcast_ref::<&str>().copied()), Some("the loader is broken"));
+}
+
+#[test]
+fn a_configuration_that_is_ready_after_the_router_has_stopped_is_cleaned_up() {
+    let mut r = try_router_with("Idle -> Discard", real(1).0, more).unwrap();
+    let running = r.running().clone();
+    let late = Arc::new(Late { running: running.clone(), returned: AtomicBool::new(false) });
+    running.set_loader(late.clone());
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            r.run().unwrap();
+            late.returned.store(true, Ordering::SeqCst);
+        });
+        let outcome = running.swap(Origin::Operator, "config", "Shut");
+        assert!(matches!(outcome, Err(SwapError::Stopped)));
+    });
+    assert_eq!(SHUT.load(Ordering::SeqCst), 1);
 }
