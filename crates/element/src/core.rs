@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the elements of one worker share, and what connects them.
 
+use crate::class::Turn;
 use crate::clock::Clock;
 use crate::handler::HandlerError;
-use crate::notify::{Note, Notes};
+use crate::notify::{Note, Notes, Signal};
 use crate::remote::Remote;
 use crate::watch::Watches;
 use castanet_packet::{Batch, Packet};
@@ -334,6 +335,22 @@ impl Core {
     fn wake_listeners(&mut self, note: Note) {
         let Core { notes, wakes, outside, worker, .. } = self;
         notes.set(note, |w, e| if w == *worker { wakes.push(e) } else { outside.wake(w, e) });
+    }
+    /// What follows for a source whose signal says that there is no room. A notifier that is on in vain, as a puller that was late
+    /// leaves it, is turned off, so that the source may sleep on it.
+    #[cold]
+    #[inline(never)]
+    pub fn without_room(&mut self, signal: &Signal) -> Turn {
+        for note in signal.notes() {
+            if self.notes.is_full(note) {
+                self.notes.clear(note);
+                // Other sources may have seen the notifier off meanwhile, so they are woken.
+                if !self.notes.is_full(note) {
+                    self.set_note(note);
+                }
+            }
+        }
+        if signal.is_on(&self.notes) { Turn::Again } else { Turn::Sleep }
     }
     /// The name of an element.
     pub fn name(&self, element: u32) -> &str {

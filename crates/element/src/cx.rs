@@ -364,9 +364,9 @@ impl<'a> Cx<'a> {
     /// turn that follows. A burst that has `begun` goes on though it fills a queue. But a source that alone fills one queue of
     /// several workers never sends more than that takes.
     #[inline]
-    pub fn room(&self, signal: &Signal, want: usize, begun: bool) -> Result<usize, Turn> {
+    pub fn room(&mut self, signal: &Signal, want: usize, begun: bool) -> Result<usize, Turn> {
         match signal.room(&self.core.notes, want, begun) {
-            0 if want > 0 => Err(if self.is_on(signal) { Turn::Again } else { Turn::Sleep }),
+            0 if want > 0 => Err(self.core.without_room(signal)),
             room => Ok(room),
         }
     }

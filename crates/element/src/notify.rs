@@ -66,16 +66,17 @@ impl Notes {
         }
     }
     /// How many of `want` packets the queue takes that a notifier tells of; 0 when the notifier is off, and all in the middle of a
-    /// burst (`begun`), except that packets never overflow a queue of several workers. When its notifier is on in vain, as a
-    /// puller that was late leaves it, it is turned off, so that a source may sleep on it.
+    /// burst (`begun`), except that packets never overflow a queue of several workers.
     #[inline]
     pub fn room(&self, note: usize, want: usize, begun: bool) -> usize {
         match self.0.get(note) {
-            Some(s) if begun || s.on.is_up() => {
-                s.room.get().map_or(want, |queue| measured(&s.on, queue.as_ref(), want))
-            }
+            Some(s) if begun || s.on.is_up() => s.room.get().map_or(want, |queue| queue.room(want)),
             _ => 0,
         }
+    }
+    /// Whether the queue is full that a notifier tells of, if several workers use it.
+    pub fn is_full(&self, note: Note) -> bool {
+        self.0.get(note.0 as usize).and_then(|s| s.room.get()).is_some_and(|queue| queue.is_full())
     }
     /// Whether a notifier is on.
     #[inline]
@@ -105,19 +106,6 @@ impl Notes {
             s.on.lower();
         }
     }
-}
-
-/// See [`Notes::room`].
-#[inline(never)]
-fn measured(on: &Flag, queue: &dyn Room, want: usize) -> usize {
-    let room = queue.room(want);
-    if room == 0 && want > 0 {
-        on.lower();
-        if !queue.is_full() {
-            on.raise();
-        }
-    }
-    room
 }
 
 /// The OR of notifiers: what a puller sleeps on. It is always on when some path leads to an element without notifier.
@@ -166,6 +154,10 @@ impl Signal {
             room if room >= want || self.rest.is_empty() => room,
             room => self.room_besides(notes, room, want, begun),
         }
+    }
+    /// Its notifiers.
+    pub fn notes(&self) -> impl Iterator<Item = Note> {
+        std::iter::once(self.first).filter(|n| *n != NONE).chain(self.rest.iter().copied()).map(Note)
     }
     #[cold]
     #[inline(never)]
@@ -224,14 +216,17 @@ mod tests {
         notes.set(Note(2), |_, _| ());
         assert_eq!(both.room(&notes, 8, false), 8);
         notes.clear(Note(2));
-        // A puller set the note too late: the source turns it off and may sleep.
+        // A queue may give nothing for a moment and not be full: a puller is about to make room.
         queue.free.store(0, Ordering::SeqCst);
-        assert_eq!((one.room(&notes, 0, false), one.is_on(&notes)), (0, true), "nothing was asked");
-        assert_eq!((both.room(&notes, 8, false), both.is_on(&notes)), (0, false));
-        // A puller is about to make room: the source must not sleep.
-        notes.set(Note(1), |_, _| ());
         queue.soon.store(1, Ordering::SeqCst);
-        assert_eq!((one.room(&notes, 8, false), one.is_on(&notes)), (0, true));
+        assert_eq!((one.room(&notes, 8, false), one.is_on(&notes), notes.is_full(Note(1))), (0, true, false));
+        queue.soon.store(0, Ordering::SeqCst);
+        assert_eq!(
+            (both.room(&notes, 8, false), notes.is_full(Note(1)), notes.is_full(Note(2))),
+            (0, true, false)
+        );
+        assert_eq!(both.notes().collect::<Vec<_>>(), [Note(1), Note(2)]);
+        assert_eq!((Signal::always().notes().count(), Signal::default().notes().count()), (0, 0));
         assert_eq!((Notes::new(0).room(0, 1, true), Signal::default().room(&notes, 1, false)), (0, 0));
     }
 

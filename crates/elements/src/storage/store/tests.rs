@@ -159,3 +159,38 @@ fn a_source_is_not_misled_by_a_late_notifier() {
     });
     assert_eq!(kit.dropped(Reason::QueueFull), 0);
 }
+
+/// A queue that gives no room. Whether it is full changes each time that somebody looks.
+struct Passing(std::sync::Mutex<Vec<bool>>);
+
+impl Room for Passing {
+    fn room(&self, _: usize) -> usize {
+        0
+    }
+    fn is_full(&self) -> bool {
+        self.0.lock().unwrap().pop().unwrap()
+    }
+}
+
+/// Others fill and empty the queue while a source looks at it.
+#[test]
+fn a_source_without_room_leaves_no_other_asleep() {
+    for (looks, turn, woken) in [
+        (&[false][..], Turn::Again, false),
+        // The notifier was off for a moment, in which another source may have gone to sleep on it.
+        (&[true, false], Turn::Again, true),
+        (&[true, true], Turn::Sleep, false),
+    ] {
+        kit().with(|_, cx| {
+            let note = Note::new(1);
+            let looks = looks.iter().rev().copied().collect();
+            cx.core().notes.measure(note, Arc::new(Passing(std::sync::Mutex::new(looks))));
+            cx.core().notes.listen(1, vec![(0, 7)]);
+            cx.clear_note(note);
+            cx.set_note(note);
+            cx.core().wakes.clear();
+            assert_eq!(cx.room(&Signal::new(vec![1], false), 5, false), Err(turn));
+            assert_eq!(cx.core().wakes.contains(&7), woken, "{turn:?}");
+        });
+    }
+}
