@@ -15,6 +15,7 @@ struct Attr {
     aliases: Vec<LitStr>,
     workers: Option<Expr>,
     offload: Option<Ident>,
+    reconfigure: Option<Ident>,
     effects: Vec<Ident>,
     drops: Vec<Ident>,
     books: Vec<Ident>,
@@ -42,6 +43,7 @@ fn attribute(attributes: &[Attribute]) -> syn::Result<Attr> {
                 "aliases" => out.aliases = list(&m)?,
                 "workers" => out.workers = Some(m.value()?.parse()?),
                 "offload" => out.offload = Some(m.value()?.parse()?),
+                "reconfigure" => out.reconfigure = Some(m.value()?.parse()?),
                 "effects" => out.effects = list(&m)?,
                 "drops" => out.drops = list(&m)?,
                 "books" => out.books = list(&m)?,
@@ -153,6 +155,12 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         Some("aware") => quote!(Aware),
         Some("none") => quote!(None),
         _ => return Err(Error::new_spanned(&attr.offload, "expected transparent, aware or none")),
+    };
+    let reconfigure = match attr.reconfigure.as_ref().map(ToString::to_string).as_deref() {
+        None => quote!(Refused),
+        Some("keeps") => quote!(Keeps),
+        Some("restarts") => quote!(Restarts),
+        _ => return Err(Error::new_spanned(&attr.reconfigure, "expected keeps or restarts")),
     };
     let effects = attr.effects.iter().map(|e| {
         let upper = Ident::new(&e.to_string().to_uppercase(), e.span());
@@ -307,6 +315,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 workers: ::castanet_element::spec::Workers::#workers,
                 offload: ::castanet_element::spec::Offload::#offload,
                 effects: ::castanet_element::spec::Effects::empty() #(#effects)*,
+                reconfigure: ::castanet_element::spec::Reconfigure::#reconfigure,
                 takes_state: #takes_state,
                 counts: #all_counts,
                 drops: &[#(::castanet_element::spec::Reason::#drops),*],

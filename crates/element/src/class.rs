@@ -48,7 +48,8 @@ pub enum Drive {
 ///
 /// `#[class(...)]` takes: `name`, `aliases("A", "B")`, `ports`, `processing`, `flow` (default `x/x`), `packets`,
 /// `alignment`, `workers = replicate | share | exclusive`, `offload = transparent | aware | none`,
-/// `effects(prints, files, calls, stops)`, `takes_state = "what moves"`, `drops(Reason, ...)`,
+/// `effects(prints, files, calls, stops)`, `reconfigure = keeps | restarts` (its handler `config` can be written),
+/// `takes_state = "what moves"`, `drops(Reason, ...)`,
 /// `books(enters, makes, leaves, holds)` and `ends(Reason, ...)` for the ledger ([`Books`](castanet_spec::Books)),
 /// `capabilities(Storage, ...)`, and the flags `task`, `copies`, `descending` (packets on higher outputs go first),
 /// `information`, `build` (the class implements [`Build`] itself), `lifecycle` (it implements [`Lifecycle`] itself), `handlers` (it has an `impl` block with

@@ -7,7 +7,7 @@ use castanet_lang::{
     ClassNames, Connection, Diagnostic, Element, Flat, NoLibrary, Options, PortRef, Sources, Span,
 };
 use castanet_lang::{Unknown, load};
-use castanet_spec::{Books, Capability, ClassSpec, Effects, Offload, Workers};
+use castanet_spec::{Books, Capability, ClassSpec, Effects, Offload, Reconfigure, Workers};
 
 const BASE: ClassSpec = ClassSpec {
     name: "",
@@ -25,6 +25,7 @@ const BASE: ClassSpec = ClassSpec {
     workers: Workers::Replicate,
     offload: Offload::Transparent,
     effects: Effects::empty(),
+    reconfigure: Reconfigure::Refused,
     takes_state: "",
     counts: &[],
     drops: &[],

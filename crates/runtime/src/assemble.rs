@@ -17,19 +17,7 @@ pub(crate) fn assemble(
     prepared: Prepared,
     inherited: impl FnOnce(&Shared) -> HashSet<u32>,
 ) -> Result<(Assembly, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let Prepared {
-        built,
-        shared,
-        clock,
-        notes,
-        notes_of,
-        gauges,
-        limits,
-        batch,
-        sleepers,
-        mails,
-        mut diagnostics,
-    } = prepared;
+    let Prepared { built, shared, clock, batch, sleepers, mails, mut diagnostics } = prepared;
     let back = shared.graph.back_edges();
     let mut assembly = Assembly::new(shared.clone());
     for (w, ((instances, sleeper), mail)) in built.workers.into_iter().zip(sleepers).zip(mails).enumerate() {
@@ -37,15 +25,15 @@ pub(crate) fn assemble(
         let mut core = Core::new(
             shared.info.clone(),
             shared.names.clone(),
-            notes.clone(),
+            shared.workshop.notes.clone(),
             shared.clone(),
             clock.clone(),
         );
         core.worker = w as u32;
-        assembly.workers.push(Worker::new(nodes, core, sleeper, mail, limits.clone(), batch));
+        assembly.workers.push(Worker::new(nodes, core, sleeper, mail, batch));
     }
     let inherited = inherited(&shared);
-    initialise(&mut assembly, &notes_of, &gauges, &notes, &inherited, &mut diagnostics);
+    initialise(&mut assembly, &inherited, &mut diagnostics);
     if failed(&diagnostics) {
         // Close what was opened. Errors of the cleanup are dropped, because the first error is what counts.
         assembly.cleanup();

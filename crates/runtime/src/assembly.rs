@@ -9,7 +9,7 @@ use crate::shared::Shared;
 use crate::swap::pairs::Pairs;
 use crate::worker::Worker;
 use castanet_element::{CallError, Router as _};
-use castanet_spec::{Reason, Workers};
+use castanet_spec::Reason;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -151,12 +151,9 @@ impl Assembly {
             let Some(w) = self.workers.first_mut() else { return Ok(()) };
             return w.nodes.write(&mut w.core, None, handler, value);
         };
-        let share = self.shared.spec(e).is_some_and(|s| s.workers == Workers::Share);
-        for w in self.workers.iter_mut().filter(|w| w.nodes.node_of(e).is_some()) {
+        let replicas = self.shared.written_replicas(e, handler);
+        for w in self.workers.iter_mut().filter(|w| w.nodes.node_of(e).is_some()).take(replicas) {
             w.nodes.write_here(&mut w.core, e, handler, value)?;
-            if share {
-                break;
-            }
         }
         Ok(())
     }

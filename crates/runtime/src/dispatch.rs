@@ -2,7 +2,7 @@
 //! Reads and writes of handlers on a worker: of its own elements, and of others by requests to their workers.
 
 use crate::accounts;
-use crate::handlers::{DROP_REASONS, STANDARD, denied, missing};
+use crate::handlers::{DROP_REASONS, LIVE, STANDARD, denied, missing, requests};
 use crate::ledger;
 use crate::mail::Mail;
 use crate::merge::merge;
@@ -99,12 +99,14 @@ impl Nodes {
         for (n, f) in own.iter().rev() {
             let _ = writeln!(out, "{n}\t{f}");
         }
+        let live = shared.is_reconfigurable(element);
+        let flags = |name: &str, flags: &'static str| if live && name == "config" { LIVE } else { flags };
         for h in declared.iter().rev() {
-            let _ = writeln!(out, "{}\t{}", h.name, h.flags);
+            let _ = writeln!(out, "{}\t{}", h.name, flags(h.name, h.flags));
         }
         // A class may answer `config` itself.
         for (n, f) in STANDARD.iter().filter(|s| !declared.iter().any(|h| h.name == s.0)) {
-            let _ = writeln!(out, "{n}\t{f}");
+            let _ = writeln!(out, "{n}\t{}", flags(n, f));
         }
         out
     }
@@ -131,7 +133,8 @@ impl Nodes {
             }
             None if handler == "handlers" => return Ok(self.listing(core, element)),
             None if handler == "scheduled" && self.shared.has_task(element) => {
-                return Ok(self.tasks.contains(element).to_string());
+                // An element that was woken gets its turn after the others: it is scheduled already.
+                return Ok((self.tasks.contains(element) || core.wakes.contains(&element)).to_string());
             }
             None if handler == "tickets" && self.shared.has_task(element) => {
                 return Ok(self.tasks.tickets(element).to_string());
@@ -166,6 +169,12 @@ impl Nodes {
             return Ok(());
         }
         let name = self.shared.handler_name(Some(element), handler);
+        if handler == "config" && self.shared.is_reconfigurable(element) {
+            return match core.origin.may_write(LIVE) {
+                true => self.reconfigure(core, element, value),
+                false => Err(denied(&name)),
+            };
+        }
         match self.flags_of(core, element, handler) {
             Some(f) if f.contains('w') && core.origin.may_write(f) => {}
             Some(f) if f.contains('w') => return Err(denied(&name)),
@@ -301,10 +310,7 @@ impl Router for Nodes {
         let Some(e) = element else {
             return match handler {
                 "stop" => {
-                    let n = value.trim();
-                    let n = if n.is_empty() { Ok(1) } else { n.parse() };
-                    let n = n.map_err(|_| CallError::Failed("'stop': invalid number".into()))?;
-                    castanet_element::Messages::stop(shared.as_ref(), n);
+                    castanet_element::Messages::stop(shared.as_ref(), requests(value));
                     Ok(())
                 }
                 "timewarp" => match value.trim().parse::<f64>() {
@@ -326,17 +332,13 @@ impl Router for Nodes {
         if workers == [here] {
             return self.write_here(core, e, handler, value);
         }
-        let how = shared.spec(e).map_or(Workers::Exclusive, |s| s.workers);
-        for w in workers {
+        for w in workers.into_iter().take(shared.written_replicas(e, handler)) {
             if w == here {
                 self.write_here(core, e, handler, value)?;
             } else {
                 let (handler, value) = (handler.to_string(), value.to_string());
                 let from = core.origin;
                 self.ask(core, w, |reply| Mail::Write { from, element: Some(e), handler, value, reply })?;
-            }
-            if how == Workers::Share {
-                break;
             }
         }
         Ok(())
@@ -348,6 +350,9 @@ impl Router for Nodes {
         let Some(e) = element else {
             return self.shared.globals().find(|g| g.0 == handler).map_or((false, false), |g| of(g.1));
         };
+        if handler == "config" && self.shared.is_reconfigurable(e) {
+            return of(LIVE);
+        }
         if let Some(h) = self.shared.declared(e, handler) {
             return of(h.flags);
         }

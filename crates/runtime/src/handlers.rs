@@ -5,13 +5,15 @@ use crate::shared::Shared;
 use castanet_element::CallError;
 use castanet_graph::PortKind;
 use castanet_lang::PortRef;
-use castanet_spec::HandlerSpec;
+use castanet_spec::{HandlerSpec, Workers};
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
 /// Handlers that every element has: name and flags.
 pub const STANDARD: &[(&str, &str)] =
     &[("handlers", "r."), ("ports", "r."), ("config", "r."), ("class", "r."), ("name", "r.")];
+/// The flags of `config` where the class takes another configuration while it runs.
+pub const LIVE: &str = "rw.";
 /// Handlers of elements whose task runs.
 pub const TASK: &[(&str, &str)] = &[("home_thread", "rw"), ("tickets", "rw"), ("scheduled", "r")];
 /// The handler of elements whose class may drop packets: why they dropped how many.
@@ -39,6 +41,11 @@ pub const SWAP: &[(&str, &str)] = &[("hotconfig", "wR"), ("loadpackage", "wR"), 
 /// There is no such handler to read or write.
 pub(crate) fn missing(handler: &str, kind: &str) -> CallError {
     CallError::Missing(format!("no '{handler}' {kind} handler"))
+}
+
+/// How many requests to stop a value of the global handler `stop` stands for: a number says it, any other text is one.
+pub(crate) fn requests(value: &str) -> u32 {
+    value.trim().parse().unwrap_or(1)
 }
 
 /// The caller may not write a handler that is there.
@@ -73,6 +80,12 @@ impl Shared {
     pub(crate) fn declared(&self, element: u32, handler: &str) -> Option<&'static HandlerSpec> {
         self.spec(element)?.all_handlers().find(|h| h.name == handler)
     }
+    /// On how many of its workers, at most, a handler of an element is written: replicas that share their state are one, except
+    /// that each has a configuration.
+    pub(crate) fn written_replicas(&self, element: u32, handler: &str) -> usize {
+        let share = self.spec(element).is_some_and(|s| s.workers == Workers::Share);
+        if share && handler != "config" { 1 } else { usize::MAX }
+    }
     /// A standard handler of an element, which needs nothing of the element itself.
     pub(crate) fn standard(&self, element: u32, handler: &str) -> Option<String> {
         let e = element as usize;
@@ -80,7 +93,7 @@ impl Shared {
         Some(match handler {
             "name" => info.name.clone(),
             "class" => info.class.to_string(),
-            "config" => info.config.clone(),
+            "config" => self.workshop.config(element).unwrap_or_else(|| info.config.clone()),
             "ports" => self.ports(e),
             "home_thread" if self.has_task(element) => self.placement.task_worker(e).unwrap_or(0).to_string(),
             _ => return None,
@@ -92,6 +105,20 @@ impl Shared {
             Some(_) => None,
             None => self.standard(element, handler),
         }
+    }
+    /// The flat configuration, as it is now.
+    fn flat_config(&self) -> String {
+        let configs = self.workshop.configs();
+        if configs.is_empty() {
+            return castanet_lang::print::driver(&self.graph.flat);
+        }
+        let mut flat = self.graph.flat.clone();
+        for (e, text) in configs {
+            if let Some(element) = flat.elements.get_mut(e as usize) {
+                element.config = text;
+            }
+        }
+        castanet_lang::print::driver(&flat)
     }
     /// The `ports` listing of an element.
     fn ports(&self, e: usize) -> String {
@@ -134,7 +161,7 @@ impl Shared {
             "version" => env!("CARGO_PKG_VERSION").to_string(),
             "driver" => "userlevel".to_string(),
             "config" => self.config.clone(),
-            "flatconfig" => castanet_lang::print::driver(&self.graph.flat),
+            "flatconfig" => self.flat_config(),
             "requirements" => {
                 lines(self.graph.flat.requirements.iter().map(|r| format!("{} {}", r.0, r.1)).collect())
             }

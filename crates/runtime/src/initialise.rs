@@ -3,8 +3,8 @@
 
 use crate::assembly::Assembly;
 use crate::errors::explain;
+use crate::reconfigure::Workshop;
 use castanet_element::build::Wiring;
-use castanet_element::notify::Notes;
 use castanet_element::seam::{self, Seam as _};
 use castanet_element::{ConfigError, Gauge, Note};
 use castanet_graph::Graph;
@@ -54,13 +54,11 @@ impl Wiring for Context<'_> {
 /// have (`inherited`) stays closed.
 pub(crate) fn initialise(
     assembly: &mut Assembly,
-    notes_of: &HashMap<(u32, Capability), u32>,
-    gauges: &HashMap<u32, Gauge>,
-    notes: &Notes,
     inherited: &HashSet<u32>,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let shared = assembly.shared.clone();
+    let Workshop { notes, notes_of, gauges, .. } = &shared.workshop;
     let context = Context { graph: &shared.graph, notes: notes_of, gauges };
     let mut listeners: HashMap<u32, Vec<(u32, u32)>> = HashMap::new();
     for e in 0..shared.graph.len() as u32 {

@@ -33,6 +33,7 @@ mod prepare;
 mod pull;
 mod push;
 mod reach;
+mod reconfigure;
 mod remote;
 pub mod router;
 pub mod running;

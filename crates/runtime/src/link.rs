@@ -202,7 +202,7 @@ fn resolve(
                     [(up, port)] if !calls && !pushed => Some((up, port)),
                     _ => None,
                 };
-                Body::Reaching(e, (0..node.count).map(|_| Edge::default()).collect())
+                Body::reaching(e, node.count)
             }
             other => other,
         };

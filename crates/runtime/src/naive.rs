@@ -10,17 +10,17 @@ use crate::errors::{explain, failed};
 use crate::initialise::Context;
 use crate::ledger::Ledger;
 use crate::prepare::{Prepared, prepare};
+use crate::reconfigure::Workshop;
 use crate::running::Running;
 use crate::shared::Shared;
 use crate::tasks::LONGEST_BURST;
 use crate::worker::STACK;
 use crate::{Classes, Options};
-use castanet_element::notify::Notes;
 use castanet_element::seam::{self, Seam as _};
-use castanet_element::{CallError, Core, Cx, Drive, Element, Gauge, Instance, Router, Turn};
+use castanet_element::{CallError, Core, Cx, Drive, Element, Instance, Router, Turn};
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, Sources};
-use castanet_spec::{Capability, Reason};
+use castanet_spec::Reason;
 use net::Net;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -51,27 +51,23 @@ impl Naive {
     ) -> Result<Naive, Vec<Diagnostic>> {
         let (settings, printer, config) = Options { workers: 1, ..options }.split();
         let running = Running::new(printer, settings.clone());
-        let Prepared { built, shared, clock, notes, notes_of, gauges, mut diagnostics, .. } =
+        let Prepared { built, shared, clock, mut diagnostics, .. } =
             prepare(graph, classes, sources, running.parts(), settings, config)?;
         running.set_current(&shared);
-        let core = Core::new(shared.info.clone(), shared.names.clone(), notes.clone(), shared.clone(), clock);
+        let notes = shared.workshop.notes.clone();
+        let core = Core::new(shared.info.clone(), shared.names.clone(), notes, shared.clone(), clock);
         let net = Net::new(shared, built.workers.into_iter().flatten());
         let mut naive = Naive { net, core };
-        naive.initialise(&notes_of, &gauges, &notes, &mut diagnostics);
+        naive.initialise(&mut diagnostics);
         if failed(&diagnostics) {
             return Err(diagnostics);
         }
         Ok(naive)
     }
 
-    fn initialise(
-        &mut self,
-        notes_of: &HashMap<(u32, Capability), u32>,
-        gauges: &HashMap<u32, Gauge>,
-        notes: &Notes,
-        diagnostics: &mut Vec<Diagnostic>,
-    ) {
+    fn initialise(&mut self, diagnostics: &mut Vec<Diagnostic>) {
         let shared = self.net.shared.clone();
+        let Workshop { notes, notes_of, gauges, .. } = &shared.workshop;
         let context = Context { graph: &shared.graph, notes: notes_of, gauges };
         let mut listeners: HashMap<u32, Vec<(u32, u32)>> = HashMap::new();
         for e in 0..shared.graph.len() {

@@ -66,6 +66,13 @@ pub(crate) enum Rest {
     Nowhere(u32),
 }
 
+impl Body {
+    /// An element that reaches others, with so many outputs.
+    pub(crate) fn reaching(element: Box<dyn Element>, outputs: u32) -> Body {
+        Body::Reaching(element, (0..outputs).map(|_| Edge::default()).collect())
+    }
+}
+
 impl Member {
     #[inline(always)]
     pub(crate) fn edges(&self) -> EdgeRange {

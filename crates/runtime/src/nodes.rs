@@ -6,7 +6,7 @@
 //! on a stack, so that, as when pushing packet by packet, all of output 0's downstream runs before output 1's.
 
 use crate::mail::Mail;
-use crate::node::{NONE, Node, Rest};
+use crate::node::{Body, NONE, Node, Rest};
 use crate::shared::Shared;
 use crate::tasks::Tasks;
 use crate::trail::Casualties;
@@ -82,6 +82,11 @@ impl Nodes {
         self.places.get(element as usize).filter(|p| p.0 != NONE).map(|p| p.0 as usize)
     }
 
+    /// Whether an element is running, further up the call stack.
+    pub(crate) fn is_busy(&self, element: u32) -> bool {
+        self.node_of(element).and_then(|n| self.nodes.get(n)).is_some_and(|n| matches!(n.body, Body::Busy))
+    }
+
     /// Carries out calls that elements left for after their return.
     #[inline]
     pub(crate) fn settle(&mut self, core: &mut Core) {
@@ -104,6 +109,11 @@ impl Nodes {
         self.calls += 1;
         for (from, call) in std::mem::take(&mut core.deferred) {
             let element = call.element.and_then(|e| u32::try_from(e).ok());
+            // An element that pulls, further up the call stack, is called when it has returned.
+            if element.is_some_and(|e| self.is_busy(e)) {
+                core.deferred.push((from, call));
+                continue;
+            }
             // The call has the rights of the client that set it, not of the element that makes it.
             let caller = std::mem::replace(&mut core.origin, call.origin);
             let done = self.write(core, element, &call.handler, &call.value);

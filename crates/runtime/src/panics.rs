@@ -6,6 +6,7 @@ use crate::node::{Body, Rest};
 use crate::nodes::Nodes;
 use crate::options::OnPanic;
 use crate::reach::deliver;
+use crate::reconfigure::Place;
 use crate::trail::{Trail, caught};
 use crate::worker::Worker;
 use castanet_element::{
@@ -117,18 +118,11 @@ impl Nodes {
 
     /// Takes an element out of service: its packets are dropped from now on, and its task and timers do nothing.
     fn disable(&mut self, element: u32) {
-        let Some(&(n, member)) = self.places.get(element as usize) else { return };
         let inputs = self.shared.graph.inputs(element as usize);
-        let Some(node) = self.nodes.get_mut(n as usize) else { return };
-        let instance = match &mut node.body {
-            Body::Element(e) | Body::Reaching(e, _) => {
-                Instance::Element(std::mem::replace(e, Box::new(Disabled { inputs })))
-            }
-            Body::Chain(members) => match members.get_mut(member as usize) {
-                Some(m) => Instance::Action(std::mem::replace(&mut m.action, Box::new(Disabled { inputs }))),
-                None => return,
-            },
-            Body::Busy => return,
+        let instance = match self.place_of(element) {
+            Some(Place::Element(e)) => Instance::Element(std::mem::replace(e, Box::new(Disabled { inputs }))),
+            Some(Place::Action(a)) => Instance::Action(std::mem::replace(a, Box::new(Disabled { inputs }))),
+            None => return,
         };
         self.casualties.disabled.push((element, instance));
         self.tasks.remove(element);

@@ -5,12 +5,13 @@ use crate::errors::{explain, failed};
 use crate::mail::{Inbox, Mail};
 use crate::meeting::Meeting;
 use crate::options::{Options, Settings};
+use crate::reconfigure::Workshop;
 use crate::session::Session;
 use crate::shared::{Held, Shared, Supervisor};
 use crate::sleep::Sleeper;
 use crate::table::Table;
 use castanet_element::build::Shared as Replicas;
-use castanet_element::class::Classes;
+use castanet_element::class::{ClassDef, Classes};
 use castanet_element::notify::Notes;
 use castanet_element::{BuildCx, Clock, ConfigError, Gauge, Info, Instance, Seed};
 use castanet_graph::batch::batch_limits;
@@ -26,7 +27,7 @@ use std::sync::{Arc, Mutex};
 
 /// The elements whose tasks run: those that have one, push what they have and are not pushed to; sources of any kind; and
 /// those that push packets of their own, which nothing that is pushed to them becomes: devices and sockets.
-fn tasks_of(graph: &Graph) -> Vec<usize> {
+pub(crate) fn tasks_of(graph: &Graph) -> Vec<usize> {
     let pushed = |e: usize| (0..graph.inputs(e)).any(|p| graph.input_kind(e, p) == PortKind::Push);
     let pulled = |e: usize| (0..graph.outputs(e)).any(|p| graph.output_kind(e, p) == PortKind::Pull);
     let source = |e: usize| graph.inputs(e) == 0 && graph.outputs(e) > 0;
@@ -61,6 +62,60 @@ pub(crate) struct Built {
     pub effects: Vec<Effects>,
     driver: Option<u32>,
     signals: Vec<(u32, i32)>,
+    /// The state that replicas share.
+    replicas: Replicas,
+}
+
+/// What an element is built with, besides its configuration.
+pub(crate) struct Site<'a> {
+    pub graph: &'a Graph,
+    pub names: &'a Names,
+    pub seed: Seed,
+    pub batch: usize,
+    /// Which replica it is, and of how many.
+    pub replica: (usize, usize),
+}
+
+/// Builds element `e` from a configuration. The second value are warnings.
+pub(crate) fn build_one(
+    site: &Site<'_>,
+    e: usize,
+    def: &ClassDef,
+    config: &str,
+    replicas: &mut Replicas,
+    driver: &mut Option<u32>,
+    signals: &mut Vec<(u32, i32)>,
+) -> (Result<Instance, ConfigError>, ConfigError) {
+    let &Site { graph, names, seed, batch, replica } = site;
+    let (name, scope, class) =
+        graph.element(e).map_or(("", "", ""), |x| (x.name.as_str(), x.scope(), x.class.as_str()));
+    let push =
+        |n: usize, f: &dyn Fn(usize) -> PortKind| (0..n).map(|p| f(p) == PortKind::Push).collect::<Vec<_>>();
+    let input_push = push(graph.inputs(e), &|p| graph.input_kind(e, p));
+    let output_push = push(graph.outputs(e), &|p| graph.output_kind(e, p));
+    let mut cx = BuildCx {
+        me: e as u32,
+        name,
+        scope,
+        spec: def.spec,
+        written_class: class,
+        config,
+        names,
+        inputs: graph.inputs(e),
+        outputs: graph.outputs(e),
+        input_push: &input_push,
+        output_push: &output_push,
+        seed,
+        batch,
+        replica,
+        warnings: Vec::new(),
+        shared: replicas,
+        driver,
+        signals,
+    };
+    let made = (def.build)(config, &mut cx);
+    let warnings = std::mem::take(&mut cx.warnings);
+    (made, ConfigError(warnings))
 }
 
 fn build_elements(
@@ -76,42 +131,19 @@ fn build_elements(
         effects: vec![Effects::empty(); graph.len()],
         driver: None,
         signals: Vec::new(),
+        replicas: Replicas::new(),
     };
-    let mut replicas = Replicas::new();
     for (e, element) in graph.flat.elements.iter().enumerate() {
         let Some(def) = classes.get(&element.class) else { continue };
-        let push = |n: usize, f: &dyn Fn(usize) -> PortKind| {
-            (0..n).map(|p| f(p) == PortKind::Push).collect::<Vec<_>>()
-        };
-        let input_push = push(graph.inputs(e), &|p| graph.input_kind(e, p));
-        let output_push = push(graph.outputs(e), &|p| graph.output_kind(e, p));
         let workers = match placement.workers_of(e) {
             [] => vec![0],
             some => some.to_vec(),
         };
         for (replica, &w) in workers.iter().enumerate() {
-            let mut cx = BuildCx {
-                me: e as u32,
-                name: &element.name,
-                scope: element.scope(),
-                spec: def.spec,
-                written_class: &element.class,
-                config: &element.config,
-                names,
-                inputs: graph.inputs(e),
-                outputs: graph.outputs(e),
-                input_push: &input_push,
-                output_push: &output_push,
-                seed,
-                batch,
-                replica: (replica, workers.len()),
-                warnings: Vec::new(),
-                shared: &mut replicas,
-                driver: &mut built.driver,
-                signals: &mut built.signals,
-            };
-            let made = (def.build)(&element.config, &mut cx);
-            let warnings = ConfigError(std::mem::take(&mut cx.warnings));
+            let site = Site { graph, names, seed, batch, replica: (replica, workers.len()) };
+            let (driver, signals) = (&mut built.driver, &mut built.signals);
+            let (made, warnings) =
+                build_one(&site, e, &def, &element.config, &mut built.replicas, driver, signals);
             if replica == 0 {
                 diagnostics.extend(explain(graph, e, "configuring", warnings));
             }
@@ -181,12 +213,6 @@ pub(crate) struct Prepared {
     pub built: Built,
     pub shared: Arc<Shared>,
     pub clock: Clock,
-    pub notes: Notes,
-    /// The number of each notifier, by its element and capability.
-    pub notes_of: HashMap<(u32, Capability), u32>,
-    pub gauges: HashMap<u32, Gauge>,
-    /// By element: the most packets that its task may move at once.
-    pub limits: Arc<[u32]>,
     pub batch: usize,
     pub sleepers: Vec<Sleeper>,
     pub mails: Vec<Receiver<Mail>>,
@@ -297,6 +323,10 @@ pub(crate) fn prepare(
         mails.push(receiver);
     }
     let held = held(&graph, &built);
+    let effects = built.effects.clone();
+    let workshop = Workshop::new((seed, batch), (notes, notes_of), gauges, limits, effects, &built.replicas);
+    // From here on the elements alone keep what they share.
+    built.replicas.clear();
     let shared = Arc::new(Shared {
         graph,
         info,
@@ -304,6 +334,7 @@ pub(crate) fn prepare(
         placement,
         config,
         tasks,
+        workshop,
         driver: built.driver,
         signals: std::mem::take(&mut built.signals),
         classes,
@@ -317,18 +348,5 @@ pub(crate) fn prepare(
         session,
         supervisor,
     });
-    let limits = limits.into();
-    Ok(Prepared {
-        built,
-        shared,
-        clock,
-        notes,
-        notes_of,
-        gauges,
-        limits,
-        batch,
-        sleepers,
-        mails,
-        diagnostics,
-    })
+    Ok(Prepared { built, shared, clock, batch, sleepers, mails, diagnostics })
 }

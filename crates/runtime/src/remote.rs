@@ -143,12 +143,10 @@ impl Remote for Running {
                 ask(shared, worker, |reply| Mail::Write { from, element: e, handler, value, reply })
             };
             let Some(element) = e else { return write(0) };
-            for &w in shared.workers_of(element) {
+            let replicas = shared.written_replicas(element, handler);
+            for &w in shared.workers_of(element).iter().take(replicas) {
                 if let error @ Err(_) = write(w)? {
                     return Ok(error);
-                }
-                if shared.spec(element).is_some_and(|s| s.workers == Workers::Share) {
-                    break;
                 }
             }
             Ok(Ok(()))

@@ -3,6 +3,7 @@
 
 use crate::mail::{Inbox, Mail};
 use crate::meeting::Meeting;
+use crate::reconfigure::Workshop;
 use crate::session::{DEFAULT, Session};
 use castanet_element::class::Classes;
 use castanet_element::{CallError, Clock, Info, Messages, Remote};
@@ -55,6 +56,8 @@ pub struct Shared {
     pub driver: Option<u32>,
     /// Signals of the operating system that elements watch: element and signal.
     pub signals: Vec<(u32, i32)>,
+    /// What elements are configured anew with. Before the classes, whose code it may need when it is dropped.
+    pub(crate) workshop: Workshop,
     /// Known classes.
     pub classes: Arc<dyn Classes>,
     pub(crate) inboxes: Vec<Inbox>,

@@ -7,7 +7,6 @@ use crate::shared::Shared;
 use crate::sleep::Sleeper;
 use crate::tasks::LONGEST_BURST;
 use castanet_element::{Core, Drive, Turn};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 
@@ -24,8 +23,6 @@ pub struct Worker {
     pub(crate) nodes: Nodes,
     pub(crate) core: Core,
     pub(crate) sleeper: Sleeper,
-    /// By element: the most packets that its task may move at once.
-    pub(crate) limits: Arc<[u32]>,
     /// The most packets that anything else may move at once.
     pub(crate) batch: usize,
 }
@@ -36,11 +33,10 @@ impl Worker {
         core: Core,
         sleeper: Sleeper,
         mail: Receiver<Mail>,
-        limits: Arc<[u32]>,
         batch: usize,
     ) -> Worker {
         nodes.mail = Some(mail);
-        Worker { nodes, core, sleeper, limits, batch }
+        Worker { nodes, core, sleeper, batch }
     }
 
     /// Runs until the router has ended, or until all workers have met because another router is to take its place.
@@ -129,7 +125,8 @@ impl Worker {
                 self.wake();
             }
             let Some(task) = self.nodes.tasks.turn() else { return false };
-            let limit = self.limits.get(task as usize).map_or(1, |&l| l as usize);
+            let limit = shared.workshop.limits.get(task as usize);
+            let limit = limit.map_or(1, |l| l.load(Ordering::Relaxed) as usize);
             self.core.limit = limit;
             // Turns of the only task follow each other with nothing in between, so several of them may move one batch.
             self.core.turns = if shared.tasks.len() == 1 { limit.min(left) } else { 1 };

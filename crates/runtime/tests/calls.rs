@@ -137,3 +137,24 @@ fn a_class_may_answer_drop_reasons_itself() {
     });
     assert_eq!(value(&mut r, "o", "drop_reasons"), "its own");
 }
+
+#[test]
+fn a_call_reaches_an_element_that_is_pulling_when_it_has_returned() {
+    let text =
+        "InfiniteSource(LIMIT 5) -> Queue -> c :: Counter(COUNT_CALL 2 s.switch 1) -> s :: PullSwitch(0);
+                Idle -> [1] s -> u :: Unqueue -> d :: Discard; DriverManager(wait 1s)";
+    let (options, log) = simulated(32);
+    let mut r = router(text, options);
+    r.run().unwrap();
+    assert_eq!((number(&mut r, "d", "count"), value(&mut r, "s", "switch").as_str()), (2, "1"));
+    assert_eq!(log.lines(), Vec::<String>::new());
+    // The interpreter that calls elements one packet at a time does the same.
+    let (options, log) = simulated(1);
+    let mut naive = try_naive(text, options).unwrap();
+    naive.run_until_idle(10_000).unwrap();
+    for (element, handler, want) in [("d", "count", "2"), ("s", "switch", "1")] {
+        let e = naive.find(element).unwrap();
+        assert_eq!(naive.read(e, handler).as_deref(), Ok(want), "{element}");
+    }
+    assert_eq!(log.lines(), Vec::<String>::new());
+}

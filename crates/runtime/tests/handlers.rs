@@ -53,7 +53,8 @@ fn elements_list_their_handlers() {
             assert_eq!(count(name), usize::from(task), "{element}.{name}");
         }
         assert_eq!(count("drop_reasons"), usize::from(drops), "{element}");
-        assert!(all.ends_with(STANDARD), "{text}");
+        let names = |all: &[(&str, &str)]| all.iter().map(|h| h.0.to_string()).collect::<Vec<_>>();
+        assert!(names(&all).ends_with(&names(STANDARD)), "{text}");
         assert!(STANDARD.iter().all(|h| count(h.0) == 1), "{text}");
     }
     assert!(pairs(&listing("c", &mut r)).contains(&("count", "r")));
@@ -140,4 +141,24 @@ fn unknown_classes_are_explained_by_known_ones() {
     let (options, _) = simulated(1);
     let error = try_router("Idle -> Countr -> Discard", options).map(drop).unwrap_err();
     assert!(error.contains("Counter"), "{error}");
+}
+
+#[test]
+fn any_text_asks_for_a_stop() {
+    for (value, requests) in [("", 1), ("true", 1), ("-1", 1), ("now 3", 1), ("0", 0), (" 2 ", 2)] {
+        let mut r = router("Idle -> Discard; DriverManager(pause)", simulated(32).0);
+        let before = r.shared().requests();
+        r.write(None, "stop", value).unwrap();
+        assert_eq!(r.shared().requests() - before, requests, "{value}");
+    }
+}
+
+#[test]
+fn a_task_is_scheduled_as_soon_as_it_is_woken() {
+    let (_, lines) = run(
+        "s :: InfiniteSource(LIMIT 2, ACTIVE false) -> Discard;
+         DriverManager(wait 0.1s, read s.scheduled, write s.active true, read s.scheduled, wait 0.1s, read s.scheduled)",
+        32,
+    );
+    assert_eq!(lines, ["s.scheduled:\nfalse", "s.scheduled:\ntrue", "s.scheduled:\nfalse"]);
 }

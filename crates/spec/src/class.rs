@@ -17,6 +17,17 @@ pub enum Workers {
     Exclusive,
 }
 
+/// What becomes of an element that gets another configuration while the router runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reconfigure {
+    /// It takes none: its handler `config` is read only.
+    Refused,
+    /// It keeps what it counted and what it holds, as in a hot swap.
+    Keeps,
+    /// It begins anew.
+    Restarts,
+}
+
 /// What the class makes of partial checksums and super-packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
@@ -105,6 +116,8 @@ pub struct ClassSpec {
     pub offload: Offload,
     /// Outside effects that an element of the class may have.
     pub effects: Effects,
+    /// Whether elements take another configuration while they run.
+    pub reconfigure: Reconfigure,
     /// What hot swap moves, in words; empty: nothing.
     pub takes_state: &'static str,
     /// The numbers that its elements keep. Replicas add theirs up, and hot swap moves them.

@@ -21,7 +21,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "AdaptiveRED", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = share)]
-#[class(effects(looks), drops(EarlyDrop))]
+#[class(reconfigure = keeps, effects(looks), drops(EarlyDrop))]
 #[class(takes_state = "the average length, the probability, the drops")]
 pub struct AdaptiveRed {
     #[engine]

@@ -28,14 +28,20 @@ pub(super) struct Average {
     value: Real,
     /// Since when the queue may be empty.
     since: AtomicI64,
-    weight: f64,
+    weight: Real,
 }
 
 impl Average {
     /// A new length weighs 2 to the minus `stability`.
     pub(super) fn new(stability: u32) -> Average {
-        let weight = 0.5_f64.powi(i32::try_from(stability).unwrap_or(i32::MAX));
-        Average { value: Real::new(0.0), since: AtomicI64::new(i64::MAX), weight }
+        let average =
+            Average { value: Real::new(0.0), since: AtomicI64::new(i64::MAX), weight: Real::new(0.0) };
+        average.set_stability(stability);
+        average
+    }
+    /// Lets a new length weigh 2 to the minus `stability`.
+    pub(super) fn set_stability(&self, stability: u32) {
+        self.weight.set(0.5_f64.powi(i32::try_from(stability).unwrap_or(i32::MAX)));
     }
     /// The average.
     pub(super) fn get(&self) -> f64 {
@@ -51,7 +57,8 @@ impl Average {
     #[inline]
     pub(super) fn update(&self, length: usize, pulled: bool, now: i64) -> f64 {
         let old = self.value.get();
-        let new = if length > 0 { old + (length as f64 - old) * self.weight } else { self.idle(old, now) };
+        let new =
+            if length > 0 { old + (length as f64 - old) * self.weight.get() } else { self.idle(old, now) };
         self.value.set(new);
         self.since.store(if pulled && length > 0 { i64::MAX } else { now }, Relaxed);
         new
@@ -59,7 +66,7 @@ impl Average {
     /// The rest of the average when the queue has been empty (Floyd and Jacobson 1993, section 4).
     fn idle(&self, old: f64, now: i64) -> f64 {
         let steps = now.saturating_sub(self.since.load(Relaxed)) / IDLE;
-        old * (1.0 - self.weight).powi(i32::try_from(steps.max(1)).unwrap_or(i32::MAX))
+        old * (1.0 - self.weight.get()).powi(i32::try_from(steps.max(1)).unwrap_or(i32::MAX))
     }
     /// The value for handlers: three decimal places.
     pub(super) fn rounded(&self) -> f64 {

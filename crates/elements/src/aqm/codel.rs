@@ -21,7 +21,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "CoDel", ports = "1/1", processing = "l/l", packets = "any/same", workers = exclusive)]
-#[class(build, lifecycle, handlers, drops(EarlyDrop), takes_state = "what the control law remembers")]
+#[class(reconfigure = keeps, build, lifecycle, handlers, drops(EarlyDrop), takes_state = "what the control law remembers")]
 pub struct CoDel {
     args: Args,
     lengths: Lengths,

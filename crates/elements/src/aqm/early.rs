@@ -177,6 +177,12 @@ impl<A: EarlyArgs> Early<A> {
 impl<A: EarlyArgs> Lifecycle for Early<A> {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.lengths = Lengths::find(self.settings.queues.as_ref(), self.pulled, cx)?;
+        // After live reconfiguration the state is that of the former element.
+        let (s, settings) = (&self.state, &self.settings);
+        s.min.store(settings.min, Relaxed);
+        s.max.store(settings.max, Relaxed);
+        s.max_p.set(settings.max_p);
+        s.average.set_stability(settings.stability);
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {

@@ -28,6 +28,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 #[derive(Class)]
 #[class(name = "PI", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = share, effects(looks))]
 #[class(
+    reconfigure = keeps,
     build,
     lifecycle,
     handlers,
@@ -237,6 +238,12 @@ impl Lifecycle for Pi {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         let c = &mut self.controller;
         c.lengths = Lengths::find(self.args.queues.as_ref(), c.pulled, cx)?;
+        // After live reconfiguration the state is that of the former element.
+        let Args { w, a, b, stability, .. } = &self.args;
+        c.state.w.set(*w);
+        c.state.a.set(*a);
+        c.state.b.set(*b);
+        c.state.average.set_stability(*stability);
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {

@@ -28,7 +28,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "RED", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = share, effects(looks))]
-#[class(drops(EarlyDrop), takes_state = "the average length, the drops")]
+#[class(reconfigure = keeps, drops(EarlyDrop), takes_state = "the average length, the drops")]
 pub struct Red {
     #[engine]
     early: Early<Args>,

@@ -53,6 +53,7 @@ use std::sync::atomic::Ordering;
 #[derive(Class)]
 #[class(books(makes, holds))]
 #[class(name = "ARPQuerier", ports = "2/1-3", processing = "h/h", flow = "xy/x", packets = "ip,ether/ether")]
+#[class(reconfigure = keeps)]
 #[class(workers = share, build, lifecycle, handlers, takes_state = "entries and the packets that wait, when the addresses are the same")]
 #[class(drops(NoDestination, ArpQueueFull, ArpTimeout, Cleared, Consumed, BadArp, TooLong))]
 pub struct ArpQuerier {
@@ -104,7 +105,12 @@ impl Build for ArpQuerier {
                 }
                 cx.share_as(owner, || State::new(d))
             }
-            None => cx.share(|| State::new(settings)),
+            None => {
+                let state = cx.share(|| State::new(settings));
+                // After live reconfiguration the state is that of the former element.
+                state.configure(settings);
+                state
+            }
         };
         let broadcast = args.broadcast.unwrap_or(args.ip.broadcast());
         let own = cx.share(|| Own::new(args.ip.ip, broadcast));
@@ -165,6 +171,22 @@ impl Element for ArpQuerier {
 }
 
 impl ArpQuerier {
+    /// Takes the place of the former element after live reconfiguration; both share the table and the counts.
+    fn take_place(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
+        let ip = self.args.ip.ip.to_bits();
+        let broadcast = self.args.broadcast.unwrap_or(self.args.ip.broadcast()).to_bits();
+        let former = self.own.ip.swap(ip, Ordering::Relaxed);
+        self.own.broadcast.store(broadcast, Ordering::Relaxed);
+        self.releasing.append(&mut old.releasing);
+        if (former, old.ether) != (ip, self.ether) && self.args.table.is_none() {
+            // What was learned under another address may be of another subnet.
+            self.state.write_clear(cx);
+        }
+        let now = cx.now();
+        self.watch(now, cx);
+        Ok(())
+    }
+
     #[cold]
     #[inline(never)]
     fn push_batch_of_one(&mut self, port: usize, p: Packet, cx: &mut Cx<'_>) {
@@ -391,6 +413,9 @@ impl Lifecycle for ArpQuerier {
         let addresses = |q: &ArpQuerier| {
             (q.own.ip.load(Ordering::Relaxed), q.own.broadcast.load(Ordering::Relaxed), q.ether)
         };
+        if Arc::ptr_eq(&self.own, &old.own) {
+            return self.take_place(old, cx);
+        }
         let same = addresses(self) == addresses(old);
         if same
             && self.args.table.is_none()

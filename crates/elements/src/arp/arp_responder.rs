@@ -30,7 +30,7 @@ const FRAME: usize = EtherHeader::LEN + ArpHeader::LEN;
 /// ```
 #[derive(Class)]
 #[class(name = "ARPResponder", ports = "1/1-2", processing = "a/ah", packets = "ether/ether", workers = replicate)]
-#[class(build, handlers, drops(NotAnswered))]
+#[class(reconfigure = keeps, build, handlers, drops(NotAnswered))]
 pub struct ArpResponder {
     args: Args,
 }

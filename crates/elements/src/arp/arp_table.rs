@@ -33,7 +33,7 @@ use std::sync::Arc;
 #[derive(Class)]
 #[class(books(holds))]
 #[class(name = "ARPTable", ports = "0/0", processing = "a/a", packets = "any/any", workers = share, build, lifecycle, handlers)]
-#[class(drops(ArpQueueFull, ArpTimeout, Cleared), takes_state = "entries and the packets that wait")]
+#[class(reconfigure = keeps, drops(ArpQueueFull, ArpTimeout, Cleared), takes_state = "entries and the packets that wait")]
 pub struct ArpTable {
     args: Args,
     state: Arc<State>,

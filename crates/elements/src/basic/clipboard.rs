@@ -19,6 +19,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Clipboard", offload = none, ports = "2/2", processing = "a/a", flow = "#/#", packets = "any/same")]
+#[class(reconfigure = keeps)]
 #[class(workers = exclusive, takes_state = "the bytes on the clipboard", build, lifecycle, effects(looks))]
 pub struct Clipboard {
     args: Args,

@@ -16,6 +16,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "MarkMACHeader", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
+#[class(reconfigure = keeps)]
 pub struct MarkMacHeader {
     args: Args,
 }

@@ -17,7 +17,7 @@ use castanet_element::spec::anno;
 /// ```
 #[derive(Class)]
 #[class(name = "Pad", offload = none, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
-#[class(drops(TooLong))]
+#[class(reconfigure = keeps, drops(TooLong))]
 pub struct Pad {
     args: Args,
 }

@@ -15,6 +15,7 @@ use castanet_element::spec::anno;
 /// ```
 #[derive(Class)]
 #[class(name = "Paint", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
+#[class(reconfigure = keeps)]
 pub struct Paint {
     args: Args,
 }

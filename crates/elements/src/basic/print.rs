@@ -18,7 +18,7 @@ use std::fmt::Write;
 /// ```
 #[derive(Class)]
 #[class(name = "Print", offload = none, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
-#[class(build, effects(prints))]
+#[class(reconfigure = keeps, build, effects(prints))]
 pub struct Print {
     args: Args,
     /// The most bytes to show; none for all.

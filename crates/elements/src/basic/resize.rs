@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Resize", offload = none, ports = "1/1", processing = "a/a", packets = "any/any")]
-#[class(workers = replicate, drops(NoHeadroom, TooLong))]
+#[class(reconfigure = keeps, workers = replicate, drops(NoHeadroom, TooLong))]
 pub struct Resize {
     args: Args,
 }

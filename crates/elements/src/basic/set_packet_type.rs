@@ -14,6 +14,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "SetPacketType", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
+#[class(reconfigure = keeps)]
 pub struct SetPacketType {
     args: Args,
 }

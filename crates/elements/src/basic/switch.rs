@@ -17,7 +17,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Switch", ports = "1/-", processing = "h/h", packets = "any/same", workers = replicate)]
-#[class(build, handlers, drops(SwitchedOff))]
+#[class(reconfigure = keeps, build, handlers, drops(SwitchedOff))]
 pub struct Switch {
     args: Args,
     outputs: usize,

@@ -17,6 +17,7 @@ use castanet_element::spec::anno;
 /// ```
 #[derive(Class)]
 #[class(name = "Truncate", offload = none, ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
+#[class(reconfigure = keeps)]
 pub struct Truncate {
     args: Args,
 }

@@ -23,7 +23,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "Classifier", ports = "1/-", processing = "h/h", packets = "any/same", workers = replicate)]
-#[class(drops(NoMatch), build, handlers)]
+#[class(reconfigure = keeps, drops(NoMatch), build, handlers)]
 pub struct Classifier {
     args: Args,
     classify: Classify,
@@ -135,8 +135,8 @@ mod tests {
         let kit = Kit::<Classifier>::with_ports("-, 12/0800", 1, 2).unwrap();
         assert_eq!(kit.warnings(), ["output 1 matches no packets"]);
         let error = |config: &str, outputs| Kit::<Classifier>::with_ports(config, 1, outputs).err().unwrap();
-        assert_eq!(error("-", 2), ["1 pattern for 2 outputs"]);
-        assert_eq!(error("", 1), ["0 patterns for 1 output"]);
+        assert_eq!(error("-", 2), ["need 2 arguments, one per output port"]);
+        assert_eq!(error("", 1), ["need 1 argument, one per output port"]);
         assert_eq!(error("12/080, zz", 2).len(), 2);
     }
 }

@@ -21,7 +21,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "IPFilter", ports = "1/-", processing = "h/h", packets = "ip/ip", workers = replicate)]
-#[class(drops(NoMatch, NoIpHeader), build, handlers)]
+#[class(reconfigure = keeps, drops(NoMatch, NoIpHeader), build, handlers)]
 pub struct IpFilter {
     args: Args,
     classify: Classify,

@@ -82,9 +82,10 @@ pub(super) fn one_per_output(patterns: usize, outputs: usize) -> Result<(), Conf
     if patterns == outputs {
         return Ok(());
     }
-    let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-    let message = format!("{} for {}", plural(patterns, "pattern"), plural(outputs, "output"));
-    let help = "give one pattern for each output; '-' matches all packets";
+    let s = if outputs == 1 { "" } else { "s" };
+    let message = format!("need {outputs} argument{s}, one per output port");
+    let (is, s) = if patterns == 1 { ("is", "") } else { ("are", "s") };
+    let help = format!("there {is} {patterns} pattern{s}; '-' matches all packets");
     Err(ArgError::new(message, 0..usize::MAX).help(help).into())
 }
 

@@ -123,6 +123,21 @@ mod tests {
     }
 
     #[test]
+    fn the_end_behind_a_hot_swap_does_not_stop_the_new_router() {
+        for (config, first) in [("write hotconfig Idle", 0), ("wait 1, write hotconfig Idle", 1)] {
+            let (mut kit, _) = kit(config);
+            assert_eq!(kit.drive(), Drive::Continue, "{config}");
+            if first == 1 {
+                kit.expire().unwrap();
+            }
+            // One request is that by which the script starts.
+            assert_eq!((kit.stops(), kit.drive()), (1, Drive::Stop), "a request that came later: {config}");
+        }
+        let (mut kit, _) = kit("write hotconfig Idle, stop");
+        assert_eq!(kit.drive(), Drive::Stop);
+    }
+
+    #[test]
     fn steps_by_handler_count_as_requests() {
         let (mut kit, printed) = kit("pause, print 1, pause, print 2, pause 2, print 3");
         kit.drive();

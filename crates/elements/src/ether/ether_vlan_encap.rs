@@ -28,6 +28,7 @@ use castanet_wire::ether::{EtherAddr, ethertype};
     packets = "any/ether"
 )]
 #[class(workers = replicate, drops(TooLong))]
+#[class(reconfigure = keeps)]
 pub struct EtherVlanEncap {
     #[engine]
     tagging: Tagging<Args>,

@@ -20,7 +20,7 @@ use castanet_wire::ether::EtherAddr;
 /// ```
 #[derive(Class)]
 #[class(name = "HostEtherFilter", ports = "1/1-2", processing = "a/ah", packets = "ether/ether")]
-#[class(workers = replicate, drops(OtherHost, OwnPacket, TooShort))]
+#[class(reconfigure = keeps, workers = replicate, drops(OtherHost, OwnPacket, TooShort))]
 pub struct HostEtherFilter {
     args: Args,
 }

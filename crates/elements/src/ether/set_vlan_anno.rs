@@ -26,6 +26,7 @@ use castanet_element::prelude::*;
     packets = "any/same"
 )]
 #[class(workers = replicate, build, handlers)]
+#[class(reconfigure = keeps)]
 pub struct SetVlanAnno {
     args: Args,
     tag: Tag,

@@ -21,7 +21,7 @@ use castanet_wire::ether::{EtherHeader, ethertype};
 /// ```
 #[derive(Class)]
 #[class(name = "StripEtherVLANHeader", aliases("StripEtherVlanHeader"), ports = "1/1-2", processing = "a/ah")]
-#[class(packets = "ether/any,ether", workers = replicate, drops(TooShort, Untagged))]
+#[class(reconfigure = keeps, packets = "ether/any,ether", workers = replicate, drops(TooShort, Untagged))]
 pub struct StripEtherVlanHeader {
     args: Args,
 }

@@ -44,7 +44,7 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(name = "ICMPError", offload = none, ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate, build, lifecycle)]
-#[class(takes_state = "the next IP identification")]
+#[class(reconfigure = keeps, takes_state = "the next IP identification")]
 #[class(drops(NoIcmpError, NoIpHeader, BadIpHeader, TooLong))]
 pub struct IcmpError {
     args: Args,

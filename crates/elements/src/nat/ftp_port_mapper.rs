@@ -40,7 +40,7 @@ use std::sync::Arc;
 /// ```
 #[derive(Class)]
 #[class(name = "FTPPortMapper", ports = "1/1", processing = "a/a", packets = "ip/ip", workers = share, build, lifecycle)]
-#[class(offload = none, drops(RefusedCommand, NoMapping, PatternFull, TableFull, TooLong))]
+#[class(reconfigure = keeps, offload = none, drops(RefusedCommand, NoMapping, PatternFull, TableFull, TooLong))]
 pub struct FtpPortMapper {
     args: Args,
     registry: Arc<Registry>,

@@ -26,6 +26,7 @@ use castanet_element::prelude::*;
     packets = "any/same"
 )]
 #[class(workers = replicate, build, lifecycle, handlers, capabilities(EmptyNotifier))]
+#[class(reconfigure = keeps)]
 pub struct PullSwitch {
     args: Args,
     selection: Selection,

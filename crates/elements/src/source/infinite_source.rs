@@ -20,7 +20,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(books(enters))]
 #[class(name = "InfiniteSource", ports = "0/1", processing = "a/a", packets = "/any", workers = exclusive)]
-#[class(takes_state = "the place in the burst")]
+#[class(reconfigure = restarts, takes_state = "the place in the burst")]
 #[class(task, build, lifecycle, handlers, effects(stops, calls), capabilities(EmptyNotifier))]
 pub struct InfiniteSource {
     args: Args,

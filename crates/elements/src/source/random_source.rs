@@ -20,7 +20,7 @@ use castanet_packet::MAX_LENGTH;
 #[derive(Class)]
 #[class(books(enters))]
 #[class(name = "RandomSource", ports = "0/1", processing = "a/a", packets = "any/any", workers = exclusive, build, lifecycle, handlers)]
-#[class(takes_state = "the place in the burst and in the random numbers")]
+#[class(reconfigure = restarts, takes_state = "the place in the burst and in the random numbers")]
 #[class(task, capabilities(EmptyNotifier), effects(calls, stops))]
 pub struct RandomSource {
     args: Args,

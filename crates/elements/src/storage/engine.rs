@@ -64,8 +64,7 @@ impl Lifecycle for Store {
         Ok(())
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        self.take_packets(old, cx);
-        Ok(())
+        self.take_packets(old, cx)
     }
 }
 

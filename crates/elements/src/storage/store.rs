@@ -94,8 +94,9 @@ impl Store {
             Packets::Own { fifo, .. } => *fifo = Fifo::try_new(capacity).map_err(failed)?,
             Packets::Shared(s) => {
                 let mut ring = s.ring.write().unwrap_or_else(PoisonError::into_inner);
-                // The first of the replicas does it for all.
-                if ring.capacity() != capacity {
+                // The first of the replicas does it for all. A ring that is in use has another capacity after live
+                // reconfiguration: `take_packets` changes it.
+                if ring.capacity() == 0 && capacity != 0 {
                     *ring = Ring::try_new(capacity).map_err(failed)?;
                 }
             }
@@ -396,12 +397,16 @@ impl Store {
         cx.drop_all(&mut all, reason);
     }
 
-    /// Takes over the packets of a queue of the old router.
-    pub fn take_packets(&mut self, old: &mut Store, cx: &mut Cx<'_>) {
+    /// Takes over the packets of a queue of the old router. A queue of several workers that is configured anew has the
+    /// packets already, and gets its capacity.
+    ///
+    /// # Errors
+    /// When there is no memory for that.
+    pub fn take_packets(&mut self, old: &mut Store, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if let (Packets::Shared(a), Packets::Shared(b)) = (&self.packets, &old.packets)
             && Arc::ptr_eq(a, b)
         {
-            return;
+            return self.set_capacity(self.args.capacity, cx);
         }
         let mut all = Batch::empty();
         let (high, drops, warned) = old.give(&mut all);
@@ -436,6 +441,7 @@ impl Store {
         if self.full.is_some() && self.is_full() {
             self.close(cx);
         }
+        Ok(())
     }
     /// Gives all packets away, and what was counted: the most that waited, drops, whether an overflow was reported.
     fn give(&mut self, into: &mut Batch) -> (usize, u64, bool) {

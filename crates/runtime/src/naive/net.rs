@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Elements of the naive interpreter, and the packets that move among them.
 
+use crate::handlers::requests;
 use crate::push::{HOPS, ROUNDS};
 use crate::shared::Shared;
 use crate::tasks::TICKETS;
@@ -118,6 +119,11 @@ impl Net {
         let out = self.call(core, e, reaches_others, f);
         for (from, call) in std::mem::take(&mut core.deferred) {
             let element = call.element.and_then(|e| u32::try_from(e).ok());
+            // An element that pulls, further up, is called when it has returned.
+            if element.and_then(|e| self.slots.get(e as usize)).is_some_and(|s| s.instance.is_none()) {
+                core.deferred.push((from, call));
+                continue;
+            }
             let caller = std::mem::replace(&mut core.origin, call.origin);
             let done = self.write(core, element, &call.handler, &call.value);
             core.origin = caller;
@@ -296,8 +302,7 @@ impl Router for Net {
             if handler != "stop" {
                 return Err(missing);
             }
-            let n = if value.trim().is_empty() { Ok(1) } else { value.trim().parse() };
-            self.shared.stop(n.map_err(|_| CallError::Failed("'stop': invalid number".into()))?);
+            self.shared.stop(requests(value));
             return Ok(());
         };
         if !self.has(core, element, handler).1 {

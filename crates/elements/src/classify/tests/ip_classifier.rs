@@ -92,7 +92,7 @@ fn names_of_the_configuration() {
 #[test]
 fn errors() {
     let error = |config: &str| Kit::<IpClassifier>::with_ports(config, 1, 2).err().unwrap();
-    assert_eq!(error("udp"), ["1 pattern for 2 outputs"]);
-    assert_eq!(error("udp, tcp, -"), ["3 patterns for 2 outputs"]);
+    assert_eq!(error("udp"), ["need 2 arguments, one per output port"]);
+    assert_eq!(error("udp, tcp, -"), ["need 2 arguments, one per output port"]);
     assert_eq!(error("udp port, tcp porrt 3").len(), 2);
 }

@@ -211,7 +211,11 @@ impl Machine {
         let (element, handler) = name.rsplit_once('.').unwrap_or(("", name));
         let done = match self.callee(element, handler, cx) {
             Ok(Callee::Own) => self.own_write(handler, &value, cx),
-            Ok(Callee::Global) => cx.write_handler(None, handler, &value),
+            Ok(Callee::Global) => {
+                let done = cx.write_handler(None, handler, &value);
+                self.replaced |= handler == "hotconfig" && done.is_ok();
+                done
+            }
             Ok(Callee::Other(e)) => cx.write_handler(Some(e), handler, &value),
             Err(e) => Err(e),
         };

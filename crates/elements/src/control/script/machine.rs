@@ -88,6 +88,9 @@ pub struct Machine {
     armed: bool,
     /// Whether a request to stop is being answered.
     driving: bool,
+    /// Whether the script has replaced the configuration since it last ended: the end of a driver script does not stop the
+    /// new one.
+    pub(super) replaced: bool,
     /// The first instruction whose initial value is not computed yet.
     uninitialised: usize,
     /// Other elements cannot be called yet; whether one was to be called.
@@ -121,6 +124,7 @@ impl Machine {
             jump: None,
             armed: true,
             driving: false,
+            replaced: false,
             uninitialised: 0,
             offline: false,
             foreign: false,
@@ -228,11 +232,12 @@ impl Machine {
         }
         self.credit = 0;
         self.state = State::Finished;
+        self.replaced &= outcome != Outcome::Ended(Ending::Stop);
         if outcome == Outcome::GivenUp {
             self.state = State::GivenUp;
             cx.message(&format!("{}: too many jumps, giving up", cx.declaration()));
         } else if self.kind == Kind::Driver {
-            if !self.driving {
+            if !self.driving && !std::mem::take(&mut self.replaced) {
                 cx.stop(1);
             }
         } else if outcome == Outcome::Ended(Ending::Stop) {
@@ -347,7 +352,10 @@ impl Machine {
             _ => self.step(1, cx),
         }
         self.driving = false;
-        if self.state == State::Finished { Drive::Stop } else { Drive::Continue }
+        match self.state {
+            State::Finished if !std::mem::take(&mut self.replaced) => Drive::Stop,
+            _ => Drive::Continue,
+        }
     }
 
     /// A signal has arrived. One that finds the script busy, or ended by `exit`, does what it does without a script.

@@ -56,7 +56,7 @@ fn hot_swap_keeps_the_oldest() {
         kit.with(|_, cx| {
             let mut batch = batch(3);
             old.push(&mut batch, cx);
-            new.take_packets(&mut old, cx);
+            new.take_packets(&mut old, cx).unwrap();
             assert_eq!((old.len(), new.len(), new.highwater()), (0, 2, 2));
             new.pull(9, &mut batch, cx);
             assert_eq!(firsts(&batch), [0, 1]);

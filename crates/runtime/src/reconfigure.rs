@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Live reconfiguration: an element gets another configuration while the router runs, by a write to its handler `config`.
+//!
+//! A second element is built from the new text and initialised beside the first, takes over its state as in a hot swap, and
+//! replaces it. Until then the first one is unchanged, so an error leaves it as it was. Each worker does this with its replica.
+
+use crate::handlers::missing;
+use crate::initialise::Context;
+use crate::node::Body;
+use crate::nodes::Nodes;
+use crate::prepare::{Site, build_one, tasks_of};
+use crate::shared::Shared;
+use castanet_element::build::Shared as Replicas;
+use castanet_element::count::move_counts;
+use castanet_element::notify::Notes;
+use castanet_element::seam;
+use castanet_element::{
+    Action, CallError, ConfigError, Core, Cx, Element, Gauge, Instance, Messages as _, Object, Seed,
+};
+use castanet_graph::batch::batch_limits;
+use castanet_spec::{Capability, Effects, Reconfigure};
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock, Weak};
+
+/// The state that replicas share, as long as an element uses it.
+type Reused = HashMap<(u32, TypeId), Weak<dyn Any + Send + Sync>>;
+
+/// What the elements of a router were made with, and what may change by live reconfiguration.
+pub(crate) struct Workshop {
+    pub seed: Seed,
+    pub batch: usize,
+    pub notes: Notes,
+    /// The number of each notifier, by its element and capability.
+    pub notes_of: HashMap<(u32, Capability), u32>,
+    pub gauges: HashMap<u32, Gauge>,
+    /// By element: the most packets that its task may move at once.
+    pub limits: Box<[AtomicU32]>,
+    effects: Mutex<Vec<Effects>>,
+    replicas: Mutex<Reused>,
+    /// The configurations of elements that have another one than the graph says.
+    configs: RwLock<HashMap<u32, String>>,
+}
+
+fn weak(replicas: &Replicas) -> Reused {
+    replicas.iter().map(|(&key, state)| (key, std::sync::Arc::downgrade(state))).collect()
+}
+
+impl Workshop {
+    pub fn new(
+        (seed, batch): (Seed, usize),
+        (notes, notes_of): (Notes, HashMap<(u32, Capability), u32>),
+        gauges: HashMap<u32, Gauge>,
+        limits: Vec<u32>,
+        effects: Vec<Effects>,
+        replicas: &Replicas,
+    ) -> Workshop {
+        Workshop {
+            seed,
+            batch,
+            notes,
+            notes_of,
+            gauges,
+            limits: limits.into_iter().map(AtomicU32::new).collect(),
+            effects: Mutex::new(effects),
+            replicas: Mutex::new(weak(replicas)),
+            configs: RwLock::default(),
+        }
+    }
+    fn effects_of(&self, element: u32) -> Effects {
+        let effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner);
+        effects.get(element as usize).copied().unwrap_or_default()
+    }
+    /// The configuration that an element got while the router ran.
+    pub fn config(&self, element: u32) -> Option<String> {
+        self.configs.read().unwrap_or_else(PoisonError::into_inner).get(&element).cloned()
+    }
+    /// Every configuration that an element got while the router ran.
+    pub fn configs(&self) -> HashMap<u32, String> {
+        self.configs.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    fn set_config(&self, element: u32, text: &str) {
+        let mut configs = self.configs.write().unwrap_or_else(PoisonError::into_inner);
+        configs.insert(element, text.to_string());
+    }
+}
+
+impl Shared {
+    /// Whether an element takes another configuration while it runs.
+    pub(crate) fn is_reconfigurable(&self, element: u32) -> bool {
+        self.spec(element).is_some_and(|s| s.reconfigure != Reconfigure::Refused)
+    }
+
+    /// Builds an element from another configuration, for the worker of that number.
+    fn rebuild(&self, core: &Core, element: u32, text: &str) -> Result<Instance, CallError> {
+        let e = element as usize;
+        let def = self.graph.element(e).and_then(|x| self.classes.get(&x.class));
+        let def = def.ok_or_else(|| missing(&self.handler_name(Some(element), "config"), "write"))?;
+        // The text has the rights of the client that sent it.
+        let mut names = (*self.names).clone();
+        names.set_origin(core.origin);
+        let workers = self.workers_of(element);
+        let replica = workers.iter().position(|&w| w == core.worker as usize).unwrap_or(0);
+        let site = Site {
+            graph: &self.graph,
+            names: &names,
+            seed: self.workshop.seed,
+            batch: self.workshop.batch,
+            replica: (replica, workers.len()),
+        };
+        let mut reused = self.workshop.replicas.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut replicas: Replicas = reused.iter().filter_map(|(&k, s)| Some((k, s.upgrade()?))).collect();
+        let (mut driver, mut signals) = (self.driver, self.signals.clone());
+        let (made, warnings) = build_one(&site, e, &def, text, &mut replicas, &mut driver, &mut signals);
+        *reused = weak(&replicas);
+        if replica == 0 {
+            for w in warnings.0 {
+                self.message(&format!("{}: warning: {}", self.graph.declaration(e), w.message));
+            }
+        }
+        made.map_err(|ConfigError(errors)| {
+            let lines: Vec<String> = errors.into_iter().map(|e| e.message).collect();
+            CallError::Failed(lines.join("\n"))
+        })
+    }
+
+    /// Has tasks move so many packets at once as the effects of an element allow that was configured anew.
+    fn limit_batches(&self, element: u32, new: Effects) {
+        let mut effects = self.workshop.effects.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(x) = effects.get_mut(element as usize).filter(|x| **x != new) else { return };
+        *x = new;
+        let of = |e: usize| effects.get(e).copied().unwrap_or_default();
+        for (task, why) in batch_limits(&self.graph, &of, &tasks_of(&self.graph)) {
+            if let Some(limit) = self.workshop.limits.get(task) {
+                let n = if why.is_some() { 1 } else { self.workshop.batch as u32 };
+                limit.store(n, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Where an element of a worker is kept.
+pub(crate) enum Place<'a> {
+    Action(&'a mut Box<dyn Action>),
+    Element(&'a mut Box<dyn Element>),
+}
+
+/// Has an element take over what another one holds.
+fn hand(
+    from: &mut (dyn Object + 'static),
+    to: &mut (dyn Object + 'static),
+    cx: &mut Cx<'_>,
+) -> Result<(), CallError> {
+    move_counts(from, to);
+    to.take_state_from(from, cx).map_err(|e| CallError::Failed(e.to_string()))
+}
+
+impl Nodes {
+    /// The place of an element that is on this worker and does not run.
+    pub(crate) fn place_of(&mut self, element: u32) -> Option<Place<'_>> {
+        let &(n, member) = self.places.get(element as usize)?;
+        match &mut self.nodes.get_mut(n as usize)?.body {
+            Body::Element(e) | Body::Reaching(e, _) => Some(Place::Element(e)),
+            Body::Chain(members) => Some(Place::Action(&mut members.get_mut(member as usize)?.action)),
+            Body::Busy => None,
+        }
+    }
+
+    /// Gives the replica of an element on this worker another configuration.
+    pub(crate) fn reconfigure(&mut self, core: &mut Core, element: u32, text: &str) -> Result<(), CallError> {
+        let shared = self.shared.clone();
+        let name = shared.graph.name(element as usize);
+        let text = text.trim();
+        if self.is_busy(element) {
+            return Err(CallError::Busy(format!("element '{name}' is busy")));
+        }
+        if self.casualties.disabled.iter().any(|d| d.0 == element) {
+            return Err(CallError::Failed(format!("element '{name}' has panicked and is disabled")));
+        }
+        let spec = shared.spec(element).ok_or_else(|| missing(&format!("{name}.config"), "write"))?;
+        let mut new = self.guard(core, element, |_, core| shared.rebuild(core, element, text))??;
+        let effects = new.common_ref().effects(spec.effects);
+        let gained = effects.difference(shared.workshop.effects_of(element));
+        let calls = gained.contains(Effects::CALLS);
+        if calls && matches!(new, Instance::Action(_)) {
+            let text = "this configuration calls handlers and the one before did not: write the whole configuration to 'hotconfig'";
+            return Err(CallError::Failed(text.into()));
+        }
+        let workshop = &shared.workshop;
+        let context = Context { graph: &shared.graph, notes: &workshop.notes_of, gauges: &workshop.gauges };
+        let (done, scheduled, _) = self.guard(core, element, |_, core| {
+            seam::initialise(core, element, &context, false, |cx| new.common().initialise(cx))
+        })?;
+        done.map_err(|e| CallError::Failed(e.to_string()))?;
+        if spec.reconfigure == Reconfigure::Keeps {
+            let heir = &mut new;
+            let moved = self.with(core, element, |old, cx| {
+                let moved = hand(old, heir.common(), cx);
+                if moved.is_err() {
+                    // The first error is what counts.
+                    let _ = hand(heir.common(), old, cx);
+                }
+                moved
+            });
+            moved.ok_or_else(|| missing(&format!("{name}.config"), "write"))???;
+        }
+        // The former element goes without being cleaned up: what it had open, or shares with replicas, the new one has now.
+        match (self.place_of(element), new) {
+            (Some(Place::Action(place)), Instance::Action(new)) => *place = new,
+            (Some(Place::Element(place)), Instance::Element(new)) => *place = new,
+            _ => return Err(CallError::Failed(format!("'{name}' cannot be configured while it runs"))),
+        }
+        if calls {
+            self.let_reach(element);
+        }
+        shared.limit_batches(element, effects);
+        workshop.set_config(element, text);
+        if scheduled
+            && shared.has_task(element)
+            && shared.placement.task_worker(element as usize) == Some(core.worker as usize)
+        {
+            core.wakes.push(element);
+        }
+        Ok(())
+    }
+
+    /// Has an element that did not reach others run with the others within its reach from now on.
+    fn let_reach(&mut self, element: u32) {
+        let Some(n) = self.node_of(element) else { return };
+        for node in self.nodes.iter_mut().filter(|x| x.direct.is_some_and(|d| d.0 as usize == n)) {
+            node.direct = None;
+        }
+        let Some(node) = self.nodes.get_mut(n) else { return };
+        node.direct = None;
+        node.body = match std::mem::replace(&mut node.body, Body::Busy) {
+            Body::Element(e) => Body::reaching(e, node.count),
+            other => other,
+        };
+    }
+}
