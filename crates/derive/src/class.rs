@@ -49,7 +49,8 @@ fn attribute(attributes: &[Attribute]) -> syn::Result<Attr> {
                 "books" => out.books = list(&m)?,
                 "ends" => out.ends = list(&m)?,
                 "capabilities" => out.capabilities = list(&m)?,
-                "task" | "copies" | "descending" | "information" | "build" | "lifecycle" | "handlers" => {
+                "task" | "copies" | "descending" | "config_follows" | "information" | "build"
+                | "lifecycle" | "handlers" => {
                     out.flags.push(key);
                 }
                 _ => return Err(m.error("unknown declaration of a class")),
@@ -176,7 +177,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     let capabilities = &attr.capabilities;
     let flag = |f: &str| attr.flags.iter().any(|x| x == f);
     let (task, copies, information) = (flag("task"), flag("copies"), flag("information"));
-    let descending = flag("descending");
+    let (descending, config_follows) = (flag("descending"), flag("config_follows"));
 
     let Data::Struct(data) = &input.data else {
         return Err(Error::new_spanned(ident, "a class is a struct"));
@@ -316,6 +317,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 offload: ::castanet_element::spec::Offload::#offload,
                 effects: ::castanet_element::spec::Effects::empty() #(#effects)*,
                 reconfigure: ::castanet_element::spec::Reconfigure::#reconfigure,
+                config_follows: #config_follows,
                 takes_state: #takes_state,
                 counts: #all_counts,
                 drops: &[#(::castanet_element::spec::Reason::#drops),*],

@@ -52,6 +52,7 @@ pub enum Drive {
 /// `takes_state = "what moves"`, `drops(Reason, ...)`,
 /// `books(enters, makes, leaves, holds)` and `ends(Reason, ...)` for the ledger ([`Books`](castanet_spec::Books)),
 /// `capabilities(Storage, ...)`, and the flags `task`, `copies`, `descending` (packets on higher outputs go first),
+/// `config_follows` (`config` shows what handlers of arguments changed),
 /// `information`, `build` (the class implements [`Build`] itself), `lifecycle` (it implements [`Lifecycle`] itself), `handlers` (it has an `impl` block with
 /// [`#[handlers]`](crate::handlers)). `#[count(...)]` on a field declares a number
 /// that the element keeps, and the handler that shows it ([`Counts`]).

@@ -26,6 +26,7 @@ const BASE: ClassSpec = ClassSpec {
     offload: Offload::Transparent,
     effects: Effects::empty(),
     reconfigure: Reconfigure::Refused,
+    config_follows: false,
     takes_state: "",
     counts: &[],
     drops: &[],

@@ -101,11 +101,11 @@ impl Nodes {
         }
         let live = shared.is_reconfigurable(element);
         let flags = |name: &str, flags: &'static str| if live && name == "config" { LIVE } else { flags };
-        for h in declared.iter().rev() {
-            let _ = writeln!(out, "{}\t{}", h.name, flags(h.name, h.flags));
+        for h in declared.iter().rev().filter(|h| !standard(h.name)) {
+            let _ = writeln!(out, "{}\t{}", h.name, h.flags);
         }
-        // A class may answer `config` itself.
-        for (n, f) in STANDARD.iter().filter(|s| !declared.iter().any(|h| h.name == s.0)) {
+        // A class may answer `config` itself, which stands in its usual place.
+        for (n, f) in STANDARD {
             let _ = writeln!(out, "{n}\t{}", flags(n, f));
         }
         out
@@ -181,7 +181,9 @@ impl Nodes {
             _ => return Err(missing(&name, "write")),
         }
         let done = self.with(core, element, |e, cx| handler::write(e, handler, value, cx));
-        Ok(done.ok_or_else(|| missing(&name, "write"))???)
+        done.ok_or_else(|| missing(&name, "write"))???;
+        self.shared.follow(core, element, handler, value);
+        Ok(())
     }
 
     /// Answers mail about handlers.

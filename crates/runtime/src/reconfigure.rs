@@ -18,6 +18,7 @@ use castanet_element::{
     Action, CallError, ConfigError, Core, Cx, Element, Gauge, Instance, Messages as _, Object, Seed,
 };
 use castanet_graph::batch::batch_limits;
+use castanet_spec::arg::{ArgCx, with_value};
 use castanet_spec::{Capability, Effects, Reconfigure};
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -90,6 +91,19 @@ impl Shared {
     /// Whether an element takes another configuration while it runs.
     pub(crate) fn is_reconfigurable(&self, element: u32) -> bool {
         self.spec(element).is_some_and(|s| s.reconfigure != Reconfigure::Refused)
+    }
+
+    /// Changes the configuration of an element as a write to one of its handlers has, if the class says so.
+    pub(crate) fn follow(&self, core: &Core, element: u32, handler: &str, value: &str) {
+        let (Some(spec), Some(info)) = (self.spec(element), self.info.get(element as usize)) else { return };
+        if !spec.config_follows {
+            return;
+        }
+        let before = self.workshop.config(element).unwrap_or_else(|| info.config.clone());
+        let cx = ArgCx { scope: &info.scope, names: &self.names, origin: core.origin };
+        if let Some(text) = with_value(&before, spec.args, cx, handler, value.trim()) {
+            self.workshop.set_config(element, &text);
+        }
     }
 
     /// Builds an element from another configuration, for the worker of that number.

@@ -124,3 +124,39 @@ fn every_worker_configures_its_replica() {
         assert_eq!(r.ledger().missing(), 0);
     });
 }
+
+#[test]
+fn config_follows_the_handlers_that_set_arguments() {
+    let (mut r, _) = run(
+        "Idle -> a :: Queue -> Unqueue -> b :: Queue(CAPACITY 5) -> Unqueue -> c :: Queue(5) -> u :: RatedUnqueue(100) -> Discard;
+         Idle -> e :: EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2) -> w :: EtherRewrite(4:4:4:4:4:4, 6:6:6:6:6:6) -> Discard;
+         Idle -> k :: IPClassifier(tcp, -); k [0] -> s :: Switch(0); s [0] -> Discard; s [1] -> Discard; k [1] -> Discard;
+         Idle -> t :: StrideSwitch(7, 1); t [0] -> Discard; t [1] -> Discard; Idle -> p :: Paint(3) -> v :: SetVLANAnno(VLAN_ID 5) -> Discard;
+         DriverManager(stop)",
+        32,
+    );
+    for (element, handler, text, config) in [
+        ("a", "capacity", "10", "CAPACITY 10"),
+        ("b", "capacity", " 10 ", "CAPACITY 10"),
+        ("c", "capacity", "10", "10"),
+        ("c", "reset", "", "10"),
+        ("u", "rate", "50", "50"),
+        ("e", "ethertype", "0x86dd", "0x86dd, 1:1:1:1:1:1, 2:2:2:2:2:2"),
+        ("e", "src", "3:3:3:3:3:3", "0x86dd, 3:3:3:3:3:3, 2:2:2:2:2:2"),
+        ("w", "dst", "5:5:5:5:5:5", "4:4:4:4:4:4, 5:5:5:5:5:5"),
+        ("k", "pattern0", "udp", "udp, -"),
+        ("s", "switch", "1", "1"),
+        ("t", "tickets1", "2", "7, 2"),
+        ("p", "color", "4", "3"),
+        ("v", "vlan_id", "9", "VLAN_ID 9, VLAN_PCP 0"),
+    ] {
+        let e = r.find(element);
+        r.write(e, handler, text).unwrap();
+        assert_eq!(value(&mut r, element, "config"), config, "{element}.{handler} {text}");
+    }
+    let e = r.find("a");
+    assert!(r.write(e, "capacity", "many").is_err());
+    assert_eq!(value(&mut r, "a", "config"), "CAPACITY 10");
+    let flat = r.read(None, "flatconfig", "").unwrap();
+    assert!(flat.contains("EtherEncap(0x86dd, 3:3:3:3:3:3, 2:2:2:2:2:2)"), "{flat}");
+}

@@ -138,6 +138,37 @@ pub trait Args: Sized {
     }
 }
 
+/// A configuration string in which the value of one argument is another one, written in the same way as before, or as a keyword
+/// at the end. The argument is that whose name the handler has; `tickets2` is the third of the arguments TICKETS. None if the
+/// handler has the name of no argument.
+pub fn with_value(
+    config: &str,
+    specs: &'static [ArgSpec],
+    cx: ArgCx<'_>,
+    handler: &str,
+    value: &str,
+) -> Option<String> {
+    let named = |name: &str| {
+        specs.iter().enumerate().find(|(_, s)| s.name.eq_ignore_ascii_case(name)).map(|(i, s)| (i, s))
+    };
+    let stem = handler.trim_end_matches(|c: char| c.is_ascii_digit());
+    let (i, nth) = match named(handler) {
+        Some((i, s)) if s.kind != ArgKind::Rest => (i, 0),
+        _ => {
+            let (i, _) = named(stem).filter(|(_, s)| s.kind == ArgKind::Rest)?;
+            (i, handler.get(stem.len()..)?.parse().ok()?)
+        }
+    };
+    let parser = Parser::new(config, specs, cx);
+    let spec = specs.get(i)?;
+    match parser.given.get(i)?.get(nth) {
+        Some(range) => Some(format!("{}{value}{}", config.get(..range.start)?, config.get(range.end..)?)),
+        None if spec.kind == ArgKind::Rest => None,
+        None if config.trim().is_empty() => Some(format!("{} {value}", spec.name)),
+        None => Some(format!("{}, {} {value}", config.trim_end(), spec.name)),
+    }
+}
+
 /// Checks a value against the limits that its declaration sets, which both count as allowed. `off`, which switches something
 /// off, is allowed outside the limits. The error is what follows `NAME: `.
 pub fn within<T: PartialOrd + Show>(
@@ -308,7 +339,10 @@ impl<'a> Parser<'a> {
         check: fn(&T) -> Result<(), ValueError>,
     ) -> Option<T> {
         let name = self.specs.get(index).map_or("", |s| s.name);
-        let cleaned: Cow<'_, str> = text::cleaned(self.config, range.clone());
+        let mut cleaned: Cow<'_, str> = text::cleaned(self.config, range.clone());
+        if T::WORD && cleaned.trim_start().starts_with('"') {
+            cleaned = text::unquote(cleaned.trim()).into();
+        }
         match T::parse(cleaned.trim(), &self.cx) {
             Ok(v) => match check(&v) {
                 Ok(()) => {

@@ -118,6 +118,8 @@ pub struct ClassSpec {
     pub effects: Effects,
     /// Whether elements take another configuration while they run.
     pub reconfigure: Reconfigure,
+    /// Whether `config` follows its handlers: a write to one that sets an argument changes that argument in the text.
+    pub config_follows: bool,
     /// What hot swap moves, in words; empty: nothing.
     pub takes_state: &'static str,
     /// The numbers that its elements keep. Replicas add theirs up, and hot swap moves them.

@@ -83,6 +83,9 @@ impl From<ValueError> for String {
 pub trait ArgValue: Sized {
     /// The name in the manual: `ip-prefix`.
     const TYPE: &'static str;
+    /// Whether it may stand in quotes as a whole, as words and patterns may, and numbers and addresses may not. The quotes are
+    /// removed before [`ArgValue::parse`].
+    const WORD: bool = false;
     /// Reads the text of one argument, trimmed and free of comments.
     ///
     /// # Errors
@@ -127,6 +130,7 @@ impl<T: Show> Show for Option<T> {
 
 impl<T: ArgValue> ArgValue for Option<T> {
     const TYPE: &'static str = T::TYPE;
+    const WORD: bool = T::WORD;
     fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, ValueError> {
         T::parse(text, cx).map(Some)
     }

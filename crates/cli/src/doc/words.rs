@@ -4,7 +4,7 @@
 use castanet_spec::codes::{Count, Outputs, Ports, Processing, ProcessingCode};
 use castanet_spec::origin::{OPENS_FILES, RECONFIGURES};
 use castanet_spec::{
-    ArgKind, ArgSpec, Capability, ClassSpec, Effects, HandlerSpec, Offload, ValueKind, Workers,
+    ArgKind, ArgSpec, Capability, ClassSpec, Effects, HandlerSpec, Offload, Reconfigure, ValueKind, Workers,
 };
 
 /// The parts of the doc comment of a class.
@@ -312,6 +312,14 @@ pub fn behaviour(spec: &ClassSpec) -> Vec<(&'static str, String)> {
         (what, true) => format!("The new element takes over {what}, and the counts."),
     };
     out.push(("Hot swap", moves));
+    let kept = match spec.reconfigure {
+        Reconfigure::Refused => None,
+        Reconfigure::Keeps => Some("What moves in a hot swap is kept."),
+        Reconfigure::Restarts => Some("The element begins anew."),
+    };
+    if let Some(kept) = kept {
+        out.push(("Reconfiguration", format!("`config` can be written while the router runs. {kept}")));
+    }
     out.push(("Offload", offload(spec.offload).to_string()));
     if spec.task {
         out.push(("Task", "Has a task, unless its neighbours push or pull its packets.".to_string()));

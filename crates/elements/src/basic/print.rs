@@ -71,6 +71,7 @@ pub enum Contents {
 
 impl ArgValue for Contents {
     const TYPE: &'static str = "NONE, HEX or ASCII";
+    const WORD: bool = true;
     fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Contents, ValueError> {
         match text.to_ascii_uppercase().as_str() {
             "NONE" => return Ok(Contents::None),

@@ -50,6 +50,7 @@ enum Kind {
 
 impl ArgValue for Kind {
     const TYPE: &'static str = "kind of error";
+    const WORD: bool = true;
     fn parse(text: &str, _: &ArgCx<'_>) -> Result<Kind, ValueError> {
         match castanet_lang::args::unquote(text).as_str() {
             "flip" => Ok(Kind::Flip),

@@ -33,6 +33,7 @@ struct Kind(PacketType);
 
 impl ArgValue for Kind {
     const TYPE: &'static str = "packet type";
+    const WORD: bool = true;
     fn parse(text: &str, _: &ArgCx<'_>) -> Result<Kind, ValueError> {
         Ok(Kind(match text.to_ascii_uppercase().as_str() {
             "HOST" => PacketType::Host,

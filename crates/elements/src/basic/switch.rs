@@ -62,6 +62,11 @@ impl Switch {
         let exists = usize::try_from(output).is_ok_and(|o| o < self.outputs);
         self.args.output = if exists { output } else { -1 };
     }
+    /// The number that is chosen now.
+    #[read(merge = first)]
+    fn config(&self) -> String {
+        self.switch().to_string()
+    }
 }
 
 #[cfg(test)]

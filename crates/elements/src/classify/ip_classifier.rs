@@ -22,7 +22,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "IPClassifier", ports = "1/-", processing = "h/h", packets = "ip/ip", workers = replicate)]
-#[class(reconfigure = keeps, drops(NoMatch, NoIpHeader), build, lifecycle, handlers)]
+#[class(reconfigure = keeps, config_follows, drops(NoMatch, NoIpHeader), build, lifecycle, handlers)]
 pub struct IpClassifier {
     args: Args,
     classify: Classify,

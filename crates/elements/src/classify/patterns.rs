@@ -13,6 +13,7 @@ pub struct PatternText(pub(super) String);
 
 impl ArgValue for PatternText {
     const TYPE: &'static str = "pattern";
+    const WORD: bool = true;
     fn parse(text: &str, _: &ArgCx<'_>) -> Result<PatternText, ValueError> {
         Ok(PatternText(text.to_string()))
     }

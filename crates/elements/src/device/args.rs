@@ -36,6 +36,7 @@ const METHODS: [&str; 6] = ["LINUX", "PACKET", "PCAP", "PCAPFD", "DEVBPF", "NETM
 
 impl ArgValue for Method {
     const TYPE: &'static str = "method";
+    const WORD: bool = true;
     fn parse(text: &str, _: &ArgCx<'_>) -> Result<Method, ValueError> {
         let word = text.to_ascii_uppercase();
         if METHODS.contains(&word.as_str()) {
@@ -59,6 +60,7 @@ pub struct Encap(pub(super) LinkType);
 
 impl ArgValue for Encap {
     const TYPE: &'static str = "link type";
+    const WORD: bool = true;
     fn parse(text: &str, _: &ArgCx<'_>) -> Result<Encap, ValueError> {
         let words: Vec<&str> = LinkType::words().collect();
         Ok(LinkType::parse(text)

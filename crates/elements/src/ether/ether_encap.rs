@@ -18,7 +18,7 @@ use castanet_wire::ether::{EtherAddr, EtherHeader};
 /// ```
 #[derive(Class)]
 #[class(name = "EtherEncap", ports = "1/1", processing = "a/a", packets = "any/ether", workers = replicate)]
-#[class(reconfigure = keeps, drops(TooLong), build, lifecycle, handlers)]
+#[class(reconfigure = keeps, config_follows, drops(TooLong), build, lifecycle, handlers)]
 pub struct EtherEncap {
     args: Args,
     header: [u8; EtherHeader::LEN],

@@ -28,7 +28,7 @@ use castanet_wire::ether::{EtherAddr, ethertype};
     packets = "any/ether"
 )]
 #[class(workers = replicate, drops(TooLong))]
-#[class(reconfigure = keeps)]
+#[class(reconfigure = keeps, config_follows)]
 pub struct EtherVlanEncap {
     #[engine]
     tagging: Tagging<Args>,

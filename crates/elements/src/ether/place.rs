@@ -9,6 +9,7 @@ pub struct Place(pub usize);
 
 impl ArgValue for Place {
     const TYPE: &'static str = "offset, 'src' or 'dst'";
+    const WORD: bool = true;
     fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Place, ValueError> {
         match text {
             "dst" => Ok(Place(0)),

@@ -81,6 +81,11 @@ impl SetVlanAnno {
     fn set_vlan_pcp(&mut self, priority: Priority) {
         self.tag.set_priority(priority);
     }
+    /// The identifier and the priority that are set now.
+    #[read(merge = first)]
+    fn config(&self) -> String {
+        format!("VLAN_ID {}, VLAN_PCP {}", self.tag.id().show(), self.tag.priority().show())
+    }
 }
 
 impl Action for SetVlanAnno {

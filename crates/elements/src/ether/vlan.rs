@@ -72,6 +72,7 @@ pub enum Tci {
 
 impl ArgValue for Tci {
     const TYPE: &'static str = "uint16 or ANNO";
+    const WORD: bool = true;
     fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Tci, ValueError> {
         if text.eq_ignore_ascii_case("ANNO") {
             return Ok(Tci::Anno);

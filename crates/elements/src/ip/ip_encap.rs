@@ -23,7 +23,7 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(name = "IPEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate)]
-#[class(reconfigure = keeps, takes_state = "the next IP identification")]
+#[class(reconfigure = keeps, config_follows, takes_state = "the next IP identification")]
 #[class(drops(TooLong), build, lifecycle)]
 pub struct IpEncap {
     args: Args,

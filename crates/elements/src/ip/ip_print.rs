@@ -95,6 +95,7 @@ impl Contents {
 
 impl ArgValue for Contents {
     const TYPE: &'static str = "no, hex or ascii";
+    const WORD: bool = true;
     fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Contents, ValueError> {
         match text.to_ascii_uppercase().as_str() {
             "NO" | "NONE" => Ok(Contents::NO),

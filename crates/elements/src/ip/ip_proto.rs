@@ -10,6 +10,7 @@ pub struct IpProto(pub u8);
 
 impl ArgValue for IpProto {
     const TYPE: &'static str = "ip-proto";
+    const WORD: bool = true;
     fn parse(text: &str, cx: &ArgCx<'_>) -> Result<IpProto, ValueError> {
         let number = names::ip_proto_number(text).map_or_else(|| u8::parse(text, cx), Ok);
         Ok(IpProto(number.map_err(|_| format!("'{text}' is not an IP protocol"))?))

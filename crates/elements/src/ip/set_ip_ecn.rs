@@ -18,7 +18,7 @@ use castanet_wire::Ipv4Header;
 /// ```
 #[derive(Class)]
 #[class(name = "SetIPECN", ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate)]
-#[class(reconfigure = keeps, drops(NoIpHeader))]
+#[class(reconfigure = keeps, config_follows, drops(NoIpHeader))]
 pub struct SetIpEcn {
     args: Args,
 }

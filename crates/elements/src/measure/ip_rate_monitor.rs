@@ -72,6 +72,7 @@ pub enum Unit {
 
 impl ArgValue for Unit {
     const TYPE: &'static str = "PACKETS or BYTES";
+    const WORD: bool = true;
     fn parse(text: &str, _: &ArgCx<'_>) -> Result<Unit, ValueError> {
         match text {
             "PACKETS" => Ok(Unit::Packets),

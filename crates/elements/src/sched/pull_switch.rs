@@ -68,6 +68,11 @@ impl PullSwitch {
     fn set_switch(&mut self, input: i32, cx: &mut Cx<'_>) {
         self.selection.choose(input, cx);
     }
+    /// The number that is chosen now.
+    #[read(merge = first)]
+    fn config(&self) -> String {
+        self.switch().to_string()
+    }
 }
 
 impl Lifecycle for PullSwitch {

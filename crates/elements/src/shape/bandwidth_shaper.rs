@@ -23,7 +23,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "BandwidthShaper", offload = none, ports = "1/1-2", processing = "l/l", packets = "any/same", workers = exclusive)]
-#[class(reconfigure = keeps, takes_state = "what went in this second, at the same rate")]
+#[class(reconfigure = keeps, config_follows, takes_state = "what went in this second, at the same rate")]
 #[class(capabilities(EmptyNotifier))]
 pub struct BandwidthShaper {
     #[engine]

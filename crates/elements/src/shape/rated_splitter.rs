@@ -21,7 +21,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "RatedSplitter", offload = none, ports = "1/1-2", processing = "h/h", packets = "any/same", workers = exclusive)]
-#[class(reconfigure = keeps, takes_state = "the tokens")]
+#[class(reconfigure = keeps, config_follows, takes_state = "the tokens")]
 #[class(drops(OverRate))]
 pub struct RatedSplitter {
     #[engine]

@@ -21,7 +21,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "BandwidthRatedUnqueue", offload = none, ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
-#[class(reconfigure = keeps, takes_state = "the tokens, the calls")]
+#[class(reconfigure = keeps, config_follows, takes_state = "the tokens, the calls")]
 #[class(task)]
 pub struct BandwidthRatedUnqueue {
     #[engine]

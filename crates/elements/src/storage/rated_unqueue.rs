@@ -20,7 +20,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "RatedUnqueue", offload = none, ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
-#[class(reconfigure = keeps, takes_state = "the tokens, the calls")]
+#[class(reconfigure = keeps, config_follows, takes_state = "the tokens, the calls")]
 #[class(task)]
 pub struct RatedUnqueue {
     #[engine]

@@ -48,6 +48,7 @@ pub enum From {
 
 impl ArgValue for From {
     const TYPE: &'static str = "word";
+    const WORD: bool = true;
     fn parse(text: &str, _: &ArgCx<'_>) -> Result<From, ValueError> {
         match text.to_ascii_uppercase().as_str() {
             "RANGE" => Ok(From::Range),

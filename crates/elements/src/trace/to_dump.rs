@@ -88,6 +88,7 @@ pub struct Encap(LinkType);
 
 impl ArgValue for Encap {
     const TYPE: &'static str = "link type";
+    const WORD: bool = true;
     fn parse(text: &str, _: &ArgCx<'_>) -> Result<Encap, ValueError> {
         Ok(LinkType::parse(text).map(Encap).ok_or_else(|| {
             let words: Vec<_> = LinkType::words().collect();

@@ -286,6 +286,7 @@ pub struct Word(pub String);
 
 impl ArgValue for Word {
     const TYPE: &'static str = "word";
+    const WORD: bool = true;
     fn parse(t: &str, _: &ArgCx<'_>) -> Result<Word, ValueError> {
         let ok = !t.is_empty() && t.bytes().all(|b| (33..=126).contains(&b) && !b"\"'\\,".contains(&b));
         if ok { Ok(Word(t.to_string())) } else { Err("expected word".into()) }

@@ -71,6 +71,7 @@ pub fn stops_driver(signo: i32) -> bool {
 
 impl ArgValue for Kind {
     const TYPE: &'static str = "script type";
+    const WORD: bool = true;
     fn parse(text: &str, _: &ArgCx<'_>) -> Result<Kind, ValueError> {
         let mut words = text.split_ascii_whitespace();
         let first = words.next().unwrap_or("").to_ascii_uppercase();

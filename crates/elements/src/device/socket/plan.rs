@@ -24,6 +24,7 @@ pub enum Kind {
 
 impl ArgValue for Kind {
     const TYPE: &'static str = "TCP, UDP, UNIX or UNIX_DGRAM";
+    const WORD: bool = true;
     fn parse(text: &str, _: &ArgCx<'_>) -> Result<Kind, ValueError> {
         match text.to_ascii_uppercase().as_str() {
             "TCP" => Ok(Kind::Tcp),
