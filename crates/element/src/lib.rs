@@ -69,10 +69,10 @@ pub use watch::{Interest, Watch};
 /// What an element file needs.
 pub mod prelude {
     pub use crate::spec::arg::{ArgCx, ArgError, Args as _};
-    pub use crate::spec::value::{Bandwidth, Capacity, Data, Nanos, Word};
+    pub use crate::spec::value::{Bandwidth, Capacity, Data, Interval, Nanos, Word};
     pub use crate::spec::{
         Anno1, Anno4, ArgValue, Capability, Counted, Effects, ElementRef, Filename, HandlerRef, IpList,
-        Names, Origin, Prefix, Rate, Real, Reason, Seconds, Show, Table, ValueError,
+        Names, Origin, Prefix, Rate, Real, Reason, Seconds, Show, Table, Timestamp, ValueError,
     };
     pub use crate::{
         Action, Args, Build, BuildCx, CallError, Class, ConfigError, Count, Counts, Cx, Drive, Element,

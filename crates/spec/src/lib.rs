@@ -29,5 +29,5 @@ pub use origin::Origin;
 pub use reason::Reason;
 pub use value::{
     ArgValue, Counted, ElementRef, Filename, HandlerRef, IpList, Prefix, Rate, Real, Seconds, Show, Table,
-    ValueError,
+    Timestamp, ValueError,
 };

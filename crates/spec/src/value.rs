@@ -8,8 +8,8 @@ mod number;
 mod reference;
 
 pub use address::{IpList, Prefix};
-pub use measure::{Counted, Rate, Real, Seconds, Table, twelve_digits};
-pub use number::{Bandwidth, Capacity, Data, Nanos, Word};
+pub use measure::{Counted, Rate, Real, Seconds, Table, Timestamp, twelve_digits};
+pub use number::{Bandwidth, Capacity, Data, Interval, Nanos, Word};
 pub use reference::{ElementRef, Filename, HandlerRef};
 
 use crate::arg::ArgCx;

@@ -62,13 +62,13 @@ impl Action for TimeRange {
 impl TimeRange {
     /// The start of the span.
     #[read(unit = "seconds")]
-    fn first(&self) -> Nanos {
-        Nanos(self.ends().0)
+    fn first(&self) -> Timestamp {
+        Timestamp(self.ends().0)
     }
     /// The end of the span.
     #[read(unit = "seconds")]
-    fn last(&self) -> Nanos {
-        Nanos(self.ends().1)
+    fn last(&self) -> Timestamp {
+        Timestamp(self.ends().1)
     }
     /// Both.
     #[read]
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn ranges() {
-        for (config, want) in [("", "0.5 9"), ("SIMPLE true", "7 8")] {
+        for (config, want) in [("", "0.500000 9.000000"), ("SIMPLE true", "7.000000 8.000000")] {
             for batch in [1, 2, 4] {
                 let mut kit = Kit::<TimeRange>::new(config).unwrap();
                 let mut packets: Vec<_> = [(7, 0), (0, 0), (9, 500), (8, 0)]
@@ -122,11 +122,11 @@ mod tests {
         }
         let mut kit = Kit::<TimeRange>::new("").unwrap();
         let read = |kit: &mut Kit<TimeRange>| ["first", "last", "interval"].map(|h| kit.read(h).unwrap());
-        assert_eq!(read(&mut kit), ["0", "0", "0"]);
+        assert_eq!(read(&mut kit), ["0.000000", "0.000000", "0"]);
         let mut p = packet(b"");
         p.set_timestamp(2_500_000_000);
         kit.act1(p);
-        assert_eq!(read(&mut kit), ["2.5", "2.5", "0"]);
+        assert_eq!(read(&mut kit), ["2.500000", "2.500000", "0"]);
         kit.write("reset", "").unwrap();
         assert_eq!(read(&mut kit), ["0", "0", "0"]);
     }

@@ -89,10 +89,10 @@ mod tests {
     #[test]
     fn handlers() {
         let mut kit = Kit::<BandwidthShaper>::new("8Mbps").unwrap();
-        assert_eq!(kit.read("rate").unwrap(), "1000000Bps");
+        assert_eq!(kit.read("rate").unwrap(), "8Mbps");
         kit.write("rate", "8kbps").unwrap();
         kit.write("reset", "").unwrap();
-        assert_eq!(kit.read("rate").unwrap(), "1000Bps");
+        assert_eq!(kit.read("rate").unwrap(), "8kbps");
         assert!(kit.write("rate", "-1").is_err());
     }
 }

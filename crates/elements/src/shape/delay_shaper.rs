@@ -33,7 +33,7 @@ pub struct DelayShaper {
 pub struct Args {
     /// Time from the timestamp of a packet to its leaving.
     #[arg(handler = "rw")]
-    delay: Nanos,
+    delay: Interval,
 }
 
 impl Element for DelayShaper {
@@ -79,7 +79,7 @@ impl Element for DelayShaper {
 const SECOND: i64 = 1_000_000_000;
 
 /// When a packet may leave that was met at `now`.
-pub(super) fn release(p: &Packet, delay: Nanos, now: i64) -> i64 {
+pub(super) fn release(p: &Packet, delay: Interval, now: i64) -> i64 {
     let from = if (0..SECOND).contains(&p.timestamp()) { now } else { p.timestamp() };
     from.saturating_add(delay.0)
 }
@@ -148,7 +148,7 @@ mod tests {
         let at = |time| {
             let mut p = packet(b"x");
             p.set_timestamp(time);
-            release(&p, Nanos(5), 7_000_000_000)
+            release(&p, Interval(5), 7_000_000_000)
         };
         for time in [0, 1, 500_000_000, 999_999_999] {
             assert_eq!(at(time), 7_000_000_005, "{time}");
@@ -171,7 +171,7 @@ mod tests {
         assert!(!kit.note(Capability::EmptyNotifier), "what is held waits on");
         kit.expire().unwrap();
         assert_eq!(kit.pull(0, 9).len(), 2);
-        assert_eq!(kit.read("delay").unwrap(), "0");
+        assert_eq!(kit.read("delay").unwrap(), "0s");
         kit.write("delay", "1").unwrap();
         kit.supply(0, packet(b"z"));
         assert!(kit.pull(0, 1).is_empty());

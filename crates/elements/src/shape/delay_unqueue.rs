@@ -33,7 +33,7 @@ pub struct DelayUnqueue {
 pub struct Args {
     /// Time from the timestamp of a packet to its leaving.
     #[arg(handler = "rw")]
-    delay: Nanos,
+    delay: Interval,
 }
 
 impl Element for DelayUnqueue {
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!((kit.task().0, kit.next_timer()), (Turn::Sleep, Some(7000 * MS)));
         assert_eq!((kit.task().0, kit.next_timer()), (Turn::Sleep, Some(7000 * MS)), "woken too early");
         kit.write("delay", "1").unwrap();
-        assert_eq!(kit.read("delay").unwrap(), "1");
+        assert_eq!(kit.read("delay").unwrap(), "1s");
         kit.cleanup().unwrap();
         assert_eq!(kit.dropped(Reason::Stopped), 1);
         assert!(Kit::<DelayUnqueue>::new("").is_err() && Kit::<DelayUnqueue>::new("x").is_err());

@@ -122,8 +122,8 @@ impl Element for LinkUnqueue {
 impl LinkUnqueue {
     /// The time that a packet is under way.
     #[read]
-    fn latency(&self) -> Nanos {
-        self.args.latency
+    fn latency(&self) -> Interval {
+        Interval(self.args.latency.0)
     }
     #[write]
     fn set_latency(&mut self, latency: Nanos, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
@@ -135,9 +135,9 @@ impl LinkUnqueue {
         Ok(())
     }
     /// Bytes that the link takes a second.
-    #[read]
-    fn bandwidth(&self) -> Bandwidth {
-        self.args.bandwidth
+    #[read(unit = "bytes/s")]
+    fn bandwidth(&self) -> u64 {
+        self.args.bandwidth.0
     }
     #[write]
     fn set_bandwidth(&mut self, bandwidth: Bandwidth, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(run(&mut kit, 9000), [(2, 1200), (3, 1450)]);
         assert_eq!(
             ["latency", "bandwidth"].map(|h| kit.read(h).unwrap()),
-            ["0.3".to_string(), "2000Bps".to_string()]
+            ["300ms".to_string(), "2000".to_string()]
         );
         assert!(kit.write("latency", "-1").is_err() && kit.write("bandwidth", "99").is_err());
     }

@@ -29,8 +29,8 @@ pub struct TimedSink {
 #[derive(Args)]
 pub struct Args {
     /// Time between pulls.
-    #[arg(default = Nanos(500_000_000), min = Nanos::SHORTEST_PERIOD, show = "0.5", handler = "rw")]
-    interval: Nanos,
+    #[arg(default = Interval(500_000_000), min = Interval::SHORTEST_PERIOD, show = "0.5", handler = "rw")]
+    interval: Interval,
 }
 
 impl Build for TimedSink {
@@ -83,12 +83,12 @@ mod tests {
         kit.expire().unwrap();
         assert_eq!(
             (kit.next_timer().unwrap() / 1_000_000, kit.read("interval").unwrap()),
-            (4500, "2".into())
+            (4500, "2s".into())
         );
         kit.at(60_000_000_000);
         kit.expire().unwrap();
         assert_eq!(kit.next_timer().unwrap() / 1_000_000, 60_000, "late, and not thirty times at once");
         assert!(kit.write("interval", "0").is_err());
-        assert_eq!(Kit::<TimedSink>::new("0").err().unwrap(), ["INTERVAL: must be at least 0.000001"]);
+        assert_eq!(Kit::<TimedSink>::new("0").err().unwrap(), ["INTERVAL: must be at least 1us"]);
     }
 }

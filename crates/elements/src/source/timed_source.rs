@@ -36,8 +36,8 @@ pub struct TimedSource {
 #[derive(Args)]
 pub struct Args {
     /// Time between packets.
-    #[arg(default = Nanos(500_000_000), min = Nanos::SHORTEST_PERIOD, show = "0.5", handler = "rw")]
-    interval: Nanos,
+    #[arg(default = Interval(500_000_000), min = Interval::SHORTEST_PERIOD, show = "0.5", handler = "rw")]
+    interval: Interval,
     /// The data of packets.
     #[arg(default = Data(TEXT.to_vec()), show = "69 bytes of text", handler = "rw")]
     data: Data,
@@ -183,10 +183,10 @@ mod tests {
         kit.write("active", "true").unwrap();
         kit.write("reset", "").unwrap();
         assert_eq!(kit.next_timer().unwrap() / 1_000_000, 5000);
-        assert_eq!(["count", "interval", "headroom"].map(|h| kit.read(h).unwrap()), ["0", "2", "7"]);
+        assert_eq!(["count", "interval", "headroom"].map(|h| kit.read(h).unwrap()), ["0", "2s", "7"]);
         assert!(kit.write("interval", "0").is_err());
-        assert_eq!(kit.read("interval").unwrap(), "2");
-        assert_eq!(Kit::<TimedSource>::new("0").err().unwrap(), ["INTERVAL: must be at least 0.000001"]);
+        assert_eq!(kit.read("interval").unwrap(), "2s");
+        assert_eq!(Kit::<TimedSource>::new("0").err().unwrap(), ["INTERVAL: must be at least 1us"]);
         assert_eq!(
             Kit::<TimedSource>::new("1, HEADROOM 8193").err().unwrap(),
             ["HEADROOM: must be at most 8192"]

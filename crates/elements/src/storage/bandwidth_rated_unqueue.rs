@@ -75,10 +75,10 @@ mod tests {
     #[test]
     fn handlers_and_errors() {
         let mut kit = Kit::<BandwidthRatedUnqueue>::new("1Mbps").unwrap();
-        assert_eq!(kit.read("rate").unwrap(), "125000Bps");
+        assert_eq!(kit.read("rate").unwrap(), "1Mbps");
         kit.write("rate", "1kBps").unwrap();
         assert!(kit.woken());
-        assert_eq!(kit.read("rate").unwrap(), "1000Bps");
+        assert_eq!(kit.read("rate").unwrap(), "8kbps");
         kit.write("active", "false").unwrap();
         kit.supply(0, packet(b"x"));
         assert_eq!((kit.task().0, kit.read("active").unwrap()), (Turn::Sleep, "false".into()));

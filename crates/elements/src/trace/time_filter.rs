@@ -47,6 +47,9 @@ pub struct TimeFilter {
     push: bool,
 }
 
+/// The end of a span that has none, as handlers show it.
+const NO_END: i64 = 2_147_483_647_000_000_000;
+
 /// Arguments of TimeFilter.
 #[derive(Args)]
 pub struct Args {
@@ -262,8 +265,8 @@ impl Element for TimeFilter {
 impl TimeFilter {
     /// The start of the span.
     #[read(unit = "seconds")]
-    fn start(&self) -> Option<Nanos> {
-        self.start.map(Nanos)
+    fn start(&self) -> Timestamp {
+        Timestamp(self.start.unwrap_or(0))
     }
     #[write]
     fn set_start(&mut self, time: Nanos) {
@@ -271,8 +274,8 @@ impl TimeFilter {
     }
     /// The end of the span.
     #[read(unit = "seconds")]
-    fn end(&self) -> Option<Nanos> {
-        self.end.map(Nanos)
+    fn end(&self) -> Timestamp {
+        Timestamp(self.end.unwrap_or(NO_END))
     }
     #[write]
     fn set_end(&mut self, time: Nanos) {

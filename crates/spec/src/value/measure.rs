@@ -48,6 +48,22 @@ impl Show for Seconds {
     }
 }
 
+/// A moment in nanoseconds since 1970: seconds with six digits behind the point, or nine where six do not do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timestamp(pub i64);
+
+impl Show for Timestamp {
+    const KIND: ValueKind = ValueKind::Time;
+    fn show(&self) -> String {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        let (s, ns) = (self.0.unsigned_abs() / 1_000_000_000, self.0.unsigned_abs() % 1_000_000_000);
+        match ns % 1000 {
+            0 => format!("{sign}{s}.{:06}", ns / 1000),
+            _ => format!("{sign}{s}.{ns:09}"),
+        }
+    }
+}
+
 /// Lines of columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table(pub String);

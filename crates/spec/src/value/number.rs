@@ -222,6 +222,34 @@ impl Show for Nanos {
     }
 }
 
+/// A span of time in nanoseconds that handlers show with its unit: `500ms`, `1s`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Interval(pub i64);
+
+impl Interval {
+    /// The shortest period that an argument may give a timer, see [`Nanos::SHORTEST_PERIOD`].
+    pub const SHORTEST_PERIOD: Interval = Interval(Nanos::SHORTEST_PERIOD.0);
+}
+
+impl ArgValue for Interval {
+    const TYPE: &'static str = Nanos::TYPE;
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Interval, ValueError> {
+        Ok(Interval(Nanos::parse(text, cx)?.0))
+    }
+}
+
+impl Show for Interval {
+    fn show(&self) -> String {
+        let n = self.0;
+        match n.unsigned_abs() {
+            0 | 1_000_000_000.. => format!("{}s", Nanos(n).show()),
+            ns if ns % 1_000_000 == 0 => format!("{}ms", n / 1_000_000),
+            ns if ns % 1_000 == 0 => format!("{}us", n / 1_000),
+            _ => format!("{n}ns"),
+        }
+    }
+}
+
 /// Bytes a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bandwidth(pub u64);
@@ -252,7 +280,12 @@ impl ArgValue for Bandwidth {
 
 impl Show for Bandwidth {
     fn show(&self) -> String {
-        format!("{}Bps", self.0)
+        let bits = u128::from(self.0) * 8;
+        let units = [(1_000_000_000, "Gbps"), (1_000_000, "Mbps"), (1_000, "kbps")];
+        match units.iter().find(|u| bits >= u.0) {
+            Some((unit, name)) => format!("{}{name}", bits as f64 / *unit as f64),
+            None => format!("{bits}bps"),
+        }
     }
 }
 

@@ -217,3 +217,42 @@ fn helps_say_what_to_write() {
         assert!(help.0.contains(part) && help.1.is_none(), "{help:?} {part}");
     }
 }
+
+#[test]
+fn moments_and_spans_are_shown_as_clients_expect_them() {
+    for (ns, text) in [
+        (1_795_256_785_643_236_346, "1795256785.643236346"),
+        (1_500_000_000, "1.500000"),
+        (1_000_000_004, "1.000000004"),
+        (0, "0.000000"),
+        (-1_000, "-0.000001"),
+        (-2_500_000_000, "-2.500000"),
+    ] {
+        assert_eq!(Timestamp(ns).show(), text);
+    }
+    for (ns, text) in [
+        (0, "0s"),
+        (500_000_000, "500ms"),
+        (10_000_000, "10ms"),
+        (1_000, "1us"),
+        (1_500, "1500ns"),
+        (1_000_000_000, "1s"),
+        (2_500_000_000, "2.5s"),
+        (-3_000_000, "-3ms"),
+    ] {
+        assert_eq!(Interval(ns).show(), text);
+        assert_eq!(get::<Interval>(text), Ok(Interval(ns)));
+    }
+    for (bytes, text) in [
+        (125_000, "1Mbps"),
+        (1_000, "8kbps"),
+        (10_000, "80kbps"),
+        (1_234, "9.872kbps"),
+        (5, "40bps"),
+        (0, "0bps"),
+        (1_250_000_000, "10Gbps"),
+    ] {
+        assert_eq!(Bandwidth(bytes).show(), text);
+        assert_eq!(get::<Bandwidth>(text), Ok(Bandwidth(bytes)));
+    }
+}

@@ -131,9 +131,3 @@ impl Entry {
         go
     }
 }
-
-/// Seconds with 6 digits, or 9 where they are needed.
-pub fn seconds(ns: i64) -> String {
-    let (s, f) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
-    if f % 1000 == 0 { format!("{s}.{:06}", f / 1000) } else { format!("{s}.{f:09}") }
-}

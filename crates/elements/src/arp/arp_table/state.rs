@@ -5,7 +5,7 @@
 //! Everything goes through one lock, but queriers keep what they learnt from it until something has to happen, and
 //! see from one atomic number whether it still holds.
 
-use super::entry::{Entry, Settings, seconds};
+use super::entry::{Entry, Settings};
 use castanet_element::prelude::*;
 use castanet_wire::EtherAddr;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -342,7 +342,7 @@ impl State {
         for (ip, e) in all {
             let ip = std::net::Ipv4Addr::from_bits(*ip);
             let age = now.saturating_sub(e.updated);
-            out.push_str(&format!("{ip} {} {} {}\n", u8::from(e.known()), e.ether, seconds(age)));
+            out.push_str(&format!("{ip} {} {} {}\n", u8::from(e.known()), e.ether, Timestamp(age).show()));
         }
         out
     }

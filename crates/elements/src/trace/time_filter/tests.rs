@@ -48,13 +48,13 @@ fn the_end_is_reached_once() {
     inside(&mut kit, &[5, 6]);
     assert_eq!(kit.stops(), 1);
     kit.write("extend_interval", "5").unwrap();
-    assert_eq!((inside(&mut kit, &[9]), kit.read("end").unwrap()), (vec![9], "10".into()));
+    assert_eq!((inside(&mut kit, &[9]), kit.read("end").unwrap()), (vec![9], "10.000000".into()));
     inside(&mut kit, &[10]);
     assert_eq!(kit.stops(), 2);
     let mut kit = Kit::<TimeFilter>::new("1, 5, END_CALL go 3").unwrap();
     inside(&mut kit, &[7]);
     assert_eq!(kit.calls(), [(None, "go".into(), "3".into())]);
-    assert_eq!((kit.read("start").unwrap(), kit.read("interval").unwrap()), ("1".into(), "4".into()));
+    assert_eq!((kit.read("start").unwrap(), kit.read("interval").unwrap()), ("1.000000".into(), "4".into()));
     for bad in ["1, START_AFTER 2", "END 1, INTERVAL 2", "STOP true, END_CALL x", "x"] {
         assert!(Kit::<TimeFilter>::new(bad).is_err(), "{bad}");
     }
