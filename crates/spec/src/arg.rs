@@ -362,7 +362,14 @@ impl<'a> Parser<'a> {
             },
             Err(wrong) => {
                 let rest = self.specs.get(index).is_some_and(|s| s.kind == ArgKind::Rest);
-                let message = if rest { wrong.to_string() } else { wrong.about(name) };
+                let nth = self.given.get(index).and_then(|g| g.iter().position(|r| *r == range));
+                let message = match (rest, nth) {
+                    (true, Some(n)) if !T::NUMBERED.is_empty() => {
+                        wrong.about(&format!("{} {n}", T::NUMBERED))
+                    }
+                    (true, _) => wrong.to_string(),
+                    (false, _) => wrong.about(name),
+                };
                 let error = ArgError::new(message, range);
                 let error = self.mended(error, cleaned.trim(), T::TYPE, &wrong);
                 self.errors.push(error);

@@ -86,6 +86,9 @@ pub trait ArgValue: Sized {
     /// Whether it may stand in quotes as a whole, as words and patterns may, and numbers and addresses may not. The quotes are
     /// removed before [`ArgValue::parse`].
     const WORD: bool = false;
+    /// What messages call an argument of this type that is one of several; its number from 0 follows. Empty where they have no
+    /// name.
+    const NUMBERED: &'static str = "";
     /// Reads the text of one argument, trimmed and free of comments.
     ///
     /// # Errors
@@ -131,6 +134,7 @@ impl<T: Show> Show for Option<T> {
 impl<T: ArgValue> ArgValue for Option<T> {
     const TYPE: &'static str = T::TYPE;
     const WORD: bool = T::WORD;
+    const NUMBERED: &'static str = T::NUMBERED;
     fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, ValueError> {
         T::parse(text, cx).map(Some)
     }

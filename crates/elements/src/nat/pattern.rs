@@ -87,7 +87,7 @@ fn order_of(word: &str) -> (&str, Order) {
 }
 
 fn addresses(word: &str, cx: &ArgCx<'_>) -> Result<Option<(u32, u32)>, ValueError> {
-    let bad = |e: ValueError| ValueError::from(format!("source address '{word}': {e}"));
+    let bad = |e: ValueError| ValueError::from("bad source address").help(format!("'{word}': {e}"));
     if word == "-" {
         return Ok(None);
     }
@@ -108,12 +108,16 @@ fn addresses(word: &str, cx: &ArgCx<'_>) -> Result<Option<(u32, u32)>, ValueErro
     Ok(Some((lo.to_bits(), hi.to_bits())))
 }
 
+fn bad_port(what: &str, word: &str, why: &str) -> ValueError {
+    ValueError::from(format!("bad {what} port")).help(format!("'{word}': {why}"))
+}
+
 fn port(word: &str, what: &str, cx: &ArgCx<'_>) -> Result<u16, ValueError> {
     // Ports have names per protocol; where TCP and UDP agree it does not matter which one is asked.
     if let Some(p) = cx.names.port(cx.scope, word, 6).or_else(|| cx.names.port(cx.scope, word, 17)) {
         return Ok(p);
     }
-    u16::parse(word, cx).map_err(|e| format!("{what} port '{word}': {e}").into())
+    u16::parse(word, cx).map_err(|e| bad_port(what, word, &e.to_string()))
 }
 
 fn ports(word: &str, cx: &ArgCx<'_>) -> Result<Option<(u16, u16)>, ValueError> {
@@ -125,7 +129,7 @@ fn ports(word: &str, cx: &ArgCx<'_>) -> Result<Option<(u16, u16)>, ValueError> {
         None => (port(word, "source", cx)?, port(word, "source", cx)?),
     };
     if lo > hi {
-        return Err(format!("source port '{word}': the range is empty").into());
+        return Err(bad_port("source", word, "the range is empty"));
     }
     Ok(Some((lo, hi)))
 }
@@ -142,7 +146,7 @@ impl Pattern {
         };
         let ((saddr, a_order), (sport, p_order)) = (order_of(saddr), order_of(sport));
         let order = if p_order == Order::Keep { a_order } else { p_order };
-        let bad = |e: ValueError| format!("destination address '{daddr}': {e}");
+        let bad = |e: ValueError| ValueError::from("bad destination address").help(format!("'{daddr}': {e}"));
         Ok(Pattern {
             addrs: addresses(saddr, cx)?,
             ports: ports(sport, cx)?,

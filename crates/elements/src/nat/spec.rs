@@ -53,7 +53,8 @@ impl Target<PatternText> {
 }
 
 fn output(what: &str, word: &str, cx: &ArgCx<'_>) -> Result<u16, ValueError> {
-    u16::parse(word, cx).map_err(|e| format!("{what} output '{word}': {e}").into())
+    u16::parse(word, cx)
+        .map_err(|e| ValueError::from(format!("bad {what} port")).help(format!("'{word}': {e}")))
 }
 
 /// An input specification as it is written.
@@ -89,17 +90,19 @@ pub enum Spec {
 
 impl ArgValue for SpecText {
     const TYPE: &'static str = "rewriter-input-spec";
+    const NUMBERED: &'static str = "input spec";
     fn parse(text: &str, cx: &ArgCx<'_>) -> Result<SpecText, ValueError> {
         let all = words(text);
         let kind = match all.as_slice() {
-            [] => return Err("expected an input specification".into()),
+            [] => return Err("empty argument".into()),
             ["drop" | "discard"] => Kind::Drop,
             ["pass" | "passthrough" | "nochange"] => Kind::Pass(0),
             ["pass" | "passthrough" | "nochange", out] => Kind::Pass(output("forward", out, cx)?),
             ["keep", f, r] => Kind::Keep([output("forward", f, cx)?, output("reply", r, cx)?]),
             ["pattern" | "xpattern", rest @ ..] => Kind::Pattern(Target::parse(rest, cx)?),
             ["drop" | "discard" | "pass" | "passthrough" | "nochange" | "keep", ..] => {
-                return Err(format!("syntax error in '{text}'").into());
+                return Err(ValueError::from("syntax error")
+                    .help("write 'drop', 'pass [PORT]' or 'keep FPORT RPORT'"));
             }
             [name] => {
                 let ElementRef(e) = ElementRef::parse(name, cx)?;
@@ -111,10 +114,8 @@ impl ArgValue for SpecText {
                 }
             }
             [word, ..] => {
-                return Err(format!(
-                    "unknown input specification '{word}'; drop, pass, keep, pattern or a mapper"
-                )
-                .into());
+                let help = format!("'{word}' is none of drop, pass, keep, pattern and the name of a mapper");
+                return Err(ValueError::from("unknown specification").help(help));
             }
         };
         Ok(SpecText { kind, text: text.to_string() })
@@ -207,6 +208,32 @@ impl Spec {
             Spec::Keep(_) => "<keep>".into(),
             Spec::Pattern(t) => t.pattern.show(kind),
             Spec::Mapper(_) => "<mapper>".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::nat::ip_rewriter::IpRewriter;
+    use castanet_element::kit::Kit;
+
+    #[test]
+    fn errors_name_the_input_and_the_word() {
+        for (spec, error) in [
+            ("pattern x 5 - - 0 0", "bad source address"),
+            ("pattern 1.0.0.2-1.0.0.1 5 - - 0 0", "bad source address"),
+            ("pattern 1.0.0.1 x - - 0 0", "bad source port"),
+            ("pattern 1.0.0.1 9-5 - - 0 0", "bad source port"),
+            ("pattern 1.0.0.1 5 y - 0 0", "bad destination address"),
+            ("pattern 1.0.0.1 5 - z 0 0", "bad destination port"),
+            ("pattern 1.0.0.1 5 - - a 0", "bad forward port"),
+            ("keep 0 b", "bad reply port"),
+            ("keep 0", "syntax error"),
+            ("first second", "unknown specification"),
+        ] {
+            let told = Kit::<IpRewriter>::with_ports(&format!("drop, {spec}"), 2, 1).err().unwrap();
+            assert_eq!(told, [format!("input spec 1: {error}")], "{spec}");
         }
     }
 }
