@@ -5,7 +5,7 @@
 use castanet_element::CallError;
 use castanet_element::remote::Remote as _;
 use castanet_spec::Origin;
-use castanet_testkit::{number, real, router, run, simulated, value, watched};
+use castanet_testkit::{number, real, router, run, simulated, until, value, watched};
 
 #[test]
 fn a_script_configures_elements_anew() {
@@ -159,4 +159,29 @@ fn config_follows_the_handlers_that_set_arguments() {
     assert_eq!(value(&mut r, "a", "config"), "CAPACITY 10");
     let flat = r.read(None, "flatconfig", "").unwrap();
     assert!(flat.contains("EtherEncap(0x86dd, 3:3:3:3:3:3, 2:2:2:2:2:2)"), "{flat}");
+}
+
+#[test]
+fn a_configuration_has_the_rights_of_the_client_that_wrote_it() {
+    watched(|| {
+        let (options, log) = real(1);
+        let mut r = router("s :: InfiniteSource(ACTIVE false) -> c :: Counter -> Discard;", options);
+        let running = r.running().clone();
+        running.allow_swaps();
+        let messages = log.clone();
+        let thread = std::thread::spawn(move || {
+            let config = "LIMIT 1, END_CALL hotconfig Idle -> d :: Discard";
+            let done = running.write(Origin::Anonymous, Some("s"), "config", config).map(drop);
+            until("a message", || done.is_err() || messages.len() > 0);
+            let names = running.elements();
+            running.write(Origin::Operator, None, "stop", "").unwrap();
+            (done, names)
+        });
+        r.run().unwrap();
+        let (done, names) = thread.join().unwrap();
+        assert_eq!(names, ["s", "c", "Discard@3"]);
+        assert_eq!(done, Ok(()));
+        let lines = log.lines();
+        assert!(lines.iter().any(|l| l.contains("permission denied for 'hotconfig'")), "{lines:?}");
+    });
 }

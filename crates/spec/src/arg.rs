@@ -148,9 +148,7 @@ pub fn with_value(
     handler: &str,
     value: &str,
 ) -> Option<String> {
-    let named = |name: &str| {
-        specs.iter().enumerate().find(|(_, s)| s.name.eq_ignore_ascii_case(name)).map(|(i, s)| (i, s))
-    };
+    let named = |name: &str| specs.iter().enumerate().find(|(_, s)| s.name.eq_ignore_ascii_case(name));
     let stem = handler.trim_end_matches(|c: char| c.is_ascii_digit());
     let (i, nth) = match named(handler) {
         Some((i, s)) if s.kind != ArgKind::Rest => (i, 0),

@@ -128,6 +128,6 @@ mod tests {
         kit.act1(p);
         assert_eq!(read(&mut kit), ["2.500000", "2.500000", "0"]);
         kit.write("reset", "").unwrap();
-        assert_eq!(read(&mut kit), ["0", "0", "0"]);
+        assert_eq!(read(&mut kit), ["0.000000", "0.000000", "0"]);
     }
 }
