@@ -108,6 +108,9 @@ pub struct Run {
     /// Number of workers.
     #[arg(short = 'j', long = "workers", alias = "threads", value_name = "N", default_value_t = 1)]
     pub workers: usize,
+    /// Bind each worker to a processor of its own: worker 0 to this one, the others to those after it.
+    #[arg(long, value_name = "PROCESSOR")]
+    pub affinity: Option<usize>,
     /// Largest number of packets in a batch, 1 to 256.
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub batch: usize,

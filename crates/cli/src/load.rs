@@ -113,6 +113,8 @@ pub struct Loaded {
     pub diagnostics: Vec<Diagnostic>,
     /// Errors of the graph that are left out because of errors of the language.
     pub held_back: Vec<Diagnostic>,
+    /// Whether there are errors of the language.
+    pub misread: bool,
     /// The text of the configuration.
     pub text: String,
     /// The known classes.
@@ -245,10 +247,11 @@ pub fn load_in(packages: &Packages, source: &Source, unknown: Unknown) -> Loaded
     }
     let (graph, mut held_back) = Graph::new(flat, &classes);
     held_back.iter_mut().for_each(|d| d.flat = true);
-    if !diagnostics.iter().any(Diagnostic::is_error) {
+    let misread = diagnostics.iter().any(Diagnostic::is_error);
+    if !misread {
         diagnostics.append(&mut held_back);
     }
-    Loaded { sources, graph, diagnostics, held_back, text, classes }
+    Loaded { sources, graph, diagnostics, held_back, misread, text, classes }
 }
 
 /// Whether to print colours on standard error.

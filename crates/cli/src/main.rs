@@ -21,6 +21,7 @@ mod mount;
 mod new;
 mod package;
 mod privileges;
+mod processor;
 mod provides;
 mod requests;
 mod reread;

@@ -19,13 +19,24 @@ pub struct Reader {
     allowed: FromClients,
     /// Registers the signals that elements watch.
     signals: OnceLock<Handle>,
+    /// Whether all errors have the form of Click's driver.
+    classic: bool,
 }
 
 impl Reader {
     /// `defines` are the variables of the command line, `allowed` is what configurations of clients may require.
     pub fn new(packages: Arc<Packages>, defines: &[(String, String)], allowed: &FromClients) -> Arc<Reader> {
         let (defines, allowed) = (defines.to_vec(), allowed.clone());
-        Arc::new(Reader { packages, defines, allowed, signals: OnceLock::new() })
+        Arc::new(Reader { packages, defines, allowed, signals: OnceLock::new(), classic: false })
+    }
+    /// Like [`Reader::new`], for the classic driver: all errors have its form, also those for clients.
+    pub fn classic(packages: Arc<Packages>, defines: &[(String, String)]) -> Arc<Reader> {
+        let (defines, allowed) = (defines.to_vec(), FromClients::default());
+        Arc::new(Reader { packages, defines, allowed, signals: OnceLock::new(), classic: true })
+    }
+    /// Whether errors have the form of Click's driver, a line each.
+    fn lines(&self, style: Style) -> bool {
+        self.classic || style == Style::Lines
     }
     /// Becomes the loader of a router, and catches signals for all its configurations. With `allow`, handlers may swap.
     ///
@@ -46,6 +57,9 @@ impl Reader {
     }
 }
 
+/// The last line of Click's driver about a configuration that it cannot run.
+const NOT_INITIALIZED: &str = "Router could not be initialized!\n";
+
 impl Loader for Reader {
     fn load(&self, from: Origin, name: &str, text: &str, style: Style) -> Result<Loaded, SwapError> {
         let mut source = Source::text(name, text, self.defines.clone());
@@ -54,15 +68,24 @@ impl Loader for Reader {
         }
         let loaded = load_in(&self.packages, &source, Unknown::Error);
         if loaded.failed() {
-            return Err(SwapError::Refused(self.render(&loaded.sources, &loaded.diagnostics, style)));
+            let mut text = self.render(&loaded.sources, &loaded.diagnostics, style);
+            // Click's driver prints its last line for the second phase of building only.
+            if loaded.misread && self.lines(style) {
+                text.truncate(text.len().saturating_sub(NOT_INITIALIZED.len()));
+            }
+            return Err(SwapError::Refused(text));
         }
         Ok(Loaded { graph: loaded.graph, classes: loaded.classes.0, sources: loaded.sources })
     }
     fn render(&self, sources: &Sources, diagnostics: &[Diagnostic], style: Style) -> String {
-        match style {
-            Style::Lines => castanet_lang::render::render_classic(sources, diagnostics),
-            Style::Snippets => castanet_lang::render::render_pretty(sources, diagnostics, false),
+        if !self.lines(style) {
+            return castanet_lang::render::render_pretty(sources, diagnostics, false);
         }
+        let mut text = castanet_lang::render::render_classic(sources, diagnostics);
+        if diagnostics.iter().any(Diagnostic::is_error) {
+            text.push_str(NOT_INITIALIZED);
+        }
+        text
     }
     fn load_package(&self, from: Origin, name: &str) -> Result<Vec<String>, SwapError> {
         if !from.may_require_anything() && !self.allowed.allow_packages {

@@ -57,8 +57,12 @@ fn options(args: &Run, text: &str) -> Result<Options, String> {
     if args.batch == 0 || args.batch > 256 {
         return Err(format!("--batch {}: the size of batches is 1 to 256", args.batch));
     }
+    if let Some(first) = args.affinity {
+        crate::processor::check("--affinity", first, args.workers)?;
+    }
     Ok(Options {
         workers: args.workers,
+        on_start: args.affinity.map(crate::processor::binding),
         batch: args.batch,
         seed: args.seed,
         clock,

@@ -213,6 +213,9 @@ fn wrong_options() {
         (&["-j", "x"], "option '--threads' expects an integer, not 'x'"),
         (&["-j", "100000"], "option '--threads': at most 256, not 100000"),
         (&["--simtime=x"], "--simtime: expected time in seconds"),
+        (&["--simtick=-1"], "option '--simtick' expects nanoseconds, not '-1'"),
+        (&["-ax"], "option '--affinity' expects a processor's number, not 'x'"),
+        (&["--cpu=99999"], "--affinity 99999: there is no processor 99999; this process may run on"),
     ] {
         let ran = b.run("click", args, "");
         let (first, rest) = ran.err.split_once('\n').unwrap();
@@ -224,21 +227,25 @@ fn wrong_options() {
 #[test]
 fn options_that_are_not_built_yet_name_themselves() {
     let b = bench();
-    for (args, name) in [
-        (&["-a"][..], "-a"),
-        (&["--affinity=1"], "--affinity"),
-        (&["--cpu"], "--cpu"),
-        (&["--dpdk", "-l", "--"], "--dpdk"),
-    ] {
+    for args in [&["--dpdk"][..], &["--dpdk", "-l", "--"]] {
         let ran = b.run("click", args, FIVE);
-        let want = format!("click: option '{name}' is not built yet\n");
-        assert_eq!((ran.out.as_str(), ran.err.as_str(), ran.code), ("", want.as_str(), 1), "{args:?}");
+        let want = "click: option '--dpdk' is not built yet\n";
+        assert_eq!((ran.out.as_str(), ran.err.as_str(), ran.code), ("", want, 1), "{args:?}");
     }
     // Options that are not implemented can be switched off.
     check(
         &b,
         &[(
-            &["click", "--no-cpu", "--no-allow-reconfigure", "five.click", "-h", "c.count"],
+            &[
+                "click",
+                "--no-cpu",
+                "-a9999",
+                "--no-affinity",
+                "--no-allow-reconfigure",
+                "five.click",
+                "-h",
+                "c.count",
+            ],
             "",
             "5\n",
             "",

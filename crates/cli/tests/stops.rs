@@ -161,5 +161,6 @@ fn a_script_whose_calls_fail_goes_on_and_makes_the_run_fail() {
     assert_eq!((ran.out.as_str(), ran.err.as_str(), ran.code), ("false true\n", "", 0));
     let asked = "DriverManager(pause) p :: Script(TYPE PASSIVE, return $(c.typo))";
     let ran = b.run("castanet", &["run", "-q", "-e", &format!("{source} {asked}"), "-h", "p.run"], "");
-    assert_eq!((ran.err.as_str(), ran.code), ("no 'c.typo' read handler\n", 0));
+    let says = "While executing 'p :: Script':\n  no 'c.typo' read handler\n";
+    assert_eq!((ran.err.as_str(), ran.code), (says, 0));
 }

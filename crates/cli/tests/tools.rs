@@ -302,10 +302,11 @@ fn names_that_are_not_there_are_reported() {
         "{path} Script(print count.cuont, read conut.count, print $(count.rset), write count.rest, stop)"
     );
     let ran = b.run("castanet", &["run", "-q", "-e", &script], "");
-    let lines: Vec<&str> = ran.err.lines().collect();
+    let lines: Vec<&str> = ran.err.lines().map(str::trim_start).collect();
     assert_eq!(
         lines,
         [
+            "While executing 'Script@4 :: Script':",
             "no 'count.cuont' read handler; did you mean 'count.count'?",
             "no element named 'conut'; did you mean 'count.count'?",
             "no 'count.rset' read handler; did you mean 'count.reset'?",

@@ -14,6 +14,7 @@ struct Attr {
     show: Option<String>,
     name: Option<String>,
     aliases: Vec<String>,
+    deprecated: Vec<String>,
     handler: Option<String>,
     handler_name: Option<String>,
     min: Option<Expr>,
@@ -43,6 +44,10 @@ fn attribute(field: &Field) -> syn::Result<Attr> {
                 out.name = Some(text(&m)?);
             } else if m.path.is_ident("alias") {
                 out.aliases.push(text(&m)?);
+            } else if m.path.is_ident("deprecated") {
+                let keyword = text(&m)?;
+                out.aliases.push(keyword.clone());
+                out.deprecated.push(keyword);
             } else if m.path.is_ident("handler") {
                 out.handler = Some(text(&m)?);
             } else if m.path.is_ident("handler_name") {
@@ -55,7 +60,7 @@ fn attribute(field: &Field) -> syn::Result<Attr> {
                 out.off = Some(m.value()?.parse()?);
             } else {
                 return Err(m.error(
-                    "expected keyword, rest, flatten, default, show, name, alias, handler, handler_name, min, max or off",
+                    "expected keyword, rest, flatten, default, show, name, alias, deprecated, handler, handler_name, min, max or off",
                 ));
             }
             Ok(())
@@ -193,9 +198,9 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
             (None, Some(e)) => e.to_token_stream().to_string().replace(' ', ""),
             _ => String::new(),
         };
-        let aliases = &attr.aliases;
+        let (aliases, deprecated) = (&attr.aliases, &attr.deprecated);
         specs.push(quote!(::castanet_element::spec::ArgSpec {
-            name: #keyword, aliases: &[#(#aliases),*], kind: ::castanet_element::spec::ArgKind::#kind, mandatory: #mandatory,
+            name: #keyword, aliases: &[#(#aliases),*], deprecated: &[#(#deprecated),*], kind: ::castanet_element::spec::ArgKind::#kind, mandatory: #mandatory,
             default: #shown, type_name: <#value as ::castanet_element::spec::ArgValue>::TYPE, doc: #doc,
         }));
         takes.push(quote!(let #name = #take;));

@@ -243,7 +243,8 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         ),
         None => (quote!(), quote!()),
     };
-    // What the engine declares and what the class declares itself, in the order of the manual.
+    // What the engine declares and what the class declares itself, in the order of the manual. Counts come first, so that they are
+    // last in the `handlers` listing, which begins with the newest.
     let of = |ty: TokenStream, of_trait: &str, item: &str| {
         let (of_trait, item) = (format_ident!("{of_trait}"), format_ident!("{item}"));
         quote!(<#ty as ::castanet_element::#of_trait>::#item)
@@ -251,10 +252,10 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     let (own, engine_type) = (quote!(#ident), engine.as_ref().map(|(_, ty)| quote!(#ty)));
     let of_engine = |of_trait: &str, item: &str| engine_type.clone().map(|ty| of(ty, of_trait, item));
     let all: Vec<_> = [
-        Some(of(own.clone(), "Handlers", "METHODS")),
-        of_engine("Handlers", "METHODS"),
         of_engine("Counts", "COUNT_HANDLERS"),
         Some(of(own.clone(), "Counts", "COUNT_HANDLERS")),
+        Some(of(own.clone(), "Handlers", "METHODS")),
+        of_engine("Handlers", "METHODS"),
     ]
     .into_iter()
     .flatten()

@@ -40,7 +40,8 @@ impl From<&str> for ConfigError {
 
 impl From<ValueError> for ConfigError {
     fn from(e: ValueError) -> Self {
-        String::from(e).into()
+        let help = e.mend().0.to_string();
+        ConfigError(vec![ArgError::new(e, 0..usize::MAX).help(help)])
     }
 }
 impl From<ElementError> for ConfigError {
@@ -266,6 +267,10 @@ impl InitCx<'_> {
     /// The element's full name.
     pub fn name(&self) -> &str {
         self.core.name(self.me)
+    }
+    /// Where the element is declared: `FILE:LINE`. Empty if that is not known.
+    pub fn place(&self) -> &str {
+        self.core.place(self.me)
     }
     /// How messages name the element: `name :: Class`.
     pub fn declaration(&self) -> String {

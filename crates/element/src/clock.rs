@@ -13,8 +13,13 @@ pub enum Clock {
         /// What time it was then.
         epoch: i64,
     },
-    /// Time that advances by 1 ns a reading and jumps to the next timer when nothing is left to do.
-    Simulated(i64),
+    /// Time that advances a little at each reading and jumps to the next timer when nothing is left to do.
+    Simulated {
+        /// The time.
+        now: i64,
+        /// How far each reading advances it, in nanoseconds.
+        tick: i64,
+    },
     /// The machine's time, slower or faster by a factor from a moment on.
     Warped {
         /// When the warp began.
@@ -41,9 +46,13 @@ impl Clock {
     pub fn real() -> Clock {
         Clock::Real { start: Instant::now(), epoch: epoch() }
     }
-    /// Simulated time that starts at so many nanoseconds since 1970.
+    /// Simulated time that starts at so many nanoseconds since 1970 and advances by 1 ns at each reading.
     pub fn simulated(start: i64) -> Clock {
-        Clock::Simulated(start)
+        Clock::ticking(start, 1)
+    }
+    /// Simulated time that advances by `tick` nanoseconds at each reading.
+    pub fn ticking(start: i64, tick: u32) -> Clock {
+        Clock::Simulated { now: start, tick: tick.into() }
     }
     /// From now on `factor` router seconds in a second.
     pub fn warp(&mut self, factor: f64) {
@@ -55,9 +64,9 @@ impl Clock {
     pub fn now(&mut self) -> i64 {
         match self {
             Clock::Real { start, epoch } => epoch.saturating_add(since(*start)),
-            Clock::Simulated(t) => {
-                *t = t.saturating_add(1);
-                *t
+            Clock::Simulated { now, tick } => {
+                *now = now.saturating_add(*tick);
+                *now
             }
             Clock::Warped { start, epoch, factor } => {
                 epoch.saturating_add((since(*start) as f64 * *factor) as i64)
@@ -68,17 +77,17 @@ impl Clock {
     #[inline]
     pub fn peek(&mut self) -> i64 {
         match self {
-            Clock::Simulated(t) => *t,
+            Clock::Simulated { now, .. } => *now,
             _ => self.now(),
         }
     }
     /// Whether it is simulated.
     pub fn is_simulated(&self) -> bool {
-        matches!(self, Clock::Simulated(_))
+        matches!(self, Clock::Simulated { .. })
     }
     /// Lets simulated time jump to `t` if that lies ahead.
     pub fn jump(&mut self, t: i64) {
-        if let Clock::Simulated(now) = self {
+        if let Clock::Simulated { now, .. } = self {
             *now = t.max(*now);
         }
     }
@@ -96,7 +105,7 @@ impl Clock {
     pub fn describe(&self) -> String {
         match self {
             Clock::Real { .. } => "1".into(),
-            Clock::Simulated(_) => "simulation".into(),
+            Clock::Simulated { .. } => "simulation".into(),
             Clock::Warped { factor, .. } => factor.to_string(),
         }
     }
@@ -116,6 +125,10 @@ mod tests {
         assert_eq!((c.peek(), c.peek()), (5_001, 5_001));
         assert_eq!(c.until(5_010).as_nanos(), 8);
         assert_eq!(c.describe(), "simulation");
+        let mut c = Clock::ticking(1_000, 50);
+        assert_eq!((c.now(), c.peek(), c.now()), (1_050, 1_050, 1_100));
+        let mut c = Clock::ticking(1_000, 0);
+        assert_eq!((c.now(), c.now()), (1_000, 1_000));
     }
 
     #[test]

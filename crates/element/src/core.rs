@@ -356,6 +356,10 @@ impl Core {
     pub fn name(&self, element: u32) -> &str {
         self.info.get(element as usize).map_or("", |i| &i.name)
     }
+    /// Where an element is declared: `FILE:LINE`, or empty.
+    pub fn place(&self, element: u32) -> &str {
+        self.info.get(element as usize).map_or("", |i| &i.place)
+    }
     /// How messages name an element: `name :: Class`.
     pub fn declaration(&self, element: u32) -> String {
         self.info.get(element as usize).map_or(String::new(), |i| format!("{} :: {}", i.name, i.class))

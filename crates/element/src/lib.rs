@@ -71,8 +71,8 @@ pub mod prelude {
     pub use crate::spec::arg::{ArgCx, ArgError, Args as _};
     pub use crate::spec::value::{Bandwidth, Capacity, Data, Interval, Nanos, Word};
     pub use crate::spec::{
-        Anno1, Anno4, ArgValue, Capability, Counted, Effects, ElementRef, Filename, HandlerRef, IpList,
-        Names, Origin, Prefix, Rate, Real, Reason, Seconds, Show, Table, Timestamp, ValueError,
+        Anno1, Anno4, ArgValue, Capability, Counted, Effects, Elapsed, ElementRef, Filename, HandlerRef,
+        IpList, Names, Origin, Prefix, Rate, Real, Reason, Seconds, Show, Table, Timestamp, ValueError,
     };
     pub use crate::{
         Action, Args, Build, BuildCx, CallError, Class, ConfigError, Count, Counts, Cx, Drive, Element,

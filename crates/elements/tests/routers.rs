@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use castanet_runtime::Options;
-use castanet_testkit::{number, run, simulated, try_router, value};
+use castanet_testkit::{number, real, router, run, simulated, try_router, value, watched};
 
 /// Results of a configuration with random elements under a seed: the packets sampled, and their bytes after bit errors.
 fn drawn(text: &str, seed: Option<u64>) -> (u64, Vec<String>) {
@@ -35,6 +35,31 @@ fn the_seed_can_be_read() {
         let mut r = try_router(text, Options { seed, ..options }).unwrap();
         assert_eq!(value(&mut r, "r", "seed"), shown);
     }
+}
+
+#[test]
+fn a_full_queue_between_workers_costs_one_source_nothing() {
+    const LIMIT: u64 = 20_000;
+    watched(|| {
+        for (workers, sources, burst) in
+            [(1, 1, 1), (2, 1, 1), (2, 1, 7), (4, 1, 7), (2, 2, 1), (4, 3, 7), (4, 3, 1)]
+        {
+            let source = format!("InfiniteSource(LENGTH 60, LIMIT {LIMIT}, BURST {burst}, STOP true) -> q;");
+            let text = format!(
+                "q :: Queue(64) -> Unqueue -> c :: Counter -> Discard; {} DriverManager({});",
+                source.repeat(sources),
+                vec!["pause"; sources].join(", ")
+            );
+            let mut r = router(&text, real(workers).0);
+            r.run().unwrap();
+            let what = format!("{workers} workers, {sources} sources, burst {burst}");
+            let [sent, waiting] = [("c", "count"), ("q", "length")].map(|(e, h)| number(&mut r, e, h));
+            let drops = number(&mut r, "q", "drops");
+            assert_eq!(sent + waiting + drops, LIMIT * sources as u64, "{what}");
+            // Several sources may see the same room, and what one of them is late with is lost.
+            assert!(sources > 1 || drops == 0, "{what}: {drops} lost");
+        }
+    });
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub struct Placement {
 impl Placement {
     /// Assigns the tasks and computes the workers that reach each element.
     ///
-    /// `home` gives the worker that the configuration requests for a task. Errors name exclusive elements that
+    /// `home` gives the worker that the configuration requests for a task; numbers from `workers` on wrap around. Errors name exclusive elements that
     /// several workers reach, with a path from one task on each worker.
     pub fn new(
         graph: &Graph,
@@ -62,7 +62,7 @@ impl Placement {
         tasks.dedup();
         let calls = Calls::new(graph);
         let mut diagnostics = Vec::new();
-        let placed = assign(graph, workers, home, &tasks, &mut diagnostics);
+        let placed = assign(graph, workers, home, &tasks);
         let mut task_worker = vec![None; graph.len()];
         for &(t, w, _) in &placed {
             task_worker[t] = Some(w);
@@ -264,21 +264,11 @@ fn assign(
     workers: usize,
     home: &dyn Fn(usize) -> Option<usize>,
     tasks: &[usize],
-    diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<(usize, usize, Reason)> {
     let mut placed: Vec<Option<(usize, Reason)>> = vec![None; tasks.len()];
     let mut load = vec![0usize; workers];
     for (i, &t) in tasks.iter().enumerate() {
         let Some(w) = home(t) else { continue };
-        if w >= workers {
-            let message = format!(
-                "'{}' is assigned to worker {w}, but there are only {workers} workers",
-                graph.declaration(t)
-            );
-            let span = graph.element(t).map(|e| e.span);
-            let help = format!("it runs on worker {}; workers are numbered from 0", w % workers);
-            diagnostics.push(Diagnostic::warning(message, span).help(help));
-        }
         placed[i] = Some((w % workers, Reason::Home));
         load[w % workers] += 1;
     }

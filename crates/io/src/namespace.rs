@@ -122,13 +122,13 @@ pub fn own_sys() -> Result<(), NamespaceError> {
     mount("sysfs", "/sys", "sysfs", MountFlags::empty(), None).map_err(failed("mount /sys"))
 }
 
-/// The processors that this process may run on.
+/// The processors that the calling thread may run on.
 pub fn processors() -> Vec<usize> {
     let set = sched_getaffinity(None).unwrap_or_default();
     (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
 }
 
-/// Restricts this process, and processes that it starts afterwards, to one processor.
+/// Restricts the calling thread, and threads and processes that it starts afterwards, to one processor.
 ///
 /// # Errors
 /// When the processor does not exist.

@@ -32,6 +32,8 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// The message: one line, without its position, such as `undeclared element 'Foo'`.
     pub message: String,
+    /// The line of the classic format, where it is not the message with its severity.
+    pub classic: Option<String>,
     /// The action that failed, with its position: `While configuring 'x :: Strip':`.
     pub context: Option<(String, Option<Span>)>,
     /// The primary position. `None` if the diagnostic concerns no source text.
@@ -59,6 +61,7 @@ impl Diagnostic {
         Diagnostic {
             severity: Severity::Error,
             message: message.into(),
+            classic: None,
             context: None,
             span: span.into(),
             at: String::new(),
@@ -73,6 +76,11 @@ impl Diagnostic {
     /// A warning at a position.
     pub fn warning(message: impl Into<String>, span: impl Into<Option<Span>>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(message, span) }
+    }
+    /// Sets the line of the classic format.
+    pub fn classic(mut self, line: impl Into<String>) -> Diagnostic {
+        self.classic = Some(line.into());
+        self
     }
     /// Sets the text beside the caret.
     pub fn at(mut self, text: impl Into<String>) -> Diagnostic {

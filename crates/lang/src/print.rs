@@ -21,6 +21,17 @@ pub fn driver(flat: &Flat) -> String {
     out
 }
 
+/// Prints what `require(compact_config)` keeps of the text of a configuration: the driver's form, with a blank line behind the
+/// requirements.
+pub fn compact(flat: &Flat) -> String {
+    let mut out = String::new();
+    requirements(flat, &mut out);
+    let rest = driver(flat).split_off(out.len());
+    out.push('\n');
+    out.push_str(&rest);
+    out
+}
+
 /// Prints the tools' form, which adds variable definitions and line directives for each element.
 pub fn tool(flat: &Flat, defines: &[(String, String)], sources: &Sources) -> String {
     let mut out = String::new();

@@ -214,7 +214,10 @@ pub fn render_classic(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
                 let _ = if own { writeln!(out, "{part}") } else { writeln!(out, "{start}{indent}{part}") };
             }
         };
-        line(&mut out, &format!("{warning}{}", d.message), d.span);
+        match &d.classic {
+            Some(text) => line(&mut out, text, d.span),
+            None => line(&mut out, &format!("{warning}{}", d.message), d.span),
+        }
         for (text, span) in &d.notes {
             line(&mut out, text, *span);
         }

@@ -17,10 +17,11 @@ fn list<T, U>(all: &[T], f: impl FnMut(&T) -> U) -> &'static [U] {
 
 fn argument(a: &ArgSpec) -> ArgSpec {
     // All fields are named, so that the compiler reports a new one.
-    let ArgSpec { name, aliases, kind, mandatory, default, type_name, doc } = *a;
+    let ArgSpec { name, aliases, deprecated, kind, mandatory, default, type_name, doc } = *a;
     ArgSpec {
         name: text(name),
         aliases: list(aliases, |a| text(a)),
+        deprecated: list(deprecated, |a| text(a)),
         kind,
         mandatory,
         default: text(default),

@@ -95,9 +95,18 @@ impl Shared {
             "class" => info.class.to_string(),
             "config" => self.workshop.config(element).unwrap_or_else(|| info.config.clone()),
             "ports" => self.ports(e),
-            "home_thread" if self.has_task(element) => self.placement.task_worker(e).unwrap_or(0).to_string(),
+            "home_thread" if self.has_task(element) => self.home_thread(e).to_string(),
             _ => return None,
         })
+    }
+    /// The worker of an element's task. Under simulated time, where there is one worker, it is the worker that the configuration
+    /// requests, if so many workers were requested.
+    fn home_thread(&self, e: usize) -> usize {
+        let requested = self.names.workers().unwrap_or(1);
+        match self.names.home(e) {
+            Some(home) if self.placement.workers() < requested && home < requested => home,
+            _ => self.placement.task_worker(e).unwrap_or(0),
+        }
     }
     /// The value of a handler that is the same on all workers, so that no worker need be asked.
     pub(crate) fn unasked(&self, element: u32, handler: &str) -> Option<String> {

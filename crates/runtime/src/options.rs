@@ -6,6 +6,9 @@ use castanet_spec::Origin;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// What the thread of each worker does before it runs, given the number of the worker.
+pub type ThreadStart = Arc<dyn Fn(u32) + Send + Sync>;
+
 /// Where messages of elements go.
 pub type Printer = Box<dyn Fn(&str) + Send + Sync>;
 
@@ -43,6 +46,8 @@ pub struct Options {
     pub client_files: Option<PathBuf>,
     /// Whether scripts report variables that are not defined.
     pub report_undefined: bool,
+    /// What the thread of each worker does first, such as to bind itself to a processor.
+    pub on_start: Option<ThreadStart>,
 }
 
 impl Default for Options {
@@ -56,6 +61,7 @@ impl Default for Options {
             config: String::new(),
             client_files: None,
             report_undefined: false,
+            on_start: None,
             on_panic: OnPanic::default(),
         }
     }
@@ -65,6 +71,8 @@ impl Default for Options {
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub workers: usize,
+    /// The number of workers that was requested. Under simulated time there is one all the same.
+    pub requested: usize,
     pub batch: usize,
     pub seed: Seed,
     /// Whether the seed was given on the command line, so that the configuration's does not count.
@@ -76,6 +84,7 @@ pub(crate) struct Settings {
     pub folder: Option<Arc<Path>>,
     /// Whether scripts report variables that are not defined.
     pub report_undefined: bool,
+    pub on_start: Option<ThreadStart>,
     pub on_panic: OnPanic,
 }
 
@@ -92,16 +101,35 @@ impl Options {
     pub(crate) fn split(self) -> (Settings, Printer, String) {
         let (seed, seed_given) = (self.seed(), self.seed.is_some());
         let Options {
-            workers, batch, clock, printer, config, on_panic, client_files, report_undefined, ..
-        } = self;
-        let folder = client_files.map(Arc::from);
-        let workers = if clock.is_simulated() { 1 } else { workers.max(1) };
-        let batch = batch.clamp(1, castanet_packet::Batch::MAX);
-        let origin = Origin::Operator;
-        (
-            Settings { workers, batch, seed, seed_given, clock, on_panic, origin, folder, report_undefined },
+            workers,
+            batch,
+            clock,
             printer,
             config,
-        )
+            on_panic,
+            client_files,
+            report_undefined,
+            on_start,
+            ..
+        } = self;
+        let folder = client_files.map(Arc::from);
+        let requested = workers.max(1);
+        let workers = if clock.is_simulated() { 1 } else { requested };
+        let batch = batch.clamp(1, castanet_packet::Batch::MAX);
+        let origin = Origin::Operator;
+        let settings = Settings {
+            workers,
+            requested,
+            batch,
+            seed,
+            seed_given,
+            clock,
+            on_panic,
+            origin,
+            folder,
+            report_undefined,
+            on_start,
+        };
+        (settings, printer, config)
     }
 }

@@ -37,8 +37,16 @@ pub(crate) fn tasks_of(graph: &Graph) -> Vec<usize> {
 }
 
 /// Names of all elements, and names that information elements define.
-fn names_of(graph: &Graph, classes: &dyn Classes, diagnostics: &mut Vec<Diagnostic>) -> Names {
+fn names_of(
+    graph: &Graph,
+    classes: &dyn Classes,
+    workers: Option<usize>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Names {
     let mut names = Names::new();
+    if let Some(workers) = workers {
+        names.set_workers(workers);
+    }
     if let Some(devices) = classes.devices() {
         names.set_devices(devices);
     }
@@ -169,7 +177,7 @@ fn build_elements(
 /// Which worker reaches what, with so many workers.
 pub fn place(graph: &Graph, classes: &dyn Classes, workers: usize) -> (Placement, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
-    let names = names_of(graph, classes, &mut diagnostics);
+    let names = names_of(graph, classes, Some(workers), &mut diagnostics);
     let (placement, more) = place_named(graph, &names, workers);
     diagnostics.extend(more);
     (placement, diagnostics)
@@ -186,7 +194,7 @@ pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<
     if failed(&diagnostics) {
         return diagnostics;
     }
-    let mut names = names_of(&graph, classes.as_ref(), &mut diagnostics);
+    let mut names = names_of(&graph, classes.as_ref(), Some(options.workers), &mut diagnostics);
     names.trust_devices();
     names.set_origin(Origin::Operator);
     let (placement, errors) = place_named(&graph, &names, options.workers);
@@ -199,7 +207,7 @@ pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<
 /// The errors of the arguments of all elements, on a graph that has errors itself.
 pub fn check_arguments(graph: Graph, classes: &dyn Classes) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
-    let mut names = names_of(&graph, classes, &mut diagnostics);
+    let mut names = names_of(&graph, classes, None, &mut diagnostics);
     names.trust_devices();
     names.set_origin(Origin::Operator);
     let (placement, _) = place_named(&graph, &names, 1);
@@ -249,7 +257,7 @@ pub(crate) fn prepare(
     if failed(&diagnostics) {
         return Err(diagnostics);
     }
-    let mut names = names_of(&graph, classes.as_ref(), &mut diagnostics);
+    let mut names = names_of(&graph, classes.as_ref(), Some(settings.requested), &mut diagnostics);
     names.set_origin(settings.origin);
     names.set_folder(settings.folder.clone());
     if settings.report_undefined {
@@ -322,6 +330,8 @@ pub(crate) fn prepare(
         });
         mails.push(receiver);
     }
+    let compact = graph.flat.requirements.iter().any(|r| r.0 == "compact_config");
+    let config = if compact { castanet_lang::print::compact(&graph.flat) } else { config };
     let held = held(&graph, &built);
     let effects = built.effects.clone();
     let workshop = Workshop::new((seed, batch), (notes, notes_of), gauges, limits, effects, &built.replicas);

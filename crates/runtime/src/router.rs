@@ -4,7 +4,7 @@
 use crate::assemble::assemble;
 use crate::assembly::Assembly;
 use crate::ledger::Ledger;
-use crate::options::Options;
+use crate::options::{Options, ThreadStart};
 use crate::prepare::prepare;
 use crate::running::Running;
 use crate::shared::Shared;
@@ -54,9 +54,16 @@ struct Thread<'scope> {
 }
 
 impl<'scope> Thread<'scope> {
-    fn start(scope: &'scope Scope<'scope, '_>, number: u32) -> std::io::Result<Thread<'scope>> {
+    fn start(
+        scope: &'scope Scope<'scope, '_>,
+        number: u32,
+        on_start: Option<ThreadStart>,
+    ) -> std::io::Result<Thread<'scope>> {
         let ((work, todo), (ready, done)) = (channel::<Worker>(), channel());
         let run = move || {
+            if let Some(on_start) = on_start {
+                on_start(number);
+            }
             for mut worker in todo {
                 worker.run();
                 if ready.send(worker).is_err() {
@@ -90,7 +97,7 @@ impl Router {
         let result = std::thread::scope(|scope| {
             let (mut threads, mut cleaner) = (Vec::new(), Cleaner::new(scope));
             for w in &self.assembly.workers {
-                match Thread::start(scope, w.core.worker) {
+                match Thread::start(scope, w.core.worker, running.settings.on_start.clone()) {
                     Ok(t) => threads.push(t),
                     Err(e) => {
                         self.assembly.shared.end();

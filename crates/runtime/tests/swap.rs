@@ -246,7 +246,7 @@ fn swappable(text: &str, options: Options) -> Router {
 fn running(text: &str, workers: usize, f: impl FnOnce(&Running)) -> (Router, Log) {
     let _watchdog = Watchdog::arm();
     let (options, log) = real(workers);
-    let mut r = swappable(text, options);
+    let mut r = swappable(text, Options { config: text.into(), ..options });
     let running = r.running().clone();
     std::thread::scope(|s| {
         let thread = s.spawn(|| r.run().unwrap());

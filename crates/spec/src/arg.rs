@@ -30,6 +30,8 @@ pub struct ArgSpec {
     pub name: &'static str,
     /// Other keywords of old configurations.
     pub aliases: &'static [&'static str],
+    /// Those of the aliases whose use is warned about.
+    pub deprecated: &'static [&'static str],
     /// How it is given.
     pub kind: ArgKind,
     /// Whether it must be given.
@@ -47,6 +49,7 @@ impl ArgSpec {
     pub const EMPTY: ArgSpec = ArgSpec {
         name: "",
         aliases: &[],
+        deprecated: &[],
         kind: ArgKind::Keyword,
         mandatory: false,
         default: "",
@@ -62,6 +65,8 @@ pub struct ArgError {
     pub message: String,
     /// The offending bytes of the configuration string.
     pub range: Range<usize>,
+    /// The line of the classic format, if it is not the message.
+    pub classic: Option<String>,
     /// How to mend it, or empty.
     pub help: String,
     /// The text that the offending bytes were probably meant to be.
@@ -73,7 +78,8 @@ pub struct ArgError {
 impl ArgError {
     /// An error about a range of the configuration string.
     pub fn new(message: impl Into<String>, range: Range<usize>) -> ArgError {
-        ArgError { message: message.into(), range, help: String::new(), replacement: None, warning: false }
+        let (message, help) = (message.into(), String::new());
+        ArgError { message, range, classic: None, help, replacement: None, warning: false }
     }
     /// A warning about a range of the configuration string.
     pub fn warning(message: impl Into<String>, range: Range<usize>) -> ArgError {
@@ -231,7 +237,9 @@ impl<'a> Parser<'a> {
                     });
                     match found {
                         Some(i) => {
+                            let keyword = range.start..range.start + word.len();
                             let value = range.start + value.start..range.start + value.end;
+                            p.warn_of_deprecated(i, word, keyword);
                             if let Some(g) = p.given.get_mut(i) {
                                 if let Some(first) = g.first().cloned() {
                                     let twice = ArgError::warning(format!("{word}: given twice"), first);
@@ -251,6 +259,18 @@ impl<'a> Parser<'a> {
         }
         p.assign_positional(positional, &maybe_keyword, rest);
         p
+    }
+
+    /// Warns when argument `i` is given by a deprecated keyword.
+    fn warn_of_deprecated(&mut self, i: usize, keyword: &str, range: Range<usize>) {
+        let Some(spec) = self.specs.get(i).filter(|s| s.deprecated.contains(&keyword)) else { return };
+        let warning = ArgError::warning(format!("{keyword} is an old name of {}", spec.name), range);
+        let warning = warning.did_you_mean(spec.name);
+        self.errors.push(ArgError {
+            classic: Some(format!("{keyword}: warning: argument deprecated")),
+            help: format!("write {} instead", spec.name),
+            ..warning
+        });
     }
 
     /// Positional arguments go to declarations in order. What looks like a keyword but is none counts as positional

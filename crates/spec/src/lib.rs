@@ -28,6 +28,6 @@ pub use names::Names;
 pub use origin::Origin;
 pub use reason::Reason;
 pub use value::{
-    ArgValue, Counted, ElementRef, Filename, HandlerRef, IpList, Prefix, Rate, Real, Seconds, Show, Table,
-    Timestamp, ValueError,
+    ArgValue, Counted, Elapsed, ElementRef, Filename, HandlerRef, IpList, Prefix, Rate, Real, Seconds, Show,
+    Table, Timestamp, ValueError,
 };

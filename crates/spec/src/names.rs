@@ -60,6 +60,7 @@ pub struct Names {
     /// The devices whose addresses were given out.
     used: Arc<Mutex<BTreeSet<String>>>,
     seed: Option<u64>,
+    workers: Option<usize>,
     trusting: bool,
     reporting: bool,
     folder: Option<Arc<Path>>,
@@ -118,6 +119,14 @@ impl Names {
     /// The worker that is to run the task of an element, if one was named.
     pub fn home(&self, element: usize) -> Option<usize> {
         self.homes.get(&element).copied()
+    }
+    /// Sets how many workers were requested for the router.
+    pub fn set_workers(&mut self, workers: usize) {
+        self.workers = Some(workers);
+    }
+    /// How many workers were requested, if that is known. A router under simulated time runs on one, whatever the number.
+    pub fn workers(&self) -> Option<usize> {
+        self.workers
     }
     /// Sets the seed of the elements' random numbers (RandomSeed), or unsets it.
     pub fn set_seed(&mut self, seed: Option<u64>) {

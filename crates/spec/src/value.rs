@@ -8,7 +8,7 @@ mod number;
 mod reference;
 
 pub use address::{IpList, Prefix};
-pub use measure::{Counted, Rate, Real, Seconds, Table, Timestamp, twelve_digits};
+pub use measure::{Counted, Elapsed, Rate, Real, Seconds, Table, Timestamp, twelve_digits};
 pub use number::{Bandwidth, Capacity, Data, Interval, Nanos, Word};
 pub use reference::{ElementRef, Filename, HandlerRef};
 
@@ -29,6 +29,12 @@ impl ValueError {
     pub fn whole(text: impl Into<String>) -> ValueError {
         ValueError { whole: true, ..text.into().into() }
     }
+    /// A number outside limits that both count as allowed. The message names the limit that the number exceeds.
+    pub fn out_of_range<N: PartialOrd + std::fmt::Display>(n: N, low: N, high: N) -> ValueError {
+        let bound = if n < low { &low } else { &high };
+        let text = format!("out of range, bound {bound}");
+        ValueError::from(text).help(format!("write a number from {low} to {high}"))
+    }
     /// Adds how to mend it.
     pub fn help(self, text: impl Into<String>) -> ValueError {
         ValueError { help: text.into(), ..self }
@@ -46,6 +52,10 @@ impl ValueError {
     /// How to mend it, and the text that was probably meant.
     pub fn mend(&self) -> (&str, Option<&str>) {
         (&self.help, self.replacement.as_deref())
+    }
+    /// The same error about the argument `name`, whose text is complete with it.
+    pub fn under(self, name: &str) -> ValueError {
+        ValueError { text: self.about(name), whole: true, ..self }
     }
     /// The message about the argument `name`: `NAME: text`, or the text alone where it is complete.
     pub fn about(&self, name: &str) -> String {

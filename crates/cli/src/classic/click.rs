@@ -7,7 +7,7 @@ use crate::load::{Source, elaborate_in, packages, reason};
 use crate::privileges::Privileges;
 use crate::reread::Reader;
 use crate::times::Times;
-use crate::{requests, run};
+use crate::{processor, requests, run};
 use castanet_element::Clock;
 use castanet_graph::Graph;
 use castanet_lang::elaborate::Globals;
@@ -26,7 +26,13 @@ const ABOUT: About = About {
         Opt::new(&["file"], "f", Value::Required("FILE"), "read the configuration from FILE"),
         Opt::new(&["expression"], "e", Value::Required("TEXT"), "take TEXT as the configuration"),
         Opt::new(&["threads"], "j", Value::Required("N"), "run with N threads"),
-        Opt::unbuilt(&["affinity", "cpu"], "a", Value::Optional("N")).negatable(),
+        Opt::new(
+            &["affinity", "cpu"],
+            "a",
+            Value::Optional("N"),
+            "bind the threads to processors, the first to processor N (default 0)",
+        )
+        .negatable(),
         Opt::new(&["port"], "p", Value::Required("PORT"), "listen for control connections on TCP port PORT"),
         Opt::new(&["unix-socket"], "u", Value::Required("FILE"), "listen for control connections at FILE"),
         Opt::new(&["socket"], "", Value::Required("FD"), "take control connections from descriptor FD"),
@@ -50,6 +56,12 @@ const ABOUT: About = About {
         Opt::new(&["warnings"], "", Value::None, "print warnings (the default)"),
         Opt::new(&["no-warnings"], "w", Value::None, "do not print warnings"),
         Opt::new(&["simtime", "simulation-time"], "", Value::Optional("SEC"), "run in simulated time"),
+        Opt::new(
+            &["simtick"],
+            "",
+            Value::Required("N"),
+            "advance simulated time by N ns each time it is read (default 1)",
+        ),
         Opt::new(&["clickpath"], "C", Value::Required("PATH"), "look for libraries along PATH"),
         Opt::unbuilt(&["dpdk"], "", Value::None),
         HELP,
@@ -68,6 +80,8 @@ struct Settings {
     time: bool,
     warnings: bool,
     clock: Option<i64>,
+    tick: u32,
+    affinity: Option<usize>,
     sockets: crate::control::Sockets,
     swaps: bool,
 }
@@ -89,6 +103,8 @@ fn settings(words: Vec<OsString>) -> Result<Asked, Wrong> {
         time: false,
         warnings: true,
         clock: None,
+        tick: 1,
+        affinity: None,
         sockets: Default::default(),
         swaps: false,
     };
@@ -100,6 +116,10 @@ fn settings(words: Vec<OsString>) -> Result<Asked, Wrong> {
             }
             Word::Option("allow-reconfigure", _, on) => {
                 s.swaps = on;
+                continue;
+            }
+            Word::Option("affinity", value, on) => {
+                s.affinity = on.then(|| affinity(value.as_deref().unwrap_or("0"))).transpose()?;
                 continue;
             }
             Word::Option(name, value, _) => (name, value),
@@ -123,12 +143,16 @@ fn settings(words: Vec<OsString>) -> Result<Asked, Wrong> {
                 let text = value.unwrap_or_else(|| "1000000000".into());
                 s.clock = Some(run::simulated(&text).map_err(Wrong::Usage)?);
             }
+            "simtick" => s.tick = tick(&value.unwrap_or_default())?,
             "clickpath" => s.input.clickpath = value,
             "version" => return Ok(Asked::Print(ABOUT.version())),
             _ => return Ok(Asked::Print(ABOUT.help())),
         }
     }
     s.sockets.places().map_err(Wrong::Usage)?;
+    if let Some(first) = s.affinity {
+        processor::check("--affinity", first, s.workers).map_err(Wrong::Usage)?;
+    }
     Ok(Asked::Run(Box::new(s)))
 }
 
@@ -141,6 +165,16 @@ fn threads(text: &str) -> Result<usize, Wrong> {
         Ok(_) => Err(Wrong::Usage(format!("option '--threads': at most {MOST}, not {text}"))),
         Err(_) => Err(Wrong::Usage(format!("option '--threads' expects an integer, not '{text}'"))),
     }
+}
+
+fn affinity(text: &str) -> Result<usize, Wrong> {
+    let wrong = || Wrong::Usage(format!("option '--affinity' expects a processor's number, not '{text}'"));
+    text.trim().parse().map_err(|_| wrong())
+}
+
+fn tick(text: &str) -> Result<u32, Wrong> {
+    let wrong = || Wrong::Usage(format!("option '--simtick' expects nanoseconds, not '{text}'"));
+    text.trim().parse().map_err(|_| wrong())
 }
 
 /// Runs as `click`.
@@ -177,8 +211,9 @@ fn build(s: &Settings, packages: &Packages, source: &Source) -> Result<Router, u
     diagnostics.extend(errors);
     let options = Options {
         workers: s.workers,
-        clock: s.clock.map_or_else(Clock::real, Clock::simulated),
+        clock: s.clock.map_or_else(Clock::real, |start| Clock::ticking(start, s.tick)),
         printer: Box::new(say),
+        on_start: s.affinity.map(processor::binding),
         config,
         ..Options::default()
     };
@@ -248,8 +283,7 @@ fn run(mut s: Settings) -> u8 {
     let start = Times::now();
     if !s.quit {
         let running = router.running().clone();
-        let attended =
-            Reader::new(packages, &source.defines, &Default::default()).attend(&running, s.swaps, None);
+        let attended = Reader::classic(packages, &source.defines).attend(&running, s.swaps, None);
         let ran = attended.and_then(|()| router.run());
         if let Err(e) = ran {
             say(&format!("{}: {}", ABOUT.name, reason(&e)));

@@ -184,8 +184,8 @@ impl CoDel {
 impl CoDel {
     /// How long packets may wait.
     #[read]
-    fn codel_target(&self) -> Nanos {
-        self.args.target
+    fn codel_target(&self) -> Elapsed {
+        Elapsed(self.args.target.0)
     }
     #[write]
     fn set_codel_target(&mut self, target: Nanos) -> Result<(), HandlerError> {
@@ -195,8 +195,8 @@ impl CoDel {
     }
     /// For how long they may wait longer.
     #[read]
-    fn codel_interval(&self) -> Nanos {
-        self.args.interval
+    fn codel_interval(&self) -> Elapsed {
+        Elapsed(self.args.interval.0)
     }
     #[write]
     fn set_codel_interval(&mut self, interval: Nanos) -> Result<(), HandlerError> {

@@ -128,11 +128,13 @@ impl ArpResponder {
 
 #[handlers]
 impl ArpResponder {
-    /// One line a prefix: `IP/LENGTH ETHER`.
+    /// One line a prefix, the longest first: `IP/LENGTH ETHER`.
     #[read(merge = first)]
     fn table(&self) -> Table {
         let all = self.args.entries.iter().flat_map(|e| e.prefixes.iter().map(move |p| (p, e.ether)));
-        Table(all.map(|(p, e)| format!("{} {e}\n", p.show())).collect())
+        let mut all: Vec<_> = all.collect();
+        all.sort_by_key(|(p, _)| std::cmp::Reverse(p.len));
+        Table(all.into_iter().map(|(p, e)| format!("{} {e}\n", p.show())).collect())
     }
     /// The Ethernet address in replies for an IP address, or nothing.
     #[read(merge = first)]

@@ -197,7 +197,7 @@ mod tests {
             ("3", "expected OFFSET/LENGTH"),
             ("x/1", "invalid number"),
             ("0/-1", "must be positive"),
-            ("0/65536", "out of range, the limits are 0 and 65535"),
+            ("0/65536", "out of range, bound 65535"),
         ] {
             assert_eq!(Kit::<Clipboard>::with_ports(config, 2, 2).err().unwrap(), [error], "{config}");
         }

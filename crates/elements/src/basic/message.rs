@@ -50,7 +50,9 @@ impl Build for Message {
 impl Lifecycle for Message {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if self.shown {
-            let text = format!("While configuring '{} :: Message':\n  {}", cx.name(), self.args.message);
+            let (place, name) = (cx.place(), cx.name());
+            let at = if place.is_empty() { String::new() } else { format!("{place}: ") };
+            let text = format!("{at}While configuring '{name} :: Message':\n  {}", self.args.message);
             cx.message(&text);
         }
         Ok(())

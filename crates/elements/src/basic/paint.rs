@@ -65,7 +65,7 @@ mod tests {
     fn argument_errors() {
         for (config, error) in [
             ("", "COLOR: required argument missing"),
-            ("256", "COLOR: out of range, the limits are 0 and 255"),
+            ("256", "COLOR: out of range, bound 255"),
             ("1, 48", "ANNO: annotation offset 48 leaves no room for 1 bytes of 48"),
             ("1, DST_IP", "ANNO: annotation 'DST_IP' has 4 bytes, 1 wanted"),
         ] {

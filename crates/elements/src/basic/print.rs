@@ -33,14 +33,8 @@ pub struct Args {
     #[arg(default = String::new(), show = "")]
     label: String,
     /// The most bytes to show; negative for all, 0 for none.
-    #[arg(default = 24)]
+    #[arg(default = 24, deprecated = "LENGTH", deprecated = "NBYTES")]
     maxlength: i32,
-    /// An old name of MAXLENGTH.
-    #[arg(keyword)]
-    length: Option<i32>,
-    /// An old name of MAXLENGTH.
-    #[arg(keyword)]
-    nbytes: Option<i32>,
     /// How to show bytes: HEX, ASCII or NONE; true is HEX, false NONE.
     #[arg(keyword, default = Contents::Hex, show = "HEX")]
     contents: Contents,
@@ -90,15 +84,8 @@ impl ArgValue for Contents {
 }
 
 impl Build for Print {
-    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let mut most = args.maxlength;
-        for (name, old) in [("LENGTH", args.length), ("NBYTES", args.nbytes)] {
-            if let Some(n) = old {
-                most = n;
-                cx.warn(ArgError::warning(format!("{name}: use MAXLENGTH"), 0..cx.config.len()));
-            }
-        }
-        Ok(Print { most: usize::try_from(most).ok(), args, line: String::new() })
+    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        Ok(Print { most: usize::try_from(args.maxlength).ok(), args, line: String::new() })
     }
 }
 
@@ -238,7 +225,7 @@ mod tests {
     fn arguments() {
         let bad = Kit::<Print>::new("CONTENTS foo").err().unwrap();
         assert_eq!(bad, ["bad contents value 'FOO'; should be 'NONE', 'HEX', or 'ASCII'"]);
-        assert_eq!(Kit::<Print>::new("LENGTH 3").unwrap().warnings(), ["LENGTH: use MAXLENGTH"]);
+        assert_eq!(Kit::<Print>::new("LENGTH 3").unwrap().warnings(), ["LENGTH is an old name of MAXLENGTH"]);
         assert_eq!(Kit::<Print>::new("CPU true").err().unwrap(), ["CPU: unknown argument"]);
     }
 

@@ -106,8 +106,8 @@ mod tests {
             ("pause, end", ""),
             ("pause, exit", ""),
             ("pause, return 1", ""),
-            ("pause, error \"bad thing\"", "\"bad thing\""),
-            ("pause, errorq \"bad thing\"", "bad thing"),
+            ("pause, error \"bad thing\"", "While executing 'e :: DriverManager':\n  \"bad thing\""),
+            ("pause, errorq \"bad thing\"", "While executing 'e :: DriverManager':\n  bad thing"),
             ("pause, goto stop true", ""),
         ] {
             let (mut kit, _) = kit(config);

@@ -6,10 +6,12 @@ pub(super) mod class;
 mod function;
 mod handlers;
 mod instruction;
+mod kill;
 pub(super) mod kind;
 pub(super) mod machine;
 mod number;
 mod output;
+mod report;
 mod sprintf;
 mod substitute;
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(keyword, default = 1500)]
     mtu: u32,
     /// The device; by default the first number that is free behind `tap` or `tun`.
-    #[arg(keyword, alias = "DEV_NAME")]
+    #[arg(keyword, deprecated = "DEV_NAME")]
     devname: Option<DeviceName>,
 }
 

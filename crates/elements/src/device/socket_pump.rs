@@ -78,7 +78,7 @@ pub(super) struct Pump {
 impl Pump {
     pub(super) fn build(shape: Shape, cx: &BuildCx<'_>) -> Result<Pump, ConfigError> {
         if !(1..=65_535).contains(&shape.snaplen) {
-            return Err("SNAPLEN: out of range, the limits are 1 and 65535".into());
+            return Err(ValueError::out_of_range(shape.snaplen, 1, 65_535).under("SNAPLEN").into());
         }
         if shape.headroom > 8192 {
             return Err("HEADROOM: must be at most 8192".into());

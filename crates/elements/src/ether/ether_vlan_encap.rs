@@ -55,13 +55,16 @@ pub struct Args {
     #[arg(keyword, show = "0")]
     vlan_id: Option<VlanId>,
     /// The VLAN whose frames get no tag; -1 for none.
-    #[arg(keyword, default = Native(0), show = "0", handler = "rw")]
-    native_vlan: Native,
+    #[arg(keyword, show = "0", handler = "rw")]
+    native_vlan: Option<Native>,
 }
 
 impl TagArgs for Args {
     fn tag(&self) -> Result<Tag, ValueError> {
         Tag::new(self.vlan_tci, self.vlan_id, self.vlan_pcp)
+    }
+    fn is_given(&self) -> bool {
+        self.vlan_tci.is_some() || self.vlan_id.is_some() || self.vlan_pcp.is_some()
     }
 }
 
@@ -72,7 +75,7 @@ impl Action for EtherVlanEncap {
         let [d0, d1, d2, d3, d4, d5] = self.tagging.args.dst.0;
         let [s0, s1, s2, s3, s4, s5] = self.tagging.args.src.0;
         let [e0, e1] = self.tagging.args.ethertype.to_be_bytes();
-        let done = if i32::from(tci & ID) == self.tagging.args.native_vlan.0 {
+        let done = if i32::from(tci & ID) == self.tagging.args.native_vlan.unwrap_or_default().0 {
             p.push_header().map(|h| *h = [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, e0, e1])
         } else {
             let ([v0, v1], [t0, t1]) = (ethertype::VLAN.to_be_bytes(), tci.to_be_bytes());

@@ -49,10 +49,10 @@ impl Build for StoreEtherAddress {
 
 #[handlers]
 impl StoreEtherAddress {
-    /// The address.
+    /// The address, or zeros while an annotation gives it.
     #[read(merge = first)]
-    fn addr(&self) -> Option<EtherAddr> {
-        self.args.addr
+    fn addr(&self) -> EtherAddr {
+        self.args.addr.unwrap_or(EtherAddr([0; 6]))
     }
     #[write]
     fn set_addr(&mut self, addr: EtherAddr) {
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn from_the_annotation() {
         let mut kit = Kit::<StoreEtherAddress>::new("OFFSET dst, ANNO 40").unwrap();
-        assert_eq!(kit.read("addr").unwrap(), "");
+        assert_eq!(kit.read("addr").unwrap(), "00-00-00-00-00-00");
         let make = || {
             let mut p = packet(&[0; 12]);
             p.set_anno(40, [1, 2, 3, 4, 5, 6]);

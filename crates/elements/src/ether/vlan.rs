@@ -15,11 +15,7 @@ pub const TAG: usize = 4;
 /// Reads a number between limits.
 fn between(text: &str, cx: &ArgCx<'_>, low: i32, high: i32) -> Result<i32, ValueError> {
     let n = i32::parse(text, cx)?;
-    if (low..=high).contains(&n) {
-        Ok(n)
-    } else {
-        Err(format!("out of range, the limits are {low} and {high}").into())
-    }
+    if (low..=high).contains(&n) { Ok(n) } else { Err(ValueError::out_of_range(n, low, high)) }
 }
 
 /// A VLAN identifier.
@@ -33,8 +29,8 @@ impl ArgValue for VlanId {
     }
 }
 
-/// The VLAN whose frames have no tag; -1 for none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The VLAN whose frames have no tag, by default 0; -1 for none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Native(pub i32);
 
 impl ArgValue for Native {
@@ -142,6 +138,16 @@ impl Tag {
     pub fn priority(self) -> Tci {
         self.part(PRIORITY)
     }
+    /// Arguments that make this tag.
+    pub fn arguments(self) -> String {
+        match (self.id(), self.priority()) {
+            (Tci::Anno, Tci::Anno) => "VLAN_TCI ANNO".into(),
+            (Tci::Anno, priority) => format!("VLAN_TCI ANNO, VLAN_PCP {}", priority.show()),
+            // Only the whole tag has the drop eligible bit.
+            _ if self.bits & !(ID | PRIORITY) != 0 => format!("VLAN_TCI {}", self.bits),
+            (id, priority) => format!("VLAN_ID {}, VLAN_PCP {}", id.show(), priority.show()),
+        }
+    }
     /// Changes the whole tag.
     pub fn set_tci(&mut self, tci: Tci) {
         match tci {
@@ -163,6 +169,8 @@ impl Tag {
 pub trait TagArgs: castanet_spec::Args {
     /// The tag.
     fn tag(&self) -> Result<Tag, ValueError>;
+    /// Whether any of them is given.
+    fn is_given(&self) -> bool;
 }
 
 /// The common part of the classes that tag frames: the tag and its handlers.
@@ -172,36 +180,49 @@ pub struct Tagging<A> {
     pub args: A,
     /// The tag of the next packet.
     pub tag: Tag,
+    /// Whether an argument or a handler has set the tag. If not, its handlers show nothing.
+    given: bool,
+}
+
+impl<A> Tagging<A> {
+    /// A part of the tag, if the tag was set.
+    fn shown(&self, part: fn(Tag) -> Tci) -> Option<Tci> {
+        self.given.then(|| part(self.tag))
+    }
+    fn change(&mut self, change: impl FnOnce(&mut Tag)) {
+        self.given = true;
+        change(&mut self.tag);
+    }
 }
 
 #[handlers]
 impl<A: TagArgs> Tagging<A> {
-    /// The whole tag, or ANNO.
+    /// The whole tag, or ANNO; nothing while no tag was set.
     #[read(merge = first)]
-    fn vlan_tci(&self) -> Tci {
-        self.tag.tci()
+    fn vlan_tci(&self) -> Option<Tci> {
+        self.shown(Tag::tci)
     }
     #[write]
     fn set_vlan_tci(&mut self, tci: Tci) {
-        self.tag.set_tci(tci);
+        self.change(|tag| tag.set_tci(tci));
     }
-    /// The VLAN identifier.
+    /// The VLAN identifier, or ANNO; nothing while no tag was set.
     #[read(merge = first)]
-    fn vlan_id(&self) -> Tci {
-        self.tag.id()
+    fn vlan_id(&self) -> Option<Tci> {
+        self.shown(Tag::id)
     }
     #[write]
     fn set_vlan_id(&mut self, id: VlanId) {
-        self.tag.set_id(id);
+        self.change(|tag| tag.set_id(id));
     }
-    /// The priority.
+    /// The priority, or ANNO; nothing while no tag was set.
     #[read(merge = first)]
-    fn vlan_pcp(&self) -> Tci {
-        self.tag.priority()
+    fn vlan_pcp(&self) -> Option<Tci> {
+        self.shown(Tag::priority)
     }
     #[write]
     fn set_vlan_pcp(&mut self, priority: Priority) {
-        self.tag.set_priority(priority);
+        self.change(|tag| tag.set_priority(priority));
     }
 }
 
@@ -210,7 +231,7 @@ impl<A> Lifecycle for Tagging<A> {}
 impl<A: TagArgs> Engine for Tagging<A> {
     type Args = A;
     fn build(args: A, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        Ok(Tagging { tag: args.tag()?, args })
+        Ok(Tagging { tag: args.tag()?, given: args.is_given(), args })
     }
     fn args(&mut self) -> &mut A {
         &mut self.args

@@ -22,7 +22,7 @@ use castanet_wire::ether::ethertype;
 /// ```
 #[derive(Class)]
 #[class(name = "VLANEncap", ports = "1/1", processing = "a/a", packets = "ether/ether", workers = replicate)]
-#[class(drops(TooShort, TooLong))]
+#[class(drops(TooShort, TooLong), handlers)]
 pub struct VlanEncap {
     #[engine]
     tagging: Tagging<Args>,
@@ -40,16 +40,31 @@ pub struct Args {
     #[arg(keyword, show = "0")]
     vlan_id: Option<VlanId>,
     /// The VLAN whose frames get no tag; -1 for none.
-    #[arg(keyword, default = Native(0), show = "0", handler = "rw")]
-    native_vlan: Native,
+    #[arg(keyword, show = "0", handler = "rw")]
+    native_vlan: Option<Native>,
     /// The type of the tag.
-    #[arg(keyword, default = ethertype::VLAN, show = "0x8100", handler = "rw")]
-    ethertype: u16,
+    #[arg(keyword, show = "0x8100", handler = "rw")]
+    ethertype: Option<u16>,
 }
 
 impl TagArgs for Args {
     fn tag(&self) -> Result<Tag, ValueError> {
         Tag::new(self.vlan_tci, self.vlan_id, self.vlan_pcp)
+    }
+    fn is_given(&self) -> bool {
+        self.vlan_tci.is_some() || self.vlan_id.is_some() || self.vlan_pcp.is_some()
+    }
+}
+
+#[handlers]
+impl VlanEncap {
+    /// Arguments that would make an element like this one.
+    #[read(merge = first)]
+    fn config(&self) -> String {
+        let Args { native_vlan, ethertype, .. } = self.tagging.args;
+        let tag = self.tagging.tag.arguments();
+        let native = native_vlan.map(|n| format!(", NATIVE_VLAN {}", n.0)).unwrap_or_default();
+        tag + &native + &ethertype.map(|t| format!(", ETHERTYPE {t}")).unwrap_or_default()
     }
 }
 
@@ -57,10 +72,10 @@ impl Action for VlanEncap {
     #[inline]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         let tci = self.tagging.tag.of(p);
-        if i32::from(tci & ID) == self.tagging.args.native_vlan.0 {
+        if i32::from(tci & ID) == self.tagging.args.native_vlan.unwrap_or_default().0 {
             return Verdict::Next;
         }
-        match vlan::put(p, self.tagging.args.ethertype, tci) {
+        match vlan::put(p, self.tagging.args.ethertype.unwrap_or(ethertype::VLAN), tci) {
             Ok(()) => Verdict::Next,
             Err(reason) => Verdict::Drop(reason),
         }
@@ -134,11 +149,24 @@ mod tests {
         kit.write("ethertype", "0x8100").unwrap();
         let read = ["vlan_tci", "vlan_id", "vlan_pcp", "native_vlan", "ethertype"];
         assert_eq!(read.map(|h| kit.read(h).unwrap()), ["8201", "9", "1", "9", "33024"]);
+        assert_eq!(kit.read("config").unwrap(), "VLAN_ID 9, VLAN_PCP 1, NATIVE_VLAN 9, ETHERTYPE 33024");
+        for (config, values, shown) in [
+            ("5", ["5", "5", "0", "", ""], "VLAN_ID 5, VLAN_PCP 0"),
+            ("ANNO", ["ANNO", "ANNO", "ANNO", "", ""], "VLAN_TCI ANNO"),
+            ("ANNO, 3", ["ANNO", "ANNO", "3", "", ""], "VLAN_TCI ANNO, VLAN_PCP 3"),
+            ("0x1005", ["4101", "5", "0", "", ""], "VLAN_TCI 4101"),
+            ("", [""; 5], "VLAN_ID 0, VLAN_PCP 0"),
+        ] {
+            let mut kit = Kit::<VlanEncap>::new(config).unwrap();
+            assert_eq!(read.map(|h| kit.read(h).unwrap()), values, "{config}");
+            assert_eq!(kit.read("config").unwrap(), shown);
+            assert!(Kit::<VlanEncap>::new(shown).is_ok());
+        }
         for (config, error) in [
-            ("65536", "VLAN_TCI: out of range, the limits are 0 and 65535"),
-            ("1, 8", "VLAN_PCP: out of range, the limits are 0 and 7"),
-            ("VLAN_ID 4096", "VLAN_ID: out of range, the limits are 0 and 4095"),
-            ("NATIVE_VLAN -2", "NATIVE_VLAN: out of range, the limits are -1 and 4095"),
+            ("65536", "VLAN_TCI: out of range, bound 65535"),
+            ("1, 8", "VLAN_PCP: out of range, bound 7"),
+            ("VLAN_ID 4096", "VLAN_ID: out of range, bound 4095"),
+            ("NATIVE_VLAN -2", "NATIVE_VLAN: out of range, bound -1"),
             ("1, VLAN_ID 3", "VLAN_ID: VLAN_TCI has an identifier already"),
         ] {
             assert_eq!(Kit::<VlanEncap>::new(config).err().unwrap(), [error], "{config}");

@@ -45,12 +45,25 @@ fn each_argument(
     config: &str,
     mut define: impl FnMut(&[String]) -> Result<(), ValueError>,
 ) -> Result<(), ConfigError> {
+    each_with_warnings(config, |words, _| define(words))
+}
+
+/// The same for classes that have warnings too: `define` adds them to its second argument, as message and help.
+fn each_with_warnings(
+    config: &str,
+    mut define: impl FnMut(&[String], &mut Vec<(String, String)>) -> Result<(), ValueError>,
+) -> Result<(), ConfigError> {
     let mut errors = Vec::new();
     for range in text::split(config) {
         let words = words(config, range.clone());
-        if !words.is_empty()
-            && let Err(message) = define(&words)
-        {
+        if words.is_empty() {
+            continue;
+        }
+        let mut warnings = Vec::new();
+        let defined = define(&words, &mut warnings);
+        let warn = |(message, help): (String, String)| ArgError::warning(message, range.clone()).help(help);
+        errors.extend(warnings.into_iter().map(warn));
+        if let Err(message) = defined {
             errors.push(ArgError::new(message, range));
         }
     }

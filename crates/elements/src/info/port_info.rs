@@ -104,7 +104,7 @@ mod tests {
             [
                 "expected 'NAME PORT[/PROTOCOL] [ALIAS...]'",
                 "port 'x': invalid number",
-                "port '65536': out of range, the limits are 0 and 65535",
+                "port '65536': out of range, bound 65535",
                 "unknown protocol 'foo'",
             ]
         );

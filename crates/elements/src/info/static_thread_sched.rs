@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! StaticThreadSched: which worker runs which task.
 
-use super::{Definition, each_argument, no_element};
+use super::{Definition, each_with_warnings, no_element};
 use castanet_element::prelude::*;
 
 /// Says which worker is to run the tasks of elements.
@@ -37,10 +37,19 @@ impl Element for StaticThreadSched {}
 
 impl Information for StaticThreadSched {
     fn inform(config: &str, scope: &str, names: &mut Names) -> Result<(), ConfigError> {
-        each_argument(config, |words| {
+        each_with_warnings(config, |words, warnings| {
             let [name, worker] = words else { return Err("expected 'ELEMENT WORKER'".into()) };
             let cx = ArgCx { scope, names, origin: Origin::Operator };
             let home = u32::parse(worker, &cx).map_err(|e| format!("worker '{worker}': {e}"))? as usize;
+            if let Some(workers) = names.workers().filter(|&n| n > 0 && home >= n) {
+                let message = format!("thread preference {home} out of range");
+                let help = format!(
+                    "it runs on worker {}: workers are numbered from 0 to {}",
+                    home % workers,
+                    workers - 1
+                );
+                warnings.push((message, help));
+            }
             let name = name.trim_end_matches('/');
             let elements = match names.element(scope, name) {
                 Some(e) => vec![e],
@@ -79,6 +88,21 @@ mod tests {
         let mut n = names();
         StaticThreadSched::inform("deep/ 4", "in/", &mut n).unwrap();
         assert_eq!((n.home(1), n.home(2), n.home(3)), (None, None, Some(4)));
+    }
+
+    #[test]
+    fn a_worker_that_does_not_exist_is_a_warning() {
+        let warnings = |workers| {
+            let mut n = names();
+            n.set_workers(workers);
+            let said = StaticThreadSched::inform("s 1, in/s 7", "", &mut n).err().unwrap_or_default().0;
+            assert_eq!((n.home(1), n.home(2)), (Some(1), Some(7)));
+            assert!(said.iter().all(|w| w.warning));
+            said.into_iter().map(|w| w.message).collect::<Vec<_>>()
+        };
+        assert_eq!(warnings(1), ["thread preference 1 out of range", "thread preference 7 out of range"]);
+        assert_eq!(warnings(2), ["thread preference 7 out of range"]);
+        assert_eq!(warnings(8), [""; 0]);
     }
 
     #[test]

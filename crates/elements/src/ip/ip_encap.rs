@@ -87,7 +87,7 @@ impl Args {
         let below = |n: i32, max: u8, name: &str| match u8::try_from(n) {
             Ok(n) if n <= max => Ok(n),
             _ if n == -1 => Ok(0),
-            _ => Err(format!("{name}: out of range, the limits are 0 and {max}")),
+            _ => Err(ValueError::out_of_range(n, 0, i32::from(max)).under(name)),
         };
         let tos = below(self.tos, 255, "TOS")?;
         let ecn = if self.ce == Some(true) { 3 } else { ect.unwrap_or(0) };
@@ -183,9 +183,9 @@ mod tests {
             ("TOS 1, DSCP 1", "TOS: cannot be given together with DSCP, ECT or CE"),
             ("TOS 1, CE false", "TOS: cannot be given together with DSCP, ECT or CE"),
             ("ECT 1, CE true", "ECT: cannot be given together with CE"),
-            ("TOS 256", "TOS: out of range, the limits are 0 and 255"),
-            ("DSCP 64", "DSCP: out of range, the limits are 0 and 63"),
-            ("DSCP -2", "DSCP: out of range, the limits are 0 and 63"),
+            ("TOS 256", "TOS: out of range, bound 255"),
+            ("DSCP 64", "DSCP: out of range, bound 63"),
+            ("DSCP -2", "DSCP: out of range, bound 0"),
             ("ECT 3", "ECT: syntax error, expected 'true' or 'false'"),
         ] {
             let kit = Kit::<IpEncap>::new(&format!("udp, 1.0.0.1, 2.0.0.2, {config}"));

@@ -38,8 +38,10 @@ impl ArgValue for Dscp {
     const TYPE: &'static str = "uint";
     fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Dscp, ValueError> {
         let n = u32::parse(text, cx)?;
-        let n = u8::try_from(n).ok().filter(|&n| n < 64);
-        n.map(Dscp).ok_or_else(|| "out of range, the limits are 0 and 63".into())
+        match u8::try_from(n) {
+            Ok(n) if n < 64 => Ok(Dscp(n)),
+            _ => Err(ValueError::out_of_range(n, 0, 63)),
+        }
     }
 }
 

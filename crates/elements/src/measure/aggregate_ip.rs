@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! AggregateIP: aggregate numbers from a field of the headers.
 
-use super::header_field::{HeaderField, Layer};
+use super::header_field::HeaderField;
 use castanet_element::prelude::*;
 use castanet_spec::anno;
 
@@ -60,13 +60,10 @@ impl Action for AggregateIp {
 
 #[handlers]
 impl AggregateIp {
-    /// The header that holds the field: `ip`, `transp` or `payload`.
+    /// Always empty, as in Click; `field` names the header.
     #[read(merge = first)]
     fn header(&self) -> &'static str {
-        match self.args.field.layer {
-            Layer::Ip => "ip",
-            Layer::Transport(_) => "transp",
-        }
+        ""
     }
     /// Bits of the header before the field.
     #[read(merge = first, unit = "bits")]
@@ -78,7 +75,7 @@ impl AggregateIp {
     fn bit_length(&self) -> usize {
         self.args.field.bits
     }
-    /// The field as `HEADER[OFFSET bit BIT:LENGTH]`, or in bytes.
+    /// The field by name, such as `ip dst/16`; if it has none, as `HEADER[OFFSET bit BIT:LENGTH]`, or in bytes.
     #[read(merge = first)]
     fn field(&self) -> String {
         self.args.field.to_string()
@@ -142,12 +139,25 @@ mod tests {
     fn arguments_and_handlers() {
         let mut kit = Kit::<AggregateIp>::new("ip dst/16").unwrap();
         for (handler, text) in
-            [("header", "ip"), ("bit_offset", "128"), ("bit_length", "16"), ("field", "ip[16:2]")]
+            [("header", ""), ("bit_offset", "128"), ("bit_length", "16"), ("field", "ip dst/16")]
         {
             assert_eq!(kit.read(handler).unwrap(), text);
         }
-        let mut kit = Kit::<AggregateIp>::new("ip hl").unwrap();
-        assert_eq!(kit.read("field").unwrap(), "ip[0 bit 4:4]");
+        for (field, shown) in [
+            ("ip[16:2]", "ip dst/16"),
+            ("ip[18:2]", "ip dst/-16"),
+            ("ip[0 bit 4:4]", "ip hl"),
+            ("ip dscp", "ip dscp"),
+            ("tcp dport", "tcp dport"),
+            ("tcp[2:2]", "tcp dport"),
+            ("transp[2:2]", "transp[2:2]"),
+            ("ip[20:4]", "ip[20:4]"),
+            ("ip[3]", "ip len/-8"),
+            ("ip[2 bit 1:3]", "ip[2 bit 1:3]"),
+        ] {
+            assert_eq!(Kit::<AggregateIp>::new(field).unwrap().read("field").unwrap(), shown);
+            assert_eq!(Kit::<AggregateIp>::new(shown).unwrap().read("field").unwrap(), shown);
+        }
         for bad in [
             "",
             "foo",

@@ -155,6 +155,21 @@ impl ArgValue for HeaderField {
 
 impl fmt::Display for HeaderField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = self.offset + self.bits;
+        let mut here = NAMES.iter().filter(|n| n.1 == self.layer);
+        if let Some((name, ..)) = here.clone().find(|n| (n.2, n.3) == (self.offset, self.bits)) {
+            return f.write_str(name);
+        }
+        // Parts are shown of whole bytes only: the first bits of a flag or a version say nothing.
+        let mut long = here.by_ref().filter(|n| n.3 >= 16 && n.3 > self.bits);
+        if let Some((name, offset, _)) =
+            long.find(|n| n.2 == self.offset || n.2 + n.3 == end).map(|n| (n.0, n.2, n.3))
+        {
+            return match offset == self.offset {
+                true => write!(f, "{name}/{}", self.bits),
+                false => write!(f, "{name}/-{}", self.bits),
+            };
+        }
         let name = HEADERS.iter().find(|h| h.1 == self.layer).map_or("transp", |h| h.0);
         let (byte, bit) = (self.offset / 8, self.offset % 8);
         match (bit, self.bits) {

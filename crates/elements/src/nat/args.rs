@@ -23,7 +23,7 @@ pub struct Common {
     #[arg(keyword, alias = "MAPPING_CAPACITY", default = Capacity::Flows(UNBOUNDED), show = "2147483647")]
     pub capacity: Capacity,
     /// The time between sweeps that remove flows that are too old. Between sweeps no packet finds them either.
-    #[arg(keyword, alias = "REAP_TIME", default = Nanos(900_000_000_000), min = SHORTEST_REAP, off = Nanos(0), show = "900s")]
+    #[arg(keyword, deprecated = "REAP_TIME", default = Nanos(900_000_000_000), min = SHORTEST_REAP, off = Nanos(0), show = "900s")]
     pub reap_interval: Nanos,
 }
 

@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(kit.read("drops").unwrap(), "0", "the others die without counting");
         assert_eq!(numbers(&kit.pull(0, 9)), [0, 1, 2], "the oldest stay");
         assert!(kit.write("capacity", "-1").is_err());
-        let limits = "out of range, the limits are 0 and 16777216";
+        let limits = "out of range, bound 16777216";
         for large in ["16777217", "2000000000", "4294967296", "18446744073709551616"] {
             assert_eq!(kit.write("capacity", large).unwrap_err().to_string(), limits);
         }

@@ -12,8 +12,17 @@ pub struct Rated<A> {
     burst: Burst,
     pace: Pace,
     /// Turns that the task had.
-    #[count(unit = "turns")]
-    calls: Count,
+    #[count(unit = "turns", hidden)]
+    turns: Count,
+    /// Turns in which no packet was due.
+    #[count(unit = "turns", hidden)]
+    empty: Count,
+    /// Packets pushed.
+    #[count(unit = "packets", hidden)]
+    pushes: Count,
+    /// Turns in which a packet was due, and there was none upstream.
+    #[count(unit = "turns", hidden)]
+    failed: Count,
     active: bool,
     upstream: Signal,
     batch: Batch,
@@ -21,13 +30,14 @@ pub struct Rated<A> {
 
 impl<A: BurstArgs> Rated<A> {
     pub(super) fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        self.calls.add(1);
+        self.turns.add(1);
         if !self.active {
             return Turn::Sleep;
         }
         let at = match self.pace.ready(cx.now()) {
             Ok(at) => at,
             Err(timer) => {
+                self.empty.add(1);
                 if let Some(t) = timer {
                     cx.set_timer(0, t);
                 }
@@ -36,9 +46,11 @@ impl<A: BurstArgs> Rated<A> {
         };
         cx.pull(0, 1, &mut self.batch);
         let Some(p) = self.batch.as_slice().first() else {
+            self.failed.add(1);
             return if cx.is_on(&self.upstream) { Turn::Again } else { Turn::Sleep };
         };
         self.pace.paid(A::Unit::cost(p), at);
+        self.pushes.add(1);
         cx.forward(0, &mut self.batch);
         Turn::Again
     }
@@ -46,6 +58,15 @@ impl<A: BurstArgs> Rated<A> {
 
 #[handlers]
 impl<A: BurstArgs> Rated<A> {
+    /// Turns of the task, those in which no packet was due, packets pushed, and pulls that found none: one a line.
+    #[read]
+    fn calls(&self) -> Table {
+        let [turns, empty] = [self.turns, self.empty].map(Count::get);
+        let [pushes, failed] = [self.pushes, self.failed].map(Count::get);
+        Table(format!(
+            "{turns} calls to run_task()\n{empty} empty runs\n{pushes} pushes\n{failed} failed pulls\n"
+        ))
+    }
     /// When false, nothing is pulled.
     #[read]
     fn active(&self) -> bool {
@@ -81,7 +102,8 @@ impl<A: BurstArgs> Engine for Rated<A> {
         let burst = args.burst()?;
         let pace = Pace::new(burst.bucket::<A::Unit>(args.rate()));
         let (upstream, batch) = (Signal::always(), Batch::new());
-        Ok(Rated { args, burst, pace, calls: Count::default(), active: true, upstream, batch })
+        let [turns, empty, pushes, failed] = Default::default();
+        Ok(Rated { args, burst, pace, turns, empty, pushes, failed, active: true, upstream, batch })
     }
     fn args(&mut self) -> &mut A {
         &mut self.args

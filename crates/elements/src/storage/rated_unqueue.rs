@@ -74,7 +74,8 @@ mod tests {
     fn sleeps_and_handlers() {
         let mut kit = Kit::<RatedUnqueue>::new("5").unwrap();
         assert_eq!((kit.task().0, kit.next_timer()), (Turn::Sleep, None), "nothing upstream");
-        assert_eq!(kit.read("calls").unwrap(), "1");
+        let calls = "1 calls to run_task()\n0 empty runs\n0 pushes\n1 failed pulls\n";
+        assert_eq!(kit.read("calls").unwrap(), calls);
         kit.write("active", "false").unwrap();
         kit.supply(0, packet(b"x"));
         assert_eq!((kit.task().0, kit.read("active").unwrap()), (Turn::Sleep, "false".into()));
@@ -82,6 +83,8 @@ mod tests {
         kit.write("rate", "1000").unwrap();
         assert!(kit.woken());
         assert_eq!(kit.task().1.len(), 1);
+        let calls = "3 calls to run_task()\n0 empty runs\n1 pushes\n1 failed pulls\n";
+        assert_eq!(kit.read("calls").unwrap(), calls);
         assert!(kit.write("rate", "-1").is_err());
         let both = Kit::<RatedUnqueue>::new("5, BURST_SIZE 1, BURST_DURATION 1").err().unwrap();
         assert_eq!(both, ["BURST_SIZE and BURST_DURATION exclude each other"]);

@@ -25,8 +25,8 @@ pub struct AdjustTimestamp {
 #[derive(Args)]
 pub struct Args {
     /// The time to add.
-    #[arg(default = Nanos(0), show = "0", handler = "rw")]
-    time: Nanos,
+    #[arg(default = Elapsed(0), show = "0", handler = "rw")]
+    time: Elapsed,
     /// Whether to change the FIRST_TIMESTAMP annotation.
     #[arg(keyword, default = false)]
     first: bool,
@@ -54,7 +54,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use castanet_element::kit::{Kit, packet};
-    use castanet_spec::Show;
 
     #[test]
     fn adds() {
@@ -73,7 +72,8 @@ mod tests {
         }
         let mut kit = Kit::<AdjustTimestamp>::new("1").unwrap();
         kit.write("time", "2.5").unwrap();
-        assert_eq!(kit.read("time").unwrap(), Nanos(2_500_000_000).show());
+        assert_eq!(kit.read("time").unwrap(), "2.500000s");
+        assert_eq!(Kit::<AdjustTimestamp>::new("-2").unwrap().read("time").unwrap(), "-2.000000s");
         assert!(Kit::<AdjustTimestamp>::new("x").is_err());
     }
 }

@@ -51,7 +51,6 @@ pub struct FromIpSummaryDump {
 #[derive(Args)]
 pub struct Args {
     /// The file; `-` is the standard input.
-    #[arg(handler = "r")]
     filename: Option<Filename>,
     /// Whether the driver is asked to stop at the end.
     #[arg(keyword, default = false)]

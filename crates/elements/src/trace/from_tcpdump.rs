@@ -39,7 +39,6 @@ pub struct FromTcpdump {
 #[derive(Args)]
 pub struct Args {
     /// The file; `-` is the standard input.
-    #[arg(handler = "r")]
     filename: Filename,
     /// Whether the driver is asked to stop at the end.
     #[arg(keyword, default = false)]

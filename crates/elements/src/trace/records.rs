@@ -183,9 +183,15 @@ impl<A: RecordArgs> Records<A> {
     fn encap(&self) -> &'static str {
         "IP"
     }
+    /// The file; `<data>` for records of the configuration.
+    #[read]
+    fn filename(&self) -> String {
+        self.args.filename().map_or("<data>", |f| &f.0).into()
+    }
     /// Bytes of the file; `-` when unknown.
     #[read(unit = "bytes")]
     fn filesize(&self) -> Result<String, HandlerError> {
+        let Some(_) = self.args.filename() else { return Ok("-".into()) };
         Ok(self.reader()?.filesize().map_or("-".into(), |n| n.to_string()))
     }
     /// Byte position of the next line.

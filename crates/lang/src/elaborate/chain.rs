@@ -205,6 +205,7 @@ impl<'a> Scopes<'a, '_> {
             None => None,
         };
         if let Some(class) = class {
+            self.use_as_class(name, span);
             return Some(scope.element(None, name, class, span, elem.config));
         }
         self.undeclared(scope, name, span, elem)
@@ -223,6 +224,7 @@ impl<'a> Scopes<'a, '_> {
             self.report.push(d.at("declared in every compound and group").help("choose another name"));
             return None;
         }
+        self.refuse_class_name(name, span);
         let known = scope.names.get(name).copied();
         if let Some(Name { node: Some(node), guessed: true, .. }) = known {
             // The element that was used before is this one.

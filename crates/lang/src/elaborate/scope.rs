@@ -126,6 +126,8 @@ pub(super) struct Scopes<'a, 'r> {
     within: Vec<(&'a str, Span, bool)>,
     /// Missing classes that were reported.
     missing: HashSet<&'a str>,
+    /// Names that have been used as classes so far, in any scope, and where each was first.
+    used: HashMap<&'a str, Span>,
     /// Requirements found inside compounds.
     pub requirements: Vec<(String, String, Span)>,
     /// The number of connections that may still be added.
@@ -135,9 +137,18 @@ pub(super) struct Scopes<'a, 'r> {
 impl<'a, 'r> Scopes<'a, 'r> {
     pub fn new(sources: &'a Sources, options: &'a Options<'a>, report: &'r mut Report) -> Scopes<'a, 'r> {
         let (classes, lexical, requirements) = (Vec::new(), vec![HashMap::new()], Vec::new());
-        let (missing, within) = (HashSet::new(), Vec::new());
-        let connections_left = MAX_CONNECTIONS;
-        Scopes { sources, options, report, classes, lexical, within, missing, requirements, connections_left }
+        Scopes {
+            sources,
+            options,
+            report,
+            classes,
+            lexical,
+            requirements,
+            within: Vec::new(),
+            missing: HashSet::new(),
+            used: HashMap::new(),
+            connections_left: MAX_CONNECTIONS,
+        }
     }
     pub fn text(&self, span: Span) -> &'a str {
         self.sources.snippet(span)
@@ -183,6 +194,23 @@ impl<'a, 'r> Scopes<'a, 'r> {
         let defined = self.lexical.iter().rev().find_map(|names| names.get(name).copied());
         defined.or_else(|| self.options.classes.knows(name).then_some(Class::Plain(name)))
     }
+    /// Notes that a name has been used as a class, so that no element may have it from here on.
+    pub fn use_as_class(&mut self, name: &'a str, span: Span) {
+        self.used.entry(name).or_insert(span);
+    }
+    /// Reports the declaration of an element whose name has been used as a class.
+    pub fn refuse_class_name(&mut self, name: &str, span: Span) {
+        let Some(&first) = self.used.get(name) else { return };
+        // In `Idle :: Idle` the class stands behind the name.
+        if first.file == span.file && first > span {
+            return;
+        }
+        let d = Diagnostic::error(format!("class '{name}' used as element name"), span)
+            .at("declared as an element")
+            .label("used as a class here", first)
+            .help("choose another name for the element");
+        self.report.push(d.keeps_flat());
+    }
     /// The number of classes defined by the configuration and visible here.
     pub fn local_classes(&self) -> usize {
         self.lexical.iter().map(HashMap::len).sum()
@@ -200,6 +228,7 @@ impl<'a, 'r> Scopes<'a, 'r> {
             ast::Class::Compound(c) => Some(self.compound(c, depth_of, c.span)),
             ast::Class::Name(span) => {
                 let name = self.text(*span);
+                self.use_as_class(name, *span);
                 let found = self.find_class(name);
                 if found.is_none() && self.in_itself(name, *span, "unknown element class") {
                     return Some(Class::Plain(name));
@@ -241,6 +270,7 @@ impl<'a, 'r> Scopes<'a, 'r> {
     }
     fn element_class(&mut self, c: &'a ast::ElementClass) {
         let name = self.text(c.name);
+        self.use_as_class(name, c.name);
         let class = match &c.class {
             ast::Class::Compound(body) => {
                 self.within.push((name, c.name, body.closed));

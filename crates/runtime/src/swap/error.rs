@@ -15,6 +15,9 @@ pub enum SwapError {
     /// Another hot swap is under way.
     #[error("another hot swap is under way")]
     Busy,
+    /// The new configuration has no elements. A router without elements could not even be stopped by its configuration.
+    #[error("configuration has no elements")]
+    Empty,
     /// The configuration or the package is not used: what is wrong with it, for users.
     #[error("{0}")]
     Refused(String),

@@ -139,6 +139,9 @@ impl Running {
         let loader = self.loader()?;
         let old = self.current().ok_or(SwapError::Stopped)?;
         let Loaded { graph, classes, sources } = loader.load(from, name, text, style)?;
+        if graph.is_empty() {
+            return Err(SwapError::Empty);
+        }
         let settings = Settings { clock, origin: from, ..self.settings.clone() };
         let render = |d: Vec<Diagnostic>| SwapError::Refused(loader.render(&sources, &d, style));
         let running = self.strong().ok_or(SwapError::Stopped)?;

@@ -46,7 +46,7 @@ mod tests {
     use crate::origin::Origin;
 
     const fn spec(name: &'static str, kind: ArgKind) -> ArgSpec {
-        ArgSpec { name, aliases: &[], kind, mandatory: false, default: "", type_name: "", doc: "" }
+        ArgSpec { name, kind, ..ArgSpec::EMPTY }
     }
     const SPECS: &[ArgSpec] = &[spec("DATA", ArgKind::Positional), spec("LIMIT", ArgKind::Keyword)];
 

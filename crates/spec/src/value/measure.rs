@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Types for values that elements measure and read handlers return.
 
-use super::Show;
+use super::{ArgValue, Nanos, Show, ValueError};
+use crate::arg::ArgCx;
 use crate::handler::ValueKind;
 
 /// A number that only grows until it is reset, where the element keeps it as something else than a `Count`.
@@ -61,6 +62,23 @@ impl Show for Timestamp {
             0 => format!("{sign}{s}.{:06}", ns / 1000),
             _ => format!("{sign}{s}.{ns:09}"),
         }
+    }
+}
+
+/// A span of time in nanoseconds that handlers show as seconds with six digits behind the point and the unit: `0.005000s`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Elapsed(pub i64);
+
+impl ArgValue for Elapsed {
+    const TYPE: &'static str = Nanos::TYPE;
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Elapsed, ValueError> {
+        Ok(Elapsed(Nanos::parse(text, cx)?.0))
+    }
+}
+
+impl Show for Elapsed {
+    fn show(&self) -> String {
+        Timestamp(self.0).show() + "s"
     }
 }
 

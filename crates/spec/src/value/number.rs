@@ -43,20 +43,22 @@ fn integer(text: &str) -> Result<i128, ValueError> {
     Ok(if negative { -value } else { value })
 }
 
+/// Why a number that is not in `low..=high` is refused.
+fn beyond(n: i128, low: i128, high: i128) -> ValueError {
+    if n < 0 && low == 0 {
+        ValueError::from("must be positive").help(format!("write a number from {low} to {high}"))
+    } else {
+        ValueError::out_of_range(n, low, high)
+    }
+}
+
 macro_rules! integers {
     ($($t:ty, $name:literal;)+) => { $(
         impl ArgValue for $t {
             const TYPE: &'static str = $name;
             fn parse(text: &str, _: &ArgCx<'_>) -> Result<$t, ValueError> {
                 let n = integer(text)?;
-                <$t>::try_from(n).map_err(|_| {
-                    let error: ValueError = if n < 0 && <$t>::MIN == 0 {
-                        "must be positive".into()
-                    } else {
-                        format!("out of range, the limits are {} and {}", <$t>::MIN, <$t>::MAX).into()
-                    };
-                    error.help(format!("write a number from {} to {}", <$t>::MIN, <$t>::MAX))
-                })
+                <$t>::try_from(n).map_err(|_| beyond(n, <$t>::MIN as i128, <$t>::MAX as i128))
             }
         }
     )+ };
@@ -88,12 +90,10 @@ impl ArgValue for Capacity {
     const TYPE: &'static str = u32::TYPE;
     fn parse(text: &str, _: &ArgCx<'_>) -> Result<Capacity, ValueError> {
         let n = integer(text)?;
-        let message = match u32::try_from(n) {
-            Ok(n) if n <= Capacity::MAX => return Ok(Capacity(n)),
-            _ if n < 0 => "must be positive".to_string(),
-            _ => format!("out of range, the limits are 0 and {}", Capacity::MAX),
-        };
-        Err(ValueError::from(message).help(format!("write a number from 0 to {}", Capacity::MAX)))
+        match u32::try_from(n) {
+            Ok(n) if n <= Capacity::MAX => Ok(Capacity(n)),
+            _ => Err(beyond(n, 0, i128::from(Capacity::MAX))),
+        }
     }
 }
 

@@ -196,11 +196,14 @@ fn packets_without_time_and_the_last_ones_are_kept() {
 fn handlers_and_errors() {
     let mut kit = Kit::<CoDel>::new("").unwrap();
     let values = ["codel_target", "codel_interval", "drops", "stats"].map(|h| kit.read(h).unwrap());
-    assert_eq!(values, ["0.005", "0.1", "0", "0 current queue\n0 drops\n"]);
+    assert_eq!(values, ["0.005000s", "0.100000s", "0", "0 current queue\n0 drops\n"]);
     assert!(kit.read("config").unwrap().starts_with("0.005, 0.1, QUEUES "));
     kit.write("codel_target", "20ms").unwrap();
     kit.write("codel_interval", "1").unwrap();
-    assert_eq!([kit.read("codel_target").unwrap(), kit.read("codel_interval").unwrap()], ["0.02", "1"]);
+    assert_eq!(
+        [kit.read("codel_target").unwrap(), kit.read("codel_interval").unwrap()],
+        ["0.020000s", "1.000000s"]
+    );
     for (handler, value) in [("codel_target", "-1"), ("codel_interval", "0"), ("codel_interval", "x")] {
         assert!(kit.write(handler, value).is_err());
     }

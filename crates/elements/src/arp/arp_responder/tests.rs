@@ -55,8 +55,8 @@ fn longest_prefix_wins_in_any_order() {
         assert_eq!(told(&mut kit, ip), want, "{ip:?}");
     }
     assert_eq!(kit.dropped(Reason::NotAnswered), 1);
-    let text = "10.1.0.0/16 02-00-00-00-00-02\n10.1.2.3/32 02-00-00-00-00-03\n10.2.0.0/16 02-00-00-00-00-03\n\
-                10.1.2.0/24 02-00-00-00-00-04\n";
+    let text = "10.1.2.3/32 02-00-00-00-00-03\n10.1.2.0/24 02-00-00-00-00-04\n\
+                10.1.0.0/16 02-00-00-00-00-02\n10.2.0.0/16 02-00-00-00-00-03\n";
     assert_eq!(kit.read("table").unwrap(), text);
 }
 

@@ -2,14 +2,14 @@
 //! Handlers: calls that scripts make, and the handlers of scripts themselves.
 
 use super::function::{self, first_word, truth, words};
-use super::kind::{Kind, signal};
+use super::kill::kill;
+use super::kind::Kind;
 use super::machine::{Frame, Machine};
 use super::number::value;
 use super::output;
 use super::substitute::{Values, is_name};
 use castanet_element::prelude::*;
 use castanet_lang::args as text;
-use rustix::process::{Pid, kill_current_process_group, kill_process, kill_process_group, test_kill_process};
 
 /// The value of `$?` after a route that is there already was added: `-EEXIST`.
 const EXISTS: i32 = -17;
@@ -62,7 +62,7 @@ impl Values for Scope<'_, '_, '_> {
 }
 
 /// The element that a call means.
-enum Callee {
+pub(super) enum Callee {
     Own,
     Global,
     Other(u32),
@@ -89,13 +89,6 @@ impl Machine {
         given.or_else(|| self.variables.get(name).cloned())
     }
 
-    /// Reports a variable that is not defined, once.
-    fn report_undefined(&mut self, name: &str, cx: &mut Cx<'_>) {
-        if cx.names().reports_undefined() && self.reported.insert(name.to_string()) {
-            cx.message(&format!("{}: warning: variable '${name}' is not defined", cx.declaration()));
-        }
-    }
-
     /// Whether a name means a handler of the script itself: readable, writable.
     fn own(&self, handler: &str) -> Option<(bool, bool)> {
         if let Some(o) = OWN.iter().find(|o| o.0 == handler) {
@@ -119,7 +112,7 @@ impl Machine {
         all
     }
 
-    fn callee(&self, element: &str, handler: &str, cx: &mut Cx<'_>) -> Result<Callee, CallError> {
+    pub(super) fn callee(&self, element: &str, handler: &str, cx: &mut Cx<'_>) -> Result<Callee, CallError> {
         if element.is_empty() {
             return Ok(if self.own(handler).is_some() { Callee::Own } else { Callee::Global });
         }
@@ -132,47 +125,6 @@ impl Machine {
             }
             Some(e) => Ok(Callee::Other(e)),
             None => Err(CallError::Missing(format!("no element named '{element}'"))),
-        }
-    }
-
-    /// The call that was probably meant by one that there is not, as the end of a message; empty if there is none.
-    fn suggestion(&self, call: &str, cx: &mut Cx<'_>) -> String {
-        let (name, _) = first_word(call);
-        let Some((element, handler)) = name.rsplit_once('.') else { return String::new() };
-        let meant = match self.callee(element, handler, cx) {
-            Ok(Callee::Other(e)) => {
-                // The handler `handlers` has a line for each, which begins with its name.
-                let list = cx.read_handler(Some(e), "handlers", "").unwrap_or_default();
-                let names = list.lines().filter_map(|line| line.split_whitespace().next());
-                castanet_lang::nearest(handler, names).map(|near| format!("{element}.{near}"))
-            }
-            Err(_) => cx.names().nearest_element(element).map(|near| format!("{near}.{handler}")),
-            Ok(_) => None,
-        };
-        meant.map_or_else(String::new, |m| format!("; did you mean '{m}'?"))
-    }
-
-    /// Shows what went wrong with a call.
-    fn complain(&self, call: &str, e: &CallError, cx: &mut Cx<'_>) {
-        // What callers and packets make a script do is no failure of the router.
-        let alone = matches!(self.kind, Kind::Active | Kind::Driver) && self.frame.arguments.is_none();
-        if alone && !(self.offline && self.foreign) {
-            cx.call_failed();
-        }
-        match e {
-            _ if self.offline && self.foreign => {}
-            CallError::Missing(text) => {
-                let suggestion = self.suggestion(call, cx);
-                cx.message(&format!("{text}{suggestion}"));
-            }
-            CallError::Busy(text)
-            | CallError::Failed(text)
-            | CallError::Exists(text)
-            | CallError::Denied(text) => {
-                let inner = text.trim_end().replace('\n', "\n    ");
-                let who = cx.declaration();
-                cx.message(&format!("While executing '{who}':\n  While calling '{call}':\n    {inner}"));
-            }
         }
     }
 
@@ -191,7 +143,9 @@ impl Machine {
         cx: &mut Cx<'_>,
     ) -> Option<String> {
         let (element, handler) = name.rsplit_once('.').unwrap_or(("", name));
-        let value = match self.callee(element, handler, cx) {
+        let callee = self.callee(element, handler, cx);
+        let function = matches!(callee, Ok(Callee::Own));
+        let value = match callee {
             Ok(Callee::Own) => self.own_read(handler, parameters, cx),
             Ok(Callee::Global | Callee::Other(_)) | Err(_) if self.offline => {
                 self.foreign = true;
@@ -201,7 +155,7 @@ impl Machine {
             Ok(Callee::Other(e)) => cx.read_handler(Some(e), handler, parameters),
             Err(e) => Err(e),
         };
-        value.map_err(|e| self.complain(call, &e, cx)).ok()
+        value.map_err(|e| self.complain((!function).then_some(call), &e, cx)).ok()
     }
 
     /// Writes a handler for the script; what goes wrong is shown and leaves its mark in `$?`.
@@ -221,7 +175,7 @@ impl Machine {
         };
         self.status = status(name, &done);
         if let Err(e) = done {
-            self.complain(call, &e, cx);
+            self.complain(Some(call), &e, cx);
         }
     }
 
@@ -364,49 +318,5 @@ impl Machine {
             Ok(Callee::Other(e)) => cx.has_handler(Some(e), handler),
             Err(_) => (false, false),
         }
-    }
-}
-
-/// Sends a signal to processes; 0 and negative numbers mean process groups, signal 0 only asks whether one is there.
-fn kill(words: &[&str]) -> Result<(), HandlerError> {
-    let Some((first, rest)) = words.split_first().filter(|w| !w.1.is_empty()) else {
-        return Err("expected a signal and processes".into());
-    };
-    let number = signal(first);
-    if number.is_none() && *first != "0" {
-        return Err(format!("unknown signal '{first}'").into());
-    }
-    for word in rest {
-        let no_process = || format!("'{word}' is not a process");
-        let n: i32 = value(word).ok_or_else(no_process)?;
-        let target = n.checked_abs().ok_or_else(no_process)?;
-        let done = match (number, Pid::from_raw(target)) {
-            (Some(s), Some(p)) if n > 0 => kill_process(p, s),
-            (Some(s), Some(p)) => kill_process_group(p, s),
-            (Some(s), None) => kill_current_process_group(s),
-            (None, Some(p)) if n > 0 => test_kill_process(p),
-            _ => return Err(no_process().into()),
-        };
-        done.map_err(|e| ElementError::system(*word)(e.into()))?;
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn signals_to_processes() {
-        let me = std::process::id().to_string();
-        assert_eq!(kill(&["0", &me]), Ok(()));
-        assert_eq!(kill(&["SIGCONT", &me]), Ok(()));
-        assert_eq!(kill(&["CONT", &me, &me]), Ok(()));
-        for bad in [&["CONT"][..], &[], &["FOO", &me], &["CONT", "x"], &["0", "0"], &["CONT", "-2147483648"]]
-        {
-            assert!(kill(bad).is_err(), "{bad:?}");
-        }
-        assert_eq!(kill(&["0", "2147483647"]), Err("2147483647: No such process".into()));
     }
 }

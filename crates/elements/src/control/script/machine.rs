@@ -91,6 +91,10 @@ pub struct Machine {
     /// Whether the script has replaced the configuration since it last ended: the end of a driver script does not stop the
     /// new one.
     pub(super) replaced: bool,
+    /// Whether this is the first run of a DRIVER script.
+    pub(super) starting: bool,
+    /// Whether the current run has printed `While executing`.
+    pub(super) headed: bool,
     /// The first instruction whose initial value is not computed yet.
     uninitialised: usize,
     /// Other elements cannot be called yet; whether one was to be called.
@@ -108,6 +112,7 @@ enum Flow {
 impl Machine {
     /// A script that has not run.
     pub fn new(program: Program, kind: Kind, random: Random) -> Machine {
+        let starting = kind == Kind::Driver;
         Machine {
             program: Arc::new(program),
             kind,
@@ -125,6 +130,8 @@ impl Machine {
             armed: true,
             driving: false,
             replaced: false,
+            starting,
+            headed: false,
             uninitialised: 0,
             offline: false,
             foreign: false,
@@ -226,6 +233,7 @@ impl Machine {
     /// Runs on from where the script stands, and does what its end asks for.
     fn proceed(&mut self, cx: &mut Cx<'_>) -> Outcome {
         self.jumps = 0;
+        self.headed = false;
         let outcome = self.go(cx);
         if outcome == Outcome::Blocked {
             return outcome;
@@ -252,8 +260,9 @@ impl Machine {
         if let Outcome::Failed(e) = self.proceed(cx)
             && !e.is_empty()
         {
-            cx.message(&e);
+            self.report(&e, cx);
         }
+        self.starting = false;
     }
 
     /// Starts anew, whatever it was doing.
@@ -358,7 +367,8 @@ impl Machine {
         }
     }
 
-    /// A signal has arrived. One that finds the script busy, or ended by `exit`, does what it does without a script.
+    /// A signal has arrived. After `exit` it has its default effect again, which ends the process for most signals. SIGINT and
+    /// SIGTERM ask the driver to stop then, and also while the script is busy; other signals are ignored while it is busy.
     pub fn signal(&mut self, signal: i32, cx: &mut Cx<'_>) {
         self.enter(cx);
         if self.armed {
@@ -367,6 +377,9 @@ impl Machine {
             self.proceed_alone(cx);
         } else if stops_driver(signal) {
             cx.stop(1);
+        } else if self.state == State::Finished {
+            // It fails for signals that cannot be caught, which never arrive here.
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
     }
 
@@ -379,7 +392,7 @@ impl Machine {
             Outcome::Returned(v) if v.is_empty() => Some(0),
             Outcome::Returned(v) => value(&text::unquote(&v)),
             Outcome::Failed(e) if !e.is_empty() => {
-                cx.message(&e);
+                self.report(&e, cx);
                 None
             }
             _ => None,

@@ -48,7 +48,8 @@ impl Args {
         ];
         for (name, value, low, high) in limits {
             if !(low * SECOND..=high * SECOND).contains(&value.0) {
-                return Err(format!("{name}: out of range, the limits are {low} and {high}").into());
+                let seconds = value.0 / SECOND;
+                return Err(ValueError::out_of_range(seconds, low, high).under(name).into());
             }
         }
         if self.path_cost == 0 {

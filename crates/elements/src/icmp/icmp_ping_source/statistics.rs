@@ -76,6 +76,7 @@ impl Statistics {
 pub(super) fn span(ns: u64) -> String {
     let us = ns / 1000;
     match us {
+        0 if ns == 0 => "0s".into(),
         0..1000 => format!("{us}us"),
         1000..1_000_000 => format!("{}.{:03}ms", us / 1000, us % 1000),
         _ => format!("{}.{:06}s", us / 1_000_000, us % 1_000_000),

@@ -94,7 +94,7 @@ fn problems() {
     assert_eq!(k.messages(), ["<data>:3: packet parse error"]);
     assert_eq!(
         ["bad_lines", "bad_fields", "encap", "filesize"].map(|h| k.read(h).unwrap()),
-        ["3", "3", "IP", "30"]
+        ["3", "3", "IP", "-"]
     );
     let mut k = kit("1 2\n", "");
     assert_eq!(run(&mut k).len(), 0);

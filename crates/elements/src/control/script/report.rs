@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Messages of scripts about what went wrong.
+//!
+//! The lines of one run stand under `While executing 'NAME :: CLASS':`, which is printed before the first of them. The first run of
+//! a DRIVER script, up to its first wait, has no such line.
+
+use super::call::Callee;
+use super::function::first_word;
+use super::kind::Kind;
+use super::machine::Machine;
+use castanet_element::prelude::*;
+
+/// What lines about a configuration that a handler gets begin with, up to the number of the line.
+const CONFIG: &str = "config:";
+/// What the lines of such a configuration itself begin with.
+const PLACE: &str = "config:1: ";
+
+/// Indents each line; the place that a line of errors begins with stays in front.
+fn indented(text: &str, by: &str) -> String {
+    let line = |line: &str| {
+        let number = line.strip_prefix(CONFIG).and_then(|rest| rest.split_once(": "));
+        match number.filter(|n| n.0.bytes().all(|b| b.is_ascii_digit())) {
+            Some((number, rest)) => format!("{CONFIG}{number}: {by}{rest}"),
+            None => format!("{by}{line}"),
+        }
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+impl Machine {
+    /// Prints an error of the current run.
+    pub(super) fn report(&mut self, text: &str, cx: &mut Cx<'_>) {
+        if self.starting {
+            return cx.message(text);
+        }
+        let mut shown = match std::mem::replace(&mut self.headed, true) {
+            true => String::new(),
+            false => format!("While executing '{}':\n", cx.declaration()),
+        };
+        shown.push_str(&indented(text, "  "));
+        cx.message(&shown);
+    }
+
+    /// Reports a variable that is not defined, once.
+    pub(super) fn report_undefined(&mut self, name: &str, cx: &mut Cx<'_>) {
+        if cx.names().reports_undefined() && self.reported.insert(name.to_string()) {
+            cx.message(&format!("{}: warning: variable '${name}' is not defined", cx.declaration()));
+        }
+    }
+
+    /// Prints the error of a call. Without the text of the call, as for functions, the line `While calling` is left out.
+    pub(super) fn complain(&mut self, call: Option<&str>, e: &CallError, cx: &mut Cx<'_>) {
+        // Failures while a packet or a caller runs the script are no failures of the router.
+        let alone = matches!(self.kind, Kind::Active | Kind::Driver) && self.frame.arguments.is_none();
+        if self.offline && self.foreign {
+            return;
+        }
+        if alone {
+            cx.call_failed();
+        }
+        match (e, call) {
+            (CallError::Missing(text), _) => {
+                let suggestion = call.map_or_else(String::new, |call| self.suggestion(call, cx));
+                self.report(&format!("{text}{suggestion}"), cx);
+            }
+            (
+                CallError::Busy(text)
+                | CallError::Failed(text)
+                | CallError::Exists(text)
+                | CallError::Denied(text),
+                call,
+            ) => match call {
+                Some(call) => {
+                    let inner = indented(text.trim_end(), "  ");
+                    let calling = format!("While calling '{call}':");
+                    // The lines of a configuration and its errors have a place, which stands before the other text.
+                    let calling = match first_word(call).0 {
+                        "hotconfig" => format!("{PLACE}{}", calling.replace('\n', &format!("\n{PLACE}"))),
+                        _ => calling,
+                    };
+                    self.report(&format!("{calling}\n{inner}"), cx);
+                }
+                None => self.report(text.trim_end(), cx),
+            },
+        }
+    }
+
+    /// The end of the message about a call of an element or handler that does not exist: the call that was probably meant, or nothing.
+    fn suggestion(&self, call: &str, cx: &mut Cx<'_>) -> String {
+        let (name, _) = first_word(call);
+        let Some((element, handler)) = name.rsplit_once('.') else { return String::new() };
+        let meant = match self.callee(element, handler, cx) {
+            Ok(Callee::Other(e)) => {
+                // The handler `handlers` has a line for each, which begins with its name.
+                let list = cx.read_handler(Some(e), "handlers", "").unwrap_or_default();
+                let names = list.lines().filter_map(|line| line.split_whitespace().next());
+                castanet_lang::nearest(handler, names).map(|near| format!("{element}.{near}"))
+            }
+            Err(_) => cx.names().nearest_element(element).map(|near| format!("{near}.{handler}")),
+            Ok(_) => None,
+        };
+        meant.map_or_else(String::new, |m| format!("; did you mean '{m}'?"))
+    }
+}
